@@ -1,0 +1,69 @@
+# Every target sets up what it needs: a virtual environment in .venv, from Python (3.11 or later) and PyPI alone, without root.
+#   make demo        watch mcpspy record and show a small MCP server and client
+#   make test        the tests, in about two minutes
+#   make check       lint, types and tests: what a change has to pass
+#   make soak        the full counts: every bit flipped, hundreds of kills, a million messages
+#   make npm         the npm programs that the tests marked `npm` start, into build/npm
+#   make bench-stdio the stdio benchmark; see benchmarks/README.md
+
+PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(shell \
+	command -v $(name) >/dev/null && $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
+BIN := .venv/bin
+WORKERS ?= 2
+PYTEST_ARGS ?=
+
+.PHONY: demo test check lint types soak npm bench-stdio format clean
+.DEFAULT_GOAL := check
+
+demo: .venv/.installed
+	$(BIN)/mcpspy demo
+
+test: .venv/.tested
+	$(BIN)/pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+check: lint types test
+
+lint: .venv/.tested
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: .venv/.tested
+	$(BIN)/mypy
+
+format: .venv/.tested
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+soak: .venv/.tested
+	$(BIN)/pytest -n $(WORKERS) -m soak --hypothesis-profile=soak $(PYTEST_ARGS)
+
+npm: build/npm/.installed
+
+bench-stdio: .venv/.installed
+	$(BIN)/python benchmarks/bench_stdio.py $(BENCH_ARGS)
+
+clean:
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# The environment, in three stamps: it exists, mcpspy runs in it, the tests run in it.
+.venv/.created:
+	@test -n "$(PYTHON)" || { echo "mcpspy needs Python 3.11 or later; name it with: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "$(PYTHON) comes without ensurepip, which makes virtual environments (Debian: apt-get install python3-venv)" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	touch $@
+
+.venv/.installed: pyproject.toml | .venv/.created
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/.tested: pyproject.toml | .venv/.created
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch .venv/.installed $@
+
+# Node 20 runs mermaid 12, which asks for Node 22: hence no strict engines.
+build/npm/.installed: tests/npm/package.json
+	mkdir -p build/npm
+	cp tests/npm/package.json build/npm/
+	cd build/npm && npm install --no-audit --no-fund --no-package-lock --engine-strict=false
+	touch $@
