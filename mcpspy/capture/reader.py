@@ -1,0 +1,190 @@
+"""Disk to records: reads a capture of any released version, whole or while it grows, whatever happened to it.
+
+A line that cannot be used becomes a `Damage` record in its place and reading goes on with the next. Refuses to repair, and to
+understand what frames hold. The only exception is `CaptureError`, and only for the header.
+"""
+
+import json
+from binascii import Error as Base64Error
+from binascii import crc32
+from collections.abc import Iterator
+from os import PathLike, fspath
+from typing import Any, Literal
+
+import msgspec
+
+from ..errors import CaptureError
+from ..records import Damage, Frame, Record
+from .format import FORMAT
+from .parse import header_from, record_from
+
+CHUNK_BYTES = 1 << 20
+
+_CRC_MEMBER = b',"crc":"'
+_CRC_BYTES = len(',"crc":"01234567"}')
+
+
+class _FrameLine(msgspec.Struct, forbid_unknown_fields=True):
+    """The plain frame record, decoded straight into place: 0.4 µs, where a dict and `record_from` take 2.1 (CPython 3.11)."""
+
+    n: int
+    at_ns: int
+    kind: Literal["frame"]
+    stream: int
+    crc: str
+    text: str
+    first_ns: int = -1
+    part: bool = False
+
+
+_decode_frame = msgspec.json.Decoder(_FrameLine).decode
+_decode_any = msgspec.json.Decoder().decode
+
+
+def read(path: str | PathLike[str]) -> Iterator[Record]:
+    """The records of the capture at `path`, its header first.
+
+    Damaged lines come as `Damage` records. An empty file, or one torn within its header, yields one `Damage` and no header.
+    Raises: CaptureError: if the file is no capture, or needs a newer mcpspy. OSError: if it cannot be read.
+    """
+    name = fspath(path)
+    reader = Reader(name)
+    with open(name, "rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            yield from reader.feed(chunk)
+    yield from reader.close()
+
+
+class Reader:
+    """Records from the bytes of a capture, cut anywhere. `file` is the name that errors carry.
+
+    `feed` returns the records that the bytes completed; `close` says what is torn or missing at the end. Both raise
+    CaptureError, from the header line alone.
+    """
+
+    __slots__ = ("_at_ns", "_file", "_held", "_line", "_next", "_offset", "_started", "_unread")
+
+    def __init__(self, file: str = "<capture>") -> None:
+        self._file = file
+        self._held: list[bytes] = []
+        self._started = False
+        self._line = 0
+        self._offset = 0
+        self._at_ns = 0
+        self._next = 1
+        self._unread = 0  # damaged lines since the last sound record: so many numbers may be missing without another word
+
+    def feed(self, data: bytes) -> list[Record]:
+        head, newline, rest = data.rpartition(b"\n")
+        if not newline:
+            self._held.append(data)
+            return []
+        lines = b"".join((*self._held, head)).split(b"\n")
+        self._held = [rest] if rest else []
+        records: list[Record] = []
+        for line in lines:
+            self._line += 1
+            self._read_line(line, records)
+            self._offset += len(line) + 1
+        return records
+
+    def close(self) -> list[Record]:
+        torn = b"".join(self._held)
+        self._held = []
+        self._line += 1
+        if not self._started:
+            if not (torn.startswith(b'{"mcpspy"') or b'{"mcpspy"'.startswith(torn)):
+                raise CaptureError(self._file, 1, _NOT_A_CAPTURE)
+            return [self._damage("torn", "the header is torn" if torn else "the file is empty", torn)]
+        return [self._damage("torn", "the last line has no end", torn)] if torn else []
+
+    def _read_line(self, line: bytes, records: list[Record]) -> None:
+        if not self._started:
+            records.extend(self._header(line))
+            return
+        sealed = line[-_CRC_BYTES:-10] == _CRC_MEMBER
+        if sealed and line[-10:-2] != b"%08x" % crc32(memoryview(line)[:-_CRC_BYTES]):
+            records.append(self._damage("crc", "the line does not match its CRC", line))
+            return
+        try:
+            frame = _decode_frame(line)
+        except (msgspec.MsgspecError, RecursionError):
+            self._read_rare_line(line, records, sealed=sealed)
+            return
+        first_ns = frame.at_ns if frame.first_ns < 0 else frame.first_ns
+        record = Frame(frame.stream, frame.at_ns, first_ns, frame.text.encode(), frame.part, number=frame.n)
+        if frame.n != self._next:
+            self._check_number(record, records)
+        self._next = frame.n + 1
+        self._at_ns = frame.at_ns
+        records.append(record)
+
+    def _read_rare_line(self, line: bytes, records: list[Record], *, sealed: bool) -> None:
+        try:
+            fields = _object(line)
+        except (ValueError, RecursionError):
+            records.append(self._damage("json", "the line is not a JSON object", line))
+            return
+        try:
+            record = record_from(fields)
+        except (KeyError, TypeError, ValueError, OverflowError, Base64Error) as error:
+            records.append(self._damage("shape", f"the record lacks what its kind needs ({error})", line))
+            return
+        if not sealed:
+            records.append(self._damage("edited", "the line has no CRC: it was edited by hand", b""))
+            self._unread -= 1
+        self._check_number(record, records)
+        self._next = record.number + 1
+        self._at_ns = record.at_ns
+        records.append(record)
+
+    def _check_number(self, record: Record, records: list[Record]) -> None:
+        """Say so where records are missing before `record`, or where it stands twice."""
+        missing = record.number - self._next
+        if missing < 0:
+            records.append(self._damage("number", f"record {record.number} stands here again or out of order", b""))
+        elif missing > self._unread:
+            text = f"records {self._next} to {record.number - 1} are missing"
+            records.append(self._damage("number", text, b""))
+        self._unread = 0
+
+    def _header(self, line: bytes) -> list[Record]:
+        try:
+            fields = _object(line)
+            version, needs = fields["mcpspy"], fields["min_reader"]
+        except (ValueError, KeyError, RecursionError) as error:
+            raise CaptureError(self._file, 1, _NOT_A_CAPTURE) from error
+        if not isinstance(version, int) or not isinstance(needs, int):
+            raise CaptureError(self._file, 1, _NOT_A_CAPTURE)
+        if needs > FORMAT:
+            reason = f"this capture has format {version}, which this mcpspy cannot read: update mcpspy"
+            raise CaptureError(self._file, 1, reason)
+        try:
+            header = header_from(fields)
+        except (KeyError, TypeError, ValueError) as error:
+            raise CaptureError(self._file, 1, f"the header lacks what a header needs ({error})") from error
+        self._started = True
+        if line[-_CRC_BYTES:-10] != _CRC_MEMBER:
+            return [header, self._damage("edited", "the header has no CRC: it was edited by hand", b"")]
+        if line[-10:-2] != b"%08x" % crc32(memoryview(line)[:-_CRC_BYTES]):
+            return [header, self._damage("crc", "the header does not match its CRC", b"")]
+        return [header]
+
+    def _damage(self, reason: str, text: str, data: bytes) -> Damage:
+        if data:
+            self._unread += 1
+        return Damage(at_ns=self._at_ns, line=self._line, offset=self._offset, reason=reason, text=text, data=data)
+
+
+_NOT_A_CAPTURE = "this is not an mcpspy capture; captures are made by mcpspy run"
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    """The JSON object on `line`. What the fast decoder refuses (numbers out of range, lone surrogates) goes to `json`."""
+    try:
+        value = _decode_any(line)
+    except msgspec.MsgspecError:
+        value = json.loads(line)
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    return value

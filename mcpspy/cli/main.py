@@ -1,0 +1,92 @@
+"""The command line but `run`: finds the verb's module, and turns what goes wrong into one sentence and an exit status.
+
+A verb is a module of this room whose `command` is a click command; it is imported when it is called. Exit statuses are those of
+docs/start.md; tracebacks only with `--debug`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from .. import __version__
+from ..errors import McpspyError
+
+VERBS = {
+    "run": "wrap a stdio server; its exit status is ours",
+    "show": "the timeline; one exchange whole",
+    "export": "sequence diagrams, decoded messages",
+    "list": "the newest sittings and their captures",
+    "verify": "is a capture intact; repair",
+    "demo": "a small server and client through a real tap",
+}
+"""The verbs and what `mcpspy --help` says of them, in the order shown."""
+
+
+class _Verbs(click.Group):
+    """A group whose commands are imported when they are wanted."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = import_module(f"mcpspy.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.command(cls=_Verbs, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="mcpspy")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@click.pass_context
+def cli(ctx: click.Context, debug: bool) -> None:
+    """A debugging proxy between an MCP client and an MCP server.
+
+    Put `mcpspy run --` before a stdio server's command in the client's configuration, then:
+
+    \b
+      mcpspy show        what the two said
+      mcpspy show -f     the same, live
+    """
+    if ctx.invoked_subcommand is None:
+        from .list import overview
+
+        overview()
+
+
+def main() -> int:
+    """Run the verb named on the command line. Returns the exit status."""
+    debug = "--debug" in sys.argv[1:2]
+    try:
+        status = cli.main(standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as exit:
+        return exit.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # `| head` is done reading: nothing is wrong, and nothing more is said
+        return 0
+    except McpspyError as error:
+        if debug:
+            raise
+        click.echo(f"mcpspy: {error}", err=True)
+        return error.exit_status
+    except OSError as error:
+        if debug:
+            raise
+        name = f"{error.filename}: " if error.filename else ""
+        click.echo(f"mcpspy: {name}{error.strerror or error}", err=True)
+        return 2
+    return status if isinstance(status, int) else 0

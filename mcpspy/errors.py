@@ -1,0 +1,62 @@
+"""Every exception that mcpspy raises on purpose.
+
+    McpspyError
+    ├── CaptureError    a capture file that cannot be used at all
+    ├── AddressError    a WHAT on the command line that names nothing
+    └── TapError        one end of a tap could not be started or reached
+
+Input from a peer never raises: it becomes a `Malformed` message or a finding. These are for callers. Each holds values
+and formats them in `__str__`, as one sentence on what is wrong and one on what to do next.
+"""
+
+
+class McpspyError(Exception):
+    """What mcpspy could not do, in a sentence for a person; `exit_status` is what the command line answers with."""
+
+    exit_status = 2
+
+
+class CaptureError(McpspyError):
+    """A capture whose header is whole but unusable, or newer than this mcpspy; or a file that is no capture.
+
+    Never raised for damage behind a sound header: that is a `Damage` record.
+    """
+
+    exit_status = 3
+
+    def __init__(self, file: str, line: int, reason: str) -> None:
+        super().__init__(file, line, reason)
+        self.file = file
+        self.line = line
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.reason}"
+
+
+class AddressError(McpspyError):
+    """A WHAT that names no capture or no row; `looked` says where it was looked for."""
+
+    def __init__(self, what: str, reason: str, *, looked: str = "") -> None:
+        super().__init__(what, reason)
+        self.what = what
+        self.reason = reason
+        self.looked = looked
+
+    def __str__(self) -> str:
+        where = f" Looked in {self.looked}." if self.looked else ""
+        return f"{self.what}: {self.reason}.{where}"
+
+
+class TapError(McpspyError):
+    """One end of a tap failed before traffic could flow; `end` is `client` or `server`."""
+
+    exit_status = 4
+
+    def __init__(self, end: str, reason: str) -> None:
+        super().__init__(end, reason)
+        self.end = end
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason

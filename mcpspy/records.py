@@ -1,0 +1,403 @@
+"""What a tap saw, one class per kind of record: the words that taps, captures and transcripts share.
+
+Refuses to know how records are stored (`capture/`) or what they mean (`transcript/`).
+
+The classes are plain and slotted, with their methods written out by `_record`: the tap makes one per frame and stands in
+the start-up path of somebody's editor, where importing `dataclasses` costs 11 ms and `enum` 4 (CPython 3.11, `-X importtime`).
+Times are integers: `at_ns` is nanoseconds on the monotonic clock since the capture began. `number` is the record's place in
+its capture, 0 for the header, and -1 until a writer or a reader has given it one.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, Literal, TypeAlias
+
+    Side: TypeAlias = Literal["client", "server"]
+    Framing: TypeAlias = Literal["lines", "sse", "body"]
+    Redaction: TypeAlias = tuple[int, int, str]
+
+CLIENT: Side = "client"
+SERVER: Side = "server"
+MCPSPY = "mcpspy"
+
+
+def _record(cls: type) -> type:
+    """Give a slotted class `__eq__` and `__repr__` over its slots: what `dataclass` would do, without its import."""
+    slots: tuple[str, ...] = cls.__slots__  # type: ignore[attr-defined]  # only slotted classes come here
+
+    def __eq__(self: object, other: object) -> bool:
+        if other.__class__ is not cls:
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in slots)
+
+    def __repr__(self: object) -> str:
+        return f"{cls.__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in slots)})"
+
+    cls.__eq__ = __eq__  # type: ignore[assignment,method-assign]  # that is the point
+    cls.__repr__ = __repr__  # type: ignore[assignment,method-assign]
+    cls.__hash__ = None  # type: ignore[assignment]
+    return cls
+
+
+@_record
+class Header:
+    """The first line of a capture: who recorded what, when, under which rules.
+
+    `wall_ns` (Unix time) and `monotonic_ns` were read at one instant; every `at_ns` counts from there. `parent` is
+    `{"pid", "name", "start"}` of the process that started the tap, the key of a sitting; `start` of a process is its start
+    time as the system counts it, only ever compared. `tapped` is `{"transport": "stdio", "argv": […], "env": [names]}` or
+    `{"transport": "http", "url": …, "listen": …}`, redacted. `redaction` is `credentials` or `none`.
+    """
+
+    __slots__ = (
+        "boot_id", "capture_id", "cwd", "format", "label", "min_reader", "mcpspy_version", "monotonic_ns", "number", "parent",
+        "pid", "redaction", "start", "tapped", "wall_ns", "extra",
+    )  # fmt: skip
+
+    at_ns = 0
+
+    def __init__(
+        self,
+        *,
+        capture_id: str,
+        wall_ns: int,
+        monotonic_ns: int,
+        pid: int,
+        tapped: dict[str, Any],
+        boot_id: str = "",
+        start: int = 0,
+        parent: dict[str, Any] | None = None,
+        cwd: str = "",
+        label: str = "",
+        redaction: str = "credentials",
+        mcpspy_version: str = "",
+        format: int = 1,
+        min_reader: int = 1,
+        number: int = 0,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
+        self.capture_id = capture_id
+        self.wall_ns = wall_ns
+        self.monotonic_ns = monotonic_ns
+        self.pid = pid
+        self.tapped = tapped
+        self.boot_id = boot_id
+        self.start = start
+        self.parent = parent or {}
+        self.cwd = cwd
+        self.label = label
+        self.redaction = redaction
+        self.mcpspy_version = mcpspy_version
+        self.format = format
+        self.min_reader = min_reader
+        self.number = number
+        self.extra = extra or {}
+
+
+@_record
+class Open:
+    """A stream began. `stream` is its number in this capture; `sender` is the side whose bytes it carries.
+
+    stdio: `name` is `stdin`, `stdout` or `stderr`, framing `lines`. HTTP: `name` is `request` or `response`; `head` is the
+    raw head up to and with its empty line; `connection` and `transaction` count from 1; `forwarded` is the head that was
+    sent on where it differs; `redacted` lists `(offset, length, kind)` in `head`.
+    """
+
+    __slots__ = (
+        "at_ns", "connection", "forged", "forwarded", "framing", "head", "name", "number", "redacted", "sender", "stream",
+        "transaction", "extra",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        at_ns: int,
+        stream: int,
+        sender: Side,
+        name: str,
+        framing: Framing = "lines",
+        connection: int = 0,
+        transaction: int = 0,
+        head: bytes = b"",
+        forwarded: bytes | None = None,
+        redacted: tuple[Redaction, ...] = (),
+        forged: bool = False,
+        number: int = -1,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
+        self.at_ns = at_ns
+        self.stream = stream
+        self.sender: Side = sender
+        self.name = name
+        self.framing: Framing = framing
+        self.connection = connection
+        self.transaction = transaction
+        self.head = head
+        self.forwarded = forwarded
+        self.redacted = redacted
+        self.forged = forged
+        self.number = number
+        self.extra = extra or {}
+
+
+@_record
+class Frame:
+    """One complete unit of a stream, its terminator included, or one part of it.
+
+    `at_ns` is when its last byte was read, `first_ns` when its first was. `part` says that more of the same frame follows in
+    the next frame record of this stream; the last one has `part` false. `chunks` are the HTTP/1.1 chunk sizes it arrived in.
+    `forwarded` is what was sent on, where that differs from `data`. Past `--max-size` `data` is empty, and `length` and
+    `sha256` say what it was.
+    """
+
+    __slots__ = (
+        "at_ns", "chunks", "data", "first_ns", "forged", "forwarded", "length", "number", "part", "redacted", "sha256", "stream",
+        "extra",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        stream: int,
+        at_ns: int,
+        first_ns: int,
+        data: bytes,
+        part: bool = False,
+        *,
+        forged: bool = False,
+        chunks: tuple[int, ...] = (),
+        forwarded: bytes | None = None,
+        redacted: tuple[Redaction, ...] = (),
+        length: int | None = None,
+        sha256: str = "",
+        number: int = -1,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
+        self.stream = stream
+        self.at_ns = at_ns
+        self.first_ns = first_ns
+        self.data = data
+        self.part = part
+        self.forged = forged
+        self.chunks = chunks
+        self.forwarded = forwarded
+        self.redacted = redacted
+        self.length = len(data) if length is None else length
+        self.sha256 = sha256
+        self.number = number
+        self.extra = extra
+
+
+@_record
+class Partial:
+    """Bytes that have waited 5 s for the end of their frame. They come again, whole, in the frame if that ever ends."""
+
+    __slots__ = ("at_ns", "data", "first_ns", "number", "stream", "extra")
+
+    def __init__(
+        self, *, at_ns: int, stream: int, first_ns: int, data: bytes, number: int = -1, extra: dict[str, Any] | None = None
+    ) -> None:
+        self.at_ns = at_ns
+        self.stream = stream
+        self.first_ns = first_ns
+        self.data = data
+        self.number = number
+        self.extra = extra or {}
+
+
+@_record
+class Stall:
+    """A write that has blocked: the reader of `stream` stopped reading. `lasted_ns` is None while it goes on, then its length."""
+
+    __slots__ = ("at_ns", "lasted_ns", "number", "stream", "waiting_bytes", "extra")
+
+    def __init__(
+        self,
+        *,
+        at_ns: int,
+        stream: int,
+        waiting_bytes: int,
+        lasted_ns: int | None = None,
+        number: int = -1,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
+        self.at_ns = at_ns
+        self.stream = stream
+        self.waiting_bytes = waiting_bytes
+        self.lasted_ns = lasted_ns
+        self.number = number
+        self.extra = extra or {}
+
+
+@_record
+class Close:
+    """A stream ended. `by` is `client`, `server` or `mcpspy`; `how` is `eof`, `broken` (its reader went away), `reset` or `abort`."""
+
+    __slots__ = ("at_ns", "by", "how", "number", "stream", "extra")
+
+    def __init__(
+        self, *, at_ns: int, stream: int, by: str, how: str, number: int = -1, extra: dict[str, Any] | None = None
+    ) -> None:
+        self.at_ns = at_ns
+        self.stream = stream
+        self.by = by
+        self.how = how
+        self.number = number
+        self.extra = extra or {}
+
+
+@_record
+class Spawn:
+    """The server's process was started. `start` is its start time as the system counts it."""
+
+    __slots__ = ("at_ns", "number", "pid", "start", "extra")
+
+    def __init__(
+        self, *, at_ns: int, pid: int, start: int = 0, number: int = -1, extra: dict[str, Any] | None = None
+    ) -> None:
+        self.at_ns = at_ns
+        self.pid = pid
+        self.start = start
+        self.number = number
+        self.extra = extra or {}
+
+
+@_record
+class Exit:
+    """The server's process ended: with `code`, or by `signal` (its name), or it never started (`error` says why).
+
+    `descendants` are the processes it started that are still alive, each `{"pid", "name"}`.
+    """
+
+    __slots__ = ("at_ns", "code", "descendants", "error", "number", "pid", "signal", "extra")
+
+    def __init__(
+        self,
+        *,
+        at_ns: int,
+        pid: int,
+        code: int | None = None,
+        signal: str | None = None,
+        error: str = "",
+        descendants: tuple[dict[str, Any], ...] = (),
+        number: int = -1,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
+        self.at_ns = at_ns
+        self.pid = pid
+        self.code = code
+        self.signal = signal
+        self.error = error
+        self.descendants = descendants
+        self.number = number
+        self.extra = extra or {}
+
+
+@_record
+class Gap:
+    """Recording failed for a while: so many frames and payload bytes passed unrecorded, and why. Traffic went on."""
+
+    __slots__ = ("at_ns", "bytes", "frames", "number", "since_ns", "why", "extra")
+
+    def __init__(
+        self,
+        *,
+        at_ns: int,
+        since_ns: int,
+        frames: int,
+        bytes: int,
+        why: str,
+        number: int = -1,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
+        self.at_ns = at_ns
+        self.since_ns = since_ns
+        self.frames = frames
+        self.bytes = bytes
+        self.why = why
+        self.number = number
+        self.extra = extra or {}
+
+
+@_record
+class Note:
+    """Something the tap did or met that is no traffic. `topic` is stable and kebab-case (`signal`, `escalation`, `max-size`, …)."""
+
+    __slots__ = ("at_ns", "number", "text", "topic", "extra")
+
+    def __init__(
+        self, *, at_ns: int, topic: str, text: str, number: int = -1, extra: dict[str, Any] | None = None
+    ) -> None:
+        self.at_ns = at_ns
+        self.topic = topic
+        self.text = text
+        self.number = number
+        self.extra = extra or {}
+
+
+@_record
+class End:
+    """The last record of a complete capture: what was counted, so that a reader can tell that nothing is missing."""
+
+    __slots__ = ("at_ns", "bytes", "frames", "number", "why", "extra")
+
+    def __init__(
+        self,
+        *,
+        at_ns: int,
+        frames: int,
+        bytes: int,
+        why: str = "",
+        number: int = -1,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
+        self.at_ns = at_ns
+        self.frames = frames
+        self.bytes = bytes
+        self.why = why
+        self.number = number
+        self.extra = extra or {}
+
+
+@_record
+class Damage:
+    """What a reader makes of a line it cannot use; never written. `line` counts from 1, `offset` is its first byte in the file.
+
+    `reason` is stable: `torn` (the last line has no end), `crc`, `json`, `shape`, `number` (records are missing before
+    this one), `edited` (no CRC: a hand was here; the record itself follows).
+    """
+
+    __slots__ = ("at_ns", "data", "line", "number", "offset", "reason", "text")
+
+    def __init__(
+        self, *, at_ns: int, line: int, offset: int, reason: str, text: str, data: bytes = b"", number: int = -1
+    ) -> None:
+        self.at_ns = at_ns
+        self.line = line
+        self.offset = offset
+        self.reason = reason
+        self.text = text
+        self.data = data
+        self.number = number
+
+
+@_record
+class Unknown:
+    """A record of a kind this version does not know: kept whole, and skipped."""
+
+    __slots__ = ("at_ns", "kind", "number", "extra")
+
+    def __init__(self, *, at_ns: int, kind: str, number: int = -1, extra: dict[str, Any] | None = None) -> None:
+        self.at_ns = at_ns
+        self.kind = kind
+        self.number = number
+        self.extra = extra or {}
+
+
+Record: TypeAlias = Header | Open | Frame | Partial | Stall | Close | Spawn | Exit | Gap | Note | End | Damage | Unknown
+
+if TYPE_CHECKING:
+    Sink: TypeAlias = Callable[[Sequence[Record]], None]
+    """Takes the records that one read completed, in order. A tap calls it before it forwards the last byte of them."""

@@ -1,0 +1,80 @@
+"""Cuts a stdio stream into lines: the framing of MCP's stdio transport in every revision.
+
+Splits on byte 0x0A alone. U+2028, U+2029, NEL and a lone CR are legal inside a message, so `splitlines` would corrupt it
+(MCP specification, basic/transports, stdio). Refuses to judge: whatever bytes come in, the same bytes come out.
+"""
+
+MAX_HELD_BYTES = 1 << 20
+"""A line longer than this is handed out in parts as it arrives, so that memory stays bounded whatever passes."""
+
+_LF = b"\n"
+
+
+class Lines:
+    """Lines with their terminators, from chunks cut anywhere.
+
+    `feed` and `close` return pieces; joined, the pieces are the stream. A piece that ends in LF completes a line, any other
+    piece is a part: more of the same line follows, unless `close` returned it. A part ends on a character boundary where the
+    bytes are UTF-8, so that each part can be kept as text.
+    """
+
+    __slots__ = ("_held", "held_bytes")
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []
+        self.held_bytes = 0
+        """How many bytes wait for the end of their line."""
+
+    @property
+    def held(self) -> bytes:
+        """The bytes that wait for the end of their line, those of earlier parts not included."""
+        return b"".join(self._held)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        cut = data.rfind(_LF) + 1
+        if not cut:
+            return self._hold(data)
+        if self._held:
+            self._held.append(data[:cut])
+            whole = b"".join(self._held)
+            self._held.clear()
+            self.held_bytes = 0
+        else:
+            whole = data[:cut]
+        if cut < len(data):
+            parts = self._hold(data[cut:])
+        else:
+            parts = []
+        if whole.find(_LF) == len(whole) - 1:
+            return [whole, *parts]
+        pieces = [line + _LF for line in whole.split(_LF)]
+        pieces.pop()
+        return pieces + parts
+
+    def close(self) -> list[bytes]:
+        """The last line, if it has no terminator; else nothing."""
+        rest = self.held
+        self._held.clear()
+        self.held_bytes = 0
+        return [rest] if rest else []
+
+    def _hold(self, data: bytes) -> list[bytes]:
+        self._held.append(data)
+        self.held_bytes += len(data)
+        if self.held_bytes < MAX_HELD_BYTES:
+            return []
+        part = self.held
+        cut = _character_boundary(part)
+        self._held = [part[cut:]] if cut < len(part) else []
+        self.held_bytes = len(part) - cut
+        return [part[:cut]]
+
+
+def _character_boundary(data: bytes) -> int:
+    """Where the last UTF-8 character that `data` cuts in two begins; the length of `data` if it cuts none."""
+    for back in range(1, 4):
+        byte = data[-back]
+        if byte & 0xC0 != 0x80:
+            needs = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
+            return len(data) - back if needs > back else len(data)
+    return len(data)
