@@ -35,7 +35,7 @@ format: .venv/.tested
 	$(BIN)/ruff check --fix
 
 soak: .venv/.tested
-	$(BIN)/pytest -n $(WORKERS) -m soak --hypothesis-profile=soak $(PYTEST_ARGS)
+	MCPSPY_TIER=full $(BIN)/pytest -n $(WORKERS) -m "soak or tiered or hypothesis" --timeout 3600 $(PYTEST_ARGS)
 
 npm: build/npm/.installed
 

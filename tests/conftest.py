@@ -1,0 +1,153 @@
+"""What tests of every room share: a store of their own, the peers, the npm programs, the tier, and the rule about skips.
+
+It starts nothing and ends nothing: a test that starts a process ends it, by its id.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.deadlines import DEADLINE_S
+from tests.tiers import Tier, current_tier, load_hypothesis_profile
+
+ROOT = Path(__file__).parents[1]
+PEERS = Path(__file__).parent / "peers"
+NPM_SCRIPTS = Path(__file__).parent / "npm"
+NPM_MODULES = ROOT / "build" / "npm" / "node_modules"
+
+NpmProgram = Callable[[str], list[str]]
+Peer = Callable[[str], list[str]]
+MermaidReader = Callable[[list[str]], list[dict[str, Any]]]
+
+load_hypothesis_profile(current_tier())
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that `MCPSPY_HOME` names for this test: its own, not yet made. No test ever sees the user's store."""
+    folder = tmp_path / "store"
+    monkeypatch.setenv("MCPSPY_HOME", str(folder))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _plain_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take away what would make the screen differ from desk to desk; a test that wants a width or colours sets them."""
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def mcpspy() -> list[str]:
+    """The argv that starts mcpspy in this environment."""
+    return [sys.executable, "-m", "mcpspy"]
+
+
+@pytest.fixture
+def peer() -> Peer:
+    """`peer("stubborn.py")` is the argv of a program of tests/peers."""
+
+    def argv(name: str) -> list[str]:
+        path = PEERS / name
+        assert path.is_file(), f"no peer {name} in {PEERS}"
+        return [sys.executable, str(path)]
+
+    return argv
+
+
+@pytest.fixture
+def tier() -> Tier:
+    """`tier(sample=5, more=20, full=200)` is how often to do it. Who asks for it is run by `make soak` too."""
+    return current_tier()
+
+
+@pytest.fixture
+def npm_program() -> NpmProgram:
+    """`npm_program("mcp-server-memory")` is the argv of an installed npm program; the test is skipped where there is none."""
+
+    def argv(name: str) -> list[str]:
+        return [_node(), str(_npm_file(f".bin/{name}").resolve())]
+
+    return argv
+
+
+@pytest.fixture
+def read_mermaid() -> MermaidReader:
+    """`read_mermaid(texts)` is what Mermaid's own parser finds in each: its participants and its signals (tests/npm/README.md)."""
+
+    def read(texts: list[str]) -> list[dict[str, Any]]:
+        _npm_file("mermaid/package.json")
+        done = subprocess.run(
+            [_node(), str(NPM_SCRIPTS / "read_mermaid.mjs")],
+            cwd=NPM_MODULES.parent,
+            input=json.dumps(texts),
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        diagrams: list[dict[str, Any]] = json.loads(done.stdout)
+        return diagrams
+
+    return read
+
+
+def _node() -> str:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    return node
+
+
+def _npm_file(name: str) -> Path:
+    path = NPM_MODULES / name
+    if not path.exists():
+        pytest.skip(f"{name} is not installed: make npm")
+    return path
+
+
+# --- Marks that follow from what a test asks for, so that none can be forgotten ---
+
+MARK_OF_FIXTURE = {"npm_program": "npm", "read_mermaid": "npm", "tier": "tiered"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for fixture, mark in MARK_OF_FIXTURE.items():
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(mark)
+
+
+# --- Where everything is installed, a skip hides a test that should have run ---
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Turn a skip into a failure under `MCPSPY_NO_SKIP=1`; an expected failure is none."""
+    if os.environ.get("MCPSPY_NO_SKIP") != "1" or report.outcome != "skipped" or hasattr(report, "wasxfail"):
+        return
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    report.outcome = "failed"
+    report.longrepr = f"{reason} (a skip is a failure under MCPSPY_NO_SKIP=1)"

@@ -1,0 +1,103 @@
+"""The project about itself: one version, one changelog, and test machinery that does what CONTRIBUTING.md says of it."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import mcpspy
+from tests.deadlines import DEADLINE_S
+from tests.tiers import Tier, current_tier
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_the_package_and_its_metadata_name_the_same_version() -> None:
+    assert mcpspy.__version__ == PROJECT["version"]
+
+
+def test_every_runtime_dependency_has_a_lower_and_an_upper_bound() -> None:
+    unbounded = [line for line in PROJECT["dependencies"] if not (">=" in line and re.search(r",<\d", line))]
+    assert not unbounded
+
+
+def test_the_changelog_opens_with_what_is_not_yet_released() -> None:
+    headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert headings[0] == "[Unreleased]"
+
+
+def run_pytest(folder: Path, source: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run one test file in a folder of its own, under this project's conftest."""
+    (folder / "test_sample.py").write_text(source, encoding="utf-8")
+    (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    return subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "tests.conftest",
+            "-p",
+            "no:cacheprovider",
+            "--rootdir",
+            str(folder),
+            str(folder),
+        ],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": "", **environment},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+
+
+SKIPS = {
+    "in a test": "import pytest\ndef test_it(): pytest.skip('the reason')\n",
+    "by a mark": "import pytest\n@pytest.mark.skip(reason='the reason')\ndef test_it(): pass\n",
+    "of a module": "import pytest\npytest.skip('the reason', allow_module_level=True)\n",
+}
+
+
+@pytest.mark.parametrize("source", SKIPS.values(), ids=SKIPS)
+def test_a_skip_is_a_failure_where_nothing_may_be_skipped(tmp_path: Path, source: str) -> None:
+    done = run_pytest(tmp_path, source, MCPSPY_NO_SKIP="1")
+    assert done.returncode not in {0, 5}
+    assert "the reason (a skip is a failure under MCPSPY_NO_SKIP=1)" in done.stdout
+
+
+def test_a_skip_is_a_skip_at_a_desk(tmp_path: Path) -> None:
+    done = run_pytest(tmp_path, SKIPS["in a test"], MCPSPY_NO_SKIP="")
+    assert "1 skipped" in done.stdout
+
+
+def test_an_expected_failure_is_no_skip(tmp_path: Path) -> None:
+    source = "import pytest\n@pytest.mark.xfail(reason='known')\ndef test_it(): assert False\n"
+    assert run_pytest(tmp_path, source, MCPSPY_NO_SKIP="1").returncode == 0
+
+
+def test_who_asks_for_an_npm_program_is_marked_npm(tmp_path: Path) -> None:
+    source = "def test_plain(): pass\ndef test_npm(npm_program, request): assert request.node.get_closest_marker('npm')\n"
+    assert "2 passed" in run_pytest(tmp_path, source).stdout
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [({}, Tier.SAMPLE), ({"CI": "true"}, Tier.MORE), ({"CI": "true", "MCPSPY_TIER": "full"}, Tier.FULL)],
+)
+def test_the_tier_is_named_outright_or_follows_from_where_the_tests_run(environment: dict[str, str], expected: Tier) -> None:
+    assert current_tier(environment) is expected
+
+
+def test_each_tier_does_its_own_count() -> None:
+    assert [tier(sample=1, more=2, full=3) for tier in Tier] == [1, 2, 3]
+
+
+def test_no_test_sees_the_store_of_whoever_runs_it(store: Path, tmp_path: Path) -> None:
+    assert os.environ["MCPSPY_HOME"] == str(store)
+    assert store.is_relative_to(tmp_path)

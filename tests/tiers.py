@@ -1,0 +1,47 @@
+"""Three sizes of the same test: a sample in `make test`, more where CI runs it, the full count in `make soak`.
+
+`MCPSPY_TIER` names the tier outright. A test asks for the fixture `tier` of tests/conftest.py; it never reads the environment.
+"""
+
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+
+import hypothesis
+
+
+class Tier(StrEnum):
+    """How much of a test is run."""
+
+    SAMPLE = "sample"
+    MORE = "more"
+    FULL = "full"
+
+    def __call__(self, *, sample: int, more: int, full: int) -> int:
+        """The count that belongs to this tier."""
+        return {Tier.SAMPLE: sample, Tier.MORE: more, Tier.FULL: full}[self]
+
+
+def current_tier(environment: Mapping[str, str] = os.environ) -> Tier:
+    """The tier that the environment asks for; unset, CI gets more than a desk does.
+
+    Raises:
+        ValueError: if `MCPSPY_TIER` names no tier.
+    """
+    named = environment.get("MCPSPY_TIER")
+    if named:
+        return Tier(named)
+    return Tier.MORE if environment.get("CI") else Tier.SAMPLE
+
+
+def load_hypothesis_profile(tier: Tier) -> None:
+    """Give hypothesis the number of examples of this tier, and no deadline per example: two cores are shared."""
+    examples = tier(sample=60, more=300, full=5_000)
+    hypothesis.settings.register_profile(
+        tier.value,
+        deadline=None,
+        max_examples=examples,
+        print_blob=True,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+    hypothesis.settings.load_profile(tier.value)
