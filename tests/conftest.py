@@ -80,7 +80,7 @@ def npm_program() -> NpmProgram:
 
 @pytest.fixture
 def read_mermaid() -> MermaidReader:
-    """`read_mermaid(texts)` is what Mermaid's own parser finds in each: participants and signals (tests/npm/read_mermaid.mjs)."""
+    """`read_mermaid(texts)` is what Mermaid's own parser finds in each: participants and signals (read_mermaid.mjs)."""
 
     def read(texts: list[str]) -> list[dict[str, Any]]:
         _npm_file("mermaid/package.json")

@@ -36,11 +36,10 @@ def current_tier(environment: Mapping[str, str] = os.environ) -> Tier:
 
 def load_hypothesis_profile(tier: Tier) -> None:
     """Give hypothesis the number of examples of this tier, and no deadline per example: two cores are shared."""
-    examples = tier(sample=60, more=300, full=5_000)
     hypothesis.settings.register_profile(
         tier.value,
         deadline=None,
-        max_examples=examples,
+        max_examples=tier(sample=60, more=300, full=5_000),
         print_blob=True,
         suppress_health_check=[hypothesis.HealthCheck.too_slow],
     )
