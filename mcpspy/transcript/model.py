@@ -1,0 +1,291 @@
+"""What we make of captures: messages, exchanges, rows, findings. The nouns of every view.
+
+Refuses to hold parsed JSON: a message keeps its bytes and reads them when asked, so that a million messages stay below 1 GiB.
+
+The classes are slotted but not frozen, against the house rule: the correlator fills an exchange as its messages arrive, and making
+a frozen dataclass costs 1.9 µs where a plain one costs 0.6 (CPython 3.11, eleven fields), twice per message. Outside
+`transcript/` nobody assigns to them.
+
+Every `at_ns` here is on the transcript's clock: nanoseconds since the first capture began, on one axis for all captures.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal, TypeAlias
+
+from ..records import Exit, Header, Record, Side
+
+
+class Kind(StrEnum):
+    """What a payload is in JSON-RPC 2.0, or `malformed`: a payload that is none of it."""
+
+    REQUEST = "request"
+    NOTIFICATION = "notification"
+    RESULT = "result"
+    ERROR = "error"
+    MALFORMED = "malformed"
+
+
+class Outcome(StrEnum):
+    """What became of a request."""
+
+    PENDING = "pending"
+    """No answer yet, and the capture may still bring one."""
+    OK = "ok"
+    ERROR = "error"
+    """A JSON-RPC error."""
+    TOOL_ERROR = "tool error"
+    """A result with `isError: true`: the protocol worked, the tool did not."""
+    CANCELLED = "cancelled"
+    UNANSWERED = "unanswered"
+    """The capture, the stream or the process ended first."""
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    """One JSON-RPC message, or a malformed payload, with when, where and from whom.
+
+    `raw` is the frame's bytes with their terminator (of a batch: the member's bytes alone). `id` is the raw token of the id,
+    so that `7`, `"7"` and `7.0` differ and 30 digits stay exact; strings are spelled the shortest way. `target` is what a request is
+    about: a tool's name, a resource's URI, a prompt's name. `flaws` names what was odd about bytes that could still be
+    read (`crlf`, `bom`, `invalid-utf-8`, `no-jsonrpc`, …); `reason` says why a malformed one could not.
+    """
+
+    capture: int
+    number: int
+    stream: int
+    sender: Side
+    at_ns: int
+    first_ns: int
+    kind: Kind
+    raw: bytes
+    id: str | None = None
+    method: str | None = None
+    target: str | None = None
+    flaws: tuple[str, ...] = ()
+    reason: str = ""
+    batch: bool = False
+    is_error: bool = False
+    """Whether this is a result with `isError: true`."""
+
+    @property
+    def size(self) -> int:
+        """Bytes on the wire."""
+        return len(self.raw)
+
+    @property
+    def body(self) -> Any:
+        """The payload, parsed with Python's `json` (integers exact); None for a malformed one. Parsed anew at each call."""
+        from ..wire.jsonrpc import parse
+
+        return None if self.kind is Kind.MALFORMED else parse(self.raw)
+
+    @property
+    def params(self) -> Any:
+        """`params` of a request or notification, parsed; None if absent."""
+        return self._member("params")
+
+    @property
+    def result(self) -> Any:
+        return self._member("result")
+
+    @property
+    def error(self) -> Any:
+        return self._member("error")
+
+    def _member(self, name: str) -> Any:
+        body = self.body
+        return body.get(name) if isinstance(body, dict) else None
+
+
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """A request and what became of it. `row` is its number; `over` says that nothing more can come."""
+
+    row: int
+    request: Message
+    response: Message | None = None
+    notifications: list[Message] = field(default_factory=list)
+    """What belongs to it, in order: progress by its token, its cancellation, and what else names it."""
+    cancelled: Message | None = None
+    more_responses: list[Message] = field(default_factory=list)
+    """Answers after the first: duplicates, and partial results of servers that send several."""
+    over: bool = False
+
+    @property
+    def capture(self) -> int:
+        return self.request.capture
+
+    @property
+    def sender(self) -> Side:
+        return self.request.sender
+
+    @property
+    def method(self) -> str:
+        return self.request.method or ""
+
+    @property
+    def target(self) -> str | None:
+        return self.request.target
+
+    @property
+    def at_ns(self) -> int:
+        return self.request.at_ns
+
+    @property
+    def progress(self) -> int:
+        """How many progress notifications came."""
+        return sum(1 for one in self.notifications if one.method == "notifications/progress")
+
+    @property
+    def outcome(self) -> Outcome:
+        if self.response is None:
+            if self.cancelled is not None:
+                return Outcome.CANCELLED
+            return Outcome.UNANSWERED if self.over else Outcome.PENDING
+        if self.cancelled is not None and self.cancelled.at_ns <= self.response.at_ns:
+            return Outcome.CANCELLED
+        if self.response.kind is Kind.ERROR:
+            return Outcome.ERROR
+        return Outcome.TOOL_ERROR if self.response.is_error else Outcome.OK
+
+    @property
+    def duration_ns(self) -> int | None:
+        """From the request's last byte to the response's last byte, or to the cancellation; None while neither came."""
+        end = self.response or self.cancelled
+        return None if end is None else end.at_ns - self.request.at_ns
+
+
+@dataclass(slots=True, eq=False)
+class Stray:
+    """A message in no exchange, with a row of its own: a notification, a response nobody asked for, a malformed payload."""
+
+    row: int
+    message: Message
+
+    @property
+    def capture(self) -> int:
+        return self.message.capture
+
+    @property
+    def at_ns(self) -> int:
+        return self.message.at_ns
+
+
+@dataclass(slots=True, eq=False)
+class Log:
+    """One line the server wrote to stderr, its terminator included. It has no row number."""
+
+    capture: int
+    number: int
+    at_ns: int
+    raw: bytes
+
+
+@dataclass(slots=True, eq=False)
+class Event:
+    """Something that happened to the channel: a record that carries no message (spawn, exit, close, stall, gap, damage, …)."""
+
+    capture: int
+    at_ns: int
+    record: Record
+
+
+Row: TypeAlias = Exchange | Stray | Log | Event
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Finding:
+    """Something worth a human's eye. `rule` is stable and kebab-case; `culprit` is who is to blame, in a word or two."""
+
+    rule: str
+    severity: Severity
+    capture: int
+    number: int
+    """The record it points at."""
+    row: int | None
+    """The row it points at, if it is about one."""
+    what: str
+    culprit: str
+    advice: str
+
+
+@dataclass(slots=True, eq=False)
+class Source:
+    """One capture in a transcript: who recorded what, and whether all of it is there.
+
+    `shift_ns` is what was added to its record times to bring them on the transcript's clock. `server` and `client` are the lanes of
+    its two sides.
+    """
+
+    index: int
+    header: Header | None = None
+    shift_ns: int = 0
+    server: str = "server"
+    client: str = "client"
+    messages: int = 0
+    exit: Exit | None = None
+    complete: bool = False
+    """Whether its `end` record was read and nothing before it is lost."""
+    gaps: int = 0
+    damages: int = 0
+    last_ns: int = 0
+    """When its last record was seen."""
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Lane:
+    """A named participant: a client, a server, later a model."""
+
+    name: str
+    role: Literal["client", "server"]
+
+
+@dataclass(slots=True, eq=False)
+class Transcript:
+    """One or more captures, understood. `rows` are in the order in which they began."""
+
+    sources: list[Source] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        return [row for row in self.rows if isinstance(row, Exchange)]
+
+    @property
+    def messages(self) -> list[Message]:
+        """Every message, malformed ones included, by time."""
+        found: list[Message] = []
+        for row in self.rows:
+            if isinstance(row, Exchange):
+                found.append(row.request)
+                found.extend(row.notifications)
+                found.extend(row.more_responses)
+                if row.response is not None:
+                    found.append(row.response)
+            elif isinstance(row, Stray):
+                found.append(row.message)
+        return sorted(found, key=lambda one: (one.at_ns, one.capture, one.number))
+
+    @property
+    def lanes(self) -> list[Lane]:
+        """Clients first, then servers, each once, in the order in which their captures began."""
+        clients = dict.fromkeys(source.client for source in self.sources)
+        servers = dict.fromkeys(source.server for source in self.sources)
+        return [Lane(name=one, role="client") for one in clients] + [Lane(name=one, role="server") for one in servers]
+
+    def row(self, number: int) -> Exchange | Stray | None:
+        """The row with this number, or None."""
+        for row in self.rows:
+            if isinstance(row, Exchange | Stray) and row.row == number:
+                return row
+        return None
