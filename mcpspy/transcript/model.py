@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ..records import Exit, Header, Record, Side
+if TYPE_CHECKING:
+    from ..records import Exit, Header, Record, Side
 
 
 class Kind(StrEnum):
