@@ -254,9 +254,7 @@ class Spawn:
 
     __slots__ = ("at_ns", "number", "pid", "start", "extra")
 
-    def __init__(
-        self, *, at_ns: int, pid: int, start: int = 0, number: int = -1, extra: dict[str, Any] | None = None
-    ) -> None:
+    def __init__(self, *, at_ns: int, pid: int, start: int = 0, number: int = -1, extra: dict[str, Any] | None = None) -> None:
         self.at_ns = at_ns
         self.pid = pid
         self.start = start
@@ -327,9 +325,7 @@ class Note:
 
     __slots__ = ("at_ns", "number", "text", "topic", "extra")
 
-    def __init__(
-        self, *, at_ns: int, topic: str, text: str, number: int = -1, extra: dict[str, Any] | None = None
-    ) -> None:
+    def __init__(self, *, at_ns: int, topic: str, text: str, number: int = -1, extra: dict[str, Any] | None = None) -> None:
         self.at_ns = at_ns
         self.topic = topic
         self.text = text

@@ -166,9 +166,7 @@ def _note(rest: _Members, at_ns: int) -> Note:
 
 
 def _end(rest: _Members, at_ns: int) -> End:
-    return End(
-        at_ns=at_ns, frames=rest.take("frames", int), bytes=rest.take("bytes", int), why=rest.take("why", str, "")
-    )
+    return End(at_ns=at_ns, frames=rest.take("frames", int), bytes=rest.take("bytes", int), why=rest.take("why", str, ""))
 
 
 _SIMPLE = {
