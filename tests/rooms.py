@@ -1,0 +1,254 @@
+"""The rooms of mcpspy and what each may touch, as data; and the rules that hold a module's source against it.
+
+tests/test_rooms.py applies them to the package. A new room gets its row here in the commit that opens it.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1] / "mcpspy"
+
+JSON = {"msgspec"}
+FILES = {"fcntl", "glob", "io", "mmap", "os", "pathlib", "shutil", "tempfile"}
+NETWORK = {"asyncio", "http", "select", "selectors", "socket", "socketserver", "ssl", "urllib.request"}
+PROCESSES = {"multiprocessing", "signal", "subprocess", "threading"}
+CLOCKS = {"sched", "time"}
+RANDOMNESS = {"random", "secrets", "uuid"}
+TERMINAL = {"curses", "readline", "sys", "termios", "tty"}
+THE_WORLD = FILES | NETWORK | PROCESSES | CLOCKS | RANDOMNESS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What a room may import of ours and of others, and which standard modules it never does. Its own modules it may."""
+
+    ours: frozenset[str] = frozenset()
+    others: frozenset[str] = frozenset()
+    others_inside_functions: frozenset[str] = frozenset()
+    never: frozenset[str] = frozenset()
+    pure: bool = False
+    """A pure room also calls neither `open`, `print` and `input`, nor anybody's `now` and `today`."""
+
+
+def room(
+    ours: str = "",
+    others: set[str] | None = None,
+    never: set[str] | None = None,
+    others_inside_functions: set[str] | None = None,
+    *,
+    pure: bool = False,
+) -> Room:
+    """A row of the table; `ours` is a list in words."""
+    return Room(
+        ours=frozenset(ours.split()),
+        others=frozenset(others or ()),
+        others_inside_functions=frozenset(others_inside_functions or ()),
+        never=frozenset(never or ()),
+        pure=pure,
+    )
+
+
+ROOMS = {
+    "errors": room(never=THE_WORLD, pure=True),
+    "records": room(never=THE_WORLD, pure=True),
+    "wire": room(others={"httptools"} | JSON, never=THE_WORLD, pure=True),
+    "capture": room("errors records", others=JSON, never=NETWORK),
+    "transcript": room("errors records wire", others_inside_functions={"jsonschema", "mcp_types"}, never=THE_WORLD, pure=True),
+    "replay": room("errors records wire transcript", never=THE_WORLD, pure=True),
+    "views": room("records wire transcript replay", others={"rich"}, never=THE_WORLD | TERMINAL, pure=True),
+    "live": room("records wire transcript replay errors", others={"aiohttp", "httptools"}),
+    "setup": room("errors", others={"tomlkit"}),
+    "demo": room(),
+    "cli": room("__init__ errors records wire capture transcript replay views live setup demo", others={"click", "rich"}),
+    # The two doors: the library's, whose names are resolved lazily, and the command line's.
+    "__init__": room("errors capture transcript"),
+    "__main__": room("cli"),
+}
+
+ASYNC_ROOMS = {"live"}
+DYNAMIC_IMPORTS = {"__init__", "cli"}
+"""Where a module may be imported by a name made at run time: the front door, and the verb that was asked for."""
+
+FORBIDDEN_FILE_NAMES = {"utils", "util", "common", "base", "helpers", "helper", "misc"}
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Import:
+    """One imported module: `room` if it is ours, else `name`. `inside_function` tells lazy imports from the others."""
+
+    line: int
+    name: str
+    room: str | None
+    relative: bool
+    inside_function: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """One parsed file of the package; `path` is relative to it, `mcpspy/wire/lines.py` being `wire/lines.py`."""
+
+    path: Path
+    source: str
+    tree: ast.Module
+
+    @property
+    def room(self) -> str:
+        """The room a module stands in; on the ground floor, the module is the room."""
+        return self.path.parts[0] if len(self.path.parts) > 1 else self.path.stem
+
+    @property
+    def imports(self) -> list[Import]:
+        """Every import statement, wherever it stands; `if TYPE_CHECKING` counts like any other."""
+        return [found for node, inside in _walk(self.tree) for found in self._read(node, inside)]
+
+    def _read(self, node: ast.AST, inside: bool) -> Iterator[Import]:  # noqa: FBT001 - two values of one walk
+        match node:
+            case ast.Import(names=names):
+                for alias in names:
+                    yield self._import(node.lineno, alias.name, relative=False, inside=inside)
+            case ast.ImportFrom(module=module, names=names, level=0):
+                yield self._import(node.lineno, module or "", relative=False, inside=inside)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                package = ("mcpspy", *self.path.parts[:-1])
+                base = ".".join(package[: len(package) - level + 1])
+                # `from .. import records` imports a room, `from .. import __version__` the door.
+                targets = [f"{base}.{module}"] if module else [f"{base}.{alias.name}" for alias in names]
+                for target in targets:
+                    yield self._import(node.lineno, target, relative=True, inside=inside)
+
+    def _import(self, line: int, name: str, *, relative: bool, inside: bool) -> Import:
+        parts = name.split(".")
+        ours = parts[0] == "mcpspy"
+        room = (parts[1] if len(parts) > 1 and parts[1] in ROOMS else "__init__") if ours else None
+        return Import(line=line, name=name, room=room, relative=relative, inside_function=inside)
+
+
+def _walk(node: ast.AST, *, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node below, and whether it stands inside a function."""
+    inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    for child in ast.iter_child_nodes(node):
+        yield child, inside
+        yield from _walk(child, inside=inside)
+
+
+def parse(path: Path, source: str) -> Module:
+    """The module that would stand at `path`, relative to the package."""
+    return Module(path=path, source=source, tree=ast.parse(source, str(path)))
+
+
+def modules() -> list[Module]:
+    """Every module of the package, in the order of their paths."""
+    return [parse(file.relative_to(PACKAGE), file.read_text(encoding="utf-8")) for file in sorted(PACKAGE.rglob("*.py"))]
+
+
+# --- The rules. Each yields what is wrong with a module, as "line: sentence" ---
+
+
+def wrong_rooms(module: Module) -> Iterator[str]:
+    """Imports of ours that the table does not allow."""
+    allowed = ROOMS[module.room].ours | {module.room}
+    for found in module.imports:
+        if found.room and found.room not in allowed:
+            yield f"{found.line}: {module.room} may not import {found.room} ({found.name})"
+
+
+def wrong_others(module: Module) -> Iterator[str]:
+    """Third-party imports that the table does not allow, or not there."""
+    row = ROOMS[module.room]
+    for found in module.imports:
+        top = found.name.split(".")[0]
+        if found.room or top in sys.stdlib_module_names or top in row.others:
+            continue
+        if top not in row.others_inside_functions:
+            yield f"{found.line}: {module.room} may not import {found.name}"
+        elif not found.inside_function:
+            yield f"{found.line}: {module.room} may import {found.name} inside a function only"
+
+
+def wrong_standard_modules(module: Module) -> Iterator[str]:
+    """Imports of the standard library that give a room more of the world than it may have."""
+    never = ROOMS[module.room].never
+    for found in module.imports:
+        if not found.room and (found.name in never or found.name.split(".")[0] in never):
+            yield f"{found.line}: {module.room} never imports {found.name}"
+
+
+def absolute_imports(module: Module) -> Iterator[str]:
+    """Imports of ours that spell the package's name."""
+    for found in module.imports:
+        if found.room and not found.relative:
+            yield f"{found.line}: import {found.name} relatively"
+
+
+def impure_calls(module: Module) -> Iterator[str]:
+    """In a pure room: calls that read a clock, a file or a terminal without an import that would show it."""
+    if not ROOMS[module.room].pure:
+        return
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.Call(func=ast.Name(id="open" | "print" | "input" as name)):
+                yield f"{node.lineno}: {module.room} is pure and calls {name}()"
+            case ast.Call(func=ast.Attribute(attr="now" | "utcnow" | "today" as name)):
+                yield f"{node.lineno}: {module.room} reads no clock and calls {name}()"
+
+
+def imports_by_name(module: Module) -> Iterator[str]:
+    """Imports that no reader of import statements sees."""
+    if module.room in DYNAMIC_IMPORTS:
+        return
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.Call(func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module")):
+                yield f"{node.lineno}: {module.room} imports by a name made at run time"
+
+
+def stray_async(module: Module) -> Iterator[str]:
+    """`async def` outside the rooms that await."""
+    if module.room in ASYNC_ROOMS:
+        return
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.AsyncFunctionDef):
+            yield f"{node.lineno}: async def {node.name} belongs into live"
+
+
+def too_long(module: Module) -> Iterator[str]:
+    """Files and functions that want splitting."""
+    lines = module.source.count("\n")
+    if lines > MAX_FILE_LINES:
+        yield f"{lines}: more than {MAX_FILE_LINES} lines"
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            if length > MAX_FUNCTION_LINES:
+                yield f"{node.lineno}: {node.name} has {length} lines, more than {MAX_FUNCTION_LINES}"
+
+
+def bad_name(module: Module) -> Iterator[str]:
+    """Files named for having no subject."""
+    if module.path.stem in FORBIDDEN_FILE_NAMES:
+        yield f"1: {module.path.name} says nothing of what is in it"
+
+
+def furnished_init(module: Module) -> Iterator[str]:
+    """A room's `__init__.py` with something in it; the front door is the package's own."""
+    if module.path.name == "__init__.py" and len(module.path.parts) > 1 and module.source.strip():
+        yield "1: the __init__.py of a room is empty"
+
+
+RULES = (
+    wrong_rooms,
+    wrong_others,
+    wrong_standard_modules,
+    absolute_imports,
+    impure_calls,
+    imports_by_name,
+    stray_async,
+    too_long,
+    bad_name,
+    furnished_init,
+)

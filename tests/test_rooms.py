@@ -1,0 +1,78 @@
+"""The fence: what a room imports, awaits and weighs, held against the table of tests/rooms.py."""
+
+from pathlib import Path
+
+import pytest
+
+from tests import rooms
+from tests.rooms import MAX_FILE_LINES, MAX_FUNCTION_LINES, PACKAGE, ROOMS, RULES, Module, modules, parse
+
+MODULES = modules()
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.path))
+def test_a_module_keeps_to_its_room(module: Module) -> None:
+    wrong = [f"mcpspy/{module.path}:{sentence}" for rule in RULES for sentence in rule(module)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_room_has_a_row_in_the_table() -> None:
+    assert {module.room for module in MODULES} <= set(ROOMS)
+
+
+def test_every_room_is_a_package() -> None:
+    folders = {file.parent for file in PACKAGE.glob("*/*.py")}
+    assert all((folder / "__init__.py").exists() for folder in folders)
+
+
+def test_the_table_names_no_room_that_the_plan_does_not_have() -> None:
+    assert all(row.ours <= set(ROOMS) for row in ROOMS.values())
+
+
+def test_nobody_imports_the_command_line_but_its_entry() -> None:
+    assert [name for name, row in ROOMS.items() if "cli" in row.ours] == ["__main__"]
+
+
+TRESPASSES = [
+    ("wire/x.py", "from ..records import Frame", rooms.wrong_rooms, "wire may not import records"),
+    ("wire/x.py", "from .. import records", rooms.wrong_rooms, "wire may not import records"),
+    ("capture/x.py", "def f():\n    from ..transcript import model", rooms.wrong_rooms, "2: capture may not import transcript"),
+    ("live/x.py", "from ..capture.writer import Writer", rooms.wrong_rooms, "live may not import capture"),
+    ("transcript/x.py", "from .. import __version__", rooms.wrong_rooms, "transcript may not import __init__"),
+    ("views/x.py", "import click", rooms.wrong_others, "views may not import click"),
+    ("capture/x.py", "import orjson", rooms.wrong_others, "capture may not import orjson"),
+    ("transcript/x.py", "import jsonschema", rooms.wrong_others, "inside a function only"),
+    ("wire/x.py", "import time", rooms.wrong_standard_modules, "wire never imports time"),
+    ("transcript/x.py", "from os.path import join", rooms.wrong_standard_modules, "transcript never imports os.path"),
+    ("replay/x.py", "import asyncio", rooms.wrong_standard_modules, "replay never imports asyncio"),
+    ("views/x.py", "import sys", rooms.wrong_standard_modules, "views never imports sys"),
+    ("cli/x.py", "from mcpspy.errors import McpspyError", rooms.absolute_imports, "import mcpspy.errors relatively"),
+    ("transcript/x.py", "open('x')", rooms.impure_calls, "calls open()"),
+    ("views/x.py", "datetime.now()", rooms.impure_calls, "reads no clock"),
+    ("live/x.py", "import_module('x')", rooms.imports_by_name, "made at run time"),
+    ("capture/x.py", "async def f(): ...", rooms.stray_async, "belongs into live"),
+    ("cli/x.py", "\n" * (MAX_FILE_LINES + 1), rooms.too_long, "more than 400 lines"),
+    ("cli/x.py", "def f():\n" + "    x = 1\n" * MAX_FUNCTION_LINES, rooms.too_long, "f has 61 lines"),
+    ("wire/utils.py", "", rooms.bad_name, "utils.py says nothing"),
+    ("wire/__init__.py", "x = 1", rooms.furnished_init, "is empty"),
+]
+
+
+@pytest.mark.parametrize(("path", "source", "rule", "expected"), TRESPASSES, ids=[f"{row[0]}: {row[3]}" for row in TRESPASSES])
+def test_the_fence_sees_a_trespass(path: str, source: str, rule: object, expected: str) -> None:
+    assert callable(rule)
+    assert [expected in sentence for sentence in rule(parse(Path(path), source))] == [True]
+
+
+ALLOWED = [
+    ("wire/x.py", "import msgspec\nfrom .lines import Lines\nimport json"),
+    ("transcript/x.py", "def validate():\n    import jsonschema"),
+    ("live/x.py", "import os\nfrom ..wire.lines import Lines\nasync def f(): ..."),
+    ("cli/x.py", "import click\nfrom .. import __version__\nfrom ..capture.reader import read"),
+    ("__main__.py", "def main():\n    from .cli.run import main"),
+]
+
+
+@pytest.mark.parametrize(("path", "source"), ALLOWED, ids=[row[0] for row in ALLOWED])
+def test_the_fence_lets_through_what_the_table_allows(path: str, source: str) -> None:
+    assert not [sentence for rule in RULES for sentence in rule(parse(Path(path), source))]
