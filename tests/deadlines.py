@@ -1,5 +1,26 @@
 """How long a live test waits for an event before it fails. No test sleeps: it waits for what it claims, this long at most."""
 
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
 # Many times what a busy two-core machine needs, and well inside the timeout of pyproject.toml, so that the test fails
 # with its own words before pytest ends it.
 DEADLINE_S = 20.0
+
+POLL_S = 0.005
+
+Found = TypeVar("Found")
+
+
+def eventually(condition: Callable[[], Found | None], what: str) -> Found:
+    """The first value of `condition` that is true; for what announces itself in no other way, like a line in a log.
+
+    Raises:
+        AssertionError: if it was not true before the deadline; it says `what`.
+    """
+    deadline = time.monotonic() + DEADLINE_S
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"waited {DEADLINE_S} s for {what}"
+        time.sleep(POLL_S)
+    return found
