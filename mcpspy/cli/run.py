@@ -1,0 +1,193 @@
+"""`mcpspy run`: starts the server, opens a capture, and puts the tap between the server and whoever started us.
+
+Stands in the start-up path of somebody's editor: the server is spawned before anything is imported that it can do without, so that
+both start up side by side, and what is imported is counted (tests/test_rooms.py).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from time import monotonic_ns, sleep, time_ns
+
+from ..live.descriptors import ensure_standard_streams
+from ..live.process import process, spawn
+from .options import RUN, UsageError, parse, size_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import click
+
+    from ..capture.writer import Writer
+    from ..live.process import Child
+    from ..records import Header
+
+NOT_STARTED = 127
+
+SYNC_S = 1.0
+"""From the first byte that is not on disk to asking for it: only what a power cut may cost, for the kernel has it at once."""
+
+USAGE = "usage: mcpspy run [--label NAME] [--capture FILE] [--redact credentials|none] [--max-size SIZE] [--quiet] -- COMMAND…"
+
+
+def main(arguments: list[str]) -> int:
+    """Run the server named in `arguments` under a tap. Returns its exit status; 127 if it could not be started, 2 for bad usage."""
+    ensure_standard_streams()
+    try:
+        values, argv = parse(arguments, RUN)
+        max_bytes = size_bytes(values["max-size"]) if "max-size" in values else 0
+        if not argv:
+            raise UsageError("the server's command is missing")
+    except UsageError as error:
+        _say(f"mcpspy run: {error}\n{USAGE}")
+        return 2
+    try:
+        child = spawn(argv)
+    except OSError as error:
+        _say(f"mcpspy: {argv[0]} could not be started: {error.strerror}")
+        return NOT_STARTED
+    from ..live.stdio import StdioTap
+
+    wall_ns, begin_ns = time_ns(), monotonic_ns()
+    writer = _writer(values, argv, max_bytes, wall_ns, begin_ns)
+    failure = child.failure()
+    if failure is not None:
+        return _not_started(argv[0], failure, child, writer, begin_ns)
+    tap = StdioTap(child, writer or _nowhere, begin_ns)
+    status = tap.run()
+    if writer is not None:
+        writer.close(tap.now_ns(), tap.why)
+    return status
+
+
+def _writer(values: dict[str, str], argv: list[str], max_bytes: int, wall_ns: int, begin_ns: int) -> Writer | None:
+    """The writer of a new capture, or None, told on stderr, where none can be made: traffic comes first."""
+    from ..capture.format import header_line
+    from ..capture.store import create, default_label
+    from ..capture.writer import Writer
+
+    redact = values.get("redact", "credentials")
+    label = values.get("label") or default_label(argv)
+    named = values.get("capture")
+    try:
+        fd, path = create(named, label, wall_ns=wall_ns)
+        header = _header(argv, label, redact, wall_ns, begin_ns)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _say(f"mcpspy: not recording: {where}{error.strerror or error}; traffic goes on")
+        return None
+    if named and path != named:
+        _say(f"mcpspy: {named} exists; recording to {path}")
+    elif "quiet" not in values and os.isatty(2):
+        _say(f"mcpspy: recording to {path}")
+    writer = Writer(fd, header_line(header), max_bytes=max_bytes, complain=_say, later=_later)
+    writer(())  # the header at once, so that `list` and `show -f` see the tap
+    return writer
+
+
+def _header(argv: list[str], label: str, redact: str, wall_ns: int, begin_ns: int) -> Header:
+    from .. import __version__
+    from ..capture.redact import Redactor, Verbatim
+    from ..capture.store import key
+    from ..records import Header
+
+    redactor = Verbatim() if redact == "none" else Redactor(key())
+    own, parent_pid = process(os.getpid()), os.getppid()
+    parent = process(parent_pid)
+    return Header(
+        capture_id=os.urandom(8).hex(),
+        wall_ns=wall_ns,
+        monotonic_ns=begin_ns,
+        boot_id=_boot_id(),
+        pid=os.getpid(),
+        start=own.start if own else 0,
+        parent={"pid": parent_pid, "name": parent.name if parent else "", "start": parent.start if parent else 0},
+        cwd=_cwd(),
+        tapped={"transport": "stdio", "argv": redactor.argv(argv), "env": sorted(os.environ)},
+        label=label,
+        redaction=redact,
+        mcpspy_version=__version__,
+    )
+
+
+def _not_started(command: str, failure: OSError, child: Child, writer: Writer | None, begin_ns: int) -> int:
+    """The command could not be run: say so here and in the capture."""
+    from ..records import Exit
+
+    os.waitpid(child.pid, 0)
+    reason = "command not found" if isinstance(failure, FileNotFoundError) else failure.strerror or str(failure)
+    _say(f"mcpspy: {command}: {reason}")
+    if writer is not None:
+        now_ns = monotonic_ns() - begin_ns
+        writer((Exit(at_ns=now_ns, pid=child.pid, error=reason),))
+        writer.close(now_ns, "not started")
+    return NOT_STARTED
+
+
+def _later(sync: Callable[[], None]) -> None:
+    """Call `sync` in a while, beside the traffic: the disk may take its time over it."""
+    from _thread import start_new_thread
+
+    def wait_and_sync() -> None:
+        sleep(SYNC_S)
+        sync()
+
+    try:
+        start_new_thread(wait_and_sync, ())
+    except RuntimeError:
+        pass  # no thread to be had: what is written is the kernel's, and the last sync comes at the end
+
+
+def _nowhere(records: object) -> None:
+    """The sink where there is no capture."""
+
+
+def _boot_id() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _cwd() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""  # it was removed
+
+
+def _say(line: str) -> None:
+    """One line for a person. stdout is the protocol's; and if nobody reads stderr, so be it."""
+    try:
+        os.write(2, f"{line}\n".encode(errors="backslashreplace"))
+    except OSError:
+        pass
+
+
+def __getattr__(name: str) -> click.Command:
+    """`command`, made when click asks for it: for `--help`, and for calls from Python."""
+    if name != "command":
+        raise AttributeError(name)
+    import click
+
+    @click.command("run", context_settings={"ignore_unknown_options": True})
+    @click.argument("command", nargs=-1, type=click.UNPROCESSED)
+    def command(command: tuple[str, ...]) -> int:
+        """Wrap a stdio server: forward every byte, record it, exit as the server does.
+
+        \b
+        Example, in a client's configuration instead of `uvx mcp-server-time`:
+          mcpspy run --label time -- uvx mcp-server-time
+        """
+        return main(list(command))
+
+    for option in RUN:
+        kind = click.Choice(option.choices) if option.choices else None
+        is_flag = not option.metavar and not option.choices
+        click.option(
+            f"--{option.name}", expose_value=False, metavar=option.metavar or None, type=kind, is_flag=is_flag, help=option.help
+        )(command)
+    return command

@@ -1,0 +1,79 @@
+"""Descriptors that are ours, and descriptors that we share: writing to either without ever blocking, and letting go of them.
+
+A client's end of a pipe is shared with whatever else holds it, so O_NONBLOCK is never set on it: that would break its other
+holders. Pipes and terminals are opened anew through /proc; sockets are asked per call.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from select import POLLOUT, poll
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_SURE_BYTES = 4096
+"""PIPE_BUF: what a pipe that polls as writable takes without blocking."""
+
+
+def sender(fd: int) -> Callable[[bytes | memoryview], int]:
+    """A function that writes to `fd` what it takes at once and returns how many bytes that were.
+
+    It raises BlockingIOError if that is nothing, and OSError if there is no reader.
+    """
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISSOCK(mode):
+        return _socket_sender(fd)
+    if stat.S_ISREG(mode) or not os.get_blocking(fd) or _open_anew(fd):
+        return lambda data: os.write(fd, data)
+    return _careful_sender(fd)
+
+
+def release(fd: int) -> None:
+    """Let go of `fd`, so that the other end sees it closed. A standard stream's number is never left free for others to get."""
+    if fd > 2:
+        os.close(fd)
+        return
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, fd)
+    if nowhere != fd:
+        os.close(nowhere)
+
+
+def ensure_standard_streams() -> None:
+    """Open the null device where a standard stream is missing, so that no pipe of ours takes its number."""
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(fd)
+
+
+def _socket_sender(fd: int) -> Callable[[bytes | memoryview], int]:
+    from _socket import MSG_DONTWAIT, socket  # `socket` imports `enum` and `selectors`: 3 ms
+
+    send = socket(fileno=fd).send
+    return lambda data: send(data, MSG_DONTWAIT)
+
+
+def _open_anew(fd: int) -> bool:
+    """Put a description of our own, non-blocking, behind `fd`; False where the system does not let us."""
+    try:
+        own = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:
+        return False
+    os.dup2(own, fd)
+    os.close(own)
+    return True
+
+
+def _careful_sender(fd: int) -> Callable[[bytes | memoryview], int]:
+    asked = poll()
+    asked.register(fd, POLLOUT)
+
+    def send(data: bytes | memoryview) -> int:
+        if not asked.poll(0):
+            raise BlockingIOError
+        return os.write(fd, data[:_SURE_BYTES])
+
+    return send

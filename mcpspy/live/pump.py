@@ -1,0 +1,221 @@
+"""One direction of a stdio tap: reads bytes, reports the frames they complete, sends the bytes on.
+
+Refuses to change, delay or understand what passes. A pump never blocks: what its reader does not take waits here, and as long
+as it waits nothing more is read, so that back-pressure reaches the writer and memory stays bounded.
+"""
+
+from __future__ import annotations
+
+import os
+from select import POLLIN, POLLOUT
+from time import monotonic_ns
+
+from ..records import MCPSPY, Close, Frame, Partial, Stall
+from ..wire.lines import Lines
+from .descriptors import release, sender
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..records import Record, Side, Sink
+    from .readiness import Readiness
+
+READ_BYTES = 1 << 16
+MAX_READ_BYTES = 1 << 20
+"""Reads double from the first to the second while they come back full; a fixed large read triples the latency of small ones."""
+
+PARTIAL_NS = 5_000_000_000
+STALL_NS = 1_000_000_000
+
+
+class Pump:
+    """Moves one stream from the descriptor `source`, written by one side, to `target`, read by the other.
+
+    `over`: nothing more will be read. `finished`: nor sent; the target is closed. `broken`: the target has lost its reader; what
+    still comes is reported, not sent. `on_change` is called when one of them becomes true. `due_ns` is when `on_time`
+    wants to be called, on the tap's clock; 0 for never. `last_ns` is when something was last read.
+    """
+
+    __slots__ = (
+        "_begin_ns", "_blocked_ns", "_first_ns", "_lines", "_on_change", "_partial_told", "_pending", "_read_bytes", "_ready",
+        "_send", "_sink", "_source", "_stalled", "_stream", "_target", "broken", "due_ns", "finished", "last_ns", "over", "reader",
+        "writer",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        stream: int,
+        source: int,
+        target: int,
+        *,
+        writer: Side,
+        reader: Side,
+        sink: Sink,
+        ready: Readiness,
+        begin_ns: int,
+        on_change: Callable[[], None],
+    ) -> None:
+        self._stream = stream
+        self._source = source
+        self._target = target
+        self.writer: Side = writer
+        self.reader: Side = reader
+        self._sink = sink
+        self._ready = ready
+        self._begin_ns = begin_ns
+        self._on_change = on_change
+        self._lines = Lines()
+        self._send = sender(target)
+        self._read_bytes = READ_BYTES
+        self._pending = memoryview(b"")
+        self._first_ns = 0
+        self._blocked_ns = 0
+        self._stalled = False
+        self._partial_told = False
+        self.due_ns = 0
+        self.last_ns = 0
+        self.over = False
+        self.finished = False
+        self.broken = False
+        ready.watch(source, POLLIN, self._readable)
+        ready.watch(target, 0, self._writable)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How many bytes were read and not yet taken by the reader."""
+        return len(self._pending)
+
+    def stop(self) -> None:
+        """Read no more, by our own decision; what was read is still sent before the target is closed."""
+        if not self.over:
+            self._end(monotonic_ns() - self._begin_ns, MCPSPY, "abort")
+
+    def on_time(self, now_ns: int) -> None:
+        """Report what has waited too long."""
+        if self._pending and not self._stalled and now_ns >= self._blocked_ns + STALL_NS:
+            self._stalled = True
+            self._sink((Stall(at_ns=now_ns, stream=self._stream, waiting_bytes=len(self._pending)),))
+        if self._lines.held_bytes and not self._partial_told and now_ns >= self._first_ns + PARTIAL_NS:
+            self._partial_told = True
+            held = self._lines.held
+            self._sink((Partial(at_ns=now_ns, stream=self._stream, first_ns=self._first_ns, data=held),))
+        self._schedule()
+
+    def _readable(self, events: int) -> None:
+        try:
+            data = os.read(self._source, self._read_bytes)
+        except OSError:
+            self._end(monotonic_ns() - self._begin_ns, self.writer, "reset")
+            return
+        now_ns = monotonic_ns() - self._begin_ns
+        if not data:
+            self._end(now_ns, self.writer, "eof")
+            return
+        self.last_ns = now_ns
+        if len(data) == self._read_bytes < MAX_READ_BYTES:
+            self._read_bytes *= 2
+        lines = self._lines
+        began_ns = self._first_ns if lines.held_bytes else now_ns
+        pieces = lines.feed(data)
+        if len(pieces) == 1:
+            self._sink((Frame(self._stream, now_ns, began_ns, pieces[0], pieces[0][-1] != 10),))
+        elif pieces:
+            self._sink(self._frames(pieces, now_ns, began_ns))
+        if not self.broken:
+            try:
+                sent = self._send(data)
+            except BlockingIOError:
+                sent = 0
+            except OSError:
+                self._break(now_ns)
+                return
+            if sent != len(data):
+                self._block(memoryview(data)[sent:], now_ns)
+        if lines.held_bytes or self.due_ns:
+            if pieces or began_ns == now_ns:
+                self._first_ns = now_ns
+                self._partial_told = False
+            self._schedule()
+
+    def _frames(self, pieces: list[bytes], now_ns: int, began_ns: int) -> list[Record]:
+        stream = self._stream
+        frames: list[Record] = [Frame(stream, now_ns, began_ns, pieces[0], pieces[0][-1] != 10)]
+        frames += [Frame(stream, now_ns, now_ns, piece, piece[-1] != 10) for piece in pieces[1:]]
+        return frames
+
+    def _schedule(self) -> None:
+        due = []
+        if self._pending and not self._stalled:
+            due.append(self._blocked_ns + STALL_NS)
+        if self._lines.held_bytes and not self._partial_told:
+            due.append(self._first_ns + PARTIAL_NS)
+        self.due_ns = min(due, default=0)
+
+    def _block(self, rest: memoryview, now_ns: int) -> None:
+        """The reader does not keep up: hold `rest`, and read nothing more until it is taken."""
+        self._pending = rest
+        self._blocked_ns = now_ns
+        self._ready.forget(self._source)
+        self._ready.watch(self._target, POLLOUT, self._writable)
+        self._schedule()
+
+    def _writable(self, events: int) -> None:
+        now_ns = monotonic_ns() - self._begin_ns
+        if not self._pending:
+            self._break(now_ns)  # nothing was asked for, so this is an error or a hang-up
+            return
+        try:
+            sent = self._send(self._pending)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._break(now_ns)
+            return
+        self._pending = self._pending[sent:]
+        if not self._pending:
+            self._unblock(now_ns)
+
+    def _unblock(self, now_ns: int) -> None:
+        if self._stalled:
+            self._stalled = False
+            lasted_ns = now_ns - self._blocked_ns
+            self._sink((Stall(at_ns=now_ns, stream=self._stream, waiting_bytes=0, lasted_ns=lasted_ns),))
+        self._schedule()
+        if self.over:
+            self._finish()
+        else:
+            self._ready.watch(self._target, 0, self._writable)
+            self._ready.watch(self._source, POLLIN, self._readable)
+
+    def _end(self, now_ns: int, by: str, how: str) -> None:
+        """Nothing more comes: report what is left without its end, and close the target once all is sent."""
+        began_ns = self._first_ns if self._lines.held_bytes else now_ns
+        records: list[Record] = [Frame(self._stream, now_ns, began_ns, rest) for rest in self._lines.close()]
+        if not self.broken:  # then its end has been told, and who brought it about
+            records.append(Close(at_ns=now_ns, stream=self._stream, by=by, how=how))
+        self._sink(records)
+        self.over = True
+        self._ready.forget(self._source)
+        release(self._source)
+        self._schedule()
+        if not self._pending:
+            self._finish()
+        self._on_change()
+
+    def _break(self, now_ns: int) -> None:
+        """The target has no reader any more."""
+        extra = {"undelivered_bytes": len(self._pending)} if self._pending else None
+        self._sink((Close(at_ns=now_ns, stream=self._stream, by=self.reader, how="broken", extra=extra),))
+        was_blocked, self._pending = bool(self._pending), memoryview(b"")
+        self.broken = True
+        self._finish()
+        self._schedule()
+        if was_blocked and not self.over:
+            self._ready.watch(self._source, POLLIN, self._readable)
+        self._on_change()
+
+    def _finish(self) -> None:
+        self.finished = True
+        self._ready.forget(self._target)
+        release(self._target)

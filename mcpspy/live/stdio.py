@@ -1,0 +1,307 @@
+"""The stdio tap: the server's process between three pumps, in one thread around one `poll`.
+
+Refuses to judge what passes. It forwards signals, propagates whatever either side closes, and sees to it that neither
+the server nor what it started outlives the client.
+"""
+
+from __future__ import annotations
+
+import os
+from _signal import SIG_IGN, SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2
+from _signal import getsignal, set_wakeup_fd, signal  # `signal` itself imports `enum`: 4 ms
+from select import POLLIN
+from time import monotonic_ns
+
+from ..records import CLIENT, SERVER, Exit, Note, Open, Spawn
+from .process import Process, descendants, holds, process
+from .pump import Pump
+from .readiness import Readiness
+from .shutdown import Shutdown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..records import Record, Sink
+    from .process import Child
+
+DRAIN_NS = 500_000_000
+"""After the server's exit: how long a pipe that somebody else still holds may stay silent before it is let go."""
+
+MAX_DRAIN_NS = 5_000_000_000
+"""How long after the server's exit we go on reading what others write into its pipes."""
+
+PARENT_CHECK_NS = 1_000_000_000
+"""How often to ask whether the client lives, in the one state in which no descriptor would tell."""
+
+SIGNAL_NAMES = {
+    SIGHUP: "SIGHUP",
+    SIGINT: "SIGINT",
+    SIGQUIT: "SIGQUIT",
+    SIGTERM: "SIGTERM",
+    SIGUSR1: "SIGUSR1",
+    SIGUSR2: "SIGUSR2",
+}
+_ENDING = (SIGHUP, SIGINT, SIGQUIT, SIGTERM)
+_FROM_KEYBOARD = (SIGINT, SIGQUIT)
+
+STREAMS = ((0, CLIENT, "stdin"), (1, SERVER, "stdout"), (2, SERVER, "stderr"))
+"""Number, sender and name of a stdio tap's streams, in every capture."""
+
+
+class StdioTap:
+    """A tap on the server `child`; its clock began at `begin_ns` of the monotonic one.
+
+    `run` returns when the server has ended and all it said is delivered. Its result is our exit status: the server's own, or
+    128 + n where signal n ended it. `why` then says what brought the end about.
+    """
+
+    __slots__ = (
+        "_begin_ns", "_changed", "_child", "_drain_ns", "_exit_ns", "_met", "_parent", "_parent_ns", "_pipes", "_pumps", "_ready",
+        "_shutdown", "_sink", "_status", "_stderr", "_stdin", "_stdout", "_wakeup",
+    )  # fmt: skip
+
+    def __init__(self, child: Child, sink: Sink, begin_ns: int) -> None:
+        self._child = child
+        self._sink = sink
+        self._begin_ns = begin_ns
+        self._ready = Readiness()
+        self._shutdown = Shutdown()
+        self._status: int | None = None
+        self._exit_ns = 0
+        self._drain_ns = 0
+        self._parent_ns = 0
+        self._changed = False
+        self._met: set[int] = set()
+        self._parent = os.getppid()
+        self._pipes = {os.fstat(fd).st_ino for fd in (child.stdin, child.stdout, child.stderr)}
+        self._stdin = self._pump(0, 0, child.stdin)
+        self._stdout = self._pump(1, child.stdout, 1)
+        self._stderr = self._pump(2, child.stderr, 2)
+        self._pumps = (self._stdin, self._stdout, self._stderr)
+
+    @property
+    def why(self) -> str:
+        return self._shutdown.why or ("client closed stdin" if self._client_closed() else "server exited")
+
+    def now_ns(self) -> int:
+        """Nanoseconds since the tap's clock began."""
+        return monotonic_ns() - self._begin_ns
+
+    def run(self) -> int:
+        self._listen_to_signals()
+        self._report_start()
+        wait, stdin, stdout, stderr, shutdown = self._ready.wait, *self._pumps, self._shutdown
+        self._reap()  # the server may have ended before anybody listened
+        while not self._over():
+            while not self._changed:
+                if stdin.due_ns or stdout.due_ns or stderr.due_ns or shutdown.due_ns or self._drain_ns or self._parent_ns:
+                    wait(self._timeout_ms())
+                    self._on_time(self.now_ns())
+                else:
+                    wait(None)
+            self._changed = False
+            self._review()
+        for pump in self._pumps:
+            pump.stop()
+        return 128 + SIGKILL if self._status is None else self._status
+
+    def _pump(self, stream: int, source: int, target: int) -> Pump:
+        writer, reader = (CLIENT, SERVER) if stream == 0 else (SERVER, CLIENT)
+        return Pump(
+            stream,
+            source,
+            target,
+            writer=writer,
+            reader=reader,
+            sink=self._sink,
+            ready=self._ready,
+            begin_ns=self._begin_ns,
+            on_change=self._on_change,
+        )
+
+    def _report_start(self) -> None:
+        now_ns = self.now_ns()
+        records: list[Record] = [Open(at_ns=now_ns, stream=number, sender=side, name=name) for number, side, name in STREAMS]
+        started = process(self._child.pid)
+        records.append(Spawn(at_ns=now_ns, pid=self._child.pid, start=started.start if started else 0))
+        self._sink(records)
+
+    # The end
+
+    def _on_change(self) -> None:
+        self._changed = True
+
+    def _review(self) -> None:
+        """Draw the consequences of what has changed."""
+        now_ns = self.now_ns()
+        if self._stdin.broken:
+            self._stdin.stop()  # the server closed its stdin: the client sees that as it would without us
+        if self._stdout.broken:
+            self._stdin.stop()
+            self._shutdown.client_gone(now_ns)
+        if self._status is None and self._stdin.over and self._stdout.finished and not self._shutdown.under_way:
+            self._parent_ns = now_ns + PARENT_CHECK_NS  # all is closed and the server lives on: no descriptor tells any more
+        if self._status is not None and self._wants_end() and self._leftovers():
+            self._shutdown.leftovers(now_ns)
+
+    def _over(self) -> bool:
+        """Whether the server has ended, all it said is delivered, and nothing is left that should go with it."""
+        if self._shutdown.stage == "given up":
+            return True
+        if self._status is None or not all(pump.over and pump.finished for pump in (self._stdout, self._stderr)):
+            return False
+        return not (self._wants_end() and self._leftovers())
+
+    def _wants_end(self) -> bool:
+        return self._shutdown.under_way or self._client_closed()
+
+    def _client_closed(self) -> bool:
+        return self._stdin.over and not self._stdin.broken
+
+    def _leftovers(self) -> list[Process]:
+        """What should go with the server: all below us but what has left on purpose, with a session and files of its own."""
+        session = os.getsid(0)
+        return [
+            one
+            for one in descendants()
+            if one.pid == self._child.pid or one.session == session or holds(one.pid, self._pipes)
+        ]
+
+    # Time
+
+    def _timeout_ms(self) -> int:
+        dues = [pump.due_ns for pump in self._pumps] + [self._shutdown.due_ns, self._drain_ns, self._parent_ns]
+        return max(0, (min(due for due in dues if due) - self.now_ns()) // 1_000_000 + 1)
+
+    def _on_time(self, now_ns: int) -> None:
+        for pump in self._pumps:
+            if pump.due_ns and now_ns >= pump.due_ns:
+                pump.on_time(now_ns)
+        if self._shutdown.due_ns and now_ns >= self._shutdown.due_ns:
+            self._escalate(now_ns)
+        if self._drain_ns and now_ns >= self._drain_ns:
+            self._drain(now_ns)
+        if self._parent_ns and now_ns >= self._parent_ns:
+            self._parent_ns = now_ns + PARENT_CHECK_NS if os.getppid() == self._parent and self._status is None else 0
+            if os.getppid() != self._parent:
+                self._shutdown.client_gone(now_ns)
+
+    def _escalate(self, now_ns: int) -> None:
+        name = self._shutdown.due(now_ns)
+        self._changed = True
+        if not name:
+            return
+        targets = self._leftovers()
+        for one in targets:
+            _kill(one.pid, SIGTERM if name == "SIGTERM" else SIGKILL)
+        if targets:
+            listed = ", ".join(f"{one.name} ({one.pid})" for one in targets)
+            self._sink((Note(at_ns=now_ns, topic="escalation", text=f"{name} to {listed}: {self._shutdown.why}"),))
+
+    def _drain(self, now_ns: int) -> None:
+        """The server has gone: let go of pipes that others hold, once they are silent, and in the end even if they are not."""
+        self._drain_ns = 0
+        for pump in (self._stdout, self._stderr):
+            if pump.over:
+                continue
+            if pump.waiting_bytes or (now_ns < pump.last_ns + DRAIN_NS and now_ns < self._exit_ns + MAX_DRAIN_NS):
+                self._drain_ns = now_ns + DRAIN_NS
+            else:
+                pump.stop()
+
+    # Signals
+
+    def _listen_to_signals(self) -> None:
+        self._wakeup, write = os.pipe()
+        os.set_blocking(write, False)
+        for number in (SIGCHLD, *SIGNAL_NAMES):
+            if getsignal(number) is not SIG_IGN:  # nohup and the like are meant for the server too
+                signal(number, _nothing)
+        set_wakeup_fd(write, warn_on_full_buffer=False)
+        self._ready.watch(self._wakeup, POLLIN, self._signalled)
+
+    def _signalled(self, events: int) -> None:
+        for number in os.read(self._wakeup, 512):
+            if number == SIGCHLD:
+                self._reap()
+            else:
+                self._forward(number)
+
+    def _reap(self) -> None:
+        """Collect whoever has ended: the server, and orphans of its making."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self._changed = True
+            if pid == self._child.pid:
+                self._exited(status)
+
+    def _exited(self, status: int) -> None:
+        now_ns = self.now_ns()
+        self._exit_ns = now_ns
+        self._drain_ns = now_ns + DRAIN_NS
+        left = tuple({"pid": one.pid, "name": one.name} for one in descendants())
+        if os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            self._status = 128 + number
+            self._sink((Exit(at_ns=now_ns, pid=self._child.pid, signal=_name(number), descendants=left),))
+        else:
+            self._status = os.WEXITSTATUS(status)
+            self._sink((Exit(at_ns=now_ns, pid=self._child.pid, code=self._status, descendants=left),))
+
+    def _forward(self, number: int) -> None:
+        """Pass a signal on at once. One that ends is the client's word: the server gets the end of its input too."""
+        now_ns = self.now_ns()
+        name = _name(number)
+        shared = number in _FROM_KEYBOARD and _is_foreground()
+        if shared and not os.isatty(0) and os.getpgid(self._parent) == os.getpgrp():
+            text = f"{name} from the keyboard, which client and server got as well"
+            self._sink((Note(at_ns=now_ns, topic="signal", text=text),))
+            return
+        if self._status is None and not shared:
+            _kill(self._child.pid, number)
+        self._sink((Note(at_ns=now_ns, topic="signal", text=f"{name} received and forwarded"),))
+        if number in _ENDING:
+            self._shutdown.signalled(now_ns, name, again=number in self._met)
+            self._met.add(number)
+            self._stdin.stop()
+            self._changed = True
+
+
+def _kill(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except OSError:
+        pass  # it has ended meanwhile
+
+
+def _name(number: int) -> str:
+    if number in SIGNAL_NAMES:
+        return SIGNAL_NAMES[number]
+    from signal import Signals  # `enum` comes with it, which a server that dies of a rare signal may cost
+
+    try:
+        return Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _is_foreground() -> bool:
+    """Whether the terminal sends its keys' signals to our process group."""
+    try:
+        fd = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(fd) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
+def _nothing(number: int, frame: object) -> None:
+    """A handler has to be there for the wake-up descriptor to be written; all is done where that is read."""
