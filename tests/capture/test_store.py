@@ -127,7 +127,7 @@ def test_a_second_writer_on_one_file_cannot_lock_it() -> None:
 
 
 def test_a_capture_whose_writer_was_killed_is_not_live() -> None:
-    code = "import sys; from mcpspy.capture.store import create; print(create(None, 'x', wall_ns=1)[1], flush=True); sys.stdin.read()"
+    code = "import sys; from mcpspy.capture import store; print(store.create(None, '', wall_ns=1)[1], flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         path = process.stdout.readline().strip()
