@@ -31,6 +31,7 @@ class Lines:
         return b"".join(self._held)
 
     def feed(self, data: bytes) -> list[bytes]:
+        """The pieces that `data` completed."""
         cut = data.rfind(_LF) + 1
         if not cut:
             return self._hold(data)

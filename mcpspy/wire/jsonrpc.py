@@ -1,0 +1,187 @@
+"""Cuts a payload into JSON-RPC pieces and says of each what it is: a request, a notification, a result, an error, or malformed.
+
+Source: JSON-RPC 2.0, sections 4 to 6. Refuses to hold parsed values, and to know MCP: a piece has slices of its payload.
+What a peer could still read is not malformed here; what is odd about it is one of its flaws.
+"""
+
+import json
+from sys import intern
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from .slices import WHITESPACE, Refusal, Slice, TrailingDataError, check, items, oddities, scanned_members, string, token
+
+PieceKind: TypeAlias = Literal["request", "notification", "result", "error", "malformed"]
+
+BOM: Final = b"\xef\xbb\xbf"
+_ABSENT: Final = msgspec.Raw(b"")
+
+
+class Piece(msgspec.Struct, frozen=True, gc=False):
+    """One JSON-RPC message, or what stands in the place of one. A struct: making it takes 0.1 µs, a dataclass 0.4.
+
+    `raw` is the payload as it came; of a batch, the member's bytes alone. `id` is the token of the id (see `token`): None if
+    absent, `null` if null. `content` is the slice of `params`, `result` or `error`, whichever the kind has; empty if absent.
+    `flaws` are some of `no-jsonrpc`, `jsonrpc-version`, `no-id`, `null-id`, `fractional-id`, `ambiguous` (it has members of two
+    kinds), `bom`, `invalid-utf-8`, `nan`, `lone-surrogate`. `reason` says why a malformed one is malformed, in one of a few phrases.
+    """
+
+    kind: PieceKind
+    raw: bytes
+    id: str | None = None
+    method: str | None = None
+    content: Slice = b""
+    flaws: tuple[str, ...] = ()
+    reason: str = ""
+    batch: bool = False
+
+
+class _Envelope(msgspec.Struct, gc=False):
+    """The members that JSON-RPC knows, decoded straight into place: 0.3 µs for 200 bytes, where `json.loads` takes 2.3."""
+
+    jsonrpc: str | None = None
+    id: msgspec.Raw = _ABSENT
+    method: str | None = None
+    params: msgspec.Raw = _ABSENT
+    result: msgspec.Raw = _ABSENT
+    error: msgspec.Raw = _ABSENT
+
+
+_decode_envelope = msgspec.json.Decoder(_Envelope).decode
+
+
+def cut(payload: bytes) -> list[Piece]:
+    """The pieces of one payload: one, or one per member of a batch. Never none, and never raises."""
+    try:
+        envelope = _decode_envelope(payload)
+    except Refusal:
+        return _cut_rare(payload)
+    return [_piece(payload, envelope)]
+
+
+def parse(payload: bytes) -> Any:
+    """The payload as Python values: integers exact, invalid UTF-8 as U+FFFD; None for what nobody could read.
+
+    An integer too long for Python to convert (over 4,300 digits) comes as a string.
+    """
+    text = payload.decode("utf-8", "replace").removeprefix("\ufeff")
+    try:
+        return json.loads(text)
+    except Refusal:
+        pass
+    try:
+        return json.loads(text, parse_int=_integer)
+    except Refusal:
+        pass
+    try:
+        return msgspec.json.decode(text)  # it can go deeper than `json`
+    except Refusal:
+        return None
+
+
+def _integer(digits: str) -> int | str:
+    try:
+        return int(digits)
+    except ValueError:
+        return digits
+
+
+def _piece(raw: bytes, envelope: _Envelope) -> Piece:
+    flaws: tuple[str, ...] = ()
+    if envelope.jsonrpc != "2.0":
+        flaws = ("no-jsonrpc",) if envelope.jsonrpc is None else ("jsonrpc-version",)
+    if not raw.isascii() and not _is_utf8(raw):
+        flaws = (*flaws, "invalid-utf-8")
+    id = None
+    if envelope.id is not _ABSENT:
+        id = token(envelope.id)
+        if not id.isdigit() and id[0] != '"':
+            if id[0] in "tf[{":
+                return malformed(raw, "the id is no string and no number")
+            if not id[1:].isdigit():
+                flaws = (*flaws, "null-id" if id == "null" else "fractional-id")
+    if envelope.method is not None:
+        if envelope.result is not _ABSENT or envelope.error is not _ABSENT:
+            flaws = (*flaws, "ambiguous")
+        kind: PieceKind = "notification" if id is None else "request"
+        return Piece(kind, raw, id, intern(envelope.method), envelope.params, flaws)
+    return _response(raw, envelope, id, flaws)
+
+
+def _response(raw: bytes, envelope: _Envelope, id: str | None, flaws: tuple[str, ...]) -> Piece:
+    if envelope.result is _ABSENT and envelope.error is _ABSENT:
+        return malformed(raw, "no method, result or error")
+    if id is None:
+        flaws = (*flaws, "no-id")
+    # JSON-RPC 1.0 sends both members, the one that does not apply being null
+    fails = envelope.error is not _ABSENT and (envelope.result is _ABSENT or bytes(envelope.error) != b"null")
+    if envelope.result is not _ABSENT and envelope.error is not _ABSENT:
+        flaws = (*flaws, "ambiguous")
+    if fails:
+        return Piece("error", raw, id, None, envelope.error, flaws)
+    return Piece("result", raw, id, None, envelope.result, flaws)
+
+
+def malformed(raw: bytes, reason: str) -> Piece:
+    """A piece that is no message, and why."""
+    return Piece("malformed", raw, reason=reason)
+
+
+def _cut_rare(payload: bytes) -> list[Piece]:
+    """`cut` for what the fast decoder refused: batches, oddities, and what is no message at all."""
+    text = payload.removeprefix(BOM)
+    first = text.lstrip(WHITESPACE)[:1]
+    if not first:
+        return [malformed(payload, "blank")]
+    try:
+        if first == b"[":
+            pieces = [_member(bytes(item)) for item in items(text)] or [malformed(payload, "empty batch")]
+        elif first == b"{":
+            pieces = [_rare_piece(payload, text)]
+        else:
+            check(text)
+            pieces = [malformed(payload, "not an object")]
+    except TrailingDataError:
+        pieces = [malformed(payload, "more than one value")]
+    except ValueError:
+        pieces = [malformed(payload, "not JSON")]
+    except RecursionError:
+        pieces = [malformed(payload, "nested too deep")]
+    if len(text) < len(payload):
+        pieces = [msgspec.structs.replace(piece, flaws=("bom", *piece.flaws)) for piece in pieces]
+    return pieces
+
+
+def _member(raw: bytes) -> Piece:
+    """One member of a batch, which is known to be JSON."""
+    if raw[:1] != b"{":
+        return msgspec.structs.replace(malformed(raw, "not an object"), batch=True)
+    return msgspec.structs.replace(_rare_piece(raw, raw), batch=True)
+
+
+def _rare_piece(raw: bytes, text: bytes) -> Piece:
+    """The piece of an object. Raises ValueError or RecursionError where neither reader can read it."""
+    try:
+        return _piece(raw, _decode_envelope(text))
+    except Refusal:
+        found = scanned_members(text)
+    method = string(found["method"]) if "method" in found else None
+    if method is None and bytes(found.get("method", b"null")) != b"null":
+        return malformed(raw, "the method is no string")
+    version = found.get("jsonrpc")
+    envelope = _Envelope(
+        jsonrpc=None if version is None else string(version) or "",
+        method=method,
+        **{name: msgspec.Raw(found[name]) for name in ("id", "params", "result", "error") if name in found},
+    )
+    piece = _piece(raw, envelope)
+    return msgspec.structs.replace(piece, flaws=(*piece.flaws, *oddities(text)))
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
