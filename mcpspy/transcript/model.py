@@ -2,8 +2,8 @@
 
 Refuses to hold parsed JSON: a message keeps its bytes and reads them when asked, so that a million messages stay below 1 GiB.
 
-The classes are slotted but not frozen, against the house rule: the correlator fills an exchange as its messages arrive, and making
-a frozen dataclass costs 1.9 µs where a plain one costs 0.6 (CPython 3.11, eleven fields), twice per message. Outside
+The classes are slotted but not frozen, against the house rule: the correlator fills an exchange as its messages arrive, and
+making a frozen dataclass costs 1.9 µs where a plain one costs 0.6 (CPython 3.11, eleven fields), twice per message. Outside
 `transcript/` nobody assigns to them.
 
 Every `at_ns` here is on the transcript's clock: nanoseconds since the first capture began, on one axis for all captures.
@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from ..records import Exit, Header, Record, Side
+    from ..records import Exit, Header, Open, Record, Side
 
 
 class Kind(StrEnum):
@@ -45,6 +45,8 @@ class Outcome(StrEnum):
 
 
 class Severity(StrEnum):
+    """How bad a finding is."""
+
     ERROR = "error"
     WARNING = "warning"
     INFO = "info"
@@ -55,9 +57,11 @@ class Message:
     """One JSON-RPC message, or a malformed payload, with when, where and from whom.
 
     `raw` is the frame's bytes with their terminator (of a batch: the member's bytes alone). `id` is the raw token of the id,
-    so that `7`, `"7"` and `7.0` differ and 30 digits stay exact; strings are spelled the shortest way. `target` is what a request is
-    about: a tool's name, a resource's URI, a prompt's name. `flaws` names what was odd about bytes that could still be
-    read (`crlf`, `bom`, `invalid-utf-8`, `no-jsonrpc`, …); `reason` says why a malformed one could not.
+    so that `7`, `"7"` and `7.0` differ and 30 digits stay exact; strings are spelled the shortest way. `target` is what a
+    request is about: a tool's name, a resource's URI, a prompt's name. `token` is what notifications find their request by: the
+    progress token that a request gives out or a progress notification names, the request id that a cancellation names.
+    `flaws` names what was odd about bytes that could still be read: those of `wire.jsonrpc.Piece`, and `crlf`,
+    `no-final-newline` and `damaged` (records were lost between its parts); `reason` says why a malformed one could not.
     """
 
     capture: int
@@ -76,6 +80,7 @@ class Message:
     batch: bool = False
     is_error: bool = False
     """Whether this is a result with `isError: true`."""
+    token: str | None = None
 
     @property
     def size(self) -> int:
@@ -96,10 +101,12 @@ class Message:
 
     @property
     def result(self) -> Any:
+        """`result` of a result, parsed; None if absent."""
         return self._member("result")
 
     @property
     def error(self) -> Any:
+        """`error` of an error, parsed; None if absent."""
         return self._member("error")
 
     def _member(self, name: str) -> Any:
@@ -109,13 +116,16 @@ class Message:
 
 @dataclass(slots=True, eq=False)
 class Exchange:
-    """A request and what became of it. `row` is its number; `over` says that nothing more can come."""
+    """A request and what became of it. `row` is its number.
+
+    `over` says that no answer is awaited any more: it came, or the other side can send none.
+    """
 
     row: int
     request: Message
     response: Message | None = None
     notifications: list[Message] = field(default_factory=list)
-    """What belongs to it, in order: progress by its token, its cancellation, and what else names it."""
+    """What belongs to it, in order: progress by its token, its cancellations, and what else names it."""
     cancelled: Message | None = None
     more_responses: list[Message] = field(default_factory=list)
     """Answers after the first: duplicates, and partial results of servers that send several."""
@@ -123,22 +133,27 @@ class Exchange:
 
     @property
     def capture(self) -> int:
+        """The index of its capture, in `Transcript.sources`."""
         return self.request.capture
 
     @property
     def sender(self) -> Side:
+        """The side that asks."""
         return self.request.sender
 
     @property
     def method(self) -> str:
+        """The request's method."""
         return self.request.method or ""
 
     @property
     def target(self) -> str | None:
+        """What the request is about."""
         return self.request.target
 
     @property
     def at_ns(self) -> int:
+        """When it began: when the request's last byte was read."""
         return self.request.at_ns
 
     @property
@@ -148,6 +163,7 @@ class Exchange:
 
     @property
     def outcome(self) -> Outcome:
+        """What became of it so far."""
         if self.response is None:
             if self.cancelled is not None:
                 return Outcome.CANCELLED
@@ -174,10 +190,12 @@ class Stray:
 
     @property
     def capture(self) -> int:
+        """The index of its capture, in `Transcript.sources`."""
         return self.message.capture
 
     @property
     def at_ns(self) -> int:
+        """When its last byte was read."""
         return self.message.at_ns
 
 
@@ -223,8 +241,8 @@ class Finding:
 class Source:
     """One capture in a transcript: who recorded what, and whether all of it is there.
 
-    `shift_ns` is what was added to its record times to bring them on the transcript's clock. `server` and `client` are the lanes of
-    its two sides.
+    `shift_ns` is what was added to its record times to bring them on the transcript's clock. `server` and `client` are the
+    lanes of its two sides; the client's is known for good once it has said its name.
     """
 
     index: int
@@ -239,7 +257,11 @@ class Source:
     gaps: int = 0
     damages: int = 0
     last_ns: int = 0
-    """When its last record was seen."""
+    """When its last record was seen, on the capture's own clock: add `shift_ns`."""
+    closed: bool = False
+    """Whether nothing more of it will come: its `end` was read, or its reader came to the end of the file."""
+    streams: dict[int, Open] = field(default_factory=dict)
+    """How each of its streams was opened, by its number."""
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -260,6 +282,7 @@ class Transcript:
 
     @property
     def exchanges(self) -> list[Exchange]:
+        """The rows that are exchanges."""
         return [row for row in self.rows if isinstance(row, Exchange)]
 
     @property

@@ -24,7 +24,7 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
     `raw` is the payload as it came; of a batch, the member's bytes alone. `id` is the token of the id (see `token`): None if
     absent, `null` if null. `content` is the slice of `params`, `result` or `error`, whichever the kind has; empty if absent.
     `flaws` are some of `no-jsonrpc`, `jsonrpc-version`, `no-id`, `null-id`, `fractional-id`, `ambiguous` (it has members of two
-    kinds), `bom`, `invalid-utf-8`, `nan`, `lone-surrogate`. `reason` says why a malformed one is malformed, in one of a few phrases.
+    kinds), `bom`, `invalid-utf-8`, `nan`, `lone-surrogate`. `reason` says why a malformed one is malformed, in a set phrase.
     """
 
     kind: PieceKind
