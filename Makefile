@@ -40,7 +40,7 @@ soak: .venv/.tested
 npm: build/npm/.installed
 
 bench-stdio: .venv/.installed
-	$(BIN)/python benchmarks/bench_stdio.py $(BENCH_ARGS)
+	$(BIN)/python -m benchmarks.bench_stdio $(BENCH_ARGS)
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

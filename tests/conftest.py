@@ -23,6 +23,7 @@ NPM_SCRIPTS = Path(__file__).parent / "npm"
 NPM_MODULES = ROOT / "build" / "npm" / "node_modules"
 
 NpmProgram = Callable[[str], list[str]]
+DebianProgram = Callable[[str], str]
 Peer = Callable[[str], list[str]]
 MermaidReader = Callable[[list[str]], list[dict[str, Any]]]
 
@@ -79,6 +80,19 @@ def npm_program() -> NpmProgram:
 
 
 @pytest.fixture
+def debian_program() -> DebianProgram:
+    """`debian_program("tmux")` is the path of a program of the system; the test is skipped where there is none."""
+
+    def path(name: str) -> str:
+        found = shutil.which(name)
+        if found is None:
+            pytest.skip(f"{name} is not installed")
+        return found
+
+    return path
+
+
+@pytest.fixture
 def read_mermaid() -> MermaidReader:
     """`read_mermaid(texts)` is what Mermaid's own parser finds in each: participants and signals (read_mermaid.mjs)."""
 
@@ -116,7 +130,7 @@ def _npm_file(name: str) -> Path:
 
 # --- Marks that follow from what a test asks for, so that none can be forgotten ---
 
-MARK_OF_FIXTURE = {"npm_program": "npm", "read_mermaid": "npm", "tier": "tiered"}
+MARK_OF_FIXTURE = {"npm_program": "npm", "read_mermaid": "npm", "debian_program": "debian", "tier": "tiered"}
 
 
 @pytest.hookimpl(tryfirst=True)

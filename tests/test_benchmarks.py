@@ -1,0 +1,65 @@
+"""The benchmarks still run, and they count what they claim to count. Their figures are no test's business."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import bench_stdio, programs, report
+from benchmarks.ratios import stdio
+from mcpspy.capture.format import frame_line
+from mcpspy.records import Frame
+from tests.conftest import DebianProgram
+
+
+@pytest.mark.parametrize("arguments", [[], ["--sock"]], ids=["pipes", "sockets"])
+def test_every_frame_that_passed_mcpspy_is_recorded(
+    arguments: list[str], tmp_path: Path, debian_program: DebianProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    debian_program("gcc")
+    out = tmp_path / "stdio.json"
+    monkeypatch.setattr(bench_stdio, "OUT", tmp_path)
+    monkeypatch.setattr(programs, "OUT", tmp_path)
+    status = bench_stdio.main(
+        ["--peers", "tee,mcpspy", "--rounds", "1", "--secs", "0.1", "--cells", "p200,p4k", "--out", str(out), *arguments]
+    )
+    assert status == 0
+    recorded = {
+        (peer, cell): sample["rec"] for peer, cells in json.loads(out.read_text()).items() for cell, (sample,) in cells.items()
+    }
+    assert recorded == dict.fromkeys([("tee", "p200"), ("tee", "p4k"), ("mcpspy", "p200"), ("mcpspy", "p4k")], 1.0)
+
+
+def frame(stream: int, *, part: bool = False, first_ns: int = 7) -> Frame:
+    return Frame(stream, 7, first_ns, b'{"kind":"frame","stream":0}\n', part)
+
+
+@pytest.mark.parametrize(
+    ("counted", "record"),
+    [
+        (1, frame(0)),
+        (1, frame(1, first_ns=3)),
+        (0, frame(2)),
+        (0, frame(1, part=True)),
+        (0, frame(1, part=True, first_ns=3)),
+    ],
+    ids=["input", "output that took its time", "stderr", "a part", "a part that took its time"],
+)
+def test_a_recorded_frame_is_counted_once(counted: int, record: Frame, tmp_path: Path) -> None:
+    capture = tmp_path / "x.mcpspy"
+    capture.write_bytes(frame_line(1, record))
+    assert bench_stdio.count_mcpspy(capture) == counted
+
+
+def test_a_ratio_is_taken_within_the_run() -> None:
+    results: report.Results = {
+        "direct": {"lat1c": [{"p50_us": 10.0}]},
+        "tee": {"lat1c": [{"p50_us": 20.0}]},
+        "mcpspy": {"lat1c": [{"p50_us": 22.0}, {"p50_us": 26.0}, {"p50_us": 21.0}]},
+    }
+    row = stdio(results).splitlines()[-1].split(" | ")
+    assert row[:3] == ["| mcpspy", "12.0", "1.20"]
+
+
+def test_what_was_not_measured_is_a_dash() -> None:
+    assert report.number(report.figure({}, "tee", "lat", "p50_us")) == "–"
