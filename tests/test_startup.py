@@ -1,0 +1,72 @@
+"""`mcpspy run` stands in the start-up path of somebody's editor: what it may not have imported when it starts the server."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.deadlines import DEADLINE_S
+
+# Each costs more than the rest of the start-up together, or drags such a module in (docs/performance.md has the figures).
+TOO_SLOW = {"asyncio", "click", "dataclasses", "inspect", "json", "msgspec", "re", "rich", "subprocess", "typing"}
+NOT_A_TAPS_BUSINESS = {"mcpspy.capture.reader", "mcpspy.transcript", "mcpspy.views"}
+
+SPAWNED = "the server runs"
+IMPORTED = re.compile(r"^import time:\s+\d+ \|\s+\d+ \|\s*(\S+)$")
+
+
+def imported_before_the_spawn(arguments: list[str], log: Path) -> set[str]:
+    """The modules that `mcpspy run` imported before its server ran.
+
+    The server writes its line into the very file that takes the interpreter's import log, so the file has both in their order.
+    What the interpreter imports for itself is not counted.
+    """
+    server = ["sh", "-c", 'echo "$0" >> "$1"', SPAWNED, str(log)]
+    entry = "import sys; from mcpspy.__main__ import main; sys.exit(main())"
+    log.touch()
+    with log.open("ab") as stderr:
+        subprocess.run(
+            [sys.executable, "-X", "importtime", "-c", entry, "run", *arguments, "--", *server],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            timeout=DEADLINE_S,
+            check=True,
+        )
+    before, found, _ = log.read_text(encoding="utf-8").partition(SPAWNED)
+    assert found, "the server never ran"
+    return imports(before) - imports(bare_interpreter())
+
+
+def bare_interpreter() -> str:
+    return subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", "pass"], capture_output=True, text=True, timeout=DEADLINE_S, check=True
+    ).stderr
+
+
+def imports(log: str) -> set[str]:
+    return {match[1] for line in log.splitlines() if (match := IMPORTED.match(line))}
+
+
+def test_run_starts_the_server_before_it_imports_anything_slow(tmp_path: Path) -> None:
+    assert not imported_before_the_spawn([], tmp_path / "log") & TOO_SLOW
+
+
+def test_run_starts_the_server_without_what_only_readers_need(tmp_path: Path) -> None:
+    assert not imported_before_the_spawn([], tmp_path / "log") & NOT_A_TAPS_BUSINESS
+
+
+def test_options_do_not_slow_the_start(tmp_path: Path) -> None:
+    arguments = ["--label", "weather", "--redact", "none", "--max-size", "1mb", "--capture", str(tmp_path / "x.mcpspy")]
+    assert not imported_before_the_spawn(arguments, tmp_path / "log") & TOO_SLOW
+
+
+def test_the_import_log_is_read_as_the_interpreter_writes_it() -> None:
+    log = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", "import json"],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
+    ).stderr
+    assert {"json", "json.decoder", "re"} <= imports(log)
