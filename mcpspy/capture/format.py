@@ -67,23 +67,29 @@ def header_line(header: Header) -> bytes:
     return _sealed(_json(fields)[:-1])
 
 
+def plain_frame_line(number: int, stream: int, at_ns: int, data: bytes) -> bytes:
+    """The line of a whole frame that came in one read: 1.1 µs for 200 bytes. Raises: UnicodeDecodeError."""
+    body = f'{{"n":{number},"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":{_quoted(data.decode())}'.encode()
+    return b'%b,"crc":"%08x"}\n' % (body, crc32(body))
+
+
 def frame_line(number: int, frame: Frame) -> bytes:
-    """A frame record's line. The plain case, by far the most frequent, is kept short on purpose."""
+    """A frame record's line."""
     data = frame.data
+    if frame.first_ns == frame.at_ns and len(data) < LARGE_BYTES and not frame.part and not frame.rare:
+        try:
+            return plain_frame_line(number, frame.stream, frame.at_ns, data)
+        except UnicodeDecodeError:
+            pass
     head = f'{{"n":{number},"at_ns":{frame.at_ns},"kind":"frame","stream":{frame.stream}'
     if frame.first_ns != frame.at_ns:
         head += f',"first_ns":{frame.first_ns}'
     if frame.part:
         head += ',"part":true'
-    if len(data) >= LARGE_BYTES:
-        return _large_frame_line(head, frame)
-    try:
-        body = f'{head},"text":{_quoted(str(data, "utf-8"))}'.encode()
-    except UnicodeDecodeError:
-        body = b'%s,"base64":"%s"' % (head.encode(), b2a_base64(data, newline=False))
-    if frame.length != len(data) or frame.chunks or frame.forged or frame.forwarded is not None or frame.redacted:
+    body = head.encode() + _data_member(data)
+    if frame.rare:
         body += _rare_frame_members(frame)
-    return b'%s,"crc":"%08x"}\n' % (body, crc32(body))
+    return b"".join((body, b',"crc":"%08x"}\n' % crc32(body)))
 
 
 def record_line(number: int, record: Record) -> bytes:
@@ -113,8 +119,8 @@ def record_line(number: int, record: Record) -> bytes:
         case Note():
             return _line(number, "note", record, {"topic": record.topic, "text": record.text})
         case End():
-            members = {"frames": record.frames, "bytes": record.bytes, "why": record.why or None}
-            return _line(number, "end", record, members)
+            members = {"frames": record.frames, "bytes": record.bytes, "messages": record.messages, "gaps": record.gaps or None}
+            return _line(number, "end", record, {**members, "why": record.why or None})
         case Unknown():
             return _line(number, record.kind, record, {})
     raise TypeError(f"a {type(record).__name__} is never written as a record")
@@ -157,9 +163,20 @@ def _payload(data: bytes, *, text: str = "text", base64: str = "base64") -> dict
         return {base64: b2a_base64(data, newline=False).decode()}
 
 
+def _data_member(data: bytes) -> bytes:
+    """`,"text":…`, or `,"base64":…` where the bytes are no UTF-8; large ones by passes over the whole buffer."""
+    if not (data.isascii() or _is_utf8(data)):
+        return b',"base64":"%b"' % b2a_base64(data, newline=False)
+    text = data[:-1] if data.endswith(b"\n") else data
+    if len(data) < LARGE_BYTES or len(text.translate(None, _CONTROLS)) != len(text):
+        return b',"text":' + _quoted(data.decode()).encode()
+    tail = b'\\n"' if len(text) < len(data) else b'"'
+    return b"".join((b',"text":"', text.replace(b"\\", b"\\\\").replace(b'"', b'\\"'), tail))
+
+
 def _rare_frame_members(frame: Frame) -> bytes:
     members: dict[str, Any] = {}
-    if frame.length != len(frame.data):
+    if "length" in frame.rare:
         members = {"length": frame.length, "sha256": frame.sha256}
     if frame.chunks:
         members["chunks"] = list(frame.chunks)
@@ -169,25 +186,8 @@ def _rare_frame_members(frame: Frame) -> bytes:
         members.update(_payload(frame.forwarded, text="forwarded", base64="forwarded_base64"))
     if frame.redacted:
         members["redacted"] = [list(one) for one in frame.redacted]
-    members.update(frame.extra or {})
-    return ("," + _json(members)[1:-1]).encode() if members else b""
-
-
-def _large_frame_line(head: str, frame: Frame) -> bytes:
-    """The same line as `frame_line` makes, by passes over the whole buffer instead of character by character."""
-    data = frame.data
-    text = data[:-1] if data.endswith(b"\n") else data
-    tail = b"\\n" if len(text) < len(data) else b""
-    valid = text.isascii() or _is_utf8(text)
-    if not valid:
-        body = b'%s,"base64":"%s"' % (head.encode(), b2a_base64(data, newline=False))
-    elif len(text.translate(None, _CONTROLS)) == len(text):
-        escaped = text.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
-        body = b"".join((head.encode(), b',"text":"', escaped, tail, b'"'))
-    else:
-        body = f'{head},"text":{_quoted(str(data, "utf-8"))}'.encode()
-    body += _rare_frame_members(frame)
-    return b"".join((body, b',"crc":"%08x"}\n' % crc32(body)))
+    members.update(frame.extra)
+    return ("," + _json(members)[1:-1]).encode("utf-8", "backslashreplace") if members else b""
 
 
 def _is_utf8(data: bytes) -> bool:

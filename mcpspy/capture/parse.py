@@ -35,15 +35,15 @@ def record_from(fields: dict[str, Any]) -> Record:
     rest = _Members(fields)
     number, at_ns, kind = rest.take("n", int), rest.take("at_ns", int), rest.take("kind", str)
     if kind == "frame":
-        record: Record = _frame(rest, at_ns)
-    elif kind == "open":
-        record = _open(rest, at_ns)
+        return _frame(rest, number, at_ns)
+    if kind == "open":
+        record: Record = _open(rest, at_ns)
     elif kind in _SIMPLE:
         record = _SIMPLE[kind](rest, at_ns)
     else:
         record = Unknown(at_ns=at_ns, kind=kind)
     record.number = number
-    record.extra = rest.left()  # type: ignore[union-attr]  # Damage, which has none, is never parsed
+    record.extra = rest.left()  # type: ignore[union-attr]  # neither Damage nor Frame comes here
     return record
 
 
@@ -81,21 +81,24 @@ class _Members:
         return self._fields
 
 
-def _frame(rest: _Members, at_ns: int) -> Frame:
+def _frame(rest: _Members, number: int, at_ns: int) -> Frame:
     length = rest.take("length", int, None)
-    return Frame(
-        rest.take("stream", int),
-        at_ns,
-        rest.take("first_ns", int, at_ns),
-        rest.payload(default=... if length is None else b""),
-        rest.take("part", bool, False),
-        length=length,
-        sha256=rest.take("sha256", str, ""),
-        chunks=tuple(int(size) for size in rest.take("chunks", list, [])),
-        forged=rest.take("forged", bool, False),
-        forwarded=rest.payload("forwarded", "forwarded_base64", None),
-        redacted=rest.ranges(),
-    )
+    stream, first_ns = rest.take("stream", int), rest.take("first_ns", int, at_ns)
+    data, part = rest.payload(default=... if length is None else b""), rest.take("part", bool, False)
+    rare = {
+        "length": length,
+        "sha256": rest.take("sha256", str, ""),
+        "chunks": tuple(int(size) for size in rest.take("chunks", list, [])),
+        "forged": rest.take("forged", bool, False),
+        "redacted": rest.ranges(),
+    }
+    rare = {name: value for name, value in rare.items() if value or value == 0 and name == "length"}
+    forwarded = rest.payload("forwarded", "forwarded_base64", None)
+    if forwarded is not None:
+        rare["forwarded"] = forwarded
+    if rest.left():
+        rare["extra"] = rest.left()
+    return Frame(stream, at_ns, first_ns, data, part, number, **rare)
 
 
 def _open(rest: _Members, at_ns: int) -> Open:
@@ -166,7 +169,14 @@ def _note(rest: _Members, at_ns: int) -> Note:
 
 
 def _end(rest: _Members, at_ns: int) -> End:
-    return End(at_ns=at_ns, frames=rest.take("frames", int), bytes=rest.take("bytes", int), why=rest.take("why", str, ""))
+    return End(
+        at_ns=at_ns,
+        frames=rest.take("frames", int),
+        bytes=rest.take("bytes", int),
+        messages=rest.take("messages", int, 0),
+        gaps=rest.take("gaps", int, 0),
+        why=rest.take("why", str, ""),
+    )
 
 
 _SIMPLE = {

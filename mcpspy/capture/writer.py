@@ -8,15 +8,18 @@ their time.
 from __future__ import annotations
 
 import os
+import sys
 
 from ..records import End, Frame, Gap, Note
-from .format import frame_line, record_line
+from .format import frame_line, plain_frame_line, record_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..records import Record
+
+_write = os.write  # looked up once: it is called for every message
 
 
 class Writer:
@@ -28,7 +31,7 @@ class Writer:
     """
 
     __slots__ = (
-        "_complain", "_dirty", "_fd", "_gap", "_later", "_max_bytes", "_over", "_owed", "_size", "bytes", "failed", "frames",
+        "_complain", "_fd", "_gap", "_later", "_limit", "_max_bytes", "_others", "_over", "_owed", "_plain", "_size", "failed",
         "number",
     )  # fmt: skip
 
@@ -43,68 +46,98 @@ class Writer:
     ) -> None:
         self._fd = fd
         self._owed = header_line
-        self._max_bytes = max_bytes
+        self._max_bytes = max_bytes or sys.maxsize
         self._complain = complain
         self._later = later
         self._gap: Gap | None = None
         self._over = False
+        self._plain = False  # nothing owed, no gap, not over: records go as they come
         self._size = 0
-        self._dirty = False
+        self._limit = 0  # below it nothing but numbers changes; 0 while all that was written is on disk
+        self._others = 0
         self.number = 1
-        self.frames = 0
-        self.bytes = 0
         self.failed = False
+
+    def frame(self, stream: int, at_ns: int, data: bytes) -> None:
+        """Append one whole frame, read at once: what a call with a list of one plain `Frame` does, in half the time."""
+        if not self._plain:
+            self((Frame(stream, at_ns, at_ns, data),))
+            return
+        number = self.number
+        try:
+            line = plain_frame_line(number, stream, at_ns, data)
+            written = _write(self._fd, line)
+        except (UnicodeDecodeError, OSError):
+            self((Frame(stream, at_ns, at_ns, data),))
+            return
+        if written != len(line):
+            self._short((Frame(stream, at_ns, at_ns, data),), line, written, "the disk took only a part")
+            return
+        self.number = number + 1
+        self._size = size = self._size + written
+        if size > self._limit:
+            self._passed_limit(at_ns)
 
     def __call__(self, records: Sequence[Record]) -> None:
         """Append `records` with one write. Failure is remembered and told once, never raised."""
-        if self._gap is not None or self._over:
+        if not self._plain:
             records = self._amended(records)
         number = self.number
         lines = [self._owed]
         for record in records:
-            lines.append(frame_line(number, record) if record.__class__ is Frame else record_line(number, record))  # type: ignore[arg-type]  # the class was just compared
+            if record.__class__ is Frame:
+                lines.append(frame_line(number, record))  # type: ignore[arg-type]  # the class was just compared
+            else:
+                lines.append(record_line(number, record))
             number += 1
         data = b"".join(lines)
         try:
-            written = os.write(self._fd, data)
-            why = "the disk took only a part"
+            written = _write(self._fd, data)
         except OSError as error:
-            written, why = 0, error.strerror or str(error)
-        if written == len(data):
-            self._owed = b""
-            self._gap = None
-            self.number = number
-        else:
-            records = self._failed(lines, records, written, why)
-        self._count(records, written)
+            self._short(records, data, 0, error.strerror or str(error))
+            return
+        if written != len(data):
+            self._short(records, data, written, "the disk took only a part")
+            return
+        if not self._plain:
+            self._owed, self._gap, self._plain = b"", None, not self._over
+        self._took(records, written)
 
     def close(self, at_ns: int, why: str = "") -> None:
         """Write the `end` record, wait for the disk, and close the descriptor."""
-        self((End(at_ns=at_ns, frames=self.frames, bytes=self.bytes, why=why),))
+        self((End(at_ns=at_ns, frames=self.frames, bytes=self._size, why=why),))
         self._later = lambda sync: None
         self.sync()
         os.close(self._fd)
 
     def sync(self) -> None:
         """Wait until what was written is on disk. Errors are left to the next write, which meets them too."""
-        self._dirty = False
+        self._limit = 0
         try:
             (os.fdatasync if hasattr(os, "fdatasync") else os.fsync)(self._fd)
         except OSError:
             pass
 
-    def _count(self, records: Sequence[Record], written: int) -> None:
-        for record in records:
-            if record.__class__ is Frame:
-                self.frames += 1
-                self.bytes += record.length  # type: ignore[union-attr]  # the class was just compared
+    @property
+    def frames(self) -> int:
+        """How many frame records were written."""
+        return self.number - 1 - self._others
+
+    def _took(self, records: Sequence[Record], written: int) -> None:
+        """Take note of what is in the file now."""
+        self.number += len(records)
+        self._others += sum(1 for record in records if record.__class__ is not Frame)
         self._size += written
-        if written and not self._dirty:
-            self._dirty = True
+        if self._size > self._limit:
+            self._passed_limit(records[-1].at_ns if records else 0)
+
+    def _passed_limit(self, at_ns: int) -> None:
+        """Something is not on disk yet, or the file is as large as it may become: one comparison on the data path finds both."""
+        if self._limit == 0:
+            self._limit = self._max_bytes
             self._later(self.sync)
-        if self._max_bytes and self._size > self._max_bytes and not self._over:
-            self._over = True
-            at_ns = records[-1].at_ns if records else 0
+        if self._size > self._max_bytes and not self._over:
+            self._over, self._plain = True, False
             text = f"--max-size {self._max_bytes} is reached: from here on payloads are kept as length and SHA-256"
             self((Note(at_ns=at_ns, topic="max-size", text=text),))
 
@@ -116,25 +149,21 @@ class Writer:
             amended.insert(0, self._gap)
         return amended
 
-    def _failed(self, lines: list[bytes], records: Sequence[Record], written: int, why: str) -> Sequence[Record]:
-        """Remember what a short or failed write left out; the records that count as written are returned."""
-        whole = 0
-        while written >= len(lines[whole]):
-            written -= len(lines[whole])
-            whole += 1
-        # lines[whole] is the first that is not whole on disk; lines[0] is what was owed, so it belongs to records[whole - 1]
-        if written or whole == 0:
-            self._owed = lines[whole][written:]
-            kept = records[:whole]
+    def _short(self, records: Sequence[Record], data: bytes, written: int, why: str) -> None:
+        """Remember what a short or failed write left out."""
+        begun = data.count(b"\n", 0, written)  # lines in the file: whole, or begun and owed the rest
+        if written and not data.endswith(b"\n", 0, written):
+            rest = data[written : data.index(b"\n", written) + 1]
+            begun += 1
         else:
-            self._owed = b""
-            kept = records[: whole - 1]
-        self.number += len(kept)
+            rest = self._owed if not written else b""
+        kept = records[: max(0, begun - 1) if self._owed else begun]
+        self._owed, self._plain = rest, False
         self._lose(records[len(kept) :], why)
+        self._took(kept, written)
         if not self.failed:
             self.failed = True
             self._complain(f"mcpspy: recording stopped ({why}); traffic goes on unrecorded")
-        return kept
 
     def _lose(self, lost: Sequence[Record], why: str) -> None:
         """Start or lengthen the gap by `lost`, whose first member may be the gap that could not be written."""

@@ -28,18 +28,20 @@ MAX_READ_BYTES = 1 << 20
 PARTIAL_NS = 5_000_000_000
 STALL_NS = 1_000_000_000
 
+_read = os.read  # looked up once: it is called for every message
+
 
 class Pump:
     """Moves one stream from the descriptor `source`, written by one side, to `target`, read by the other.
 
     `over`: nothing more will be read. `finished`: nor sent; the target is closed. `broken`: the target has lost its reader; what
     still comes is reported, not sent. `on_change` is called when one of them becomes true. `due_ns` is when `on_time`
-    wants to be called, on the tap's clock; 0 for never. `last_ns` is when something was last read.
+    wants to be called, on the tap's clock; 0 for never.
     """
 
     __slots__ = (
-        "_begin_ns", "_blocked_ns", "_first_ns", "_lines", "_on_change", "_partial_told", "_pending", "_read_bytes", "_ready",
-        "_send", "_sink", "_source", "_stalled", "_stream", "_target", "broken", "due_ns", "finished", "last_ns", "over", "reader",
+        "_begin_ns", "_blocked_ns", "_first_ns", "_frame", "_lines", "_on_change", "_partial_told", "_pending", "_read_bytes", "_ready",
+        "_send", "_sink", "_source", "_stalled", "_stream", "_target", "broken", "due_ns", "finished", "over", "reader",
         "writer",
     )  # fmt: skip
 
@@ -62,6 +64,7 @@ class Pump:
         self.writer: Side = writer
         self.reader: Side = reader
         self._sink = sink
+        self._frame: Callable[[int, int, bytes], None] = getattr(sink, "frame", self._one)
         self._ready = ready
         self._begin_ns = begin_ns
         self._on_change = on_change
@@ -74,17 +77,20 @@ class Pump:
         self._stalled = False
         self._partial_told = False
         self.due_ns = 0
-        self.last_ns = 0
         self.over = False
         self.finished = False
         self.broken = False
         ready.watch(source, POLLIN, self._readable)
-        ready.watch(target, 0, self._writable)
 
     @property
     def waiting_bytes(self) -> int:
         """How many bytes were read and not yet taken by the reader."""
         return len(self._pending)
+
+    def watch_reader(self) -> None:
+        """Notice from now on when the target loses its reader, and not only when something is sent there."""
+        if not self.finished and not self._pending:
+            self._ready.watch(self._target, 0, self._writable)
 
     def stop(self) -> None:
         """Read no more, by our own decision; what was read is still sent before the target is closed."""
@@ -103,40 +109,46 @@ class Pump:
         self._schedule()
 
     def _readable(self, events: int) -> None:
+        size = self._read_bytes
         try:
-            data = os.read(self._source, self._read_bytes)
+            data = _read(self._source, size)
         except OSError:
             self._end(monotonic_ns() - self._begin_ns, self.writer, "reset")
             return
         now_ns = monotonic_ns() - self._begin_ns
-        if not data:
+        if data.find(b"\n") + 1 == len(data) < size == READ_BYTES and not self._lines.held_bytes and data:
+            self._frame(self._stream, now_ns, data)  # one whole line, as nearly all come, goes this short way
+        elif data:
+            self._report(data, now_ns)
+        else:
             self._end(now_ns, self.writer, "eof")
             return
-        self.last_ns = now_ns
-        if len(data) == self._read_bytes < MAX_READ_BYTES:
-            self._read_bytes *= 2
+        try:
+            sent = self._send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self._break(now_ns)
+            return
+        if sent != len(data):
+            self._block(memoryview(data)[sent:], now_ns)
+
+    def _report(self, data: bytes, now_ns: int) -> None:
+        """Report the lines and parts that `data` completes, and remember since when the rest waits."""
+        full = len(data) == self._read_bytes
+        self._read_bytes = min(2 * self._read_bytes, MAX_READ_BYTES) if full else READ_BYTES
         lines = self._lines
         began_ns = self._first_ns if lines.held_bytes else now_ns
         pieces = lines.feed(data)
-        if len(pieces) == 1:
-            self._sink((Frame(self._stream, now_ns, began_ns, pieces[0], pieces[0][-1] != 10),))
-        elif pieces:
+        if pieces:
             self._sink(self._frames(pieces, now_ns, began_ns))
-        if not self.broken:
-            try:
-                sent = self._send(data)
-            except BlockingIOError:
-                sent = 0
-            except OSError:
-                self._break(now_ns)
-                return
-            if sent != len(data):
-                self._block(memoryview(data)[sent:], now_ns)
-        if lines.held_bytes or self.due_ns:
-            if pieces or began_ns == now_ns:
-                self._first_ns = now_ns
-                self._partial_told = False
-            self._schedule()
+        if pieces or began_ns == now_ns:
+            self._first_ns = now_ns
+            self._partial_told = False
+        self._schedule()
+
+    def _one(self, stream: int, now_ns: int, data: bytes) -> None:
+        self._sink((Frame(stream, now_ns, now_ns, data),))
 
     def _frames(self, pieces: list[bytes], now_ns: int, began_ns: int) -> list[Record]:
         stream = self._stream
@@ -151,6 +163,8 @@ class Pump:
         if self._lines.held_bytes and not self._partial_told:
             due.append(self._first_ns + PARTIAL_NS)
         self.due_ns = min(due, default=0)
+        if due:
+            self._ready.interrupted = True
 
     def _block(self, rest: memoryview, now_ns: int) -> None:
         """The reader does not keep up: hold `rest`, and read nothing more until it is taken."""
@@ -185,7 +199,7 @@ class Pump:
         if self.over:
             self._finish()
         else:
-            self._ready.watch(self._target, 0, self._writable)
+            self._ready.forget(self._target)
             self._ready.watch(self._source, POLLIN, self._readable)
 
     def _end(self, now_ns: int, by: str, how: str) -> None:
@@ -209,6 +223,7 @@ class Pump:
         self._sink((Close(at_ns=now_ns, stream=self._stream, by=self.reader, how="broken", extra=extra),))
         was_blocked, self._pending = bool(self._pending), memoryview(b"")
         self.broken = True
+        self._send = len  # nobody is there to send to: all is taken
         self._finish()
         self._schedule()
         if was_blocked and not self.over:

@@ -14,13 +14,17 @@ if TYPE_CHECKING:
 
 
 class Readiness:
-    """Descriptors and their callbacks; a callback gets poll's event mask."""
+    """Descriptors and their callbacks; a callback gets poll's event mask.
 
-    __slots__ = ("_callbacks", "_poll")
+    A callback that sets `interrupted` makes `turn` return after the round.
+    """
+
+    __slots__ = ("_callbacks", "_poll", "interrupted")
 
     def __init__(self) -> None:
         self._poll = poll()
         self._callbacks: dict[int, Callable[[int], None]] = {}
+        self.interrupted = False
 
     def watch(self, fd: int, events: int, callback: Callable[[int], None]) -> None:
         """Call `callback` when one of `events` is there, or (always) on an error or hang-up. Replaces an earlier watch."""
@@ -32,9 +36,14 @@ class Readiness:
         if self._callbacks.pop(fd, None) is not None:
             self._poll.unregister(fd)
 
-    def wait(self, timeout_ms: float | None) -> None:
-        """Wait for events, at most so long (None: for ever), and make the calls."""
-        for fd, events in self._poll.poll(timeout_ms):
-            callback = self._callbacks.get(fd)
-            if callback is not None:  # an earlier call of this round may have closed it
-                callback(events)
+    def turn(self, timeout_ms: int | None) -> None:
+        """Wait and make the calls, round after round, until interrupted; with a timeout, for one round of at most so long."""
+        wait, callback_of = self._poll.poll, self._callbacks.get
+        self.interrupted = timeout_ms is not None
+        while True:
+            for fd, events in wait(timeout_ms):
+                callback = callback_of(fd)
+                if callback is not None:  # an earlier call of this round may have closed it
+                    callback(events)
+            if self.interrupted:
+                return

@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from .process import Child
 
 DRAIN_NS = 500_000_000
-"""After the server's exit: how long a pipe that somebody else still holds may stay silent before it is let go."""
-
-MAX_DRAIN_NS = 5_000_000_000
-"""How long after the server's exit we go on reading what others write into its pipes."""
+"""After the server's exit: how long pipes that others still hold are read on. What it wrote itself is there at once."""
 
 PARENT_CHECK_NS = 1_000_000_000
 """How often to ask whether the client lives, in the one state in which no descriptor would tell."""
@@ -55,7 +52,7 @@ class StdioTap:
     """
 
     __slots__ = (
-        "_begin_ns", "_changed", "_child", "_drain_ns", "_exit_ns", "_met", "_parent", "_parent_ns", "_pipes", "_pumps", "_ready",
+        "_begin_ns", "_changed", "_child", "_drain_ns", "_met", "_parent", "_parent_ns", "_pipes", "_pumps", "_ready",
         "_shutdown", "_sink", "_status", "_stderr", "_stdin", "_stdout", "_wakeup",
     )  # fmt: skip
 
@@ -66,7 +63,6 @@ class StdioTap:
         self._ready = Readiness()
         self._shutdown = Shutdown()
         self._status: int | None = None
-        self._exit_ns = 0
         self._drain_ns = 0
         self._parent_ns = 0
         self._changed = False
@@ -89,17 +85,14 @@ class StdioTap:
     def run(self) -> int:
         self._listen_to_signals()
         self._report_start()
-        wait, stdin, stdout, stderr, shutdown = self._ready.wait, *self._pumps, self._shutdown
         self._reap()  # the server may have ended before anybody listened
+        self._review()
         while not self._over():
-            while not self._changed:
-                if stdin.due_ns or stdout.due_ns or stderr.due_ns or shutdown.due_ns or self._drain_ns or self._parent_ns:
-                    wait(self._timeout_ms())
-                    self._on_time(self.now_ns())
-                else:
-                    wait(None)
-            self._changed = False
-            self._review()
+            self._ready.turn(self._timeout_ms())
+            self._on_time(self.now_ns())
+            if self._changed:
+                self._changed = False
+                self._review()
         for pump in self._pumps:
             pump.stop()
         return 128 + SIGKILL if self._status is None else self._status
@@ -129,10 +122,13 @@ class StdioTap:
 
     def _on_change(self) -> None:
         self._changed = True
+        self._ready.interrupted = True
 
     def _review(self) -> None:
         """Draw the consequences of what has changed."""
         now_ns = self.now_ns()
+        if self._stdin.over:
+            self._stdout.watch_reader()  # a client that is done writing may be gone, which nothing else would tell
         if self._stdin.broken:
             self._stdin.stop()  # the server closed its stdin: the client sees that as it would without us
         if self._stdout.broken:
@@ -168,9 +164,11 @@ class StdioTap:
 
     # Time
 
-    def _timeout_ms(self) -> int:
-        dues = [pump.due_ns for pump in self._pumps] + [self._shutdown.due_ns, self._drain_ns, self._parent_ns]
-        return max(0, (min(due for due in dues if due) - self.now_ns()) // 1_000_000 + 1)
+    def _timeout_ms(self) -> int | None:
+        """Until the next instant at which something is due; None while nothing is, and no timer costs anything."""
+        dues = [self._shutdown.due_ns, self._drain_ns, self._parent_ns, *(pump.due_ns for pump in self._pumps)]
+        due_ns = min((due for due in dues if due), default=0)
+        return max(0, (due_ns - self.now_ns()) // 1_000_000 + 1) if due_ns else None
 
     def _on_time(self, now_ns: int) -> None:
         for pump in self._pumps:
@@ -187,7 +185,7 @@ class StdioTap:
 
     def _escalate(self, now_ns: int) -> None:
         name = self._shutdown.due(now_ns)
-        self._changed = True
+        self._on_change()
         if not name:
             return
         targets = self._leftovers()
@@ -198,12 +196,10 @@ class StdioTap:
             self._sink((Note(at_ns=now_ns, topic="escalation", text=f"{name} to {listed}: {self._shutdown.why}"),))
 
     def _drain(self, now_ns: int) -> None:
-        """The server has gone: let go of pipes that others hold, once they are silent, and in the end even if they are not."""
+        """The server has gone: let go of the pipes that others hold, unless what it said itself is still on its way."""
         self._drain_ns = 0
         for pump in (self._stdout, self._stderr):
-            if pump.over:
-                continue
-            if pump.waiting_bytes or (now_ns < pump.last_ns + DRAIN_NS and now_ns < self._exit_ns + MAX_DRAIN_NS):
+            if pump.waiting_bytes:
                 self._drain_ns = now_ns + DRAIN_NS
             else:
                 pump.stop()
@@ -235,13 +231,12 @@ class StdioTap:
                 return
             if pid == 0:
                 return
-            self._changed = True
+            self._on_change()
             if pid == self._child.pid:
                 self._exited(status)
 
     def _exited(self, status: int) -> None:
         now_ns = self.now_ns()
-        self._exit_ns = now_ns
         self._drain_ns = now_ns + DRAIN_NS
         left = tuple({"pid": one.pid, "name": one.name} for one in descendants())
         if os.WIFSIGNALED(status):
@@ -268,7 +263,7 @@ class StdioTap:
             self._shutdown.signalled(now_ns, name, again=number in self._met)
             self._met.add(number)
             self._stdin.stop()
-            self._changed = True
+            self._on_change()
 
 
 def _kill(pid: int, number: int) -> None:
