@@ -356,7 +356,7 @@ class Note:
 class End:
     """The last record of a complete capture: what was counted, so that a reader can tell that nothing is missing.
 
-    `frames` and `bytes` count frame records and their payload. `messages` counts the frames of all streams but stderr, however
+    `frames` counts frame records, `bytes` is the size of the file before this line. `messages` counts the frames of all streams but stderr, however
     many parts they came in, and `gaps` the gap records: what a list of captures says without reading them.
     """
 
@@ -426,5 +426,5 @@ if TYPE_CHECKING:
     """Takes the records that one read completed, in order; a tap calls it before it forwards the last byte of them.
 
     A sink may also have a method `frame(stream, at_ns, data)`, a shorter way for the most frequent case: one read, one whole
-    line. A frame object and a list of one cost 0.5 µs, a tenth of what a tap adds to a message.
+    line of stdin or stdout. A frame object and a list of one cost 0.5 µs, a tenth of what a tap adds to a message.
     """

@@ -57,6 +57,7 @@ class Pump:
         ready: Readiness,
         begin_ns: int,
         on_change: Callable[[], None],
+        is_log: bool = False,
     ) -> None:
         self._stream = stream
         self._source = source
@@ -64,7 +65,7 @@ class Pump:
         self.writer: Side = writer
         self.reader: Side = reader
         self._sink = sink
-        self._frame: Callable[[int, int, bytes], None] = getattr(sink, "frame", self._one)
+        self._frame: Callable[[int, int, bytes], None] = self._one if is_log else getattr(sink, "frame", self._one)
         self._ready = ready
         self._begin_ns = begin_ns
         self._on_change = on_change

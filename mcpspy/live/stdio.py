@@ -109,6 +109,7 @@ class StdioTap:
             ready=self._ready,
             begin_ns=self._begin_ns,
             on_change=self._on_change,
+            is_log=stream == 2,
         )
 
     def _report_start(self) -> None:
