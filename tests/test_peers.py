@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PEERS, NpmProgram, Peer
+from tests.conftest import PEERS, MermaidReader, NpmProgram, Peer
 from tests.deadlines import DEADLINE_S, eventually
 
 INITIALIZE = b'{"jsonrpc":"2.0","id":"a","method":"initialize"}\n'
@@ -120,3 +120,13 @@ def test_the_preload_keeps_a_node_server_on_the_loopback(npm_program: NpmProgram
         said = iter(server.stderr.readline, b"")
         port = next(int(line.rsplit(b":", 1)[1]) for line in said if line.startswith(b"listening 127.0.0.1:"))
         assert get(port, "/elsewhere")[0] == 404
+
+
+def test_mermaids_parser_says_what_a_page_would_show(read_mermaid: MermaidReader) -> None:
+    (diagram,) = read_mermaid(["sequenceDiagram\nparticipant c as a #35; b\nc->>c: one#59; two #lt;b#gt;\n"])
+    assert diagram["participants"] == [{"id": "c", "text": "a # b"}]
+    assert diagram["signals"] == [{"type": "solid", "from": "c", "to": "c", "text": "one; two <b>"}]
+
+
+def test_mermaids_parser_refuses_what_is_no_sequence_diagram(read_mermaid: MermaidReader) -> None:
+    assert all("error" in diagram for diagram in read_mermaid(["graph TD; a-->b", "sequenceDiagram\na ~~ b"]))
