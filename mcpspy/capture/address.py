@@ -1,0 +1,106 @@
+"""WHAT on the command line, the same for every verb: `PATH`, `@`, `@1`, `LABEL`, `-`, each with `:7` or `:7..20` behind it.
+
+Refuses to open captures further than the catalog does, and to know what a row is.
+"""
+
+import os
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from ..errors import AddressError
+from .catalog import Entry, Sitting, entries, has_message, sittings
+from .store import EXTENSION, captures_folder
+
+STDIN = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """What a WHAT names: paths of captures (`-` is standard input), and the first and last row asked for, counted from 1."""
+
+    captures: tuple[str, ...]
+    rows: tuple[int, int] | None = None
+
+
+def resolve(what: str = "@") -> Address:
+    """The captures and rows that `what` names.
+
+    `@` is the newest sitting, `@1` the one before it; captures without a message do not count, unless there are no others.
+    A label is its newest capture. An existing file whose very name looks like something else wins.
+    Raises: AddressError: saying what is wrong and where was looked. OSError: if the store cannot be read.
+    """
+    what = what or "@"
+    if os.path.exists(what):
+        return Address(captures=(_file(what, what),))
+    name, rows = _split(what)
+    if name == STDIN:
+        return Address(captures=(STDIN,), rows=rows)
+    if os.path.exists(name):
+        return Address(captures=(_file(what, name),), rows=rows)
+    known = entries()
+    if rows and any(one.label == what for one in known):
+        name, rows = what, None
+    if name in ("", "@") or (name.startswith("@") and _is_number(name[1:])):
+        return Address(captures=_sitting(what, int(name[1:] or 0), known), rows=rows)
+    return Address(captures=(_labelled(what, name, known),), rows=rows)
+
+
+def _split(what: str) -> tuple[str, tuple[int, int] | None]:
+    """`what` without its rows, and the rows. What only looks like rows (`a:b`) belongs to the name."""
+    name, colon, tail = what.rpartition(":")
+    first, dots, last = tail.partition("..")
+    if not colon or not _is_number(first) or (dots and not _is_number(last)):
+        return what, None
+    rows = int(first), int(last or first)
+    if rows[0] < 1 or rows[1] < rows[0]:
+        raise AddressError(what, f"there are no rows {tail}: they count from 1, upwards")
+    return name, rows
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= len("1000000000")
+
+
+def _file(what: str, path: str) -> str:
+    if os.path.isdir(path):
+        raise AddressError(what, "this is a folder; name a capture in it")
+    return path
+
+
+def _sitting(what: str, back: int, known: list[Entry]) -> tuple[str, ...]:
+    """The paths of the newest sitting but `back`."""
+    if not known:
+        raise _nothing_yet(what)
+    counted: list[Sitting] = []
+    others: list[Sitting] = []
+    for sitting in sittings(known):
+        (counted if any(map(has_message, sitting.entries)) else others).append(sitting)
+        if len(counted) > back:
+            break
+    found = counted or others
+    if back >= len(found):
+        there = "is only one sitting" if len(found) == 1 else f"are only {len(found)} sittings"
+        raise AddressError(what, f"there {there}", looked=captures_folder())
+    return tuple(one.path for one in found[back].entries)
+
+
+def _labelled(what: str, name: str, known: list[Entry]) -> str:
+    """The path of the newest capture with this label, or of this name in the store."""
+    candidates = [one for one in known if one.header and one.label == name]
+    if candidates:
+        return next(filter(has_message, candidates), candidates[0]).path
+    path = os.path.join(captures_folder(), name.removesuffix(EXTENSION) + EXTENSION)
+    if os.sep not in name and os.path.exists(path):
+        return path
+    if os.sep in name or name.endswith(EXTENSION):
+        raise AddressError(what, "there is no such file")
+    if not known:
+        raise _nothing_yet(what)
+    close = get_close_matches(name, {one.label for one in known}, n=1)
+    hint = f"; is it {close[0]}?" if close else "; mcpspy list shows what there is"
+    raise AddressError(what, f"there is no such file, and no capture has this label{hint}", looked=captures_folder())
+
+
+def _nothing_yet(what: str) -> AddressError:
+    reason = "nothing has been recorded yet; put mcpspy run -- before a server's command, or try mcpspy demo"
+    return AddressError(what, reason, looked=captures_folder())

@@ -1,0 +1,131 @@
+"""WHAT, for every verb."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mcpspy.capture.address import Address, resolve
+from mcpspy.errors import AddressError
+from tests.capture.making import stored
+
+
+@pytest.fixture
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Two sittings: `weather` alone, then `time` and a newer `weather`; then one in which nothing was said. We are elsewhere."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    return {
+        "old": stored("first", label="weather", begin_s=0),
+        "time": stored("second", label="time", begin_s=100, lasted_s=9),
+        "weather": stored("third", label="weather", begin_s=101, lasted_s=9),
+        "silent": stored("fourth", label="weather", begin_s=200, messages=0),
+    }
+
+
+def names(address: Address, paths: dict[str, str]) -> list[str]:
+    by_path = {path: name for name, path in paths.items()}
+    return [by_path.get(path, path) for path in address.captures]
+
+
+@pytest.mark.parametrize(
+    ("what", "captures", "rows"),
+    [
+        ("", ["time", "weather"], None),
+        ("@", ["time", "weather"], None),
+        ("@0", ["time", "weather"], None),
+        ("@1", ["old"], None),
+        ("@:7", ["time", "weather"], (7, 7)),
+        ("@1:7..20", ["old"], (7, 20)),
+        (":7", ["time", "weather"], (7, 7)),
+        ("weather", ["weather"], None),
+        ("weather:7", ["weather"], (7, 7)),
+        ("time:1..1", ["time"], (1, 1)),
+        ("second", ["time"], None),
+        ("second.mcpspy:3", ["time"], (3, 3)),
+        ("-", ["-"], None),
+        ("-:2..3", ["-"], (2, 3)),
+    ],
+)
+def test_what_names(what: str, captures: list[str], rows: tuple[int, int] | None, paths: dict[str, str]) -> None:
+    found = resolve(what)
+    assert (names(found, paths), found.rows) == (captures, rows)
+
+
+def test_a_path_names_itself(paths: dict[str, str]) -> None:
+    assert resolve(paths["old"]) == Address(captures=(paths["old"],))
+
+
+def test_a_path_takes_rows(paths: dict[str, str]) -> None:
+    assert resolve(f"{paths['old']}:2..4") == Address(captures=(paths["old"],), rows=(2, 4))
+
+
+@pytest.mark.parametrize("name", ["x:7", "@", "@1", "weather", "-"])
+def test_an_existing_file_wins_over_what_its_name_looks_like(name: str, paths: dict[str, str]) -> None:
+    Path(name).touch()
+    assert resolve(name) == Address(captures=(name,))
+
+
+def test_a_label_with_a_colon_wins_over_rows(paths: dict[str, str]) -> None:
+    paths["odd"] = stored("fifth", label="weather:7")
+    assert names(resolve("weather:7"), paths) == ["odd"]
+
+
+def test_a_label_whose_newest_capture_says_nothing_names_the_newest_that_does(paths: dict[str, str]) -> None:
+    assert names(resolve("weather"), paths) == ["weather"]
+
+
+def test_where_nothing_was_ever_said_the_newest_sitting_is_it() -> None:
+    path = stored("a", messages=0)
+    assert resolve("@") == Address(captures=(path,))
+
+
+def fails(what: str) -> str:
+    with pytest.raises(AddressError) as caught:
+        resolve(what)
+    return str(caught.value)
+
+
+def test_an_empty_store_says_where_it_looked_and_what_to_do(store: Path) -> None:
+    said = fails("@")
+    assert str(store / "captures") in said
+    assert "mcpspy run" in said
+
+
+def test_an_unknown_label_says_which_one_was_meant(paths: dict[str, str], store: Path) -> None:
+    said = fails("whether")
+    assert "is it weather?" in said
+    assert str(store / "captures") in said
+
+
+def test_an_unknown_label_like_no_other_says_how_to_see_them_all(paths: dict[str, str]) -> None:
+    assert "mcpspy list" in fails("xyz")
+
+
+def test_a_sitting_that_is_too_far_back_says_how_many_there_are(paths: dict[str, str]) -> None:
+    assert "only 2 sittings" in fails("@2")
+
+
+@pytest.mark.parametrize("what", ["no/such.mcpspy", "such.mcpspy", "no/such:7"])
+def test_a_missing_path_is_said_to_be_missing(what: str, paths: dict[str, str]) -> None:
+    assert "no such file" in fails(what)
+
+
+@pytest.mark.parametrize("what", ["@:0", "@:7..3", ":0..4"])
+def test_rows_count_from_one_upwards(what: str, paths: dict[str, str]) -> None:
+    assert "count from 1" in fails(what)
+
+
+def test_a_folder_is_no_capture(paths: dict[str, str], tmp_path: Path) -> None:
+    assert "this is a folder" in fails(str(tmp_path))
+
+
+@pytest.mark.parametrize("what", ["@:x", "@x", "@:7..", "a:b:c", "@:" + "9" * 5_000, "\x00", "\udc80", "a/\x00"])
+def test_what_makes_no_sense_is_an_address_error(what: str, paths: dict[str, str]) -> None:
+    assert fails(what)
+
+
+def test_a_fifo_is_a_path(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    assert resolve(str(tmp_path / "fifo")) == Address(captures=(str(tmp_path / "fifo"),))

@@ -1,0 +1,160 @@
+"""What the store holds, in sittings."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpspy.capture import store as stores
+from mcpspy.capture.catalog import COUNTED_BYTES, Count, Sitting, count, entries, entry, has_message, sittings
+from tests.capture.making import WALL_NS, header, lines, opens, stored
+
+
+def labels(found: list[Sitting]) -> list[list[str]]:
+    return [[one.label for one in sitting.entries] for sitting in found]
+
+
+def test_a_store_that_was_never_made_is_empty() -> None:
+    assert entries() == []
+
+
+def test_entries_come_newest_first() -> None:
+    for begin_s, label in enumerate("abc"):
+        stored(label, begin_s=begin_s)
+    assert [one.label for one in entries()] == ["c", "b", "a"]
+
+
+def test_an_entry_has_its_captures_cheap_facts() -> None:
+    path = stored("weather", lasted_s=2, messages=3)
+    found = entry(path)
+    assert found is not None
+    assert (found.label, found.client, found.begin_ns, found.last_ns, found.live) == (
+        "weather",
+        "client",
+        WALL_NS,
+        2_000_000_000,
+        False,
+    )
+    assert found.end is not None
+
+
+def test_what_is_no_capture_has_no_header_and_says_why() -> None:
+    path = Path(stored("weather"))
+    path.write_text("hello\n")
+    (found,) = entries()
+    assert (found.header, found.error) == (None, "this is not an mcpspy capture; captures are made by mcpspy run")
+
+
+@pytest.mark.parametrize(("content", "error"), [(b"", "it holds nothing yet"), (b'{"mcpspy":1,"min', "its header is damaged")])
+def test_a_capture_whose_header_is_not_all_there_says_so(content: bytes, error: str) -> None:
+    path = Path(stored("weather"))
+    path.write_bytes(content)
+    assert [one.error for one in entries()] == [error]
+
+
+def test_other_files_and_unreadable_names_are_passed_over() -> None:
+    folder = Path(stored("weather")).parent
+    (folder / "notes.txt").write_text("x")
+    (folder / "folder.mcpspy").mkdir()
+    (folder / "gone.mcpspy").symlink_to("nowhere")
+    assert [one.label for one in entries()] == ["weather"]
+
+
+def test_a_capture_without_an_end_record_has_none_and_is_not_live() -> None:
+    stored("weather", ended=False, lasted_s=4)
+    (found,) = entries()
+    assert (found.end, found.live, found.last_ns) == (None, False, 4_000_000_000)
+
+
+def test_a_torn_last_line_does_not_hide_when_the_last_record_was_made() -> None:
+    path = Path(stored("weather", ended=False, lasted_s=4))
+    with path.open("ab") as file:
+        file.write(b'{"n":99,"at_ns":')
+    assert entries()[0].last_ns == 4_000_000_000
+
+
+def test_a_last_line_longer_than_the_first_look_is_found() -> None:
+    path = Path(stored("weather", ended=False, lasted_s=4))
+    with path.open("ab") as file:
+        file.write(b"x" * 200_000)
+    assert entries()[0].last_ns == 4_000_000_000
+
+
+def test_a_capture_that_a_tap_writes_is_live() -> None:
+    fd, path = stores.create(None, "x", wall_ns=WALL_NS)
+    os.write(fd, lines(opens(), end_ns=None))
+    (found,) = entries()
+    os.close(fd)
+    assert (found.path, found.live) == (path, True)
+
+
+def test_counts_leave_out_stderr_and_count_gaps() -> None:
+    stored("weather", messages=3, gap=True)
+    assert count(entries()[0]) == Count(messages=3, gaps=1)
+
+
+def test_counts_of_a_capture_without_an_end_record_come_from_reading_it() -> None:
+    stored("weather", messages=3, gap=True, ended=False)
+    assert count(entries()[0]) == Count(messages=3, gaps=1)
+
+
+def test_counting_a_very_large_capture_is_bounded_and_says_so() -> None:
+    path = Path(stored("weather", messages=1, ended=False))
+    os.truncate(path, COUNTED_BYTES + 1)
+    assert count(entries()[0]) == Count(messages=1, gaps=0, whole=False)
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_capture_with_nothing_but_stderr_has_no_message(ended: bool) -> None:  # noqa: FBT001  # data, not a switch
+    stored("weather", messages=0, ended=ended)
+    stored("time", messages=1, ended=ended)
+    assert {one.label: has_message(one) for one in entries()} == {"weather": False, "time": True}
+
+
+def test_captures_of_one_parent_that_overlap_are_one_sitting() -> None:
+    stored("a", begin_s=0, lasted_s=10)
+    stored("b", begin_s=1, lasted_s=2)
+    stored("c", begin_s=9, lasted_s=10)
+    assert labels(sittings(entries())) == [["a", "b", "c"]]
+
+
+def test_captures_of_one_parent_with_a_pause_between_are_two_sittings() -> None:
+    stored("a", begin_s=0, lasted_s=1)
+    stored("b", begin_s=2, lasted_s=1)
+    assert labels(sittings(entries())) == [["b"], ["a"]]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"parent": {"pid": 99, "name": "other", "start": 2}},
+        {"parent": {"pid": 11, "name": "client", "start": 3}},
+        {"boot_id": "another boot"},
+    ],
+)
+def test_captures_of_other_parents_are_other_sittings(other: dict[str, Any]) -> None:
+    stored("a", begin_s=0, lasted_s=9)
+    stored("b", begin_s=1, lasted_s=9, **other)
+    assert labels(sittings(entries())) == [["b"], ["a"]]
+
+
+def test_captures_that_do_not_know_their_parent_are_alone() -> None:
+    stored("a", begin_s=0, lasted_s=9, parent={})
+    stored("b", begin_s=1, lasted_s=9, parent={})
+    assert labels(sittings(entries())) == [["b"], ["a"]]
+
+
+def test_a_clock_that_was_set_back_does_not_part_a_sitting() -> None:
+    stored("a", begin_s=0, lasted_s=10)
+    stored("b", begin_s=5, lasted_s=1, wall_ns=WALL_NS - 3_600 * 10**9)
+    assert [sorted(group) for group in labels(sittings(entries()))] == [["a", "b"]]
+
+
+def test_a_live_capture_overlaps_with_all_that_begins_after_it() -> None:
+    fd, _ = stores.create(None, "a", wall_ns=WALL_NS)
+    os.write(fd, lines(opens(), end_ns=None, of=header(label="a", monotonic_ns=7 * 10**9)))
+    stored("b", begin_s=3_600)
+    found = sittings(entries())
+    os.close(fd)
+    assert labels(found) == [["a", "b"]]
