@@ -211,24 +211,36 @@ class Frame:
 
 @_record
 class Partial:
-    """Bytes that have waited 5 s for the end of their frame. They come again, whole, in the frame if that ever ends."""
+    """Bytes that have waited 5 s for the end of their frame. They come again, whole, in the frame if that ever ends.
 
-    __slots__ = ("at_ns", "data", "first_ns", "number", "stream", "extra")
+    Past `--max-size` `data` is empty, and `length` says how many there were.
+    """
+
+    __slots__ = ("at_ns", "data", "first_ns", "length", "number", "stream", "extra")
 
     def __init__(
-        self, *, at_ns: int, stream: int, first_ns: int, data: bytes, number: int = -1, extra: dict[str, Any] | None = None
+        self,
+        *,
+        at_ns: int,
+        stream: int,
+        first_ns: int,
+        data: bytes,
+        length: int | None = None,
+        number: int = -1,
+        extra: dict[str, Any] | None = None,
     ) -> None:
         self.at_ns = at_ns
         self.stream = stream
         self.first_ns = first_ns
         self.data = data
+        self.length = len(data) if length is None else length
         self.number = number
         self.extra = extra or {}
 
 
 @_record
 class Stall:
-    """A write that has blocked: the reader of `stream` stopped reading. `lasted_ns` is None while it goes on, then its length."""
+    """A write that has blocked: the reader of `stream` stopped reading. `lasted_ns` is None while it goes on."""
 
     __slots__ = ("at_ns", "lasted_ns", "number", "stream", "waiting_bytes", "extra")
 
@@ -252,7 +264,7 @@ class Stall:
 
 @_record
 class Close:
-    """A stream ended. `by` is `client`, `server` or `mcpspy`; `how` is `eof`, `broken` (its reader went away), `reset` or `abort`."""
+    """A stream ended. `by` is `client`, `server` or `mcpspy`; `how` is `eof`, `broken` (nobody reads it), `reset` or `abort`."""
 
     __slots__ = ("at_ns", "by", "how", "number", "stream", "extra")
 
@@ -356,8 +368,8 @@ class Note:
 class End:
     """The last record of a complete capture: what was counted, so that a reader can tell that nothing is missing.
 
-    `frames` counts frame records, `bytes` is the size of the file before this line. `messages` counts the frames of all streams but stderr, however
-    many parts they came in, and `gaps` the gap records: what a list of captures says without reading them.
+    `frames` counts frame records, `bytes` is the size of the file before this line. `messages` counts the frames of all
+    streams but stderr, however many parts they came in, and `gaps` the gap records: a list says so without reading the file.
     """
 
     __slots__ = ("at_ns", "bytes", "frames", "gaps", "messages", "number", "why", "extra")

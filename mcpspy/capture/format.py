@@ -1,6 +1,6 @@
-"""Format 1 of the capture file: a record as one line of JSON, written.
+r"""Format 1 of the capture file: a record as one line of JSON, written.
 
-    {"n":7,"at_ns":1234567,"kind":"frame","stream":0,"text":"{\\"jsonrpc\\":…}\\n","crc":"1a2b3c4d"}
+    {"n":7,"at_ns":1234567,"kind":"frame","stream":0,"text":"{\"jsonrpc\":…}\n","crc":"1a2b3c4d"}
 
 docs/capture.md is its specification. Refuses to understand what frames hold. Writes its JSON by hand, with the standard
 library's C escaper: the `json` package costs 6 ms of somebody's editor start-up, and a frame's line is made on the data path
@@ -94,15 +94,16 @@ def frame_line(number: int, frame: Frame) -> bytes:
 
 def record_line(number: int, record: Record) -> bytes:
     """Any record's line but a header's."""
+    members: dict[str, Any]
     match record:
         case Frame():
             return frame_line(number, record)
         case Open():
             return _line(number, "open", record, _open_members(record))
         case Partial():
-            return _line(
-                number, "partial", record, {"stream": record.stream, "first_ns": record.first_ns, **_payload(record.data)}
-            )
+            members = {"stream": record.stream, "first_ns": record.first_ns, **_payload(record.data)}
+            length = record.length if record.length != len(record.data) else None
+            return _line(number, "partial", record, {**members, "length": length})
         case Stall():
             members = {"stream": record.stream, "waiting_bytes": record.waiting_bytes, "lasted_ns": record.lasted_ns}
             return _line(number, "stall", record, members)

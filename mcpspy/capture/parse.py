@@ -5,12 +5,14 @@ that the kind needs is missing or has another type; the reader makes damage of t
 """
 
 from binascii import a2b_base64
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from ..records import Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall, Unknown
 
 
 def header_from(fields: dict[str, Any]) -> Header:
+    """The header whose members are `fields`. Raises: KeyError, TypeError, ValueError."""
     rest = _Members(fields)
     return Header(
         format=rest.take("mcpspy", int),
@@ -32,18 +34,19 @@ def header_from(fields: dict[str, Any]) -> Header:
 
 
 def record_from(fields: dict[str, Any]) -> Record:
+    """The record whose members are `fields`. Raises: KeyError, TypeError, ValueError, OverflowError."""
     rest = _Members(fields)
     number, at_ns, kind = rest.take("n", int), rest.take("at_ns", int), rest.take("kind", str)
     if kind == "frame":
         return _frame(rest, number, at_ns)
     if kind == "open":
-        record: Record = _open(rest, at_ns)
+        record: _Simple = _open(rest, at_ns)
     elif kind in _SIMPLE:
         record = _SIMPLE[kind](rest, at_ns)
     else:
         record = Unknown(at_ns=at_ns, kind=kind)
     record.number = number
-    record.extra = rest.left()  # type: ignore[union-attr]  # neither Damage nor Frame comes here
+    record.extra = rest.left()
     return record
 
 
@@ -92,7 +95,7 @@ def _frame(rest: _Members, number: int, at_ns: int) -> Frame:
         "forged": rest.take("forged", bool, False),
         "redacted": rest.ranges(),
     }
-    rare = {name: value for name, value in rare.items() if value or value == 0 and name == "length"}
+    rare = {name: value for name, value in rare.items() if value or (name == "length" and value is not None)}
     forwarded = rest.payload("forwarded", "forwarded_base64", None)
     if forwarded is not None:
         rare["forwarded"] = forwarded
@@ -121,9 +124,8 @@ def _open(rest: _Members, at_ns: int) -> Open:
 
 
 def _partial(rest: _Members, at_ns: int) -> Partial:
-    return Partial(
-        at_ns=at_ns, stream=rest.take("stream", int), first_ns=rest.take("first_ns", int, at_ns), data=rest.payload()
-    )
+    stream, first_ns = rest.take("stream", int), rest.take("first_ns", int, at_ns)
+    return Partial(at_ns=at_ns, stream=stream, first_ns=first_ns, data=rest.payload(), length=rest.take("length", int, None))
 
 
 def _stall(rest: _Members, at_ns: int) -> Stall:
@@ -179,7 +181,9 @@ def _end(rest: _Members, at_ns: int) -> End:
     )
 
 
-_SIMPLE = {
+_Simple: TypeAlias = Open | Partial | Stall | Close | Spawn | Exit | Gap | Note | End | Unknown
+
+_SIMPLE: dict[str, Callable[[_Members, int], _Simple]] = {
     "partial": _partial,
     "stall": _stall,
     "close": _close,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ..records import End, Frame, Gap, Note, Open
+from ..records import End, Frame, Gap, Note, Open, Partial
 from .format import frame_line, plain_frame_line, record_line
 
 TYPE_CHECKING = False
@@ -89,7 +89,7 @@ class Writer:
         lines = [self._owed]
         for record in records:
             if record.__class__ is Frame:
-                lines.append(frame_line(number, record))  # type: ignore[arg-type]  # the class was just compared
+                lines.append(frame_line(number, record))
             else:
                 lines.append(record_line(number, record))
             number += 1
@@ -108,12 +108,17 @@ class Writer:
 
     def close(self, at_ns: int, why: str = "") -> None:
         """Write the `end` record, wait for the disk, and close the descriptor."""
+        self(())  # a gap that is due, so that it is counted
         messages = self.frames - self._silent
         counts = End(at_ns=at_ns, frames=self.frames, bytes=self._size, messages=messages, gaps=self._gaps, why=why)
         self((counts,))
         self._later = lambda sync: None
         self.sync()
-        os.close(self._fd)
+        fd, self._fd = self._fd, -1  # a sync that is still due must not meet another file's descriptor
+        try:
+            os.close(fd)
+        except OSError:
+            pass
 
     def sync(self) -> None:
         """Wait until what was written is on disk. Errors are left to the next write, which meets them too."""
@@ -133,7 +138,7 @@ class Writer:
         self.number += len(records)
         for record in records:
             if record.__class__ is Frame:
-                self._silent += record.part or record.stream in self._logs  # type: ignore[union-attr]  # the class was just compared
+                self._silent += record.part or record.stream in self._logs
             else:
                 self._others += 1
                 if isinstance(record, Gap):
@@ -156,7 +161,7 @@ class Writer:
 
     def _amended(self, records: Sequence[Record]) -> Sequence[Record]:
         """`records` with a due gap before them, and without payloads past the size bound."""
-        amended = [_hashed(record) if self._over and record.__class__ is Frame else record for record in records]  # type: ignore[arg-type]  # the class was just compared
+        amended = [_without_payload(record) for record in records] if self._over else list(records)
         if self._gap is not None:
             self._gap.at_ns = records[0].at_ns if records else self._gap.at_ns
             amended.insert(0, self._gap)
@@ -183,29 +188,24 @@ class Writer:
         gap: Gap | None = None
         for record in lost:
             if record.__class__ is Gap:
-                gap = record  # type: ignore[assignment]  # the class was just compared
+                gap = record
                 continue
             if gap is None:
                 gap = Gap(at_ns=record.at_ns, since_ns=record.at_ns, frames=0, bytes=0, why=why)
             if record.__class__ is Frame:
                 gap.frames += 1
-                gap.bytes += record.length  # type: ignore[union-attr]  # the class was just compared
+                gap.bytes += record.length
         self._gap = gap
 
 
-def _hashed(frame: Frame) -> Frame:
-    """`frame` with the length and digest of its bytes in their place."""
+def _without_payload(record: Record) -> Record:
+    """`record` with the length and digest of its bytes in their place."""
+    if isinstance(record, Partial):
+        return Partial(at_ns=record.at_ns, stream=record.stream, first_ns=record.first_ns, data=b"", length=record.length)
+    if not isinstance(record, Frame):
+        return record
     from hashlib import sha256  # 3 ms to import, and hardly ever wanted
 
-    return Frame(
-        frame.stream,
-        frame.at_ns,
-        frame.first_ns,
-        b"",
-        frame.part,
-        forged=frame.forged,
-        chunks=frame.chunks,
-        length=len(frame.data),
-        sha256=sha256(frame.data).hexdigest(),
-        extra=frame.extra,
-    )
+    rare = {name: record.rare[name] for name in ("chunks", "forged", "extra") if name in record.rare}
+    digest = sha256(record.data).hexdigest()
+    return Frame(record.stream, record.at_ns, record.first_ns, b"", record.part, length=len(record.data), sha256=digest, **rare)

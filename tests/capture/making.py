@@ -83,9 +83,8 @@ def stored(
 ) -> str:
     """A capture in the store, begun `begin_s` after the others' zero. Returns its path."""
     begin_ns, lasted_ns = int(begin_s * SECOND_NS), int(lasted_s * SECOND_NS)
-    made = header(
-        wall_ns=WALL_NS + begin_ns, monotonic_ns=7 * SECOND_NS + begin_ns, capture_id=name, **{"label": name, **facts}
-    )
+    known = {"wall_ns": WALL_NS + begin_ns, "monotonic_ns": 7 * SECOND_NS + begin_ns, "capture_id": name, "label": name}
+    made = header(**{**known, **facts})
     records = [*opens(), Frame(2, 2, 2, b"up\n"), *(Frame(0, 3, 3, REQUEST) for _ in range(messages))]
     if gap:
         records.append(Gap(at_ns=4, since_ns=3, frames=1, bytes=2, why="No space left on device"))
