@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Side: TypeAlias = Literal["client", "server"]
     Framing: TypeAlias = Literal["lines", "sse", "body"]
     Redaction: TypeAlias = tuple[int, int, str]
+    Extra: TypeAlias = dict[str, Any] | None
 
 CLIENT: Side = "client"
 SERVER: Side = "server"
@@ -77,7 +78,7 @@ class Header:
         format: int = 1,
         min_reader: int = 1,
         number: int = 0,
-        extra: dict[str, Any] | None = None,
+        extra: Extra = None,
     ) -> None:
         self.capture_id = capture_id
         self.wall_ns = wall_ns
@@ -126,7 +127,7 @@ class Open:
         redacted: tuple[Redaction, ...] = (),
         forged: bool = False,
         number: int = -1,
-        extra: dict[str, Any] | None = None,
+        extra: Extra = None,
     ) -> None:
         self.at_ns = at_ns
         self.stream = stream
@@ -227,7 +228,7 @@ class Partial:
         data: bytes,
         length: int | None = None,
         number: int = -1,
-        extra: dict[str, Any] | None = None,
+        extra: Extra = None,
     ) -> None:
         self.at_ns = at_ns
         self.stream = stream
@@ -252,7 +253,7 @@ class Stall:
         waiting_bytes: int,
         lasted_ns: int | None = None,
         number: int = -1,
-        extra: dict[str, Any] | None = None,
+        extra: Extra = None,
     ) -> None:
         self.at_ns = at_ns
         self.stream = stream
@@ -268,9 +269,7 @@ class Close:
 
     __slots__ = ("at_ns", "by", "how", "number", "stream", "extra")
 
-    def __init__(
-        self, *, at_ns: int, stream: int, by: str, how: str, number: int = -1, extra: dict[str, Any] | None = None
-    ) -> None:
+    def __init__(self, *, at_ns: int, stream: int, by: str, how: str, number: int = -1, extra: Extra = None) -> None:
         self.at_ns = at_ns
         self.stream = stream
         self.by = by
@@ -285,7 +284,7 @@ class Spawn:
 
     __slots__ = ("at_ns", "number", "pid", "start", "extra")
 
-    def __init__(self, *, at_ns: int, pid: int, start: int = 0, number: int = -1, extra: dict[str, Any] | None = None) -> None:
+    def __init__(self, *, at_ns: int, pid: int, start: int = 0, number: int = -1, extra: Extra = None) -> None:
         self.at_ns = at_ns
         self.pid = pid
         self.start = start
@@ -312,7 +311,7 @@ class Exit:
         error: str = "",
         descendants: tuple[dict[str, Any], ...] = (),
         number: int = -1,
-        extra: dict[str, Any] | None = None,
+        extra: Extra = None,
     ) -> None:
         self.at_ns = at_ns
         self.pid = pid
@@ -331,15 +330,7 @@ class Gap:
     __slots__ = ("at_ns", "bytes", "frames", "number", "since_ns", "why", "extra")
 
     def __init__(
-        self,
-        *,
-        at_ns: int,
-        since_ns: int,
-        frames: int,
-        bytes: int,
-        why: str,
-        number: int = -1,
-        extra: dict[str, Any] | None = None,
+        self, *, at_ns: int, since_ns: int, frames: int, bytes: int, why: str, number: int = -1, extra: Extra = None
     ) -> None:
         self.at_ns = at_ns
         self.since_ns = since_ns
@@ -356,7 +347,7 @@ class Note:
 
     __slots__ = ("at_ns", "number", "text", "topic", "extra")
 
-    def __init__(self, *, at_ns: int, topic: str, text: str, number: int = -1, extra: dict[str, Any] | None = None) -> None:
+    def __init__(self, *, at_ns: int, topic: str, text: str, number: int = -1, extra: Extra = None) -> None:
         self.at_ns = at_ns
         self.topic = topic
         self.text = text
@@ -384,7 +375,7 @@ class End:
         gaps: int = 0,
         why: str = "",
         number: int = -1,
-        extra: dict[str, Any] | None = None,
+        extra: Extra = None,
     ) -> None:
         self.at_ns = at_ns
         self.frames = frames
@@ -424,7 +415,7 @@ class Unknown:
 
     __slots__ = ("at_ns", "kind", "number", "extra")
 
-    def __init__(self, *, at_ns: int, kind: str, number: int = -1, extra: dict[str, Any] | None = None) -> None:
+    def __init__(self, *, at_ns: int, kind: str, number: int = -1, extra: Extra = None) -> None:
         self.at_ns = at_ns
         self.kind = kind
         self.number = number
