@@ -428,6 +428,7 @@ if TYPE_CHECKING:
     Sink: TypeAlias = Callable[[Sequence[Record]], None]
     """Takes the records that one read completed, in order; a tap calls it before it forwards the last byte of them.
 
-    A sink may also have a method `frame(stream, at_ns, data)`, a shorter way for the most frequent case: one read, one whole
-    line of stdin or stdout. A frame object and a list of one cost 0.5 µs, a tenth of what a tap adds to a message.
+    A sink may also have the methods `frame(stream, at_ns, data)` and `frames(stream, at_ns, frames)`, a shorter way for the most
+    frequent case: whole lines of stdin or stdout, come in one read. A frame object and its place in a list cost 0.5 µs, a
+    tenth of what a tap adds to a message.
     """

@@ -29,6 +29,7 @@ from ..records import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from ..records import Record
@@ -71,6 +72,17 @@ def plain_frame_line(number: int, stream: int, at_ns: int, data: bytes) -> bytes
     """The line of a whole frame that came in one read: 1.1 µs for 200 bytes. Raises: UnicodeDecodeError."""
     body = f'{{"n":{number},"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":{_quoted(data.decode())}'.encode()
     return b'%b,"crc":"%08x"}\n' % (body, crc32(body))
+
+
+def plain_frame_lines(number: int, stream: int, at_ns: int, frames: Sequence[bytes]) -> bytes:
+    """The lines of whole frames that came in one read, the first numbered `number`. Raises: UnicodeDecodeError."""
+    head = f',"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":'
+    lines = []
+    for data in frames:
+        body = f'{{"n":{number}{head}{_quoted(data.decode())}'.encode()
+        lines.append(b'%b,"crc":"%08x"}\n' % (body, crc32(body)))
+        number += 1
+    return b"".join(lines)
 
 
 def frame_line(number: int, frame: Frame) -> bytes:

@@ -11,13 +11,15 @@ import os
 import sys
 
 from ..records import End, Frame, Gap, Note, Open, Partial
-from .format import frame_line, plain_frame_line, record_line
+from .format import frame_line, plain_frame_line, plain_frame_lines, record_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..records import Record
+
+_SHORT = "the disk took only a part"
 
 _write = os.write  # looked up once: it is called for every message
 
@@ -74,11 +76,29 @@ class Writer:
             self((Frame(stream, at_ns, at_ns, data),))
             return
         if written != len(line):
-            self._short((Frame(stream, at_ns, at_ns, data),), line, written, "the disk took only a part")
+            self._short((Frame(stream, at_ns, at_ns, data),), line, written, _SHORT)
             return
         self.number = number + 1
         self._size = size = self._size + written
         if size > self._limit:
+            self._passed_limit(at_ns)
+
+    def frames(self, stream: int, at_ns: int, frames: Sequence[bytes]) -> None:
+        """Append several whole frames that one read brought. Not for stderr."""
+        try:
+            lines = plain_frame_lines(self.number, stream, at_ns, frames) if self._plain else b""
+            written = _write(self._fd, lines) if lines else -1
+        except (UnicodeDecodeError, OSError):
+            written = -1
+        if written < 0:
+            self([Frame(stream, at_ns, at_ns, data) for data in frames])
+            return
+        if written != len(lines):
+            self._short([Frame(stream, at_ns, at_ns, data) for data in frames], lines, written, _SHORT)
+            return
+        self.number += len(frames)
+        self._size += written
+        if self._size > self._limit:
             self._passed_limit(at_ns)
 
     def __call__(self, records: Sequence[Record]) -> None:
@@ -100,7 +120,7 @@ class Writer:
             self._short(records, data, 0, error.strerror or str(error))
             return
         if written != len(data):
-            self._short(records, data, written, "the disk took only a part")
+            self._short(records, data, written, _SHORT)
             return
         if not self._plain:
             self._owed, self._gap, self._plain = b"", None, not self._over

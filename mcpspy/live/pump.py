@@ -40,7 +40,7 @@ class Pump:
     """
 
     __slots__ = (
-        "_begin_ns", "_blocked_ns", "_first_ns", "_frame", "_lines", "_on_change", "_partial_told", "_pending", "_read_bytes", "_ready",
+        "_begin_ns", "_blocked_ns", "_first_ns", "_frame", "_frames", "_lines", "_on_change", "_partial_told", "_pending", "_read_bytes", "_ready",
         "_send", "_sink", "_source", "_stalled", "_stream", "_target", "broken", "due_ns", "finished", "over", "reader",
         "writer",
     )  # fmt: skip
@@ -65,7 +65,9 @@ class Pump:
         self.writer: Side = writer
         self.reader: Side = reader
         self._sink = sink
-        self._frame: Callable[[int, int, bytes], None] = self._one if is_log else getattr(sink, "frame", self._one)
+        shorter = None if is_log else sink
+        self._frame: Callable[[int, int, bytes], None] = getattr(shorter, "frame", self._frame_as_record)
+        self._frames: Callable[[int, int, list[bytes]], None] = getattr(shorter, "frames", self._frames_as_records)
         self._ready = ready
         self._begin_ns = begin_ns
         self._on_change = on_change
@@ -141,21 +143,27 @@ class Pump:
         lines = self._lines
         began_ns = self._first_ns if lines.held_bytes else now_ns
         pieces = lines.feed(data)
-        if pieces:
-            self._sink(self._frames(pieces, now_ns, began_ns))
+        if pieces and began_ns == now_ns and pieces[-1][-1] == 10:
+            self._frames(self._stream, now_ns, pieces)
+        elif pieces:
+            self._report_slow(pieces, now_ns, began_ns)
         if pieces or began_ns == now_ns:
             self._first_ns = now_ns
             self._partial_told = False
         self._schedule()
 
-    def _one(self, stream: int, now_ns: int, data: bytes) -> None:
-        self._sink((Frame(stream, now_ns, now_ns, data),))
-
-    def _frames(self, pieces: list[bytes], now_ns: int, began_ns: int) -> list[Record]:
+    def _report_slow(self, pieces: list[bytes], now_ns: int, began_ns: int) -> None:
+        """Report lines that did not all begin with this read, or parts that do not end with it."""
         stream = self._stream
         frames: list[Record] = [Frame(stream, now_ns, began_ns, pieces[0], pieces[0][-1] != 10)]
         frames += [Frame(stream, now_ns, now_ns, piece, piece[-1] != 10) for piece in pieces[1:]]
-        return frames
+        self._sink(frames)
+
+    def _frame_as_record(self, stream: int, now_ns: int, data: bytes) -> None:
+        self._sink((Frame(stream, now_ns, now_ns, data),))
+
+    def _frames_as_records(self, stream: int, now_ns: int, frames: list[bytes]) -> None:
+        self._sink([Frame(stream, now_ns, now_ns, data) for data in frames])
 
     def _schedule(self) -> None:
         due = []
