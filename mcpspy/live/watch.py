@@ -1,0 +1,145 @@
+"""Waiting for files to grow and for folders to get new ones: inotify where there is one, else a look every 100 ms.
+
+Waiting costs nothing under inotify: no ticker, one blocking `poll`. Refuses to read what it watches.
+"""
+
+import ctypes
+import os
+from select import POLLERR, POLLHUP, POLLIN, poll
+from time import monotonic, sleep
+
+IN_MODIFY = 0x2
+IN_CLOSE_WRITE = 0x8
+IN_MOVED_TO = 0x80
+IN_CREATE = 0x100
+IN_DELETE_SELF = 0x400
+IN_MOVE_SELF = 0x800
+
+FILE_EVENTS = IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF
+FOLDER_EVENTS = IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF
+
+LOOK_S = 0.1
+"""Without inotify: how often to look."""
+
+SETTLE_S = 0.03
+"""After the first event: how long to let more come. Reading in batches is what keeps a watcher light, and out of the way."""
+
+_EVENTS_BYTES = 1 << 16
+
+
+class Watch:
+    """Files and folders that are waited for. `reader_fd` is our output: `wait` raises BrokenPipeError once nobody reads it.
+
+    A path that does not exist can be added; it is then never reported. Raises: OSError: if the system's limit on watches is reached
+    while there is no other way (there is: `polling` takes over, so this does not happen).
+    """
+
+    __slots__ = ("_fd", "_known", "_libc", "_poll", "_reader_fd", "_states")
+
+    def __init__(self, *, reader_fd: int | None = None, inotify: bool = True) -> None:
+        self._known: dict[str, int] = {}
+        self._states: dict[str, tuple[int, int]] = {}
+        self._reader_fd = reader_fd
+        self._libc = _libc() if inotify else None
+        self._fd = -1 if self._libc is None else self._libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._poll = poll()
+        if self._fd >= 0:
+            self._poll.register(self._fd, POLLIN)
+        if reader_fd is not None:
+            self._poll.register(reader_fd, 0)  # errors and hang-ups are always reported
+
+    @property
+    def polling(self) -> bool:
+        """Whether looking has to do what inotify cannot."""
+        return self._fd < 0
+
+    def add(self, path: str) -> None:
+        """Wait for what happens to a file, or in a folder."""
+        self._states[path] = _state(path)
+        if self._libc is None or self._fd < 0 or path in self._known:
+            return
+        events = FOLDER_EVENTS if os.path.isdir(path) else FILE_EVENTS
+        number = self._libc.inotify_add_watch(self._fd, os.fsencode(path), events)
+        if number >= 0:
+            self._known[path] = number
+        elif os.path.exists(path):
+            self._give_up_inotify()
+
+    def remove(self, path: str) -> None:
+        """Wait for `path` no longer."""
+        self._states.pop(path, None)
+        number = self._known.pop(path, None)
+        if self._libc is not None and self._fd >= 0 and number is not None:
+            self._libc.inotify_rm_watch(self._fd, number)
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until something happened, or so long. True if it did.
+
+        Raises: BrokenPipeError: if nobody reads our output any more.
+        """
+        if self._fd < 0:
+            return self._look_until(timeout_s)
+        ready = self._poll.poll(None if timeout_s is None else max(0, round(timeout_s * 1000)))
+        self._check_reader(ready)
+        if not any(fd == self._fd for fd, _ in ready):
+            return False
+        sleep(SETTLE_S)
+        self._take_events()
+        return True
+
+    def close(self) -> None:
+        """Let go of all."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        self._known.clear()
+        self._states.clear()
+
+    def _take_events(self) -> None:
+        """Empty the queue. Which file it was is no matter: whoever waits looks at all it has."""
+        try:
+            while len(os.read(self._fd, _EVENTS_BYTES)) > _EVENTS_BYTES // 2:
+                pass
+        except BlockingIOError:
+            pass
+
+    def _give_up_inotify(self) -> None:
+        os.close(self._fd)
+        self._poll.unregister(self._fd)
+        self._fd = -1
+
+    def _look_until(self, timeout_s: float | None) -> bool:
+        until = None if timeout_s is None else monotonic() + timeout_s
+        while True:
+            now = {path: _state(path) for path in self._states}
+            if now != self._states:
+                self._states = now
+                return True
+            left = LOOK_S if until is None else min(LOOK_S, until - monotonic())
+            if left <= 0:
+                return False
+            self._check_reader(self._poll.poll(round(left * 1000)))
+
+    def _check_reader(self, ready: list[tuple[int, int]]) -> None:
+        if any(fd == self._reader_fd and events & (POLLERR | POLLHUP) for fd, events in ready):
+            raise BrokenPipeError
+
+
+def _state(path: str) -> tuple[int, int]:
+    """What changes when a file grows or a folder gets an entry: size and time of change; zeros for what is not there."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return 0, 0
+    return status.st_size, status.st_mtime_ns
+
+
+def _libc() -> ctypes.CDLL | None:
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.inotify_init1.argtypes = [ctypes.c_int]
+        libc.inotify_add_watch.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_uint32]
+        libc.inotify_rm_watch.argtypes = [ctypes.c_int, ctypes.c_int]
+    except (OSError, AttributeError, TypeError):
+        return None
+    return libc

@@ -1,0 +1,124 @@
+"""The columns of a timeline: which there is room for, how wide each is, and the left part of every line.
+
+Numbers stand on the left, in columns; words follow, the last of them as long as they like. Refuses to know what a row is.
+"""
+
+from dataclasses import dataclass
+
+from .cells import cells, cut, padded, padded_left
+from .line import Line
+from .units import duration, seconds, size
+
+TOOK_CELLS = 7
+SIZE_CELLS = 6
+GAP = "  "
+
+MAX_ID_CELLS = 6
+MAX_WIDE_ID_CELLS = 14
+MAX_LANE_CELLS = 14
+MAX_WIDE_LANE_CELLS = 24
+MAX_WORDS_CELLS = 48
+
+WIDE_CELLS = 110
+"""From this width on there is room to spare: longer ids and lanes are shown."""
+
+FULL_CELLS = 72
+"""Below this width the id and the size are left out,"""
+
+SHORT_CELLS = 52
+"""below this one how long it took,"""
+
+TINY_CELLS = 34
+"""and below this one even when."""
+
+OUTCOME_CELLS = 12
+"""What is kept free for the outcome behind the method and its target."""
+
+MIN_WORDS_CELLS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """How wide each column is, in cells; 0 where there is no room for it.
+
+    `width` is the whole line's, None where it is unbounded. `words` is the column of method and target, behind which the
+    outcomes are aligned.
+    """
+
+    width: int | None
+    row: int
+    id: int
+    at: int
+    took: int
+    size: int
+    lane: int
+    words: int
+
+    @property
+    def left(self) -> int:
+        """Where the words begin, behind the arrow."""
+        held = [self.row, self.id, self.at, self.took, self.size]
+        return sum(held) + sum(1 for one in held if one) + (self.lane + len(GAP) if self.lane else 0) + len(" → ")
+
+    def header(self) -> Line:
+        """The names of the columns, over them."""
+        cells = self._numbers("row", "id", "seconds" if self.at >= len("seconds") else "sec", "took", "size")
+        lane = padded("server", self.lane) + GAP if self.lane else ""
+        return [(cells + lane + "   " + padded("call", self.words) + GAP + "outcome", "dim")]
+
+    def left_part(
+        self, *, row: int | None, id: str, at_ns: int, took_ns: int | None, size_bytes: int | None, lane: str, lane_style: str
+    ) -> Line:
+        """The numbers of one line and its lane; what is None or empty stays blank."""
+        line: Line = []
+        number = "" if row is None else str(row)
+        line.append((padded_left(number, self.row) + " ", "strong"))
+        if self.id:
+            line.append((padded(cut(id, self.id), self.id) + " ", "dim"))
+        if self.at:
+            line.append((padded_left(seconds(at_ns), self.at) + " ", "dim"))
+        if self.took:
+            line.append((padded_left("" if took_ns is None else duration(took_ns), self.took) + " ", ""))
+        if self.size:
+            line.append((padded_left("" if size_bytes is None else size(size_bytes), self.size) + " ", "dim"))
+        if self.lane:
+            line.append((padded(cut(lane, self.lane), self.lane) + GAP, lane_style))
+        return line
+
+    def _numbers(self, row: str, id: str, at: str, took: str, size: str) -> str:
+        parts = [padded_left(row, self.row)]
+        if self.id:
+            parts.append(padded(id, self.id))
+        parts += [padded_left(name, width) for name, width in ((at, self.at), (took, self.took), (size, self.size)) if width]
+        return " ".join(parts) + " "
+
+
+def columns(
+    *, width: int | None, last_row: int, last_ns: int, longest_id: int, lanes: list[str], longest_words: int
+) -> Columns:
+    """Columns that fit into `width` cells and hold what is to come, up to the last row and the longest id.
+
+    `lanes` are the names for the lane column, safe; none where one server makes it pointless.
+    """
+    room = WIDE_CELLS if width is None else width
+    wide = room >= WIDE_CELLS
+    made = Columns(
+        width=width,
+        row=max(3, len(str(last_row))),
+        id=max(2, min(longest_id, MAX_WIDE_ID_CELLS if wide else MAX_ID_CELLS)) if room >= FULL_CELLS else 0,
+        at=max(7, len(seconds(last_ns))) if room >= TINY_CELLS else 0,
+        took=TOOK_CELLS if room >= SHORT_CELLS else 0,
+        size=SIZE_CELLS if room >= FULL_CELLS else 0,
+        lane=_lane_cells(lanes, room),
+        words=0,
+    )
+    free = MAX_WORDS_CELLS if width is None else width - made.left - len(GAP) - OUTCOME_CELLS
+    words = max(min(longest_words, free, MAX_WORDS_CELLS), MIN_WORDS_CELLS)
+    return Columns(**{name: getattr(made, name) for name in ("width", "row", "id", "at", "took", "size", "lane")}, words=words)
+
+
+def _lane_cells(lanes: list[str], room: int) -> int:
+    if not lanes or room < SHORT_CELLS:
+        return 0
+    limit = MAX_WIDE_LANE_CELLS if room >= WIDE_CELLS else MAX_LANE_CELLS
+    return min(max(map(cells, lanes)), limit)

@@ -1,0 +1,82 @@
+r"""Captured text made harmless, one function per medium: what a peer wrote may not steer a terminal, a diagram or a page.
+
+Every captured string passes one of them before it is printed. They are linear, never raise, and hide nothing: what they take
+away they show, as `\x1b` or `\u202e`. Refuses to know where the text came from, and to shorten it.
+"""
+
+import re
+
+# What a screen obeys or does not show: C0 with tab and newline, DEL, C1 (with NEL), the soft hyphen, bidi controls, zero-width
+# and other format characters (category Cf), line and paragraph separators, letters that are blank by definition, lone
+# surrogates, and noncharacters. Variation selectors stay: emoji need them, and they are harmless. tests/views/test_escape.py
+# holds the list against `unicodedata`.
+_CONTROLS = r"\x00-\x1f\x7f-\x9f"
+_INVISIBLE = (
+    r"\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    r"\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U000110bd\U000110cd\U00013430-\U0001345f"
+    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff"
+)
+_SURROGATES = r"\ud800-\udfff"
+
+_unsafe = re.compile(f"[{_CONTROLS}{_INVISIBLE}{_SURROGATES}]").sub
+_unsafe_in_json = re.compile(f"[\\x7f-\\x9f{_INVISIBLE}{_SURROGATES}]").sub
+_blanks = re.compile(r"[ \t\r\n\v\f\x85\u2028\u2029]+").sub
+
+# `#` truncates a Mermaid statement and `;` ends it; `<`, `>` and `&` reach an HTML sanitizer, which rewrites them.
+# The rest is Mermaid's own pre-processing (12.3, encodeEntities and preprocess): it drops the `;` after `style…:…#…`, cuts
+# `%%{…}%%` out of any place, takes `%%` for a comment, sets `$$…$$` as a formula, and eats `wrap:` before a text.
+_MERMAID_SIGNS = str.maketrans({"#": "#35;", ";": "#59;", "<": "#lt;", ">": "#gt;", "&": "#amp;"})
+_mermaid_words = re.compile(r"style|classDef|%(?=[%{])|(?<=%)%|\$(?=\$)|(?<=\$)\$|^(?:no)?wrap", re.IGNORECASE).sub
+
+
+def decoded(data: bytes) -> str:
+    r"""Text of captured bytes; those that are no UTF-8 come out as `\xff`. The result still has to be made safe."""
+    return data.decode("utf-8", "backslashreplace")
+
+
+def safe_text(text: str) -> str:
+    """`text` for one line of a terminal: whatever could move, hide or reorder is spelled out, newline and tab included."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _unsafe(_spelled, text)
+
+
+def json_text(text: str) -> str:
+    r"""JSON text that means the same, on one line, and is harmless on a terminal.
+
+    Takes valid JSON. Newlines can only stand between its tokens, and what is dangerous only inside strings, where `\u202e`
+    says the same.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return _unsafe_in_json(_spelled_in_json, text.replace("\n", " ").replace("\r", " ").replace("\t", " "))
+
+
+def mermaid_text(text: str) -> str:
+    """`text` as a Mermaid message, note or alias: one line that is no statement, comment, directive or markup. Never empty."""
+    line = _blanks(" ", text).strip()
+    if not line:
+        return "#32;"
+    return _mermaid_words(_first_encoded, safe_text(line).translate(_MERMAID_SIGNS))
+
+
+def _spelled(found: re.Match[str]) -> str:
+    sign = found[0]
+    code = ord(sign)
+    if sign in "\t\n\r":
+        return {"\t": "\\t", "\n": "\\n", "\r": "\\r"}[sign]
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _spelled_in_json(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    code -= 0x10000
+    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+
+
+def _first_encoded(found: re.Match[str]) -> str:
+    return f"#{ord(found[0][0])};{found[0][1:]}"

@@ -1,0 +1,136 @@
+"""One row whole: an exchange with its request, its answer and all that belongs to it, or a message that stands alone.
+
+Payloads are laid out from the bytes as they came. Refuses to leave anything out but what others said meanwhile.
+"""
+
+from collections.abc import Iterator
+
+from ..transcript.model import Event, Exchange, Kind, Log, Message, Row, Source, Stray, Transcript
+from .cells import cells, chopped
+from .escape import decoded, safe_text
+from .line import Line, Piece, fitted, joined
+from .phrases import event_phrase, one_line, outcome_phrase, raw_phrase, stray_phrase
+from .pretty import pretty
+from .units import MICROSECOND_NS, SECOND_NS, counted, duration, size
+
+MAX_MEANWHILE = 200
+"""So many lines of stderr and events are shown below an exchange that ran while they came; more are counted."""
+
+_BETWEEN: Piece = (" · ", "dim")
+
+
+def messages_of(row: Exchange | Stray) -> list[Message]:
+    """The messages of a row, by time."""
+    if isinstance(row, Stray):
+        return [row.message]
+    found = [row.request, *row.notifications, *row.more_responses]
+    if row.response is not None:
+        found.append(row.response)
+    return sorted(found, key=lambda one: (one.at_ns, one.number))
+
+
+def whole(transcript: Transcript, row: Exchange | Stray, *, width: int | None = None, stderr: bool = True) -> Iterator[Line]:
+    """Everything about `row`. `width` in cells; None: nothing is broken, and each payload is JSON as it would be typed."""
+    source = transcript.sources[row.capture]
+    for line in _headings(row, source):
+        yield fitted(line, width)
+    for finding in transcript.findings:
+        if finding.row == row.row and finding.capture == row.capture:
+            text = f"⚑ {safe_text(finding.rule)}: {one_line(finding.what)} {one_line(finding.advice)}"
+            yield fitted([(text.rstrip(), "warn")], width)
+    for message in messages_of(row):
+        yield []
+        yield fitted(_message_heading(row, message), width)
+        yield from _payload(message, width)
+    if isinstance(row, Exchange):
+        yield from _meanwhile(transcript, row, width, stderr=stderr)
+
+
+def _headings(row: Exchange | Stray, source: Source) -> list[Line]:
+    client, server = safe_text(source.client), safe_text(source.server)
+    if isinstance(row, Stray):
+        phrase = stray_phrase(row, source)
+        parts: list[Line] = [[(f"row {row.row}", "strong")], [(phrase.word, phrase.style)]]
+        sender, id = row.message.sender, row.message.id
+    else:
+        phrase = outcome_phrase(row)
+        words = one_line(f"{row.method} {row.target or ''}")
+        outcome: Line = [(phrase.word, "good" if phrase.word == "ok" else phrase.style)]
+        if phrase.detail:
+            outcome.append((f": {phrase.detail}", ""))
+        parts = [[(f"row {row.row}", "strong")], [(words, "strong")], outcome]
+        if row.duration_ns is not None:
+            parts.append([(duration(row.duration_ns), "")])
+        sender, id = row.sender, row.request.id
+    between = f"{client} → {server}" if sender == "client" else f"{server} → {client}"
+    where: list[Line] = [[(between, "dim")]]
+    if id is not None:
+        where.append([(f"id {one_line(id)}", "dim")])
+    return [joined(parts, _BETWEEN), joined(where, _BETWEEN)]
+
+
+def _message_heading(row: Exchange | Stray, message: Message) -> Line:
+    arrow = "→" if message.sender == "client" else "←"
+    name = one_line(message.method or "") if message.kind is Kind.NOTIFICATION else message.kind.value
+    times = f"at {_microseconds(message.at_ns)} s"
+    if message.first_ns < message.at_ns:
+        times += f", its first byte {duration(message.at_ns - message.first_ns)} before"
+    if isinstance(row, Exchange) and message is not row.request:
+        times += f" (+{duration(message.at_ns - row.at_ns)})"
+    facts = [times, f"record {message.number}", size(message.size)]
+    facts += [safe_text(flaw) for flaw in message.flaws]
+    facts += ["in a batch"] if message.batch else []
+    return [(f"{arrow} {name}", "strong"), ("   " + " · ".join(facts), "dim")]
+
+
+def _payload(message: Message, width: int | None) -> Iterator[Line]:
+    if message.kind is not Kind.MALFORMED:
+        yield from pretty(message.raw, width=width)
+        return
+    if message.reason:
+        yield [(safe_text(message.reason), "warn")]
+    yield from raw_lines(message.raw, width)
+
+
+def raw_lines(raw: bytes, width: int | None) -> Iterator[Line]:
+    """Captured bytes as lines for a terminal: all that is dangerous or no text is spelled out."""
+    for line in decoded(raw).removesuffix("\n").split("\n"):
+        text = safe_text(line)
+        for piece in [text] if width is None or cells(text) <= width else chopped(text, width):
+            yield [(piece, "")]
+
+
+def _meanwhile(transcript: Transcript, row: Exchange, width: int | None, *, stderr: bool) -> Iterator[Line]:
+    """What the server wrote to stderr, and what happened to the channel, while this exchange ran."""
+    until_ns = None if row.response is None else row.response.at_ns
+    source = transcript.sources[row.capture]
+    found: list[Line] = []
+    for other in transcript.rows:
+        if other.capture != row.capture or other.at_ns < row.at_ns or (until_ns is not None and other.at_ns > until_ns):
+            continue
+        line = _other_line(other, source, stderr=stderr)
+        if line is not None:
+            found.append([(f"{_microseconds(other.at_ns)} ", "dim"), *line])
+    if found:
+        yield []
+        yield [("meanwhile", "strong")]
+        for line in found[:MAX_MEANWHILE]:
+            yield fitted(line, width)
+        if len(found) > MAX_MEANWHILE:
+            yield [(f"… {counted(len(found) - MAX_MEANWHILE, 'more line')}", "dim")]
+
+
+def _other_line(other: Row, source: Source, *, stderr: bool) -> Line | None:
+    if isinstance(other, Log) and stderr:
+        return [("stderr ", "dim"), (raw_phrase(other.raw), "")]
+    if isinstance(other, Event):
+        phrase = event_phrase(other.record, source)
+        if phrase is not None:
+            return [("· ", "dim"), (phrase.word, phrase.style), (f": {phrase.detail}" if phrase.detail else "", "")]
+    return None
+
+
+def _microseconds(at_ns: int) -> str:
+    """A point in time in seconds, to the microsecond."""
+    whole, rest = divmod(at_ns, SECOND_NS)
+    return f"{whole}.{rest // MICROSECOND_NS:06d}"

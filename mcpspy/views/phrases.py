@@ -1,0 +1,238 @@
+"""What is said of an exchange, a notification or a record, in a few safe words: the same in the timeline and in a diagram.
+
+Reads payloads only where the words need it: of errors, failed tools, and the last of a run of notifications. Refuses layout.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from ..records import (
+    Close,
+    Damage,
+    Exit,
+    Gap,
+    Note,
+    Partial,
+    Record,
+    Spawn,
+    Stall,
+    Unknown,
+)
+from ..transcript.model import Exchange, Kind, Message, Outcome, Source, Stray
+from .escape import decoded, safe_text
+from .units import counted, duration, size
+
+PHRASE_LETTERS = 300
+"""More of a captured text than this says nothing in one line; `show @:7` has all of it."""
+
+PROGRESS = "notifications/progress"
+
+
+class Phrase(NamedTuple):
+    """A word in a style, and what is to be added in plainer dress."""
+
+    word: str
+    style: str
+    detail: str = ""
+
+
+_OUTCOMES = {
+    Outcome.PENDING: Phrase("pending", "wait"),
+    Outcome.OK: Phrase("ok", "dim"),
+    Outcome.ERROR: Phrase("error", "bad"),
+    Outcome.TOOL_ERROR: Phrase("tool error", "bad"),
+    Outcome.CANCELLED: Phrase("cancelled", "warn"),
+    Outcome.UNANSWERED: Phrase("unanswered", "bad"),
+}
+
+
+def one_line(text: str) -> str:
+    """Captured text in one safe line: runs of blanks collapsed, the far end left out."""
+    if len(text) > PHRASE_LETTERS:
+        text = text[:PHRASE_LETTERS] + "…"
+    return safe_text(" ".join(text.split()))
+
+
+def outcome_phrase(exchange: Exchange) -> Phrase:
+    """How an exchange ended, with the error's or the tool error's message."""
+    phrase = _OUTCOMES[exchange.outcome]
+    match exchange.outcome:
+        case Outcome.ERROR if exchange.response is not None:
+            return phrase._replace(detail=error_phrase(exchange.response))
+        case Outcome.TOOL_ERROR if exchange.response is not None:
+            return phrase._replace(detail=one_line(_tool_text(_member(exchange.response, "result"))))
+        case Outcome.CANCELLED if exchange.response is not None:
+            return phrase._replace(detail="answered all the same")
+        case _:
+            return phrase
+
+
+def error_phrase(message: Message) -> str:
+    """Code and message of a JSON-RPC error: `-32601 Method not found`."""
+    error = _member(message, "error")
+    if not isinstance(error, dict):
+        return one_line(_shown(error))
+    parts = [_shown(error[name]) for name in ("code", "message") if name in error]
+    return one_line(" ".join(parts))
+
+
+def notification_phrase(messages: list[Message]) -> Phrase:
+    """A notification, or a run of the same kind: its method, how often, and what the last one says."""
+    last = messages[-1]
+    method = last.method or ""
+    count = f" ×{len(messages)}" if len(messages) > 1 else ""
+    if method == PROGRESS:
+        return Phrase(f"progress{count}", "", _progress(_member(last, "params")))
+    word = one_line(method) + count
+    params = _member(last, "params")
+    if not isinstance(params, dict):
+        return Phrase(word, "")
+    match method:
+        case "notifications/cancelled":
+            return Phrase(word, "warn", _reason(last))
+        case "notifications/message":
+            heads = [_shown(params[name]) for name in ("level", "logger") if params.get(name)]
+            return Phrase(word, "", one_line(f"{' '.join(heads)}: {_shown(params.get('data'))}"))
+        case _:
+            return Phrase(word, "", one_line(last.target or _shown(params.get("uri", ""))))
+
+
+def stray_phrase(stray: Stray, source: Source) -> Phrase:
+    """A message that belongs to no exchange."""
+    message = stray.message
+    match message.kind:
+        case Kind.NOTIFICATION:
+            return notification_phrase([message])
+        case Kind.RESULT:
+            return Phrase("result without a request", "warn")
+        case Kind.ERROR:
+            return Phrase("error without a request", "bad", error_phrase(message))
+        case Kind.REQUEST:
+            return Phrase(one_line(message.method or "request"), "", one_line(message.target or ""))
+        case Kind.MALFORMED:
+            name = stream_name(source, message.stream)
+            word = f"noise on {name}" if message.sender == "server" else f"malformed on {name}"
+            return Phrase(word, "warn", raw_phrase(message.raw) or message.reason)
+
+
+def raw_phrase(raw: bytes) -> str:
+    """Captured bytes in one safe line."""
+    return one_line(decoded(raw[: 4 * PHRASE_LETTERS]))
+
+
+def stream_name(source: Source, stream: int) -> str:
+    """The name of a stream, as its `open` record gave it; those of a stdio tap are known beforehand."""
+    opened = source.streams.get(stream)
+    if opened is not None:
+        return safe_text(opened.name)
+    return ("stdin", "stdout", "stderr")[stream] if 0 <= stream <= 2 else f"stream {stream}"
+
+
+def event_phrase(record: Record, source: Source) -> Phrase | None:
+    """What happened to the channel; None for records that say nothing by themselves."""
+    match record:
+        case Spawn():
+            return Phrase("server started", "dim", f"pid {record.pid}")
+        case Exit():
+            return _exit_phrase(record)
+        case Close():
+            return _close_phrase(record, stream_name(source, record.stream))
+        case Stall():
+            return _stall_phrase(record, stream_name(source, record.stream))
+        case Partial():
+            word = f"no line end on {stream_name(source, record.stream)} yet"
+            return Phrase(word, "warn", f"{size(len(record.data))} waiting: {raw_phrase(record.data)}")
+        case Gap():
+            lost = f"{counted(record.frames, 'frame')}, {size(record.bytes)}"
+            return Phrase("gap", "bad", f"{lost} passed unrecorded: {one_line(record.why)}")
+        case Damage():
+            return Phrase("damage", "bad", f"line {record.line} of the capture: {one_line(record.text)}")
+        case Note():
+            return Phrase(one_line(record.topic), "dim", one_line(record.text))
+        case Unknown():
+            return Phrase("unknown record", "dim", f"of kind {one_line(record.kind)}")
+        case _:
+            return None
+
+
+def exit_words(record: Exit) -> str:
+    """How a server's process ended: `exited 1`, `killed by SIGTERM`, `could not be started: …`."""
+    if record.error:
+        return f"could not be started: {one_line(record.error)}"
+    if record.signal:
+        return f"ended by {one_line(record.signal)}"
+    return f"exited {record.code}"
+
+
+def command_words(source: Source) -> str:
+    """The command or the URL that a capture tapped, safe; empty where the header is lost."""
+    tapped = source.header.tapped if source.header else {}
+    argv = tapped.get("argv")
+    if isinstance(argv, list):
+        return one_line(" ".join(map(str, argv)))
+    return one_line(str(tapped.get("url", "")))
+
+
+def _exit_phrase(record: Exit) -> Phrase:
+    left = "; still alive: " + _processes(record.descendants) if record.descendants else ""
+    well = record.code == 0 and not record.descendants
+    return Phrase(f"server {exit_words(record)}", "dim" if well else "warn", left.removeprefix("; "))
+
+
+def _close_phrase(record: Close, name: str) -> Phrase | None:
+    by = one_line(record.by)
+    if record.how == "eof":
+        # A server's stderr ends with its process, which has a row of its own.
+        return None if name == "stderr" and record.by == "server" else Phrase(f"{by} closed {name}", "dim")
+    how = {"broken": "stopped reading", "reset": "reset", "abort": "aborted"}.get(record.how, one_line(record.how))
+    return Phrase(f"{by} {how} {name}", "warn")
+
+
+def _stall_phrase(record: Stall, name: str) -> Phrase:
+    reader = "server" if name == "stdin" else "client"
+    if record.lasted_ns is None:
+        return Phrase(f"{reader} does not read {name}", "warn", f"{size(record.waiting_bytes)} waiting")
+    return Phrase(f"{reader} reads {name} again", "dim", f"after {duration(record.lasted_ns)}")
+
+
+def _processes(descendants: Iterable[dict[str, Any]]) -> str:
+    return one_line(", ".join(f"{one.get('name', '?')} (pid {one.get('pid', '?')})" for one in descendants))
+
+
+def _progress(params: Any) -> str:
+    if not isinstance(params, dict):
+        return ""
+    at = _shown(params["progress"]) if "progress" in params else ""
+    if params.get("total") is not None:
+        at += f"/{_shown(params['total'])}"
+    return one_line(f"{at} {_shown(params.get('message', ''))}")
+
+
+def _reason(cancelled: Message) -> str:
+    params = _member(cancelled, "params")
+    return one_line(_shown(params.get("reason", ""))) if isinstance(params, dict) else ""
+
+
+def _tool_text(result: Any) -> str:
+    """The first text in a tool's result."""
+    content = result.get("content") if isinstance(result, dict) else None
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and isinstance(block.get("text"), str):
+            return str(block["text"])
+    return ""
+
+
+def _shown(value: Any) -> str:
+    """A JSON value in a sentence: strings bare, all else as JSON."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return "…"
+
+
+def _member(message: Message, name: str) -> Any:
+    body = message.body
+    return body.get(name) if isinstance(body, dict) else None

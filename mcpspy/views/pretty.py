@@ -1,0 +1,105 @@
+"""JSON laid out for reading, from the bytes it came in: numbers, escapes, duplicate keys and order stay exactly as spelled.
+
+Goes token by token and never parses, so depth and size cost nothing but output. With a width, long strings are broken for the
+eye; without one, what comes out is JSON again. Refuses to judge: what is no JSON passes as the tokens it consists of.
+"""
+
+import re
+from collections.abc import Iterator
+
+from .cells import MIN_CHOP_CELLS, cells, chopped
+from .escape import decoded, json_text
+from .line import Line, Piece
+
+INDENT = 2
+
+MAX_INDENT_CELLS = 64
+"""Deeper levels are indented no further: 100,000 of them would be 10 GB of blanks."""
+
+MIN_STRING_CELLS = 24
+"""A string is broken to no less than this, however far right it begins."""
+
+_tokens = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+|"', re.DOTALL).finditer
+_to_line_ends = re.compile(r"[^\\]*(?:\\[^n][^\\]*)*(?:\\n)?", re.DOTALL).findall
+
+
+def pretty(raw: bytes, *, width: int | None = None) -> Iterator[Line]:
+    """The lines of a payload. `width` in cells; None: strings are not broken."""
+    text = json_text(decoded(raw).removeprefix("\ufeff"))
+    max_indent = MAX_INDENT_CELLS if width is None else min(MAX_INDENT_CELLS, width // 3)
+    depth = 0
+    line: Line = []
+    opened = False  # whether the last word opened an object or an array, which may turn out to be empty
+    texts = (found[0] for found in _tokens(text))
+    word = next(texts, None)
+    while word is not None:
+        after = next(texts, None)
+        if word in "]}":
+            depth = max(0, depth - 1)
+            if not opened:
+                yield line
+                line = _indented(depth, max_indent)
+            line.append((word, "dim"))
+            opened = False
+        else:
+            if opened:
+                yield line
+                line = _indented(depth, max_indent)
+            opened = word in "[{"
+            if opened:
+                line.append((word, "dim"))
+                depth += 1
+            elif word == ",":
+                line.append((word, "dim"))
+                yield line
+                line = _indented(depth, max_indent)
+            elif word == ":":
+                line.append((": ", "dim"))
+            else:
+                style = ("key" if after == ":" else "string") if word[0] == '"' else "literal"
+                *full, line = _placed(line, word, style, width)
+                yield from full
+        word = after
+    if line:
+        yield line
+
+
+def broken(text: str, limit: int) -> list[str]:
+    """`text` in pieces of at most `limit` cells, broken behind a blank where there is one; joined, they are the text."""
+    pieces: list[str] = []
+    at, limit = 0, max(limit, MIN_CHOP_CELLS)
+    while at < len(text):
+        piece = chopped(text[at : at + limit], limit)[0]
+        end = at + len(piece)
+        if end < len(text) and text[end - 1] != " ":
+            blank = text.rfind(" ", at + len(piece) // 2, end)
+            end = blank + 1 or end
+        pieces.append(text[at:end])
+        at = end
+    return pieces
+
+
+def _indented(depth: int, max_indent: int) -> Line:
+    return [(" " * min(depth * INDENT, max_indent), "")]
+
+
+def _placed(line: Line, word: str, style: str, width: int | None) -> list[Line]:
+    """`line` with one more word; a long string goes on below itself, and breaks at its own line ends."""
+    if width is None:
+        return [[*line, (word, style)]]
+    start = sum(cells(text) for text, _ in line)
+    room = width - start - 1  # one for the comma
+    if cells(word) <= room or word[0] != '"':
+        return [[*line, (word, style)]]
+    if room < MIN_STRING_CELLS:
+        start = min(cells(line[0][0]) + INDENT, max(0, width - MIN_STRING_CELLS))
+        room = max(width - start - 1, MIN_STRING_CELLS - 1)
+        lines, first = [line], False
+    else:
+        lines, first = [], True
+    blank: Piece = (" " * (start + (1 if first else 0)), "")
+    for part in _to_line_ends(word):
+        for piece in broken(part, room - 1):
+            lines.append([*line, (piece, style)] if first else [blank, (piece, style)])
+            first = False
+    return lines

@@ -1,0 +1,173 @@
+"""A transcript as JSON: the document of `show --json`, and the objects of `show -f --json`.
+
+docs/json.md describes every field. Without payloads but where rows were asked for by their numbers.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from ..records import Record
+from ..transcript.model import Event, Exchange, Finding, Kind, Log, Message, Outcome, Row, Source, Stray, Transcript
+from .json_text import SCHEMA, as_json, payload
+from .messages_json import id_text, message_object
+from .phrases import PROGRESS
+
+_NO_FACTS = {"at_ns", "number", "extra"}
+
+
+def document(transcript: Transcript, rows: list[Row], *, live: bool, whole: bool = False) -> Iterator[str]:
+    """The text of one object, in pieces: one line per row. `whole` puts the messages with all they say into the rows."""
+    captures = [source_object(one) for one in transcript.sources]
+    head = {"schema": SCHEMA, "captures": captures, "verdict": verdict_object(transcript, live=live)}
+    yield as_json(head)[:-1] + ',"rows":['
+    between = "\n"
+    for row in rows:
+        yield between + as_json(row_object(row, transcript.sources, whole=whole))
+        between = ",\n"
+    findings = ",\n".join(as_json(_finding(one)) for one in transcript.findings)
+    yield f'],\n"findings":[{findings}]}}\n'
+
+
+def state_line(row: Row, sources: list[Source]) -> str:
+    """One change of state, as a line: a row as it is now, with the capture it belongs to."""
+    source = sources[row.capture]
+    of = {"capture_id": source.header.capture_id if source.header else "", "client": source.client, "server": source.server}
+    return as_json({"schema": SCHEMA, **of, **row_object(row, sources)})
+
+
+def source_object(source: Source) -> dict[str, Any]:
+    """A capture: who recorded what, when, and whether all of it is there."""
+    header = source.header
+    made: dict[str, Any] = {
+        "capture": source.index,
+        "id": header.capture_id if header else None,
+        "label": header.label if header else None,
+        "client": source.client,
+        "server": source.server,
+        "wall_ns": header.wall_ns if header else None,
+        "shift_ns": source.shift_ns,
+        "tapped": header.tapped if header else None,
+        "messages": source.messages,
+        "complete": source.complete,
+        "gaps": source.gaps,
+        "damages": source.damages,
+    }
+    if source.exit is not None:
+        made["exit"] = {"code": source.exit.code, "signal": source.exit.signal, "error": source.exit.error or None}
+    return made
+
+
+def verdict_object(transcript: Transcript, *, live: bool) -> dict[str, Any]:
+    """The verdict in numbers."""
+    outcomes = Counter(one.outcome for one in transcript.exchanges)
+    counts = {outcome.value.replace(" ", "_"): outcomes[outcome] for outcome in Outcome}
+    complete = all(one.complete for one in transcript.sources)
+    return {
+        "calls": outcomes.total(),
+        **counts,
+        "findings": len(transcript.findings),
+        "complete": complete,
+        "live": live,
+    }
+
+
+def row_object(row: Row, sources: list[Source], *, whole: bool = False) -> dict[str, Any]:
+    """One row. `whole` puts in its messages with all they say."""
+    match row:
+        case Exchange():
+            return _exchange(row, sources[row.capture], whole=whole)
+        case Stray():
+            made = _message(row.message, sources[row.capture], whole=whole)
+            if row.message.kind is Kind.MALFORMED:
+                made |= payload(row.message.raw)
+            return {"kind": "stray", "row": row.row, "capture": row.capture, "at_ns": row.at_ns, "message": made}
+        case Log():
+            text = payload(row.raw.removesuffix(b"\n"))
+            return {"kind": "stderr", "capture": row.capture, "at_ns": row.at_ns, "record": row.number, **text}
+        case Event():
+            facts = _facts(row.record)
+            return {"kind": "event", "capture": row.capture, "at_ns": row.at_ns, "record": row.record.number, **facts}
+
+
+def _exchange(row: Exchange, source: Source, *, whole: bool) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "kind": "exchange",
+        "row": row.row,
+        "capture": row.capture,
+        "at_ns": row.at_ns,
+        "duration_ns": row.duration_ns,
+        "from": row.sender,
+        "id": id_text(row.request),
+        "method": row.method,
+        "target": row.target,
+        "outcome": row.outcome.value,
+    }
+    made |= _failure(row)
+    made["progress"] = row.progress
+    made["request"] = _message(row.request, source, whole=whole)
+    made["response"] = None if row.response is None else _message(row.response, source, whole=whole)
+    notifications = row.notifications if whole else [one for one in row.notifications if one.method != PROGRESS]
+    made["notifications"] = [_message(one, source, whole=whole) for one in notifications]
+    if row.more_responses:
+        made["more_responses"] = [_message(one, source, whole=whole) for one in row.more_responses]
+    return made
+
+
+def _failure(row: Exchange) -> dict[str, Any]:
+    """What the error or the failed tool says."""
+    if row.response is None:
+        return {}
+    if row.response.kind is Kind.ERROR:
+        error = row.response.error
+        return (
+            {"error": {name: error[name] for name in ("code", "message") if name in error}} if isinstance(error, dict) else {}
+        )
+    if row.response.is_error:
+        content = row.response.result.get("content") if isinstance(row.response.result, dict) else None
+        texts = [one.get("text") for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+        return {"error": {"message": next((one for one in texts if isinstance(one, str)), None)}}
+    return {}
+
+
+def _message(message: Message, source: Source, *, whole: bool) -> dict[str, Any]:
+    if whole:
+        return message_object(message, source)
+    made: dict[str, Any] = {
+        "record": message.number,
+        "at_ns": message.at_ns,
+        "first_ns": message.first_ns,
+        "bytes": message.size,
+    }
+    if message.kind not in (Kind.REQUEST, Kind.RESULT, Kind.ERROR):
+        made |= {"kind": message.kind.value, "from": message.sender, "method": message.method}
+    if message.flaws:
+        made["flaws"] = message.flaws
+    return made
+
+
+def _facts(record: Record) -> dict[str, Any]:
+    """What a record says, under the names of its fields; bytes as text or base64."""
+    facts: dict[str, Any] = {"event": type(record).__name__.lower()}
+    for name in type(record).__slots__:
+        value = getattr(record, name)
+        if name in _NO_FACTS or value is None or value is False or value in (b"", "", (), {}):
+            continue
+        if isinstance(value, bytes):
+            facts |= payload(value) if name == "data" else {name: payload(value)}
+        else:
+            facts[name] = value
+    return facts
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity.value,
+        "capture": finding.capture,
+        "record": finding.number,
+        "row": finding.row,
+        "what": finding.what,
+        "culprit": finding.culprit,
+        "advice": finding.advice,
+    }

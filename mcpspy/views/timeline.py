@@ -1,0 +1,293 @@
+"""The timeline: rows of a transcript to lines. One line per exchange, with what belongs to it indented below.
+
+A machine like all stages, so that live and offline are one path: `feed` takes a row that will not change any more, `pause` lets
+go of lines that were held back to be folded, `close` ends it. Refuses to print, and to know a terminal.
+"""
+
+from collections.abc import Iterator
+
+from ..transcript.model import Event, Exchange, Log, Message, Row, Source, Stray, Transcript
+from .cells import cells, cut, padded, wrapped
+from .columns import GAP, Columns, columns
+from .escape import safe_text
+from .line import Line, fitted, lane_style, line_cells
+from .phrases import (
+    PROGRESS,
+    Phrase,
+    event_phrase,
+    notification_phrase,
+    one_line,
+    outcome_phrase,
+    raw_phrase,
+    stray_phrase,
+)
+from .units import counted
+from .verdict import source_lines, verdict
+
+FOLD_HEAD = 3
+FOLD_TAIL = 2
+"""Of a long run of stderr lines so many are shown at its beginning and at its end."""
+
+DETAIL_LINES = 3
+"""An error message that has no room behind its outcome gets so many lines of its own."""
+
+MAX_NOTIFICATIONS = 200
+"""So many lines of notifications are shown below one exchange; more are counted."""
+
+
+class Lanes:
+    """What the lane column says of each capture. It is there when more than one server is."""
+
+    __slots__ = ("_names", "several", "sources")
+
+    def __init__(self, sources: list[Source]) -> None:
+        self.sources = sources
+        servers = list(dict.fromkeys(one.server for one in sources))
+        self.several = len(servers) > 1
+        self._names = {one.index: (safe_text(one.server), lane_style(servers.index(one.server))) for one in sources}
+
+    @property
+    def names(self) -> list[str]:
+        """The names for the column: none where one server makes it pointless."""
+        return [name for name, _ in self._names.values()] if self.several else []
+
+    def of(self, capture: int) -> tuple[str, str]:
+        """Name and style of the server of a capture."""
+        return self._names.get(capture, ("", ""))
+
+
+class Timeline:
+    """Lines from rows. `stderr` says whether the server's stderr is shown, `fold` whether long runs of it are folded.
+
+    `findings` are rule names by row number. A row is fed once, when it has ended.
+    """
+
+    __slots__ = ("_folded", "_held", "_run", "_stderr", "columns", "findings", "fold", "lanes")
+
+    def __init__(
+        self,
+        columns: Columns,
+        lanes: Lanes,
+        *,
+        stderr: bool = True,
+        fold: bool = True,
+        findings: dict[int, list[str]] | None = None,
+    ) -> None:
+        self.columns = columns
+        self.lanes = lanes
+        self.fold = fold
+        self.findings = findings if findings is not None else {}
+        self._stderr = stderr
+        self._run: tuple[int, int] | None = None  # the capture whose stderr is being read, and how many lines of it
+        self._folded = 0
+        self._held: list[Log] = []
+
+    def feed(self, row: Row) -> list[Line]:
+        """The lines of a row, and before them what was held back of a run that it ends."""
+        if isinstance(row, Log):
+            return self._log(row) if self._stderr else []
+        lines = self.pause()
+        match row:
+            case Exchange():
+                self._exchange(row, lines)
+            case Stray():
+                self._stray(row, lines)
+            case Event():
+                self._event(row, lines)
+        return lines
+
+    def pause(self) -> list[Line]:
+        """What was held back of a run of stderr: `… 40 more lines`, and its end."""
+        lines: list[Line] = []
+        if self._folded:
+            self._folded += len(self._held) - FOLD_TAIL
+            self._held = self._held[-FOLD_TAIL:]
+            lines.append(self._below(self._held[0].at_ns, [(f"… {counted(self._folded, 'more line')} of stderr", "dim")]))
+        lines += [self._log_line(one) for one in self._held]
+        self._held = []
+        self._folded = 0
+        self._run = None
+        return lines
+
+    def close(self) -> list[Line]:
+        """The end of what was held back."""
+        return self.pause()
+
+    # The kinds of rows
+
+    def _exchange(self, row: Exchange, lines: list[Line]) -> None:
+        request, response = row.request, row.response
+        size = request.size + (response.size if response else 0)
+        there, back = ("→ ", "← ") if row.sender == "client" else ("← ", "→ ")
+        line = self._left(row.capture, row.at_ns, row=row.row, id=request.id or "", took_ns=row.duration_ns, size_bytes=size)
+        line.append((" " + there, ""))
+        line += self._words(one_line(row.method), one_line(row.target or ""))
+        lines += self._finished(line, outcome_phrase(row), row.row, below=True)
+        if row.notifications:
+            self._notifications(row.notifications, lines)
+        if row.more_responses:
+            text = f"{back}answered again ×{len(row.more_responses)}"
+            lines.append(self._below(row.more_responses[-1].at_ns, [(text, "warn")]))
+
+    def _stray(self, row: Stray, lines: list[Line]) -> None:
+        message = row.message
+        line = self._left(row.capture, message.at_ns, row=row.row, id=message.id or "", size_bytes=message.size)
+        line.append((" → " if message.sender == "client" else " ← ", "dim"))
+        lines += self._finished(line, stray_phrase(row, self.lanes.sources[row.capture]), row.row)
+
+    def _event(self, row: Event, lines: list[Line]) -> None:
+        phrase = event_phrase(row.record, self.lanes.sources[row.capture])
+        if phrase is not None:
+            lines += self._finished([*self._left(row.capture, row.at_ns), (" · ", "dim")], phrase)
+
+    def _notifications(self, notifications: list[Message], lines: list[Line]) -> None:
+        """One line each, by time; all progress in one, where its last word came."""
+        progress = [one for one in notifications if one.method == PROGRESS]
+        entries = [[one] for one in notifications if one.method != PROGRESS] + ([progress] if progress else [])
+        entries.sort(key=lambda entry: entry[-1].at_ns)
+        for messages in entries[:MAX_NOTIFICATIONS]:
+            phrase = notification_phrase(messages)
+            arrow = "→ " if messages[-1].sender == "client" else "← "
+            pieces: Line = [(arrow, "dim"), (phrase.word, phrase.style or "dim")]
+            if phrase.detail:
+                pieces.append((": " + phrase.detail, "dim"))
+            lines.append(self._below(messages[-1].at_ns, pieces))
+        more = len(entries) - MAX_NOTIFICATIONS
+        if more > 0:
+            lines.append(self._below(entries[-1][-1].at_ns, [(f"… {counted(more, 'more notification')}", "dim")]))
+
+    def _log(self, row: Log) -> list[Line]:
+        capture, count = self._run or (row.capture, 0)
+        lines = [] if capture == row.capture else self.pause()
+        count = count + 1 if capture == row.capture else 1
+        self._run = row.capture, count
+        if count <= FOLD_HEAD or not self.fold:
+            return [*lines, self._log_line(row)]
+        self._held.append(row)
+        if len(self._held) > FOLD_TAIL + 1:
+            self._held.pop(0)
+            self._folded += 1
+        return lines
+
+    def _log_line(self, row: Log) -> Line:
+        line = self._left(row.capture, row.at_ns)
+        return fitted([*line, (" stderr ", "dim"), (raw_phrase(row.raw), "")], self.columns.width)
+
+    # The parts of a line
+
+    def _left(
+        self,
+        capture: int | None,
+        at_ns: int,
+        *,
+        row: int | None = None,
+        id: str = "",
+        took_ns: int | None = None,
+        size_bytes: int | None = None,
+    ) -> Line:
+        """The numbers and the lane, which is blank where `capture` is None."""
+        lane, style = self.lanes.of(capture) if self.columns.lane and capture is not None else ("", "")
+        return self.columns.left_part(
+            row=row, id=safe_text(id), at_ns=at_ns, took_ns=took_ns, size_bytes=size_bytes, lane=lane, lane_style=style
+        )
+
+    def _below(self, at_ns: int, pieces: Line) -> Line:
+        """A line that belongs to the row above: its time, and the words indented."""
+        return fitted([*self._left(None, at_ns), ("   ", ""), *pieces], self.columns.width)
+
+    def _finished(self, line: Line, phrase: Phrase, row: int | None = None, *, below: bool = False) -> list[Line]:
+        """`line` with the phrase behind it; `below` lets a detail that does not fit have lines of its own."""
+        width = self.columns.width
+        line.append((phrase.word, phrase.style))
+        for rule in self.findings.get(row, ()) if row is not None else ():
+            line.append((f" ⚑ {safe_text(rule)}", "warn"))
+        detail = phrase.detail
+        if not detail:
+            return [fitted(line, width)]
+        style = phrase.style if phrase.style == "bad" else ("dim" if below else "")
+        if not below or width is None or line_cells(line) + 2 + cells(detail) <= width:
+            return [fitted([*line, (": " + detail, style)], width)]
+        indent = min(self.columns.left + 2, max(2, width // 2))
+        parts = wrapped(detail, width - indent, DETAIL_LINES)
+        return [fitted(line, width), *([(" " * indent, ""), (part, style)] for part in parts)]
+
+    def _words(self, method: str, target: str) -> Line:
+        """Method and target in their column. On a screen the target gives way, on a pipe both are whole."""
+        room = self.columns.words
+        if self.columns.width is not None:
+            method = cut(method, room)
+            target = cut(target, room - cells(method) - 1)
+        blanks = padded("", room - cells(method) - (cells(target) + 1 if target else 0)) + GAP
+        if not target:
+            return [(method, ""), (blanks, "")]
+        return [(method + " ", ""), (target, "strong"), (blanks, "")]
+
+
+def timeline(
+    transcript: Transcript,
+    *,
+    width: int | None = None,
+    stderr: bool = True,
+    rows: tuple[int, int] | None = None,
+    live: bool = False,
+) -> Iterator[Line]:
+    """The whole timeline: verdict, captures, the names of the columns, rows. `width` in cells; None: as wide as it wants.
+
+    `rows` are the first and the last to show; what came between them comes with them, and is not folded. `live` says that
+    a tap still records.
+    """
+    yield from verdict(transcript, live=live, width=width)
+    for line in source_lines(transcript):
+        yield fitted(line, width)
+    chosen = selected(transcript.rows, rows)
+    if not chosen:
+        return
+    lanes = Lanes(transcript.sources)
+    shape = fitting_columns(chosen, lanes, width)
+    machine = Timeline(shape, lanes, stderr=stderr, fold=rows is None, findings=rules_by_row(transcript))
+    yield []
+    yield fitted(shape.header(), width)
+    for row in chosen:
+        yield from machine.feed(row)
+    yield from machine.close()
+
+
+def selected(rows: list[Row], chosen: tuple[int, int] | None) -> list[Row]:
+    """The rows with numbers from the first to the last of `chosen`, and what came between them; all where that is None."""
+    if chosen is None:
+        return rows
+    first, last = chosen
+    inside = [at for at, row in enumerate(rows) if isinstance(row, Exchange | Stray) and first <= row.row <= last]
+    if not inside:
+        return []
+    between = rows[inside[0] : inside[-1] + 1]
+    return [row for row in between if not isinstance(row, Exchange | Stray) or first <= row.row <= last]
+
+
+def fitting_columns(rows: list[Row], lanes: Lanes, width: int | None) -> Columns:
+    """Columns as wide as these rows need them."""
+    last_row = last_ns = longest_id = longest_words = 0
+    for row in rows:
+        last_ns = max(last_ns, row.at_ns)
+        if isinstance(row, Exchange):
+            last_row = max(last_row, row.row)
+            longest_id = max(longest_id, len(row.request.id or ""))
+            words = row.request.method or ""
+            if row.request.target:
+                words = f"{words} {row.request.target}"
+            longest_words = max(longest_words, len(words) if words.isascii() else cells(one_line(words)))
+        elif isinstance(row, Stray):
+            last_row = max(last_row, row.row)
+            longest_id = max(longest_id, len(row.message.id or ""))
+    return columns(
+        width=width, last_row=last_row, last_ns=last_ns, longest_id=longest_id, lanes=lanes.names, longest_words=longest_words
+    )
+
+
+def rules_by_row(transcript: Transcript) -> dict[int, list[str]]:
+    """The rule names of findings by the number of the row they point at."""
+    found: dict[int, list[str]] = {}
+    for finding in transcript.findings:
+        if finding.row is not None:
+            found.setdefault(finding.row, []).append(finding.rule)
+    return found

@@ -1,0 +1,50 @@
+"""Times, sizes and counts in the words of a person: `1.20 s`, `4.1 kB`, `2 errors`. Refuses to colour and to pad."""
+
+MICROSECOND_NS = 1_000
+MILLISECOND_NS = 1_000_000
+SECOND_NS = 1_000_000_000
+HOUR_NS = 3600 * SECOND_NS
+
+
+def seconds(at_ns: int) -> str:
+    """A point in time, in seconds since the beginning, to the millisecond: `12.345`."""
+    milliseconds = at_ns // MILLISECOND_NS
+    sign = "-" if milliseconds < 0 else ""
+    whole, rest = divmod(abs(milliseconds), 1000)
+    return f"{sign}{whole}.{rest:03d}"
+
+
+def duration(lasted_ns: int) -> str:
+    """How long something took, in three digits and a unit: `340 µs`, `1.20 s`, `4210 s`, `3.1 h`. Eight letters at most."""
+    if lasted_ns < 0:
+        return "-" + duration(-lasted_ns)
+    if lasted_ns >= 9_999_500_000_000:
+        return f"{lasted_ns / HOUR_NS:.1f} h"
+    if lasted_ns >= 999_500_000:
+        return _three_digits(lasted_ns / SECOND_NS, "s")
+    if lasted_ns >= 999_500:
+        return _three_digits(lasted_ns / MILLISECOND_NS, "ms")
+    return f"{round(lasted_ns / MICROSECOND_NS)} µs"
+
+
+def size(count: int) -> str:
+    """A number of bytes, kB and MB being powers of 1000: `120 B`, `4.1 kB`, `38 MB`."""
+    if count < 1000:
+        return f"{count} B"
+    number = float(count)
+    for unit in ("kB", "MB", "GB"):
+        number /= 1000
+        if number < 999.5:
+            return f"{number:.1f} {unit}" if number < 9.95 else f"{number:.0f} {unit}"
+    return f"{number / 1000:.1f} TB"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """A number and its noun: `1 call`, `2 calls`. `many` is the plural where it is not `one` with an s."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _three_digits(number: float, unit: str) -> str:
+    if number < 9.995:
+        return f"{number:.2f} {unit}"
+    return f"{number:.1f} {unit}" if number < 99.95 else f"{number:.0f} {unit}"

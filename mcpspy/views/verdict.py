@@ -1,0 +1,117 @@
+"""The first line of a timeline: how many calls, what went wrong, what is pending, and whether all of it was recorded.
+
+Below it, one line for each capture that is shown. Refuses to list what went wrong: the rows do.
+"""
+
+from collections import Counter
+from datetime import datetime, tzinfo
+
+from ..transcript.model import Exchange, Outcome, Source, Transcript
+from .escape import safe_text
+from .line import Line, Piece, fitted, joined, line_cells
+from .phrases import command_words, exit_words
+from .units import counted, duration
+
+MAX_SOURCES = 8
+"""More captures than this are counted, not listed."""
+
+_BAD = (Outcome.ERROR, Outcome.TOOL_ERROR, Outcome.UNANSWERED)
+_BETWEEN: Piece = (" · ", "dim")
+
+
+def verdict(transcript: Transcript, *, live: bool = False, width: int | None = None) -> list[Line]:
+    """One line on the whole transcript, or more where `width` cells are too few; `live` says that a tap still records."""
+    exchanges = transcript.exchanges
+    outcomes = Counter(one.outcome for one in exchanges)
+    parts: list[Line] = [_calls(transcript, exchanges, outcomes)]
+    parts += [[_count(outcomes[one], one.value, style)] for one, style in _STYLES.items() if outcomes[one]]
+    if transcript.findings:
+        parts.append([(counted(len(transcript.findings), "finding"), "warn")])
+    parts += _exits(transcript.sources)
+    parts.append([_completeness(transcript.sources, live=live)])
+    return _broken(_sign(outcomes), parts, width)
+
+
+def source_lines(transcript: Transcript, zone: tzinfo | None = None) -> list[Line]:
+    """A line for each capture: its server, when it began in the time zone `zone` (None: the system's), and what was tapped."""
+    lines = [_source_line(one, zone) for one in transcript.sources[:MAX_SOURCES] if one.header]
+    more = len(transcript.sources) - MAX_SOURCES
+    if more > 0:
+        lines.append([(f"… {counted(more, 'more capture')}", "dim")])
+    return lines
+
+
+_STYLES = {
+    Outcome.ERROR: "bad",
+    Outcome.TOOL_ERROR: "bad",
+    Outcome.UNANSWERED: "bad",
+    Outcome.CANCELLED: "warn",
+    Outcome.PENDING: "wait",
+}
+
+
+def _calls(transcript: Transcript, exchanges: list[Exchange], outcomes: Counter[Outcome]) -> Line:
+    if not exchanges:
+        return [("no calls", "strong")]
+    last_ns = max((source.last_ns + source.shift_ns for source in transcript.sources), default=0)
+    words = f"{counted(len(exchanges), 'call')} in {duration(last_ns)}"
+    if outcomes[Outcome.OK] == len(exchanges):
+        words += ", all well" if len(exchanges) > 1 else ", well"
+    return [(words, "strong")]
+
+
+def _count(count: int, word: str, style: str) -> Piece:
+    if word in ("error", "tool error"):
+        return counted(count, word), style
+    return f"{count:,} {word}", style
+
+
+def _exits(sources: list[Source]) -> list[Line]:
+    """Servers that did not end well."""
+    ended = [(source.server, source.exit) for source in sources if source.exit is not None]
+    return [[(f"{safe_text(server)} {exit_words(end)}", "warn")] for server, end in ended if end.code != 0]
+
+
+def _completeness(sources: list[Source], *, live: bool) -> Piece:
+    lost = [counted(sum(one.gaps for one in sources), "gap")] if any(one.gaps for one in sources) else []
+    if any(one.damages for one in sources):
+        lost.append(counted(sum(one.damages for one in sources), "damaged line"))
+    if live:
+        lost.insert(0, "recording")
+        return ", ".join(lost), "wait" if len(lost) == 1 else "bad"
+    if all(one.complete for one in sources) and not lost:
+        return "complete", "good"
+    cut_off = sum(1 for one in sources if not one.complete)
+    word = "incomplete" if len(sources) == 1 or not cut_off else f"{cut_off} of {len(sources)} captures incomplete"
+    return (f"{word}: {', '.join(lost)}" if lost else word), "bad" if lost else "warn"
+
+
+def _broken(sign: Piece, parts: list[Line], width: int | None) -> list[Line]:
+    """The parts behind `sign`, broken between two of them where the line is full."""
+    lines: list[Line] = [[sign, *parts[0]]]
+    for part in parts[1:]:
+        longer = joined([lines[-1], part], _BETWEEN)
+        if width is None or line_cells(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append([("  ", ""), *part])
+    return [fitted(line, width) for line in lines]
+
+
+def _sign(outcomes: Counter[Outcome]) -> Piece:
+    if any(outcomes[one] for one in _BAD):
+        return "✗ ", "bad"
+    if outcomes[Outcome.PENDING]:
+        return "… ", "wait"
+    return ("✓ ", "good") if outcomes else ("· ", "dim")
+
+
+def _source_line(source: Source, zone: tzinfo | None) -> Line:
+    if source.header is None:
+        return []
+    try:
+        began = datetime.fromtimestamp(source.header.wall_ns // 1_000_000_000, zone).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        began = "at an impossible time"
+    words = [safe_text(source.client), "→", safe_text(source.server), " ", began, " ", command_words(source)]
+    return [("  " + " ".join(words), "dim")]
