@@ -61,7 +61,8 @@ class Message:
     request is about: a tool's name, a resource's URI, a prompt's name. `token` is what notifications find their request by: the
     progress token that a request gives out or a progress notification names, the request id that a cancellation names.
     `flaws` names what was odd about bytes that could still be read: those of `wire.jsonrpc.Piece`, and `crlf`,
-    `no-final-newline` and `damaged` (records were lost between its parts); `reason` says why a malformed one could not.
+    `no-final-newline`, `id-in-use` (a request with the id of one that waits), `damaged` (records were lost within or just before
+    it); `reason` says why a malformed one could not be read.
     """
 
     capture: int
@@ -223,7 +224,7 @@ Row: TypeAlias = Exchange | Stray | Log | Event
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Finding:
-    """Something worth a human's eye. `rule` is stable and kebab-case; `culprit` is who is to blame, in a word or two."""
+    """Something worth a human's eye. `rule` is stable and kebab-case; `culprit` is who is to blame, in a word."""
 
     rule: str
     severity: Severity
@@ -233,8 +234,12 @@ class Finding:
     row: int | None
     """The row it points at, if it is about one."""
     what: str
+    """One sentence; captured text in it is as it was captured, so a view has to escape it."""
     culprit: str
+    """`client`, `server`, `mcpspy`, `disk` or `file`."""
     advice: str
+    count: int = 1
+    """How often it was met; it points at the first time."""
 
 
 @dataclass(slots=True, eq=False)

@@ -1,0 +1,162 @@
+"""Pairs requests with what became of them, within one scope: an id means something in one scope and one direction only.
+
+Exact ids first: `7`, `"7"` and `7.0` are three ids. Where no exact one waits, spellings of the same number pair too, as in both
+official SDKs. Refuses to judge: what is odd can be read from the exchange. Source: JSON-RPC 2.0, sections 4 to 6; MCP specification,
+basic/utilities (cancellation, progress).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+from ..records import CLIENT, SERVER
+from .mcp import CANCELLED, PROGRESS
+from .model import Exchange, Kind, Message, Stray
+
+if TYPE_CHECKING:
+    from ..records import Side
+
+_NUMBER: Final = re.compile(r"-?\d{1,40}(\.\d{1,40})?([eE][+-]?\d{1,2})?", re.ASCII)
+_OTHER: Final[dict[Side, Side]] = {CLIENT: SERVER, SERVER: CLIENT}
+
+
+def spellings(token: str) -> list[str]:
+    """Other tokens that a lenient reader takes for the same id, most likely first; none for ids that are no numbers."""
+    text = token[1:-1] if token[:1] == '"' else token
+    if not _NUMBER.fullmatch(text):
+        return []
+    number = Decimal(text)
+    texts = [text, str(int(number)), f"{int(number)}.0"] if number == int(number) else [text]
+    found = [one for text in texts for one in (text, f'"{text}"')]
+    return [one for one in dict.fromkeys(found) if one != token]
+
+
+class _Asked:
+    """What one side has asked: by id what waits for an answer and what has one, by progress token what is told about."""
+
+    __slots__ = ("answered", "by_token", "queued", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, Exchange] = {}
+        self.queued: dict[str, deque[Exchange]] = {}
+        """Requests with the id of one that waits already, which nobody should send: they are answered in their order."""
+        self.answered: dict[str, Exchange] = {}
+        self.by_token: dict[str, Exchange] = {}
+
+    def ask(self, id: str, exchange: Exchange) -> None:
+        before = self.waiting.get(id)
+        if before is not None and before.cancelled is None:
+            self.queued.setdefault(id, deque()).append(exchange)
+            exchange.request.flaws = (*exchange.request.flaws, "id-in-use")
+        else:
+            self.waiting[id] = exchange
+        if exchange.request.token is not None:
+            self.by_token[exchange.request.token] = exchange
+
+    def answer(self, id: str, message: Message) -> Exchange | None:
+        """The exchange that `message` answers, or answers again; None if it was never asked for."""
+        waiting = self.waiting
+        exchange = waiting.pop(id, None)
+        if exchange is None:
+            alike = next((one for one in spellings(id) if one in waiting), None) if id not in self.answered else None
+            if alike is None:
+                return self._answer_again(id, message)
+            id, exchange = alike, waiting.pop(alike)
+        else:
+            message.id = exchange.request.id  # equal, and so one string less to keep
+        exchange.response = message
+        exchange.over = True
+        self.answered[id] = exchange
+        if id in self.queued:
+            self._promote(id)
+        return exchange
+
+    def named(self, id: str) -> Exchange | None:
+        """The newest exchange with this id; failing that, with another spelling of it."""
+        for spelling in (id, *spellings(id)):
+            found = self.waiting.get(spelling) or self.answered.get(spelling)
+            if found is not None:
+                return found
+        return None
+
+    def told(self, token: str) -> Exchange | None:
+        """The newest exchange with this progress token; failing that, with another spelling of it."""
+        return next((self.by_token[one] for one in (token, *spellings(token)) if one in self.by_token), None)
+
+    def close(self) -> list[Exchange]:
+        """No answers will come: the exchanges to which that is news."""
+        queued = [exchange for queue in self.queued.values() for exchange in queue]
+        ended = [exchange for exchange in (*self.waiting.values(), *queued) if not exchange.over]
+        for exchange in ended:
+            exchange.over = True
+        return ended
+
+    def _answer_again(self, id: str, message: Message) -> Exchange | None:
+        exchange = next((self.answered[one] for one in (id, *spellings(id)) if one in self.answered), None)
+        if exchange is not None:
+            exchange.more_responses.append(message)
+        return exchange
+
+    def _promote(self, id: str) -> None:
+        queue = self.queued[id]
+        self.waiting[id] = queue.popleft()
+        if not queue:
+            del self.queued[id]
+
+
+class Correlator:
+    """Exchanges and strays from the messages of one scope; `next_row` gives each its row number.
+
+    `feed` returns what the message began or changed. `close` says that a side sends no more answers, and returns the
+    exchanges that are over thereby. What comes after all is taken all the same.
+    """
+
+    __slots__ = ("_asked", "_next_row")
+
+    def __init__(self, next_row: Callable[[], int]) -> None:
+        self._next_row = next_row
+        self._asked: dict[Side, _Asked] = {CLIENT: _Asked(), SERVER: _Asked()}
+
+    def feed(self, message: Message) -> Exchange | Stray:
+        kind = message.kind
+        if kind is Kind.REQUEST:
+            exchange = Exchange(self._next_row(), message)
+            self._asked[message.sender].ask(message.id or "", exchange)
+            return exchange
+        found: Exchange | None = None
+        if kind is Kind.RESULT or kind is Kind.ERROR:
+            found = self._answered(message)
+        elif kind is Kind.NOTIFICATION:
+            found = self._notified(message)
+        return Stray(self._next_row(), message) if found is None else found
+
+    def close(self, silent: Side | None = None) -> list[Exchange]:
+        """`silent` is the side that sends no more answers; None: both."""
+        sides = (CLIENT, SERVER) if silent is None else (_OTHER[silent],)
+        return [exchange for side in sides for exchange in self._asked[side].close()]
+
+    def _answered(self, message: Message) -> Exchange | None:
+        # An error with a null id says that its sender could not read some id (JSON-RPC 2.0, section 5): it answers none.
+        if message.id is None or (message.id == "null" and message.kind is Kind.ERROR):
+            return None
+        return self._asked[_OTHER[message.sender]].answer(message.id, message)
+
+    def _notified(self, message: Message) -> Exchange | None:
+        """Progress goes to who asked; a cancellation comes from who asked."""
+        if message.token is None:
+            return None
+        if message.method == PROGRESS:
+            exchange = self._asked[_OTHER[message.sender]].told(message.token)
+        elif message.method == CANCELLED:
+            exchange = self._asked[message.sender].named(message.token)
+            if exchange is not None and exchange.cancelled is None:
+                exchange.cancelled = message
+        else:
+            return None
+        if exchange is not None:
+            exchange.notifications.append(message)
+        return exchange

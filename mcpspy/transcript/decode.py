@@ -1,0 +1,173 @@
+"""Frames to messages: joins what was recorded in parts, cuts the payloads, and says what is odd about them.
+
+The framings understood so far are those of stdio: a line is a payload, a line on stderr is the server's log. Refuses to pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from ..records import CLIENT, SERVER, Frame, Open
+from ..wire.jsonrpc import Piece, cut, malformed
+from .mcp import is_tool_error, notification_facts, request_facts
+from .model import Event, Kind, Log, Message, Source
+
+if TYPE_CHECKING:
+    from ..records import Side
+
+Decoded: TypeAlias = Message | Log | Event
+
+_KINDS: Final = {kind.value: kind for kind in Kind}
+
+_STDIO: Final[tuple[tuple[Side, str], ...]] = ((CLIENT, "stdin"), (SERVER, "stdout"), (SERVER, "stderr"))
+"""Sender and name of a stdio tap's streams by their numbers, in every capture: for one whose `open` records are lost."""
+
+
+class _Stream:
+    """One stream: the parts of a frame that wait for its last one, and whether records were lost since its last whole frame."""
+
+    __slots__ = ("damaged", "held", "is_log", "sender")
+
+    def __init__(self, sender: Side, name: str) -> None:
+        self.sender: Side = sender
+        self.is_log = name == "stderr"
+        self.held: list[Frame] = []
+        self.damaged = False
+
+    def take(self) -> Frame:
+        """The held parts as one frame; nothing is held any more."""
+        frame = _joined(self.held)
+        self.held = []
+        self.damaged = False
+        return frame
+
+
+class Decoder:
+    """Messages and log lines from the frames of the capture `source`; an event for a frame of a stream nobody opened.
+
+    `open` makes a stream known, `damage` says that records are missing here, `close` returns what was cut short.
+    """
+
+    __slots__ = ("_source", "_streams")
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._streams: dict[int, _Stream] = {}
+
+    def open(self, record: Open) -> None:
+        """Take note of a stream. Framings other than lines are left to a later version."""
+        self._source.streams[record.stream] = record
+        if record.framing == "lines":
+            self._streams[record.stream] = _Stream(record.sender, record.name)
+
+    def damage(self) -> None:
+        """Records were lost here: the next frame of each stream may lack its beginning, or its middle."""
+        for stream in self._streams.values():
+            stream.damaged = True
+
+    def feed(self, frame: Frame) -> Sequence[Decoded]:
+        """What `frame` completed, on the transcript's clock."""
+        stream = self._streams.get(frame.stream) or self._unopened(frame)
+        if stream is None:
+            return [Event(self._source.index, frame.at_ns + self._source.shift_ns, frame)]
+        if frame.part:
+            stream.held.append(frame)
+            return []
+        if stream.held or stream.damaged:
+            return self._doubtful(stream, frame)
+        return [self._log(frame)] if stream.is_log else self._messages(stream, frame)
+
+    def close(self) -> list[Decoded]:
+        """The frames whose last part never came."""
+        return [self._cut_short(stream) for stream in self._streams.values() if stream.held]
+
+    def _unopened(self, frame: Frame) -> _Stream | None:
+        header = self._source.header
+        is_stdio = header is None or header.tapped.get("transport", "stdio") == "stdio"
+        if not is_stdio or frame.stream in self._source.streams or not 0 <= frame.stream < len(_STDIO):
+            return None
+        stream = _Stream(*_STDIO[frame.stream])
+        self._streams[frame.stream] = stream
+        return stream
+
+    def _doubtful(self, stream: _Stream, frame: Frame) -> Sequence[Decoded]:
+        """What to make of the last part of a frame, or of a frame before which records were lost."""
+        damaged, has_parts = stream.damaged, bool(stream.held)
+        if stream.is_log:
+            stream.held.append(frame)
+            return [self._log(stream.take())]
+        messages = self._messages(stream, _joined([*stream.held, frame]))
+        if damaged and has_parts and messages[0].kind is Kind.MALFORMED:
+            # Lost is the end of the held frame, or its middle. Either way `frame` stands alone better.
+            self._source.messages -= len(messages)
+            return [self._cut_short(stream), *self._messages(stream, frame)]
+        stream.held = []
+        stream.damaged = False
+        for message in messages:
+            if damaged and (has_parts or message.kind is Kind.MALFORMED):
+                message.flaws = (*message.flaws, "damaged")
+        return messages
+
+    def _cut_short(self, stream: _Stream) -> Message | Log:
+        frame = stream.take()
+        return self._log(frame) if stream.is_log else self._message(stream, frame, malformed(frame.data, "cut short"))
+
+    def _log(self, frame: Frame) -> Log:
+        return Log(self._source.index, frame.number, frame.at_ns + self._source.shift_ns, frame.data)
+
+    def _messages(self, stream: _Stream, frame: Frame) -> list[Message]:
+        data = frame.data
+        if not data and frame.length:
+            return [self._message(stream, frame, malformed(data, "not recorded"))]
+        messages = [self._message(stream, frame, piece) for piece in cut(data)]
+        if data[-2:] == b"\r\n" or data[-1:] != b"\n":
+            flaw = "crlf" if data[-1:] == b"\n" else "no-final-newline"
+            for message in messages:
+                message.flaws = (*message.flaws, flaw)
+        return messages
+
+    def _message(self, stream: _Stream, frame: Frame, piece: Piece) -> Message:
+        source = self._source
+        shift_ns = source.shift_ns
+        at_ns = frame.at_ns + shift_ns if shift_ns else frame.at_ns
+        first_ns = at_ns if frame.first_ns == frame.at_ns else frame.first_ns + shift_ns
+        kind = _KINDS[piece.kind]
+        method = piece.method
+        target = token = None
+        is_error = False
+        if kind is Kind.REQUEST:
+            target, token = request_facts(method or "", piece.content)
+        elif kind is Kind.RESULT:
+            is_error = is_tool_error(piece.content)
+        elif kind is Kind.NOTIFICATION:
+            target, token = notification_facts(method or "", piece.content)
+        source.messages += 1
+        return Message(
+            source.index,
+            frame.number,
+            frame.stream,
+            stream.sender,
+            at_ns,
+            first_ns,
+            kind,
+            piece.raw,
+            piece.id,
+            method,
+            target,
+            piece.flaws,
+            piece.reason,
+            piece.batch,
+            is_error,
+            token,
+        )
+
+
+def _joined(parts: list[Frame]) -> Frame:
+    """One frame from its parts. If one of them was not recorded, neither was the frame."""
+    if len(parts) == 1:
+        return parts[0]
+    first, last = parts[0], parts[-1]
+    length = sum(part.length for part in parts)
+    data = b"".join(part.data for part in parts) if all(part.data for part in parts) else b""
+    return Frame(last.stream, last.at_ns, first.first_ns, data, length=length, number=last.number)

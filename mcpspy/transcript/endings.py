@@ -1,0 +1,84 @@
+"""Findings about who went first: requests without an answer, and servers that died."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from ..records import CLIENT, Exit
+from .found import Found, call, found, found_in, quoted, seconds
+from .model import Exchange, Severity
+from .story import Story
+
+PATIENCE_NS: Final = 5_000_000_000
+"""Who leaves sooner than this after asking did not wait for the answer; who waited longer was kept waiting."""
+
+LAST_BREATH_NS: Final = 1_000_000_000
+"""A server that ends within this time after it closed its stdout closed it by ending."""
+
+LISTED_CALLS: Final = 3
+
+OPEN_ENDED: Final = {"subscriptions/listen"}
+"""Requests that last as long as they are wanted, and need no answer (MCP specification 2026-07-28, subscriptions)."""
+
+
+def ending_findings(story: Story) -> Iterator[Found]:
+    """Who left whom without an answer."""
+    pending = [one for one in story.unanswered if one.method not in OPEN_ENDED and not _unseen(story, one)]
+    if story.exit is not None:
+        at_ns, record = story.exit
+        if record.error:
+            what = f"The server could not be started: {record.error}"
+            yield _about_process("server-not-started", story, at_ns, record, what)
+        elif _died(story, at_ns):
+            left_alone = [one for one in pending if one.sender == CLIENT and one.at_ns <= at_ns]
+            pending = [one for one in pending if one.sender != CLIENT or one.at_ns > at_ns]
+            if left_alone or record.signal or record.code:
+                yield _about_process("server-died", story, at_ns, record, _obituary(story, record, left_alone))
+    for exchange in pending:
+        yield _unanswered(story, exchange)
+
+
+def _unseen(story: Story, exchange: Exchange) -> bool:
+    """Whether an answer may have come unrecorded: records are missing after the request, or the recording broke off."""
+    broken_off = story.end is None and story.exit is None and story.gone_ns is None
+    return broken_off or (story.last_hole_ns is not None and story.last_hole_ns >= exchange.at_ns)
+
+
+def _died(story: Story, exit_ns: int) -> bool:
+    """Whether the server ended by itself while the client was there."""
+    gone_ns = exit_ns if story.gone_ns is None else story.gone_ns
+    return exit_ns - gone_ns < LAST_BREATH_NS and (story.left_ns is None or gone_ns < story.left_ns)
+
+
+def _obituary(story: Story, record: Exit, pending: list[Exchange]) -> str:
+    how = f"was killed by {record.signal}" if record.signal else f"ended with code {record.code}"
+    calls = ", ".join(call(one) for one in pending[:LISTED_CALLS])
+    more = f" and {len(pending) - LISTED_CALLS} more" if len(pending) > LISTED_CALLS else ""
+    waiting = f" while the client waited for {calls}{more}" if pending else " while the client was there"
+    words = " ".join(quoted(line) for line in story.last_words)
+    return f"The server {how}{waiting}." + (f" Its last lines on stderr: {words}" if words else "")
+
+
+def _about_process(rule: str, story: Story, at_ns: int, record: Exit, what: str) -> Found:
+    return found(rule, at_ns=at_ns, capture=story.source.index, number=record.number, row=None, what=what, culprit="server")
+
+
+def _unanswered(story: Story, exchange: Exchange) -> Found:
+    left_ns, gone_ns, row, request = story.left_ns, story.gone_ns, exchange.row, exchange.request
+    asked = f"{call(exchange)} was never answered"
+    if exchange.sender == CLIENT:
+        answerer, answerer_ns, asker, asker_ns = "server", gone_ns, "client", left_ns
+    else:
+        answerer, answerer_ns, asker, asker_ns = "client", left_ns, "server", gone_ns
+    if answerer_ns is not None and (asker_ns is None or answerer_ns < asker_ns):
+        if exchange.sender == CLIENT:
+            return found_in("unanswered-request", request, row, f"{asked}: the server closed its stdout.", culprit=answerer)
+        what = f"{asked}: the client was leaving."
+        culprit = asker if answerer_ns <= exchange.at_ns else answerer
+        return found_in("unanswered-request", request, row, what, culprit=culprit, severity=Severity.INFO)
+    if asker_ns is None:
+        return found_in("unanswered-request", request, row, f"{asked}.", culprit=answerer)
+    waited_ns = asker_ns - exchange.at_ns
+    if waited_ns < PATIENCE_NS:
+        what = f"{asked}: the {asker} left {seconds(max(waited_ns, 0))} after asking."
+        return found_in("unanswered-request", request, row, what, culprit=asker, severity=Severity.INFO)
+    return found_in("unanswered-request", request, row, f"{asked} in {seconds(waited_ns)}.", culprit=answerer)

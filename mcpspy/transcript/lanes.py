@@ -1,0 +1,51 @@
+"""Names for the participants: every server one of its own, every client one for all captures that it started.
+
+A client is known by its process, since one client talks to many servers; what it is called it says itself, in what it sends.
+"""
+
+from collections.abc import Iterable
+
+from .model import Source
+
+
+def name_lanes(sources: list[Source], client_names: dict[int, str]) -> None:
+    """Set the lanes of `sources`. `client_names` is what clients called themselves, by the index of the capture."""
+    for source, name in zip(sources, _unique(_label(source) for source in sources), strict=True):
+        source.server = name
+    clients: dict[tuple[str, ...], list[Source]] = {}
+    for source in sources:
+        clients.setdefault(_client(source), []).append(source)
+    names = _unique(_client_name(group, client_names) for group in clients.values())
+    for group, name in zip(clients.values(), names, strict=True):
+        for source in group:
+            source.client = name
+
+
+def _label(source: Source) -> str:
+    return (source.header.label if source.header else "") or "server"
+
+
+def _client(source: Source) -> tuple[str, ...]:
+    """Equal for captures with the same parent process."""
+    header = source.header
+    if header is None or "pid" not in header.parent:
+        return (str(source.index),)
+    return (header.boot_id, str(header.parent["pid"]), str(header.parent.get("start")))
+
+
+def _client_name(group: list[Source], client_names: dict[int, str]) -> str:
+    said = next((client_names[source.index] for source in group if source.index in client_names), None)
+    header = group[0].header
+    return said or (str(header.parent.get("name") or "") if header else "") or "client"
+
+
+def _unique(names: Iterable[str]) -> list[str]:
+    """`names` with a number after those that are taken: `weather`, `weather 2`."""
+    found: dict[str, None] = {}
+    for name in names:
+        free, count = name, 1
+        while free in found:
+            count += 1
+            free = f"{name} {count}"
+        found[free] = None
+    return list(found)

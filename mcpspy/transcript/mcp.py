@@ -1,0 +1,82 @@
+"""What MCP's messages are about: the parts of their payloads that a transcript is built on.
+
+Source: MCP specification, every revision from 2024-11-05 to 2026-07-28, schema. Refuses to raise: a payload that is not shaped
+as its method wants it is about nothing.
+"""
+
+from sys import intern
+from typing import Final
+
+from ..wire.slices import Slice, members, string, token
+
+PROGRESS: Final = "notifications/progress"
+CANCELLED: Final = "notifications/cancelled"
+
+TARGETS: Final = {
+    "initialize": "protocolVersion",
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "resources/subscribe": "uri",
+    "resources/unsubscribe": "uri",
+    "resources/directory/read": "uri",
+    "logging/setLevel": "level",
+    "skills/get": "name",
+    "tasks/get": "taskId",
+    "tasks/result": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+    "notifications/resources/updated": "uri",
+    "notifications/message": "level",
+    "notifications/tasks": "taskId",
+    "notifications/tasks/status": "taskId",
+}
+"""Which member of `params` says what a message is about, by its method."""
+
+_CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
+
+
+def request_facts(method: str, params: Slice) -> tuple[str | None, str | None]:
+    """Target and progress token of a request."""
+    if not params:
+        return None, None
+    found = members(params)
+    meta = found.get("_meta")
+    progress = None if meta is None else members(meta).get("progressToken")
+    return _target(method, found), None if progress is None else token(progress)
+
+
+def notification_facts(method: str, params: Slice) -> tuple[str | None, str | None]:
+    """Target of a notification, and the token by which it names a request."""
+    if not params:
+        return None, None
+    found = members(params)
+    named = found.get("progressToken" if method == PROGRESS else "requestId") if method in (PROGRESS, CANCELLED) else None
+    return _target(method, found), None if named is None else token(named)
+
+
+def is_tool_error(result: Slice) -> bool:
+    """Whether a result says `isError: true`."""
+    said = members(result).get("isError")
+    return said is not None and token(said) == "true"
+
+
+def client_name(request: Slice) -> str | None:
+    """The client's name for itself: in `initialize` (to 2025-11-25), or in the `_meta` of any request (from 2026-07-28)."""
+    found = members(members(request).get("params", b""))
+    info = found.get("clientInfo")
+    if info is None and "_meta" in found:
+        info = members(found["_meta"]).get(_CLIENT_INFO)
+    name = None if info is None else members(info).get("name")
+    return (None if name is None else string(name)) or None
+
+
+def _target(method: str, params: dict[str, Slice]) -> str | None:
+    if method == "completion/complete" and "ref" in params:
+        reference = members(params["ref"])
+        value = reference.get("name", reference.get("uri"))
+    else:
+        member = TARGETS.get(method)
+        value = None if member is None else params.get(member)
+    text = None if value is None else string(value)
+    return None if text is None else intern(text)

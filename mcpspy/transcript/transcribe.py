@@ -1,0 +1,194 @@
+"""Records to a transcript: a pure fold, the same for a capture read whole and for one that grows.
+
+Refuses to read clocks and files: all it knows came in records. Records of unknown kinds and streams become events.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import chain, count
+
+from ..records import CLIENT, Close, Damage, End, Exit, Frame, Gap, Header, Open, Record
+from .clock import Clock
+from .correlate import Correlator
+from .decode import Decoded, Decoder
+from .findings import findings
+from .lanes import name_lanes
+from .mcp import client_name
+from .model import Event, Exchange, Kind, Message, Row, Source, Transcript
+
+
+def transcribe(*captures: Iterable[Record]) -> Transcript:
+    """The transcript of captures that will not grow any more, merged by their clocks.
+
+    `Transcript.sources` has them in the order in which they began; rows are numbered in the order of the common clock.
+    """
+    transcriber = Transcriber()
+    feed = transcriber.feed
+    if len(captures) == 1:
+        for record in captures[0]:
+            feed(record)
+    else:
+        for record, capture in _merged(captures, transcriber):
+            feed(record, capture)
+    transcriber.close()
+    return transcriber.transcript
+
+
+class Transcriber:
+    """Rows from the records of one capture, or of several at once, which are numbered from 0.
+
+    `feed` and `close` return the rows that are new or changed; `transcript` has all of them at any time. `close` also makes its
+    findings; while captures grow, `findings(transcript)` gives those there are so far.
+    """
+
+    __slots__ = ("_captures", "_client_names", "_clock", "_next_row", "transcript")
+
+    def __init__(self) -> None:
+        self.transcript = Transcript()
+        self._captures: list[_Capture] = []
+        self._clock = Clock()
+        self._client_names: dict[int, str] = {}
+        self._next_row = count(1).__next__
+
+    def feed(self, record: Record, capture: int = 0) -> Sequence[Row]:
+        """Take in the next record of the capture with this number."""
+        if capture >= len(self._captures):
+            self._begin(capture)
+        if isinstance(record, Header):
+            self._header(self._captures[capture].source, record)
+            return ()
+        return self._captures[capture].feed(record)
+
+    def close(self, capture: int | None = None) -> list[Row]:
+        """Nothing more will come of this capture; None: of any."""
+        chosen = self._captures if capture is None else self._captures[capture : capture + 1]
+        rows = [row for one in chosen for row in one.close()]
+        self.transcript.findings = findings(self.transcript)
+        return rows
+
+    def _begin(self, capture: int) -> None:
+        while len(self._captures) <= capture:
+            source = Source(len(self._captures))
+            self.transcript.sources.append(source)
+            self._captures.append(_Capture(source, self.transcript.rows, self._next_row, self._named))
+        self._name_lanes()
+
+    def _header(self, source: Source, header: Header) -> None:
+        if source.header is None:
+            source.header = header
+            source.shift_ns = self._clock.shift_ns(header)
+            self._name_lanes()
+
+    def _named(self, source: Source, name: str) -> None:
+        self._client_names[source.index] = name
+        self._name_lanes()
+
+    def _name_lanes(self) -> None:
+        name_lanes(self.transcript.sources, self._client_names)
+
+
+class _Capture:
+    """What `Transcriber` knows of one capture. On stdio it is also the scope of request ids."""
+
+    __slots__ = ("_correlator", "_decoder", "_knows_client", "_named", "_rows", "source")
+
+    def __init__(
+        self, source: Source, rows: list[Row], next_row: Callable[[], int], named: Callable[[Source, str], None]
+    ) -> None:
+        self.source = source
+        self._rows = rows
+        self._named = named
+        self._decoder = Decoder(source)
+        self._correlator = Correlator(next_row)
+        self._knows_client = False
+
+    def feed(self, record: Record) -> Sequence[Row]:
+        source = self.source
+        if record.at_ns > source.last_ns:  # noqa: PLR1730 - `max` is a call per record
+            source.last_ns = record.at_ns
+        if isinstance(record, Frame):
+            return self._add(self._decoder.feed(record))
+        if isinstance(record, Open):
+            self._decoder.open(record)
+            return ()
+        event = Event(source.index, record.at_ns + source.shift_ns, record)
+        self._rows.append(event)
+        return (event, *self._consequences(record))
+
+    def close(self) -> Sequence[Row]:
+        rows = self._add(self._decoder.close())
+        self.source.closed = True
+        return (*rows, *self._correlator.close())
+
+    def _consequences(self, record: Record) -> Sequence[Row]:
+        """What an event changes; the rows that it changed."""
+        source = self.source
+        match record:
+            case Exit():
+                source.exit = record
+                return self._correlator.close()
+            case Close(how=how) if how != "broken":  # then the reader of the stream is gone, not its writer
+                stream = source.streams.get(record.stream)
+                silent = stream and stream.name != "stderr" and stream.sender
+                return self._correlator.close(silent) if silent else ()
+            case End():
+                source.complete = not (source.gaps or source.damages)
+                return self.close()
+            case Gap():
+                source.gaps += 1
+            case Damage(reason=reason) if reason != "edited":  # then nothing is lost
+                source.damages += 1
+            case _:
+                return ()
+        source.complete = False
+        self._decoder.damage()
+        return ()
+
+    def _add(self, decoded: Sequence[Decoded]) -> Sequence[Row]:
+        rows: list[Row] = []
+        for one in decoded:
+            if isinstance(one, Message):
+                row: Row = self._correlator.feed(one)
+                if not self._knows_client:
+                    self._ask_name(one)
+                if isinstance(row, Exchange) and row.request is not one:
+                    rows.append(row)
+                    continue
+            else:
+                row = one
+            self._rows.append(row)
+            rows.append(row)
+        return rows
+
+    def _ask_name(self, message: Message) -> None:
+        """Learn the client's name from a request of its own. Looking for the word first keeps this off the hot path."""
+        if message.sender == CLIENT and message.kind is Kind.REQUEST and b"clientInfo" in message.raw:
+            name = client_name(message.raw)
+            if name is not None:
+                self._knows_client = True
+                self._named(self.source, name)
+
+
+def _merged(captures: Sequence[Iterable[Record]], transcriber: Transcriber) -> Iterator[tuple[Record, int]]:
+    """The records of all captures by the common clock, each with its capture's number in the order of their beginnings."""
+    clock = Clock()
+    began: list[tuple[int, Header | None, Iterator[Record]]] = []
+    for records in map(iter, captures):
+        first = next(records, None)
+        if isinstance(first, Header):
+            began.append((clock.shift_ns(first), first, records))
+        elif first is not None:
+            began.append((0, None, chain((first,), records)))
+    began.sort(key=lambda one: one[0])
+    for capture, (_, header, _) in enumerate(began):
+        if header is not None:
+            yield header, capture  # after which its shift is known, on the transcript's clock
+    shifts_ns = {source.index: source.shift_ns for source in transcriber.transcript.sources}
+    timed = [_timed(records, capture, shifts_ns.get(capture, 0)) for capture, (_, _, records) in enumerate(began)]
+    for _, capture, record in merge(*timed, key=lambda one: one[0]):
+        yield record, capture
+
+
+def _timed(records: Iterator[Record], capture: int, shift_ns: int) -> Iterator[tuple[int, int, Record]]:
+    for record in records:
+        yield record.at_ns + shift_ns, capture, record
