@@ -4,6 +4,7 @@ Refuses to open captures further than the catalog does, and to know what a row i
 """
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -43,6 +44,16 @@ def resolve(what: str = "@") -> Address:
     if name in ("", "@") or (name.startswith("@") and _is_number(name[1:])):
         return Address(captures=_sitting(what, int(name[1:] or 0), known), rows=rows)
     return Address(captures=(_labelled(what, name, known),), rows=rows)
+
+
+def addresses(spoke: Sequence[bool]) -> list[str]:
+    """What each sitting is called, the newest first: `@`, `@1`, …; nothing where nothing was said, unless that holds for all."""
+    count = 0
+    names = []
+    for counts in spoke if any(spoke) else [True] * len(spoke):
+        names.append(("@" if not count else f"@{count}") if counts else "")
+        count += counts
+    return names
 
 
 def _split(what: str) -> tuple[str, tuple[int, int] | None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 
 import click
 
@@ -65,6 +66,9 @@ def cli(ctx: click.Context, debug: bool) -> None:
 def main() -> int:
     """Run the verb named on the command line. Returns the exit status."""
     debug = "--debug" in sys.argv[1:2]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a locale without our signs is no reason to fail
     try:
         status = cli.main(standalone_mode=False)
         sys.stdout.flush()
@@ -81,7 +85,9 @@ def main() -> int:
     except McpspyError as error:
         if debug:
             raise
-        click.echo(f"mcpspy: {error}", err=True)
+        from ..views.escape import safe_text  # labels in it come from captures
+
+        click.echo(f"mcpspy: {safe_text(str(error))}", err=True)
         return error.exit_status
     except OSError as error:
         if debug:

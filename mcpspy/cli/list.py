@@ -1,0 +1,113 @@
+"""`mcpspy list`: the newest sittings and their captures; and what bare `mcpspy` says."""
+
+import os
+import time
+from datetime import UTC, datetime
+
+import click
+
+from ..capture.address import addresses
+from ..capture.catalog import Count, Entry, Sitting, count, entries, has_message, sittings
+from ..capture.store import captures_folder
+from ..views.escape import safe_text
+from ..views.listing import Capture, State, Unusable, document, listing
+from ..views.listing import Sitting as Listed
+from .screen import say, show_lines, width
+
+SHOWN_SITTINGS = 10
+OVERVIEW_SITTINGS = 3
+
+
+@click.command("list")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (docs/json.md).")
+@click.option("--all", "everything", is_flag=True, help=f"All sittings, not only the newest {SHOWN_SITTINGS}.")
+def command(*, as_json: bool, everything: bool) -> None:
+    """List the newest sittings and their captures.
+
+    A sitting is what one client did with all its servers. The newest is addressed as @, the one before as @1; a capture by its
+    label or its file.
+
+    \b
+      mcpspy list
+      mcpspy list --all --json
+    """
+    found, unusable, left_out = _listed(None if everything else SHOWN_SITTINGS)
+    if as_json:
+        click.echo(document(captures_folder(), found, unusable), nl=False)
+    elif found or unusable:
+        show_lines(listing(found, unusable, width=width()))
+    if left_out:
+        say(f"{left_out} older: mcpspy list --all")
+    elif not found:
+        _say_nothing_yet()
+
+
+def overview() -> None:
+    """The newest sittings, and the next useful command: what bare `mcpspy` says."""
+    found, unusable, _ = _listed(OVERVIEW_SITTINGS)
+    if not found:
+        _say_nothing_yet()
+        say("mcpspy --help lists all commands.")
+        return
+    show_lines(listing(found, unusable, width=width()))
+    live = any(capture.state is State.LIVE for sitting in found for capture in sitting.captures)
+    say("")
+    say("mcpspy show -f follows what is being said." if live else "mcpspy show shows what was said in the newest sitting.")
+    say("mcpspy --help lists all commands.")
+
+
+def _say_nothing_yet() -> None:
+    say(f"Nothing has been recorded yet. Looked in {safe_text(captures_folder())}.")
+    say("Put mcpspy run -- before a server's command in a client's configuration, or try mcpspy demo.")
+
+
+def _listed(limit: int | None) -> tuple[list[Listed], list[Unusable], int]:
+    """The newest sittings as the view wants them, what cannot be read, and how many sittings are left out."""
+    now_ns = time.time_ns()
+    known = entries()
+    all_found = sittings(known)
+    counts: dict[str, Count] = {}
+    shown = all_found[:limit]
+    for sitting in shown:
+        counts.update({one.path: count(one) for one in sitting.entries})
+    spoke = [any(counts[one.path].messages or has_message(one) for one in sitting.entries) for sitting in shown]
+    found = [_sitting(one, address, counts, now_ns) for one, address in zip(shown, addresses(spoke), strict=True)]
+    broken = [Unusable(path=one.path, file=os.path.basename(one.path), reason=one.error) for one in known if not one.header]
+    return found, broken[:limit], len(all_found) - len(shown)
+
+
+def _sitting(sitting: Sitting, address: str, counts: dict[str, Count], now_ns: int) -> Listed:
+    header = sitting.entries[0].header
+    pid = header.parent.get("pid") if header else None
+    return Listed(
+        address=address,
+        client=sitting.client,
+        client_pid=pid if isinstance(pid, int) else None,
+        captures=tuple(_capture(one, counts[one.path], now_ns) for one in sitting.entries),
+    )
+
+
+def _capture(entry: Entry, counted: Count, now_ns: int) -> Capture:
+    state = State.COMPLETE if entry.end else State.LIVE if entry.live else State.INCOMPLETE
+    return Capture(
+        path=entry.path,
+        file=os.path.basename(entry.path),
+        capture_id=entry.header.capture_id if entry.header else "",
+        label=entry.label,
+        begin=_local(entry.begin_ns),
+        begin_ns=entry.begin_ns,
+        lasted_ns=max(0, now_ns - entry.begin_ns) if entry.live else entry.last_ns,
+        messages=counted.messages,
+        counted=counted.whole,
+        size_bytes=entry.size_bytes,
+        gaps=counted.gaps,
+        state=state,
+    )
+
+
+def _local(wall_ns: int) -> datetime:
+    """A point in time in the system's zone; the epoch where a header says what no calendar holds."""
+    try:
+        return datetime.fromtimestamp(wall_ns / 1_000_000_000, UTC).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(0, UTC)

@@ -1,0 +1,188 @@
+"""The captures of a store, by sitting: the lines of `mcpspy list`, and its JSON.
+
+Takes facts that were gathered already; refuses to look at a store, a clock or a time zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from .cells import cells, cut, padded, padded_left
+from .escape import safe_text
+from .json_text import SCHEMA, as_json
+from .line import Line, fitted
+from .phrases import one_line
+from .units import counted, duration, size
+
+LABEL_CELLS = 28
+WIDE_LABEL_CELLS = 48
+WIDE_CELLS = 120
+"""From this width on labels may be longer, and each capture says which file it is."""
+
+NARROW_CELLS = 60
+"""Below this width the size is left out,"""
+
+TINY_CELLS = 44
+"""and below this one how long it took."""
+
+
+class State(StrEnum):
+    """Whether all of a capture is there."""
+
+    LIVE = "live"
+    COMPLETE = "complete"
+    INCOMPLETE = "incomplete"
+
+
+_STYLES = {State.LIVE: "good", State.COMPLETE: "dim", State.INCOMPLETE: "warn"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """One capture: `begin` in the reader's time zone; `messages` are at least so many unless `counted`."""
+
+    path: str
+    file: str
+    capture_id: str
+    label: str
+    begin: datetime
+    begin_ns: int
+    lasted_ns: int
+    messages: int
+    counted: bool
+    size_bytes: int
+    gaps: int
+    state: State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sitting:
+    """One client and its captures, the oldest first. `address` is its WHAT; empty where nothing was said."""
+
+    address: str
+    client: str
+    client_pid: int | None
+    captures: tuple[Capture, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unusable:
+    """A file of the store that cannot be read as a capture."""
+
+    path: str
+    file: str
+    reason: str
+
+
+def listing(sittings: list[Sitting], unusable: list[Unusable], *, width: int | None) -> Iterator[Line]:
+    """A line per sitting and one per capture below it, in `width` cells; None: as long as they are."""
+    columns = _Columns(sittings, width)
+    for number, sitting in enumerate(sittings):
+        if number:
+            yield []
+        yield fitted(_sitting_line(sitting, columns), width)
+        for capture in sitting.captures:
+            yield fitted(_capture_line(sitting, capture, columns), width)
+    if unusable:
+        if sittings:
+            yield []
+        yield fitted([("not readable", "warn")], width)
+        for one in unusable:
+            yield fitted([("    " + safe_text(one.file), ""), (f"  {one_line(one.reason)}", "dim")], width)
+
+
+def document(store: str, sittings: list[Sitting], unusable: list[Unusable]) -> str:
+    """The JSON of `mcpspy list --json`: docs/json.md says what its members mean."""
+    found = {
+        "schema": SCHEMA,
+        "store": store,
+        "sittings": [_sitting_object(one) for one in sittings],
+        "unreadable": [{"path": one.path, "reason": one.reason} for one in unusable],
+    }
+    return as_json(found) + "\n"
+
+
+class _Columns:
+    """How wide the columns are that all lines share; 0 where there is no room for one."""
+
+    def __init__(self, sittings: list[Sitting], width: int | None) -> None:
+        captures = [one for sitting in sittings for one in sitting.captures]
+        self.wide = width is None or width >= WIDE_CELLS
+        limit = WIDE_LABEL_CELLS if self.wide else LABEL_CELLS
+        self.address = max([cells(one.address) for one in sittings], default=0) or 1
+        self.label = min(max([cells(one_line(one.label)) for one in captures], default=0), limit)
+        self.messages = max([cells(_messages(one)) for one in captures], default=0)
+        self.lasted = _widest([duration(one.lasted_ns) for one in captures]) if width is None or width >= TINY_CELLS else 0
+        self.size = _widest([size(one.size_bytes) for one in captures]) if width is None or width >= NARROW_CELLS else 0
+
+
+def _widest(texts: list[str]) -> int:
+    return max(map(cells, texts), default=0)
+
+
+def _sitting_line(sitting: Sitting, columns: _Columns) -> Line:
+    begin = sitting.captures[0].begin
+    client = one_line(sitting.client) or "unknown client"
+    pid = "" if sitting.client_pid is None else f" (pid {sitting.client_pid})"
+    return [
+        (padded(sitting.address, columns.address) + " ", "key"),
+        (f"{begin:%Y-%m-%d %H:%M:%S}", "strong"),
+        ("  " + client, "strong"),
+        (pid, "dim"),
+    ]
+
+
+def _capture_line(sitting: Sitting, capture: Capture, columns: _Columns) -> Line:
+    first = sitting.captures[0].begin
+    label = cut(one_line(capture.label), columns.label)
+    line: Line = [
+        (" " * (columns.address + 1) + padded(label, columns.label), ""),
+        (f"  {capture.begin:%H:%M:%S}", "dim"),
+    ]
+    if columns.lasted:
+        line.append(("  " + padded_left(duration(capture.lasted_ns), columns.lasted), ""))
+    line.append(("  " + padded_left(_messages(capture), columns.messages), ""))
+    if columns.size:
+        line.append(("  " + padded_left(size(capture.size_bytes), columns.size), "dim"))
+    line.append((f"  {capture.state}", _STYLES[capture.state]))
+    if capture.gaps:
+        line.append((f", {counted(capture.gaps, 'gap')}", "bad"))
+    if capture.begin.date() != first.date():
+        line.append((f"  {capture.begin:%Y-%m-%d}", "dim"))
+    if columns.wide:
+        line.append((f"  {safe_text(capture.file)}", "dim"))
+    return line
+
+
+def _messages(capture: Capture) -> str:
+    return counted(capture.messages, "message") + ("" if capture.counted else " or more")
+
+
+def _sitting_object(sitting: Sitting) -> dict[str, Any]:
+    return {
+        "address": sitting.address or None,
+        "client": sitting.client,
+        "client_pid": sitting.client_pid,
+        "captures": [_capture_object(one) for one in sitting.captures],
+    }
+
+
+def _capture_object(capture: Capture) -> dict[str, Any]:
+    made = {
+        "path": capture.path,
+        "id": capture.capture_id,
+        "label": capture.label,
+        "wall_ns": capture.begin_ns,
+        "begin": capture.begin.isoformat(timespec="milliseconds"),
+        "lasted_ns": capture.lasted_ns,
+        "messages": capture.messages,
+        "size_bytes": capture.size_bytes,
+        "gaps": capture.gaps,
+        "complete": capture.state is State.COMPLETE,
+        "live": capture.state is State.LIVE,
+    }
+    return made if capture.counted else {**made, "counted": False}

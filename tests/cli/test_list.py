@@ -1,0 +1,103 @@
+"""`mcpspy list` and bare `mcpspy`, as a user calls them."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.capture.making import stored
+from tests.deadlines import DEADLINE_S
+
+
+def run(argv: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    """The finished process, its output as text."""
+    return subprocess.run(
+        argv, capture_output=True, text=True, timeout=DEADLINE_S, check=False, env={**os.environ, "TZ": "UTC", **environment}
+    )
+
+
+def test_the_newest_sitting_comes_first_and_its_captures_below_it(mcpspy: list[str]) -> None:
+    stored("first", label="weather", begin_s=0, messages=2)
+    stored("second", label="time", begin_s=60, lasted_s=9)
+    stored("third", label="git", begin_s=61, lasted_s=9, ended=False, gap=True)
+    assert re.sub(r"[0-9.]+ kB", "SIZE", run([*mcpspy, "list"]).stdout).splitlines() == [
+        "@  2026-11-20 22:38:01  client (pid 11)",
+        "   time     22:38:01  9.00 s   1 message  SIZE  complete  second.mcpspy",
+        "   git      22:38:02  9.00 s   1 message  SIZE  incomplete, 1 gap  third.mcpspy",
+        "",
+        "@1 2026-11-20 22:37:01  client (pid 11)",
+        "   weather  22:37:01  1.00 s  2 messages  SIZE  complete  first.mcpspy",
+    ]
+
+
+def test_the_addresses_are_those_that_verbs_take(mcpspy: list[str]) -> None:
+    stored("old", begin_s=0)
+    stored("silent", begin_s=60, messages=0)
+    stored("new", begin_s=120)
+    found = json.loads(run([*mcpspy, "list", "--json"]).stdout)
+    assert [(one["address"], one["captures"][0]["label"]) for one in found["sittings"]] == [
+        ("@", "new"),
+        (None, "silent"),
+        ("@1", "old"),
+    ]
+
+
+def test_only_the_newest_sittings_are_listed_unless_all_are_asked_for(mcpspy: list[str]) -> None:
+    for number in range(12):
+        stored(f"s{number}", begin_s=60 * number)
+    some, everything = run([*mcpspy, "list"]), run([*mcpspy, "list", "--all"])
+    assert (some.stdout.count(" client "), some.stderr) == (10, "2 older: mcpspy list --all\n")
+    assert (everything.stdout.count(" client "), everything.stderr) == (12, "")
+
+
+def test_an_empty_store_says_where_it_looked_and_what_to_do(mcpspy: list[str], store: Path) -> None:
+    done = run([*mcpspy, "list"])
+    assert (done.returncode, done.stdout) == (0, "")
+    assert str(store / "captures") in done.stderr
+    assert "mcpspy run --" in done.stderr
+
+
+def test_an_empty_store_is_an_empty_document(mcpspy: list[str], store: Path) -> None:
+    assert json.loads(run([*mcpspy, "list", "--json"]).stdout) == {
+        "schema": 1,
+        "store": str(store / "captures"),
+        "sittings": [],
+        "unreadable": [],
+    }
+
+
+def test_what_is_no_capture_is_named_and_does_no_harm(mcpspy: list[str]) -> None:
+    Path(stored("weather")).with_name("junk.mcpspy").write_bytes(b"\x00junk")
+    assert run([*mcpspy, "list"]).stdout.splitlines()[-2:] == [
+        "not readable",
+        "    junk.mcpspy  this is not an mcpspy capture; captures are made by mcpspy run",
+    ]
+
+
+def test_impossible_times_in_a_header_do_no_harm(mcpspy: list[str]) -> None:
+    stored("weather", wall_ns=10**30)
+    assert run([*mcpspy, "list"]).stdout.startswith("@ 1970-01-01 00:00:00")
+
+
+def test_bare_mcpspy_lists_the_newest_sittings_and_names_the_next_command(mcpspy: list[str]) -> None:
+    for number in range(5):
+        stored(f"s{number}", begin_s=60 * number)
+    done = run(mcpspy)
+    assert (done.returncode, done.stdout.count(" client ")) == (0, 3)
+    assert "mcpspy show" in done.stderr
+
+
+def test_bare_mcpspy_on_an_empty_store_says_how_to_begin(mcpspy: list[str]) -> None:
+    done = run(mcpspy)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "mcpspy demo" in done.stderr
+
+
+@pytest.mark.parametrize("environment", [{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "ascii"}, {"COLUMNS": "20"}])
+def test_no_locale_makes_it_fail(environment: dict[str, str], mcpspy: list[str]) -> None:
+    stored("天気")
+    done = run([*mcpspy, "list"], **environment)
+    assert (done.returncode, done.stderr) == (0, "")

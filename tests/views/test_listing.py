@@ -1,0 +1,126 @@
+"""The list of captures, at several widths, with names that mean harm."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from mcpspy.views.line import line_cells, plain
+from mcpspy.views.listing import Capture, Sitting, State, Unusable, document, listing
+
+BEGIN = datetime(2026, 11, 20, 22, 37, 1, tzinfo=UTC)
+
+
+def capture(**facts: Any) -> Capture:
+    known: dict[str, Any] = {
+        "path": "/store/x.mcpspy",
+        "file": "x.mcpspy",
+        "capture_id": "0123",
+        "label": "weather",
+        "begin": BEGIN,
+        "begin_ns": 1_795_214_221_000_000_000,
+        "lasted_ns": 192_000_000_000,
+        "messages": 124,
+        "counted": True,
+        "size_bytes": 41_000,
+        "gaps": 0,
+        "state": State.LIVE,
+    }
+    return Capture(**{**known, **facts})
+
+
+SITTINGS = [
+    Sitting(
+        address="@",
+        client="claude",
+        client_pid=123,
+        captures=(
+            capture(),
+            capture(
+                label="server-filesystem", file="y.mcpspy", messages=1, state=State.COMPLETE, begin=BEGIN.replace(second=2)
+            ),
+        ),
+    ),
+    Sitting(
+        address="",
+        client="",
+        client_pid=None,
+        captures=(capture(messages=0, gaps=2, state=State.INCOMPLETE, begin=BEGIN.replace(day=19)),),
+    ),
+]
+UNUSABLE = [Unusable(path="/store/z.mcpspy", file="z.mcpspy", reason="its header is damaged")]
+
+
+def text(width: int | None, sittings: list[Sitting] = SITTINGS, unusable: list[Unusable] = UNUSABLE) -> list[str]:
+    return [plain(line) for line in listing(sittings, unusable, width=width)]
+
+
+def test_the_list_at_80_cells() -> None:
+    assert text(80) == [
+        "@ 2026-11-20 22:37:01  claude (pid 123)",
+        "  weather            22:37:01  192 s  124 messages  41 kB  live",
+        "  server-filesystem  22:37:02  192 s     1 message  41 kB  complete",
+        "",
+        "  2026-11-19 22:37:01  unknown client",
+        "  weather            22:37:01  192 s    0 messages  41 kB  incomplete, 2 gaps",
+        "",
+        "not readable",
+        "    z.mcpspy  its header is damaged",
+    ]
+
+
+def test_the_list_at_200_cells_names_the_files_and_says_all() -> None:
+    assert text(200)[5] == (
+        "  weather            22:37:01  192 s    0 messages  41 kB  incomplete, 2 gaps  x.mcpspy"
+    )
+
+
+@pytest.mark.parametrize("width", [1, 5, 20, 43, 44, 59, 60, 80, 119, 120, 200])
+def test_no_line_is_wider_than_the_screen(width: int) -> None:
+    hostile = Sitting(
+        address="@", client="天" * 99, client_pid=1, captures=(capture(label="天気" * 50), capture(label="\x1b[31m" * 9))
+    )
+    lines = list(listing([*SITTINGS, hostile], UNUSABLE, width=width))
+    assert max(map(line_cells, lines)) <= width
+
+
+def test_a_capture_of_another_day_than_its_sitting_says_which() -> None:
+    sitting = Sitting(address="@", client="c", client_pid=1, captures=(capture(), capture(begin=BEGIN.replace(day=21))))
+    assert "2026-11-21" in text(80, [sitting], [])[2]
+
+
+def test_a_capture_that_was_not_counted_to_its_end_says_so() -> None:
+    sitting = Sitting(address="@", client="c", client_pid=1, captures=(capture(counted=False),))
+    assert "124 messages or more" in text(80, [sitting], [])[1]
+
+
+def test_captured_names_are_harmless() -> None:
+    evil = "\x1b]0;x\x07\u202e[red]\ud800\n"
+    sitting = Sitting(address="@", client=evil, client_pid=1, captures=(capture(label=evil, file=evil),))
+    shown = "\n".join(text(None, [sitting], [Unusable(path=evil, file=evil, reason=evil)]))
+    assert not set(shown) & {"\x1b", "\x07", "\u202e", "\ud800"}
+    assert "[red]" in shown
+
+
+def test_an_empty_list_has_no_lines() -> None:
+    assert text(80, [], []) == []
+
+
+def test_the_json_has_every_fact() -> None:
+    found = json.loads(document("/store", SITTINGS, UNUSABLE))
+    assert found["schema"] == 1
+    assert found["sittings"][0]["captures"][0] == {
+        "path": "/store/x.mcpspy",
+        "id": "0123",
+        "label": "weather",
+        "wall_ns": 1_795_214_221_000_000_000,
+        "begin": "2026-11-20T22:37:01.000+00:00",
+        "lasted_ns": 192_000_000_000,
+        "messages": 124,
+        "size_bytes": 41_000,
+        "gaps": 0,
+        "complete": False,
+        "live": True,
+    }
+    assert found["unreadable"] == [{"path": "/store/z.mcpspy", "reason": "its header is damaged"}]
