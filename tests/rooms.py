@@ -56,7 +56,10 @@ ROOMS = {
     "records": room(never=THE_WORLD, pure=True),
     "wire": room(others={"httptools"} | JSON, never=THE_WORLD, pure=True),
     "capture": room("errors records", others=JSON, never=NETWORK),
-    "transcript": room("errors records wire", others_inside_functions={"jsonschema", "mcp_types"}, never=THE_WORLD, pure=True),
+    # msgspec for its structs, which the garbage collector does not visit; JSON is read in wire
+    "transcript": room(
+        "errors records wire", others=JSON, others_inside_functions={"jsonschema", "mcp_types"}, never=THE_WORLD, pure=True
+    ),
     "replay": room("errors records wire transcript", never=THE_WORLD, pure=True),
     "views": room("records wire transcript replay", others={"rich"}, never=THE_WORLD | TERMINAL, pure=True),
     "live": room("records wire transcript replay errors", others={"aiohttp", "httptools"}),

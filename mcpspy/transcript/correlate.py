@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +33,14 @@ def spellings(token: str) -> list[str]:
     texts = [text, str(int(number)), f"{int(number)}.0"] if number == int(number) else [text]
     found = [one for text in texts for one in (text, f'"{text}"')]
     return [one for one in dict.fromkeys(found) if one != token]
+
+
+def _with(messages: Sequence[Message], message: Message) -> Sequence[Message]:
+    """`messages` and one more: a list from the first one on, because most exchanges have none and an empty list weighs 56 bytes."""
+    if isinstance(messages, list):
+        messages.append(message)
+        return messages
+    return [message]
 
 
 class _Asked:
@@ -98,7 +106,7 @@ class _Asked:
     def _answer_again(self, id: str, message: Message) -> Exchange | None:
         exchange = next((self.answered[one] for one in (id, *spellings(id)) if one in self.answered), None)
         if exchange is not None:
-            exchange.more_responses.append(message)
+            exchange.more_responses = _with(exchange.more_responses, message)
         return exchange
 
     def _promote(self, id: str) -> None:
@@ -158,5 +166,5 @@ class Correlator:
         else:
             return None
         if exchange is not None:
-            exchange.notifications.append(message)
+            exchange.notifications = _with(exchange.notifications, message)
         return exchange

@@ -4,7 +4,7 @@ A machine like all stages, so that live and offline are one path: `feed` takes a
 go of lines that were held back to be folded, `close` ends it. Refuses to print, and to know a terminal.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..transcript.model import Event, Exchange, Log, Message, Row, Source, Stray, Transcript
 from .cells import cells, cut, padded, wrapped
@@ -140,7 +140,7 @@ class Timeline:
         if phrase is not None:
             lines += self._finished([*self._left(row.capture, row.at_ns), (" · ", "dim")], phrase)
 
-    def _notifications(self, notifications: list[Message], lines: list[Line]) -> None:
+    def _notifications(self, notifications: Sequence[Message], lines: list[Line]) -> None:
         """One line each, by time; all progress in one, where its last word came."""
         progress = [one for one in notifications if one.method == PROGRESS]
         entries = [[one] for one in notifications if one.method != PROGRESS] + ([progress] if progress else [])
