@@ -157,8 +157,7 @@ def _make_private(folder: str) -> None:
     except FileExistsError:
         pass
     except FileNotFoundError:
-        os.makedirs(os.path.dirname(folder), exist_ok=True)
-        _make_private(folder)
+        os.makedirs(folder, 0o700, exist_ok=True)
 
 
 def _file_part(label: str) -> str:
