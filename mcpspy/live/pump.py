@@ -240,6 +240,8 @@ class Pump:
         self._on_change()
 
     def _finish(self) -> None:
+        if self.finished:  # a pump that has lost its reader comes here again when its writer ends: the number is another's by then
+            return
         self.finished = True
         self._ready.forget(self._target)
         release(self._target)
