@@ -45,6 +45,12 @@ class Entry:
         """The name of the process that started the tap."""
         return str(self.header.parent.get("name", "")) if self.header else ""
 
+    @property
+    def parent(self) -> tuple[object, ...]:
+        """What captures of one client have in common; a capture that does not know its parent is alone."""
+        pid = self.header.parent.get("pid") if self.header else None
+        return (self.header.boot_id, pid, self.header.parent.get("start")) if self.header and pid else (self.path,)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
@@ -116,7 +122,7 @@ def sittings(captures: Iterable[Entry]) -> list[Sitting]:
     groups: dict[tuple[object, ...], list[Entry]] = {}
     for one in captures:
         if one.header:
-            groups.setdefault(_parent(one, one.header), []).append(one)
+            groups.setdefault(one.parent, []).append(one)
     found = [sitting for group in groups.values() for sitting in _overlapping(group)]
     return sorted(found, key=lambda sitting: max((one.begin_ns, one.path) for one in sitting.entries), reverse=True)
 
@@ -183,12 +189,6 @@ def _last(fd: int, size_bytes: int) -> tuple[int, End | None]:
         if not begin:
             break
     return 0, None
-
-
-def _parent(capture: Entry, header: Header) -> tuple[object, ...]:
-    """What captures of one sitting have in common; a capture that does not know its parent is alone."""
-    pid = header.parent.get("pid")
-    return (header.boot_id, pid, header.parent.get("start")) if pid else (capture.path,)
 
 
 def _overlapping(group: list[Entry]) -> list[Sitting]:

@@ -30,13 +30,13 @@ _EVENTS_BYTES = 1 << 16
 class Watch:
     """Files and folders that are waited for. `reader_fd` is our output: `wait` raises BrokenPipeError once nobody reads it.
 
-    A path that does not exist can be added; it is then never reported. Raises: OSError: if the system's limit on watches is reached
-    while there is no other way (there is: `polling` takes over, so this does not happen).
+    `input_fd` is a pipe that is waited for too. A path that does not exist can be added; it is never reported. Where the
+    system's limit on watches is reached, `polling` takes over. `inotify` false asks for that from the start.
     """
 
-    __slots__ = ("_fd", "_known", "_libc", "_poll", "_reader_fd", "_states")
+    __slots__ = ("_fd", "_input_fd", "_known", "_libc", "_poll", "_reader_fd", "_states")
 
-    def __init__(self, *, reader_fd: int | None = None, inotify: bool = True) -> None:
+    def __init__(self, *, reader_fd: int | None = None, input_fd: int | None = None, inotify: bool = True) -> None:
         self._known: dict[str, int] = {}
         self._states: dict[str, tuple[int, int]] = {}
         self._reader_fd = reader_fd
@@ -47,6 +47,9 @@ class Watch:
             self._poll.register(self._fd, POLLIN)
         if reader_fd is not None:
             self._poll.register(reader_fd, 0)  # errors and hang-ups are always reported
+        self._input_fd = input_fd
+        if input_fd is not None:
+            self._poll.register(input_fd, POLLIN)
 
     @property
     def polling(self) -> bool:
@@ -55,8 +58,10 @@ class Watch:
 
     def add(self, path: str) -> None:
         """Wait for what happens to a file, or in a folder."""
+        if path in self._states:
+            return
         self._states[path] = _state(path)
-        if self._libc is None or self._fd < 0 or path in self._known:
+        if self._libc is None or self._fd < 0:
             return
         events = FOLDER_EVENTS if os.path.isdir(path) else FILE_EVENTS
         number = self._libc.inotify_add_watch(self._fd, os.fsencode(path), events)
@@ -72,6 +77,12 @@ class Watch:
         if self._libc is not None and self._fd >= 0 and number is not None:
             self._libc.inotify_rm_watch(self._fd, number)
 
+    def remove_input(self) -> None:
+        """The pipe has come to its end."""
+        if self._input_fd is not None:
+            self._poll.unregister(self._input_fd)
+            self._input_fd = None
+
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until something happened, or so long. True if it did.
 
@@ -81,7 +92,7 @@ class Watch:
             return self._look_until(timeout_s)
         ready = self._poll.poll(None if timeout_s is None else max(0, round(timeout_s * 1000)))
         self._check_reader(ready)
-        if not any(fd == self._fd for fd, _ in ready):
+        if not any(fd in (self._fd, self._input_fd) for fd, _ in ready):
             return False
         sleep(SETTLE_S)
         self._take_events()
@@ -118,7 +129,10 @@ class Watch:
             left = LOOK_S if until is None else min(LOOK_S, until - monotonic())
             if left <= 0:
                 return False
-            self._check_reader(self._poll.poll(round(left * 1000)))
+            ready = self._poll.poll(round(left * 1000))
+            self._check_reader(ready)
+            if any(fd == self._input_fd for fd, _ in ready):
+                return True
 
     def _check_reader(self, ready: list[tuple[int, int]]) -> None:
         if any(fd == self._reader_fd and events & (POLLERR | POLLHUP) for fd, events in ready):

@@ -9,7 +9,7 @@ from ..transcript.model import Event, Exchange, Kind, Log, Message, Row, Source,
 from .cells import cells, chopped
 from .escape import decoded, safe_text
 from .line import Line, Piece, fitted, joined
-from .phrases import event_phrase, one_line, outcome_phrase, raw_phrase, stray_phrase
+from .phrases import event_phrase, log_text, one_line, outcome_phrase, stray_phrase
 from .pretty import pretty
 from .units import MICROSECOND_NS, SECOND_NS, counted, duration, size
 
@@ -108,7 +108,7 @@ def _meanwhile(transcript: Transcript, row: Exchange, width: int | None, *, stde
     for other in transcript.rows:
         if other.capture != row.capture or other.at_ns < row.at_ns or (until_ns is not None and other.at_ns > until_ns):
             continue
-        line = _other_line(other, source, stderr=stderr)
+        line = _other_line(other, source, width, stderr=stderr)
         if line is not None:
             found.append([(f"{_microseconds(other.at_ns)} ", "dim"), *line])
     if found:
@@ -120,9 +120,9 @@ def _meanwhile(transcript: Transcript, row: Exchange, width: int | None, *, stde
             yield [(f"… {counted(len(found) - MAX_MEANWHILE, 'more line')}", "dim")]
 
 
-def _other_line(other: Row, source: Source, *, stderr: bool) -> Line | None:
+def _other_line(other: Row, source: Source, width: int | None, *, stderr: bool) -> Line | None:
     if isinstance(other, Log) and stderr:
-        return [("stderr ", "dim"), (raw_phrase(other.raw), "")]
+        return [("stderr ", "dim"), (log_text(other.raw, width), "")]
     if isinstance(other, Event):
         phrase = event_phrase(other.record, source)
         if phrase is not None:

@@ -121,6 +121,12 @@ def raw_phrase(raw: bytes) -> str:
     return one_line(decoded(raw[: 4 * PHRASE_LETTERS]))
 
 
+def log_text(raw: bytes, limit: int | None = None) -> str:
+    """A line of stderr, safe, with its indentation. `limit` bounds the letters that are looked at."""
+    line = raw.rstrip(b"\r\n")
+    return safe_text(decoded(line if limit is None else line[: 4 * limit]).replace("\t", "    "))
+
+
 def stream_name(source: Source, stream: int) -> str:
     """The name of a stream, as its `open` record gave it; those of a stdio tap are known beforehand."""
     opened = source.streams.get(stream)

@@ -15,10 +15,10 @@ from .phrases import (
     PROGRESS,
     Phrase,
     event_phrase,
+    log_text,
     notification_phrase,
     one_line,
     outcome_phrase,
-    raw_phrase,
     stray_phrase,
 )
 from .units import counted
@@ -109,6 +109,20 @@ class Timeline:
         self._run = None
         return lines
 
+    def pending(self, row: Exchange, now_ns: int) -> Line:
+        """The line of a call that has no answer yet, with how long it has been waiting and its last progress."""
+        request = row.request
+        took_ns = max(0, now_ns - row.at_ns)
+        line = self._left(row.capture, row.at_ns, row=row.row, id=request.id or "", took_ns=took_ns, size_bytes=request.size)
+        line.append((" → " if row.sender == "client" else " ← ", ""))
+        line += self._words(one_line(row.method), one_line(row.target or ""))
+        phrase = outcome_phrase(row)
+        progress = [one for one in row.notifications if one.method == PROGRESS]
+        detail = notification_phrase(progress) if progress else Phrase("", "")
+        return fitted(
+            [*line, (phrase.word, phrase.style), (f"  {detail.word} {detail.detail}".rstrip(), "dim")], self.columns.width
+        )
+
     def close(self) -> list[Line]:
         """The end of what was held back."""
         return self.pause()
@@ -171,7 +185,7 @@ class Timeline:
 
     def _log_line(self, row: Log) -> Line:
         line = self._left(row.capture, row.at_ns)
-        return fitted([*line, (" stderr ", "dim"), (raw_phrase(row.raw), "")], self.columns.width)
+        return fitted([*line, (" stderr ", "dim"), (log_text(row.raw, self.columns.width), "")], self.columns.width)
 
     # The parts of a line
 

@@ -24,7 +24,7 @@ def verdict(transcript: Transcript, *, live: bool = False, width: int | None = N
     exchanges = transcript.exchanges
     outcomes = Counter(one.outcome for one in exchanges)
     parts: list[Line] = [_calls(transcript, exchanges, outcomes)]
-    parts += [[_count(outcomes[one], one.value, style)] for one, style in _STYLES.items() if outcomes[one]]
+    parts += outcome_counts(outcomes)
     if transcript.findings:
         parts.append([(counted(len(transcript.findings), "finding"), "warn")])
     parts += _exits(transcript.sources)
@@ -32,9 +32,14 @@ def verdict(transcript: Transcript, *, live: bool = False, width: int | None = N
     return _broken(_sign(outcomes), parts, width)
 
 
+def outcome_counts(outcomes: Counter[Outcome]) -> list[Line]:
+    """What did not go well, and how often: `2 errors`, `1 pending`."""
+    return [[_count(outcomes[one], one.value, style)] for one, style in _STYLES.items() if outcomes[one]]
+
+
 def source_lines(transcript: Transcript, zone: tzinfo | None = None) -> list[Line]:
     """A line for each capture: its server, when it began in the time zone `zone` (None: the system's), and what was tapped."""
-    lines = [_source_line(one, zone) for one in transcript.sources[:MAX_SOURCES] if one.header]
+    lines = [source_line(one, zone) for one in transcript.sources[:MAX_SOURCES] if one.header]
     more = len(transcript.sources) - MAX_SOURCES
     if more > 0:
         lines.append([(f"… {counted(more, 'more capture')}", "dim")])
@@ -106,7 +111,8 @@ def _sign(outcomes: Counter[Outcome]) -> Piece:
     return ("✓ ", "good") if outcomes else ("· ", "dim")
 
 
-def _source_line(source: Source, zone: tzinfo | None) -> Line:
+def source_line(source: Source, zone: tzinfo | None = None) -> Line:
+    """One capture: who talks to whom, when it began, what was tapped. Empty where the header is lost."""
     if source.header is None:
         return []
     try:

@@ -1,0 +1,215 @@
+"""`show -f`: rows as they end, from captures as they grow, and from each newer one that appears in the store.
+
+One loop: wait, take what is new, print it. A timer runs only while calls are pending on a terminal. What is printed how is the
+business of an output (`outputs`).
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from signal import SIGTERM, signal
+from typing import Protocol
+
+import click
+
+from ..capture.address import STDIN
+from ..capture.catalog import Entry, entry
+from ..capture.store import EXTENSION, captures_folder
+from ..errors import AddressError
+from ..live.watch import Watch
+from ..transcript.model import Exchange, Row, Source
+from .reading import DEFAULT_WHAT, Growing, chosen
+
+NICENESS = 5
+"""The live view gives way to the traffic that it shows."""
+
+
+class Followed:
+    """One sitting that is followed: its growing transcript, and the calls of it that are pending."""
+
+    __slots__ = ("growing", "parent", "pending")
+
+    def __init__(self) -> None:
+        self.growing = Growing()
+        self.parent: tuple[object, ...] | None = None
+        self.pending: dict[int, Exchange] = {}
+
+    @property
+    def sources(self) -> list[Source]:
+        """Its captures."""
+        return self.growing.transcript.sources
+
+
+class Output(Protocol):
+    """Where rows go. `row` gets each as it is new or has changed, and whether it ended just now; `rest` comes before each wait."""
+
+    @property
+    def redraw_s(self) -> float | None:
+        """While calls are pending: how long to wait before `rest` comes again though nothing happened. None: for ever."""
+
+    def row(self, followed: Followed, row: Row, *, ended: bool) -> None:
+        """Take a row."""
+
+    def rest(self, all_followed: list[Followed]) -> None:
+        """Nothing more for now: print what is held back."""
+
+    def close(self, all_followed: list[Followed]) -> None:
+        """The user has seen enough."""
+
+
+class Follower:
+    """What is followed, and the store that is watched for more. `wants` says which captures that appear later to follow."""
+
+    __slots__ = ("_all", "_known", "_output", "_unborn", "_wants", "_watch")
+
+    def __init__(self, output: Output, watch: Watch, wants: Callable[[Entry], bool]) -> None:
+        self._output = output
+        self._watch = watch
+        self._wants = wants
+        self._all: list[Followed] = []
+        self._known = set(_names())
+        self._unborn: list[str] = []
+        """Captures that have no header yet."""
+
+    def begin(self, paths: tuple[str, ...]) -> None:
+        """Follow these, as one sitting."""
+        if paths:
+            self._all.append(Followed())
+        for path in paths:
+            self._add(self._all[-1], path, None if path == STDIN else entry(path))
+
+    def run(self) -> None:
+        """Follow until interrupted, or until standard input, if that is all, has ended."""
+        while True:
+            self._watch.add(_watched_folder())
+            self._look_for_newer()
+            for followed in self._all:
+                self._take(followed)
+            self._output.rest(self._all)
+            sys.stdout.flush()
+            if self._all and all(tail.path == STDIN and tail.over for one in self._all for tail in one.growing.tails):
+                return
+            pending = any(followed.pending for followed in self._all)
+            self._watch.wait(self._output.redraw_s if pending else None)
+
+    def close(self) -> None:
+        """Print the last words."""
+        self._output.close(self._all)
+        sys.stdout.flush()
+
+    def _take(self, followed: Followed) -> None:
+        for row in followed.growing.take():
+            ended = True
+            if isinstance(row, Exchange):
+                if row.response is None and row.cancelled is None and not row.over:
+                    followed.pending[row.row] = row
+                    ended = False
+                else:
+                    ended = followed.pending.pop(row.row, None) is not None
+            self._output.row(followed, row, ended=ended)
+        for tail in followed.growing.tails:
+            if tail.over:
+                self._watch.remove(tail.path)
+                if tail.path == STDIN:
+                    self._watch.remove_input()
+
+    def _look_for_newer(self) -> None:
+        """Follow the captures that are new in the store, those of a sitting that we follow first."""
+        names = set(_names())
+        new = [*self._unborn, *sorted(os.path.join(captures_folder(), name) for name in names - self._known)]
+        self._known = names
+        self._unborn = []
+        followed: list[tuple[bool, str, Entry]] = []
+        for path in new:
+            found = None if self._follows(path) else entry(path)
+            if found is None:
+                continue
+            if found.header is None and found.size_bytes == 0:
+                self._unborn.append(path)
+                self._watch.add(path)
+            elif found.header is not None and self._wants(found):
+                followed.append((self._sitting(found) is None, path, found))
+        for _, path, found in sorted(followed, key=lambda one: one[:2]):
+            sitting = self._sitting(found)
+            if sitting is None:
+                sitting = Followed()
+                self._all.append(sitting)
+            self._add(sitting, path, found)
+
+    def _follows(self, path: str) -> bool:
+        return any(tail.path == path for followed in self._all for tail in followed.growing.tails)
+
+    def _sitting(self, found: Entry) -> Followed | None:
+        """The sitting that we follow and that this capture belongs to: the same client, and something of it still records."""
+        alive = (one for one in self._all if one.growing.live and one.parent is not None)
+        return next((one for one in alive if one.parent == found.parent), None)
+
+    def _add(self, followed: Followed, path: str, found: Entry | None) -> None:
+        followed.growing.add(path)
+        if found is not None:
+            followed.parent = found.parent if followed.parent is None else followed.parent
+            self._watch.add(path)
+
+
+def follow(whats: tuple[str, ...], output: Output) -> None:
+    """Follow what `whats` name, and what appears later, until the user has seen enough."""
+    watch = Watch(reader_fd=_output_fd(), input_fd=0 if STDIN in whats else None)
+    follower = Follower(output, watch, _wants(whats))
+    signal(SIGTERM, _end)
+    try:
+        os.nice(NICENESS)
+        follower.begin(_paths(whats))
+        follower.run()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        follower.close()
+        watch.close()
+
+
+def _paths(whats: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        found = chosen(whats)
+    except AddressError:
+        if whats not in ((), (DEFAULT_WHAT,)):
+            raise
+        click.echo(f"mcpspy: nothing has been recorded yet; waiting for the first capture in {captures_folder()}", err=True)
+        return ()
+    if found.rows is not None:
+        raise click.UsageError("-f follows captures, not rows of them.")
+    return found.paths
+
+
+def _wants(whats: tuple[str, ...]) -> Callable[[Entry], bool]:
+    """Who follows labels gets newer captures with these labels; everybody else gets all."""
+    labels = {one for one in whats if not one.startswith(DEFAULT_WHAT) and one != STDIN and not os.path.exists(one)}
+    if not labels:
+        return lambda found: True
+    return lambda found: found.label in labels
+
+
+def _names() -> list[str]:
+    try:
+        return [name for name in os.listdir(captures_folder()) if name.endswith(EXTENSION)]
+    except OSError:
+        return []
+
+
+def _watched_folder() -> str:
+    """The store's folder of captures, or what will have to change before there is one."""
+    folder = captures_folder()
+    while not os.path.isdir(folder) and os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def _output_fd() -> int | None:
+    try:
+        return sys.stdout.fileno()
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _end(number: int, _frame: object) -> None:
+    """End as if by that signal, but with the screen left in order."""
+    raise SystemExit(128 + number)

@@ -1,0 +1,200 @@
+"""Where `show -f` puts rows: lines on a pipe, JSON objects, or lines above a region that shows what is pending."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from ..transcript.model import Exchange, Log, Outcome, Row
+from ..views.columns import columns
+from ..views.escape import safe_text
+from ..views.line import PALETTE, Line, fitted, joined
+from ..views.rows_json import state_line
+from ..views.timeline import Lanes, Timeline
+from ..views.units import counted
+from ..views.verdict import outcome_counts, source_line, verdict
+from .follow import Followed
+from .screen import Screen
+
+REDRAW_S = 0.2
+"""How often running timers are redrawn while calls are pending."""
+
+MAX_PENDING = 8
+"""More pending calls than this are counted in the region, not listed."""
+
+EXPECTED_ROWS = 999
+EXPECTED_NS = 9_999 * 1_000_000_000
+EXPECTED_ID_CELLS = 4
+EXPECTED_WORDS_CELLS = 36
+"""What the columns are made for, since nobody knows what will come."""
+
+
+class StatesOut:
+    """JSON: an object for each change of state."""
+
+    redraw_s: float | None = None
+
+    def __init__(self, screen: Screen, *, stderr: bool) -> None:
+        self._screen = screen
+        self._stderr = stderr
+
+    def row(self, followed: Followed, row: Row, *, ended: bool) -> None:
+        """Print it as it is now."""
+        if self._stderr or not isinstance(row, Log):
+            self._screen.texts([state_line(row, followed.sources)])
+
+    def rest(self, all_followed: list[Followed]) -> None:
+        """All is printed already."""
+
+    def close(self, all_followed: list[Followed]) -> None:
+        """Nothing is left to say."""
+
+
+class RowsOut:
+    """Lines, each row's when it has ended. `write` takes them, many at a time."""
+
+    redraw_s: float | None = None
+
+    def __init__(self, screen: Screen, write: Callable[[list[Line]], None], *, stderr: bool) -> None:
+        self._screen = screen
+        self._write = write
+        self._stderr = stderr
+        self._lines: list[Line] = []
+        self._timelines: dict[Followed, Timeline] = {}
+        self._introduced: dict[Followed, int] = {}
+        self._last: Followed | None = None
+
+    def row(self, followed: Followed, row: Row, *, ended: bool) -> None:
+        """Print what has ended."""
+        if isinstance(row, Exchange) and not ended:
+            return
+        timeline = self.timeline(followed)
+        if followed is not self._last or self._introduced[followed] < len(followed.sources):
+            self._introduce(followed, timeline)
+        self._lines += timeline.feed(row)
+
+    def rest(self, all_followed: list[Followed]) -> None:
+        """Print what a batch has brought; a run of stderr is folded within it."""
+        if self._last is not None:
+            self._lines += self.timeline(self._last).pause()
+        lines, self._lines = self._lines, []
+        if lines:
+            self._write(lines)
+
+    def close(self, all_followed: list[Followed]) -> None:
+        """Print what is left."""
+        self.rest(all_followed)
+
+    def timeline(self, followed: Followed) -> Timeline:
+        """What makes the lines of a sitting, as wide as the screen is now."""
+        found = self._timelines.get(followed)
+        width = self._screen.width
+        if found is not None and found.columns.width == width and len(found.lanes.sources) == self._introduced[followed]:
+            return found
+        lanes = Lanes(followed.sources)
+        shape = columns(
+            width=width,
+            last_row=EXPECTED_ROWS,
+            last_ns=EXPECTED_NS,
+            longest_id=EXPECTED_ID_CELLS,
+            lanes=lanes.names,
+            longest_words=EXPECTED_WORDS_CELLS,
+        )
+        if found is None:
+            found = Timeline(shape, lanes, stderr=self._stderr)
+        found.columns, found.lanes = shape, lanes
+        self._timelines[followed] = found
+        self._introduced.setdefault(followed, 0)
+        return found
+
+    def _introduce(self, followed: Followed, timeline: Timeline) -> None:
+        """Say whose rows these are: once, again when others came between, and when a server joins."""
+        if self._last is not None:
+            self._lines += self._timelines[self._last].pause()
+            self._lines.append([])
+        width = self._screen.width
+        self._lines += [fitted(line, width) for line in map(source_line, followed.sources) if line]
+        self._lines += [[], fitted(timeline.columns.header(), width)]
+        self._introduced[followed] = len(followed.sources)
+        self._last = followed
+
+
+class RegionOut:
+    """A terminal: rows scroll by, and below them stands what is pending, with a running timer, and what goes on at all."""
+
+    redraw_s: float | None = REDRAW_S
+
+    def __init__(self, screen: Screen, *, stderr: bool) -> None:
+        self._screen = screen
+        self._rows = RowsOut(screen, self._print, stderr=stderr)
+        self._outcomes: Counter[Outcome] = Counter()
+        self._console = Console(highlight=False, markup=False, emoji=False, color_system="standard", soft_wrap=True)
+        self._live = Live(
+            console=self._console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
+        )
+
+    def row(self, followed: Followed, row: Row, *, ended: bool) -> None:
+        """Print what has ended."""
+        if ended and isinstance(row, Exchange):
+            self._outcomes[row.outcome] += 1
+        self._rows.row(followed, row, ended=ended)
+
+    def rest(self, all_followed: list[Followed]) -> None:
+        """Print what has ended, and the region anew."""
+        self._screen.measure()
+        self._rows.rest(all_followed)
+        self._live.start()
+        region = [fitted(line, (self._screen.width or 80) - 1) for line in self._region(all_followed)]
+        self._live.update(Group(*map(self._text, region)), refresh=True)
+
+    def close(self, all_followed: list[Followed]) -> None:
+        """Take the region away and leave a verdict."""
+        self._rows.rest(all_followed)
+        self._live.stop()
+        for followed in all_followed[-1:]:
+            transcript = followed.growing.transcript
+            self._screen.lines([[], *verdict(transcript, live=followed.growing.live, width=self._screen.width)])
+
+    def _print(self, lines: list[Line]) -> None:
+        if self._live.is_started:
+            self._console.print(Text("\n").join(map(self._text, lines)))
+        else:
+            self._screen.lines(lines)
+
+    def _region(self, all_followed: list[Followed]) -> list[Line]:
+        pending = [(followed, row) for followed in all_followed for row in followed.pending.values()]
+        lines: list[Line] = []
+        for followed, row in pending[:MAX_PENDING]:
+            lines.append(self._rows.timeline(followed).pending(row, _now_ns(followed, row)))
+        if len(pending) > MAX_PENDING:
+            lines.append([(f"… {counted(len(pending) - MAX_PENDING, 'more pending call')}", "wait")])
+        return [[], *lines, self._status(all_followed, len(pending))] if lines else [[], self._status(all_followed, 0)]
+
+    def _status(self, all_followed: list[Followed], pending: int) -> Line:
+        recorded = [
+            source.server
+            for followed in all_followed
+            for tail, source in zip(followed.growing.tails, followed.sources, strict=False)
+            if not tail.over
+        ]
+        if not recorded:
+            what: Line = [("○ ", "dim"), ("nothing is being recorded; waiting for the next capture", "dim")]
+        else:
+            what = [("● ", "bad"), (f"recording {safe_text(', '.join(recorded))}", "")]
+        calls = self._outcomes.total() + pending
+        parts = [what, [(counted(calls, "call"), "")], *outcome_counts(self._outcomes)]
+        if pending:
+            parts.append([(f"{pending} pending", "wait")])
+        return joined([*parts, [("Ctrl-C ends", "dim")]], (" · ", "dim"))
+
+    def _text(self, line: Line) -> Text:
+        return Text.assemble(*((self._screen.letters(text), PALETTE[style]) for text, style in line))
+
+
+def _now_ns(followed: Followed, row: Exchange) -> int:
+    """The present moment on the transcript's clock, which is wall time here: a pending call may be older than we are."""
+    source = followed.sources[row.capture]
+    return time.time_ns() - source.header.wall_ns + source.shift_ns if source.header else row.at_ns

@@ -1,0 +1,82 @@
+"""`mcpspy show`: the timeline of captures, one exchange whole, or both live."""
+
+import sys
+from collections.abc import Iterable
+
+import click
+
+from ..transcript.model import Exchange, Log, Row, Stray, Transcript
+from ..views.exchange import messages_of, raw_lines, whole
+from ..views.hint import next_commands
+from ..views.rows_json import document
+from ..views.timeline import selected, timeline
+from .reading import Chosen, chosen, row_of, transcript_of
+from .screen import Screen
+
+
+@click.command("show")
+@click.argument("what", nargs=-1)
+@click.option("-f", "--follow", is_flag=True, help="Go on as captures grow, and with each newer one. Ctrl-C ends it.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="JSON for programs (docs/json.md); with -f an object per change of state."
+)
+@click.option("--raw", is_flag=True, help="The messages' bytes as they were on the wire, and nothing else.")
+@click.option("--no-stderr", is_flag=True, help="Leave out what the server wrote to stderr.")
+def command(what: tuple[str, ...], follow: bool, as_json: bool, raw: bool, no_stderr: bool) -> None:
+    """What client and server said: a verdict, then a row for each call.
+
+    WHAT is a capture's path, `@` for the newest sitting (the default), `@1` for the one before, a label for its newest capture, `-`
+    for standard input; `:7` behind it shows row 7 whole, `:7..20` rows 7 to 20. Several are merged by their clocks.
+    """
+    if raw and (follow or as_json):
+        raise click.UsageError("--raw goes with neither -f nor --json.")
+    screen = Screen()
+    if follow:
+        _follow(what, screen, as_json=as_json, stderr=not no_stderr)
+        return
+    asked = chosen(what)
+    transcript, live = transcript_of(asked.paths)
+    if raw:
+        _raw(_rows(transcript, asked, what), screen)
+    elif as_json:
+        rows = [row for row in _rows(transcript, asked, what) if not (no_stderr and isinstance(row, Log))]
+        for piece in document(transcript, rows, live=live, whole=asked.rows is not None):
+            sys.stdout.write(piece)
+    elif asked.rows is not None and asked.rows[0] == asked.rows[1]:
+        row = row_of(transcript, " ".join(what), asked.rows[0])
+        screen.lines(whole(transcript, row, width=screen.width, stderr=not no_stderr))
+    else:
+        _rows(transcript, asked, what)
+        screen.lines(timeline(transcript, width=screen.width, stderr=not no_stderr, rows=asked.rows, live=live))
+        for line in next_commands(transcript, what, live=live):
+            screen.advise(line)
+
+
+def _follow(what: tuple[str, ...], screen: Screen, *, as_json: bool, stderr: bool) -> None:
+    from .follow import follow
+    from .outputs import RegionOut, RowsOut, StatesOut
+
+    if as_json:
+        follow(what, StatesOut(screen, stderr=stderr))
+    elif screen.redraws:
+        follow(what, RegionOut(screen, stderr=stderr))
+    else:
+        follow(what, RowsOut(screen, screen.lines, stderr=stderr))
+
+
+def _rows(transcript: Transcript, asked: Chosen, what: tuple[str, ...]) -> list[Row]:
+    """The rows that were asked for. Raises: AddressError: if the first of them is not there."""
+    if asked.rows is not None:
+        row_of(transcript, " ".join(what), asked.rows[0])
+    return selected(transcript.rows, asked.rows)
+
+
+def _raw(rows: Iterable[Row], screen: Screen) -> None:
+    """The bytes of all messages, by time; a member of a batch, which has no line end of its own, gets one."""
+    found = [message for row in rows if isinstance(row, Exchange | Stray) for message in messages_of(row)]
+    for message in sorted(found, key=lambda one: (one.at_ns, one.capture, one.number)):
+        if screen.terminal:
+            screen.lines(raw_lines(message.raw, screen.width))
+        else:
+            sys.stdout.buffer.write(message.raw if not message.batch else message.raw + b"\n")
+    sys.stdout.flush()
