@@ -7,12 +7,13 @@ as it waits nothing more is read, so that back-pressure reaches the writer and m
 from __future__ import annotations
 
 import os
-from select import POLLIN, POLLOUT
+from select import POLLHUP, POLLIN, POLLOUT, poll
 from time import monotonic_ns
 
 from ..records import MCPSPY, Close, Frame, Partial, Stall
 from ..wire.lines import Lines
 from .descriptors import release, sender
+from .process import PIPE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,14 +36,14 @@ class Pump:
     """Moves one stream from the descriptor `source`, written by one side, to `target`, read by the other.
 
     `over`: nothing more will be read. `finished`: nor sent; the target is closed. `broken`: the target has lost its reader; what
-    still comes is reported, not sent. `on_change` is called when one of them becomes true. `due_ns` is when `on_time`
-    wants to be called, on the tap's clock; 0 for never.
+    still comes is reported, not sent. `left`: the writer has gone, while the reader keeps us from reading the rest. `on_change`
+    is called when one of them becomes true. `due_ns` is when `on_time` wants to be called, on the tap's clock; 0 for never.
     """
 
     __slots__ = (
-        "_begin_ns", "_blocked_ns", "_first_ns", "_frame", "_frames", "_lines", "_on_change", "_partial_told", "_pending", "_read_bytes", "_ready",
-        "_send", "_sink", "_source", "_stalled", "_stream", "_target", "broken", "due_ns", "finished", "over", "reader",
-        "writer",
+        "_begin_ns", "_blocked_ns", "_first_ns", "_frame", "_frames", "_lines", "_on_change", "_partial_told", "_pending",
+        "_read_bytes", "_ready", "_send", "_sink", "_source", "_stalled", "_stream", "_target", "_watches_reader", "broken",
+        "due_ns", "finished", "left", "over", "reader", "writer",
     )  # fmt: skip
 
     def __init__(
@@ -83,15 +84,13 @@ class Pump:
         self.over = False
         self.finished = False
         self.broken = False
+        self.left = False
+        self._watches_reader = False
         ready.watch(source, POLLIN, self._readable)
-
-    @property
-    def waiting_bytes(self) -> int:
-        """How many bytes were read and not yet taken by the reader."""
-        return len(self._pending)
 
     def watch_reader(self) -> None:
         """Notice from now on when the target loses its reader, and not only when something is sent there."""
+        self._watches_reader = True
         if not self.finished and not self._pending:
             self._ready.watch(self._target, 0, self._writable)
 
@@ -99,6 +98,24 @@ class Pump:
         """Read no more, by our own decision; what was read is still sent before the target is closed."""
         if not self.over:
             self._end(monotonic_ns() - self._begin_ns, MCPSPY, "abort")
+
+    def drain(self) -> None:
+        """Take what has been written by now, and stop: for a writer that has gone, whose pipe others hold open."""
+        if self.over:
+            return
+        now_ns = monotonic_ns() - self._begin_ns
+        asked = poll()
+        asked.register(self._source, POLLIN)
+        data = _read(self._source, PIPE_BYTES) if asked.poll(0) else b""  # all that a pipe of ours can hold
+        if data:
+            self._report(data, now_ns)
+        if data and not self.broken:
+            blocked_ns = self._blocked_ns if self._pending else now_ns
+            self._block(memoryview(b"".join((self._pending, data))), blocked_ns)
+        if asked.poll(0) == [(self._source, POLLHUP)]:
+            self._end(now_ns, self.writer, "eof")
+        else:
+            self._end(now_ns, MCPSPY, "abort")
 
     def on_time(self, now_ns: int) -> None:
         """Report what has waited too long."""
@@ -115,6 +132,8 @@ class Pump:
         size = self._read_bytes
         try:
             data = _read(self._source, size)
+        except BlockingIOError:
+            return  # somebody else with the same descriptor was faster
         except OSError:
             self._end(monotonic_ns() - self._begin_ns, self.writer, "reset")
             return
@@ -131,7 +150,7 @@ class Pump:
         except BlockingIOError:
             sent = 0
         except OSError:
-            self._break(now_ns)
+            self._break(now_ns, len(data))
             return
         if sent != len(data):
             self._block(memoryview(data)[sent:], now_ns)
@@ -179,9 +198,15 @@ class Pump:
         """The reader does not keep up: hold `rest`, and read nothing more until it is taken."""
         self._pending = rest
         self._blocked_ns = now_ns
-        self._ready.forget(self._source)
+        self._ready.watch(self._source, 0, self._hung_up)
         self._ready.watch(self._target, POLLOUT, self._writable)
         self._schedule()
+
+    def _hung_up(self, events: int) -> None:
+        """The writer has gone, and we cannot read on yet to see that."""
+        self._ready.forget(self._source)
+        self.left = True
+        self._on_change()
 
     def _writable(self, events: int) -> None:
         now_ns = monotonic_ns() - self._begin_ns
@@ -210,6 +235,8 @@ class Pump:
         else:
             self._ready.forget(self._target)
             self._ready.watch(self._source, POLLIN, self._readable)
+            if self._watches_reader:
+                self.watch_reader()
 
     def _end(self, now_ns: int, by: str, how: str) -> None:
         """Nothing more comes: report what is left without its end, and close the target once all is sent."""
@@ -226,9 +253,10 @@ class Pump:
             self._finish()
         self._on_change()
 
-    def _break(self, now_ns: int) -> None:
-        """The target has no reader any more."""
-        extra = {"undelivered_bytes": len(self._pending)} if self._pending else None
+    def _break(self, now_ns: int, unsent_bytes: int = 0) -> None:
+        """The target has no reader any more, and will not get these bytes or those that wait."""
+        undelivered_bytes = unsent_bytes or len(self._pending)
+        extra = {"undelivered_bytes": undelivered_bytes} if undelivered_bytes else None
         self._sink((Close(at_ns=now_ns, stream=self._stream, by=self.reader, how="broken", extra=extra),))
         was_blocked, self._pending = bool(self._pending), memoryview(b"")
         self.broken = True
@@ -240,8 +268,8 @@ class Pump:
         self._on_change()
 
     def _finish(self) -> None:
-        if self.finished:  # a pump that has lost its reader comes here again when its writer ends: the number is another's by then
-            return
+        if self.finished:
+            return  # who lost the reader comes here again when the writer ends, and by then the number may be another's
         self.finished = True
         self._ready.forget(self._target)
         release(self._target)

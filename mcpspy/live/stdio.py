@@ -128,7 +128,7 @@ class StdioTap:
     def _review(self) -> None:
         """Draw the consequences of what has changed."""
         now_ns = self.now_ns()
-        if self._stdin.over:
+        if self._stdin.over or self._stdin.left:
             self._stdout.watch_reader()  # a client that is done writing may be gone, which nothing else would tell
         if self._stdin.broken:
             self._stdin.stop()  # the server closed its stdin: the client sees that as it would without us
@@ -197,13 +197,10 @@ class StdioTap:
             self._sink((Note(at_ns=now_ns, topic="escalation", text=f"{name} to {listed}: {self._shutdown.why}"),))
 
     def _drain(self, now_ns: int) -> None:
-        """The server has gone: let go of the pipes that others hold, unless what it said itself is still on its way."""
+        """The server has gone: take what it said itself to its end, and let go of the pipes that others hold."""
         self._drain_ns = 0
-        for pump in (self._stdout, self._stderr):
-            if pump.waiting_bytes:
-                self._drain_ns = now_ns + DRAIN_NS
-            else:
-                pump.stop()
+        self._stdout.drain()
+        self._stderr.drain()
 
     # Signals
 
