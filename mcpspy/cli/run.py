@@ -11,6 +11,7 @@ import sys
 from time import monotonic_ns, sleep, time_ns
 
 from ..live.descriptors import ensure_standard_streams
+from ..live.native import keep_freed_memory
 from ..live.process import process, spawn
 from .options import RUN, UsageError, parse, size_bytes
 
@@ -55,6 +56,7 @@ def main(arguments: list[str]) -> int:
     failure = child.failure()
     if failure is not None:
         return _not_started(argv[0], failure, child, writer, begin_ns)
+    keep_freed_memory()
     tap = StdioTap(child, writer or _nowhere, begin_ns)
     status = tap.run()
     if writer is not None:

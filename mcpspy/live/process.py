@@ -11,6 +11,8 @@ import os
 import sys
 from _signal import SIG_DFL, SIGKILL, SIGPIPE, SIGXFSZ, signal  # `signal` itself imports `enum`: 4 ms
 
+from .native import c_function
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -63,18 +65,18 @@ def spawn(argv: Sequence[str]) -> Child:
         _enlarge(fd)
     os.set_blocking(our_in, False)
     if prctl is not None:
-        prctl(_PR_SET_CHILD_SUBREAPER, 1)  # after the spawn: what loses its parent from now on is ours to find
+        prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # after the spawn: what loses its parent from now on is ours to find
     return Child(pid, our_in, our_out, our_err, failure_read)
 
 
 def _become(
-    argv: Sequence[str], pipes: Iterable[int], failure_fd: int, prctl: Callable[[int, int], object] | None, parent: int
+    argv: Sequence[str], pipes: Iterable[int], failure_fd: int, prctl: Callable[..., object] | None, parent: int
 ) -> None:
     """In the forked child: turn into the command, or report the error number and exit with 127."""
     code = errno.EINVAL
     try:
         if prctl is not None:
-            prctl(_PR_SET_PDEATHSIG, SIGKILL)  # what befalls us by SIGKILL befalls the server, as it would without us
+            prctl(_PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)  # what befalls us by SIGKILL befalls the server, as it would without us
             if os.getppid() != parent:
                 os._exit(127)
         for target, fd in enumerate(pipes):
@@ -91,17 +93,9 @@ def _become(
         os._exit(127)
 
 
-def _prctl() -> Callable[[int, int], object] | None:
-    """prctl(2), through the part of ctypes that is written in C; None where there is none."""
-    if not _LINUX:
-        return None
-    try:
-        from _ctypes import call_function, dlopen, dlsym
-
-        address = dlsym(dlopen(None, 0), "prctl")
-    except (ImportError, OSError):
-        return None
-    return lambda option, value: call_function(address, (option, value, 0, 0, 0))
+def _prctl() -> Callable[..., object] | None:
+    """prctl(2), or None where there is none."""
+    return c_function("prctl") if _LINUX else None
 
 
 def _enlarge(fd: int) -> None:
