@@ -89,6 +89,20 @@ def test_the_grandchild_holds_the_pipe_after_its_parent_is_gone(peer: Peer, tmp_
         assert first_line(server) == b"", "the pipe ends when the grandchild does, of its own accord"
 
 
+@pytest.mark.parametrize("options", [[], ["--sockets"]], ids=["pipes", "sockets"])
+def test_the_byte_logger_keeps_what_passes_and_ends_as_the_command_does(peer: Peer, tmp_path: Path, options: list[str]) -> None:
+    command = ["sh", "-c", "cat; echo said >&2; exit 3"]
+    done = subprocess.run(
+        [*peer("bytelog.py"), *options, str(tmp_path / "log"), *command],
+        input=INITIALIZE,
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    logs = [(tmp_path / "log" / name).read_bytes() for name in ("stdin", "stdout", "stderr")]
+    assert (done.returncode, done.stdout, done.stderr, logs) == (3, INITIALIZE, b"said\n", [INITIALIZE, INITIALIZE, b"said\n"])
+
+
 def test_badsse_sends_the_endpoint_it_was_told_to(peer: Peer) -> None:
     with running([*peer("badsse.py"), "0", r"http://other/\u202e"]) as server:
         port = int(first_line(server))

@@ -1,0 +1,174 @@
+"""Playing a scene: a real client with a real server, directly, through mcpspy, or through mcpspy between two byte loggers.
+
+Each run has a folder of its own for what the server works on (`FOLDER` in a scene's words), and an environment as small as clients
+give their servers, so that nothing of the machine takes part.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import mcpspy
+from mcpspy.records import Exit, Frame, Header, Note, Record, Spawn
+from tests.conftest import NPM_MODULES, PEERS
+from tests.deadlines import DEADLINE_S
+
+CLOCK = re.compile(r"\[\d\d/\d\d/\d\d \d\d:\d\d:\d\d\]")
+"""The time before a line of the Python SDK's log, which leaves it out where it is the same as in the line above."""
+
+
+def nothing(folder: Path) -> None:
+    """Prepare nothing: for servers that keep no state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """Who talks to whom: the client's words, the server's command, and what the client's command line ends with.
+
+    `opening` is the method of the first message, so that a scene cannot drift into another era unnoticed. `is_node`: the client
+    gives its servers sockets. `eats_dashes`: the client takes a `--` for its own.
+    """
+
+    client: tuple[str, ...]
+    server: tuple[str, ...]
+    after: tuple[str, ...] = ()
+    opening: str = "initialize"
+    prepare: Callable[[Path], None] = nothing
+    is_node: bool = False
+    eats_dashes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What a client showed for it."""
+
+    output: str
+    errors: str
+    status: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wire:
+    """The bytes of a server's three streams."""
+
+    stdin: bytes
+    stdout: bytes
+    stderr: bytes
+
+
+class Playing:
+    """A scene under way in `folder`; it runs beside the test until its `end` is asked for."""
+
+    def __init__(self, scene: Scene, folder: Path, through: Sequence[str] = ()) -> None:
+        self.folder = folder
+        (folder / "home").mkdir(parents=True)
+        scene.prepare(folder)
+        words = [*scene.client, *through, *scene.server, *scene.after]
+        self._process = subprocess.Popen(
+            [word.replace("FOLDER", str(folder)) for word in words],
+            cwd=folder,
+            env=environment(folder),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def end(self) -> Played:
+        """Wait for the client to be done. What differs from run to run (its folder, the clock) is made equal."""
+        try:
+            output, errors = self._process.communicate(timeout=DEADLINE_S)
+        finally:
+            self._process.kill()
+        return Played(output=self._neutral(output), errors=self._neutral(errors), status=self._process.returncode)
+
+    def _neutral(self, text: str) -> str:
+        return CLOCK.sub(lambda found: " " * len(found[0]), text.replace(str(self.folder), "FOLDER"))
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """What a client might give its server; programs of pip and npm are found by their names."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), str(NPM_MODULES / ".bin"), os.environ["PATH"]])
+    return {"PATH": path, "HOME": str(folder / "home"), "LANG": "C.UTF-8", "MEMORY_FILE_PATH": str(folder / "memory.jsonl")}
+
+
+def tap(scene: Scene, *options: str) -> list[str]:
+    """The words that put mcpspy before the server's command, as its documentation has it."""
+    return [sys.executable, "-m", "mcpspy", "run", *options, *([] if scene.eats_dashes else ["--"])]
+
+
+def play_logged(scene: Scene, folder: Path) -> tuple[Played, Wire, Wire, Wire]:
+    """Play a scene through logger, mcpspy and logger. Returns what the client showed, and the bytes of the three, outermost first."""
+    capture, outer, inner = folder / "a.mcpspy", folder / "outer", folder / "inner"
+    logger = [sys.executable, str(PEERS / "bytelog.py")]
+    outside = [*logger, *(["--sockets"] if scene.is_node else []), str(outer)]
+    tapped = tap(scene, "--redact", "none", "--capture", str(capture))
+    played = Playing(scene, folder, [*outside, *tapped, *logger, str(inner)]).end()
+    return played, logged(outer), recorded(list(mcpspy.read(capture))), logged(inner)
+
+
+def logged(folder: Path) -> Wire:
+    """What a byte logger kept."""
+    return Wire(**{name: (folder / name).read_bytes() for name in ("stdin", "stdout", "stderr")})
+
+
+def recorded(records: Sequence[Record]) -> Wire:
+    """What a capture holds: the frames of each stream, joined."""
+    streams = [b"".join(one.data for one in records if isinstance(one, Frame) and one.stream == number) for number in range(3)]
+    return Wire(stdin=streams[0], stdout=streams[1], stderr=streams[2])
+
+
+def stored(folder: Path) -> list[Record]:
+    """The records of the one capture in the store of a run's home folder."""
+    (capture,) = (folder / "home" / ".mcpspy" / "captures").iterdir()
+    return list(mcpspy.read(capture))
+
+
+def pids(records: Sequence[Record]) -> list[int]:
+    """The processes that a capture tells of: mcpspy and the server."""
+    return [one.pid for one in records if isinstance(one, Header | Spawn)]
+
+
+def exits(records: Sequence[Record]) -> list[Exit]:
+    return [one for one in records if isinstance(one, Exit)]
+
+
+def notes(records: Sequence[Record]) -> list[str]:
+    """What mcpspy did or met besides the traffic."""
+    return [one.text for one in records if isinstance(one, Note)]
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and that nobody has asked after does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def git_repository(folder: Path) -> None:
+    """`FOLDER/repository`: two commits by nobody in particular, and a change that is not yet one."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    repository = folder / "repository"
+    repository.mkdir()
+    when = {"GIT_AUTHOR_DATE": "2026-01-02T03:04:05Z", "GIT_COMMITTER_DATE": "2026-01-02T03:04:05Z"}
+
+    def git(*words: str) -> None:
+        identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main"]
+        subprocess.run(["git", *identity, *words], cwd=repository, env={**environment(folder), **when}, check=True)
+
+    git("init", "--quiet")
+    for text in ("one\n", "one\ntwo\n"):
+        (repository / "notes.txt").write_text(text, encoding="utf-8")
+        git("add", "notes.txt")
+        git("commit", "--quiet", "--message", f"Write {text.split()[-1]}")
+    (repository / "notes.txt").write_text("one\ntwo\nthree\n", encoding="utf-8")
