@@ -9,18 +9,17 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from _signal import SIG_DFL, SIGKILL, SIGPIPE, SIGXFSZ, signal  # `signal` itself imports `enum`: 4 ms
 
+from .descriptors import enlarge
 from .native import c_function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from signal import SIG_DFL, SIGCHLD, SIGKILL, SIGPIPE, SIGXFSZ, signal
+else:  # `signal` itself imports `enum`: 4 ms
+    from _signal import SIG_DFL, SIGCHLD, SIGKILL, SIGPIPE, SIGXFSZ, signal
 
-PIPE_BYTES = 1 << 20
-"""What the pipes to and from the server may hold: large payloads pass in fewer turns. Linux only; smaller is fine."""
-
-_F_SETPIPE_SZ = 1031
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LINUX = sys.platform.startswith("linux")
@@ -56,13 +55,15 @@ def spawn(argv: Sequence[str]) -> Child:
     failure_read, failure_write = os.pipe()
     prctl = _prctl()
     parent = os.getpid()
+    as_found = signal(SIGCHLD, SIG_DFL)  # where it is ignored, nobody learns how a child ended
     pid = os.fork()
     if pid == 0:
+        signal(SIGCHLD, as_found)
         _become(argv, (child_in, child_out, child_err), failure_write, prctl, parent)
     for fd in (child_in, child_out, child_err, failure_write):
         os.close(fd)
     for fd in (our_in, our_out):
-        _enlarge(fd)
+        enlarge(fd)
     os.set_blocking(our_in, False)
     if prctl is not None:
         prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # after the spawn: what loses its parent from now on is ours to find
@@ -83,7 +84,7 @@ def _become(
             os.dup2(fd, target)
         for number in (SIGPIPE, SIGXFSZ):  # Python ignores both; a command expects them as the system has them
             signal(number, SIG_DFL)
-        os.execvp(argv[0], argv)
+        os.execvp(argv[0], list(argv))
     except OSError as error:
         code = error.errno or code
     except ValueError:
@@ -96,16 +97,6 @@ def _become(
 def _prctl() -> Callable[..., object] | None:
     """prctl(2), or None where there is none."""
     return c_function("prctl") if _LINUX else None
-
-
-def _enlarge(fd: int) -> None:
-    if _LINUX:
-        from fcntl import fcntl
-
-        try:
-            fcntl(fd, _F_SETPIPE_SZ, PIPE_BYTES)
-        except OSError:
-            pass  # the user's share of pipe memory is used up: the usual 64 KiB do as well
 
 
 class Process:
@@ -174,5 +165,3 @@ def holds(pid: int, inodes: set[int]) -> bool:
         except OSError:
             continue
     return False
-
-

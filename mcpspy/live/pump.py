@@ -12,8 +12,7 @@ from time import monotonic_ns
 
 from ..records import MCPSPY, Close, Frame, Partial, Stall
 from ..wire.lines import Lines
-from .descriptors import release, sender
-from .process import PIPE_BYTES
+from .descriptors import PIPE_BYTES, enlarge, release, sender
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from .readiness import Readiness
 
 READ_BYTES = 1 << 16
-MAX_READ_BYTES = 1 << 20
+MAX_READ_BYTES = 1 << 18
 """Reads double from the first to the second while they come back full; a fixed large read triples the latency of small ones."""
 
 PARTIAL_NS = 5_000_000_000
@@ -196,6 +195,8 @@ class Pump:
 
     def _block(self, rest: memoryview, now_ns: int) -> None:
         """The reader does not keep up: hold `rest`, and read nothing more until it is taken."""
+        if len(rest) >= READ_BYTES:
+            enlarge(self._target)
         self._pending = rest
         self._blocked_ns = now_ns
         self._ready.watch(self._source, 0, self._hung_up)

@@ -7,12 +7,11 @@ the server nor what it started outlives the client.
 from __future__ import annotations
 
 import os
-from _signal import SIG_IGN, SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2
-from _signal import getsignal, set_wakeup_fd, signal  # `signal` itself imports `enum`: 4 ms
 from select import POLLIN
 from time import monotonic_ns
 
 from ..records import CLIENT, SERVER, Exit, Note, Open, Spawn
+from . import signals
 from .process import Process, descendants, holds, process
 from .pump import Pump
 from .readiness import Readiness
@@ -20,8 +19,12 @@ from .shutdown import Shutdown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from signal import SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
+
     from ..records import Record, Sink
     from .process import Child
+else:  # `signal` itself imports `enum`: 4 ms
+    from _signal import SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
 
 DRAIN_NS = 500_000_000
 """After the server's exit: how long pipes that others still hold are read on. What it wrote itself is there at once."""
@@ -29,14 +32,6 @@ DRAIN_NS = 500_000_000
 PARENT_CHECK_NS = 1_000_000_000
 """How often to ask whether the client lives, in the one state in which no descriptor would tell."""
 
-SIGNAL_NAMES = {
-    SIGHUP: "SIGHUP",
-    SIGINT: "SIGINT",
-    SIGQUIT: "SIGQUIT",
-    SIGTERM: "SIGTERM",
-    SIGUSR1: "SIGUSR1",
-    SIGUSR2: "SIGUSR2",
-}
 _ENDING = (SIGHUP, SIGINT, SIGQUIT, SIGTERM)
 _FROM_KEYBOARD = (SIGINT, SIGQUIT)
 
@@ -45,7 +40,7 @@ STREAMS = ((0, CLIENT, "stdin"), (1, SERVER, "stdout"), (2, SERVER, "stderr"))
 
 
 class StdioTap:
-    """A tap on the server `child`; its clock began at `begin_ns` of the monotonic one.
+    """A tap on the server `child`; its clock began at `begin_ns` of the monotonic one, `signals_fd` is where signals are told.
 
     `run` returns when the server has ended and all it said is delivered. Its result is our exit status: the server's own, or
     128 + n where signal n ended it. `why` then says what brought the end about.
@@ -53,13 +48,14 @@ class StdioTap:
 
     __slots__ = (
         "_begin_ns", "_changed", "_child", "_drain_ns", "_met", "_parent", "_parent_ns", "_pipes", "_pumps", "_ready",
-        "_shutdown", "_sink", "_status", "_stderr", "_stdin", "_stdout", "_wakeup",
+        "_shutdown", "_signals_fd", "_sink", "_status", "_stderr", "_stdin", "_stdout",
     )  # fmt: skip
 
-    def __init__(self, child: Child, sink: Sink, begin_ns: int) -> None:
+    def __init__(self, child: Child, sink: Sink, begin_ns: int, signals_fd: int) -> None:
         self._child = child
         self._sink = sink
         self._begin_ns = begin_ns
+        self._signals_fd = signals_fd
         self._ready = Readiness()
         self._shutdown = Shutdown()
         self._status: int | None = None
@@ -83,7 +79,8 @@ class StdioTap:
         return monotonic_ns() - self._begin_ns
 
     def run(self) -> int:
-        self._listen_to_signals()
+        signals.listen_to_children()
+        self._ready.watch(self._signals_fd, POLLIN, self._signalled)
         self._report_start()
         self._reap()  # the server may have ended before anybody listened
         self._review()
@@ -158,9 +155,7 @@ class StdioTap:
         """What should go with the server: all below us but what has left on purpose, with a session and files of its own."""
         session = os.getsid(0)
         return [
-            one
-            for one in descendants()
-            if one.pid == self._child.pid or one.session == session or holds(one.pid, self._pipes)
+            one for one in descendants() if one.pid == self._child.pid or one.session == session or holds(one.pid, self._pipes)
         ]
 
     # Time
@@ -204,17 +199,8 @@ class StdioTap:
 
     # Signals
 
-    def _listen_to_signals(self) -> None:
-        self._wakeup, write = os.pipe()
-        os.set_blocking(write, False)
-        for number in (SIGCHLD, *SIGNAL_NAMES):
-            if getsignal(number) is not SIG_IGN:  # nohup and the like are meant for the server too
-                signal(number, _nothing)
-        set_wakeup_fd(write, warn_on_full_buffer=False)
-        self._ready.watch(self._wakeup, POLLIN, self._signalled)
-
     def _signalled(self, events: int) -> None:
-        for number in os.read(self._wakeup, 512):
+        for number in os.read(self._signals_fd, 512):
             if number == SIGCHLD:
                 self._reap()
             else:
@@ -240,7 +226,7 @@ class StdioTap:
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
             self._status = 128 + number
-            self._sink((Exit(at_ns=now_ns, pid=self._child.pid, signal=_name(number), descendants=left),))
+            self._sink((Exit(at_ns=now_ns, pid=self._child.pid, signal=signals.name(number), descendants=left),))
         else:
             self._status = os.WEXITSTATUS(status)
             self._sink((Exit(at_ns=now_ns, pid=self._child.pid, code=self._status, descendants=left),))
@@ -248,9 +234,9 @@ class StdioTap:
     def _forward(self, number: int) -> None:
         """Pass a signal on at once. One that ends is the client's word: the server gets the end of its input too."""
         now_ns = self.now_ns()
-        name = _name(number)
-        shared = number in _FROM_KEYBOARD and _is_foreground()
-        if shared and not os.isatty(0) and os.getpgid(self._parent) == os.getpgrp():
+        name = signals.name(number)
+        shared = number in _FROM_KEYBOARD and _keys_reach_us()
+        if shared and not os.isatty(0) and _is_in_our_group(self._parent):
             text = f"{name} from the keyboard, which client and server got as well"
             self._sink((Note(at_ns=now_ns, topic="signal", text=text),))
             return
@@ -271,30 +257,25 @@ def _kill(pid: int, number: int) -> None:
         pass  # it has ended meanwhile
 
 
-def _name(number: int) -> str:
-    if number in SIGNAL_NAMES:
-        return SIGNAL_NAMES[number]
-    from signal import Signals  # `enum` comes with it, which a server that dies of a rare signal may cost
-
+def _is_in_our_group(pid: int) -> bool:
     try:
-        return Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+        return os.getpgid(pid) == os.getpgrp()
+    except OSError:
+        return False  # it has ended
 
 
-def _is_foreground() -> bool:
-    """Whether the terminal sends its keys' signals to our process group."""
+def _keys_reach_us() -> bool:
+    """Whether the terminal sends its keys' signals to our process group. A client that draws its own screen switches them off."""
+    from termios import ISIG, tcgetattr
+    from termios import error as TerminalError
+
     try:
         fd = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
     except OSError:
         return False
     try:
-        return os.tcgetpgrp(fd) == os.getpgrp()
-    except OSError:
+        return os.tcgetpgrp(fd) == os.getpgrp() and bool(tcgetattr(fd)[3] & ISIG)
+    except (OSError, TerminalError):
         return False
     finally:
         os.close(fd)
-
-
-def _nothing(number: int, frame: object) -> None:
-    """A handler has to be there for the wake-up descriptor to be written; all is done where that is read."""
