@@ -1,0 +1,248 @@
+"""Who answers whom. Each dialogue is told as it happened; the test says one thing about what is made of it."""
+
+import json
+
+import pytest
+
+from mcpspy.transcript.correlate import spellings
+from mcpspy.transcript.model import Kind, Outcome
+from mcpspy.transcript.transcribe import transcribe
+from tests.transcript.dialogue import Dialogue, cancelled, error, notification, progress, request, result, tool_call
+
+# --- Exact pairing ---
+
+
+def test_a_result_belongs_to_the_request_with_its_id() -> None:
+    exchange = Dialogue().client(request(1)).server(result(1)).exchange
+    assert (exchange.outcome, exchange.duration_ns) == (Outcome.OK, 1_000_000)
+
+
+def test_answers_out_of_order_find_their_requests() -> None:
+    told = Dialogue().client(request(1, "a")).client(request(2, "b")).server(result(2, "B")).server(result(1, "A"))
+    assert [one.response and one.response.result for one in told.exchanges] == ["A", "B"]
+
+
+def test_an_error_is_an_answer() -> None:
+    assert Dialogue().client(request(1)).server(error(1)).exchange.outcome is Outcome.ERROR
+
+
+def test_a_failed_tool_is_no_protocol_error() -> None:
+    assert Dialogue().client(tool_call(1)).server(result(1, {"isError": True})).exchange.outcome is Outcome.TOOL_ERROR
+
+
+@pytest.mark.parametrize("value", [False, "true", 1, None])
+def test_only_true_makes_a_tool_error(value: object) -> None:
+    assert Dialogue().client(tool_call(1)).server(result(1, {"isError": value})).exchange.outcome is Outcome.OK
+
+
+def test_both_sides_may_use_the_same_id_at_once() -> None:
+    told = Dialogue().client(request(1, "tools/call")).server(request(1, "elicitation/create"))
+    told.client(result(1, "from the client")).server(result(1, "from the server"))
+    asked = {one.method: one.response and one.response.result for one in told.exchanges}
+    assert asked == {"tools/call": "from the server", "elicitation/create": "from the client"}
+
+
+def test_zero_is_an_id() -> None:
+    assert Dialogue().client(request(0)).server(result(0)).exchange.outcome is Outcome.OK
+
+
+def test_7_and_quoted_7_are_two_ids() -> None:
+    told = Dialogue().client(request(7, "a")).client(request("7", "b")).server(result("7", "B")).server(result(7, "A"))
+    assert [one.response and one.response.result for one in told.exchanges] == ["A", "B"]
+
+
+def test_7_and_7_point_0_are_two_ids() -> None:
+    told = Dialogue().client(request(7, "a")).client(request(7.0, "b")).server(result(7.0, "B")).server(result(7, "A"))
+    assert [one.response and one.response.result for one in told.exchanges] == ["A", "B"]
+
+
+def test_thirty_digits_are_not_rounded() -> None:
+    one, other = 123456789012345678901234567890, 123456789012345678901234567891
+    told = Dialogue().client(request(one)).client(request(other)).server(result(other))
+    assert [exchange.outcome for exchange in told.exchanges] == [Outcome.UNANSWERED, Outcome.OK]
+
+
+def test_an_id_spelled_with_escapes_is_the_same_string() -> None:
+    told = Dialogue().client(b'{"jsonrpc":"2.0","id":"\\u0061","method":"x"}\n').server(result("a"))
+    assert told.exchange.outcome is Outcome.OK
+
+
+def test_an_id_can_be_used_again_after_its_answer() -> None:
+    told = Dialogue().client(request(1, "a")).server(result(1, "A")).client(request(1, "b")).server(result(1, "B"))
+    assert [one.response and one.response.result for one in told.exchanges] == ["A", "B"]
+
+
+def test_requests_that_share_an_id_are_answered_in_their_order() -> None:
+    told = Dialogue().client(request(1, "a")).client(request(1, "b")).server(result(1, "A")).server(result(1, "B"))
+    assert [one.response and one.response.result for one in told.exchanges] == ["A", "B"]
+
+
+def test_a_batch_is_answered_by_a_batch() -> None:
+    told = Dialogue().client([request(1, "a"), notification(), request(2, "b")]).server([result(2, "B"), result(1, "A")])
+    assert [one.response and one.response.result for one in told.exchanges] == ["A", "B"]
+
+
+def test_each_capture_is_a_scope_of_its_own() -> None:
+    one, other = Dialogue("one").client(request(1)), Dialogue("other").server(result(1))
+    assert [exchange.outcome for exchange in transcribe(one.records, other.records).exchanges] == [Outcome.UNANSWERED]
+
+
+# --- What is left over ---
+
+
+def test_a_response_nobody_asked_for_stands_alone() -> None:
+    assert Dialogue().client(request(1)).server(result(2)).stray.id == "2"
+
+
+def test_a_response_does_not_answer_a_request_of_its_own_side() -> None:
+    told = Dialogue().client(request(1)).client(result(1))
+    assert (told.exchange.outcome, told.stray.kind) == (Outcome.UNANSWERED, Kind.RESULT)
+
+
+def test_an_error_with_a_null_id_answers_nothing() -> None:
+    told = Dialogue().client(request(None)).server(error(None))
+    assert (told.exchange.response, told.stray.kind) == (None, Kind.ERROR)
+
+
+def test_a_result_without_id_answers_nothing() -> None:
+    told = Dialogue().client(request(1)).server(b'{"result":{"progress":30}}\n')
+    assert (told.stray.id, told.stray.flaws) == (None, ("no-jsonrpc", "no-id"))
+
+
+def test_a_second_answer_is_kept_beside_the_first() -> None:
+    exchange = Dialogue().client(request(1)).server(result(1, "first")).server(result(1, "second")).exchange
+    assert (exchange.response and exchange.response.result, [one.result for one in exchange.more_responses]) == (
+        "first",
+        ["second"],
+    )
+
+
+# --- Lenient pairing ---
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered"), [("7", '"7"'), ('"7"', "7"), ("7", "7.0"), ("7.0", "7"), ('"7"', "7.0"), ("7", "7e0")]
+)
+def test_another_spelling_of_a_number_pairs_where_no_exact_id_waits(asked: str, answered: str) -> None:
+    told = Dialogue().client(b'{"id":%s,"method":"x"}\n' % asked.encode()).server(b'{"id":%s,"result":1}\n' % answered.encode())
+    assert told.exchange.outcome is Outcome.OK
+
+
+def test_the_exact_id_is_preferred_to_another_spelling() -> None:
+    told = Dialogue().client(request("7", "a")).client(request(7, "b")).server(result(7, "B"))
+    assert [one.outcome for one in told.exchanges] == [Outcome.UNANSWERED, Outcome.OK]
+
+
+def test_both_ids_of_a_lenient_pair_keep_their_spelling() -> None:
+    exchange = Dialogue().client(request(7)).server(result("7")).exchange
+    assert (exchange.request.id, exchange.response and exchange.response.id) == ("7", '"7"')
+
+
+def test_a_second_answer_in_another_spelling_is_no_answer_to_somebody_else() -> None:
+    exchange = Dialogue().client(request(7)).server(result("7")).server(result("7")).exchange
+    assert len(exchange.more_responses) == 1
+
+
+@pytest.mark.parametrize("token", ['"abc"', "null", '""', '"7 "', "1e99999", "9" * 5000, '"1_0"', '"\u0667"'])
+def test_what_is_no_plain_number_has_one_spelling(token: str) -> None:
+    assert spellings(token) == []
+
+
+def test_a_number_has_four_usual_spellings() -> None:
+    assert {"7", *spellings("7")} == {"7", '"7"', "7.0", '"7.0"'}
+
+
+# --- Progress ---
+
+
+def test_progress_belongs_to_the_request_that_gave_its_token() -> None:
+    exchange = (
+        Dialogue().client(tool_call(1, token="t")).server(progress("t")).server(progress("t", 2)).server(result(1)).exchange
+    )
+    assert exchange.progress == 2
+
+
+def test_a_progress_token_is_no_request_id() -> None:
+    told = Dialogue().client(tool_call(1, token=5)).client(request(5)).server(progress(5))
+    assert [one.progress for one in told.exchanges] == [1, 0]
+
+
+def test_progress_on_a_request_of_the_server_comes_from_the_client() -> None:
+    told = Dialogue().server(request(1, "sampling/createMessage", {"_meta": {"progressToken": 1}})).client(progress(1))
+    assert told.exchange.progress == 1
+
+
+def test_progress_in_the_wrong_direction_stands_alone() -> None:
+    assert Dialogue().client(tool_call(1, token=1)).client(progress(1)).stray.method == "notifications/progress"
+
+
+def test_progress_after_the_answer_still_belongs_to_it() -> None:
+    assert Dialogue().client(tool_call(1, token=1)).server(result(1)).server(progress(1)).exchange.progress == 1
+
+
+def test_a_token_used_again_belongs_to_the_newest_request() -> None:
+    told = Dialogue().client(tool_call(1, token=9)).server(result(1)).client(tool_call(2, token=9)).server(progress(9))
+    assert [one.progress for one in told.exchanges] == [0, 1]
+
+
+def test_a_progress_token_in_another_spelling_is_found() -> None:
+    assert Dialogue().client(tool_call(1, token=1)).server(progress("1")).exchange.progress == 1
+
+
+@pytest.mark.parametrize("params", [None, {}, [], "x", {"progressToken": None}, {"progressToken": {"a": 1}}])
+def test_progress_that_names_nothing_stands_alone(params: object) -> None:
+    told = Dialogue().client(tool_call(1, token=1)).server(notification("notifications/progress", params))
+    assert told.stray.method == "notifications/progress"
+
+
+# --- Cancellation ---
+
+
+def test_a_cancellation_ends_the_request_it_names() -> None:
+    exchange = Dialogue().client(tool_call(1)).client(cancelled(1)).exchange
+    assert (exchange.outcome, exchange.duration_ns) == (Outcome.CANCELLED, 1_000_000)
+
+
+def test_the_cancellation_is_among_what_belongs_to_the_exchange() -> None:
+    exchange = Dialogue().client(tool_call(1)).client(cancelled(1)).exchange
+    assert list(exchange.notifications) == [exchange.cancelled]
+
+
+def test_an_answer_after_the_cancellation_is_kept_and_changes_nothing() -> None:
+    exchange = Dialogue().client(tool_call(1)).client(cancelled(1)).server(result(1)).exchange
+    assert (exchange.outcome, exchange.response is not None) == (Outcome.CANCELLED, True)
+
+
+def test_a_cancellation_after_the_answer_comes_too_late() -> None:
+    assert Dialogue().client(tool_call(1)).server(result(1)).client(cancelled(1)).exchange.outcome is Outcome.OK
+
+
+def test_a_side_cancels_its_own_requests_only() -> None:
+    told = Dialogue().client(tool_call(1)).server(cancelled(1))
+    assert (told.exchange.cancelled, told.stray.method) == (None, "notifications/cancelled")
+
+
+def test_the_server_can_cancel_what_it_asked() -> None:
+    told = Dialogue().client(request(1)).server(request(1, "roots/list")).server(cancelled(1))
+    assert [one.outcome for one in told.exchanges] == [Outcome.UNANSWERED, Outcome.CANCELLED]
+
+
+def test_an_id_can_be_used_again_after_its_cancellation() -> None:
+    told = Dialogue().client(tool_call(1)).client(cancelled(1)).client(tool_call(1)).server(result(1))
+    assert [one.outcome for one in told.exchanges] == [Outcome.CANCELLED, Outcome.OK]
+
+
+def test_the_second_cancellation_does_not_replace_the_first() -> None:
+    exchange = Dialogue().client(tool_call(1)).client(cancelled(1)).client(cancelled(1)).exchange
+    assert (exchange.duration_ns, len(exchange.notifications)) == (1_000_000, 2)
+
+
+# --- Much of it ---
+
+
+def test_a_long_run_of_progress_takes_time_in_proportion() -> None:
+    told = Dialogue().client(tool_call(1, token=1))
+    line = json.dumps(progress(1)).encode() + b"\n"
+    for _ in range(20_000):
+        told.server(line)
+    assert told.exchange.progress == 20_000

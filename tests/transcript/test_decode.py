@@ -1,0 +1,199 @@
+"""Frames to messages: what a line was, what was odd about it, what it was about, and what becomes of parts."""
+
+import pytest
+
+from mcpspy.records import Frame, Open
+from mcpspy.transcript.model import Event, Kind, Log, Outcome, Stray
+from tests.transcript.dialogue import Dialogue, notification, progress, request, result, tool_call
+
+# --- Streams ---
+
+
+def test_stdin_is_the_clients_and_stdout_the_servers() -> None:
+    told = Dialogue().client(notification("a")).server(notification("b"))
+    assert [(one.sender, one.stream) for one in told.strays] == [("client", 0), ("server", 1)]
+
+
+def test_a_line_on_stderr_is_a_log_line_whatever_it_says() -> None:
+    line = b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
+    told = Dialogue().stderr(line)
+    assert [row.raw for row in told.transcript.rows if isinstance(row, Log)] == [line]
+
+
+def test_streams_whose_opening_is_lost_are_those_of_every_stdio_tap() -> None:
+    told = Dialogue().client(request(1)).server(result(1))
+    told.records = [record for record in told.records if not isinstance(record, Open)]
+    assert told.exchange.outcome is Outcome.OK
+
+
+def test_a_frame_of_a_stream_nobody_opened_is_an_event() -> None:
+    told = Dialogue().line(9, b"{}\n")
+    event = told.transcript.rows[-1]
+    assert isinstance(event, Event)
+    assert isinstance(event.record, Frame)
+
+
+def test_a_frame_in_a_framing_not_yet_understood_is_an_event() -> None:
+    told = Dialogue().add(Open(at_ns=0, stream=3, sender="server", name="response", framing="sse")).line(3, b"data: {}\n\n")
+    assert isinstance(told.transcript.rows[-1], Event)
+
+
+# --- Flaws of the framing ---
+
+
+def test_a_message_keeps_its_bytes_with_their_terminator() -> None:
+    line = b' {"jsonrpc":"2.0", "method":"x"} \r\n'
+    assert Dialogue().client(line).stray.raw == line
+
+
+def test_crlf_is_a_flaw() -> None:
+    assert Dialogue().client(b'{"jsonrpc":"2.0","method":"x"}\r\n').stray.flaws == ("crlf",)
+
+
+def test_a_last_line_without_end_is_a_flaw() -> None:
+    assert Dialogue().client(b'{"jsonrpc":"2.0","method":"x"}').stray.flaws == ("no-final-newline",)
+
+
+def test_u2028_in_a_string_is_none() -> None:
+    told = Dialogue().client('{"jsonrpc":"2.0","method":"x","params":{"a":"\u2028"}}\n'.encode())
+    assert (told.stray.flaws, told.stray.params) == ((), {"a": "\u2028"})
+
+
+def test_a_malformed_line_keeps_its_bytes() -> None:
+    assert Dialogue().server(b"Server ready\n").stray.raw == b"Server ready\n"
+
+
+# --- Parts ---
+
+LINE = b'{"jsonrpc":"2.0","id":1,"result":{"text":"0123456789"}}\n'
+
+
+def test_a_frame_in_parts_is_one_message() -> None:
+    told = Dialogue().client(request(1)).parts(1, LINE[:20], LINE[20:30], LINE[30:])
+    response = told.exchange.response
+    assert response is not None
+    assert (response.raw, response.number, response.at_ns - response.first_ns) == (LINE, len(told.records) - 1, 2_000_000)
+
+
+def test_parts_of_two_streams_do_not_mix() -> None:
+    told = Dialogue().client(request(1)).parts(1, LINE[:20], LINE[20:])
+    first = told.records[-2]
+    told.records.insert(-1, Frame(0, first.at_ns, first.at_ns, b'{"jsonrpc":"2.0","method":"x"}\n'))
+    assert (told.exchange.outcome, told.stray.method) == (Outcome.OK, "x")
+
+
+def test_a_frame_whose_end_never_came_is_cut_short() -> None:
+    told = Dialogue().client(request(1)).parts(1, LINE[:20], LINE[20:])
+    told.records.pop()
+    assert (told.stray.reason, told.stray.raw) == ("cut short", LINE[:20])
+
+
+def test_a_line_of_stderr_whose_end_never_came_is_a_log_line() -> None:
+    told = Dialogue().parts(2, b"some", b"thing\n")
+    told.records.pop()
+    assert [row.raw for row in told.transcript.rows if isinstance(row, Log)] == [b"some"]
+
+
+def test_a_log_line_in_parts_is_one_line() -> None:
+    told = Dialogue().parts(2, b"some", b"thing\n")
+    assert [row.raw for row in told.transcript.rows if isinstance(row, Log)] == [b"something\n"]
+
+
+def test_where_the_end_of_parts_was_lost_the_next_message_is_saved() -> None:
+    told = Dialogue().client(request(1)).parts(1, LINE[:20], b"")
+    told.records.pop()
+    told.damage().server(result(1, "saved"))
+    assert (told.exchange.outcome, told.stray.reason) == (Outcome.OK, "cut short")
+
+
+def test_a_message_that_may_lack_a_part_says_so() -> None:
+    told = Dialogue().client(request(1)).parts(1, LINE[:45], b"lost", LINE[45:])
+    told.records.pop(-2)
+    told.records.insert(-1, Dialogue().damage("number").records[-1])
+    response = told.exchange.response
+    assert response is not None
+    assert response.flaws == ("damaged",)
+
+
+def test_broken_json_after_lost_records_is_not_the_senders_doing() -> None:
+    assert Dialogue().damage("number").server(LINE[20:]).stray.flaws == ("damaged",)
+
+
+def test_a_sound_message_after_lost_records_is_sound() -> None:
+    assert Dialogue().damage().server(notification()).stray.flaws == ()
+
+
+def test_a_frame_past_the_size_bound_was_not_recorded() -> None:
+    told = Dialogue().add(Frame(1, 5, 5, b"", length=300, sha256="00"))
+    assert (told.stray.kind, told.stray.reason, told.stray.raw) == (Kind.MALFORMED, "not recorded", b"")
+
+
+def test_a_frame_with_a_part_past_the_size_bound_was_not_recorded() -> None:
+    told = Dialogue().add(Frame(1, 5, 5, LINE[:20], True)).add(Frame(1, 6, 6, b"", length=300, sha256="00"))
+    assert told.stray.reason == "not recorded"
+
+
+# --- What a message is about ---
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "target"),
+    [
+        ("tools/call", {"name": "forecast", "arguments": {}}, "forecast"),
+        ("prompts/get", {"name": "greet"}, "greet"),
+        ("resources/read", {"uri": "lab://café/x"}, "lab://café/x"),
+        ("resources/subscribe", {"uri": "a:b"}, "a:b"),
+        ("resources/unsubscribe", {"uri": "a:b"}, "a:b"),
+        ("completion/complete", {"ref": {"type": "ref/prompt", "name": "greet"}}, "greet"),
+        ("completion/complete", {"ref": {"type": "ref/resource", "uri": "a:{b}"}}, "a:{b}"),
+        ("completion/complete", {"ref": 5}, None),
+        ("logging/setLevel", {"level": "debug"}, "debug"),
+        ("initialize", {"protocolVersion": "2025-11-25"}, "2025-11-25"),
+        ("tasks/get", {"taskId": "t"}, "t"),
+        ("tools/list", {"name": "forecast"}, None),
+        ("tools/call", {"name": 5}, None),
+        ("tools/call", ["forecast"], None),
+        ("tools/call", None, None),
+    ],
+)
+def test_a_request_is_about_its_target(method: str, params: object, target: str | None) -> None:
+    assert Dialogue().client(request(1, method, params)).exchange.target == target
+
+
+def test_a_notification_is_about_its_resource() -> None:
+    assert Dialogue().server(notification("notifications/resources/updated", {"uri": "a:b"})).stray.target == "a:b"
+
+
+def test_a_target_with_a_lone_surrogate_is_kept() -> None:
+    told = Dialogue().client(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\\ud800"}}\n')
+    assert told.exchange.target == "\ud800"
+
+
+def test_a_request_gives_out_its_progress_token() -> None:
+    assert Dialogue().client(tool_call(1, token=7)).exchange.request.token == "7"
+
+
+def test_progress_names_its_token() -> None:
+    assert Dialogue().server(progress("a")).stray.token == '"a"'
+
+
+def test_other_notifications_name_no_request() -> None:
+    assert Dialogue().server(notification("notifications/message", {"requestId": 1, "progressToken": 1})).stray.token is None
+
+
+# --- Values ---
+
+
+def test_the_body_is_read_when_asked_for() -> None:
+    message = Dialogue().client(request(1, "x", {"big": 123456789012345678901234567890})).exchange.request
+    assert (message.params, message.result, message.size) == ({"big": 123456789012345678901234567890}, None, len(message.raw))
+
+
+def test_a_malformed_message_has_no_body() -> None:
+    assert Dialogue().client(b"[1]\n").stray.body is None
+
+
+def test_rows_are_numbered_from_one_and_log_lines_and_events_are_not() -> None:
+    told = Dialogue().stderr(b"x\n").client(request(1)).server(notification()).server(result(1)).server(b"junk\n")
+    numbers = [row.row for row in told.transcript.rows if not isinstance(row, Log | Event)]
+    assert (numbers, [type(row) for row in told.transcript.rows][-1]) == ([1, 2, 3], Stray)
