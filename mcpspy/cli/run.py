@@ -7,12 +7,12 @@ both start up side by side, and what is imported is counted (tests/test_rooms.py
 from __future__ import annotations
 
 import os
-import sys
 from time import monotonic_ns, sleep, time_ns
 
 from ..live.descriptors import ensure_standard_streams
 from ..live.native import keep_freed_memory
 from ..live.process import process, spawn
+from ..live.signals import listen
 from .options import RUN, UsageError, parse, size_bytes
 
 TYPE_CHECKING = False
@@ -44,6 +44,7 @@ def main(arguments: list[str]) -> int:
     except UsageError as error:
         _say(f"mcpspy run: {error}\n{USAGE}")
         return 2
+    signals_fd = listen()
     try:
         child = spawn(argv)
     except OSError as error:
@@ -57,7 +58,7 @@ def main(arguments: list[str]) -> int:
     if failure is not None:
         return _not_started(argv[0], failure, child, writer, begin_ns)
     keep_freed_memory()
-    tap = StdioTap(child, writer or _nowhere, begin_ns)
+    tap = StdioTap(child, writer or _nowhere, begin_ns, signals_fd)
     status = tap.run()
     if writer is not None:
         writer.close(tap.now_ns(), tap.why)

@@ -266,16 +266,15 @@ def _is_in_our_group(pid: int) -> bool:
 
 def _keys_reach_us() -> bool:
     """Whether the terminal sends its keys' signals to our process group. A client that draws its own screen switches them off."""
-    from termios import ISIG, tcgetattr
-    from termios import error as TerminalError
+    import termios
 
     try:
         fd = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
     except OSError:
         return False
     try:
-        return os.tcgetpgrp(fd) == os.getpgrp() and bool(tcgetattr(fd)[3] & ISIG)
-    except (OSError, TerminalError):
+        return os.tcgetpgrp(fd) == os.getpgrp() and bool(termios.tcgetattr(fd)[3] & termios.ISIG)
+    except (OSError, termios.error):
         return False
     finally:
         os.close(fd)
