@@ -2,6 +2,7 @@
 
     McpspyError
     ├── CaptureError    a capture file that cannot be used at all
+    ├── RepairError     a capture that cannot be repaired, or not into that file
     ├── AddressError    a WHAT on the command line that names nothing
     └── TapError        one end of a tap could not be started or reached
 
@@ -32,6 +33,10 @@ class CaptureError(McpspyError):
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.reason}"
+
+
+class RepairError(McpspyError):
+    """A capture with nothing sound in it, or a file to repair into that exists. Nothing was written."""
 
 
 class AddressError(McpspyError):

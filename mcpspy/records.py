@@ -325,18 +325,31 @@ class Exit:
 
 @_record
 class Gap:
-    """Recording failed for a while: so many frames and payload bytes passed unrecorded, and why. Traffic went on."""
+    """Recording failed for a while: so many frames and payload bytes passed unrecorded, and why. Traffic went on.
 
-    __slots__ = ("at_ns", "bytes", "frames", "number", "since_ns", "why", "extra")
+    A repaired capture has one in the place of each record that was left out; `missing` numbers before its own are gone too.
+    """
+
+    __slots__ = ("at_ns", "bytes", "frames", "missing", "number", "since_ns", "why", "extra")
 
     def __init__(
-        self, *, at_ns: int, since_ns: int, frames: int, bytes: int, why: str, number: int = -1, extra: Extra = None
+        self,
+        *,
+        at_ns: int,
+        since_ns: int,
+        frames: int,
+        bytes: int,
+        why: str,
+        missing: int = 0,
+        number: int = -1,
+        extra: Extra = None,
     ) -> None:
         self.at_ns = at_ns
         self.since_ns = since_ns
         self.frames = frames
         self.bytes = bytes
         self.why = why
+        self.missing = missing
         self.number = number
         self.extra = extra or {}
 

@@ -163,6 +163,7 @@ def _gap(rest: _Members, at_ns: int) -> Gap:
         frames=rest.take("frames", int),
         bytes=rest.take("bytes", int),
         why=rest.take("why", str),
+        missing=rest.take("missing", int, 0),
     )
 
 

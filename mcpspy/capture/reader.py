@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..errors import CaptureError
-from ..records import Damage, Frame, Record
+from ..records import Damage, Frame, Gap, Record
 from .format import FORMAT
 from .parse import header_from, record_from
 
@@ -57,9 +57,16 @@ def read(path: str | PathLike[str]) -> Iterator[Record]:
     yield from reader.close()
 
 
+def seal_holds(line: bytes) -> bool | None:
+    """Whether `line` (without its newline) is what its CRC was made of; None where it has none: a hand was here."""
+    if line[-_CRC_BYTES:-10] != _CRC_MEMBER:
+        return None
+    return line[-10:-2] == b"%08x" % crc32(memoryview(line)[:-_CRC_BYTES])
+
+
 def sound_record(line: bytes) -> Record | None:
     """The record on `line` (without its newline); None where it is not whole, sealed and usable. For looking at a file's end."""
-    if line[-_CRC_BYTES:-10] != _CRC_MEMBER or line[-10:-2] != b"%08x" % crc32(memoryview(line)[:-_CRC_BYTES]):
+    if not seal_holds(line):
         return None
     try:
         return record_from(_object(line))
@@ -187,8 +194,8 @@ class Reader:
 
     def _check_number(self, record: Record, records: list[Record]) -> None:
         """Say so where records are missing before `record`, or where it stands twice."""
-        missing = record.number - self._next
-        if missing < 0:
+        missing = record.number - self._next - (record.missing if isinstance(record, Gap) else 0)
+        if record.number < self._next:
             records.append(self._damage("number", f"record {record.number} stands here again or out of order", b""))
         elif missing > self._unread:
             text = f"records {self._next} to {record.number - 1} are missing"
@@ -196,8 +203,8 @@ class Reader:
 
     def _header(self, line: bytes) -> list[Record]:
         """The header, with a note of what is wrong with it. A damaged one need not cost the records behind it."""
-        sealed = line[-_CRC_BYTES:-10] == _CRC_MEMBER
-        intact = sealed and line[-10:-2] == b"%08x" % crc32(memoryview(line)[:-_CRC_BYTES])
+        intact = seal_holds(line)
+        sealed = intact is not None
         try:
             fields = _object(line)
             version, needs = fields["mcpspy"], fields["min_reader"]

@@ -71,9 +71,7 @@ def test_the_list_at_80_cells() -> None:
 
 
 def test_the_list_at_200_cells_names_the_files_and_says_all() -> None:
-    assert text(200)[5] == (
-        "  weather            22:37:01  192 s    0 messages  41 kB  incomplete, 2 gaps  x.mcpspy"
-    )
+    assert text(200)[5] == ("  weather            22:37:01  192 s    0 messages  41 kB  incomplete, 2 gaps  x.mcpspy")
 
 
 @pytest.mark.parametrize("width", [1, 5, 20, 43, 44, 59, 60, 80, 119, 120, 200])

@@ -1,0 +1,84 @@
+"""`mcpspy verify`: is a capture intact, what was lost and where; and `--repair`, which copies what is sound."""
+
+import sys
+
+import click
+
+from ..capture.address import STDIN, resolve
+from ..capture.repair import Repaired, repair
+from ..capture.verify import Status, Verdict, verify, verify_file
+from ..errors import AddressError, RepairError
+from ..views.verification import Trouble, Verified, document, verification
+from .screen import say, show_lines, width
+
+EXIT_STATUS = {Status.INTACT: 0, Status.INCOMPLETE: 1, Status.DAMAGED: 3}
+
+
+@click.command("verify")
+@click.argument("capture", default="@")
+@click.option("--repair", "out", metavar="OUT", help="Copy what is sound into the new file OUT; CAPTURE is not touched.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (docs/json.md).")
+def command(*, capture: str, out: str | None, as_json: bool) -> int:
+    """Tell whether a capture is intact, and if not, what was lost and where.
+
+    CAPTURE is a file, a label, @ for the newest sitting (the default), or - for standard input.
+
+    Exit status: 0 intact, 1 incomplete (cut off, still recorded, or recording failed for a while), 3 damaged.
+
+    \b
+      mcpspy verify weather
+      mcpspy verify broken.mcpspy --repair sound.mcpspy
+    """
+    paths = _paths(capture)
+    if out is not None and (len(paths) > 1 or paths == (STDIN,)):
+        raise RepairError(f"{capture} is not one file; name the capture to repair")
+    verdicts = [_verdict(path) for path in paths]
+    repaired = _repaired(verdicts[0], out) if out is not None else None
+    found = [_verified(one, repaired) for one in verdicts]
+    if as_json:
+        click.echo(document(found), nl=False)
+    else:
+        show_lines(line for one in found for line in verification(one, width=width()))
+    worst = max(EXIT_STATUS[one.status] for one in verdicts)
+    if worst == EXIT_STATUS[Status.DAMAGED] and repaired is None and STDIN not in paths and not as_json:
+        say("mcpspy verify CAPTURE --repair OUT copies what is sound into a new file.")
+    return worst
+
+
+def _paths(what: str) -> tuple[str, ...]:
+    address = resolve(what)
+    if address.rows is not None:
+        raise AddressError(what, "rows cannot be verified by themselves; name a capture")
+    return address.captures
+
+
+def _verdict(path: str) -> Verdict:
+    return verify(path) if path != STDIN else verify_file(sys.stdin.buffer, "standard input")
+
+
+def _repaired(verdict: Verdict, out: str) -> Repaired:
+    if verdict.live:
+        raise RepairError(f"{verdict.path} is still being recorded; wait until its server has ended")
+    return repair(verdict.path, out)
+
+
+def _verified(verdict: Verdict, repaired: Repaired | None) -> Verified:
+    return Verified(
+        path=verdict.path,
+        status=verdict.status,
+        live=verdict.live,
+        complete=verdict.end is not None,
+        format=verdict.header.format if verdict.header else None,
+        size_bytes=verdict.size_bytes,
+        records=verdict.records,
+        frames=verdict.frames,
+        left_out_lines=verdict.left_out_lines,
+        left_out_bytes=verdict.left_out_bytes,
+        troubles=tuple(
+            Trouble(status=one.status, reason=one.reason, text=one.text, line=one.line, offset=one.offset)
+            for one in verdict.problems
+        ),
+        more_troubles=verdict.more_problems,
+        repaired=repaired.path if repaired else None,
+        marked_missing=repaired.missing if repaired else 0,
+    )

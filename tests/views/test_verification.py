@@ -1,0 +1,63 @@
+"""What is said of a capture's condition, at several widths."""
+
+from typing import Any
+
+import pytest
+
+from mcpspy.views.line import line_cells, plain
+from mcpspy.views.verification import Trouble, Verified, verification
+
+
+def verified(**facts: Any) -> Verified:
+    known: dict[str, Any] = {
+        "path": "weather.mcpspy",
+        "status": "damaged",
+        "live": False,
+        "complete": True,
+        "format": 1,
+        "size_bytes": 41_000,
+        "records": 124,
+        "frames": 120,
+        "left_out_lines": 1,
+        "left_out_bytes": 412,
+        "troubles": (Trouble(status="damaged", reason="crc", text="the line does not match its CRC", line=7, offset=2301),),
+        "more_troubles": 0,
+    }
+    return Verified(**{**known, **facts})
+
+
+def text(found: Verified, width: int | None) -> list[str]:
+    return [plain(line) for line in verification(found, width=width)]
+
+
+@pytest.mark.parametrize("width", [80, 200, None])
+def test_a_damaged_capture_says_what_is_wrong_and_where(width: int | None) -> None:
+    assert text(verified(), width) == [
+        "weather.mcpspy: damaged, 124 records in 41 kB; 1 line cannot be used (412 B)",
+        "  line 7, byte 2301: the line does not match its CRC",
+    ]
+
+
+def test_long_words_go_on_in_the_next_line() -> None:
+    trouble = Trouble(status="incomplete", reason="gap", text="word " * 30, line=7, offset=2301)
+    found = text(verified(troubles=(trouble,)), 60)
+    assert len(found) > 2
+    assert " ".join(" ".join(found[1:]).split()).count("word") == 30
+
+
+@pytest.mark.parametrize("width", [1, 10, 30, 80])
+def test_no_line_is_wider_than_the_screen(width: int) -> None:
+    trouble = Trouble(status="damaged", reason="shape", text="天" * 99, line=7, offset=2301)
+    found = verified(path="天" * 99, troubles=(trouble,), repaired="天" * 99, marked_missing=3)
+    assert max(map(line_cells, verification(found, width=width))) <= max(width, 10)
+
+
+def test_what_a_capture_holds_is_harmless() -> None:
+    evil = "\x1b]0;x\x07\u202e\ud800\n"
+    trouble = Trouble(status="damaged", reason="shape", text=evil, line=7, offset=2301)
+    shown = "".join(text(verified(path=evil, troubles=(trouble,), repaired=evil), None))
+    assert not set(shown) & {"\x1b", "\x07", "\u202e", "\ud800", "\n"}
+
+
+def test_problems_that_were_only_counted_are_counted() -> None:
+    assert text(verified(more_troubles=2_001), 80)[-1] == "  … 2,001 more problems"
