@@ -8,18 +8,13 @@ import sys
 
 def main() -> int:
     """Run one command line. Returns the exit status."""
-    if len(sys.argv) > 1 and sys.argv[1] == "run" and not _asks_for_help(sys.argv[2:]):
+    if sys.argv[1:2] == ["run"]:
         from .cli.run import main as run
 
         return run(sys.argv[2:])
     from .cli.main import main as others
 
     return others()
-
-
-def _asks_for_help(arguments: list[str]) -> bool:
-    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return "--help" in own or "-h" in own
 
 
 if __name__ == "__main__":

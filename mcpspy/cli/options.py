@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+HELP = ("-h", "--help")
+
+
 class Option:
     """One option: its name without dashes, what its value is called (empty for a switch), its choices, what it does."""
 
@@ -25,7 +28,7 @@ class Option:
 RUN = (
     Option("label", "NAME", "What to call the server; by default a name made from the command."),
     Option("capture", "FILE", "Where to record; by default a new file in the store. An existing FILE is kept: FILE-2 is used."),
-    Option("redact", "", "`credentials` (the default) replaces secrets by pseudonyms before disk; `none` records all.", ("credentials", "none")),
+    Option("redact", "", "`credentials` (the default) replaces secrets by pseudonyms; `none` records all.", ("credentials", "none")),
     Option("max-size", "SIZE", "Past this many bytes (20mb, 1gb) payloads are kept as length and SHA-256 only."),
     Option("quiet", "", "Say nothing on stderr but that recording fails."),
 )  # fmt: skip
@@ -35,10 +38,14 @@ class UsageError(Exception):
     """A command line that makes no sense; its text says what to write instead."""
 
 
+class HelpWanted(Exception):  # noqa: N818 - nothing is wrong
+    """Somebody asked what can be written here."""
+
+
 def parse(arguments: list[str], options: Sequence[Option]) -> tuple[dict[str, str], list[str]]:
     """Options by name, and what follows them: all behind `--`, or from the first word that is no option on.
 
-    A switch that is given has the value "yes". Raises: UsageError.
+    A switch that is given has the value "yes". Raises: UsageError. HelpWanted: for `--help` or `-h` among the options.
     """
     known = {f"--{one.name}": one for one in options}
     values: dict[str, str] = {}
@@ -47,11 +54,15 @@ def parse(arguments: list[str], options: Sequence[Option]) -> tuple[dict[str, st
         word = rest.pop(0)
         if word == "--":
             break
+        if word in HELP:
+            raise HelpWanted
         name, equals, value = word.partition("=")
         option = known.get(name)
         if option is None:
             raise UsageError(f"there is no option {name}; put -- before the server's command")
         if not option.metavar and not option.choices:
+            if equals:
+                raise UsageError(f"{name} takes no value")
             values[option.name] = "yes"
             continue
         if not equals:

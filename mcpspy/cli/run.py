@@ -13,7 +13,7 @@ from ..live.descriptors import ensure_standard_streams
 from ..live.native import keep_freed_memory
 from ..live.process import process, spawn
 from ..live.signals import listen
-from .options import RUN, UsageError, parse, size_bytes
+from .options import RUN, HelpWanted, UsageError, parse, size_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,8 +39,12 @@ def main(arguments: list[str]) -> int:
     try:
         values, argv = parse(arguments, RUN)
         max_bytes = size_bytes(values["max-size"]) if "max-size" in values else 0
-        if not argv:
+        if not argv or not argv[0]:
             raise UsageError("the server's command is missing")
+    except HelpWanted:
+        from .main import main as others
+
+        return others()
     except UsageError as error:
         _say(f"mcpspy run: {error}\n{USAGE}")
         return 2
@@ -163,9 +167,14 @@ def _cwd() -> str:
 
 
 def _say(line: str) -> None:
-    """One line for a person. stdout is the protocol's; and if nobody reads stderr, so be it."""
+    """One line for a person. stdout is the protocol's; and if nobody reads stderr, so be it: the traffic does not wait for it."""
+    from select import POLLOUT, poll
+
+    asked = poll()
+    asked.register(2, POLLOUT)
     try:
-        os.write(2, f"{line}\n".encode(errors="backslashreplace"))
+        if asked.poll(0):
+            os.write(2, f"{line}\n".encode(errors="backslashreplace"))
     except OSError:
         pass
 
@@ -176,21 +185,22 @@ def __getattr__(name: str) -> click.Command:
         raise AttributeError(name)
     import click
 
-    @click.command("run", context_settings={"ignore_unknown_options": True})
+    @click.command("run", context_settings={"allow_interspersed_args": False})
     @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-    def command(command: tuple[str, ...]) -> int:
+    def command(command: tuple[str, ...], **values: str | bool | None) -> int:
         """Wrap a stdio server: forward every byte, record it, exit as the server does.
 
         \b
         Example, in a client's configuration instead of `uvx mcp-server-time`:
           mcpspy run --label time -- uvx mcp-server-time
         """
-        return main(list(command))
+        words = [
+            f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}") for name, value in values.items() if value
+        ]
+        return main([*words, "--", *command])
 
     for option in RUN:
         kind = click.Choice(option.choices) if option.choices else None
         is_flag = not option.metavar and not option.choices
-        click.option(
-            f"--{option.name}", expose_value=False, metavar=option.metavar or None, type=kind, is_flag=is_flag, help=option.help
-        )(command)
+        click.option(f"--{option.name}", metavar=option.metavar or None, type=kind, is_flag=is_flag, help=option.help)(command)
     return command
