@@ -80,22 +80,10 @@ class Header:
         number: int = 0,
         extra: Extra = None,
     ) -> None:
-        self.capture_id = capture_id
-        self.wall_ns = wall_ns
-        self.monotonic_ns = monotonic_ns
-        self.pid = pid
-        self.tapped = tapped
-        self.boot_id = boot_id
-        self.start = start
-        self.parent = parent or {}
-        self.cwd = cwd
-        self.label = label
-        self.redaction = redaction
-        self.mcpspy_version = mcpspy_version
-        self.format = format
-        self.min_reader = min_reader
-        self.number = number
-        self.extra = extra or {}
+        self.capture_id, self.wall_ns, self.monotonic_ns, self.pid = capture_id, wall_ns, monotonic_ns, pid
+        self.tapped, self.boot_id, self.start, self.parent, self.cwd = tapped, boot_id, start, parent or {}, cwd
+        self.label, self.redaction, self.mcpspy_version, self.format = label, redaction, mcpspy_version, format
+        self.min_reader, self.number, self.extra = min_reader, number, extra or {}
 
 
 @_record
@@ -129,19 +117,11 @@ class Open:
         number: int = -1,
         extra: Extra = None,
     ) -> None:
-        self.at_ns = at_ns
-        self.stream = stream
+        self.at_ns, self.stream, self.name, self.connection = at_ns, stream, name, connection
+        self.transaction, self.head, self.forwarded, self.redacted = transaction, head, forwarded, redacted
+        self.forged, self.number, self.extra = forged, number, extra or {}
         self.sender: Side = sender
-        self.name = name
         self.framing: Framing = framing
-        self.connection = connection
-        self.transaction = transaction
-        self.head = head
-        self.forwarded = forwarded
-        self.redacted = redacted
-        self.forged = forged
-        self.number = number
-        self.extra = extra or {}
 
 
 @_record
@@ -160,7 +140,14 @@ class Frame:
     __slots__ = ("at_ns", "data", "first_ns", "number", "part", "rare", "stream")
 
     def __init__(
-        self, stream: int, at_ns: int, first_ns: int, data: bytes, part: bool = False, number: int = -1, **rare: Any
+        self,
+        stream: int,
+        at_ns: int,
+        first_ns: int,
+        data: bytes,
+        part: bool = False,  # noqa: FBT001, FBT002  # by position costs less, once per message
+        number: int = -1,
+        **rare: Any,
     ) -> None:
         self.stream = stream
         self.at_ns = at_ns
@@ -230,13 +217,8 @@ class Partial:
         number: int = -1,
         extra: Extra = None,
     ) -> None:
-        self.at_ns = at_ns
-        self.stream = stream
-        self.first_ns = first_ns
-        self.data = data
-        self.length = len(data) if length is None else length
-        self.number = number
-        self.extra = extra or {}
+        self.at_ns, self.stream, self.first_ns, self.data = at_ns, stream, first_ns, data
+        self.length, self.number, self.extra = len(data) if length is None else length, number, extra or {}
 
 
 @_record
@@ -255,12 +237,8 @@ class Stall:
         number: int = -1,
         extra: Extra = None,
     ) -> None:
-        self.at_ns = at_ns
-        self.stream = stream
-        self.waiting_bytes = waiting_bytes
-        self.lasted_ns = lasted_ns
-        self.number = number
-        self.extra = extra or {}
+        self.at_ns, self.stream, self.waiting_bytes, self.lasted_ns = at_ns, stream, waiting_bytes, lasted_ns
+        self.number, self.extra = number, extra or {}
 
 
 @_record
@@ -270,11 +248,7 @@ class Close:
     __slots__ = ("at_ns", "by", "how", "number", "stream", "extra")
 
     def __init__(self, *, at_ns: int, stream: int, by: str, how: str, number: int = -1, extra: Extra = None) -> None:
-        self.at_ns = at_ns
-        self.stream = stream
-        self.by = by
-        self.how = how
-        self.number = number
+        self.at_ns, self.stream, self.by, self.how, self.number = at_ns, stream, by, how, number
         self.extra = extra or {}
 
 
@@ -285,11 +259,7 @@ class Spawn:
     __slots__ = ("at_ns", "number", "pid", "start", "extra")
 
     def __init__(self, *, at_ns: int, pid: int, start: int = 0, number: int = -1, extra: Extra = None) -> None:
-        self.at_ns = at_ns
-        self.pid = pid
-        self.start = start
-        self.number = number
-        self.extra = extra or {}
+        self.at_ns, self.pid, self.start, self.number, self.extra = at_ns, pid, start, number, extra or {}
 
 
 @_record
@@ -313,14 +283,8 @@ class Exit:
         number: int = -1,
         extra: Extra = None,
     ) -> None:
-        self.at_ns = at_ns
-        self.pid = pid
-        self.code = code
-        self.signal = signal
-        self.error = error
-        self.descendants = descendants
-        self.number = number
-        self.extra = extra or {}
+        self.at_ns, self.pid, self.code, self.signal, self.error = at_ns, pid, code, signal, error
+        self.descendants, self.number, self.extra = descendants, number, extra or {}
 
 
 @_record
@@ -344,14 +308,8 @@ class Gap:
         number: int = -1,
         extra: Extra = None,
     ) -> None:
-        self.at_ns = at_ns
-        self.since_ns = since_ns
-        self.frames = frames
-        self.bytes = bytes
-        self.why = why
-        self.missing = missing
-        self.number = number
-        self.extra = extra or {}
+        self.at_ns, self.since_ns, self.frames, self.bytes, self.why = at_ns, since_ns, frames, bytes, why
+        self.missing, self.number, self.extra = missing, number, extra or {}
 
 
 @_record
@@ -361,11 +319,7 @@ class Note:
     __slots__ = ("at_ns", "number", "text", "topic", "extra")
 
     def __init__(self, *, at_ns: int, topic: str, text: str, number: int = -1, extra: Extra = None) -> None:
-        self.at_ns = at_ns
-        self.topic = topic
-        self.text = text
-        self.number = number
-        self.extra = extra or {}
+        self.at_ns, self.topic, self.text, self.number, self.extra = at_ns, topic, text, number, extra or {}
 
 
 @_record
@@ -390,14 +344,8 @@ class End:
         number: int = -1,
         extra: Extra = None,
     ) -> None:
-        self.at_ns = at_ns
-        self.frames = frames
-        self.bytes = bytes
-        self.messages = messages
-        self.gaps = gaps
-        self.why = why
-        self.number = number
-        self.extra = extra or {}
+        self.at_ns, self.frames, self.bytes, self.messages, self.gaps = at_ns, frames, bytes, messages, gaps
+        self.why, self.number, self.extra = why, number, extra or {}
 
 
 @_record
@@ -413,12 +361,7 @@ class Damage:
     def __init__(
         self, *, at_ns: int, line: int, offset: int, reason: str, text: str, data: bytes = b"", number: int = -1
     ) -> None:
-        self.at_ns = at_ns
-        self.line = line
-        self.offset = offset
-        self.reason = reason
-        self.text = text
-        self.data = data
+        self.at_ns, self.line, self.offset, self.reason, self.text, self.data = at_ns, line, offset, reason, text, data
         self.number = number
 
 
@@ -429,10 +372,7 @@ class Unknown:
     __slots__ = ("at_ns", "kind", "number", "extra")
 
     def __init__(self, *, at_ns: int, kind: str, number: int = -1, extra: Extra = None) -> None:
-        self.at_ns = at_ns
-        self.kind = kind
-        self.number = number
-        self.extra = extra or {}
+        self.at_ns, self.kind, self.number, self.extra = at_ns, kind, number, extra or {}
 
 
 Record: TypeAlias = Header | Open | Frame | Partial | Stall | Close | Spawn | Exit | Gap | Note | End | Damage | Unknown
