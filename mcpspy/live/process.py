@@ -152,15 +152,20 @@ def _listed() -> list[Process]:
     ]
 
 
-def holds(pid: int, inodes: set[int]) -> bool:
-    """Whether the process has one of these pipes open."""
+def pipe_name(fd: int) -> str:
+    """The pipe at `fd`, as the system names it in the list of a process's descriptors."""
+    return f"pipe:[{os.fstat(fd).st_ino}]"
+
+
+def holds(pid: int, pipe_names: set[str]) -> bool:
+    """Whether the process has one of these pipes open. False where the system does not list descriptors."""
     try:
         descriptors = os.listdir(f"/proc/{pid}/fd")
     except OSError:
         return False
     for fd in descriptors:
         try:
-            if os.stat(f"/proc/{pid}/fd/{fd}").st_ino in inodes:
+            if os.readlink(f"/proc/{pid}/fd/{fd}") in pipe_names:
                 return True
         except OSError:
             continue

@@ -12,7 +12,7 @@ from time import monotonic_ns
 
 from ..records import CLIENT, SERVER, Exit, Note, Open, Spawn
 from . import signals
-from .process import Process, descendants, holds, process
+from .process import Process, descendants, holds, pipe_name, process
 from .pump import Pump
 from .readiness import Readiness
 from .shutdown import Shutdown
@@ -48,7 +48,7 @@ class StdioTap:
 
     __slots__ = (
         "_begin_ns", "_changed", "_child", "_drain_ns", "_met", "_parent", "_parent_ns", "_pipes", "_pumps", "_ready",
-        "_shutdown", "_signals_fd", "_sink", "_status", "_stderr", "_stdin", "_stdout",
+        "_shutdown", "_signals_fd", "_sink", "_start", "_status", "_stderr", "_stdin", "_stdout",
     )  # fmt: skip
 
     def __init__(self, child: Child, sink: Sink, begin_ns: int, signals_fd: int) -> None:
@@ -58,13 +58,14 @@ class StdioTap:
         self._signals_fd = signals_fd
         self._ready = Readiness()
         self._shutdown = Shutdown()
+        self._start = 0
         self._status: int | None = None
         self._drain_ns = 0
         self._parent_ns = 0
         self._changed = False
         self._met: set[int] = set()
         self._parent = os.getppid()
-        self._pipes = {os.fstat(fd).st_ino for fd in (child.stdin, child.stdout, child.stderr)}
+        self._pipes = {pipe_name(fd) for fd in (child.stdin, child.stdout, child.stderr)}
         self._stdin = self._pump(0, 0, child.stdin)
         self._stdout = self._pump(1, child.stdout, 1)
         self._stderr = self._pump(2, child.stderr, 2)
@@ -113,7 +114,8 @@ class StdioTap:
         now_ns = self.now_ns()
         records: list[Record] = [Open(at_ns=now_ns, stream=number, sender=side, name=name) for number, side, name in STREAMS]
         started = process(self._child.pid)
-        records.append(Spawn(at_ns=now_ns, pid=self._child.pid, start=started.start if started else 0))
+        self._start = started.start if started else 0
+        records.append(Spawn(at_ns=now_ns, pid=self._child.pid, start=self._start))
         self._sink(records)
 
     # The end
@@ -152,10 +154,16 @@ class StdioTap:
         return self._stdin.over and not self._stdin.broken
 
     def _leftovers(self) -> list[Process]:
-        """What should go with the server: all below us but what has left on purpose, with a session and files of its own."""
+        """What should go with the server: all below us but what has left on purpose, with a session and files of its own.
+
+        Nor what is older than the server: a script may have started it, and then become us.
+        """
         session = os.getsid(0)
         return [
-            one for one in descendants() if one.pid == self._child.pid or one.session == session or holds(one.pid, self._pipes)
+            one
+            for one in descendants()
+            if one.start >= self._start
+            and (one.pid == self._child.pid or one.session == session or holds(one.pid, self._pipes))
         ]
 
     # Time
