@@ -94,8 +94,7 @@ class Story:
                 self.partials.append((at_ns, record))
             case Gap() as record:
                 self.gaps.append((at_ns, record))
-                self._hole(record.since_ns + self.source.shift_ns)
-                self._hole(at_ns)
+                self._hole(at_ns - 1)  # it has the time of the record after it, which is sound
             case Damage() as record:
                 self.damages.append((at_ns, record))
                 if record.reason != "edited":

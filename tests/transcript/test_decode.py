@@ -103,7 +103,7 @@ def test_where_the_end_of_parts_was_lost_the_next_message_is_saved() -> None:
     told = Dialogue().client(request(1)).parts(1, LINE[:20], b"")
     told.records.pop()
     told.damage().server(result(1, "saved"))
-    assert (told.exchange.outcome, told.stray.reason) == (Outcome.OK, "cut short")
+    assert (told.exchange.outcome, told.stray.reason, told.transcript.sources[0].messages) == (Outcome.OK, "cut short", 3)
 
 
 def test_a_message_that_may_lack_a_part_says_so() -> None:

@@ -84,6 +84,12 @@ def test_the_servers_exit_brings_what_it_left_unanswered() -> None:
     assert [row.outcome for row in rows if isinstance(row, Exchange)] == [Outcome.UNANSWERED]
 
 
+def test_requests_that_share_an_id_are_all_left_unanswered() -> None:
+    transcriber = Transcriber()
+    rows = fed(transcriber, Dialogue().client(request(1)).client(request(1)).exits())
+    assert [row.outcome for row in rows if isinstance(row, Exchange)] == [Outcome.UNANSWERED, Outcome.UNANSWERED]
+
+
 def test_the_close_brings_what_is_pending() -> None:
     transcriber = Transcriber()
     fed(transcriber, Dialogue().client(request(1)))
