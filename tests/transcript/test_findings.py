@@ -224,7 +224,7 @@ def test_a_gap_before_the_request_hides_no_answer() -> None:
 def test_a_request_recorded_right_after_a_gap_is_not_in_it() -> None:
     told = Dialogue().gap()
     told.at_ns -= 1_000_000  # a gap has the time of the record that follows it
-    assert told.client(tool_call(1)).wait(9_000).closes().rules == ["recording-gap", "unanswered-request"]
+    assert "unanswered-request" in told.client(tool_call(1)).wait(9_000).closes().rules
 
 
 def test_the_answer_may_have_come_after_the_capture_broke_off() -> None:
