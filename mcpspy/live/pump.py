@@ -98,6 +98,11 @@ class Pump:
         if not self.over:
             self._end(monotonic_ns() - self._begin_ns, MCPSPY, "abort")
 
+    def reader_ended(self) -> None:
+        """The process that was to read the target is no more: say so, unless the end of this stream has been told."""
+        if not self.finished:
+            self._break(monotonic_ns() - self._begin_ns)
+
     def drain(self) -> None:
         """Take what has been written by now, and stop: for a writer that has gone, whose pipe others hold open."""
         if self.over:

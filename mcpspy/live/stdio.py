@@ -91,6 +91,8 @@ class StdioTap:
             if self._changed:
                 self._changed = False
                 self._review()
+        if self._status is not None:
+            self._stdin.reader_ended()
         for pump in self._pumps:
             pump.stop()
         return 128 + SIGKILL if self._status is None else self._status
