@@ -58,7 +58,7 @@ def notification_facts(method: str, params: Slice) -> tuple[str | None, str | No
 def is_tool_error(result: Slice) -> bool:
     """Whether a result says `isError: true`."""
     said = members(result).get("isError")
-    return said is not None and token(said) == "true"
+    return said is not None and bytes(said) == b"true"
 
 
 def client_name(request: Slice) -> str | None:

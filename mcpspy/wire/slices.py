@@ -53,7 +53,7 @@ def string(value: Slice) -> str | None:
 
 def token(value: Slice) -> str:
     """A value as the text by which it is compared: a string in its shortest spelling, everything else as it was spelled."""
-    text = bytes(value).decode("utf-8", "replace")
+    text = str(value, "utf-8", "replace")
     if "\\" not in text or text[0] != '"':
         return text
     found = string(value)
