@@ -1,31 +1,27 @@
 """Playing a scene: a real client with a real server, directly, through mcpspy, or through mcpspy between two byte loggers.
 
-Each run has a folder of its own for what the server works on (`FOLDER` in a scene's words), and an environment as small as clients
-give their servers, so that nothing of the machine takes part.
+Each run has a folder of its own for what the server works on (`FOLDER` in a scene's words), and the small environment in which
+captures are recorded, so that nothing of the machine takes part.
 """
 
-import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 import mcpspy
+from captures.make import environment, nothing, repository
 from mcpspy.records import Exit, Frame, Header, Note, Record, Spawn
-from tests.conftest import NPM_MODULES, PEERS
+from tests.conftest import PEERS
 from tests.deadlines import DEADLINE_S
 
 CLOCK = re.compile(r"\[\d\d/\d\d/\d\d \d\d:\d\d:\d\d\]")
 """The time before a line of the Python SDK's log, which leaves it out where it is the same as in the line above."""
-
-
-def nothing(folder: Path) -> None:
-    """Prepare nothing: for servers that keep no state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +37,7 @@ class Scene:
     after: tuple[str, ...] = ()
     opening: str = "initialize"
     prepare: Callable[[Path], None] = nothing
+    variables: dict[str, str] = field(default_factory=dict)
     is_node: bool = False
     eats_dashes: bool = False
 
@@ -74,7 +71,10 @@ class Playing:
         self._process = subprocess.Popen(
             [word.replace("FOLDER", str(folder)) for word in words],
             cwd=folder,
-            env=environment(folder),
+            env={
+                **environment(folder),
+                **{key: value.replace("FOLDER", str(folder)) for key, value in scene.variables.items()},
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -91,12 +91,6 @@ class Playing:
 
     def _neutral(self, text: str) -> str:
         return CLOCK.sub(lambda found: " " * len(found[0]), text.replace(str(self.folder), "FOLDER"))
-
-
-def environment(folder: Path) -> dict[str, str]:
-    """What a client might give its server; programs of pip and npm are found by their names."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), str(NPM_MODULES / ".bin"), os.environ["PATH"]])
-    return {"PATH": path, "HOME": str(folder / "home"), "LANG": "C.UTF-8", "MEMORY_FILE_PATH": str(folder / "memory.jsonl")}
 
 
 def tap(scene: Scene, *options: str) -> list[str]:
@@ -155,20 +149,7 @@ def is_alive(pid: int) -> bool:
 
 
 def git_repository(folder: Path) -> None:
-    """`FOLDER/repository`: two commits by nobody in particular, and a change that is not yet one."""
+    """`FOLDER/repository`, as the captures have it."""
     if shutil.which("git") is None:
         pytest.skip("git is not installed")
-    repository = folder / "repository"
-    repository.mkdir()
-    when = {"GIT_AUTHOR_DATE": "2026-01-02T03:04:05Z", "GIT_COMMITTER_DATE": "2026-01-02T03:04:05Z"}
-
-    def git(*words: str) -> None:
-        identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main"]
-        subprocess.run(["git", *identity, *words], cwd=repository, env={**environment(folder), **when}, check=True)
-
-    git("init", "--quiet")
-    for text in ("one\n", "one\ntwo\n"):
-        (repository / "notes.txt").write_text(text, encoding="utf-8")
-        git("add", "notes.txt")
-        git("commit", "--quiet", "--message", f"Write {text.split()[-1]}")
-    (repository / "notes.txt").write_text("one\ntwo\nthree\n", encoding="utf-8")
+    repository(folder)

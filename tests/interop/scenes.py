@@ -2,9 +2,9 @@
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
+from captures.make import TOOLS, call, files
 from tests.conftest import PEERS
 from tests.interop.playing import Scene, git_repository
 
@@ -19,19 +19,6 @@ def steps(mode: str, *wanted: dict[str, Any]) -> tuple[str, ...]:
     return (sys.executable, str(PEERS / "stepclient.py"), mode, json.dumps(wanted))
 
 
-def call(name: str, **arguments: Any) -> dict[str, Any]:
-    """The step that calls a tool."""
-    return {"call": name, "arguments": arguments}
-
-
-def files(folder: Path) -> None:
-    """`FOLDER/files`: what the filesystem server may see; beside it, something it may not."""
-    (folder / "files").mkdir()
-    (folder / "files" / "café.txt").write_text("zwölf\n", encoding="utf-8")
-    (folder / "secret.txt").write_text("no\n", encoding="utf-8")
-
-
-TOOLS = {"list": "tools"}
 ZONES = {"source_timezone": "Europe/Berlin", "time": "16:30", "target_timezone": "Asia/Tokyo"}
 LETTERS = 3_000_000
 """More than any pipe holds: in either direction one message is many reads and, where the capture is concerned, several parts."""
@@ -89,10 +76,10 @@ NPM = {
         client=steps(
             "legacy",
             call("list_directory", path="FOLDER/files"),
-            call("read_text_file", path="FOLDER/files/café.txt"),
+            call("read_text_file", path="FOLDER/files/menü.txt"),
             call("write_file", path="FOLDER/files/new.txt", content="new\n"),
             call("list_directory", path="FOLDER/files"),
-            call("read_text_file", path="FOLDER/secret.txt"),
+            call("read_text_file", path="FOLDER/diary.txt"),
         ),
         server=("mcp-server-filesystem", "FOLDER/files"),
         prepare=files,
@@ -105,6 +92,7 @@ NPM = {
             call("open_nodes", names=["nobody"]),
         ),
         server=("mcp-server-memory",),
+        variables={"MEMORY_FILE_PATH": "FOLDER/memory.jsonl"},
         opening="server/discover",
     ),
     "inspector, official server": Scene(

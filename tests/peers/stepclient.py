@@ -29,6 +29,7 @@ from mcp.client.stdio import StdioServerParameters
 from pydantic import FileUrl
 
 ANSWERS: dict[str, str | int | float | bool | list[str] | None] = {"name": "Ada", "check": True, "integer": 7}
+SELF = mcp_types.Implementation(name="stepclient", version="1.0")
 SAMPLED = "A tap sees what both sides say."
 
 
@@ -95,7 +96,14 @@ async def do(client: Client, step: dict[str, Any]) -> list[dict[str, Any]]:
 async def main(mode: str, steps: str, command: str, *arguments: str) -> None:
     """Connect, do the steps, disconnect."""
     server = StdioServerParameters(command=command, args=list(arguments), env=dict(os.environ))
-    client = Client(server, mode=mode, sampling_callback=sample, elicitation_callback=elicit, list_roots_callback=roots)
+    client = Client(
+        server,
+        mode=mode,
+        client_info=SELF,
+        sampling_callback=sample,
+        elicitation_callback=elicit,
+        list_roots_callback=roots,
+    )
     async with client:
         say({"version": client.protocol_version, "server": client.server_info.name if client.server_info else None})
         for step in json.loads(steps):

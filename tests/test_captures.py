@@ -1,0 +1,79 @@
+"""The captures that come with the project: intact, told by their ladders, about nobody's machine, and made anew by their script."""
+
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from captures.make import DEMO, HERE, STORIES, ladder, record
+from mcpspy import read, transcribe
+from mcpspy.records import Header
+from tests.conftest import NpmProgram
+from tests.deadlines import DEADLINE_S
+
+MAX_BYTES = 300_000
+ABSOLUTE_PATH = re.compile(r"(?<![\w.:/<\\])/(?:[\w.-]+/)*[\w.-]+")
+FROM_PYPI = ("time", "git", "question")
+FROM_NPM = tuple(name for name in STORIES if name not in (*FROM_PYPI, "goodbye"))
+"""`goodbye` is a race of 350 ms between the client's end and the server's question, which a busy machine may lose."""
+
+
+def capture(name: str) -> Path:
+    return HERE / f"{name}.mcpspy"
+
+
+def said(path: Path) -> Counter[tuple[object, ...]]:
+    """What was said, and how often. Who came first may differ from run to run."""
+    messages = transcribe(read(path)).messages
+    return Counter((one.sender, one.kind, one.method, one.target, one.is_error) for one in messages)
+
+
+def test_the_folder_holds_what_the_script_makes_and_nothing_else() -> None:
+    made = {f"{name}{suffix}" for name in STORIES for suffix in (".mcpspy", ".txt")}
+    assert {path.name for path in HERE.iterdir() if path.is_file()} == made | {"README.md", "make.py"}
+
+
+def test_the_captures_are_small_enough_to_live_beside_the_code() -> None:
+    assert sum(path.stat().st_size for path in HERE.iterdir() if path.suffix in {".mcpspy", ".txt"}) < MAX_BYTES
+
+
+def test_each_story_is_told_in_the_readme() -> None:
+    told = re.findall(r"^\| \[`(\w+)`\]\(\1\.txt\)", (HERE / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert told == list(STORIES)
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_capture_verifies(name: str, mcpspy: list[str]) -> None:
+    done = subprocess.run(
+        [*mcpspy, "verify", str(capture(name))], capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_capture_reads_as_its_ladder_tells(name: str) -> None:
+    assert ladder(capture(name)).decode() == (HERE / f"{name}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_capture_tells_nothing_of_the_machine_it_was_made_on(name: str) -> None:
+    header, *records = read(capture(name))
+    assert isinstance(header, Header)
+    assert header.cwd == str(DEMO)
+    assert set(header.tapped["env"]) <= {"HOME", "LANG", "PATH", *STORIES[name].variables}
+    paths = ABSOLUTE_PATH.findall(capture(name).read_text(encoding="utf-8"))
+    assert [path for path in paths if not Path(path).is_relative_to(DEMO)] == []
+    assert records
+
+
+@pytest.mark.parametrize("name", FROM_PYPI)
+def test_a_story_recorded_anew_says_the_same(name: str, tmp_path: Path) -> None:
+    assert said(record(name, tmp_path)) == said(capture(name))
+
+
+@pytest.mark.parametrize("name", FROM_NPM)
+def test_a_story_of_npm_recorded_anew_says_the_same(name: str, tmp_path: Path, npm_program: NpmProgram) -> None:
+    npm_program(STORIES[name].command[0])
+    assert said(record(name, tmp_path)) == said(capture(name))
