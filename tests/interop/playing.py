@@ -134,9 +134,9 @@ def exits(records: Sequence[Record]) -> list[Exit]:
     return [one for one in records if isinstance(one, Exit)]
 
 
-def notes(records: Sequence[Record]) -> list[str]:
-    """What mcpspy did or met besides the traffic."""
-    return [one.text for one in records if isinstance(one, Note)]
+def escalations(records: Sequence[Record]) -> list[str]:
+    """What mcpspy did to end a server that would not."""
+    return [one.text for one in records if isinstance(one, Note) and one.topic == "escalation"]
 
 
 def is_alive(pid: int) -> bool:

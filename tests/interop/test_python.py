@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.playing import Playing, notes, play_logged, stored, tap
+from tests.interop.playing import Playing, escalations, play_logged, stored, tap
 from tests.interop.scenes import PYTHON
 
 pytestmark = pytest.mark.parametrize("name", PYTHON)
@@ -17,7 +17,7 @@ def test_the_client_sees_the_same_with_mcpspy_as_without(name: str, tmp_path: Pa
     direct, tapped = (run.end() for run in runs)
     assert direct.status == 0, direct.errors
     assert tapped == direct
-    assert notes(stored(tmp_path / "tapped")) == [], "mcpspy had no reason to do anything but forward"
+    assert escalations(stored(tmp_path / "tapped")) == [], "mcpspy had no reason to do anything but forward"
 
 
 def test_the_capture_holds_the_bytes_of_the_wire(name: str, tmp_path: Path) -> None:

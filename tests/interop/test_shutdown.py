@@ -7,7 +7,7 @@ import pytest
 
 from mcpspy.records import Record
 from tests.conftest import NpmProgram
-from tests.interop.playing import Playing, Scene, exits, is_alive, notes, pids, stored, tap
+from tests.interop.playing import Playing, Scene, escalations, exits, is_alive, pids, stored, tap
 from tests.interop.scenes import INSPECTOR, NPM, PYSERVER, STUBBORN, steps
 
 POLITE = Scene(client=steps("legacy", {"list": "tools"}), server=PYSERVER)
@@ -31,7 +31,7 @@ def test_a_server_that_ends_at_the_end_of_its_input_is_left_to_do_so(tmp_path: P
     records, alive = alive_after(POLITE, tmp_path / "run")
     assert alive == []
     assert [one.code for one in exits(records)] == [0]
-    assert notes(records) == []
+    assert escalations(records) == []
 
 
 def test_a_python_client_leaves_nothing_of_a_stubborn_server(tmp_path: Path) -> None:
