@@ -181,7 +181,7 @@ class RegionOut:
             if not tail.over
         ]
         if not recorded:
-            what: Line = [("○ ", "dim"), ("nothing is being recorded; waiting for the next capture", "dim")]
+            what: Line = [("○ ", "dim"), ("waiting for the next capture", "dim")]
         else:
             what = [("● ", "bad"), (f"recording {safe_text(', '.join(recorded))}", "")]
         calls = self._outcomes.total() + pending

@@ -15,7 +15,8 @@ GAP = "  "
 
 MAX_ID_CELLS = 6
 MAX_WIDE_ID_CELLS = 14
-MAX_LANE_CELLS = 14
+MAX_NARROW_ID_CELLS = 4
+MAX_LANE_CELLS = 10
 MAX_WIDE_LANE_CELLS = 24
 MAX_WORDS_CELLS = 48
 
@@ -23,7 +24,7 @@ WIDE_CELLS = 110
 """From this width on there is room to spare: longer ids and lanes are shown."""
 
 FULL_CELLS = 72
-"""Below this width the id and the size are left out,"""
+"""Below this width the id is left out, and the size, which also gives way to a lane on any narrow screen,"""
 
 SHORT_CELLS = 52
 """below this one how long it took,"""
@@ -58,12 +59,12 @@ class Columns:
     def left(self) -> int:
         """Where the words begin, behind the arrow."""
         held = [self.row, self.id, self.at, self.took, self.size]
-        return sum(held) + sum(1 for one in held if one) + (self.lane + len(GAP) if self.lane else 0) + len(" → ")
+        return sum(held) + sum(1 for one in held if one) + (self.lane + 1 if self.lane else 0) + len(" → ")
 
     def header(self) -> Line:
         """The names of the columns, over them."""
         cells = self._numbers("row", "id", "seconds" if self.at >= len("seconds") else "sec", "took", "size")
-        lane = padded("server", self.lane) + GAP if self.lane else ""
+        lane = padded("server", self.lane) + " " if self.lane else ""
         return [(cells + lane + "   " + padded("call", self.words) + GAP + "outcome", "dim")]
 
     def left_part(
@@ -82,7 +83,7 @@ class Columns:
         if self.size:
             line.append((padded_left("" if size_bytes is None else size(size_bytes), self.size) + " ", "dim"))
         if self.lane:
-            line.append((padded(cut(lane, self.lane), self.lane) + GAP, lane_style))
+            line.append((padded(cut(lane, self.lane), self.lane) + " ", lane_style))
         return line
 
     def _numbers(self, row: str, id: str, at: str, took: str, size: str) -> str:
@@ -102,13 +103,14 @@ def columns(
     """
     room = WIDE_CELLS if width is None else width
     wide = room >= WIDE_CELLS
+    longest = MAX_WIDE_ID_CELLS if wide else (MAX_NARROW_ID_CELLS if lanes else MAX_ID_CELLS)
     made = Columns(
         width=width,
         row=max(3, len(str(last_row))),
-        id=max(2, min(longest_id, MAX_WIDE_ID_CELLS if wide else MAX_ID_CELLS)) if room >= FULL_CELLS else 0,
+        id=max(2, min(longest_id, longest)) if room >= FULL_CELLS else 0,
         at=max(7, len(seconds(last_ns))) if room >= TINY_CELLS else 0,
         took=TOOK_CELLS if room >= SHORT_CELLS else 0,
-        size=SIZE_CELLS if room >= FULL_CELLS else 0,
+        size=SIZE_CELLS if wide or (room >= FULL_CELLS and not lanes) else 0,
         lane=_lane_cells(lanes, room),
         words=0,
     )

@@ -128,7 +128,7 @@ class _Layout:
         phrase = outcome_phrase(row)
         if response is not None:
             took = "" if row.duration_ns is None else f" · {duration(row.duration_ns)}"
-            text = f"{row.row} {_sentence(phrase)}{took}"
+            text = f"{row.row} {_sentence(phrase._replace(word=phrase.word + took))}"
             yield response.number, self._arrow(response, ArrowKind.RESPONSE, text, phrase.style)
         elif row.outcome is Outcome.UNANSWERED:
             yield self._lost(row, phrase)

@@ -167,6 +167,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "capture": finding.capture,
         "record": finding.number,
         "row": finding.row,
+        "count": finding.count,
         "what": finding.what,
         "culprit": finding.culprit,
         "advice": finding.advice,

@@ -10,6 +10,7 @@ from ..transcript.model import Event, Exchange, Log, Message, Row, Source, Stray
 from .cells import cells, cut, padded, wrapped
 from .columns import GAP, Columns, columns
 from .escape import safe_text
+from .findings import finding_lines
 from .line import Line, fitted, lane_style, line_cells
 from .phrases import (
     PROGRESS,
@@ -59,10 +60,10 @@ class Lanes:
 class Timeline:
     """Lines from rows. `stderr` says whether the server's stderr is shown, `fold` whether long runs of it are folded.
 
-    `findings` are rule names by row number. A row is fed once, when it has ended.
+    `flagged` are the numbers of rows with findings. A row is fed once, when it has ended.
     """
 
-    __slots__ = ("_folded", "_held", "_run", "_stderr", "columns", "findings", "fold", "lanes")
+    __slots__ = ("_flagged", "_folded", "_held", "_run", "_stderr", "columns", "fold", "lanes")
 
     def __init__(
         self,
@@ -71,12 +72,12 @@ class Timeline:
         *,
         stderr: bool = True,
         fold: bool = True,
-        findings: dict[int, list[str]] | None = None,
+        flagged: frozenset[int] = frozenset(),
     ) -> None:
         self.columns = columns
         self.lanes = lanes
         self.fold = fold
-        self.findings = findings if findings is not None else {}
+        self._flagged = flagged
         self._stderr = stderr
         self._run: tuple[int, int] | None = None  # the capture whose stderr is being read, and how many lines of it
         self._folded = 0
@@ -116,12 +117,9 @@ class Timeline:
         line = self._left(row.capture, row.at_ns, row=row.row, id=request.id or "", took_ns=took_ns, size_bytes=request.size)
         line.append((" → " if row.sender == "client" else " ← ", ""))
         line += self._words(one_line(row.method), one_line(row.target or ""))
-        phrase = outcome_phrase(row)
         progress = [one for one in row.notifications if one.method == PROGRESS]
-        detail = notification_phrase(progress) if progress else Phrase("", "")
-        return fitted(
-            [*line, (phrase.word, phrase.style), (f"  {detail.word} {detail.detail}".rstrip(), "dim")], self.columns.width
-        )
+        words = notification_phrase(progress[-1:]).detail if progress else ""
+        return fitted([*line, (words or "pending", "wait")], self.columns.width)
 
     def close(self) -> list[Line]:
         """The end of what was held back."""
@@ -213,8 +211,8 @@ class Timeline:
         """`line` with the phrase behind it; `below` lets a detail that does not fit have lines of its own."""
         width = self.columns.width
         line.append((phrase.word, phrase.style))
-        for rule in self.findings.get(row, ()) if row is not None else ():
-            line.append((f" ⚑ {safe_text(rule)}", "warn"))
+        if row in self._flagged:
+            line.append((" ⚑", "warn"))
         detail = phrase.detail
         if not detail:
             return [fitted(line, width)]
@@ -258,12 +256,16 @@ def timeline(
         return
     lanes = Lanes(transcript.sources)
     shape = fitting_columns(chosen, lanes, width)
-    machine = Timeline(shape, lanes, stderr=stderr, fold=rows is None, findings=rules_by_row(transcript))
+    flagged = frozenset(one.row for one in transcript.findings if one.row is not None)
+    machine = Timeline(shape, lanes, stderr=stderr, fold=rows is None, flagged=flagged)
     yield []
     yield fitted(shape.header(), width)
     for row in chosen:
         yield from machine.feed(row)
     yield from machine.close()
+    if rows is None and transcript.findings:
+        yield []
+        yield from (fitted(line, width) for line in finding_lines(transcript, width=width))
 
 
 def selected(rows: list[Row], chosen: tuple[int, int] | None) -> list[Row]:
@@ -296,12 +298,3 @@ def fitting_columns(rows: list[Row], lanes: Lanes, width: int | None) -> Columns
     return columns(
         width=width, last_row=last_row, last_ns=last_ns, longest_id=longest_id, lanes=lanes.names, longest_words=longest_words
     )
-
-
-def rules_by_row(transcript: Transcript) -> dict[int, list[str]]:
-    """The rule names of findings by the number of the row they point at."""
-    found: dict[int, list[str]] = {}
-    for finding in transcript.findings:
-        if finding.row is not None:
-            found.setdefault(finding.row, []).append(finding.rule)
-    return found

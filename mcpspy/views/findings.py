@@ -1,0 +1,36 @@
+"""Findings as lines: what is odd, where, and what to do about it. Refuses to leave one out; there is one per rule and culprit."""
+
+from collections.abc import Iterator
+
+from ..transcript.model import Finding, Severity, Transcript
+from .cells import wrapped
+from .escape import safe_text
+from .line import Line
+from .phrases import one_line
+
+STYLES = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.INFO: "dim"}
+
+INDENT = "    "
+MAX_LINES = 4
+"""So many lines a sentence may take on a screen."""
+
+
+def finding_lines(transcript: Transcript, *, width: int | None = None) -> Iterator[Line]:
+    """The findings of a transcript, the first met first; nothing where there are none."""
+    several = len({one.server for one in transcript.sources}) > 1
+    for finding in transcript.findings:
+        server = safe_text(transcript.sources[finding.capture].server) if several else ""
+        yield _heading(finding, server)
+        for sentence, style in ((one_line(finding.what), ""), (one_line(finding.advice), "dim")):
+            limit = None if width is None else width - len(INDENT)
+            for part in [sentence] if limit is None else wrapped(sentence, max(limit, 1), MAX_LINES):
+                if part:
+                    yield [(INDENT, ""), (part, style)]
+
+
+def _heading(finding: Finding, server: str) -> Line:
+    where = [server] if server else []
+    where += [f"row {finding.row}"] if finding.row is not None else []
+    where += [f"×{finding.count}"] if finding.count > 1 else []
+    line: Line = [("⚑ ", STYLES[finding.severity]), (safe_text(finding.rule), STYLES[finding.severity])]
+    return [*line, ("  " + ", ".join(where), "dim")] if where else line
