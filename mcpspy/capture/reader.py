@@ -161,7 +161,7 @@ class Reader:
             return
         try:
             frame = _decode_frame(line)
-        except (msgspec.MsgspecError, RecursionError):
+        except (msgspec.MsgspecError, ValueError, RecursionError):
             self._read_rare_line(line, records, sealed=sealed)
             return
         first_ns = frame.at_ns if frame.first_ns < 0 else frame.first_ns
@@ -256,7 +256,7 @@ def _object(line: bytes) -> dict[str, Any]:
     """The JSON object on `line`. What the fast decoder refuses (numbers out of range, lone surrogates) goes to `json`."""
     try:
         value = _decode_any(line)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         value = json.loads(line.decode("utf-8-sig"), parse_constant=_refused)
     if not isinstance(value, dict):
         raise ValueError("not an object")

@@ -89,7 +89,7 @@ class _Copy:
         if line.lost:
             gap_missing = record.missing if isinstance(record, Gap) else 0
             self._mark(record.number - 1 - gap_missing, line.lost, line.lost_bytes, record.at_ns)
-        if isinstance(record, End) and (self._changed or self._miscounts(record, line)):
+        if isinstance(record, End) and (self._changed or self._miscounts(record)):
             self._file.write(record_line(record.number, self._end(record)))
         else:
             self._copy(line)
@@ -102,8 +102,8 @@ class _Copy:
             self._make_header()
             self._mark(self._number + lost, lost, self._inspector.lost_bytes, self._at_ns)
 
-    def _miscounts(self, end: End, line: Line) -> bool:
-        return self._inspector.as_written and (end.frames, end.bytes) != (self._frames, line.offset)
+    def _miscounts(self, end: End) -> bool:
+        return self._inspector.as_written and end.frames != self._frames
 
     def _copy(self, line: Line) -> None:
         self._source.seek(line.offset)
