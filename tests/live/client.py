@@ -1,0 +1,297 @@
+"""A client that a test plays: it starts a server under `mcpspy run`, over pipes as Python's clients do or sockets as Node's.
+
+Its own ends never block, and whatever it waits for has the deadline of tests/deadlines.py. It ends what it started, and what that
+started in turn, by their ids, and fails if anything was left.
+"""
+
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+from uuid import uuid4
+
+import mcpspy
+from mcpspy.records import Close, End, Exit, Frame, Record
+from tests.conftest import PEERS
+from tests.deadlines import DEADLINE_S, POLL_S, eventually
+
+MCPSPY = [sys.executable, "-m", "mcpspy"]
+MARK = "MCPSPY_TEST_MARK"
+"""A variable in the environment of all that a client starts, directly or not: how it finds them again."""
+
+READ_BYTES = 1 << 18
+
+QUIET_S = 0.5
+"""How long nothing is taken before a channel counts as full."""
+
+Channels = Literal["pipes", "sockets"]
+
+
+def puppet(*steps: str) -> list[str]:
+    """The argv of the server that takes these steps (tests/peers/puppet.py)."""
+    return [sys.executable, "-I", "-S", str(PEERS / "puppet.py"), *steps]
+
+
+class Client:
+    """The three streams of a running tap, seen from the client. Leaving the `with` block ends everything.
+
+    `stdin`, `stdout` and `stderr` are our ends; what is passed for one of them (a descriptor) is used as it is, and then there is
+    no end of ours. `through` is a command that becomes mcpspy, once it has changed what mcpspy inherits.
+    """
+
+    def __init__(
+        self,
+        server: list[str],
+        *options: str,
+        over: Channels = "pipes",
+        stdin: int | None = None,
+        stdout: int | None = None,
+        stderr: int | None = None,
+        environment: dict[str, str] | None = None,
+        new_session: bool = False,
+        cwd: Path | None = None,
+        through: tuple[str, ...] = (),
+    ) -> None:
+        self._mark = uuid4().hex
+        self._given = (stdin, stdout, stderr)
+        pairs = [_pair(over, number) if fd is None else (-1, fd) for number, fd in enumerate(self._given)]
+        self.stdin, self.stdout, self.stderr = (pair[0] for pair in pairs)
+        self.process = subprocess.Popen(
+            [*through, *MCPSPY, "run", *options, "--", *server],
+            stdin=pairs[0][1],
+            stdout=pairs[1][1],
+            stderr=pairs[2][1],
+            env={**os.environ, **(environment or {}), MARK: self._mark},
+            start_new_session=new_session,
+            cwd=cwd,
+        )
+        self.started_s = time.monotonic()
+        for fd, (_, theirs) in zip(self._given, pairs, strict=True):
+            if fd is None:
+                os.close(theirs)
+        self._held = {self.stdout: bytearray(), self.stderr: bytearray()}
+        self._ended: set[int] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.process.kill()
+        self.process.wait(DEADLINE_S)
+        for fd in (self.stdin, self.stdout, self.stderr):
+            self.close(fd)
+        try:
+            if kind is None:
+                self.gone()
+        finally:
+            for pid in self.running():
+                _kill(pid)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def close(self, fd: int) -> None:
+        """Close one of our ends; what is closed already stays so."""
+        for name in ("stdin", "stdout", "stderr"):
+            if fd >= 0 and getattr(self, name) == fd:
+                setattr(self, name, -1)
+                os.close(fd)
+
+    def die(self) -> None:
+        """Close all our ends at once, as the system does for a process that ends."""
+        for fd in (self.stdin, self.stdout, self.stderr):
+            self.close(fd)
+
+    # What the client says
+
+    def send(self, data: bytes) -> None:
+        """Write all of `data`, and keep what comes on stdout meanwhile."""
+        rest = memoryview(data)
+        deadline = time.monotonic() + DEADLINE_S
+        while rest:
+            assert time.monotonic() < deadline, f"{len(rest)} bytes were not taken"
+            if self._turn(POLL_S, self.stdout, writing=True):
+                rest = rest[os.write(self.stdin, rest) :]
+
+    def fill(self, line: bytes) -> int:
+        """Write `line` until nothing is taken any more. Returns how many bytes were."""
+        taken = 0
+        rest = memoryview(line)
+        while self._turn(QUIET_S, -1, writing=True):
+            count = os.write(self.stdin, rest)
+            taken += count
+            rest = rest[count:] or memoryview(line)
+        return taken
+
+    def chatter(self, line: bytes, seconds: float) -> None:
+        """Write `line` over and over for so long or until the tap is gone, and keep what comes on stdout meanwhile."""
+        until = time.monotonic() + seconds
+        rest = memoryview(line)
+        while (left := until - time.monotonic()) > 0 and self.stdout not in self._ended:
+            if self._turn(left, self.stdout, writing=bool(line)):
+                rest = rest[os.write(self.stdin, rest) :] or memoryview(line)
+
+    # What it hears
+
+    def line(self, fd: int | None = None) -> bytes:
+        """The next line of stdout (or of `fd`), its newline included; less at the end of the stream."""
+        return self._take(self.stdout if fd is None else fd, lambda held: held.find(b"\n") + 1)
+
+    def lines(self, count: int) -> list[bytes]:
+        """The next lines of stdout."""
+        return [self.line() for _ in range(count)]
+
+    def take(self, count: int, fd: int | None = None) -> bytes:
+        """The next `count` bytes; fewer at the end of the stream."""
+        return self._take(self.stdout if fd is None else fd, lambda held: count if len(held) >= count else 0)
+
+    def rest(self, fd: int | None = None) -> bytes:
+        """All that still comes."""
+        return self._take(self.stdout if fd is None else fd, lambda held: 0)
+
+    @property
+    def received(self) -> bytes:
+        """What has come on stdout and was not asked for yet."""
+        return bytes(self._held[self.stdout])
+
+    def _take(self, fd: int, length: Callable[[bytearray], int]) -> bytes:
+        held = self._held[fd]
+        deadline = time.monotonic() + DEADLINE_S
+        while not (count := length(held)):
+            left = deadline - time.monotonic()
+            assert left > 0, f"nothing more came; the last was {bytes(held[-200:])!r}"
+            if fd in self._ended:
+                count = len(held)
+                break
+            self._turn(left, fd)
+        data = bytes(held[:count])
+        del held[:count]
+        return data
+
+    def _turn(self, timeout_s: float, fd: int, *, writing: bool = False) -> bool:
+        """Wait, and keep what `fd` has. True if something can be written."""
+        wanted = {} if fd < 0 or fd in self._ended else {fd: selectors.EVENT_READ}
+        if writing:
+            wanted[self.stdin] = selectors.EVENT_WRITE
+        ready = _wait(wanted, timeout_s)
+        if fd in ready:
+            try:
+                data = os.read(fd, READ_BYTES)
+            except ConnectionResetError:  # a socket whose other end left something unread
+                data = b""
+            self._held[fd] += data
+            if not data:
+                self._ended.add(fd)
+        return self.stdin in ready
+
+    # How it ends
+
+    def wait(self) -> int:
+        """The exit status of `mcpspy run`; negative for a signal that ended it."""
+        return self.process.wait(DEADLINE_S)
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def running(self) -> list[int]:
+        """The processes that this client started and that still run, whatever became of their parents."""
+        return [pid for pid in _pids() if pid != self.process.pid and _is_marked(pid, self._mark)]
+
+    def gone(self) -> None:
+        """Wait until none is left."""
+        eventually(lambda: not self.running(), f"{self.running()} to end")
+
+    def server_pid(self) -> int:
+        """The server's process."""
+        return eventually(lambda: next((pid for pid in self.running() if _parent(pid) == self.pid), 0), "the server to start")
+
+    # What was recorded
+
+    @property
+    def capture(self) -> Path:
+        """The capture in the store that this tap writes."""
+        folder = Path(os.environ["MCPSPY_HOME"]) / "captures"
+        return eventually(lambda: next(folder.glob(f"*-{self.pid}.mcpspy"), None), "a capture")
+
+    def records(self) -> list[Record]:
+        return list(mcpspy.read(self.capture))
+
+    def recorded(self, kind: type[Record], **facts: Any) -> Any:
+        """The first record of this kind with these facts, once it is there."""
+
+        def found() -> Record | None:
+            records = (one for one in self.records() if isinstance(one, kind))
+            return next((one for one in records if all(getattr(one, name) == value for name, value in facts.items())), None)
+
+        return eventually(found, f"{kind.__name__} with {facts}")
+
+
+def stream(records: list[Record], number: int) -> bytes:
+    """The bytes of a stream, from its frames."""
+    return b"".join(one.data for one in records if isinstance(one, Frame) and one.stream == number)
+
+
+def closing(records: list[Record], number: int) -> tuple[str, str]:
+    """Who closed a stream, and how."""
+    (close,) = (one for one in records if isinstance(one, Close) and one.stream == number)
+    return close.by, close.how
+
+
+def ending(records: list[Record]) -> tuple[Exit, End]:
+    """How the server ended, and the last record."""
+    (exit,) = (one for one in records if isinstance(one, Exit))
+    end = records[-1]
+    assert isinstance(end, End)
+    return exit, end
+
+
+def _pair(over: Channels, number: int) -> tuple[int, int]:
+    """Our end and theirs."""
+    if over == "sockets":
+        ours, theirs = (one.detach() for one in socket.socketpair())
+    else:
+        reading, writing = os.pipe()
+        ours, theirs = (writing, reading) if number == 0 else (reading, writing)
+    os.set_blocking(ours, False)
+    return ours, theirs
+
+
+def _wait(wanted: dict[int, int], timeout_s: float) -> list[int]:
+    with selectors.PollSelector() as selector:
+        for fd, events in wanted.items():
+            selector.register(fd, events)
+        return [key.fd for key, _ in selector.select(timeout_s)]
+
+
+def _pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _is_marked(pid: int, mark: str) -> bool:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return f"{MARK}={mark}".encode() in file.read().split(b"\0")
+    except OSError:
+        return False
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it has ended meanwhile

@@ -1,0 +1,249 @@
+"""How a tap ends when it is told to, or when its client is gone: with the server and what that started, inside the client's 2 s."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mcpspy.live.shutdown import GRACE_NS
+from mcpspy.records import Exit, Note, Stall
+from tests.conftest import Peer
+from tests.live.client import Channels, Client, ending, puppet, stream
+
+SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+OVER: list[Channels] = ["pipes", "sockets"]
+
+LIMIT_S = 2.0
+"""From SIGTERM to the client's SIGKILL (mcp 2.3.0, TypeScript SDK 1.32.2). There is no margin, for they have none either."""
+
+AT_ONCE_S = 1.0
+"""Less than what a server is given after the first signal."""
+
+STUBBORN = ("ignore=TERM,INT,HUP", "grandchild", "say=up", "echo", "linger")
+
+LAUNCHER = """
+import subprocess, sys
+tap = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+for line in tap.stdout:
+    sys.stdout.buffer.write(line)
+    sys.stdout.flush()
+tap.wait()
+"""
+"""A client that passes on what it hears, with a process of its own to be killed; it never ends its server's input."""
+
+
+# A server that ends when it is told to
+
+
+@pytest.mark.parametrize("over", OVER)
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_reaches_the_server(number: signal.Signals, over: Channels) -> None:
+    with Client(puppet("say=up", "linger"), over=over) as client:
+        client.line()
+        client.signal(number)
+        assert client.wait() == 128 + number
+        assert ending(client.records())[0].signal == number.name
+
+
+def test_a_signal_is_why_the_capture_ends() -> None:
+    with Client(puppet("say=up", "linger")) as client:
+        client.line()
+        client.signal(signal.SIGTERM)
+        client.wait()
+        assert ending(client.records())[1].why == "SIGTERM"
+
+
+def test_a_signal_ends_the_servers_input_too() -> None:
+    with Client(puppet("ignore=TERM", "say=up", "swallow", "exit=4")) as client:
+        client.line()
+        client.signal(signal.SIGTERM)
+        assert client.wait() == 4
+
+
+def test_a_signal_that_ends_nothing_is_passed_on() -> None:
+    with Client(puppet("ignore=USR1", "say=up", "echo")) as client:
+        client.line()
+        client.signal(signal.SIGUSR1)
+        assert client.line(client.stderr) == b"SIGUSR1\n"
+        client.send(b"still there\n")
+        assert client.line() == b"still there\n"
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_what_the_server_says_long_after_the_end_of_its_input_is_delivered(over: Channels) -> None:
+    with Client(puppet("say=up", "swallow", f"after={2 * GRACE_NS // 1_000_000}", "say=late", "exit=3"), over=over) as client:
+        client.line()
+        client.close(client.stdin)
+        assert client.rest() == b"late\n"
+        assert client.wait() == 3
+
+
+def test_a_client_that_is_gone_ends_the_servers_input() -> None:
+    with Client(puppet("say=up", "swallow", "exit=5")) as client:
+        client.line()
+        client.die()
+        assert client.wait() == 5
+
+
+# A server that does not
+
+
+@pytest.mark.parametrize("over", OVER)
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_stubborn_server_and_its_grandchild_are_gone_before_the_client_kills_us(
+    number: signal.Signals, over: Channels
+) -> None:
+    with Client(puppet(*STUBBORN), over=over) as client:
+        client.lines(2)
+        since_s = time.monotonic()
+        client.signal(number)
+        assert client.wait() == 128 + signal.SIGKILL
+        assert time.monotonic() - since_s < LIMIT_S
+        assert client.running() == []
+        assert ending(client.records())[1].why == number.name
+
+
+def test_a_client_that_signals_its_whole_group_finds_nothing_left(peer: Peer, tmp_path: Path) -> None:
+    with Client([*peer("stubborn.py"), "--grandchild", str(tmp_path / "log")], new_session=True) as client:
+        client.send(b'{"jsonrpc":"2.0","id":1,"method":"initialize"}\n')
+        client.line()
+        client.close(client.stdin)
+        since_s = time.monotonic()
+        os.killpg(client.pid, signal.SIGTERM)
+        assert client.rest() == b""
+        client.wait()
+        assert time.monotonic() - since_s < LIMIT_S
+        assert client.running() == []
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_the_same_signal_again_means_now(number: signal.Signals) -> None:
+    with Client(puppet(*STUBBORN)) as client:
+        client.lines(2)
+        since_s = time.monotonic()
+        client.signal(number)
+        client.line(client.stderr)
+        client.signal(number)
+        assert client.wait() == 128 + signal.SIGKILL
+        assert time.monotonic() - since_s < AT_ONCE_S
+        assert client.running() == []
+
+
+def test_what_was_sent_to_whom_is_noted() -> None:
+    with Client(puppet("ignore=TERM", "say=up", "linger")) as client:
+        client.line()
+        client.signal(signal.SIGTERM)
+        client.wait()
+        notes = [one.text for one in client.records() if isinstance(one, Note)]
+        assert notes[0] == "SIGTERM received and forwarded"
+        assert notes[1].startswith("SIGKILL to python")
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_a_client_that_dies_leaves_no_stubborn_server(over: Channels) -> None:
+    with Client(puppet(*STUBBORN), over=over) as client:
+        client.lines(2)
+        since_s = time.monotonic()
+        client.die()
+        client.wait()
+        assert time.monotonic() - since_s < LIMIT_S
+        assert client.running() == []
+        assert ending(client.records())[1].why == "client gone"
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_a_client_that_dies_while_the_server_takes_nothing_is_noticed(over: Channels) -> None:
+    with Client(puppet("say=up", "linger"), over=over) as client:
+        client.line()
+        client.fill(b"x" * 4095 + b"\n")
+        client.die()
+        client.wait()
+        assert ending(client.records())[1].why == "client gone"
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_a_client_that_dies_after_it_was_slow_to_read_is_noticed(over: Channels) -> None:
+    count = 500
+    with Client(puppet(f"flood=1:{count}", "linger"), over=over) as client:
+        client.recorded(Stall, stream=1)
+        client.close(client.stdin)
+        client.take(count * 4096)
+        client.close(client.stdout)
+        client.wait()
+        assert ending(client.records())[1].why == "client gone"
+
+
+def test_a_client_that_reads_nothing_does_not_hold_up_a_signal() -> None:
+    with Client(puppet("ignore=TERM", "repeat=" + "x" * 1000)) as client:
+        client.recorded(Stall, stream=1)
+        since_s = time.monotonic()
+        client.signal(signal.SIGTERM)
+        client.wait()
+        assert time.monotonic() - since_s < LIMIT_S
+
+
+def test_a_client_that_dies_where_no_descriptor_tells_leaves_nothing() -> None:
+    steps = ("say=up", "close=1", "ignore=TERM", "swallow", "linger")
+    with Client(puppet(*steps), through=(sys.executable, "-c", LAUNCHER)) as client:
+        assert client.line() == b"up\n"
+        client.process.kill()
+        client.gone()
+
+
+# What the server started
+
+
+def test_a_grandchild_that_the_server_leaves_behind_goes_with_it() -> None:
+    with Client(puppet("grandchild=2", "echo")) as client:
+        client.line()
+        client.close(client.stdin)
+        assert client.wait() == 0
+        assert client.running() == []
+
+
+def test_a_daemon_with_a_session_and_files_of_its_own_is_spared() -> None:
+    with Client(puppet("daemon", "echo")) as client:
+        daemon = int(client.line())
+        client.close(client.stdin)
+        client.wait()
+        assert client.running() == [daemon]
+        os.kill(daemon, signal.SIGKILL)
+        client.gone()
+
+
+def test_what_ran_before_us_is_none_of_the_servers() -> None:
+    script = 'sleep 60 & echo $! >&2; exec "$@"'
+    with Client(puppet("echo"), through=("sh", "-c", script, "sh")) as client:
+        older = int(client.line(client.stderr))
+        client.close(client.stdin)
+        client.wait()
+        assert older in client.running()
+        os.kill(older, signal.SIGKILL)
+        client.gone()
+
+
+def test_a_grandchild_that_holds_the_pipes_holds_nobody_up() -> None:
+    with Client(puppet("say=up", "grandchild", "exit=6")) as client:
+        client.line()
+        grandchild = int(client.line())
+        assert client.rest() == b""
+        assert client.wait() == 6
+        assert ending(client.records())[0].descendants[0]["pid"] == grandchild
+        os.kill(grandchild, signal.SIGKILL)
+        client.gone()
+
+
+def test_all_that_the_server_wrote_is_delivered_to_a_slow_client_though_a_grandchild_holds_the_pipe() -> None:
+    count = 250
+    with Client(puppet("grandchild", f"flood=1:{count}", "exit=7")) as client:
+        grandchild = int(client.line())
+        client.recorded(Exit)
+        received = client.rest()
+        assert len(received) == count * 4096
+        assert client.wait() == 7
+        assert stream(client.records(), 1).endswith(received)
+        os.kill(grandchild, signal.SIGKILL)
+        client.gone()
