@@ -7,7 +7,7 @@ both start up side by side, and what is imported is counted (tests/test_rooms.py
 from __future__ import annotations
 
 import os
-from time import monotonic_ns, sleep, time_ns
+from time import monotonic_ns, time_ns
 
 from ..live.descriptors import ensure_standard_streams
 from ..live.native import keep_freed_memory
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from ..records import Header
 
 NOT_STARTED = 127
-
-SYNC_S = 1.0
-"""From the first byte that is not on disk to asking for it: only what a power cut may cost, for the kernel has it at once."""
 
 USAGE = "usage: mcpspy run [--label NAME] [--capture FILE] [--redact credentials|none] [--max-size SIZE] [--quiet] -- COMMAND…"
 
@@ -63,6 +60,9 @@ def main(arguments: list[str]) -> int:
         return _not_started(argv[0], failure, child, writer, begin_ns)
     keep_freed_memory()
     tap = StdioTap(child, writer or _nowhere, begin_ns, signals_fd)
+    if writer is not None:
+        writer.later = tap.call_later
+        writer(())  # the header at once, so that `list` and `show -f` see the tap
     status = tap.run()
     if writer is not None:
         writer.close(tap.now_ns(), tap.why)
@@ -89,9 +89,7 @@ def _writer(values: dict[str, str], argv: list[str], max_bytes: int, wall_ns: in
         _say(f"mcpspy: {named} exists; recording to {path}")
     elif "quiet" not in values and os.isatty(2):
         _say(f"mcpspy: recording to {path}")
-    writer = Writer(fd, header_line(header), max_bytes=max_bytes, complain=_say, later=_later)
-    writer(())  # the header at once, so that `list` and `show -f` see the tap
-    return writer
+    return Writer(fd, header_line(header), max_bytes=max_bytes, complain=_say)
 
 
 def _header(argv: list[str], label: str, redact: str, wall_ns: int, begin_ns: int) -> Header:
@@ -131,20 +129,6 @@ def _not_started(command: str, failure: OSError, child: Child, writer: Writer | 
         writer((Exit(at_ns=now_ns, pid=child.pid, error=reason),))
         writer.close(now_ns, "not started")
     return NOT_STARTED
-
-
-def _later(sync: Callable[[], None]) -> None:
-    """Call `sync` in a while, beside the traffic: the disk may take its time over it."""
-    from _thread import start_new_thread
-
-    def wait_and_sync() -> None:
-        sleep(SYNC_S)
-        sync()
-
-    try:
-        start_new_thread(wait_and_sync, ())
-    except RuntimeError:
-        pass  # no thread to be had: what is written is the kernel's, and the last sync comes at the end
 
 
 def _nowhere(records: object) -> None:

@@ -133,16 +133,15 @@ class Pump:
         self._schedule()
 
     def _readable(self, events: int) -> None:
-        size = self._read_bytes
         try:
-            data = _read(self._source, size)
+            data = _read(self._source, self._read_bytes)
         except BlockingIOError:
             return  # somebody else with the same descriptor was faster
         except OSError:
             self._end(monotonic_ns() - self._begin_ns, self.writer, "reset")
             return
         now_ns = monotonic_ns() - self._begin_ns
-        if data.find(b"\n") + 1 == len(data) < size == READ_BYTES and not self._lines.held_bytes and data:
+        if 0 < data.find(b"\n") + 1 == len(data) and not self._lines.held_bytes:
             self._frame(self._stream, now_ns, data)  # one whole line, as nearly all come, goes this short way
         elif data:
             self._report(data, now_ns)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Readiness:
     """Descriptors and their callbacks; a callback gets poll's event mask.
 
-    A callback that sets `interrupted` makes `turn` return after the round.
+    A callback that sets `interrupted` makes `turn` return after the round. There are no time-outs: who needs one has a signal sent.
     """
 
     __slots__ = ("_callbacks", "_poll", "interrupted")
@@ -36,14 +36,12 @@ class Readiness:
         if self._callbacks.pop(fd, None) is not None:
             self._poll.unregister(fd)
 
-    def turn(self, timeout_ms: int | None) -> None:
-        """Wait and make the calls, round after round, until interrupted; with a timeout, for one round of at most so long."""
+    def turn(self) -> None:
+        """Wait and make the calls, round after round, until interrupted."""
         wait, callback_of = self._poll.poll, self._callbacks.get
-        self.interrupted = timeout_ms is not None
-        while True:
-            for fd, events in wait(timeout_ms):
+        self.interrupted = False
+        while not self.interrupted:
+            for fd, events in wait():
                 callback = callback_of(fd)
                 if callback is not None:  # an earlier call of this round may have closed it
                     callback(events)
-            if self.interrupted:
-                return

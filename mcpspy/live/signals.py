@@ -36,10 +36,19 @@ def listen() -> int:
     return read
 
 
-def listen_to_children() -> None:
-    """Have the ends of children told there as well, whatever whoever started us did to that signal."""
-    signal.signal(signal.SIGCHLD, _nothing)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGCHLD,))
+def listen_to_our_own() -> None:
+    """Have the ends of children and our alarm told there as well, whatever whoever started us did to those signals."""
+    for number in (signal.SIGCHLD, signal.SIGALRM):
+        signal.signal(number, _nothing)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGCHLD, signal.SIGALRM))
+
+
+def set_alarm(delay_ns: int) -> None:
+    """Have SIGALRM told after so long, in place of an earlier alarm.
+
+    So a tap needs no time-out when it waits, and while a timer runs a message costs no more than when none does.
+    """
+    signal.setitimer(signal.ITIMER_REAL, max(delay_ns, 1) / 1e9)
 
 
 def name(number: int) -> str:

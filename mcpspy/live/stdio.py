@@ -7,6 +7,7 @@ the server nor what it started outlives the client.
 from __future__ import annotations
 
 import os
+from _thread import start_new_thread
 from select import POLLIN
 from time import monotonic_ns
 
@@ -19,15 +20,19 @@ from .shutdown import Shutdown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from signal import SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
+    from collections.abc import Callable
+    from signal import SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
 
     from ..records import Record, Sink
     from .process import Child
 else:  # `signal` itself imports `enum`: 4 ms
-    from _signal import SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
+    from _signal import SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
 
 DRAIN_NS = 500_000_000
 """After the server's exit: how long pipes that others still hold are read on. What it wrote itself is there at once."""
+
+PUT_OFF_NS = 1_000_000_000
+"""From the first byte that is not on disk to asking for it: only what a power cut may cost, for the kernel has it at once."""
 
 PARENT_CHECK_NS = 1_000_000_000
 """How often to ask whether the client lives, in the one state in which no descriptor would tell."""
@@ -47,8 +52,8 @@ class StdioTap:
     """
 
     __slots__ = (
-        "_begin_ns", "_changed", "_child", "_drain_ns", "_met", "_parent", "_parent_ns", "_pipes", "_pumps", "_ready",
-        "_shutdown", "_signals_fd", "_sink", "_start", "_status", "_stderr", "_stdin", "_stdout",
+        "_alarm_ns", "_begin_ns", "_changed", "_child", "_drain_ns", "_met", "_parent", "_parent_ns", "_pipes", "_pumps",
+        "_put_off", "_put_off_ns", "_ready", "_shutdown", "_signals_fd", "_sink", "_start", "_status", "_stderr", "_stdin", "_stdout",
     )  # fmt: skip
 
     def __init__(self, child: Child, sink: Sink, begin_ns: int, signals_fd: int) -> None:
@@ -62,6 +67,9 @@ class StdioTap:
         self._status: int | None = None
         self._drain_ns = 0
         self._parent_ns = 0
+        self._put_off: Callable[[], None] = _nothing
+        self._put_off_ns = 0
+        self._alarm_ns = 0
         self._changed = False
         self._met: set[int] = set()
         self._parent = os.getppid()
@@ -80,14 +88,14 @@ class StdioTap:
         return monotonic_ns() - self._begin_ns
 
     def run(self) -> int:
-        signals.listen_to_children()
+        signals.listen_to_our_own()
         self._ready.watch(self._signals_fd, POLLIN, self._signalled)
         self._report_start()
         self._reap()  # the server may have ended before anybody listened
         self._review()
         while not self._over():
-            self._ready.turn(self._timeout_ms())
-            self._on_time(self.now_ns())
+            self._set_alarm()
+            self._ready.turn()
             if self._changed:
                 self._changed = False
                 self._review()
@@ -170,13 +178,26 @@ class StdioTap:
 
     # Time
 
-    def _timeout_ms(self) -> int | None:
-        """Until the next instant at which something is due; None while nothing is, and no timer costs anything."""
-        dues = [self._shutdown.due_ns, self._drain_ns, self._parent_ns, *(pump.due_ns for pump in self._pumps)]
-        due_ns = min((due for due in dues if due), default=0)
-        return max(0, (due_ns - self.now_ns()) // 1_000_000 + 1) if due_ns else None
+    def call_later(self, action: Callable[[], None]) -> None:
+        """Call `action` in a while, once, in a thread of its own: it may wait for the disk. A later order replaces an earlier one.
 
-    def _on_time(self, now_ns: int) -> None:
+        The thread lives no longer than that: one that waits would cost every message 0.3 µs.
+        """
+        self._put_off = action
+        self._put_off_ns = self.now_ns() + PUT_OFF_NS
+        self._ready.interrupted = True
+
+    def _set_alarm(self) -> None:
+        """Be woken when the next thing is due. An alarm that comes before its time does no harm."""
+        dues = [self._shutdown.due_ns, self._drain_ns, self._parent_ns, self._put_off_ns, *(pump.due_ns for pump in self._pumps)]
+        due_ns = min((due for due in dues if due), default=0)
+        if due_ns and (not self._alarm_ns or due_ns < self._alarm_ns):
+            self._alarm_ns = due_ns
+            signals.set_alarm(due_ns - self.now_ns())
+
+    def _on_alarm(self, now_ns: int) -> None:
+        self._alarm_ns = 0
+        self._ready.interrupted = True
         for pump in self._pumps:
             if pump.due_ns and now_ns >= pump.due_ns:
                 pump.on_time(now_ns)
@@ -188,6 +209,9 @@ class StdioTap:
             self._parent_ns = now_ns + PARENT_CHECK_NS if os.getppid() == self._parent and self._status is None else 0
             if os.getppid() != self._parent:
                 self._shutdown.client_gone(now_ns)
+        if self._put_off_ns and now_ns >= self._put_off_ns:
+            self._put_off_ns = 0
+            _in_a_thread(self._put_off)
 
     def _escalate(self, now_ns: int) -> None:
         name = self._shutdown.due(now_ns)
@@ -213,6 +237,8 @@ class StdioTap:
         for number in os.read(self._signals_fd, 512):
             if number == SIGCHLD:
                 self._reap()
+            elif number == SIGALRM:
+                self._on_alarm(self.now_ns())
             else:
                 self._forward(number)
 
@@ -258,6 +284,17 @@ class StdioTap:
             self._met.add(number)
             self._stdin.stop()
             self._on_change()
+
+
+def _nothing() -> None:
+    """What is put off while nothing is."""
+
+
+def _in_a_thread(action: Callable[[], None]) -> None:
+    try:
+        start_new_thread(action, ())
+    except RuntimeError:
+        action()  # there is no thread to be had
 
 
 def _kill(pid: int, number: int) -> None:
