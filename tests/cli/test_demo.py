@@ -1,0 +1,99 @@
+"""`mcpspy demo` is the first thing a new user runs: it plays its scene through a real tap and shows it."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from mcpspy import Exchange, Outcome, Transcript, read, transcribe
+from mcpspy.transcript.model import Stray
+from tests.deadlines import DEADLINE_S
+
+DEMO = [sys.executable, "-m", "mcpspy", "demo"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What the demo printed, where it recorded, and the transcript of that."""
+
+    stdout: str
+    stderr: str
+    capture: Path
+    transcript: Transcript
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    home = tmp_path_factory.mktemp("home")
+    run = subprocess.run(DEMO, env={"HOME": str(home)}, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
+    (capture,) = home.glob(".mcpspy/captures/*.mcpspy")
+    return Shown(stdout=run.stdout, stderr=run.stderr, capture=capture, transcript=transcribe(read(capture)))
+
+
+def outcomes(transcript: Transcript) -> dict[str, list[Outcome]]:
+    found: dict[str, list[Outcome]] = {}
+    for one in transcript.exchanges:
+        found.setdefault(f"{one.method} {one.target or ''}".strip(), []).append(one.outcome)
+    return found
+
+
+def test_the_demo_shows_every_outcome(shown: Shown) -> None:
+    assert set(one.outcome for one in shown.transcript.exchanges) == {
+        Outcome.OK,
+        Outcome.ERROR,
+        Outcome.TOOL_ERROR,
+        Outcome.CANCELLED,
+    }
+
+
+def test_the_slow_call_reports_progress_and_the_next_one_is_cancelled(shown: Shown) -> None:
+    slow, cancelled = [one for one in shown.transcript.exchanges if one.target == "climate_report"]
+    assert (slow.outcome, slow.progress) == (Outcome.OK, 6)
+    assert cancelled.outcome is Outcome.CANCELLED
+
+
+def test_the_servers_request_has_an_id_that_the_clients_requests_have_too(shown: Shown) -> None:
+    asked = next(one for one in shown.transcript.exchanges if one.sender == "server")
+    assert asked.outcome is Outcome.OK
+    assert asked.request.id in [one.request.id for one in shown.transcript.exchanges if one.sender == "client"]
+
+
+def test_the_noise_on_stdout_is_a_finding_and_a_row(shown: Shown) -> None:
+    noise = [row for row in shown.transcript.rows if isinstance(row, Stray) and row.message.reason]
+    assert noise
+    assert "stdout-noise" in shown.stdout
+
+
+def test_the_capture_is_complete(shown: Shown) -> None:
+    (source,) = shown.transcript.sources
+    assert source.complete
+
+
+def test_timeline_and_diagram_are_data_and_the_rest_is_said(shown: Shown) -> None:
+    assert "tools/call climate_report" in shown.stdout
+    assert "\nsequenceDiagram\n" in shown.stdout
+    assert str(shown.capture) in shown.stderr
+    assert "mcpspy show demo" in shown.stderr
+
+
+def test_json_is_one_document(tmp_path: Path) -> None:
+    run = subprocess.run([*DEMO, "--json"], env={"HOME": str(tmp_path)}, capture_output=True, timeout=DEADLINE_S, check=True)
+    assert json.loads(run.stdout)["schema"] == 1
+    assert run.stderr == b""
+
+
+def test_a_store_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / ".mcpspy").write_text("a file is in the way")
+    run = subprocess.run(DEMO, env={"HOME": str(tmp_path)}, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    assert run.returncode == 2
+    assert ".mcpspy" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_the_scene_is_the_one_that_help_announces(shown: Shown) -> None:
+    assert outcomes(shown.transcript)["tools/call forecast"] == [Outcome.OK, Outcome.TOOL_ERROR]
+    assert outcomes(shown.transcript)["tools/call predict"] == [Outcome.ERROR]
+    assert all(isinstance(one, Exchange) for one in shown.transcript.exchanges)
