@@ -213,6 +213,11 @@ class Client:
         """The server's process."""
         return eventually(lambda: next((pid for pid in self.running() if _parent(pid) == self.pid), 0), "the server to start")
 
+    def peak_kib(self) -> int:
+        """The most memory that mcpspy has had resident so far."""
+        status = Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
+        return int(status.partition("VmHWM:")[2].split()[0])
+
     # What was recorded
 
     @property
