@@ -1,0 +1,64 @@
+"""The README shows only what was run: its commands print what stands below them, and its example runs."""
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.deadlines import DEADLINE_S
+
+PAGES = [ROOT / "README.md", ROOT / "docs" / "start.md"]
+CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+PYTHON = re.compile(r"^```python\n(.*?)^```\n\nprints\n\n```\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+COLUMNS = "100"
+
+
+def dialogues(page: Path) -> list[tuple[str, str]]:
+    """Each command of a page's console blocks, with the output that the page shows for it."""
+    found = []
+    for block in CONSOLE.findall(page.read_text(encoding="utf-8")):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = part.partition("\n")
+            found.append((command, output))
+    return found
+
+
+def printed(command: str) -> str:
+    """What `command`, a call of mcpspy, prints in the repository's folder, on a terminal as wide as the pages are."""
+    name, *arguments = shlex.split(command)
+    assert name == "mcpspy", f"a page shows the output of mcpspy alone, not of {name}"
+    environment = {**os.environ, "COLUMNS": COLUMNS, "PYTHONIOENCODING": "utf-8", "TZ": "UTC"}
+    run = subprocess.run(
+        [sys.executable, "-m", "mcpspy", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    return run.stdout.decode()
+
+
+@pytest.mark.parametrize(("command", "output"), [one for page in PAGES for one in dialogues(page)])
+def test_a_page_shows_what_the_command_prints(command: str, output: str) -> None:
+    assert printed(command) == output
+
+
+@pytest.mark.parametrize(("code", "output"), [one for page in PAGES for one in PYTHON.findall(page.read_text(encoding="utf-8"))])
+def test_an_example_prints_what_the_page_says(code: str, output: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    with contextlib.redirect_stdout(io.StringIO()) as stdout:
+        exec(compile(code, "README.md", "exec"), {})
+    assert stdout.getvalue() == output
+
+
+def test_the_readme_has_commands_and_an_example() -> None:
+    assert len(dialogues(ROOT / "README.md")) >= 3
+    assert PYTHON.search((ROOT / "README.md").read_text(encoding="utf-8"))
