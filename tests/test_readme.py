@@ -51,7 +51,9 @@ def test_a_page_shows_what_the_command_prints(command: str, output: str) -> None
     assert printed(command) == output
 
 
-@pytest.mark.parametrize(("code", "output"), [one for page in PAGES for one in PYTHON.findall(page.read_text(encoding="utf-8"))])
+@pytest.mark.parametrize(
+    ("code", "output"), [one for page in PAGES for one in PYTHON.findall(page.read_text(encoding="utf-8"))]
+)
 def test_an_example_prints_what_the_page_says(code: str, output: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     with contextlib.redirect_stdout(io.StringIO()) as stdout:

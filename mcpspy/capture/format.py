@@ -9,7 +9,7 @@ library's C escaper: the `json` package costs 6 ms of somebody's editor start-up
 
 from __future__ import annotations
 
-from _json import encode_basestring as quoted  # `json.encoder` re-exports it, and imports `re` on the way
+from _json import encode_basestring as _quoted  # `json.encoder` re-exports it, and imports `re` on the way
 from binascii import b2a_base64, crc32
 
 from ..records import (
@@ -76,7 +76,7 @@ def header_line(header: Header) -> bytes:
 def plain_frame_line(number: int, stream: int, at_ns: int, data: bytes) -> bytes:
     """The line of a whole frame that came in one read: 1.1 µs for 200 bytes. Raises: UnicodeDecodeError."""
     if len(data) < LARGE_BYTES:
-        body = f'{{"n":{number},"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":{quoted(data.decode())}'.encode()
+        body = f'{{"n":{number},"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":{_quoted(data.decode())}'.encode()
     else:
         body = b'{"n":%d,"at_ns":%d,"kind":"frame","stream":%d,"text":%b' % (number, at_ns, stream, _text(data))
     return b'%b,"crc":"%08x"}\n' % (body, crc32(body))
@@ -88,7 +88,7 @@ def plain_frame_lines(number: int, stream: int, at_ns: int, frames: Sequence[byt
     lines = []
     for data in frames:
         if len(data) < LARGE_BYTES:
-            body = f'{{"n":{number}{head}{quoted(data.decode())}'.encode()
+            body = f'{{"n":{number}{head}{_quoted(data.decode())}'.encode()
         else:
             body = f'{{"n":{number}{head}'.encode() + _text(data)
         lines.append(b'%b,"crc":"%08x"}\n' % (body, crc32(body)))
@@ -198,12 +198,12 @@ def _data_member(data: bytes) -> bytes:
 def _text(data: bytes) -> bytes:
     """`data` as a JSON string. Raises: UnicodeDecodeError."""
     if len(data) < LARGE_BYTES or not _has_few_escapes(data):
-        return quoted(data.decode()).encode()
+        return _quoted(data.decode()).encode()
     text = data[:-1] if data.endswith(b"\n") else data
     if not text.isascii():
         text.decode()
     if len(text.translate(None, _CONTROLS)) != len(text):
-        return quoted(data.decode()).encode()
+        return _quoted(data.decode()).encode()
     tail = b'\\n"' if len(text) < len(data) else b'"'
     return b"".join((b'"', text.replace(b"\\", b"\\\\").replace(b'"', b'\\"'), tail))
 
@@ -233,7 +233,7 @@ def _rare_frame_members(frame: Frame) -> bytes:
 def _json(value: Any) -> str:
     """JSON text of what records hold: dicts with string keys, lists, strings, integers, booleans, None."""
     if isinstance(value, str):
-        return quoted(value)
+        return _quoted(value)
     if value is None:
         return "null"
     if value is True:
@@ -245,5 +245,5 @@ def _json(value: Any) -> str:
     if isinstance(value, float):
         return repr(value)
     if isinstance(value, dict):
-        return "{" + ",".join(f"{quoted(str(name))}:{_json(one)}" for name, one in value.items()) + "}"
+        return "{" + ",".join(f"{_quoted(str(name))}:{_json(one)}" for name, one in value.items()) + "}"
     return "[" + ",".join(map(_json, value)) + "]"

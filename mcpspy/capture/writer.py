@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import sys
+from _json import encode_basestring as _quoted  # as in `format`
 from binascii import crc32
 
 from ..records import End, Frame, Gap, Note, Open, Partial
-from .format import LARGE_BYTES, frame_line, plain_frame_line, plain_frame_lines, quoted, record_line
+from .format import LARGE_BYTES, frame_line, plain_frame_line, plain_frame_lines, record_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,9 +73,7 @@ class Writer:
         if number < self._until:
             try:
                 if len(data) < LARGE_BYTES:  # `plain_frame_line` written out, which saves 0.1 µs of the 8 that a tap may add
-                    body = (
-                        f'{{"n":{number},"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":{quoted(data.decode())}'.encode()
-                    )
+                    body = f'{{"n":{number},"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":{_quoted(data.decode())}'.encode()
                     line = b'%b,"crc":"%08x"}\n' % (body, crc32(body))
                 else:
                     line = plain_frame_line(number, stream, at_ns, data)

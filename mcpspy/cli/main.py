@@ -46,9 +46,9 @@ class _Verbs(click.Group):
 
 @click.command(cls=_Verbs, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="mcpspy")
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks.")
 @click.pass_context
-def cli(ctx: click.Context, debug: bool) -> None:
+def cli(ctx: click.Context) -> None:
     """A debugging proxy between an MCP client and an MCP server.
 
     Put `mcpspy run --` before a stdio server's command in the client's configuration, then:

@@ -79,6 +79,7 @@ def play(client: Client) -> None:
 
 
 def main() -> int:
+    """Play the scene with the command on the command line. Returns its exit status."""
     client = Client(sys.argv[1:])
     play(client)
     return client.close()

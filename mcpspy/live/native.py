@@ -20,7 +20,7 @@ def c_function(name: str) -> Callable[..., object] | None:
     try:
         from _ctypes import call_function, dlopen, dlsym
 
-        address = dlsym(dlopen(None, 0), name)
+        address = dlsym(dlopen(None, 0), name)  # type: ignore[arg-type]  # None is the program itself, as for ctypes.CDLL
     except (ImportError, OSError):
         return None
     return lambda *arguments: call_function(address, arguments)

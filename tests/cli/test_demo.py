@@ -41,7 +41,7 @@ def outcomes(transcript: Transcript) -> dict[str, list[Outcome]]:
 
 
 def test_the_demo_shows_every_outcome(shown: Shown) -> None:
-    assert set(one.outcome for one in shown.transcript.exchanges) == {
+    assert {one.outcome for one in shown.transcript.exchanges} == {
         Outcome.OK,
         Outcome.ERROR,
         Outcome.TOOL_ERROR,
