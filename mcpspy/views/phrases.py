@@ -111,9 +111,7 @@ def stray_phrase(stray: Stray, source: Source) -> Phrase:
         case Kind.REQUEST:
             return Phrase(one_line(message.method or "request"), "", one_line(message.target or ""))
         case Kind.MALFORMED:
-            name = stream_name(source, message.stream)
-            word = f"noise on {name}" if message.sender == "server" else f"malformed on {name}"
-            return Phrase(word, "warn", raw_phrase(message.raw) or message.reason)
+            return Phrase(f"{_malformed(message)} on {stream_name(source, message.stream)}", "warn", raw_phrase(message.raw))
 
 
 def raw_phrase(raw: bytes) -> str:
@@ -148,7 +146,7 @@ def event_phrase(record: Record, source: Source) -> Phrase | None:
             return _stall_phrase(record, stream_name(source, record.stream))
         case Partial():
             word = f"no line end on {stream_name(source, record.stream)} yet"
-            return Phrase(word, "warn", f"{size(len(record.data))} waiting: {raw_phrase(record.data)}")
+            return Phrase(word, "warn", f"{size(record.length)} waiting: {raw_phrase(record.data)}")
         case Gap():
             lost = f"{counted(record.frames, 'frame')}, {size(record.bytes)}"
             return Phrase("gap", "bad", f"{lost} passed unrecorded: {one_line(record.why)}")
@@ -178,6 +176,14 @@ def command_words(source: Source) -> str:
     if isinstance(argv, list):
         return one_line(" ".join(map(str, argv)))
     return one_line(str(tapped.get("url", "")))
+
+
+def _malformed(message: Message) -> str:
+    """What to call a payload that is no message. A line of a server that does not even begin like one is noise."""
+    known = {"blank": "blank line", "not recorded": "not recorded", "cut short": "cut short"}.get(message.reason)
+    if known is not None:
+        return known
+    return "malformed" if message.sender == "client" or message.raw.lstrip()[:1] in (b"{", b"[") else "noise"
 
 
 def _exit_phrase(record: Exit) -> Phrase:

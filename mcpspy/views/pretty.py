@@ -17,7 +17,7 @@ MAX_INDENT_CELLS = 64
 """Deeper levels are indented no further: 100,000 of them would be 10 GB of blanks."""
 
 MIN_STRING_CELLS = 24
-"""A string is broken to no less than this, however far right it begins."""
+"""A string is broken to no less than this, or half of a small screen, however far right it begins."""
 
 _tokens = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+|"', re.DOTALL).finditer
 _to_line_ends = re.compile(r"[^\\]*(?:\\[^n][^\\]*)*(?:\\n)?", re.DOTALL).findall
@@ -91,9 +91,10 @@ def _placed(line: Line, word: str, style: str, width: int | None) -> list[Line]:
     room = width - start - 1  # one for the comma
     if cells(word) <= room or word[0] != '"':
         return [[*line, (word, style)]]
-    if room < MIN_STRING_CELLS:
-        start = min(cells(line[0][0]) + INDENT, max(0, width - MIN_STRING_CELLS))
-        room = max(width - start - 1, MIN_STRING_CELLS - 1)
+    least = min(MIN_STRING_CELLS, width // 2)
+    if room < least:
+        start = min(cells(line[0][0]) + INDENT, width - least)
+        room = width - start - 1
         lines, first = [line], False
     else:
         lines, first = [], True

@@ -5,6 +5,7 @@ go of lines that were held back to be folded, `close` ends it. Refuses to print,
 """
 
 from collections.abc import Iterator, Sequence
+from datetime import tzinfo
 
 from ..transcript.model import Event, Exchange, Log, Message, Row, Source, Stray, Transcript
 from .cells import cells, cut, padded, wrapped
@@ -221,7 +222,7 @@ class Timeline:
             return [fitted([*line, (": " + detail, style)], width)]
         indent = min(self.columns.left + 2, max(2, width // 2))
         parts = wrapped(detail, width - indent, DETAIL_LINES)
-        return [fitted(line, width), *([(" " * indent, ""), (part, style)] for part in parts)]
+        return [fitted(line, width), *(fitted([(" " * indent, ""), (part, style)], width) for part in parts)]
 
     def _words(self, method: str, target: str) -> Line:
         """Method and target in their column. On a screen the target gives way, on a pipe both are whole."""
@@ -242,14 +243,15 @@ def timeline(
     stderr: bool = True,
     rows: tuple[int, int] | None = None,
     live: bool = False,
+    zone: tzinfo | None = None,
 ) -> Iterator[Line]:
     """The whole timeline: verdict, captures, the names of the columns, rows. `width` in cells; None: as wide as it wants.
 
     `rows` are the first and the last to show; what came between them comes with them, and is not folded. `live` says that
-    a tap still records.
+    a tap still records; `zone` is the time zone of the captures' beginnings, the system's where it is None.
     """
     yield from verdict(transcript, live=live, width=width)
-    for line in source_lines(transcript):
+    for line in source_lines(transcript, zone):
         yield fitted(line, width)
     chosen = selected(transcript.rows, rows)
     if not chosen:

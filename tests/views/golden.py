@@ -1,0 +1,23 @@
+"""Texts that views once printed and shall go on printing, as files beside the tests.
+
+After a change that is meant: `MCPSPY_WRITE_GOLDEN=1 pytest tests/views`, and look at the difference.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from mcpspy.views.line import Line, plain
+
+FOLDER = Path(__file__).parent / "golden"
+
+
+def same_as_golden(name: str, lines: Iterable[Line]) -> bool:
+    """Whether `lines`, as a pipe would get them, are what the file says."""
+    text = "".join(f"{plain(line)}\n" for line in lines)
+    path = FOLDER / f"{name}.txt"
+    if os.environ.get("MCPSPY_WRITE_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert path.read_text(encoding="utf-8").splitlines() == text.splitlines()
+    return True

@@ -1,0 +1,96 @@
+"""Strings that mean harm, in every field that somebody else fills, do nothing wherever they are printed."""
+
+import json
+import unicodedata
+from datetime import UTC
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.records import Open
+from mcpspy.transcript.model import Exchange, Stray, Transcript
+from mcpspy.views.diagram import diagram
+from mcpspy.views.exchange import whole
+from mcpspy.views.hint import next_commands
+from mcpspy.views.ladder import ladder
+from mcpspy.views.line import Line, plain
+from mcpspy.views.mermaid import mermaid
+from mcpspy.views.messages_json import message_lines
+from mcpspy.views.rows_json import document
+from mcpspy.views.timeline import timeline
+from tests.views.scenes import hostile_scene
+
+HOSTILE = {
+    "clear screen": "\x1b[2J\x1b[H",
+    "clipboard": "\x1b]52;c;cm0gLXJmIH4=\x07",
+    "title": "\x1b]0;owned\x1b\\",
+    "hyperlink": "\x1b]8;;http://evil\x1b\\click\x1b]8;;\x1b\\",
+    "c1": "\x9b2J\x9d0;x\x9c",
+    "bidi": "user\u202e\u2066txt.exe\u2069",
+    "zero width": "pay\u200b\u200d\u2060pal\ufeff",
+    "separators": "a\u2028b\u2029c\x85d",
+    "lines": "one\ntwo\r\nthree\rfour\tfive\x0b\x0c",
+    "lone surrogates": "\ud800 \udfff",
+    "nul": "\x00\x01\x7f",
+    "markup": "[link=http://evil]x[/link] [bold red]y[/]",
+    "mermaid": "x; A->>B: forged\n%%{init: {}}%% #35; end",
+    "html": "</script><img src=x onerror=alert(1)>",
+    "tags": "\U000e0041\U000e007f",
+    "rtl": "שלום مرحبا",
+    "wide": "天気🎉" * 40,
+    "marks": "a" + "\u0301" * 500,
+    "formula": "=cmd|' /C calc'!A0",
+}
+
+DANGEROUS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def dangerous(text: str) -> set[str]:
+    return {sign for sign in text if unicodedata.category(sign) in DANGEROUS}
+
+
+def printed(transcript: Transcript, width: int | None) -> list[str]:
+    """Everything that can be printed of a transcript, line by line."""
+    layout = diagram(transcript, transcript.rows)
+    lines: list[Line] = [
+        *timeline(transcript, width=width, zone=UTC),
+        *ladder(layout, width=width or 100),
+        *next_commands(transcript, ["@"], live=False),
+    ]
+    for row in transcript.rows:
+        if isinstance(row, Exchange | Stray):
+            lines += whole(transcript, row, width=width)
+    texts = [plain(line) for line in lines]
+    for is_whole in (False, True):
+        texts += "".join(document(transcript, transcript.rows, live=False, whole=is_whole)).split("\n")
+    return [*texts, *mermaid(layout), *message_lines(transcript, transcript.rows)]
+
+
+def hostile_transcript(text: str) -> Transcript:
+    scene = hostile_scene(text)
+    scene.records.insert(4, Open(at_ns=0, stream=2, sender="server", name=text))
+    return scene.transcript
+
+
+@pytest.mark.parametrize("width", [20, 80, None])
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_nothing_dangerous_is_printed(text: str, width: int | None) -> None:
+    assert [line for line in printed(hostile_transcript(text), width) if dangerous(line)] == []
+
+
+@given(st.text(st.characters(), max_size=20))
+def test_no_string_at_all_makes_anything_raise_or_prints_anything_dangerous(text: str) -> None:
+    assert not any(dangerous(line) for line in printed(hostile_transcript(text), 80))
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_json_says_exactly_what_was_said(text: str) -> None:
+    transcript = hostile_transcript(text)
+    lines = [json.loads(line) for line in message_lines(transcript, transcript.rows)]
+    assert any(one.get("params") == {text: text} for one in lines)
+
+
+def test_markup_is_text() -> None:
+    transcript = hostile_transcript("[link=http://evil]x[/link]")
+    assert any("[link=http://evil]x[/link]" in plain(line) for line in timeline(transcript, zone=UTC))

@@ -1,0 +1,54 @@
+"""The ladder: lifelines stay in their columns, whatever the words between them and however wide the screen."""
+
+import pytest
+
+from mcpspy.transcript.model import Transcript
+from mcpspy.views.cells import cells
+from mcpspy.views.diagram import diagram
+from mcpspy.views.ladder import LIFELINE, ladder
+from mcpspy.views.line import Line, line_cells, plain
+from tests.transcript.dialogue import request, result
+from tests.views.golden import same_as_golden
+from tests.views.scenes import busy_scene, call, opened, three_servers
+
+
+def drawn(transcript: Transcript, width: int) -> list[Line]:
+    return list(ladder(diagram(transcript, transcript.rows), width=width))
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_a_scene_with_everything_looks_as_it_did(width: int) -> None:
+    assert same_as_golden(f"ladder-{width}", drawn(busy_scene().transcript, width))
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_three_servers_at_once_look_as_they_did(width: int) -> None:
+    assert same_as_golden(f"ladder-lanes-{width}", drawn(three_servers(), width))
+
+
+@pytest.mark.parametrize("width", [20, 33, 44, 60, 80, 100, 200, 400])
+def test_no_line_is_wider_than_the_screen(width: int) -> None:
+    for transcript in (busy_scene().transcript, three_servers()):
+        assert all(line_cells(line) <= width for line in drawn(transcript, width))
+
+
+def test_the_last_lifeline_stands_in_one_column_beside_wide_letters_too() -> None:
+    scene = opened("天気").client(call(1, "天気予報を取得する")).server(result(1)).client(request(2)).server(result(2))
+    ends = {cells(plain(line)) for line in drawn(scene.transcript, 80)}
+    assert len(ends) == 1
+
+
+def test_a_request_has_a_solid_line_and_its_answer_a_broken_one() -> None:
+    scene = opened("weather").client(request(1)).server(result(1))
+    _, _, there, back = (plain(line) for line in drawn(scene.transcript, 60))
+    assert there.endswith(f"────►{LIFELINE}")
+    assert back.endswith("╌╌╌╌┤")
+    assert f"{LIFELINE}◄╌ 1 ok" in back
+
+
+def test_many_participants_on_a_small_screen_do_not_make_it_raise() -> None:
+    assert drawn(three_servers(), 1)
+
+
+def test_a_diagram_of_nothing_is_a_line_of_nothing() -> None:
+    assert [plain(line) for line in ladder(diagram(Transcript(), []), width=80)] == [""]

@@ -1,0 +1,46 @@
+"""Lines are the same text on a pipe and on a terminal, and fit where they must."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.views.escape import safe_text
+from mcpspy.views.line import PALETTE, Line, coloured, fitted, joined, lane_style, line_cells, plain
+
+lines = st.lists(st.tuples(st.text(max_size=12).map(safe_text), st.sampled_from(sorted(PALETTE))), max_size=6)
+
+
+@given(lines)
+def test_colours_change_nothing_but_the_looks(line: Line) -> None:
+    assert re.sub(r"\x1b\[[\d;]*m", "", coloured(line)).rstrip() == plain(line).rstrip()
+
+
+def test_a_plain_line_has_no_escape_sequence() -> None:
+    assert plain([("error", "bad"), (" ", "")]) == "error"
+
+
+def test_a_style_without_looks_costs_no_escape_sequence() -> None:
+    assert coloured([("ok", "")]) == "ok"
+
+
+@given(lines, st.integers(0, 40))
+def test_a_fitted_line_never_takes_more_cells_than_it_may(line: Line, limit: int) -> None:
+    assert line_cells(fitted(line, limit)) <= limit
+
+
+@given(lines)
+def test_a_line_without_a_limit_stays_whole(line: Line) -> None:
+    assert fitted(line, None) == line
+
+
+def test_a_line_that_is_cut_says_so() -> None:
+    assert plain(fitted([("12345", ""), ("678", "dim")], 5)) == "1234…"
+
+
+def test_lines_are_joined_with_something_between() -> None:
+    assert plain(joined([[("a", "")], [("b", "")]], (" · ", "dim"))) == "a · b"
+
+
+def test_every_lane_has_a_style() -> None:
+    assert all(lane_style(index) in PALETTE for index in range(40))

@@ -1,0 +1,244 @@
+"""The timeline: what each kind of row looks like, at every width, and how long things are folded."""
+
+import re
+from datetime import UTC
+from typing import Any
+
+import pytest
+
+from mcpspy.records import Close, Frame, Unknown
+from mcpspy.transcript.model import Transcript
+from mcpspy.views.line import line_cells, plain
+from mcpspy.views.timeline import FOLD_HEAD, FOLD_TAIL, Lanes, Timeline, fitting_columns, timeline
+from tests.transcript.dialogue import Dialogue, notification, request, result
+from tests.views.golden import same_as_golden
+from tests.views.scenes import busy_scene, call, failed, opened, progress, refused, three_servers
+
+WIDTHS = (80, 200, None)
+
+
+def shown(transcript: Transcript, **options: Any) -> list[str]:
+    return [plain(line) for line in timeline(transcript, zone=UTC, **options)]
+
+
+def rows_of(scene: Dialogue, **options: Any) -> list[str]:
+    """The lines below the names of the columns."""
+    lines = shown(scene.transcript, **options)
+    return lines[next(at for at, line in enumerate(lines) if line.startswith("row")) + 1 :]
+
+
+def line_with(text: str, scene: Dialogue, **options: Any) -> str:
+    (found,) = [line for line in rows_of(scene, **options) if text in line]
+    return found
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_scene_with_everything_looks_as_it_did(width: int | None) -> None:
+    transcript = busy_scene().transcript
+    assert same_as_golden(f"timeline-{width or 'pipe'}", timeline(transcript, width=width, zone=UTC))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_three_servers_at_once_look_as_they_did(width: int | None) -> None:
+    assert same_as_golden(f"lanes-{width or 'pipe'}", timeline(three_servers(), width=width, zone=UTC))
+
+
+@pytest.mark.parametrize("width", [1, 10, 20, 33, 40, 52, 60, 72, 80, 100, 110, 200])
+def test_no_line_is_wider_than_the_screen(width: int) -> None:
+    for transcript in (busy_scene().transcript, three_servers()):
+        assert all(line_cells(line) <= width for line in timeline(transcript, width=width, zone=UTC))
+
+
+def test_the_columns_of_wide_letters_are_aligned() -> None:
+    scene = opened("weather").client(call(1, "天気予報")).server(result(1)).client(call(2, "forecast")).server(result(2))
+    starts = {line_cells([(line[: line.index("ok")], "")]) for line in rows_of(scene) if "tools/call" in line}
+    assert len(starts) == 1
+
+
+def test_the_verdict_comes_first() -> None:
+    line = shown(busy_scene().transcript)[0]
+    assert line == "✗ 8 calls in 4.29 s · 1 error · 1 tool error · 1 unanswered · 1 cancelled · 2 findings · incomplete"
+
+
+def test_the_verdict_says_when_all_went_well_and_all_was_recorded() -> None:
+    scene = opened("weather").client(request(1)).server(result(1)).client(request(2)).server(result(2)).closes()
+    assert shown(scene.transcript)[0] == "✓ 2 calls in 8.00 ms, all well · complete"
+
+
+def test_the_verdict_says_that_it_is_still_recorded() -> None:
+    assert shown(opened("weather").client(request(1)).server(result(1)).transcript, live=True)[0].endswith(" · recording")
+
+
+def test_the_verdict_says_how_a_server_failed() -> None:
+    scene = opened("weather").client(request(1)).server(result(1)).exits(3).ends()
+    assert "weather exited 3" in shown(scene.transcript)[0]
+
+
+def test_the_verdict_counts_what_was_not_recorded() -> None:
+    scene = opened("weather").client(request(1)).server(result(1)).gap().damage()
+    assert "incomplete: 1 gap, 1 damaged line" in shown(scene.transcript)[0]
+
+
+def test_a_transcript_without_a_call_says_so() -> None:
+    assert shown(opened("weather").transcript)[0].startswith("· no calls · ")
+
+
+def test_a_call_shows_its_number_its_id_its_time_and_its_outcome() -> None:
+    scene = opened("weather").wait(40).client(call(7, "forecast")).wait(11).server(result(7))
+    assert re.sub(" +", " ", line_with("forecast", scene)) == " 1 7 0.041 12.0 ms 143 B → tools/call forecast ok"
+
+
+def test_a_request_of_the_server_points_the_other_way() -> None:
+    scene = opened("weather").server(request(1, "roots/list")).client(result(1))
+    assert "← roots/list" in line_with("roots/list", scene)
+
+
+def test_an_error_comes_with_its_code_and_message() -> None:
+    scene = opened("weather").client(request(1)).server(refused(1, -32601, "no such method"))
+    assert line_with("tools/list", scene).endswith("error: -32601 no such method")
+
+
+def test_a_tool_error_comes_with_its_first_text() -> None:
+    scene = opened("weather").client(call(1, "forecast")).server(failed(1, "no such\n city"))
+    assert line_with("forecast", scene).endswith("tool error: no such city")
+
+
+def test_a_message_that_has_no_room_beside_its_outcome_stands_below() -> None:
+    text = "the station of Atlantis did not answer within ten seconds and will not be asked again today"
+    lines = rows_of(opened("weather").client(call(1, "forecast")).server(failed(1, text)), width=80)
+    at = next(at for at, line in enumerate(lines) if "tools/call" in line)
+    assert lines[at].endswith("tool error")
+    assert " ".join(line.strip() for line in lines[at + 1 : at + 4]).startswith("the station of Atlantis did not")
+
+
+def test_a_target_that_has_no_room_is_cut_on_a_screen_and_whole_on_a_pipe() -> None:
+    scene = opened("weather").client(call(1, "x" * 100)).server(result(1))
+    assert "xxx…  ok" in line_with("tools/call", scene, width=80)
+    assert "x" * 100 in line_with("tools/call", scene)
+
+
+def test_progress_is_told_once_below_its_call_with_the_last_word() -> None:
+    scene = opened("weather").client(call(1, "forecast", token="t"))
+    for step in (1, 2, 3):
+        scene.server(progress("t", step, f"step {step}"))
+    lines = rows_of(scene.server(result(1)))
+    at = next(at for at, line in enumerate(lines) if "tools/call" in line)
+    assert [line.split("  ")[-1] for line in lines if "progress" in line] == [" ← progress ×3: 3/17 step 3"]
+    assert "progress" in lines[at + 1]
+
+
+def test_a_notification_that_belongs_to_no_call_has_a_row_of_its_own() -> None:
+    assert re.match(r" +1 .*→ notifications/initialized$", line_with("initialized", opened("weather").client(notification())))
+
+
+def test_noise_on_stdout_is_called_that_with_its_text_and_flagged() -> None:
+    scene = opened("weather").client(request(1)).server(b"Listening on 3000\n").server(result(1)).closes()
+    assert line_with("← noise", scene).endswith("← noise on stdout ⚑: Listening on 3000")
+
+
+def test_a_line_of_the_client_that_is_no_message_is_malformed() -> None:
+    assert "→ malformed on stdin ⚑: {broken" in line_with("malformed on", opened("weather").client(b"{broken\n"))
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b'{"half\n', '← malformed on stdout ⚑: {"half'),
+        (b"\n", "← blank line on stdout"),
+        (b"ready\n", "← noise on stdout ⚑: ready"),
+    ],
+)
+def test_a_line_of_the_server_that_is_no_message_is_called_what_it_is(line: bytes, words: str) -> None:
+    assert words in line_with("← ", opened("weather").client(request(1)).server(line))
+
+
+def test_a_message_past_the_size_limit_is_said_to_be_not_recorded() -> None:
+    scene = opened("weather").client(request(1)).add(Frame(1, 9, 9, b"", length=70_000, sha256="00"))
+    assert line_with("not recorded on", scene).endswith("← not recorded on stdout")
+
+
+def test_stderr_stands_where_it_came_with_its_indentation() -> None:
+    scene = opened("weather").client(request(1)).stderr(b"\tat line 3\r\n").server(result(1))
+    assert "stderr     at line 3" in line_with("at line 3", scene)
+
+
+def test_stderr_is_left_out_when_nobody_wants_it() -> None:
+    assert not [line for line in rows_of(busy_scene(), stderr=False) if " stderr " in line]
+
+
+@pytest.mark.parametrize("count", [1, FOLD_HEAD, FOLD_HEAD + FOLD_TAIL + 1])
+def test_a_short_run_of_stderr_is_shown_whole(count: int) -> None:
+    scene = opened("weather").client(request(1))
+    for number in range(count):
+        scene.stderr(f"line {number}\n".encode())
+    assert len([line for line in rows_of(scene) if "stderr line" in line]) == count
+
+
+def test_a_long_run_of_stderr_is_folded_but_for_its_ends() -> None:
+    scene = opened("weather").client(request(1))
+    for number in range(45):
+        scene.stderr(f"line {number}\n".encode())
+    lines = [line.split("  ")[-1].strip() for line in rows_of(scene.server(result(1))) if "stderr" in line]
+    assert lines == [
+        "stderr line 0", "stderr line 1", "stderr line 2", "… 40 more lines of stderr", "stderr line 43", "stderr line 44",
+    ]  # fmt: skip
+
+
+def test_rows_that_were_asked_for_bring_what_came_between_unfolded() -> None:
+    lines = rows_of(busy_scene(), rows=(8, 9))
+    assert len([line for line in lines if "stderr" in line]) == 46
+    assert [line.split()[0] for line in lines if "→ " in line and "notifications" not in line] == ["8", "9"]
+
+
+def test_rows_that_are_not_there_show_nothing_below_the_verdict() -> None:
+    assert not [line for line in shown(busy_scene().transcript, rows=(90, 99)) if line.startswith("row")]
+
+
+def test_an_answer_that_came_twice_is_told_below() -> None:
+    scene = opened("weather").client(request(1)).server(result(1)).server(result(1))
+    assert "← answered again ×1" in line_with("again", scene)
+
+
+def test_an_answer_nobody_asked_for_is_called_that() -> None:
+    assert "← result without a request" in line_with("without", opened("weather").server(result(9)))
+
+
+EVENTS = [
+    (lambda scene: scene.exits(0), "· server exited 0"),
+    (lambda scene: scene.exits(None, signal="SIGKILL"), "· server ended by SIGKILL"),
+    (lambda scene: scene.exits(None, error="No such file"), "· server could not be started: No such file"),
+    (lambda scene: scene.client_leaves(), "· client closed stdin"),
+    (lambda scene: scene.add(Close(at_ns=9, stream=0, by="server", how="broken")), "· server stopped reading stdin"),
+    (lambda scene: scene.stall(0), "· server does not read stdin: 66 kB waiting"),
+    (lambda scene: scene.stall(1, 2_000_000_000), "· client reads stdout again: after 2.00 s"),
+    (lambda scene: scene.partial(1, b'{"half'), '· no line end on stdout yet: 6 B waiting: {"half'),
+    (lambda scene: scene.gap(), "· gap: 3 frames, 600 B passed unrecorded: No space left on device"),
+    (lambda scene: scene.damage(), "· damage: line 9 of the capture: the line does not match its CRC"),
+    (lambda scene: scene.note("signal"), "· signal: SIGTERM received and forwarded"),
+    (lambda scene: scene.add(Unknown(at_ns=9, kind="weight")), "· unknown record: of kind weight"),
+]
+
+
+@pytest.mark.parametrize(("happens", "words"), EVENTS, ids=[words for _, words in EVENTS])
+def test_what_happens_to_the_channel_has_a_line(happens: Any, words: str) -> None:
+    scene = opened("weather").client(request(1))
+    happens(scene)
+    assert [line for line in rows_of(scene) if line.endswith(words)]
+
+
+def test_findings_are_listed_below_the_rows_with_what_to_do() -> None:
+    scene = opened("weather").client(request(1)).server(b"hello\n").server(b"hello again\n").server(result(1)).closes()
+    lines = shown(scene.transcript)
+    at = next(at for at, line in enumerate(lines) if line.startswith("⚑"))
+    assert lines[at] == "⚑ stdout-noise  row 2, ×2"
+    assert lines[at + 2] == "    Send logs, banners and debug prints to stderr."
+
+
+def test_a_pending_call_shows_how_long_it_waits_and_its_last_progress() -> None:
+    scene = opened("weather").client(call(1, "forecast", token=1)).server(progress(1, 3, "asking"))
+    transcript = scene.transcript
+    shape = fitting_columns(transcript.rows, Lanes(transcript.sources), None)
+    machine = Timeline(shape, Lanes(transcript.sources))
+    (row,) = transcript.exchanges
+    assert "2.50 s" in plain(machine.pending(row, row.at_ns + 2_500_000_000))
+    assert plain(machine.pending(row, row.at_ns)).endswith("3/17 asking")
