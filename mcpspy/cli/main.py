@@ -70,7 +70,8 @@ def main() -> int:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a locale without our signs is no reason to fail
     try:
-        status = cli.main(standalone_mode=False)
+        with cli.make_context("mcpspy", sys.argv[1:]) as context:  # `cli.main` would make a closed pipe an exit status of 1
+            status = cli.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as exit:
         return exit.exit_code

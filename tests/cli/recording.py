@@ -1,0 +1,70 @@
+"""A capture that is being recorded: by this very process, with the real writer and the real lock, line by line."""
+
+import json
+import os
+import time
+from typing import Any
+
+from mcpspy.capture.format import header_line
+from mcpspy.capture.store import create
+from mcpspy.capture.writer import Writer
+from mcpspy.records import CLIENT, SERVER, Close, Exit, Frame, Header, Open, Spawn
+
+
+class Recording:
+    """A live capture in the store, of a server that `client` (its pid) has started."""
+
+    def __init__(self, label: str = "weather", *, client: int = 7) -> None:
+        wall_ns, self._begin_ns = time.time_ns(), time.monotonic_ns()
+        fd, self.path = create(None, label, wall_ns=wall_ns)
+        self._fd = fd
+        parent = {"pid": client, "name": "claude", "start": 1}
+        tapped = {"transport": "stdio", "argv": ["server"], "env": []}
+        header = Header(
+            capture_id=os.path.basename(self.path),
+            wall_ns=wall_ns,
+            monotonic_ns=self._begin_ns,
+            pid=os.getpid(),
+            boot_id="boot",
+            parent=parent,
+            label=label,
+            tapped=tapped,
+        )
+        self._writer = Writer(fd, header_line(header))
+        now_ns = self._now_ns()
+        self._writer(
+            [
+                Open(at_ns=now_ns, stream=0, sender=CLIENT, name="stdin"),
+                Open(at_ns=now_ns, stream=1, sender=SERVER, name="stdout"),
+                Open(at_ns=now_ns, stream=2, sender=SERVER, name="stderr"),
+                Spawn(at_ns=now_ns, pid=9),
+            ]
+        )
+
+    def ask(self, id: Any, method: str = "tools/call", **params: Any) -> "Recording":
+        """The client asks."""
+        return self.line(0, {"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+
+    def answer(self, id: Any, **answer: Any) -> "Recording":
+        """The server answers."""
+        return self.line(1, {"jsonrpc": "2.0", "id": id, **(answer or {"result": {}})})
+
+    def line(self, stream: int, value: Any) -> "Recording":
+        """Bytes as they are, everything else as JSON on a line."""
+        data = value if isinstance(value, bytes) else json.dumps(value).encode() + b"\n"
+        now_ns = self._now_ns()
+        self._writer([Frame(stream, now_ns, now_ns, data)])
+        return self
+
+    def end(self) -> None:
+        """The client leaves, the server ends, the capture is complete."""
+        now_ns = self._now_ns()
+        self._writer([Close(at_ns=now_ns, stream=0, by="client", how="eof"), Exit(at_ns=now_ns, pid=9, code=0)])
+        self._writer.close(now_ns)
+
+    def kill(self) -> None:
+        """The tap is killed: nothing more is written, and the lock is gone."""
+        os.close(self._fd)
+
+    def _now_ns(self) -> int:
+        return time.monotonic_ns() - self._begin_ns

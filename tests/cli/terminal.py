@@ -1,0 +1,114 @@
+"""mcpspy as a user has it: on a pipe that is read line by line, or on a terminal of a given size."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tests.deadlines import DEADLINE_S
+
+MCPSPY = [sys.executable, "-m", "mcpspy"]
+ESCAPE = re.compile(r"\x1b\[[\d;?]*[a-zA-Z]")
+
+
+def run(*words: str, input: bytes | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The finished process of `mcpspy words`, its output as text."""
+    done = subprocess.run(
+        [*MCPSPY, *words],
+        input=input,
+        stdin=None if input is not None else subprocess.DEVNULL,
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
+        env={**os.environ, "TZ": "UTC", **environment},
+    )
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+class Running:
+    """A mcpspy that runs on, its output read as it comes. `text` is all of it so far."""
+
+    def __init__(self, process: subprocess.Popen[bytes], fd: int) -> None:
+        self.process = process
+        self._fd = fd
+        self._data = b""
+
+    @property
+    def text(self) -> str:
+        return self._data.decode(errors="replace").replace("\r\n", "\n")
+
+    @property
+    def words(self) -> str:
+        """The text without escape sequences."""
+        return ESCAPE.sub("", self.text)
+
+    def wait_for(self, what: str | Callable[[str], object]) -> str:
+        """Read until `what` was printed, or is true of all that was printed. Returns the words so far."""
+        until = time.monotonic() + DEADLINE_S
+        while not (what in self.words if isinstance(what, str) else what(self.words)):
+            left = until - time.monotonic()
+            assert left > 0, f"{what!r} was not printed, but:\n{self.words}"
+            self._read(left)
+        return self.words
+
+    def end(self, number: int = signal.SIGINT) -> int:
+        """Send a signal and read to the end. Returns the exit status."""
+        self.process.send_signal(number)
+        return self.rest()
+
+    def rest(self) -> int:
+        """Read to the end. Returns the exit status."""
+        while self._read(DEADLINE_S):
+            pass
+        return self.process.wait(DEADLINE_S)
+
+    def _read(self, timeout_s: float) -> bool:
+        if not select.select([self._fd], [], [], timeout_s)[0]:
+            return False
+        try:
+            data = os.read(self._fd, 1 << 16)
+        except OSError:  # the other end of a terminal is gone
+            data = b""
+        self._data += data
+        return bool(data)
+
+
+@contextmanager
+def on_pipe(*words: str, stdin: int = subprocess.DEVNULL, **environment: str) -> Iterator[Running]:
+    """`mcpspy words` with its output on a pipe; stderr goes there too."""
+    reading, writing = os.pipe()
+    with _running(words, reading, writing, stdin, environment) as running:
+        yield running
+
+
+@contextmanager
+def on_terminal(*words: str, columns: int = 80, lines: int = 24, **environment: str) -> Iterator[Running]:
+    """`mcpspy words` on a terminal of its own."""
+    reading, writing = pty.openpty()
+    fcntl.ioctl(writing, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    with _running(words, reading, writing, writing, {"TERM": "xterm-256color", **environment}) as running:
+        yield running
+
+
+@contextmanager
+def _running(words: tuple[str, ...], reading: int, writing: int, stdin: int, environment: dict[str, str]) -> Iterator[Running]:
+    process = subprocess.Popen(
+        [*MCPSPY, *words], stdin=stdin, stdout=writing, stderr=writing, env={**os.environ, "TZ": "UTC", **environment}
+    )
+    os.close(writing)
+    try:
+        yield Running(process, reading)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait(DEADLINE_S)
+        os.close(reading)

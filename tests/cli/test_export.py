@@ -1,0 +1,86 @@
+"""`mcpspy export`, as a user calls it, on real captures."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mcpspy import read, transcribe
+from tests.capture.making import lines, opens
+from tests.cli.terminal import on_terminal, run
+from tests.conftest import MermaidReader
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+NAMES = sorted(path.stem for path in CAPTURES.glob("*.mcpspy"))
+EVERYTHING = str(CAPTURES / "everything.mcpspy")
+
+
+def test_every_capture_of_ours_is_a_diagram_that_mermaid_reads(read_mermaid: MermaidReader) -> None:
+    texts = [run("export", "mermaid", str(CAPTURES / f"{name}.mcpspy")).stdout for name in NAMES]
+    for name, text, read_back in zip(NAMES, texts, read_mermaid(texts), strict=True):
+        assert "error" not in read_back, name
+        assert len(read_back["participants"]) == 2, name
+        assert len(read_back["signals"]) == len(text.splitlines()) - 3, name
+
+
+def test_a_ladder_on_a_pipe_has_one_width() -> None:
+    shown = run("export", "text", EVERYTHING).stdout
+    assert {len(line) for line in shown.splitlines()[1:]} == {95}
+
+
+def test_a_ladder_on_a_terminal_is_as_wide_as_that() -> None:
+    with on_terminal("export", "text", EVERYTHING, columns=60) as shown:
+        assert shown.rest() == 0
+    assert max(map(len, shown.words.splitlines())) <= 60
+    assert "\x1b[" in shown.text
+
+
+def test_jsonl_has_every_message() -> None:
+    found = [json.loads(line) for line in run("export", "jsonl", EVERYTHING).stdout.splitlines()]
+    assert len(found) == len(transcribe(read(EVERYTHING)).messages)
+    assert all(one["schema"] == 1 for one in found)
+
+
+def test_rows_can_be_chosen() -> None:
+    found = [json.loads(line) for line in run("export", "jsonl", f"{EVERYTHING}:2..4").stdout.splitlines()]
+    assert {one["row"] for one in found} == {2, 3, 4}
+
+
+def test_a_row_that_is_not_there_is_an_error() -> None:
+    done = run("export", "mermaid", f"{EVERYTHING}:999")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there is no row 999" in done.stderr
+
+
+@pytest.mark.parametrize("format", ["mermaid", "text", "jsonl"])
+def test_a_file_gets_what_a_pipe_would_get(format: str, tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    done = run("export", format, EVERYTHING, "-o", str(path))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert path.read_text(encoding="utf-8") == run("export", format, EVERYTHING).stdout
+
+
+def test_a_file_that_cannot_be_written_is_an_error_in_a_sentence(tmp_path: Path) -> None:
+    done = run("export", "text", EVERYTHING, "-o", str(tmp_path / "no" / "out"))
+    assert done.returncode == 2
+    assert done.stderr.endswith("No such file or directory\n")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_diagram_too_large_for_mermaid_says_so_on_stderr() -> None:
+    shown = run("export", "mermaid", *[str(CAPTURES / f"{name}.mcpspy") for name in NAMES])
+    assert shown.returncode == 0
+    assert ("maxTextSize" in shown.stderr) == (len(shown.stdout) > 50_000)
+
+
+def test_a_format_that_does_not_exist_is_a_usage_error_that_names_those_that_do() -> None:
+    done = run("export", "doc", EVERYTHING)
+    assert done.returncode == 2
+    assert "jsonl" in done.stderr
+
+
+def test_a_capture_without_messages_is_a_diagram_without_arrows(tmp_path: Path) -> None:
+    path = tmp_path / "x.mcpspy"
+    path.write_bytes(lines(opens()))
+    assert run("export", "jsonl", str(path)).stdout == ""
+    assert run("export", "mermaid", str(path)).stdout.startswith("sequenceDiagram\n")
