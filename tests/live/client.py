@@ -11,16 +11,17 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 from uuid import uuid4
 
 import mcpspy
 from mcpspy.records import Close, End, Exit, Frame, Record
 from tests.conftest import PEERS
 from tests.deadlines import DEADLINE_S, POLL_S, eventually
+from tests.tiers import Tier, current_tier
 
 MCPSPY = [sys.executable, "-m", "mcpspy"]
 MARK = "MCPSPY_TEST_MARK"
@@ -32,11 +33,21 @@ QUIET_S = 0.5
 """How long nothing is taken before a channel counts as full."""
 
 Channels = Literal["pipes", "sockets"]
+OVER: list[Channels] = ["pipes", "sockets"]
+
+First = TypeVar("First")
+Second = TypeVar("Second")
 
 
 def puppet(*steps: str) -> list[str]:
     """The argv of the server that takes these steps (tests/peers/puppet.py)."""
     return [sys.executable, "-I", "-S", str(PEERS / "puppet.py"), *steps]
+
+
+def crossed(first: Sequence[First], second: Sequence[Second]) -> list[tuple[First, Second]]:
+    """Every pair, for tests that wait for a second or more; in the smallest tier half of them, in which each member still occurs."""
+    half = current_tier() is Tier.SAMPLE
+    return [(one, two) for i, one in enumerate(first) for j, two in enumerate(second) if not half or (i + j) % 2 == 0]
 
 
 class Client:
@@ -227,7 +238,10 @@ class Client:
         return eventually(lambda: next(folder.glob(f"*-{self.pid}.mcpspy"), None), "a capture")
 
     def records(self) -> list[Record]:
-        return list(mcpspy.read(self.capture))
+        return list(self.each_record())
+
+    def each_record(self) -> Iterator[Record]:
+        return mcpspy.read(self.capture)
 
     def recorded(self, kind: type[Record], **facts: Any) -> Any:
         """The first record of this kind with these facts, once it is there."""

@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpspy.records import Damage, Frame, Record
-from tests.live.client import Channels, Client, puppet, stream
+from tests.live.client import OVER, Channels, Client, puppet, stream
 from tests.tiers import Tier, current_tier
-
-OVER: list[Channels] = ["pipes", "sockets"]
 
 AWKWARD = {
     "invalid UTF-8": b'{"id":1,"x":"\xff\xfe\xc3("}\n',

@@ -9,10 +9,8 @@ from random import Random
 import pytest
 
 from mcpspy.records import Damage, End
-from tests.live.client import Channels, Client, ending, puppet, stream
+from tests.live.client import OVER, Channels, Client, crossed, ending, puppet, stream
 from tests.tiers import Tier
-
-OVER: list[Channels] = ["pipes", "sockets"]
 
 MAX_TRAFFIC_S = 0.08
 START_S = 0.04
@@ -111,8 +109,7 @@ def test_when_the_server_is_killed_the_client_hears_of_it(phase: Phase, over: Ch
         assert ending(client.records())[0].signal == "SIGKILL"
 
 
-@each_channel
-@each_phase
+@pytest.mark.parametrize(("phase", "over"), crossed(PHASES, OVER))
 def test_when_the_client_is_killed_nothing_stays(phase: Phase, over: Channels) -> None:
     with Client(puppet(*SERVER), over=over) as client:
         phase(client)

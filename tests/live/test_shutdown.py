@@ -11,11 +11,10 @@ import pytest
 from mcpspy.live.shutdown import GRACE_NS
 from mcpspy.records import Exit, Note, Stall
 from tests.conftest import Peer
-from tests.live.client import Channels, Client, ending, puppet, stream
+from tests.live.client import OVER, Channels, Client, crossed, ending, puppet, stream
+from tests.tiers import Tier, current_tier
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
-OVER: list[Channels] = ["pipes", "sockets"]
-
 LIMIT_S = 2.0
 """From SIGTERM to the client's SIGKILL (mcp 2.3.0, TypeScript SDK 1.32.2). There is no margin, for they have none either."""
 
@@ -91,8 +90,7 @@ def test_a_client_that_is_gone_ends_the_servers_input() -> None:
 # A server that does not
 
 
-@pytest.mark.parametrize("over", OVER)
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize(("number", "over"), crossed(SIGNALS, OVER))
 def test_a_stubborn_server_and_its_grandchild_are_gone_before_the_client_kills_us(
     number: signal.Signals, over: Channels
 ) -> None:
@@ -142,7 +140,7 @@ def test_what_was_sent_to_whom_is_noted() -> None:
         assert notes[1].startswith("SIGKILL to python")
 
 
-@pytest.mark.parametrize("over", OVER)
+@pytest.mark.parametrize("over", OVER[:1] if current_tier() is Tier.SAMPLE else OVER)
 def test_a_client_that_dies_leaves_no_stubborn_server(over: Channels) -> None:
     with Client(puppet(*STUBBORN), over=over) as client:
         client.lines(2)
@@ -164,7 +162,7 @@ def test_a_client_that_dies_while_the_server_takes_nothing_is_noticed(over: Chan
         assert ending(client.records())[1].why == "client gone"
 
 
-@pytest.mark.parametrize("over", OVER)
+@pytest.mark.parametrize("over", OVER[1:] if current_tier() is Tier.SAMPLE else OVER)
 def test_a_client_that_dies_after_it_was_slow_to_read_is_noticed(over: Channels) -> None:
     count = 500
     with Client(puppet(f"flood=1:{count}", "linger"), over=over) as client:
