@@ -5,7 +5,9 @@ Waiting costs nothing under inotify: no ticker, one blocking `poll`. Refuses to 
 
 import ctypes
 import os
+from collections.abc import Iterator
 from select import POLLERR, POLLHUP, POLLIN, poll
+from struct import Struct
 from time import monotonic, sleep
 
 IN_MODIFY = 0x2
@@ -14,6 +16,7 @@ IN_MOVED_TO = 0x80
 IN_CREATE = 0x100
 IN_DELETE_SELF = 0x400
 IN_MOVE_SELF = 0x800
+IN_IGNORED = 0x8000
 
 FILE_EVENTS = IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF
 FOLDER_EVENTS = IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF
@@ -25,6 +28,7 @@ SETTLE_S = 0.03
 """After the first event: how long to let more come. Reading in batches is what keeps a watcher light, and out of the way."""
 
 _EVENTS_BYTES = 1 << 16
+_event = Struct("iIII")
 
 
 class Watch:
@@ -84,7 +88,7 @@ class Watch:
             self._input_fd = None
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until something happened, or so long. True if it did.
+        """Wait until something happened, or so long at most. True if it did.
 
         Raises: BrokenPipeError: if nobody reads our output any more.
         """
@@ -95,8 +99,7 @@ class Watch:
         if not any(fd in (self._fd, self._input_fd) for fd, _ in ready):
             return False
         sleep(SETTLE_S)
-        self._take_events()
-        return True
+        return self._take_events() or any(fd == self._input_fd for fd, _ in ready)
 
     def close(self) -> None:
         """Let go of all."""
@@ -106,13 +109,15 @@ class Watch:
         self._known.clear()
         self._states.clear()
 
-    def _take_events(self) -> None:
-        """Empty the queue. Which file it was is no matter: whoever waits looks at all it has."""
+    def _take_events(self) -> bool:
+        """Empty the queue. Whether it held anything but the end of our own watches; which file it was is no matter."""
+        events = b""
         try:
-            while len(os.read(self._fd, _EVENTS_BYTES)) > _EVENTS_BYTES // 2:
-                pass
+            while read := os.read(self._fd, _EVENTS_BYTES):
+                events += read
         except BlockingIOError:
             pass
+        return any(not mask & IN_IGNORED for mask in _masks(events))
 
     def _give_up_inotify(self) -> None:
         os.close(self._fd)
@@ -137,6 +142,15 @@ class Watch:
     def _check_reader(self, ready: list[tuple[int, int]]) -> None:
         if any(fd == self._reader_fd and events & (POLLERR | POLLHUP) for fd, events in ready):
             raise BrokenPipeError
+
+
+def _masks(events: bytes) -> Iterator[int]:
+    """What happened, of each `struct inotify_event` (inotify(7)): watch, mask, cookie, the length of a name, the name."""
+    at = 0
+    while at < len(events):
+        _, mask, _, name_bytes = _event.unpack_from(events, at)
+        yield mask
+        at += _event.size + name_bytes
 
 
 def _state(path: str) -> tuple[int, int]:

@@ -20,12 +20,12 @@ MCPSPY = [sys.executable, "-m", "mcpspy"]
 ESCAPE = re.compile(r"\x1b\[[\d;?]*[a-zA-Z]")
 
 
-def run(*words: str, input: bytes | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(*words: str, stdin: bytes | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     """The finished process of `mcpspy words`, its output as text."""
     done = subprocess.run(
         [*MCPSPY, *words],
-        input=input,
-        stdin=None if input is not None else subprocess.DEVNULL,
+        input=stdin,
+        stdin=None if stdin is not None else subprocess.DEVNULL,
         capture_output=True,
         timeout=DEADLINE_S,
         check=False,
@@ -71,6 +71,10 @@ class Running:
             pass
         return self.process.wait(DEADLINE_S)
 
+    def stop_reading(self) -> None:
+        """Go away, as `head` does when it has seen enough."""
+        os.dup2(os.open(os.devnull, os.O_RDONLY), self._fd)
+
     def _read(self, timeout_s: float) -> bool:
         if not select.select([self._fd], [], [], timeout_s)[0]:
             return False
@@ -91,11 +95,11 @@ def on_pipe(*words: str, stdin: int = subprocess.DEVNULL, **environment: str) ->
 
 
 @contextmanager
-def on_terminal(*words: str, columns: int = 80, lines: int = 24, **environment: str) -> Iterator[Running]:
+def on_terminal(*words: str, columns: int = 80, term: str = "xterm-256color") -> Iterator[Running]:
     """`mcpspy words` on a terminal of its own."""
     reading, writing = pty.openpty()
-    fcntl.ioctl(writing, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-    with _running(words, reading, writing, writing, {"TERM": "xterm-256color", **environment}) as running:
+    fcntl.ioctl(writing, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with _running(words, reading, writing, writing, {"TERM": term}) as running:
         yield running
 
 

@@ -131,7 +131,7 @@ def test_stderr_can_be_left_out(option: tuple[str, ...]) -> None:
 
 
 def test_standard_input_is_read_as_a_capture() -> None:
-    done = run("show", "-", input=Path(TIME).read_bytes())
+    done = run("show", "-", stdin=Path(TIME).read_bytes())
     assert done.stdout == run("show", TIME).stdout
 
 
@@ -189,10 +189,13 @@ def test_a_terminal_gets_colours_within_its_width_and_the_next_command() -> None
     assert f"mcpspy export mermaid {EVERYTHING}" in shown.words.splitlines()[-1]
 
 
-@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=["NO_COLOR", "TERM=dumb"])
+@pytest.mark.parametrize(("term", "no_color"), [("xterm", "1"), ("dumb", "")], ids=["NO_COLOR", "TERM=dumb"])
 @pytest.mark.parametrize("words", [("show",), ("export", "text")], ids=" ".join)
-def test_a_terminal_that_wants_none_gets_no_escape_bytes(words: tuple[str, ...], environment: dict[str, str]) -> None:
-    with on_terminal(*words, EVERYTHING, **environment) as shown:
+def test_a_terminal_that_wants_none_gets_no_escape_bytes(
+    words: tuple[str, ...], term: str, no_color: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", no_color)
+    with on_terminal(*words, EVERYTHING, term=term) as shown:
         assert shown.rest() == 0
     assert "\x1b" not in shown.text
     assert "tools/call" in shown.text

@@ -1,0 +1,213 @@
+"""`mcpspy show -f`: rows as they end, from captures that grow under it and from those that appear."""
+
+import json
+import os
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.capture.making import stored
+from tests.cli.recording import Recording
+from tests.cli.terminal import Running, on_pipe, on_terminal, run
+from tests.deadlines import DEADLINE_S, eventually
+
+TIME = str(Path(__file__).parents[2] / "captures" / "time.mcpspy")
+
+
+def states(running: Running) -> list[dict[str, Any]]:
+    """The objects printed so far."""
+    return [json.loads(line) for line in running.words.splitlines(keepends=True) if line.endswith("\n")]
+
+
+def test_a_row_is_printed_when_it_ends_and_not_before() -> None:
+    recording = Recording().ask(1, name="first").answer(1)
+    with on_pipe("show", "-f") as shown:
+        shown.wait_for("tools/call first")
+        recording.ask(2, name="slow").ask(3, name="quick").answer(3)
+        assert "slow" not in shown.wait_for("tools/call quick")
+        recording.answer(2)
+        shown.wait_for("tools/call slow")
+    recording.end()
+
+
+def test_stderr_noise_and_the_end_are_printed_as_they_come() -> None:
+    recording = Recording()
+    with on_pipe("show", "-f") as shown:
+        shown.wait_for("server started")
+        recording.line(2, b"a word\n")
+        shown.wait_for("stderr a word")
+        recording.line(1, b"not a message\n")
+        shown.wait_for("noise on stdout: not a message")
+        recording.end()
+        shown.wait_for("server exited 0")
+
+
+def test_it_moves_on_to_the_next_capture_of_another_client() -> None:
+    with on_pipe("show", "-f", TIME) as shown:
+        shown.wait_for("server exited 0")
+        recording = Recording("weather", client=8).ask(1, name="forecast").answer(1)
+        shown.wait_for(lambda words: "claude → weather" in words and "forecast" in words)
+        assert re.search(r"^ +1 .*forecast", shown.words, re.MULTILINE)
+        recording.end()
+
+
+def test_a_capture_of_the_same_client_joins_with_a_lane_of_its_own() -> None:
+    first = Recording("weather", client=8).ask(1, name="forecast").answer(1)
+    with on_pipe("show", "-f") as shown:
+        shown.wait_for("forecast")
+        second = Recording("files", client=8).ask(1, name="read_file").answer(1)
+        shown.wait_for("read_file")
+        assert re.search(r"^ +2 .*files +→ tools/call read_file", shown.words, re.MULTILINE)
+        first.end()
+        second.end()
+
+
+def test_a_label_is_followed_to_newer_captures_of_that_label_alone() -> None:
+    first = Recording("weather", client=8).ask(1, name="forecast").answer(1)
+    with on_pipe("show", "-f", "weather") as shown:
+        shown.wait_for("forecast")
+        other, newer = Recording("files", client=9), Recording("weather", client=10)
+        other.ask(1, name="read_file").answer(1)
+        newer.ask(1, name="again").answer(1)
+        assert "read_file" not in shown.wait_for("again")
+        for recording in (first, other, newer):
+            recording.end()
+
+
+def test_it_waits_for_the_first_capture_of_all(store: Path) -> None:
+    with on_pipe("show", "-f") as shown:
+        assert str(store) in shown.wait_for("nothing has been recorded yet; waiting")
+        recording = Recording().ask(1, name="forecast").answer(1)
+        shown.wait_for("forecast")
+        recording.end()
+
+
+def test_a_call_is_unanswered_once_the_tap_is_killed() -> None:
+    recording = Recording().ask(1, name="forecast")
+    with on_pipe("show", "-f") as shown:
+        shown.wait_for("server started")
+        recording.kill()
+        assert re.search(r"forecast +unanswered", shown.wait_for("forecast"))
+
+
+def test_json_is_an_object_for_each_change_of_state_keyed_by_row() -> None:
+    recording = Recording()
+    with on_pipe("show", "-f", "--json") as shown:
+        shown.wait_for('"spawn"')
+        recording.ask(1, name="forecast")
+        shown.wait_for('"pending"')
+        recording.answer(1)
+        shown.wait_for('"ok"')
+        found = [one for one in states(shown) if one["kind"] == "exchange"]
+        assert [(one["row"], one["outcome"]) for one in found] == [(1, "pending"), (1, "ok")]
+        assert {one["capture_id"] for one in found} == {os.path.basename(recording.path)}
+        recording.end()
+
+
+def test_stderr_can_be_left_out() -> None:
+    recording = Recording().line(2, b"a word\n").ask(1, name="forecast").answer(1)
+    for words in (("-f",), ("-f", "--json")):
+        with on_pipe("show", *words, "--no-stderr") as shown:
+            assert "a word" not in shown.wait_for("forecast")
+    recording.end()
+
+
+@pytest.mark.parametrize("words", [("-f",), ("-f", "--json")], ids=" ".join)
+def test_control_c_ends_it_well(words: tuple[str, ...]) -> None:
+    recording = Recording().ask(1, name="forecast").answer(1)
+    with on_pipe("show", *words) as shown:
+        shown.wait_for("forecast")
+        assert shown.end(signal.SIGINT) == 0
+        assert "Traceback" not in shown.words
+    recording.end()
+
+
+def test_a_termination_ends_it_with_the_status_of_that() -> None:
+    with on_pipe("show", "-f", TIME) as shown:
+        shown.wait_for("server exited")
+        assert shown.end(signal.SIGTERM) == 128 + signal.SIGTERM
+
+
+def test_a_reader_that_goes_away_ends_it_though_nothing_happens() -> None:
+    with on_pipe("show", "-f", TIME) as shown:
+        shown.wait_for("server exited")
+        shown.stop_reading()
+        assert shown.process.wait(DEADLINE_S) == 0
+
+
+def test_standard_input_is_followed_to_its_end() -> None:
+    data = Path(TIME).read_bytes()
+    reading, writing = os.pipe()
+    half = data.index(b"\n", len(data) // 2) + 1
+    with on_pipe("show", "-f", "-", stdin=reading) as shown:
+        os.close(reading)
+        os.write(writing, data[:half])
+        shown.wait_for("initialize")
+        os.write(writing, data[half:])
+        os.close(writing)
+        assert shown.rest() == 0
+    assert "server exited 0" in shown.words
+
+
+def test_rows_cannot_be_followed() -> None:
+    done = run("show", "-f", f"{TIME}:3")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "not rows of them" in done.stderr
+
+
+def test_a_terminal_shows_what_is_pending_with_a_running_timer_and_leaves_a_verdict() -> None:
+    recording = Recording().ask(1, name="forecast")
+    with on_terminal("show", "-f") as shown:
+        timers = re.compile(r"(\d+ ms|\d\.\d+ s) +\d+ B +→ tools/call forecast +pending")
+        shown.wait_for(lambda words: len(set(timers.findall(words))) >= 3)
+        assert "● recording weather" in shown.words
+        recording.answer(1)
+        shown.wait_for(lambda words: re.search(r"→ tools/call forecast +ok", words))
+        recording.end()
+        shown.wait_for("○ waiting for the next capture")
+        assert shown.end(signal.SIGINT) == 0
+    assert shown.words.rstrip().splitlines()[-1].startswith("✓ 1 call in ")
+    assert shown.words.rstrip().endswith("well · complete")
+
+
+def test_a_terminal_shows_progress_of_what_is_pending() -> None:
+    recording = Recording().ask(1, name="forecast", _meta={"progressToken": 1})
+    with on_terminal("show", "-f", columns=120) as shown:
+        shown.wait_for("pending")
+        params = {"progressToken": 1, "progress": 3, "total": 17, "message": "asking Lissabon"}
+        recording.line(1, {"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+        shown.wait_for("3/17 asking Lissabon")
+    recording.end()
+
+
+def test_a_terminal_that_cannot_redraw_gets_lines() -> None:
+    recording = Recording().ask(1, name="forecast").answer(1)
+    with on_terminal("show", "-f", term="dumb") as shown:
+        shown.wait_for("forecast")
+        assert shown.end(signal.SIGINT) == 0
+    assert "\x1b" not in shown.text
+    recording.end()
+
+
+def test_waiting_costs_next_to_nothing() -> None:
+    stored("weather")
+    for follow in (on_pipe, on_terminal):
+        with follow("show", "-f") as shown:
+            shown.wait_for("server started")
+            status = Path(f"/proc/{shown.process.pid}/status")
+
+            def switches(status: Path = status) -> int:
+                found = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status.read_text(encoding="utf-8"), re.MULTILINE)
+                assert found is not None
+                return int(found[1])
+
+            seen: list[int] = []
+
+            def asleep(seen: list[int] = seen) -> bool:
+                seen.append(switches())
+                return len(seen) > 100 and seen[-1] == seen[-100]  # half a second without waking up
+
+            assert eventually(asleep, "a follower that sleeps")
