@@ -4,6 +4,7 @@ A capture's facts come from its first line and its last ones, however large it i
 """
 
 import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -96,8 +97,10 @@ def entries(folder: str | None = None) -> list[Entry]:
 
 
 def entry(path: str) -> Entry | None:
-    """The capture at `path`. None where there is no file (any more), or one that may not be read."""
+    """The capture at `path`. None where there is no regular file (any more), or one that may not be read."""
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return None  # a FIFO would have us wait for its writer
         with open(path, "rb") as file:
             first = file.readline(CHUNK_BYTES)
             status = os.fstat(file.fileno())

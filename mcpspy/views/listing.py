@@ -5,7 +5,7 @@ Takes facts that were gathered already; refuses to look at a store, a clock or a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -18,16 +18,15 @@ from .line import Line, fitted
 from .phrases import one_line
 from .units import counted, duration, size
 
-LABEL_CELLS = 28
-WIDE_LABEL_CELLS = 48
+LABEL_CELLS = 48
+MIN_LABEL_CELLS = 16
+"""Where labels would get less, columns are left out: the size first, then how long it took, then when."""
+
 WIDE_CELLS = 120
-"""From this width on labels may be longer, and each capture says which file it is."""
+"""From this width on each capture says which file it is."""
 
-NARROW_CELLS = 60
-"""Below this width the size is left out,"""
-
-TINY_CELLS = 44
-"""and below this one how long it took."""
+_CLOCK = "22:37:01"
+_GAP = "  "
 
 
 class State(StrEnum):
@@ -111,16 +110,28 @@ class _Columns:
 
     def __init__(self, sittings: list[Sitting], width: int | None) -> None:
         captures = [one for sitting in sittings for one in sitting.captures]
-        self.wide = width is None or width >= WIDE_CELLS
-        limit = WIDE_LABEL_CELLS if self.wide else LABEL_CELLS
-        self.address = max([cells(one.address) for one in sittings], default=0) or 1
-        self.label = min(max([cells(one_line(one.label)) for one in captures], default=0), limit)
-        self.messages = max([cells(_messages(one)) for one in captures], default=0)
-        self.lasted = _widest([duration(one.lasted_ns) for one in captures]) if width is None or width >= TINY_CELLS else 0
-        self.size = _widest([size(one.size_bytes) for one in captures]) if width is None or width >= NARROW_CELLS else 0
+        self.files = width is None or width >= WIDE_CELLS
+        self.address = max(1, _widest(one.address for one in sittings))
+        self.label = min(_widest(one_line(one.label) for one in captures), LABEL_CELLS)
+        self.clock = len(_CLOCK)
+        self.lasted = _widest(duration(one.lasted_ns) for one in captures)
+        self.messages = _widest(map(_messages, captures))
+        self.size = _widest(size(one.size_bytes) for one in captures)
+        if width is not None:
+            self._fit(width - _widest(_state(one) for one in captures) - self.address - 1 - len(_GAP))
+
+    def _fit(self, room: int) -> None:
+        """Make the columns take `room` cells: what a label can spare first, then whole columns."""
+        for name in ("", "size", "lasted", "clock"):
+            if name:
+                setattr(self, name, 0)
+            taken = sum(len(_GAP) + one for one in (self.clock, self.lasted, self.messages, self.size) if one)
+            if room - taken >= min(self.label, MIN_LABEL_CELLS):
+                break
+        self.label = max(1, min(self.label, room - taken))
 
 
-def _widest(texts: list[str]) -> int:
+def _widest(texts: Iterable[str]) -> int:
     return max(map(cells, texts), default=0)
 
 
@@ -137,25 +148,26 @@ def _sitting_line(sitting: Sitting, columns: _Columns) -> Line:
 
 
 def _capture_line(sitting: Sitting, capture: Capture, columns: _Columns) -> Line:
-    first = sitting.captures[0].begin
     label = cut(one_line(capture.label), columns.label)
-    line: Line = [
-        (" " * (columns.address + 1) + padded(label, columns.label), ""),
-        (f"  {capture.begin:%H:%M:%S}", "dim"),
-    ]
+    line: Line = [(" " * (columns.address + 1) + padded(label, columns.label), "")]
+    if columns.clock:
+        line.append((_GAP + f"{capture.begin:%H:%M:%S}", "dim"))
     if columns.lasted:
-        line.append(("  " + padded_left(duration(capture.lasted_ns), columns.lasted), ""))
-    line.append(("  " + padded_left(_messages(capture), columns.messages), ""))
+        line.append((_GAP + padded_left(duration(capture.lasted_ns), columns.lasted), ""))
+    line.append((_GAP + padded_left(_messages(capture), columns.messages), ""))
     if columns.size:
-        line.append(("  " + padded_left(size(capture.size_bytes), columns.size), "dim"))
-    line.append((f"  {capture.state}", _STYLES[capture.state]))
-    if capture.gaps:
-        line.append((f", {counted(capture.gaps, 'gap')}", "bad"))
-    if capture.begin.date() != first.date():
-        line.append((f"  {capture.begin:%Y-%m-%d}", "dim"))
-    if columns.wide:
-        line.append((f"  {safe_text(capture.file)}", "dim"))
+        line.append((_GAP + padded_left(size(capture.size_bytes), columns.size), "dim"))
+    line.append((_GAP + _state(capture), "bad" if capture.gaps else _STYLES[capture.state]))
+    if capture.begin.date() != sitting.captures[0].begin.date():
+        line.append((_GAP + f"{capture.begin:%Y-%m-%d}", "dim"))
+    if columns.files:
+        line.append((_GAP + safe_text(capture.file), "dim"))
     return line
+
+
+def _state(capture: Capture) -> str:
+    """Whether all of it is there, and how often recording failed."""
+    return f"{capture.state}, {counted(capture.gaps, 'gap')}" if capture.gaps else str(capture.state)
 
 
 def _messages(capture: Capture) -> str:

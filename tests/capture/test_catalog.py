@@ -57,6 +57,7 @@ def test_other_files_and_unreadable_names_are_passed_over() -> None:
     folder = Path(stored("weather")).parent
     (folder / "notes.txt").write_text("x")
     (folder / "folder.mcpspy").mkdir()
+    os.mkfifo(folder / "fifo.mcpspy")
     (folder / "gone.mcpspy").symlink_to("nowhere")
     assert [one.label for one in entries()] == ["weather"]
 

@@ -83,6 +83,14 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
     assert max(map(line_cells, lines)) <= width
 
 
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_long_label_hides_no_state(width: int) -> None:
+    sitting = Sitting(
+        address="@", client="c", client_pid=1, captures=(capture(label="x" * 99, gaps=2, state=State.INCOMPLETE),)
+    )
+    assert text(width, [sitting], [])[1].endswith("  incomplete, 2 gaps")
+
+
 def test_a_capture_of_another_day_than_its_sitting_says_which() -> None:
     sitting = Sitting(address="@", client="c", client_pid=1, captures=(capture(), capture(begin=BEGIN.replace(day=21))))
     assert "2026-11-21" in text(80, [sitting], [])[2]
