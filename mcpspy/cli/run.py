@@ -7,6 +7,8 @@ both start up side by side, and what is imported is counted (tests/test_rooms.py
 from __future__ import annotations
 
 import os
+from errno import EINVAL
+from stat import S_ISFIFO
 from time import monotonic_ns, time_ns
 
 from ..live.descriptors import ensure_standard_streams
@@ -17,8 +19,6 @@ from .options import RUN, HelpWanted, UsageError, parse, size_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import click
 
     from ..capture.writer import Writer
@@ -80,6 +80,9 @@ def _writer(values: dict[str, str], argv: list[str], max_bytes: int, wall_ns: in
     named = values.get("capture")
     try:
         fd, path = create(named, label, wall_ns=wall_ns)
+        if named and _is_a_stream_of_ours(fd):
+            os.close(fd)
+            raise OSError(EINVAL, "the protocol goes there", named)
         header = _header(argv, label, redact, wall_ns, begin_ns)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -129,6 +132,12 @@ def _not_started(command: str, failure: OSError, child: Child, writer: Writer | 
         writer((Exit(at_ns=now_ns, pid=child.pid, error=reason),))
         writer.close(now_ns, "not started")
     return NOT_STARTED
+
+
+def _is_a_stream_of_ours(fd: int) -> bool:
+    """Whether what is written to `fd` would get between the messages, as with `--capture /dev/stdout`."""
+    status = os.fstat(fd)
+    return (S_ISFIFO(status.st_mode) or os.isatty(fd)) and any(os.path.samestat(status, os.fstat(own)) for own in range(3))
 
 
 def _nowhere(records: object) -> None:
