@@ -25,6 +25,9 @@ REDRAW_S = 0.2
 MAX_PENDING = 8
 """More pending calls than this are counted in the region, not listed."""
 
+MAX_HELD_LINES = 5_000
+"""So many lines are held before they are printed, while a batch lasts."""
+
 EXPECTED_ROWS = 999
 EXPECTED_NS = 9_999 * 1_000_000_000
 EXPECTED_ID_CELLS = 4
@@ -75,14 +78,14 @@ class RowsOut:
         if followed is not self._last or self._introduced[followed] < len(followed.sources):
             self._introduce(followed, timeline)
         self._lines += timeline.feed(row)
+        if len(self._lines) >= MAX_HELD_LINES:
+            self._flush()
 
     def rest(self, all_followed: list[Followed]) -> None:
         """Print what a batch has brought; a run of stderr is folded within it."""
         if self._last is not None:
             self._lines += self.timeline(self._last).pause()
-        lines, self._lines = self._lines, []
-        if lines:
-            self._write(lines)
+        self._flush()
 
     def close(self, all_followed: list[Followed]) -> None:
         """Print what is left."""
@@ -110,6 +113,11 @@ class RowsOut:
         self._introduced.setdefault(followed, 0)
         return found
 
+    def _flush(self) -> None:
+        lines, self._lines = self._lines, []
+        if lines:
+            self._write(lines)
+
     def _introduce(self, followed: Followed, timeline: Timeline) -> None:
         """Say whose rows these are: once, again when others came between, and when a server joins."""
         if self._last is not None:
@@ -117,7 +125,9 @@ class RowsOut:
             self._lines.append([])
         width = self._screen.width
         self._lines += [fitted(line, width) for line in map(source_line, followed.sources) if line]
-        self._lines += [[], fitted(timeline.columns.header(), width)]
+        self._lines.append([])
+        if self._introduced[followed] < len(followed.sources):
+            self._lines.append(fitted(timeline.columns.header(), width))
         self._introduced[followed] = len(followed.sources)
         self._last = followed
 

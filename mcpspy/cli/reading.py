@@ -162,6 +162,11 @@ class Growing:
         for capture, tail in enumerate(self.tails):
             if tail.over or not tail.ended():
                 continue
-            for record in (*tail.read(), *tail.close()):  # what came between the last look and the end
-                yield from self._transcriber.feed(record, capture)
+            while records := tail.read():  # what came between the last look and the end
+                yield from self._feed(records, capture)
+            yield from self._feed(tail.close(), capture)
             yield from self._transcriber.close(capture)
+
+    def _feed(self, records: list[Record], capture: int) -> Iterator[Row]:
+        for record in records:
+            yield from self._transcriber.feed(record, capture)

@@ -1,11 +1,15 @@
 """The next useful command after a timeline: the call that failed, the live view, the diagram. Refuses to give more than two."""
 
+import re
 import shlex
 from collections.abc import Iterable
 
 from ..transcript.model import Exchange, Outcome, Transcript
+from .cells import cells, padded
 from .escape import safe_text
 from .line import Line
+
+_rows = re.compile(r":\d+(\.\.\d+)?$").sub
 
 _IS = {
     Outcome.ERROR: "an error",
@@ -19,18 +23,21 @@ _IS = {
 def next_commands(transcript: Transcript, whats: Iterable[str], *, live: bool) -> list[Line]:
     """A blank line and one or two commands, each with what it does; `whats` are those that were given."""
     whats = list(whats)
-    here = " ".join(shlex.quote(one) for one in whats)
+    here = "".join(f" {shlex.quote(one)}" for one in whats)
     exchanges = transcript.exchanges
     found: list[tuple[str, str]] = []
     if exchanges and len(whats) <= 1:
-        what, _, _ = (here or "@").partition(":") if not whats or ":" in whats[0] else (here, "", "")
-        found.append(_whole(exchanges, what))
+        found.append(_whole(exchanges, _rows("", whats[0]) if whats else "@"))
     if live:
-        found.append((f"mcpspy show -f {here}".rstrip(), "go on live"))
+        found.append((f"mcpspy show -f{here}", "go on live"))
     elif exchanges:
-        found.append((f"mcpspy export mermaid {here}".rstrip(), "the sequence diagram"))
-    width = max((len(command) for command, _ in found), default=0)
-    lines: list[Line] = [[(safe_text(command).ljust(width), "strong"), (f"   {why}", "dim")] for command, why in found]
+        found.append((f"mcpspy export mermaid{here}", "the sequence diagram"))
+    commands = [safe_text(command) for command, _ in found]
+    width = max(map(cells, commands), default=0)
+    whys = [why for _, why in found]
+    lines: list[Line] = [
+        [(padded(command, width), "strong"), (f"   {why}", "dim")] for command, why in zip(commands, whys, strict=True)
+    ]
     return [[], *lines] if lines else []
 
 
@@ -39,6 +46,6 @@ def _whole(exchanges: list[Exchange], what: str) -> tuple[str, str]:
     for outcome, words in _IS.items():
         row = next((one for one in exchanges if one.outcome is outcome), None)
         if row is not None:
-            return f"mcpspy show {what}:{row.row}", f"the first that is {words}, whole"
+            return f"mcpspy show {shlex.quote(f'{what}:{row.row}')}", f"the first that is {words}, whole"
     slowest = max(exchanges, key=lambda one: one.duration_ns or 0)
-    return f"mcpspy show {what}:{slowest.row}", "the slowest call, whole"
+    return f"mcpspy show {shlex.quote(f'{what}:{slowest.row}')}", "the slowest call, whole"

@@ -1,0 +1,47 @@
+"""The next useful command: of the worst there is, with the address that was given."""
+
+import pytest
+
+from mcpspy.views.hint import next_commands
+from mcpspy.views.line import plain
+from tests.transcript.dialogue import Dialogue, request, result
+from tests.views.scenes import busy_scene, call, failed, opened
+
+
+def hints(scene: Dialogue, *whats: str, live: bool = False) -> list[str]:
+    return [plain(line).split("   ")[0] for line in next_commands(scene.transcript, whats, live=live)][1:]
+
+
+def test_the_first_error_comes_before_everything_else() -> None:
+    assert hints(busy_scene()) == ["mcpspy show @:8", "mcpspy export mermaid"]
+
+
+def test_where_all_went_well_it_is_the_slowest_call() -> None:
+    scene = opened("weather").client(request(1)).server(result(1)).client(request(2)).wait(9).server(result(2))
+    assert hints(scene)[0] == "mcpspy show @:2"
+
+
+@pytest.mark.parametrize(
+    ("what", "command"),
+    [
+        ("weather", "mcpspy show weather:1"),
+        ("weather:3..9", "mcpspy show weather:1"),
+        ("@1:4", "mcpspy show @1:1"),
+        ("my file.mcpspy", "mcpspy show 'my file.mcpspy:1'"),
+        ("a:b", "mcpspy show a:b:1"),
+    ],
+)
+def test_the_address_is_the_one_that_was_given(what: str, command: str) -> None:
+    assert hints(opened("weather").client(call(1, "x")).server(failed(1, "no")), what)[0] == command
+
+
+def test_several_captures_have_no_row_to_point_at() -> None:
+    assert hints(busy_scene(), "a", "b") == ["mcpspy export mermaid a b"]
+
+
+def test_what_is_still_recorded_can_be_followed() -> None:
+    assert hints(busy_scene(), live=True)[-1] == "mcpspy show -f"
+
+
+def test_where_nothing_was_said_there_is_nothing_to_do() -> None:
+    assert hints(opened("weather")) == []
