@@ -22,11 +22,11 @@ _unsafe = re.compile(f"[{_CONTROLS}{_INVISIBLE}{_SURROGATES}]").sub
 _unsafe_in_json = re.compile(f"[\\x7f-\\x9f{_INVISIBLE}{_SURROGATES}]").sub
 _blanks = re.compile(r"[ \t\r\n\v\f\x85\u2028\u2029]+").sub
 
-# `#` truncates a Mermaid statement and `;` ends it; `<`, `>` and `&` reach an HTML sanitizer, which rewrites them.
+# `#` truncates a Mermaid statement and `;` ends it; `<`, `>`, `&` and hard blanks reach an HTML sanitizer, which rewrites them.
 # The rest is Mermaid's own pre-processing (12.3, encodeEntities and preprocess): it drops the `;` after `style…:…#…`, cuts
 # `%%{…}%%` out of any place, writes entities as `ﬂ°lt¶ß`, takes `%%` for a comment, sets `$$…$$` as a formula, and eats
 # `wrap:` before a text.
-_MERMAID_SIGNS = str.maketrans({"#": "#35;", ";": "#59;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "ﬂ": "#64258;"})
+_MERMAID_SIGNS = str.maketrans({"#": "#35;", ";": "#59;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "\u00a0": "#160;", "ﬂ": "#64258;"})
 _mermaid_words = re.compile(r"style|classDef|%(?=[%{])|(?<=%)%|\$(?=\$)|(?<=\$)\$|^(?:no)?wrap", re.IGNORECASE).sub
 
 

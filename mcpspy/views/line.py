@@ -23,7 +23,7 @@ PALETTE = {
     "bad": "red",
     "warn": "yellow",
     "wait": "cyan",
-    "key": "blue",
+    "key": "cyan",
     "string": "green",
     "literal": "magenta",
     "lane0": "cyan",
