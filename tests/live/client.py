@@ -233,9 +233,14 @@ class Client:
 
     @property
     def capture(self) -> Path:
-        """The capture in the store that this tap writes."""
+        """The capture in the store that this tap writes, or a tap that it started."""
         folder = Path(os.environ["MCPSPY_HOME"]) / "captures"
-        return eventually(lambda: next(folder.glob(f"*-{self.pid}.mcpspy"), None), "a capture")
+
+        def found() -> Path | None:
+            own = next(folder.glob(f"*-{self.pid}.mcpspy"), None)
+            return own or next((path for pid in self.running() for path in folder.glob(f"*-{pid}.mcpspy")), None)
+
+        return eventually(found, "a capture")
 
     def records(self) -> list[Record]:
         return list(self.each_record())

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -87,6 +88,9 @@ each_channel = pytest.mark.parametrize("over", OVER)
 
 SERVER = ("ignore=TERM", "say=up", "echo", "linger")
 
+LIMIT_S = 2.0
+"""What a client gives between its last word and SIGKILL."""
+
 
 @each_channel
 @each_phase
@@ -113,8 +117,10 @@ def test_when_the_server_is_killed_the_client_hears_of_it(phase: Phase, over: Ch
 def test_when_the_client_is_killed_nothing_stays(phase: Phase, over: Channels) -> None:
     with Client(puppet(*SERVER), over=over) as client:
         phase(client)
+        since_s = time.monotonic()
         client.die()
         client.wait()
+        assert time.monotonic() - since_s < LIMIT_S
         assert client.running() == []
         assert ending(client.records())[1].why == "client gone"
 
