@@ -27,8 +27,8 @@ HOSTILE = [
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "&lt;b&gt;", "&#35;", "#lt;", "ﬂ°°35¶ß", "$$x^2$$", "`code`",
     "**bold**", "style x:#fff;", "classDef a:#b;", "style a:b#c;d", "{", "}", "@{ \"type\": \"actor\" }", "client1@{}", "title x",
     "accTitle: x", "accDescr { x }", "autonumber", "activate server1", "create participant z", "box red", "rect rgb(0,0,0)",
-    "שלום", "مرحبا", "user\u202etxt.exe", "🎉 👨\u200d👩\u200d👧 ❤️", "天気予報", "\x1b[31m", "\x00", "\ud800", "\u2028", "\u0085", "a\u00a0b", "",
-    " ", "'", '"', "((x))", "[[x]]", "+1", "-1", "+", "-", "()", "---", "===", "{{x}}", "|x|", "//", "\\", "x" * 300,
+    "שלום", "مرحبا", "user\u202etxt.exe", "🎉 👨\u200d👩\u200d👧 ❤️", "天気予報", "\x1b[31m", "\x00", "\ud800", "\u2028", "\u0085", "",
+    "a\u00a0b", " ", "'", '"', "((x))", "[[x]]", "+1", "-1", "+", "-", "()", "---", "===", "{{x}}", "|x|", "//", "\\", "x" * 300,
 ]  # fmt: skip
 
 
