@@ -23,9 +23,12 @@ MESSAGES_AT_ONCE = 500
 def effort(pid: int) -> tuple[int, int]:
     """How often a process has gone to sleep so far, and the processor time it has taken, over all its threads."""
     switches = ticks = 0
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        switches += int((task / "status").read_text(encoding="utf-8").partition("\nvoluntary_ctxt_switches:")[2].split()[0])
-        ticks += sum(map(int, (task / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[11:13]))
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            switches += int((task / "status").read_text(encoding="utf-8").partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+            ticks += sum(map(int, (task / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[11:13]))
+    except FileNotFoundError:  # a thread has ended meanwhile
+        return effort(pid)
     return switches, ticks
 
 
