@@ -45,8 +45,8 @@ def main(arguments: list[str]) -> int:
     except UsageError as error:
         _say(f"mcpspy run: {error}\n{USAGE}")
         return 2
-    signals_fd = listen()
     try:
+        signals_fd = listen()
         child = spawn(argv)
     except OSError as error:
         _say(f"mcpspy: {argv[0]} could not be started: {error.strerror}")

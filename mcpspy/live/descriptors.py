@@ -35,7 +35,7 @@ def sender(fd: int) -> Callable[[bytes | memoryview], int]:
     mode = os.fstat(fd).st_mode
     if stat.S_ISSOCK(mode):
         return _socket_sender(fd)
-    if stat.S_ISREG(mode) or not os.get_blocking(fd) or _open_anew(fd):
+    if stat.S_ISREG(mode) or _open_anew(fd) or not os.get_blocking(fd):
         return partial(os.write, fd)
     return _careful_sender(fd)
 

@@ -189,7 +189,13 @@ class StdioTap:
 
     def _set_alarm(self) -> None:
         """Be woken when the next thing is due. An alarm that comes before its time does no harm."""
-        dues = [self._shutdown.due_ns, self._drain_ns, self._parent_ns, self._put_off_ns, *(pump.due_ns for pump in self._pumps)]
+        dues = [
+            self._shutdown.due_ns,
+            self._drain_ns,
+            self._parent_ns,
+            self._put_off_ns,
+            *(pump.due_ns for pump in self._pumps),
+        ]
         due_ns = min((due for due in dues if due), default=0)
         if due_ns and (not self._alarm_ns or due_ns < self._alarm_ns):
             self._alarm_ns = due_ns

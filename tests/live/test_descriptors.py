@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.records import Frame
+from mcpspy.records import Frame, Open, Stall
 from tests.deadlines import DEADLINE_S
 from tests.live.client import MCPSPY, OVER, Channels, Client, closing, puppet, stream
 
@@ -114,11 +114,26 @@ def test_descriptors_that_are_shared_stay_as_they_were(ends: Callable[[], tuple[
             os.close(fd)
 
 
+def test_one_socket_for_both_directions_does_as_well() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, Client(puppet("echo", "say=bye", "exit=3"), stdin=theirs.fileno(), stdout=theirs.fileno()) as client:
+        theirs.close()
+        ours.settimeout(DEADLINE_S)
+        ours.sendall(b"hi\n")
+        ours.shutdown(socket.SHUT_WR)
+        assert ours.makefile("rb").read() == b"hi\nbye\n"
+        assert client.wait() == 3
+
+
 def test_an_output_that_its_other_holders_do_not_block_on_is_waited_for() -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     try:
-        with Client(puppet("flood=1:1000", "exit=3"), stdout=writing) as client:
+        with Client(puppet("await=go", "flood=1:1000", "exit=3"), stdout=writing) as client:
+            client.recorded(Open, stream=1)
+            os.set_blocking(writing, True)  # what others do to it changes nothing for us
+            client.send(b"go\n")
+            client.recorded(Stall, stream=1)
             os.close(writing)
             received = 0
             while data := os.read(reading, 1 << 20):
