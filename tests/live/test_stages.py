@@ -1,0 +1,90 @@
+"""The stages of a server's end: what is sent, when, and that all of it is over inside the 2 s that clients give."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.live.shutdown import GRACE_NS, LAST_NS, TERM_NS, Shutdown
+
+CLIENT_LIMIT_NS = 2_000_000_000
+BEGIN_NS = 10**9
+
+
+def course(shutdown: Shutdown) -> list[tuple[int, str]]:
+    """What a stubborn server is sent from now on, each with its instant, up to where it is given up."""
+    sent = []
+    while shutdown.due_ns:
+        at_ns = shutdown.due_ns
+        sent.append((at_ns, shutdown.due(at_ns)))
+    return sent
+
+
+def test_nothing_is_due_while_all_is_calm() -> None:
+    shutdown = Shutdown()
+    assert (shutdown.due_ns, shutdown.under_way, shutdown.due(10**18)) == (0, False, "")
+
+
+def test_a_server_whose_client_is_gone_gets_time_then_term_then_kill() -> None:
+    shutdown = Shutdown()
+    shutdown.client_gone(BEGIN_NS)
+    term_ns, kill_ns = BEGIN_NS + GRACE_NS, BEGIN_NS + GRACE_NS + TERM_NS
+    assert course(shutdown) == [(term_ns, "SIGTERM"), (kill_ns, "SIGKILL"), (kill_ns + LAST_NS, "")]
+
+
+def test_a_server_that_was_signalled_gets_time_then_kill() -> None:
+    shutdown = Shutdown()
+    shutdown.signalled(BEGIN_NS, "SIGTERM", again=False)
+    assert course(shutdown)[0] == (BEGIN_NS + TERM_NS, "SIGKILL")
+
+
+def test_the_same_signal_again_kills_at_once() -> None:
+    shutdown = Shutdown()
+    shutdown.signalled(BEGIN_NS, "SIGINT", again=False)
+    shutdown.signalled(BEGIN_NS + 5, "SIGINT", again=True)
+    assert course(shutdown)[0] == (BEGIN_NS + 5, "SIGKILL")
+
+
+def test_another_signal_gives_no_more_time() -> None:
+    shutdown = Shutdown()
+    shutdown.signalled(BEGIN_NS, "SIGINT", again=False)
+    shutdown.signalled(BEGIN_NS + 5, "SIGTERM", again=False)
+    assert course(shutdown)[0] == (BEGIN_NS + TERM_NS, "SIGKILL")
+
+
+def test_what_a_server_leaves_behind_gets_term_at_once() -> None:
+    shutdown = Shutdown()
+    shutdown.leftovers(BEGIN_NS)
+    assert course(shutdown)[0] == (BEGIN_NS, "SIGTERM")
+
+
+def test_nothing_comes_before_it_is_due() -> None:
+    shutdown = Shutdown()
+    shutdown.client_gone(BEGIN_NS)
+    assert shutdown.due(shutdown.due_ns - 1) == ""
+
+
+def test_the_first_reason_is_the_reason() -> None:
+    shutdown = Shutdown()
+    shutdown.client_gone(BEGIN_NS)
+    shutdown.signalled(BEGIN_NS + 1, "SIGTERM", again=False)
+    assert shutdown.why == "client gone"
+
+
+EVENTS = st.lists(st.tuples(st.integers(0, CLIENT_LIMIT_NS), st.sampled_from(["gone", "TERM", "INT", "left"])), min_size=1)
+
+
+@given(EVENTS)
+def test_whatever_happens_in_whatever_order_all_is_over_before_the_client_kills_us(events: list[tuple[int, str]]) -> None:
+    shutdown = Shutdown()
+    first_ns = min(at_ns for at_ns, _ in events) + BEGIN_NS
+    for at_ns, event in sorted((at_ns + BEGIN_NS, event) for at_ns, event in events):
+        while shutdown.due_ns and shutdown.due_ns <= at_ns:
+            shutdown.due(shutdown.due_ns)
+        if event == "gone":
+            shutdown.client_gone(at_ns)
+        elif event == "left":
+            shutdown.leftovers(at_ns)
+        else:
+            shutdown.signalled(at_ns, event, again=False)
+    end_ns = max((at_ns for at_ns, _ in course(shutdown)), default=first_ns)
+    assert shutdown.stage == "given up"
+    assert end_ns - first_ns < CLIENT_LIMIT_NS
