@@ -3,6 +3,7 @@
 `run` stands in the start-up path of somebody's editor, so nothing is imported before the verb has been looked at.
 """
 
+import os
 import sys
 
 
@@ -11,7 +12,8 @@ def main() -> int:
     if sys.argv[1:2] == ["run"]:
         from .cli.run import main as run
 
-        return run(sys.argv[2:])
+        # All is written. Taking the interpreter down would cost 2 ms, and PYTHONINSPECT, meant for the server, would keep it up.
+        os._exit(run(sys.argv[2:]))
     from .cli.main import main as others
 
     return others()

@@ -23,6 +23,8 @@ PIPE_BYTES = 1 << 20
 
 _F_SETPIPE_SZ = 1031
 
+_never_collected: list[object] = []
+
 _SURE_BYTES = 4096
 """PIPE_BUF: what a pipe that polls as writable takes without blocking."""
 
@@ -72,7 +74,9 @@ def ensure_standard_streams() -> None:
 def _socket_sender(fd: int) -> Callable[[bytes | memoryview], int]:
     from _socket import MSG_DONTWAIT, socket  # `socket` imports `enum` and `selectors`: 3 ms
 
-    send = socket(fileno=fd).send
+    shared = socket(fileno=fd)
+    _never_collected.append(shared)  # that would close the descriptor, which `release` does
+    send = shared.send
     return lambda data: send(data, MSG_DONTWAIT)
 
 

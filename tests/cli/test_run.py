@@ -176,6 +176,17 @@ def test_arguments_working_directory_and_environment_are_passed_on_as_they_are(t
         assert facts["environment"] == {**os.environ, "FOO": "b=a\nr", "EMPTY": ""}
 
 
+@pytest.mark.parametrize("variable", ["PYTHONINSPECT=1", "PYTHONDEVMODE=1", "PYTHONWARNINGS=error", "PYTHONUNBUFFERED=1"])
+def test_variables_that_are_meant_for_the_server_change_nothing_in_us(variable: str) -> None:
+    name, _, value = variable.partition("=")
+    with Client(puppet("say=up", "swallow", "exit=3"), over="sockets", environment={name: value}) as client:
+        client.line()
+        client.close(client.stdout)
+        client.close(client.stdin)
+        assert client.wait() == 3
+        assert client.rest(client.stderr) == b""
+
+
 def test_arguments_that_are_no_utf8_are_passed_on_as_they_are() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mcpspy", "run", "--", "printf", "%s", b"\xff\xfe"],
