@@ -87,11 +87,23 @@ def _become(
         os.execvp(argv[0], list(argv))
     except OSError as error:
         code = error.errno or code
+        if code == errno.ENOEXEC:
+            _become_script(argv)
     except ValueError:
         pass  # an empty argument vector, or a NUL in it
     finally:
         os.write(failure_fd, b"%d" % code)
         os._exit(127)
+
+
+def _become_script(argv: Sequence[str]) -> None:
+    """Do what execvp(3) does with a text that does not say what runs it, for so do Node's clients. Returns where that is no text."""
+    folders = [""] if "/" in argv[0] else os.get_exec_path()
+    path = next(path for folder in folders if os.access(path := os.path.join(folder, argv[0]), os.X_OK))
+    with open(path, "rb") as file:
+        is_text = b"\0" not in file.read(128)
+    if is_text:
+        os.execv("/bin/sh", ["/bin/sh", path, *argv[1:]])
 
 
 def _prctl() -> Callable[..., object] | None:

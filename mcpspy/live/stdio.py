@@ -164,17 +164,17 @@ class StdioTap:
         return self._stdin.over and not self._stdin.broken
 
     def _leftovers(self) -> list[Process]:
-        """What should go with the server: all below us but what has left on purpose, with a session and files of its own.
-
-        Nor what is older than the server: a script may have started it, and then become us.
-        """
+        """What should go with the server: all that it started but what has left on purpose, with a session and files of its own."""
         session = os.getsid(0)
         return [
             one
-            for one in descendants()
-            if one.start >= self._start
-            and (one.pid == self._child.pid or one.session == session or holds(one.pid, self._pipes))
+            for one in self._descendants()
+            if one.pid == self._child.pid or one.session == session or holds(one.pid, self._pipes)
         ]
+
+    def _descendants(self) -> list[Process]:
+        """What the server started, and itself. What is older than it is not: a script may have started it, and then become us."""
+        return [one for one in descendants() if one.start >= self._start]
 
     # Time
 
@@ -264,7 +264,7 @@ class StdioTap:
     def _exited(self, status: int) -> None:
         now_ns = self.now_ns()
         self._drain_ns = now_ns + DRAIN_NS
-        left = tuple({"pid": one.pid, "name": one.name} for one in descendants())
+        left = tuple({"pid": one.pid, "name": one.name} for one in self._descendants())
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
             self._status = 128 + number

@@ -62,16 +62,19 @@ def unusable(tmp_path: Path) -> dict[str, tuple[str, str]]:
     (tmp_path / "text").write_text("no program")
     (tmp_path / "broken").write_text("#!/no/such/interpreter\n")
     (tmp_path / "broken").chmod(0o700)
+    (tmp_path / "foreign").write_bytes(b"\x7fFOREIGN\0\0")
+    (tmp_path / "foreign").chmod(0o700)
     return {
         "absent": ("no-such-command-anywhere", "command not found"),
         "absent path": (str(tmp_path / "absent"), "command not found"),
         "not executable": (str(tmp_path / "text"), "Permission denied"),
         "a folder": (str(tmp_path), "Permission denied"),
         "no interpreter": (str(tmp_path / "broken"), "command not found"),
+        "for another machine": (str(tmp_path / "foreign"), "Exec format error"),
     }
 
 
-UNUSABLE = ["absent", "absent path", "not executable", "a folder", "no interpreter"]
+UNUSABLE = ["absent", "absent path", "not executable", "a folder", "no interpreter", "for another machine"]
 
 
 @pytest.mark.parametrize("kind", UNUSABLE)
@@ -79,6 +82,17 @@ def test_a_command_that_cannot_be_run_is_127_and_one_clear_line(kind: str, unusa
     command, reason = unusable[kind]
     done = run("--", command)
     assert (done.returncode, done.stdout, done.stderr) == (127, "", f"mcpspy: {command}: {reason}\n")
+
+
+@pytest.mark.parametrize("is_searched", [False, True], ids=["by its path", "in PATH"])
+def test_a_text_that_does_not_say_what_runs_it_is_run_as_execvp_runs_it(tmp_path: Path, *, is_searched: bool) -> None:
+    script = tmp_path / "a-script"
+    script.write_text('echo "$1"; exit 3')
+    script.chmod(0o700)
+    command = "a-script" if is_searched else str(script)
+    with Client([command, "hi"], environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"}) as client:
+        assert client.line() == b"hi\n"
+        assert client.wait() == 3
 
 
 def test_a_command_that_cannot_be_run_leaves_a_capture_that_says_so() -> None:
