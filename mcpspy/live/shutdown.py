@@ -17,17 +17,19 @@ LAST_NS = 300_000_000
 
 
 class Shutdown:
-    """Stages, each with an instant at which the next is due: calm, grace, term, kill, given up.
+    """Stages, each with an instant at which the next is due: calm, grace, term, kill, last, given up; and orphaned on the way.
 
     `due_ns` is that instant on the tap's clock, 0 while calm. `under_way` means that the client has asked for the end.
     """
 
-    __slots__ = ("due_ns", "stage", "why")
+    __slots__ = ("_kill_ns", "_sent_term", "due_ns", "stage", "why")
 
     def __init__(self) -> None:
         self.stage = "calm"
         self.due_ns = 0
         self.why = ""
+        self._sent_term = False
+        self._kill_ns = 0
 
     @property
     def under_way(self) -> bool:
@@ -46,16 +48,20 @@ class Shutdown:
             self._enter("term", now_ns + TERM_NS, name)
 
     def leftovers(self, now_ns: int) -> None:
-        """The server has gone as the client wanted, but not all that it started."""
+        """The server has gone as the client wanted, but not all that it started: that may not have heard yet."""
         if self.stage in ("calm", "grace"):
             self._enter("grace", now_ns, "processes left behind")
+        elif self.stage == "term" and not self._sent_term:
+            self._kill_ns = self.due_ns
+            self._enter("orphaned", now_ns, self.why)
 
     def due(self, now_ns: int) -> str:
         """`SIGTERM` or `SIGKILL` if that is to be sent to all that is left now, else nothing."""
         if not self.due_ns or now_ns < self.due_ns:
             return ""
-        if self.stage == "grace":
-            self._enter("term", now_ns + TERM_NS, self.why)
+        if self.stage in ("grace", "orphaned"):
+            self._enter("term", self._kill_ns or now_ns + TERM_NS, self.why)
+            self._sent_term = True
             return "SIGTERM"
         if self.stage in ("term", "kill"):
             self._enter("last", now_ns + LAST_NS, self.why)

@@ -129,6 +129,17 @@ def test_the_same_signal_again_means_now(number: signal.Signals) -> None:
         assert client.running() == []
 
 
+def test_a_server_behind_a_shell_that_a_signal_ends_hears_of_it_too() -> None:
+    with Client(["sh", "-c", '"$@" & wait', "sh", *puppet("ignore=TERM", "say=up", "linger")]) as client:
+        client.line()
+        since_s = time.monotonic()
+        client.signal(signal.SIGTERM)
+        assert client.line(client.stderr) == b"SIGTERM\n"
+        assert client.wait() == 128 + signal.SIGTERM
+        assert time.monotonic() - since_s < LIMIT_S
+        assert client.running() == []
+
+
 def test_what_was_sent_to_whom_is_noted() -> None:
     with Client(puppet("ignore=TERM", "say=up", "linger")) as client:
         client.line()

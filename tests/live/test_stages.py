@@ -56,6 +56,22 @@ def test_what_a_server_leaves_behind_gets_term_at_once() -> None:
     assert course(shutdown)[0] == (BEGIN_NS, "SIGTERM")
 
 
+def test_what_outlives_a_server_that_was_signalled_gets_term_too_and_no_more_time() -> None:
+    shutdown = Shutdown()
+    shutdown.signalled(BEGIN_NS, "SIGTERM", again=False)
+    shutdown.leftovers(BEGIN_NS + 5)
+    shutdown.leftovers(BEGIN_NS + 6)
+    assert course(shutdown)[:2] == [(BEGIN_NS + 5, "SIGTERM"), (BEGIN_NS + TERM_NS, "SIGKILL")]
+
+
+def test_what_got_term_gets_it_once() -> None:
+    shutdown = Shutdown()
+    shutdown.client_gone(BEGIN_NS)
+    shutdown.due(shutdown.due_ns)
+    shutdown.leftovers(BEGIN_NS + GRACE_NS + 5)
+    assert course(shutdown)[0] == (BEGIN_NS + GRACE_NS + TERM_NS, "SIGKILL")
+
+
 def test_nothing_comes_before_it_is_due() -> None:
     shutdown = Shutdown()
     shutdown.client_gone(BEGIN_NS)
