@@ -7,13 +7,11 @@ both start up side by side, and what is imported is counted (tests/test_rooms.py
 from __future__ import annotations
 
 import os
-from errno import EINVAL
-from stat import S_ISFIFO
 from time import monotonic_ns, time_ns
 
 from ..live.descriptors import ensure_standard_streams
 from ..live.native import keep_freed_memory
-from ..live.process import process, spawn
+from ..live.process import spawn
 from ..live.signals import listen
 from .options import RUN, HelpWanted, UsageError, parse, size_bytes
 
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 
     from ..capture.writer import Writer
     from ..live.process import Child
-    from ..records import Header
 
 NOT_STARTED = 127
 
@@ -70,54 +67,22 @@ def main(arguments: list[str]) -> int:
 
 
 def _writer(values: dict[str, str], argv: list[str], max_bytes: int, wall_ns: int, begin_ns: int) -> Writer | None:
-    """The writer of a new capture, or None, told on stderr, where none can be made: traffic comes first."""
-    from ..capture.format import header_line
-    from ..capture.store import create, default_label
-    from ..capture.writer import Writer
+    from ..capture.redact import Redactor, Verbatim
+    from ..capture.store import default_label, key
+    from .beginning import Beginning, open_writer
 
     redact = values.get("redact", "credentials")
-    label = values.get("label") or default_label(argv)
-    named = values.get("capture")
-    try:
-        fd, path = create(named, label, wall_ns=wall_ns)
-        if named and _is_a_stream_of_ours(fd):
-            os.close(fd)
-            raise OSError(EINVAL, "the protocol goes there", named)
-        header = _header(argv, label, redact, wall_ns, begin_ns)
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        _say(f"mcpspy: not recording: {where}{error.strerror or error}; traffic goes on")
-        return None
-    if named and path != named:
-        _say(f"mcpspy: {named} exists; recording to {path}")
-    elif "quiet" not in values and os.isatty(2):
-        _say(f"mcpspy: recording to {path}")
-    return Writer(fd, header_line(header), max_bytes=max_bytes, complain=_say)
-
-
-def _header(argv: list[str], label: str, redact: str, wall_ns: int, begin_ns: int) -> Header:
-    from .. import __version__
-    from ..capture.redact import Redactor, Verbatim
-    from ..capture.store import key
-    from ..records import Header
-
     redactor = Verbatim() if redact == "none" else Redactor(key())
-    own, parent_pid = process(os.getpid()), os.getppid()
-    parent = process(parent_pid)
-    return Header(
-        capture_id=os.urandom(8).hex(),
+    beginning = Beginning(
         wall_ns=wall_ns,
-        monotonic_ns=begin_ns,
-        boot_id=_boot_id(),
-        pid=os.getpid(),
-        start=own.start if own else 0,
-        parent={"pid": parent_pid, "name": parent.name if parent else "", "start": parent.start if parent else 0},
-        cwd=_cwd(),
-        tapped={"transport": "stdio", "argv": redactor.argv(argv), "env": sorted(os.environ)},
-        label=label,
-        redaction=redact,
-        mcpspy_version=__version__,
+        begin_ns=begin_ns,
+        label=values.get("label") or default_label(argv),
+        named=values.get("capture"),
+        redact=redact,
+        max_bytes=max_bytes,
+        quiet="quiet" in values,
     )
+    return open_writer(beginning, {"transport": "stdio", "argv": redactor.argv(argv), "env": sorted(os.environ)})
 
 
 def _not_started(command: str, failure: OSError, child: Child, writer: Writer | None, begin_ns: int) -> int:
@@ -134,42 +99,14 @@ def _not_started(command: str, failure: OSError, child: Child, writer: Writer | 
     return NOT_STARTED
 
 
-def _is_a_stream_of_ours(fd: int) -> bool:
-    """Whether what is written to `fd` would get between the messages, as with `--capture /dev/stdout`."""
-    status = os.fstat(fd)
-    return (S_ISFIFO(status.st_mode) or os.isatty(fd)) and any(os.path.samestat(status, os.fstat(own)) for own in range(3))
-
-
 def _nowhere(records: object) -> None:
     """The sink where there is no capture."""
 
 
-def _boot_id() -> str:
-    try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
-
-
-def _cwd() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""  # it was removed
-
-
 def _say(line: str) -> None:
-    """One line for a person. stdout is the protocol's; and if nobody reads stderr, so be it: the traffic does not wait for it."""
-    from select import POLLOUT, poll
+    from .beginning import say
 
-    asked = poll()
-    asked.register(2, POLLOUT)
-    try:
-        if asked.poll(0):
-            os.write(2, f"{line}\n".encode(errors="backslashreplace"))
-    except OSError:
-        pass
+    say(line)
 
 
 def __getattr__(name: str) -> click.Command:
