@@ -37,7 +37,8 @@ AWKWARD = {
 
 SIZES = [(1 << 16) - 1, 1 << 16, (1 << 16) + 1, (1 << 18) + 1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 3 << 20]
 
-MAX_RESIDENT_KIB = 100_000
+MAX_GROWTH_KIB = 14_000
+"""Measured: 9,000 for text that is not ASCII, whatever the length of the message. Less than the smallest that is tried."""
 
 
 def echoed(data: bytes, *options: str, over: Channels = "pipes") -> tuple[bytes, list[Record]]:
@@ -125,7 +126,9 @@ def test_a_message_of_many_megabytes_passes_in_little_memory(tier: Tier, tmp_pat
     unit = b'"0123456789abcdef\xc3\xa9",'
     data = (unit * (size // len(unit) + 1))[: size - 1] + b"\n"
     copy = tmp_path / "copy"
-    with Client(puppet(f"swallow={copy}", "say=all"), "--redact", "none") as client:
+    with Client(puppet("say=up", f"swallow={copy}", "say=all"), "--redact", "none") as client:
+        client.line()
+        idle_kib = client.peak_kib()
         client.send(data)
         peak_kib = client.peak_kib()
         client.close(client.stdin)
@@ -133,7 +136,7 @@ def test_a_message_of_many_megabytes_passes_in_little_memory(tier: Tier, tmp_pat
         client.wait()
         assert copy.read_bytes() == data
         assert stream(client.records(), 0) == data
-        assert peak_kib < MAX_RESIDENT_KIB
+        assert peak_kib - idle_kib < MAX_GROWTH_KIB
 
 
 chunks = st.lists(
