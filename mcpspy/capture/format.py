@@ -9,6 +9,7 @@ library's C escaper: the `json` package costs 6 ms of somebody's editor start-up
 
 from __future__ import annotations
 
+from _codecs import utf_8_decode  # `codecs` re-exports it
 from _json import encode_basestring as _quoted  # `json.encoder` re-exports it, and imports `re` on the way
 from binascii import b2a_base64, crc32
 
@@ -43,6 +44,9 @@ MIN_READER = 1
 LARGE_BYTES = 1 << 10
 """From this size on, text with few quotes is escaped by passes over the whole of it: 0.7 ms per MiB, where the escaper that
 looks at each character takes 2.1. With many quotes it is the other way round, 3.8 ms (CPython 3.11)."""
+
+SLICE_BYTES = 1 << 16
+"""Large text is escaped in slices of this size: decoded at once, a message that is not ASCII would take four times its length."""
 
 SAMPLE_BYTES = 512
 MAX_ESCAPES = 20
@@ -122,7 +126,7 @@ def record_line(number: int, record: Record) -> bytes:
         case Frame():
             return frame_line(number, record)
         case Open():
-            return _line(number, "open", record, _open_members(record))
+            return _open_line(number, record)
         case Partial():
             members = {"stream": record.stream, "first_ns": record.first_ns, **_payload(record.data)}
             length = record.length if record.length != len(record.data) else None
@@ -131,7 +135,7 @@ def record_line(number: int, record: Record) -> bytes:
             members = {"stream": record.stream, "waiting_bytes": record.waiting_bytes, "lasted_ns": record.lasted_ns}
             return _line(number, "stall", record, members)
         case Close():
-            return _line(number, "close", record, {"stream": record.stream, "by": record.by, "how": record.how})
+            return _close_line(number, record)
         case Spawn():
             return _line(number, "spawn", record, {"pid": record.pid, "start": record.start})
         case Exit():
@@ -163,21 +167,44 @@ def _sealed(body: str) -> bytes:
     return b'%s,"crc":"%08x"}\n' % (encoded, crc32(encoded))
 
 
-def _open_members(record: Open) -> dict[str, Any]:
-    members: dict[str, Any] = {"stream": record.stream, "sender": record.sender, "name": record.name, "framing": record.framing}
+def _open_line(number: int, record: Open) -> bytes:
+    """An HTTP tap writes two of these and two closes for each request: 3 µs written out, 11 by way of a dict."""
+    body = (
+        f'{{"n":{number},"at_ns":{record.at_ns},"kind":"open","stream":{record.stream},"sender":"{record.sender}"'
+        f',"name":{_quoted(record.name)},"framing":{_quoted(record.framing)}'
+    )
     if record.connection:
-        members["connection"] = record.connection
+        body += f',"connection":{record.connection}'
     if record.transaction:
-        members["transaction"] = record.transaction
+        body += f',"transaction":{record.transaction}'
     if record.head:
-        members.update(_payload(record.head, text="head", base64="head_base64"))
+        body += _bytes_member("head", record.head)
     if record.forwarded is not None:
-        members.update(_payload(record.forwarded, text="forwarded", base64="forwarded_base64"))
+        body += _bytes_member("forwarded", record.forwarded)
     if record.redacted:
-        members["redacted"] = [list(one) for one in record.redacted]
+        body += f',"redacted":{_json([list(one) for one in record.redacted])}'
     if record.forged:
-        members["forged"] = True
-    return members
+        body += ',"forged":true'
+    if record.extra:
+        body += "," + _json(record.extra)[1:-1]
+    return _sealed(body)
+
+
+def _close_line(number: int, record: Close) -> bytes:
+    body = (
+        f'{{"n":{number},"at_ns":{record.at_ns},"kind":"close","stream":{record.stream}'
+        f',"by":{_quoted(record.by)},"how":{_quoted(record.how)}'
+    )
+    if record.extra:
+        body += "," + _json(record.extra)[1:-1]
+    return _sealed(body)
+
+
+def _bytes_member(name: str, data: bytes) -> str:
+    try:
+        return f',"{name}":{_quoted(data.decode())}'
+    except UnicodeDecodeError:
+        return f',"{name}_base64":"{b2a_base64(data, newline=False).decode()}"'
 
 
 def _payload(data: bytes, *, text: str = "text", base64: str = "base64") -> dict[str, Any]:
@@ -197,21 +224,25 @@ def _data_member(data: bytes) -> bytes:
 
 def _text(data: bytes) -> bytes:
     """`data` as a JSON string. Raises: UnicodeDecodeError."""
-    if len(data) < LARGE_BYTES or not _has_few_escapes(data):
+    if len(data) < LARGE_BYTES:
         return _quoted(data.decode()).encode()
-    text = data[:-1] if data.endswith(b"\n") else data
-    if not text.isascii():
-        text.decode()
-    if len(text.translate(None, _CONTROLS)) != len(text):
-        return _quoted(data.decode()).encode()
-    tail = b'\\n"' if len(text) < len(data) else b'"'
-    return b"".join((b'"', text.replace(b"\\", b"\\\\").replace(b'"', b'\\"'), tail))
+    pieces = [b'"']
+    at = 0
+    while at < len(data):
+        text, used = utf_8_decode(data[at : at + SLICE_BYTES], "strict", at + SLICE_BYTES >= len(data))
+        pieces.append(_escaped(data[at : at + used], text))
+        at += used
+    pieces.append(b'"')
+    return b"".join(pieces)
 
 
-def _has_few_escapes(data: bytes) -> bool:
+def _escaped(data: bytes, text: str) -> bytes:
+    """What stands between the quotes for `data`, which is `text`."""
     middle = len(data) // 2
-    quotes = data.count(b'"', middle, middle + SAMPLE_BYTES)
-    return quotes + data.count(b"\\", middle, middle + SAMPLE_BYTES) <= MAX_ESCAPES
+    escapes = data.count(b'"', middle, middle + SAMPLE_BYTES) + data.count(b"\\", middle, middle + SAMPLE_BYTES)
+    if escapes > MAX_ESCAPES or len(data.translate(None, _CONTROLS)) != len(data):
+        return _quoted(text)[1:-1].encode()
+    return data.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
 
 
 def _rare_frame_members(frame: Frame) -> bytes:

@@ -10,7 +10,6 @@ import errno
 import os
 import sys
 
-from .descriptors import enlarge
 from .native import c_function
 
 TYPE_CHECKING = False
@@ -62,8 +61,6 @@ def spawn(argv: Sequence[str]) -> Child:
         _become(argv, (child_in, child_out, child_err), failure_write, prctl, parent)
     for fd in (child_in, child_out, child_err, failure_write):
         os.close(fd)
-    for fd in (our_in, our_out):
-        enlarge(fd)
     os.set_blocking(our_in, False)
     if prctl is not None:
         prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # after the spawn: what loses its parent from now on is ours to find

@@ -162,6 +162,8 @@ class Pump:
         """Report the lines and parts that `data` completes, and remember since when the rest waits."""
         full = len(data) == self._read_bytes
         self._read_bytes = min(2 * self._read_bytes, MAX_READ_BYTES) if full else READ_BYTES
+        if full:
+            enlarge(self._source)
         lines = self._lines
         began_ns = self._first_ns if lines.held_bytes else now_ns
         pieces = lines.feed(data)
