@@ -11,7 +11,7 @@ from time import monotonic_ns, time_ns
 
 from ..live.descriptors import ensure_standard_streams
 from ..live.native import keep_freed_memory
-from ..live.process import spawn
+from ..live.process import restore_locale, spawn
 from ..live.signals import listen
 from .options import RUN, HelpWanted, UsageError, parse, size_bytes
 
@@ -44,6 +44,7 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         signals_fd = listen()
+        restore_locale()
         child = spawn(argv)
     except OSError as error:
         _say(f"mcpspy: {argv[0]} could not be started: {error.strerror}")

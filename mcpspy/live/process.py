@@ -23,6 +23,9 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LINUX = sys.platform.startswith("linux")
 
+_COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
+"""What Python sets LC_CTYPE to at its start where it finds the C locale (PEP 538)."""
+
 
 class Child:
     """The server's process and our ends of its pipes."""
@@ -41,6 +44,24 @@ class Child:
         with open(self._failure_fd, "rb") as file:
             code = file.read()
         return OSError(int(code), os.strerror(int(code))) if code else None
+
+
+def restore_locale() -> None:
+    """Take back what Python itself has put into our environment in the C locale: the server would not have found it there.
+
+    Linux only: other systems do not tell with which environment we began.
+    """
+    if os.environ.get("LC_CTYPE") not in _COERCED:
+        return
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            found = [one for one in file.read().split(b"\0") if one.startswith(b"LC_CTYPE=")]
+    except OSError:
+        return
+    if found:
+        os.environb[b"LC_CTYPE"] = found[0].partition(b"=")[2]
+    else:
+        del os.environ["LC_CTYPE"]
 
 
 def spawn(argv: Sequence[str]) -> Child:

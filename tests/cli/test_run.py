@@ -11,6 +11,7 @@ import pytest
 
 from mcpspy.cli.options import RUN, HelpWanted, UsageError, parse, size_bytes
 from mcpspy.records import End, Exit, Frame, Header, Note
+from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S
 from tests.live.client import MARK, Client, ending, puppet, stream
 
@@ -186,8 +187,25 @@ def test_arguments_working_directory_and_environment_are_passed_on_as_they_are(t
         assert facts["argv"] == arguments
         assert facts["cwd"] == str(tmp_path)
         assert facts["environment"].pop(MARK)
-        facts["environment"].pop("LC_CTYPE", None)  # what Python itself sets in the C locale
-        assert facts["environment"] == {**os.environ, "FOO": "b=a\nr", "EMPTY": ""}
+        facts["environment"].pop("LC_CTYPE", None)  # what Python itself sets in the C locale, here and there
+        here = {name: value for name, value in os.environ.items() if name != "LC_CTYPE"}
+        assert facts["environment"] == {**here, "FOO": "b=a\nr", "EMPTY": ""}
+
+
+@pytest.mark.parametrize("locale", [{}, {"LC_CTYPE": "C"}, {"LC_CTYPE": "C.UTF-8"}, {"LC_ALL": "C"}])
+def test_the_locale_that_python_gives_itself_is_not_passed_on(locale: dict[str, str], tmp_path: Path) -> None:
+    environment = {"PATH": os.defpath, "MCPSPY_HOME": str(tmp_path), **locale}
+    done = subprocess.run(
+        [sys.executable, "-m", "mcpspy", "run", "--", "env"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
+        env=environment,
+        cwd=ROOT,
+    )
+    assert dict(line.split("=", 1) for line in done.stdout.splitlines()) == environment
 
 
 @pytest.mark.parametrize("variable", ["PYTHONINSPECT=1", "PYTHONDEVMODE=1", "PYTHONWARNINGS=error", "PYTHONUNBUFFERED=1"])
