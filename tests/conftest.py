@@ -6,6 +6,7 @@ It starts nothing and ends nothing: a test that starts a process ends it, by its
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Generator
@@ -28,6 +29,11 @@ Peer = Callable[[str], list[str]]
 MermaidReader = Callable[[list[str]], list[dict[str, Any]]]
 
 load_hypothesis_profile(current_tier())
+
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    # A script's background job or `nohup` has us ignore these, all that we start would too, and the tests send them.
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tomllib
@@ -96,6 +97,16 @@ def test_the_tier_is_named_outright_or_follows_from_where_the_tests_run(environm
 
 def test_each_tier_does_its_own_count() -> None:
     assert [tier(sample=1, more=2, full=3) for tier in Tier] == [1, 2, 3]
+
+
+def test_the_tests_can_send_signals_though_a_script_runs_them_in_the_background(tmp_path: Path) -> None:
+    raises = "with pytest.raises(KeyboardInterrupt): signal.raise_signal(signal.SIGINT)"
+    source = f"import signal, pytest\ndef test_it():\n    {raises}\n"
+    kept = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert run_pytest(tmp_path, source).returncode == 0
+    finally:
+        signal.signal(signal.SIGINT, kept)
 
 
 def test_no_test_sees_the_store_of_whoever_runs_it(store: Path, tmp_path: Path) -> None:
