@@ -14,7 +14,7 @@ from ..views.line import Line, fitted, plain
 from ..views.mermaid import MAX_TEXT_LETTERS, mermaid
 from ..views.messages_json import message_lines
 from ..views.timeline import selected
-from .reading import chosen, row_of, transcript_of
+from .reading import WhatCommand, chosen, row_of, transcript_of
 from .screen import Screen, say
 
 FORMATS = ("mermaid", "text", "jsonl")
@@ -23,7 +23,7 @@ LADDER_CELLS = 100
 """How wide a ladder is that goes to a file or a pipe, unless COLUMNS says otherwise."""
 
 
-@click.command("export")
+@click.command("export", cls=WhatCommand)
 @click.argument("format", type=click.Choice(FORMATS))
 @click.argument("what", nargs=-1)
 @click.option(

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from select import select
 
+import click
+
 from ..capture.address import STDIN, resolve
 from ..capture.reader import CHUNK_BYTES, Reader, read
 from ..capture.store import is_live
@@ -19,6 +21,17 @@ from ..transcript.model import Exchange, Row, Stray, Transcript
 from ..transcript.transcribe import Transcriber, transcribe
 
 DEFAULT_WHAT = "@"
+
+
+class WhatCommand(click.Command):
+    """A verb that takes WHATs: `-:7` is row 7 of standard input, and no option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put such WHATs behind the options, where click takes nothing for one."""
+        end = args.index("--") if "--" in args else len(args)
+        rows = [one for one in args[:end] if one.startswith(f"{STDIN}:")]
+        others = [one for one in args[:end] if not one.startswith(f"{STDIN}:")]
+        return super().parse_args(ctx, [*others, "--", *rows, *args[end + 1 :]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

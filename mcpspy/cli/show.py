@@ -10,11 +10,11 @@ from ..views.exchange import messages_of, raw_lines, whole
 from ..views.hint import next_commands
 from ..views.rows_json import document
 from ..views.timeline import selected, timeline
-from .reading import Chosen, chosen, row_of, transcript_of
+from .reading import Chosen, WhatCommand, chosen, row_of, transcript_of
 from .screen import Screen
 
 
-@click.command("show")
+@click.command("show", cls=WhatCommand)
 @click.argument("what", nargs=-1)
 @click.option("-f", "--follow", is_flag=True, help="Go on as captures grow, and with each newer one. Ctrl-C ends it.")
 @click.option(

@@ -23,6 +23,11 @@ def test_every_capture_of_ours_is_a_diagram_that_mermaid_reads(read_mermaid: Mer
         assert len(read_back["signals"]) == len(text.splitlines()) - 3, name
 
 
+def test_rows_of_standard_input_are_no_option() -> None:
+    done = run("export", "text", "-:2..3", stdin=Path(EVERYTHING).read_bytes())
+    assert done.stdout == run("export", "text", f"{EVERYTHING}:2..3").stdout != ""
+
+
 def test_a_ladder_on_a_pipe_has_one_width() -> None:
     shown = run("export", "text", EVERYTHING).stdout
     assert {len(line) for line in shown.splitlines()[1:]} == {95}

@@ -135,6 +135,11 @@ def test_standard_input_is_read_as_a_capture() -> None:
     assert done.stdout == run("show", TIME).stdout
 
 
+def test_a_row_of_standard_input_is_no_option() -> None:
+    done = run("show", "-:3", "--raw", stdin=Path(TIME).read_bytes())
+    assert done.stdout == run("show", f"{TIME}:3", "--raw").stdout != ""
+
+
 def test_a_call_without_an_answer_is_pending_while_it_is_recorded() -> None:
     recording = Recording().ask(1, name="forecast")
     shown = run("show").stdout
