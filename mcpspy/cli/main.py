@@ -15,6 +15,7 @@ import click
 
 from .. import __version__
 from ..errors import McpspyError
+from ..live.descriptors import ensure_standard_streams
 
 VERBS = {
     "run": "wrap a stdio server; its exit status is ours",
@@ -66,6 +67,7 @@ def cli(ctx: click.Context) -> None:
 def main() -> int:
     """Run the verb named on the command line. Returns the exit status."""
     debug = "--debug" in sys.argv[1:2]
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a locale without our signs is no reason to fail
@@ -95,5 +97,22 @@ def main() -> int:
             raise
         name = f"{error.filename}: " if error.filename else ""
         click.echo(f"mcpspy: {name}{error.strerror or error}", err=True)
+        _flush_or_drop()
         return 2
     return status if isinstance(status, int) else 0
+
+
+def _open_closed_streams() -> None:
+    """Where a standard stream was closed, have the null device there: no file of ours takes its number, and Python has all three."""
+    ensure_standard_streams()
+    for fd, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(fd, mode, closefd=False))  # noqa: SIM115 - for as long as we run
+
+
+def _flush_or_drop() -> None:
+    """Let go of what was printed and cannot be written, as on a full disk: Python would try again at its end, and complain."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
