@@ -1,6 +1,7 @@
 """`mcpspy show`, as a user calls it, on real captures."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -156,6 +157,17 @@ def test_several_captures_that_are_recorded_are_shown_together() -> None:
     second.end()
     assert "2 calls" in head
     assert head.endswith("1 pending · recording")
+
+
+def test_captures_that_are_recorded_are_merged_by_their_clocks() -> None:
+    first, second = Recording("weather"), Recording("time")
+    for id in range(3):
+        first.ask(id, name=f"weather-{id}")
+        second.ask(id, name=f"time-{id}")
+    shown = run("show").stdout
+    first.end()
+    second.end()
+    assert re.findall(r"tools/call (\S+)", shown) == ["weather-0", "time-0", "weather-1", "time-1", "weather-2", "time-2"]
 
 
 def test_a_store_that_holds_nothing_says_where_it_looked(store: Path) -> None:

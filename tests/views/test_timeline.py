@@ -12,7 +12,7 @@ from mcpspy.views.line import line_cells, plain
 from mcpspy.views.timeline import FOLD_HEAD, FOLD_TAIL, Lanes, Timeline, fitting_columns, timeline
 from tests.transcript.dialogue import Dialogue, notification, request, result
 from tests.views.golden import same_as_golden
-from tests.views.scenes import busy_scene, call, failed, opened, progress, refused, three_servers
+from tests.views.scenes import busy_scene, call, failed, given_up, opened, progress, refused, three_servers
 
 WIDTHS = (80, 200, None)
 
@@ -232,6 +232,13 @@ def test_findings_are_listed_below_the_rows_with_what_to_do() -> None:
     at = next(at for at, line in enumerate(lines) if line.startswith("⚑"))
     assert lines[at] == "⚑ stdout-noise  row 2, ×2"
     assert lines[at + 2] == "    Send logs, banners and debug prints to stderr."
+
+
+def test_what_belongs_to_a_call_is_told_in_its_order() -> None:
+    scene = opened("weather").client(call(1, "forecast", token=1)).server(progress(1, 3, "asking")).wait(9)
+    lines = rows_of(scene.client(given_up(1, "enough")))
+    told = [line.split("  ")[-1] for line in lines if "asking" in line or "enough" in line]
+    assert told == [" ← progress: 3/17 asking", " → notifications/cancelled: enough"]
 
 
 def test_a_pending_call_shows_how_long_it_waits_and_its_last_progress() -> None:
