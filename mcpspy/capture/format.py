@@ -227,12 +227,13 @@ def _text(data: bytes) -> bytes:
     if len(data) < LARGE_BYTES:
         return _quoted(data.decode()).encode()
     pieces = [b'"']
-    at = 0
-    while at < len(data):
-        text, used = utf_8_decode(data[at : at + SLICE_BYTES], "strict", at + SLICE_BYTES >= len(data))
-        pieces.append(_escaped(data[at : at + used], text))
+    at, size = 0, len(data) - data.endswith(b"\n")  # the line end is a control character, and nearly always the only one
+    while at < size:
+        piece = data[at : min(at + SLICE_BYTES, size)]
+        text, used = utf_8_decode(piece, "strict", at + len(piece) >= size)
+        pieces.append(_escaped(piece[:used], text))
         at += used
-    pieces.append(b'"')
+    pieces.append(b'\\n"' if size < len(data) else b'"')
     return b"".join(pieces)
 
 
