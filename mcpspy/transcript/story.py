@@ -9,6 +9,9 @@ from .model import Event, Exchange, Kind, Log, Message, Source, Stray, Transcrip
 LAST_WORDS: Final = 3
 """So many lines of stderr are kept, to be quoted if the server dies."""
 
+_FOR_THE_SERVER: Final = ("SIGUSR1", "SIGUSR2")
+"""How notes of signals begin that are passed on and end nothing: who sends one stays."""
+
 
 class Story:
     """One capture. Times are None for what did not happen.
@@ -81,7 +84,7 @@ class Story:
         match row.record:
             case Close() as record:
                 self._close(at_ns, record)
-            case Note(topic="signal" | "escalation"):
+            case Note(topic="signal" | "escalation") as record if not record.text.startswith(_FOR_THE_SERVER):
                 self.left_ns = at_ns if self.left_ns is None else self.left_ns
             case Exit() as record:
                 self.exit = at_ns, record

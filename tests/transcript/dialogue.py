@@ -81,8 +81,8 @@ class Dialogue:
     def damage(self, reason: str = "crc") -> Dialogue:
         return self.add(Damage(at_ns=self.at_ns, line=9, offset=900, reason=reason, text="the line does not match its CRC"))
 
-    def note(self, topic: str) -> Dialogue:
-        return self.add(Note(at_ns=self.tick(), topic=topic, text="SIGTERM received and forwarded"))
+    def note(self, topic: str, signal: str = "SIGTERM") -> Dialogue:
+        return self.add(Note(at_ns=self.tick(), topic=topic, text=f"{signal} received and forwarded"))
 
     def stall(self, stream: int, lasted_ns: int | None = None) -> Dialogue:
         return self.add(Stall(at_ns=self.tick(), stream=stream, waiting_bytes=65536, lasted_ns=lasted_ns))

@@ -281,6 +281,11 @@ def test_a_server_that_a_signal_of_the_client_ended_did_not_die() -> None:
     assert Dialogue().note("signal").exits(None, "SIGTERM").ends().findings == []
 
 
+def test_a_signal_that_ends_nothing_is_no_leaving() -> None:
+    told = Dialogue().client(tool_call(1)).note("signal", "SIGUSR1").server_closes_stdout().exits(3).ends()
+    assert told.rules == ["server-died"]
+
+
 def test_a_client_that_leaves_because_the_server_is_dying_did_not_leave_first() -> None:
     told = Dialogue().client(tool_call(1)).server_closes_stdout().client_leaves().exits(None, "SIGKILL").ends()
     assert told.rules == ["server-died"]
