@@ -65,13 +65,13 @@ class Lines:
         if self.held_bytes < MAX_HELD_BYTES:
             return []
         part = self.held
-        cut = _character_boundary(part)
+        cut = character_boundary(part)
         self._held = [part[cut:]] if cut < len(part) else []
         self.held_bytes = len(part) - cut
         return [part[:cut]]
 
 
-def _character_boundary(data: bytes) -> int:
+def character_boundary(data: bytes) -> int:
     """Where the last UTF-8 character that `data` cuts in two begins; the length of `data` if it cuts none."""
     for back in range(1, 4):
         byte = data[-back]

@@ -1,0 +1,306 @@
+"""Cuts the two directions of an HTTP/1.x connection into heads, pieces of bodies and ends, each with its raw bytes.
+
+Joined, the raw bytes of the pieces are the input, always: a relay forwards the pieces, or what it read. Refuses to hold bodies,
+and to guess: where two readers could find different messages in the same bytes, there is a `Refused` and no further message.
+
+Strategy: each state is a method that takes what it can of a read, from an offset on, and returns the new offset. What cannot be
+cut yet (half a head, half a chunk size) waits in `_Waiting` until a second look is worth it, so that all work is linear in
+the bytes, however they come. Only heads are validated by llhttp: its callbacks give no offsets.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeAlias
+
+from .http_body import (
+    END,
+    MAX_CHUNK_LINE_BYTES,
+    Blank,
+    Body,
+    End,
+    Incomplete,
+    Opaque,
+    Refused,
+    chunk_line,
+    is_trailers,
+)
+from .http_head import (
+    BARE_LF,
+    MAX_HEAD_BYTES,
+    RequestHead,
+    ResponseHead,
+    has_bare_lf,
+    request_head,
+    request_objection,
+    response_head,
+    response_objection,
+)
+
+Piece: TypeAlias = RequestHead | ResponseHead | Body | End | Blank | Opaque | Refused | Incomplete
+
+_CRLF: Final = b"\r\n"
+_EMPTY_LINE: Final = b"\r\n\r\n"
+_CR: Final = 13
+_UNASKED: Final = "a response that nobody asked for"
+_BETWEEN: Final = -1
+"""In the place of the bytes that a chunk still lacks: a chunk size comes next. 0: the CRLF behind a chunk's data does."""
+
+
+class Requests:
+    """The client's direction: pieces from reads. After a `Refused` everything is opaque."""
+
+    __slots__ = ("_messages",)
+
+    def __init__(self) -> None:
+        self._messages = _Messages(request_head, request_objection)
+
+    def feed(self, data: bytes) -> list[Piece]:
+        return self._messages.feed(data)
+
+    def close(self) -> list[Piece]:
+        return self._messages.close()
+
+    def switch(self) -> list[Piece]:
+        """The response has switched protocols: what waits is opaque, as is all that comes."""
+        return self._messages.switch()
+
+
+class Responses:
+    """The server's direction: pieces from reads. `expect` comes before the response does; without it, bytes are refused.
+
+    After a `Refused`, and after a head that ends by an upgrade, everything is opaque.
+    """
+
+    __slots__ = ("_messages", "_methods")
+
+    def __init__(self) -> None:
+        self._methods: deque[bytes] = deque()
+        self._messages = _Messages(partial(_response_head, self._methods), partial(_response_objection, self._methods))
+
+    def expect(self, method: bytes) -> None:
+        """One more request was sent, with this method; responses come in the order of the requests."""
+        self._methods.append(method)
+
+    def feed(self, data: bytes) -> list[Piece]:
+        return self._messages.feed(data)
+
+    def close(self) -> list[Piece]:
+        return self._messages.close()
+
+
+def _response_head(methods: deque[bytes], raw: bytes) -> ResponseHead | str:
+    if not methods:
+        return _UNASKED
+    head = response_head(raw, methods[0])
+    if isinstance(head, ResponseHead) and not head.is_interim:
+        methods.popleft()
+    return head
+
+
+def _response_objection(methods: deque[bytes], begun: bytes) -> str:
+    return response_objection(begun) if methods else _UNASKED
+
+
+class _Messages:
+    """The states of one direction. `read_head` makes a head of its bytes, or says why not; `objection` says so early."""
+
+    __slots__ = ("_left", "_objection", "_read_head", "_step", "_waiting")
+
+    def __init__(
+        self,
+        read_head: Callable[[bytes], RequestHead | ResponseHead | str],
+        objection: Callable[[bytes], str],
+    ) -> None:
+        self._read_head = read_head
+        self._objection = objection
+        # plain functions: bound methods would be cycles, which only the garbage collector takes away
+        self._step: Callable[[_Messages, bytes, int, list[Piece]], int] = _Messages._head
+        self._waiting: _Waiting | None = None
+        self._left = 0
+
+    def feed(self, data: bytes) -> list[Piece]:
+        if self._waiting is not None:
+            gathered = self._waiting.feed(data)
+            if gathered is None:
+                return []
+            self._waiting = None
+            data = gathered
+        pieces: list[Piece] = []
+        at = 0
+        while at < len(data):
+            at = self._step(self, data, at, pieces)
+        return pieces
+
+    def close(self) -> list[Piece]:
+        step, left, held = self._step, self._left, self._take_waiting()
+        self._step = _Messages._opaque
+        if step == _Messages._until_close:
+            return [END]
+        if step == _Messages._opaque or (step == _Messages._head and not held):
+            return []
+        if step == _Messages._head and (reason := self._objection(held)):
+            return [Refused(held, reason)]
+        missing_bytes = left if step in (_Messages._length, _Messages._chunks) and left > 0 else None
+        return [Incomplete(held, missing_bytes)]
+
+    def switch(self) -> list[Piece]:
+        held = self._take_waiting()
+        self._step = _Messages._opaque
+        return [Opaque(held)] if held else []
+
+    def _head(self, data: bytes, at: int, pieces: list[Piece]) -> int:
+        if data[at] == _CR:
+            return self._blank(data, at, pieces)
+        end = data.find(_EMPTY_LINE, at) + 4
+        if end < 4:
+            reason = self._objection(data[at:])
+            if reason:
+                return self._refuse(data, at, pieces, reason)
+            return self._wait(data, at, _EMPTY_LINE, MAX_HEAD_BYTES)
+        head = self._read_head(data[at:end])
+        if isinstance(head, str):
+            return self._refuse(data, at, pieces, head)
+        pieces.append(head)
+        ends_by = head.ends_by
+        if ends_by == "length" and head.length:
+            self._left = head.length
+            self._step = _Messages._length
+        elif ends_by == "chunks":
+            self._left = _BETWEEN
+            self._step = _Messages._chunks
+        elif ends_by == "close":
+            self._step = _Messages._until_close
+        elif ends_by == "upgrade":
+            self._step = _Messages._opaque
+        else:
+            pieces.append(END)
+        return end
+
+    def _blank(self, data: bytes, at: int, pieces: list[Piece]) -> int:
+        end = at
+        while data.startswith(_CRLF, end):
+            end += 2
+        if end > at:
+            pieces.append(Blank(data[at:end]))
+        elif len(data) - at > 1:
+            return self._refuse(data, at, pieces, self._objection(data[at:]))
+        else:
+            return self._wait(data, at, _CRLF, 1)
+        return end
+
+    def _length(self, data: bytes, at: int, pieces: list[Piece]) -> int:
+        end = at + self._left
+        if end > len(data):
+            self._left = end - len(data)
+            rest = data[at:]
+            pieces.append(Body(rest, rest))
+            return len(data)
+        raw = data[at:end]
+        pieces += (Body(raw, raw), END)
+        self._step = _Messages._head
+        return end
+
+    def _until_close(self, data: bytes, at: int, pieces: list[Piece]) -> int:
+        rest = data[at:]
+        pieces.append(Body(rest, rest))
+        return len(data)
+
+    def _opaque(self, data: bytes, at: int, pieces: list[Piece]) -> int:
+        pieces.append(Opaque(data[at:]))
+        return len(data)
+
+    def _chunks(self, data: bytes, at: int, pieces: list[Piece]) -> int:
+        """Whole chunks and the begun one; then whatever stopped them: the last chunk, too few bytes, or a fault."""
+        begin = at
+        size = len(data)
+        left = self._left
+        payloads = []
+        chunks = []
+        while at < size:
+            if left == _BETWEEN:
+                line = chunk_line(data, at, at + MAX_CHUNK_LINE_BYTES)
+                if line is None or not (left := int(line[1], 16)):
+                    left = _BETWEEN
+                    break
+                chunks.append(left)
+                at = line.end()
+            if left:
+                payload = data[at : at + left]
+                payloads.append(payload)
+                at += len(payload)
+                left -= len(payload)
+                if left:
+                    break
+            if not data.startswith(_CRLF, at):
+                break
+            at += 2
+            left = _BETWEEN
+        self._left = left
+        if at > begin:
+            payload = payloads[0] if len(payloads) == 1 else b"".join(payloads)
+            pieces.append(Body(data[begin:at], payload, tuple(chunks)))
+        if at < size:
+            return self._between_chunks(data, at, pieces)
+        return at
+
+    def _between_chunks(self, data: bytes, at: int, pieces: list[Piece]) -> int:
+        """What stopped `_chunks` before the end of `data`."""
+        if not self._left:
+            if data[at] == _CR and at + 1 == len(data):
+                return self._wait(data, at, _CRLF, 1)
+            return self._refuse(data, at, pieces, "a chunk is longer than its size")
+        line_end = data.find(b"\n", at, at + MAX_CHUNK_LINE_BYTES) + 1
+        if not line_end and len(data) - at < MAX_CHUNK_LINE_BYTES:
+            return self._wait(data, at, b"\n", MAX_CHUNK_LINE_BYTES - 1)
+        if not line_end or not chunk_line(data, at, at + MAX_CHUNK_LINE_BYTES):
+            return self._refuse(data, at, pieces, "malformed chunk size")
+        return self._last_chunk(data, at, line_end, pieces)
+
+    def _last_chunk(self, data: bytes, at: int, line_end: int, pieces: list[Piece]) -> int:
+        end = data.find(_EMPTY_LINE, line_end - 2, at + MAX_HEAD_BYTES) + 4
+        if end >= 4 and is_trailers(data, line_end, end - 2):
+            pieces.append(End(data[at:end], data[line_end : end - 2]))
+            self._step = _Messages._head
+            return end
+        section = data[at : end if end >= 4 else at + MAX_HEAD_BYTES]
+        if has_bare_lf(section):
+            return self._refuse(data, at, pieces, BARE_LF)
+        if end < 4 and len(section) < MAX_HEAD_BYTES:
+            return self._wait(data, at, _EMPTY_LINE, MAX_HEAD_BYTES - 1)
+        return self._refuse(data, at, pieces, "malformed trailers")
+
+    def _refuse(self, data: bytes, at: int, pieces: list[Piece], reason: str) -> int:
+        pieces.append(Refused(data[at:], reason))
+        self._step = _Messages._opaque
+        return len(data)
+
+    def _wait(self, data: bytes, at: int, terminator: bytes, limit_bytes: int) -> int:
+        """Keep the rest until `terminator` comes, or it is longer than the limit."""
+        self._waiting = _Waiting(data[at:], terminator, limit_bytes)
+        return len(data)
+
+    def _take_waiting(self) -> bytes:
+        held = self._waiting.held if self._waiting is not None else b""
+        self._waiting = None
+        return bytes(held)
+
+
+class _Waiting:
+    """Bytes that wait until it is worth to look at them again."""
+
+    __slots__ = ("_limit_bytes", "_terminator", "held")
+
+    def __init__(self, begun: bytes, terminator: bytes, limit_bytes: int) -> None:
+        self.held = bytearray(begun)
+        self._terminator = terminator
+        self._limit_bytes = limit_bytes
+
+    def feed(self, data: bytes) -> bytes | None:
+        """All that was gathered, once its end has come, it is too long, or a bare LF spoils it; None as long as it waits."""
+        held = self.held
+        begin = len(held)
+        held += data
+        if held.find(self._terminator, max(begin - 3, 0)) >= 0 or len(held) > self._limit_bytes or has_bare_lf(held, begin):
+            return bytes(held)
+        return None

@@ -1,0 +1,107 @@
+"""The header fields of a whole HTTP/1.x head: read, and changed one at a time, with every other byte left as it is.
+
+Takes heads as they stand on the wire, up to and with their empty line (RFC 9112, section 5). Refuses to tidy: order, case,
+repetitions and white space stay.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+_END: Final = b"\r\n\r\n"
+_SPACE: Final = b" \t"
+_is_name = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
+
+
+def fields(head: bytes) -> list[tuple[bytes, bytes]]:
+    """Name and value of each field, in order and in their own case, without the white space around the value."""
+    found = []
+    for line in head.split(b"\r\n")[1:]:
+        name, colon, value = line.partition(b":")
+        if colon:
+            found.append((name, value.strip(_SPACE)))
+    return found
+
+
+def values(head: bytes, name: bytes) -> list[bytes]:
+    """The values of every field of this name, whatever its case; none if there is no such field."""
+    sought = name.lower()
+    return [value for own, value in fields(head) if own.lower() == sought]
+
+
+def first_value(head: bytes, lowered: bytes, name: bytes) -> bytes | None:
+    """The value of the first field of this name, given in lower case; `lowered` is `head.lower()`. None if there is none."""
+    at = lowered.find(b"\r\n%b:" % name)
+    if at < 0:
+        return None
+    begin = at + len(name) + 3
+    return head[begin : head.find(b"\r\n", begin)].strip(_SPACE)
+
+
+def mapped(head: bytes, name: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    """The head with each value of this name put through `change`; the same object if that changes nothing.
+
+    Raises:
+        ValueError: if a new value holds CR, LF or NUL.
+    """
+    lowered = head.lower()
+    sought = b"\r\n%b:" % name.lower()
+    kept: list[bytes] = []
+    done = 0
+    at = lowered.find(sought)
+    while at >= 0:
+        begin = at + len(sought)
+        end = head.find(b"\r\n", begin)
+        line = head[begin:end]
+        old = line.strip(_SPACE)
+        new = change(old)
+        if new != old:
+            begin += len(line) - len(line.lstrip(_SPACE))
+            kept += (head[done:begin], _sound(new))
+            done = begin + len(old)
+        at = lowered.find(sought, end)
+    return b"".join((*kept, head[done:])) if kept else head
+
+
+def with_value(head: bytes, name: bytes, value: bytes) -> bytes:
+    """The head with this value for every field of this name, or with a new field where there is none.
+
+    Raises:
+        ValueError: if the value holds CR, LF or NUL, or the name is none.
+    """
+    if b"\r\n%b:" % name.lower() in head.lower():
+        return mapped(head, name, lambda _: value)
+    return appended(head, name, value)
+
+
+def appended(head: bytes, name: bytes, value: bytes) -> bytes:
+    """The head with one field more, behind the others.
+
+    Raises:
+        ValueError: if the value holds CR, LF or NUL, the name is none, or the head is not whole.
+    """
+    if not _is_name(name):
+        raise ValueError(f"no name of a field: {name!r}")
+    if not head.endswith(_END):
+        raise ValueError("the head does not end in an empty line")
+    return b"%b%b: %b\r\n\r\n" % (head[:-2], name, _sound(value))
+
+
+def removed(head: bytes, name: bytes) -> bytes:
+    """The head without any field of this name; the same object if there is none."""
+    lowered = head.lower()
+    sought = b"\r\n%b:" % name.lower()
+    kept: list[bytes] = []
+    done = 0
+    at = lowered.find(sought)
+    while at >= 0:
+        kept.append(head[done:at])
+        done = head.find(b"\r\n", at + len(sought))
+        at = lowered.find(sought, done)
+    return b"".join((*kept, head[done:])) if kept else head
+
+
+def _sound(value: bytes) -> bytes:
+    if b"\r" in value or b"\n" in value or b"\0" in value:
+        raise ValueError(f"CR, LF or NUL in the value of a field: {value!r}")
+    return value

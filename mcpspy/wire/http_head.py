@@ -1,0 +1,230 @@
+"""Heads of HTTP/1.x messages: validated, and read for what their bodies end by (RFC 9112, sections 3 to 6).
+
+llhttp is the judge of the grammar. What it lets through and peers could read in two ways (request smuggling, RFC 9112, section
+11.2) is refused here. Refuses to decide whether a sound request may pass: it reports the form of its target.
+"""
+
+import re
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, HttpResponseParser
+
+from .http_fields import fields, first_value, values
+
+MAX_HEAD_BYTES: Final = 1 << 16
+"""A longer head is refused. Servers stop at 8 to 64 KiB."""
+
+EndsBy: TypeAlias = Literal["head", "length", "chunks", "close", "upgrade"]
+"""What a message ends by: its head, its Content-Length, its last chunk, the close; or never, giving way to another protocol."""
+
+Form: TypeAlias = Literal["origin", "absolute", "authority", "asterisk"]
+"""The forms of a request target (RFC 9112, section 3.2)."""
+
+
+class RequestHead(msgspec.Struct, frozen=True, gc=False):
+    """The head of a request. `raw` is all of it, up to and with its empty line; `lowered` is the same in lower case.
+
+    `version` is `HTTP/1.1` or `HTTP/1.0`; `length` is the Content-Length where `ends_by` is `length`, else 0. A struct, as are all
+    pieces: making one takes 0.06 µs for three members, a slotted class 0.14, a dataclass 0.40 (CPython 3.11).
+    """
+
+    raw: bytes
+    lowered: bytes
+    method: bytes
+    target: bytes
+    version: bytes
+    ends_by: EndsBy
+    length: int
+
+    @property
+    def asks_upgrade(self) -> bool:
+        """Whether it would like to go on in another protocol; whether it does is for the response to say."""
+        return self.method == b"CONNECT" or b"\r\nupgrade:" in self.lowered
+
+    @property
+    def form(self) -> Form:
+        if self.method == b"CONNECT":
+            return "authority"
+        if self.target[:1] == b"/":
+            return "origin"
+        return "asterisk" if self.target == b"*" else "absolute"
+
+    @property
+    def fields(self) -> list[tuple[bytes, bytes]]:
+        """Name and value of each field, in order and in their own case."""
+        return fields(self.raw)
+
+    def value(self, name: bytes) -> bytes | None:
+        """The value of the first field of this name, given in lower case; None if there is none."""
+        return first_value(self.raw, self.lowered, name)
+
+
+class ResponseHead(msgspec.Struct, frozen=True, gc=False):
+    """The head of a response. `raw`, `lowered`, `version`, `ends_by` and `length` are as in `RequestHead`."""
+
+    raw: bytes
+    lowered: bytes
+    status: int
+    version: bytes
+    ends_by: EndsBy
+    length: int
+
+    @property
+    def is_interim(self) -> bool:
+        """Whether the final response is still to come: 1xx but 101."""
+        return self.status < 200 and self.status != 101
+
+    @property
+    def reason(self) -> bytes:
+        """The words behind the status; empty if there are none."""
+        return self.raw[13 : self.raw.find(b"\r\n")]
+
+    @property
+    def fields(self) -> list[tuple[bytes, bytes]]:
+        """Name and value of each field, in order and in their own case."""
+        return fields(self.raw)
+
+    def value(self, name: bytes) -> bytes | None:
+        """The value of the first field of this name, given in lower case; None if there is none."""
+        return first_value(self.raw, self.lowered, name)
+
+
+class _Nobody:
+    """Takes none of llhttp's callbacks: it is here to refuse."""
+
+
+_NOBODY: Final = _Nobody()
+_VERSIONS: Final = (b"HTTP/1.1", b"HTTP/1.0")
+_HOST: Final = b"\r\nhost:"
+_CONTENT_LENGTH: Final = b"\r\ncontent-length:"
+_TRANSFER_ENCODING: Final = b"\r\ntransfer-encoding:"
+_LENGTH_AT: Final = len(_CONTENT_LENGTH)
+_ZERO: Final = 48
+_CODINGS: Final = frozenset((b"gzip", b"x-gzip", b"deflate", b"compress", b"x-compress"))
+
+BARE_LF: Final = "a line ends in LF without CR"
+_TOO_LONG: Final = f"the head is larger than {MAX_HEAD_BYTES >> 10} KiB"
+_NO_REQUEST: Final = "no HTTP/1.x request line"
+_NO_RESPONSE: Final = "no HTTP/1.x status line"
+_STRAY_CONTROL: Final = "CR or NUL within a line"
+_AMBIGUOUS: Final = "an ambiguous Transfer-Encoding"
+_OLD_CHUNKED: Final = "a Transfer-Encoding in HTTP/1.0"
+
+_begins_request = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+(?: |\Z)").match
+_is_folded = re.compile(rb"\r\n[ \t]").search
+_has_space_before_colon = re.compile(rb"\r\n[^:\r\n]*[ \t]:").search
+_has_stray_control = re.compile(rb"\r(?!\n)|\0").search
+
+
+def request_head(raw: bytes) -> RequestHead | str:
+    """The head of a request, or why it is refused. `raw` ends with its first empty line."""
+    try:
+        HttpRequestParser(_NOBODY).feed_data(raw)
+    except HttpParserUpgrade:
+        pass  # llhttp would stop at this head, and says so; it is sound
+    except HttpParserError as error:
+        return request_objection(raw) or _named(raw, error)
+    line = raw[: raw.find(b"\r\n")].split(b" ")
+    if len(line) != 3 or line[2] not in _VERSIONS or len(raw) > MAX_HEAD_BYTES or raw[0] in b"\r\n":  # llhttp skips those
+        return request_objection(raw) or _NO_REQUEST
+    method, target, version = line
+    lowered = raw.lower()
+    hosts = lowered.count(_HOST)
+    if hosts != 1 and (hosts or version == b"HTTP/1.1"):
+        return "more than one Host" if hosts else "no Host"
+    ends_by: EndsBy = "head"
+    length = 0
+    if (at := lowered.find(_CONTENT_LENGTH)) >= 0:  # then there is no other, and no Transfer-Encoding: llhttp has seen to that
+        ends_by = "length"
+        length = int(raw[at + _LENGTH_AT : raw.find(b"\r\n", at + _LENGTH_AT)])
+    elif _TRANSFER_ENCODING in lowered:
+        if not _ends_in_chunked(raw):
+            return _AMBIGUOUS
+        if version == b"HTTP/1.0":
+            return _OLD_CHUNKED
+        ends_by = "chunks"
+    return RequestHead(raw, lowered, method, target, version, ends_by, length)
+
+
+def response_head(raw: bytes, method: bytes) -> ResponseHead | str:
+    """The head of a response to a request with this method, or why it is refused. `raw` ends with its first empty line."""
+    try:
+        HttpResponseParser(_NOBODY).feed_data(raw)
+    except HttpParserUpgrade:
+        pass
+    except HttpParserError as error:
+        return response_objection(raw) or _named(raw, error)
+    version = raw[:8]
+    if version not in _VERSIONS or len(raw) > MAX_HEAD_BYTES or b"\0" in raw or raw[9] == _ZERO:
+        return response_objection(raw) or (_STRAY_CONTROL if b"\0" in raw else _NO_RESPONSE)
+    status = int(raw[9:12])
+    lowered = raw.lower()
+    ends_by: EndsBy = "close"
+    length = 0
+    if status < 200 or status in (204, 304) or method == b"HEAD":
+        ends_by = "upgrade" if status == 101 else "head"
+    elif method == b"CONNECT" and status < 300:
+        ends_by = "upgrade"
+    elif (at := lowered.find(_CONTENT_LENGTH)) >= 0:
+        ends_by = "length"
+        length = int(raw[at + _LENGTH_AT : raw.find(b"\r\n", at + _LENGTH_AT)])
+    elif _TRANSFER_ENCODING in lowered:
+        if version == b"HTTP/1.0":
+            return _OLD_CHUNKED
+        if _ends_in_chunked(raw):
+            ends_by = "chunks"
+        elif b"chunked" in b"".join(values(raw, b"transfer-encoding")).lower():
+            return _AMBIGUOUS
+    return ResponseHead(raw, lowered, status, version, ends_by, length)
+
+
+def request_objection(begun: bytes) -> str:
+    """Why these bytes will never begin a sound request, however they go on; empty if they still may.
+
+    The sooner a fault stands in the bytes, the sooner it is named: so the answer is the same however they were cut.
+    """
+    return _objection(begun) if _begins_request(begun) else _NO_REQUEST
+
+
+def response_objection(begun: bytes) -> str:
+    """Why these bytes will never begin a sound response, however they go on; empty if they still may."""
+    begins = any(begun[:9] == (version + b" ")[: len(begun)] for version in _VERSIONS)
+    return _objection(begun) if begins else _NO_RESPONSE
+
+
+def has_bare_lf(data: bytes | bytearray, begin: int = 0) -> bool:
+    """Whether an LF at `begin` or behind it does not follow a CR."""
+    return data.count(b"\n", begin) != data.count(b"\r\n", max(begin - 1, 0))
+
+
+def _objection(begun: bytes) -> str:
+    if has_bare_lf(begun[:MAX_HEAD_BYTES]):
+        return BARE_LF
+    return _TOO_LONG if len(begun) > MAX_HEAD_BYTES else ""
+
+
+def _named(raw: bytes, error: HttpParserError) -> str:
+    """Why a whole head is refused: in our words where we have some, else in llhttp's."""
+    lowered = raw.lower()
+    if _has_stray_control(raw):
+        return _STRAY_CONTROL
+    if _is_folded(raw):
+        return "a field is folded over two lines"
+    if _has_space_before_colon(raw):
+        return "white space before a colon"
+    if _CONTENT_LENGTH in lowered and _TRANSFER_ENCODING in lowered:
+        return "both Content-Length and Transfer-Encoding"
+    if lowered.count(_CONTENT_LENGTH) > 1:
+        return "more than one Content-Length"
+    if _TRANSFER_ENCODING in lowered and not _ends_in_chunked(raw):
+        return _AMBIGUOUS
+    if raw[8:13] == b" 101 ":
+        return "a 101 that does not say what it switches to"
+    return f"malformed: {error}"
+
+
+def _ends_in_chunked(raw: bytes) -> bool:
+    """Whether chunked is the last transfer coding and nowhere else, behind known ones (RFC 9112, sections 6.1 and 7.1)."""
+    *others, last = [coding.strip(b" \t") for coding in b",".join(values(raw, b"transfer-encoding")).lower().split(b",")]
+    return last == b"chunked" and _CODINGS.issuperset(others)

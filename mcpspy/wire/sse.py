@@ -1,0 +1,231 @@
+"""Cuts a text/event-stream into events, as they stand on the wire, and reads an event (WHATWG HTML, section 9.2).
+
+Line ends are LF, CRLF or CR, in any mixture. Refuses to judge: comments alone, fields nobody knows and empty lines between
+events are frames like any other, and whatever bytes come in, the same bytes come out.
+"""
+
+import re
+from typing import Final
+
+import msgspec
+
+from .lines import MAX_HELD_BYTES, character_boundary
+
+BOM: Final = b"\xef\xbb\xbf"
+
+_LF: Final = 10
+_CR: Final = 13
+_MAX_RETRY_DIGITS: Final = 18
+
+_JUNCTIONS: Final = (b"\n\n", b"\n\r", b"\r\r")
+"""Two line ends in a row have one of these in their middle, whatever they are."""
+
+# A CR at the end of the bytes may be half of a CRLF, so it waits for what follows. There is one exception, lest an event wait
+# that is whole: behind a line that ended in CR alone, CR is the empty line, and an LF behind it is another.
+_find_end = re.compile(rb"\n(?:\n|\r\n|\r(?=[^\n]))|\r(?:\r|\n(?:\n|\r\n|\r(?=[^\n])))").search
+_empty_line = re.compile(rb"\n|\r\n|\r(?=[^\n])").match
+
+
+class Events:
+    """Events with the empty lines that end them, from chunks cut anywhere.
+
+    `feed` and `close` return pieces; joined, the pieces are the stream. `is_part` says that the last piece returned is a part, and
+    more of the same event follows, be it from `close`; every other piece completes an event. Events over 1 MiB come in parts, as
+    they arrive; a part ends on a character boundary where the bytes are UTF-8. An empty line with nothing before it is a piece of
+    its own. What `close` returns lacks its end, or the LF that a last CR might have had.
+    """
+
+    __slots__ = ("_held", "_tail", "held_bytes", "is_part")
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []
+        self._tail = b""
+        self.held_bytes = 0
+        """How many bytes wait for the end of their event."""
+        self.is_part = False
+
+    @property
+    def held(self) -> bytes:
+        """The bytes that wait for the end of their event, those of earlier parts not included."""
+        return b"".join(self._held)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The pieces that `data` completed."""
+        if not self._held and not self.is_part and _is_one_event(data):
+            return [data]
+        if not self._may_end(data):
+            return self._hold(data)
+        self._held.append(data)
+        whole = self.held
+        self._held.clear()
+        self.held_bytes = 0
+        events = _cut(whole, begun=self.is_part)
+        if not events:
+            return self._hold(whole)
+        self.is_part = False
+        return events + self._hold(whole[sum(map(len, events)) :])
+
+    def close(self) -> list[bytes]:
+        """The last event, if its end has not come; else nothing."""
+        rest = self.held
+        self._held.clear()
+        self.held_bytes = 0
+        self.is_part = False
+        return [rest] if rest else []
+
+    def _may_end(self, data: bytes) -> bool:
+        """Whether `data` may hold, or complete, the end of an event: without it, what waits is not looked at again."""
+        if not self._held:
+            return True
+        tail = self._tail
+        if tail in (b"\n\r", b"\r") or tail[-1:] + data[:1] in _JUNCTIONS:
+            return True
+        return any(junction in data for junction in _JUNCTIONS)
+
+    def _hold(self, data: bytes) -> list[bytes]:
+        if not data:
+            return []
+        self._tail = (self._tail + data[-2:])[-2:] if self._held else data[-2:]
+        self._held.append(data)
+        self.held_bytes += len(data)
+        if self.held_bytes < MAX_HELD_BYTES:
+            return []
+        held = self.held
+        # its last line ends stay, for they may be the beginning of the event's; and so does a character, for `close`
+        part = held[: character_boundary(held[:-1].rstrip(b"\r\n"))]
+        self._held = [held[len(part) :]]
+        self.held_bytes = len(held) - len(part)
+        self.is_part = True
+        return [part]
+
+
+def _is_one_event(data: bytes) -> bool:
+    """Whether this is one event and nothing else, in one sort of line ends: what nearly every read is."""
+    if data.endswith(b"\n\n"):
+        return data[0] != _LF and data.find(b"\n\n") == len(data) - 2 and b"\r" not in data
+    if data.endswith(b"\r\n\r\n"):
+        return data[0] != _CR and data.find(b"\r\n\r\n") == len(data) - 4 and _has_only_crlf(data)
+    return False
+
+
+def _has_only_crlf(data: bytes) -> bool:
+    return data.count(b"\r\n") == data.count(b"\n") == data.count(b"\r")
+
+
+def _cut(whole: bytes, *, begun: bool) -> list[bytes]:
+    """The complete events that `whole` begins with. `begun`: the first one began before."""
+    line_end = b"\r\n" if b"\r" in whole else b"\n"
+    end = 2 * line_end
+    uniform = line_end == b"\n" or _has_only_crlf(whole)
+    if uniform and end + line_end not in whole and (begun or not whole.startswith(line_end)):
+        events = whole.split(end)
+        events.pop()
+        return [event + end for event in events]
+    events = []
+    at = 0
+    while at < len(whole):
+        found = (None if begun else _empty_line(whole, at)) or _find_end(whole, at)
+        if not found:
+            break
+        events.append(whole[at : found.end()])
+        at = found.end()
+        begun = False
+    return events
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """What an event says. `type` is `message` unless it names another; `data` are the values of its data lines, joined with LF.
+
+    `data` is None where there is no data line: then nothing is dispatched, while a line without a value dispatches an empty one.
+    Bytes, for what is JSON in it reads invalid UTF-8 in its own way. `id` and `retry_ms` are those of this event; that the
+    last id stays in force is the stream's affair. `others` are fields that nobody knows, or whose values do not count: an id with
+    NUL, a retry that is not made of digits. `is_terminated` is false if the empty line is missing: then it is to be discarded.
+    """
+
+    type: str = "message"
+    data: bytes | None = None
+    id: str | None = None
+    retry_ms: int | None = None
+    comments: tuple[bytes, ...] = ()
+    others: tuple[tuple[bytes, bytes], ...] = ()
+    is_terminated: bool = True
+
+    @property
+    def is_dispatched(self) -> bool:
+        """Whether a client that keeps to the specification hands it to the application."""
+        return self.is_terminated and self.data is not None
+
+    @property
+    def text(self) -> str:
+        """The data as text, invalid UTF-8 as U+FFFD; empty if there is none."""
+        return (self.data or b"").decode("utf-8", "replace")
+
+
+def parse(event: bytes, *, is_first: bool = False) -> Event:
+    """What the event says, which may hold whatever bytes. A byte order mark counts for none at the start of the first of a stream."""
+    lines = (event.removeprefix(BOM) if is_first else event).splitlines()
+    kind = b""
+    data: list[bytes] = []
+    id = retry_ms = None
+    comments: list[bytes] = []
+    others: list[tuple[bytes, bytes]] = []
+    for line in lines:
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            data.append(value)
+        elif name == b"event":
+            kind = value
+        elif name == b"id" and b"\0" not in value:
+            id = value.decode("utf-8", "replace")
+        elif name == b"retry" and value.isdigit() and len(value) <= _MAX_RETRY_DIGITS:
+            retry_ms = int(value)
+        elif name:
+            others.append((name, value))
+        elif line:
+            comments.append(value)
+    return Event(
+        type=kind.decode("utf-8", "replace") or "message",
+        data=b"\n".join(data) if data else None,
+        id=id,
+        retry_ms=retry_ms,
+        comments=tuple(comments),
+        others=tuple(others),
+        is_terminated=bool(lines) and not lines[-1],
+    )
+
+
+def with_data(event: bytes, data: bytes, *, is_first: bool = False) -> bytes:
+    """The event with other data, everything else as it was: `parse` gives `data` back. Each line of it goes where one was.
+
+    Raises:
+        ValueError: if the event has no data, or the new data holds a CR.
+    """
+    if b"\r" in data:
+        raise ValueError("CR ends a line of an event: no data can hold it")
+    mark = BOM if is_first and event.startswith(BOM) else b""
+    values = data.split(b"\n")
+    lines: list[bytes] = []
+    after_data = 0
+    space = line_end = b""
+    for line in event[len(mark) :].splitlines(keepends=True):
+        content = line.rstrip(b"\r\n")
+        name, _, value = content.partition(b":")
+        if name != b"data":
+            lines.append(line)
+            continue
+        line_end = line[len(content) :]
+        space = b" " if value.startswith(b" ") else b""
+        if values:
+            lines.append(_data_line(values.pop(0), space, line_end))
+        after_data = len(lines)
+    if not after_data:
+        raise ValueError("the event has no data")
+    lines[after_data:after_data] = [_data_line(value, space, line_end or b"\n") for value in values]
+    return mark + b"".join(lines)
+
+
+def _data_line(value: bytes, space: bytes, line_end: bytes) -> bytes:
+    if value.startswith(b" "):
+        space = b" "  # a parser takes one away
+    return b"data:%b%b%b" % (space, value, line_end)

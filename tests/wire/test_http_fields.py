@@ -1,0 +1,99 @@
+"""Fields of a head: changing one changes nothing else, and no value gets out of its line."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.wire.http_fields import appended, fields, mapped, removed, values, with_value
+
+HEAD = b"GET / HTTP/1.1\r\nhost:\t a:1 \r\nX-Host: host: b\r\nOrigin:http://a:1\r\nVary: x\r\nvary:\r\n\r\n"
+
+TOKENS = st.from_regex(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,6}", fullmatch=True)
+VALUES = st.from_regex(rb"([!-~]([ \t!-~]{0,8}[!-~])?)?", fullmatch=True)
+FIELDS = st.lists(st.tuples(TOKENS, VALUES), max_size=6)
+
+
+def head_of(found: list[tuple[bytes, bytes]]) -> bytes:
+    return b"GET / HTTP/1.1\r\n" + b"".join(b"%b: %b\r\n" % field for field in found) + b"\r\n"
+
+
+def test_a_value_is_replaced_and_the_space_around_it_stays() -> None:
+    assert mapped(HEAD, b"Host", lambda _: b"b:22") == HEAD.replace(b"\t a:1 ", b"\t b:22 ")
+
+
+def test_every_field_of_the_name_is_mapped() -> None:
+    assert mapped(HEAD, b"vary", lambda value: value + b"y") == HEAD.replace(b"Vary: x", b"Vary: xy").replace(
+        b"vary:", b"vary:y"
+    )
+
+
+def test_an_unchanged_head_is_the_same_object() -> None:
+    assert mapped(HEAD, b"origin", lambda value: value) is HEAD
+    assert mapped(HEAD, b"absent", lambda value: b"x") is HEAD
+    assert removed(HEAD, b"absent") is HEAD
+
+
+def test_a_field_is_removed_with_its_line() -> None:
+    assert removed(HEAD, b"VARY") == HEAD.replace(b"Vary: x\r\nvary:\r\n", b"")
+
+
+def test_a_new_field_stands_behind_the_others() -> None:
+    assert appended(HEAD, b"Accept-Encoding", b"identity") == HEAD[:-2] + b"Accept-Encoding: identity\r\n\r\n"
+
+
+def test_a_head_without_fields_gets_its_first() -> None:
+    assert appended(b"GET / HTTP/1.0\r\n\r\n", b"A", b"b") == b"GET / HTTP/1.0\r\nA: b\r\n\r\n"
+
+
+def test_a_value_is_set_where_there_is_one() -> None:
+    assert with_value(HEAD, b"Host", b"b") == mapped(HEAD, b"Host", lambda _: b"b")
+
+
+def test_a_value_is_added_where_there_is_none() -> None:
+    assert with_value(HEAD, b"A", b"b") == appended(HEAD, b"A", b"b")
+
+
+@pytest.mark.parametrize("value", [b"a\r\nEvil: b", b"a\n", b"\r", b"\0"])
+def test_a_value_cannot_break_out_of_its_line(value: bytes) -> None:
+    with pytest.raises(ValueError, match="CR, LF or NUL"):
+        mapped(HEAD, b"Host", lambda _: value)
+    with pytest.raises(ValueError, match="CR, LF or NUL"):
+        appended(HEAD, b"Host", value)
+
+
+@pytest.mark.parametrize("name", [b"", b"a b", b"a:", b"a\r\n", b"\xc3\xa4"])
+def test_a_name_is_a_token(name: bytes) -> None:
+    with pytest.raises(ValueError, match="no name"):
+        appended(HEAD, name, b"x")
+
+
+def test_a_head_that_is_not_whole_gets_no_field() -> None:
+    with pytest.raises(ValueError, match="empty line"):
+        appended(b"GET / HTTP/1.1\r\nHost: a\r\n", b"A", b"b")
+
+
+@given(FIELDS)
+def test_what_was_written_is_read(found: list[tuple[bytes, bytes]]) -> None:
+    assert fields(head_of(found)) == found
+
+
+@given(FIELDS, TOKENS, VALUES)
+def test_mapping_changes_the_values_of_that_name_alone(found: list[tuple[bytes, bytes]], name: bytes, value: bytes) -> None:
+    expected = [(own, value if own.lower() == name.lower() else old) for own, old in found]
+    assert fields(mapped(head_of(found), name, lambda _: value)) == expected
+
+
+@given(FIELDS, TOKENS)
+def test_removing_leaves_all_fields_of_other_names(found: list[tuple[bytes, bytes]], name: bytes) -> None:
+    assert removed(head_of(found), name) == head_of([field for field in found if field[0].lower() != name.lower()])
+
+
+@given(FIELDS, TOKENS, VALUES)
+def test_a_value_that_was_set_is_read_back(found: list[tuple[bytes, bytes]], name: bytes, value: bytes) -> None:
+    assert set(values(with_value(head_of(found), name, value), name)) == {value}
+
+
+@given(st.binary())
+def test_arbitrary_bytes_have_fields_or_none_and_raise_nothing(data: bytes) -> None:
+    assert isinstance(fields(data), list)
+    assert isinstance(values(data, b"a"), list)
