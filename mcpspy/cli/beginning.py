@@ -38,8 +38,11 @@ class Beginning:
         self.quiet = quiet
 
 
-def open_writer(beginning: Beginning, tapped: dict[str, Any]) -> Writer | None:
-    """The writer of a new capture, or None, told on stderr, where none can be made: traffic comes first. `tapped` is redacted."""
+def open_writer(beginning: Beginning, tapped: dict[str, Any]) -> tuple[Writer | None, str]:
+    """The writer of a new capture and its path. Where none can be made, which stderr is told, None: traffic comes first.
+
+    `tapped` goes into the header as it is: redacted.
+    """
     named = beginning.named
     try:
         fd, path = create(named, beginning.label, wall_ns=beginning.wall_ns)
@@ -49,12 +52,12 @@ def open_writer(beginning: Beginning, tapped: dict[str, Any]) -> Writer | None:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         say(f"mcpspy: not recording: {where}{error.strerror or error}; traffic goes on")
-        return None
+        return None, ""
     if named and path != named:
         say(f"mcpspy: {named} exists; recording to {path}")
     elif not beginning.quiet and os.isatty(2):
         say(f"mcpspy: recording to {path}")
-    return Writer(fd, header_line(_header(beginning, tapped)), max_bytes=beginning.max_bytes, complain=say)
+    return Writer(fd, header_line(_header(beginning, tapped)), max_bytes=beginning.max_bytes, complain=say), path
 
 
 def nowhere(records: object) -> None:

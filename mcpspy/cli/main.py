@@ -19,6 +19,7 @@ from ..live.descriptors import ensure_standard_streams
 
 VERBS = {
     "run": "wrap a stdio server; its exit status is ours",
+    "proxy": "stand before an HTTP server",
     "show": "the timeline; one exchange whole",
     "export": "sequence diagrams, decoded messages",
     "list": "the newest sittings and their captures",

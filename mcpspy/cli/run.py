@@ -83,7 +83,8 @@ def _writer(values: dict[str, str], argv: list[str], max_bytes: int, wall_ns: in
         max_bytes=max_bytes,
         quiet="quiet" in values,
     )
-    return open_writer(beginning, {"transport": "stdio", "argv": redactor.argv(argv), "env": sorted(os.environ)})
+    writer, _ = open_writer(beginning, {"transport": "stdio", "argv": redactor.argv(argv), "env": sorted(os.environ)})
+    return writer
 
 
 def _not_started(command: str, failure: OSError, child: Child, writer: Writer | None, begin_ns: int) -> int:

@@ -1,0 +1,184 @@
+"""`mcpspy proxy`: a tap before an HTTP server, and the live timeline beside it, in a process of its own."""
+
+import socket
+import ssl
+import subprocess
+import sys
+from _thread import start_new_thread
+from collections.abc import Callable
+from time import monotonic_ns, sleep, time_ns
+
+import click
+
+from ..capture.redact import Redactor, Verbatim
+from ..capture.redacting import Redacting
+from ..capture.store import key
+from ..live.authority import Origin, after_origin, authority, origin
+from ..live.http import HttpTap
+from .beginning import Beginning, open_writer
+from .options import UsageError, size_bytes
+
+DEFAULT_LISTEN = "127.0.0.1:8765"
+
+SYNC_S = 1.0
+"""From the first byte that is not on disk to asking for it, as for stdio."""
+
+
+def _upstream(_context: object, _parameter: object, value: str) -> tuple[Origin, str]:
+    found = origin(value)
+    if found is None:
+        raise click.BadParameter(f"{value} is not the URL of a server: http:// or https://, then its host")
+    return found, value
+
+
+def _origin(text: str) -> Origin:
+    found = origin(text)
+    if found is None:
+        raise click.UsageError(f"{text} is no origin: http:// or https://, then host and port.")
+    return found
+
+
+def _field(text: str) -> tuple[bytes, bytes]:
+    name, colon, value = text.partition(":")
+    if not colon or not name.strip() or any(one in text for one in "\r\n\0"):
+        raise click.UsageError("--header takes 'Name: value'.")
+    return name.strip().encode("latin-1", "replace"), value.strip().encode()
+
+
+def _size(text: str | None) -> int:
+    try:
+        return size_bytes(text) if text else 0
+    except UsageError as error:
+        raise click.UsageError(f"--max-size: {error}.") from error
+
+
+def _address(text: str, *, remote: bool) -> tuple[str, int]:
+    """Host and port to listen at; an address that other machines reach has to be meant."""
+    found = authority(text)
+    if found is None or ":" not in text.rpartition("]")[2]:
+        raise click.UsageError(f"--listen takes HOST:PORT, like {DEFAULT_LISTEN}; not {text}.")
+    if not found.is_loopback and not remote:
+        raise click.UsageError(
+            f"{text} can be reached from other machines, and so could the server behind it. If that is meant, add --allow-remote,"
+            " and --allowed-host with the name that clients use."
+        )
+    return found.host, found.port
+
+
+def _tls(*, insecure: bool, ca: str | None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=ca)
+    context.set_alpn_protocols(["http/1.1"])
+    if insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+@click.command("proxy")
+@click.argument("url", callback=_upstream)
+@click.option(
+    "--listen", metavar="ADDRESS", default=DEFAULT_LISTEN, show_default=True, help="Where clients connect; port 0 picks one."
+)
+@click.option("--label", metavar="NAME", help="What to call the server; by default its host and port.")
+@click.option("--capture", metavar="FILE", help="Where to record; by default a new file in the store.")
+@click.option(
+    "--redact",
+    type=click.Choice(["credentials", "none"]),
+    default="credentials",
+    show_default=True,
+    help="Record secrets as pseudonyms, or as they are.",
+)
+@click.option(
+    "--max-size", metavar="SIZE", help="Past this many bytes (20mb, 1gb) payloads are kept as length and SHA-256 only."
+)
+@click.option("--quiet", is_flag=True, help="Print the address and nothing else.")
+@click.option(
+    "--header", "headers", metavar="'NAME: VALUE'", multiple=True, help="Put this field into every request to the server."
+)
+@click.option(
+    "--allow-endpoint", "endpoints", metavar="ORIGIN", multiple=True, help="Map `endpoint` events that name this origin too."
+)
+@click.option("--allow-remote", is_flag=True, help="Listen at an address that other machines reach.")
+@click.option(
+    "--allowed-host", "hosts", metavar="NAME", multiple=True, help="A name beside the loopback ones by which clients may call."
+)
+@click.option("--insecure", is_flag=True, help="Do not check the certificate of an https server.")
+@click.option("--ca", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="Trust the certificates in FILE.")
+def command(
+    url: tuple[Origin, str],
+    listen: str,
+    label: str | None,
+    capture: str | None,
+    redact: str,
+    max_size: str | None,
+    quiet: bool,
+    headers: tuple[str, ...],
+    endpoints: tuple[str, ...],
+    allow_remote: bool,
+    hosts: tuple[str, ...],
+    insecure: bool,
+    ca: str | None,
+) -> None:
+    """Stand before the HTTP server at URL: forward every byte, record it, show it.
+
+    Every path below the server's origin is reached. The first line on stdout is the address to give to the client. Ctrl-C ends it.
+
+    \b
+    Example:
+      mcpspy proxy http://127.0.0.1:3001/sse
+      mcpspy proxy https://mcp.example.com/mcp --header 'Authorization: Bearer …'
+    """
+    upstream, text = url
+    host, port = _address(listen, remote=allow_remote)
+    tap = HttpTap(
+        upstream,
+        monotonic_ns(),
+        allowed_hosts=frozenset(name.lower() for name in hosts),
+        allowed_endpoints=tuple(map(_origin, endpoints)),
+        extra_fields=tuple(map(_field, headers)),
+        tls=_tls(insecure=insecure, ca=ca) if upstream.scheme == "https" else None,
+    )
+    beginning = Beginning(
+        wall_ns=time_ns(),
+        begin_ns=tap.begin_ns,
+        label=label or str(upstream.authority),
+        named=capture,
+        redact=redact,
+        max_bytes=_size(max_size),
+        quiet=quiet,
+    )
+    listener = tap.listen(host, port)
+    _record_and_serve(tap, listener, beginning, text)
+
+
+def _record_and_serve(tap: HttpTap, listener: socket.socket, beginning: Beginning, url: str) -> None:
+    redactor = Verbatim() if beginning.redact == "none" else Redactor(key())
+    address = f"http://{tap.own}{after_origin(url)}"
+    writer, path = open_writer(beginning, {"transport": "http", "url": redactor.url(url), "listen": redactor.url(address)})
+    shown: subprocess.Popen[bytes] | None = None
+    if writer is not None:
+        writer.later = _sync_later
+        writer(())  # the header at once, so that `list` and `show -f` see the tap
+        tap.sink = writer if isinstance(redactor, Verbatim) else Redacting(writer, redactor)
+    click.echo(address)
+    sys.stdout.flush()
+    if writer is not None and not beginning.quiet and sys.stdout.isatty():
+        shown = subprocess.Popen([sys.executable, "-m", "mcpspy", "show", "-f", path])
+    try:
+        tap.run(listener)
+    finally:
+        if writer is not None:
+            writer.close(tap.now_ns(), "stopped")
+        if shown is not None:
+            shown.terminate()
+            shown.wait()
+
+
+def _sync_later(sync: Callable[[], None]) -> None:
+    """Call `sync` in a while, in a thread of its own: the disk may take its time over it."""
+
+    def wait_and_sync() -> None:
+        sleep(SYNC_S)
+        sync()
+
+    start_new_thread(wait_and_sync, ())

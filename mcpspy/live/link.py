@@ -1,0 +1,385 @@
+"""One client connection and the upstream connection that belongs to it, one to one: an HTTP tap's data path.
+
+Bytes read on one side are stamped, cut on a copy, recorded and sent on. Only heads that must change are written anew, and the few
+bodies of `substitution`. Refuses to retry, to follow redirects, to buffer, and to answer for the upstream, but where there is
+none or the gate says no: such responses are forged, and recorded as that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ..records import CLIENT, MCPSPY, SERVER, Frame, Note, Record
+from ..wire.http import Requests, Responses
+from ..wire.http_body import Blank, Body, End, Incomplete, Opaque, Refused
+from ..wire.http_head import RequestHead, ResponseHead
+from .gate import Refusal, forged_response
+from .recording import Recorded
+from .substitution import EndpointWatch, MetadataHold
+from .transaction import Transaction
+
+if TYPE_CHECKING:
+    from .http import HttpTap
+
+REQUEST_S = 30.0
+"""So long a request may take from one read to the next, and its head in all: who dribbles one holds a connection."""
+
+
+class Link:
+    """The two connections, what is under way on them, and what is recorded of it. `number` is the client connection's."""
+
+    __slots__ = (
+        "_client", "_deadline", "_is_over", "_opaque", "_refusal", "_requests", "_responses", "_sending", "_server",
+        "_substitution", "_tap", "_unsent", "_waiting", "number",
+    )  # fmt: skip
+
+    def __init__(self, tap: HttpTap, client: asyncio.Transport) -> None:
+        self._tap = tap
+        self.number = tap.numbers.connection()
+        self._client = client
+        self._server: asyncio.Transport | None = None
+        self._unsent: list[bytes] = []
+        self._requests = Requests()
+        self._responses = Responses()
+        self._waiting: deque[Transaction] = deque()
+        self._sending: Transaction | None = None
+        self._substitution: EndpointWatch | MetadataHold | None = None
+        self._refusal: Refusal | None = None
+        self._opaque: dict[str, Recorded] = {}
+        self._is_over = False
+        self._deadline: asyncio.TimerHandle | None = None
+
+    # The client's direction
+
+    def client_data(self, data: bytes) -> None:
+        """Bytes that the client sent."""
+        if self._refusal is not None or self._is_over:
+            return  # nothing more of it is read
+        now_ns = self._tap.now_ns()
+        records: list[Record] = []
+        out: list[bytes] = []
+        for piece in self._requests.feed(data):
+            match piece:
+                case Body():
+                    if self._sending is not None:
+                        records += self._sending.request.took(piece, now_ns)
+                    out.append(piece.raw)
+                case RequestHead():
+                    self._begin(piece, now_ns, records, out)
+                case End():
+                    if self._sending is not None:
+                        records += self._sending.request.ended(now_ns, CLIENT, "eof", trailers=piece.trailers)
+                        self._sending = None
+                    out.append(piece.raw)
+                case Refused():
+                    self._refusal = Refusal(status=400, reason=piece.reason)
+                case Opaque():
+                    records += self._took_opaque(CLIENT, piece.raw, now_ns)
+                    out.append(piece.raw)
+                case Blank():
+                    out.append(piece.raw)
+            if self._refusal is not None:
+                break
+        self._record(records)
+        self._to_server(b"".join(out))
+        self._watch_time()
+        self._refuse_in_turn()
+
+    def _begin(self, head: RequestHead, now_ns: int, records: list[Record], out: list[bytes]) -> None:
+        """A request begins: let it in or not, and write its head as the upstream must see it."""
+        tap = self._tap
+        asked = tap.asked(head)
+        number = tap.numbers.transaction()
+        request = Recorded(tap.numbers.stream(), CLIENT, asked.framing)
+        forwarded = None if asked.refusal is not None or asked.forwarded == head.raw else asked.forwarded
+        records.append(request.begun(now_ns, head.raw, transaction=number, connection=self.number, forwarded=forwarded))
+        self._sending = Transaction(number, asked, request)
+        self._waiting.append(self._sending)
+        if asked.refusal is not None:
+            self._refusal = asked.refusal
+            return
+        self._responses.expect(head.method)
+        out.append(asked.forwarded)
+        if asked.proves_address:
+            self._note(now_ns, "dpop", "a DPoP proof is bound to the address that the client dialled, which is ours", records)
+
+    def client_lost(self, error: Exception | None) -> None:
+        """The client's connection is gone."""
+        self._forget()
+        self._tap.left(self)
+        if not self._is_over:
+            self._ended(CLIENT, "eof" if error is None else "reset")
+        if self._server is not None:
+            self._server.abort()
+
+    def _ended(self, by: str, how: str) -> None:
+        """Record that what is under way ends here."""
+        self._is_over = True
+        now_ns = self._tap.now_ns()
+        records: list[Record] = []
+        for piece in self._requests.close():
+            if isinstance(piece, Incomplete) and self._sending is not None:
+                records += self._sending.request.ended(now_ns, by, how, missing_bytes=piece.missing_bytes)
+                self._sending = None
+        for transaction in self._waiting:
+            if transaction.request.is_open:
+                records += transaction.request.ended(now_ns, by, how)
+            if transaction.response is None:
+                self._note(now_ns, "left", f"{by} closed the connection before the response came", records, transaction)
+            elif transaction.response.is_open:
+                records += transaction.response.ended(now_ns, by, "broken" if how == "eof" else how)
+        records += self._close_opaque(now_ns, by, how)
+        self._waiting.clear()
+        self._record(records)
+
+    # The server's direction
+
+    def connected(self, server: asyncio.Transport) -> None:
+        """The upstream connection is there: what waited for it goes out."""
+        self._server = server
+        if self._client.is_closing():
+            server.abort()
+            return
+        unsent, self._unsent = self._unsent, []
+        server.write(b"".join(unsent))
+        self.resume_client()
+
+    def unreachable(self, status: int, reason: str) -> None:
+        """There is no upstream."""
+        if not self._client.is_closing():
+            self._forge(Refusal(status=status, reason=reason), self._tap.now_ns())
+
+    def server_data(self, data: bytes) -> None:
+        """Bytes that the upstream sent."""
+        now_ns = self._tap.now_ns()
+        records: list[Record] = []
+        out: list[bytes] = []
+        for piece in self._responses.feed(data):
+            match piece:
+                case Body():
+                    self._took(piece, now_ns, records, out)
+                case ResponseHead():
+                    self._answered(piece, now_ns, records, out)
+                case End():
+                    self._finished(piece, now_ns, records, out)
+                case Refused():
+                    self._note(now_ns, "response-refused", f"{piece.reason}; what follows is relayed as it comes", records)
+                    records += self._took_opaque(SERVER, piece.raw, now_ns)
+                    out.append(piece.raw)
+                case Opaque():
+                    records += self._took_opaque(SERVER, piece.raw, now_ns)
+                    out.append(piece.raw)
+                case Blank():
+                    out.append(piece.raw)
+        self._record(records)
+        self._client.write(b"".join(out))
+        self._refuse_in_turn()
+
+    def _answered(self, head: ResponseHead, now_ns: int, records: list[Record], out: list[bytes]) -> None:
+        tap, transaction = self._tap, self._waiting[0]
+        asked = transaction.asked
+        answered = tap.answered(head, asked.mapping)
+        response = Recorded(tap.numbers.stream(), SERVER, answered.framing)
+        forwarded = None if answered.forwarded == head.raw else answered.forwarded
+        records.append(
+            response.begun(now_ns, head.raw, transaction=transaction.number, connection=self.number, forwarded=forwarded)
+        )
+        if head.is_interim:
+            records += response.ended(now_ns, SERVER, "eof")
+            out.append(answered.forwarded)
+            return
+        transaction.response = response
+        if asked.is_metadata and head.status == 200 and head.ends_by in ("length", "chunks"):
+            self._substitution = MetadataHold(head, answered.forwarded, asked.mapping)
+            return
+        if asked.wants_events and not answered.is_encoded:
+            self._substitution = EndpointWatch(head, asked.mapping)
+        if head.ends_by == "upgrade":
+            records += response.ended(now_ns, SERVER, "eof")
+            self._waiting.popleft()
+            for waiting in self._requests.switch():
+                records += self._took_opaque(CLIENT, waiting.raw, now_ns)
+                self._to_server(waiting.raw)
+        out.append(answered.forwarded)
+
+    def _took(self, body: Body, now_ns: int, records: list[Record], out: list[bytes]) -> None:
+        response = self._waiting[0].response
+        frames = response.took(body, now_ns) if response is not None else []
+        records += frames
+        watch = self._substitution
+        if watch is None:
+            out.append(body.raw)
+            return
+        out.append(watch.feed(body))
+        if isinstance(watch, EndpointWatch) and watch.event:
+            for frame in frames:
+                if isinstance(frame, Frame) and frame.data == watch.event:
+                    frame.rare["forwarded"] = watch.mapped
+                    watch.event = b""
+        if isinstance(watch, EndpointWatch) and watch.third is not None:
+            text = (
+                f"the endpoint event names {watch.third}, which is not the upstream; it passes as it is (see --allow-endpoint)"
+            )
+            self._note(now_ns, "endpoint", text, records, self._waiting[0])
+            watch.third = None
+
+    def _finished(self, end: End, now_ns: int, records: list[Record], out: list[bytes]) -> None:
+        transaction = self._waiting[0]
+        watch, self._substitution = self._substitution, None
+        if transaction.response is not None:
+            ended = transaction.response.ended(now_ns, SERVER, "eof", trailers=end.trailers)
+            if isinstance(watch, MetadataHold):
+                out.append(watch.close(end))
+                if watch.body and isinstance(ended[0], Frame):
+                    ended[0].rare["forwarded"] = watch.body
+            elif watch is not None:
+                out += (watch.close(), end.raw)
+            else:
+                out.append(end.raw)
+            records += ended
+            self._waiting.popleft()
+        else:
+            out.append(end.raw)  # an interim response has no body, and its end is the head's
+
+    def server_lost(self, error: Exception | None) -> None:
+        """The upstream's connection is gone."""
+        now_ns = self._tap.now_ns()
+        how = "eof" if error is None else "reset"
+        records: list[Record] = []
+        complete = True
+        for piece in self._responses.close():
+            if isinstance(piece, End):
+                out: list[bytes] = []
+                self._finished(piece, now_ns, records, out)
+                self._client.write(b"".join(out))
+            elif isinstance(piece, Incomplete):
+                complete = False
+                if self._waiting and self._waiting[0].response is not None:
+                    transaction = self._waiting.popleft()
+                    assert transaction.response is not None
+                    records += transaction.response.ended(now_ns, SERVER, how, missing_bytes=piece.missing_bytes)
+        records += self._close_opaque(now_ns, SERVER, how)
+        self._record(records)
+        self._server = None
+        if self._is_over:
+            return
+        if complete and self._waiting_for_answers() and not self._client.is_closing():
+            reason = "the upstream closed the connection without a response"
+            self._forge(Refusal(status=502, reason=reason), now_ns)
+        elif complete:
+            self._client.close()
+        else:
+            self._ended(SERVER, how)
+            self._client.abort()  # without a last chunk, so that the client sees that something is missing
+
+    def _waiting_for_answers(self) -> bool:
+        """Whether the upstream still owes a response."""
+        return any(one is not self._sending or self._refusal is None for one in self._waiting)
+
+    def _refuse_in_turn(self) -> None:
+        """Answer a request that was refused, once those before it have been answered."""
+        if self._refusal is not None and not self._is_over and not self._waiting_for_answers():
+            self._forge(self._refusal, self._tap.now_ns())
+
+    def _forge(self, refusal: Refusal, now_ns: int) -> None:
+        """Answer what waits in the upstream's place, and close."""
+        tap = self._tap
+        head, body = forged_response(refusal)
+        transaction = self._waiting[0] if self._waiting else None
+        number = transaction.number if transaction else tap.numbers.transaction()
+        response = Recorded(tap.numbers.stream(), SERVER, "body")
+        records: list[Record] = []
+        if transaction is not None and transaction.request.is_open:
+            records += transaction.request.ended(now_ns, MCPSPY, "abort")
+        records.append(response.begun(now_ns, head, transaction=number, connection=self.number, forged=True))
+        records += response.took(Body(body, body), now_ns)
+        records += response.ended(now_ns, MCPSPY, "eof")
+        self._waiting.clear()
+        self._sending = None
+        self._is_over = True
+        self._record(records)
+        self._client.write(head + body)
+        self._client.close()
+
+    def _note(self, now_ns: int, topic: str, text: str, records: list[Record], transaction: Transaction | None = None) -> None:
+        extra = {"connection": self.number}
+        if transaction is not None:
+            extra["transaction"] = transaction.number
+        records.append(Note(at_ns=now_ns, topic=topic, text=text, extra=extra))
+
+    # Bytes that are no HTTP
+
+    def _took_opaque(self, side: str, data: bytes, now_ns: int) -> list[Record]:
+        """Relayed and recorded as they come: each read is a part of one endless body."""
+        records: list[Record] = []
+        stream = self._opaque.get(side)
+        if stream is None:
+            stream = Recorded(self._tap.numbers.stream(), CLIENT if side == CLIENT else SERVER, "body")
+            self._opaque[side] = stream
+            records.append(stream.begun(now_ns, b"", transaction=0, connection=self.number))
+        if data:
+            records.append(Frame(stream.number, now_ns, now_ns, data, part=True))
+        return records
+
+    def _close_opaque(self, now_ns: int, by: str, how: str) -> list[Record]:
+        return [record for stream in self._opaque.values() if stream.is_open for record in stream.ended(now_ns, by, how)]
+
+    def _record(self, records: list[Record]) -> None:
+        if records:
+            self._tap.sink(records)
+
+    # Flow and time
+
+    def _to_server(self, data: bytes) -> None:
+        if not data:
+            return
+        if self._server is None:
+            if not self._unsent:
+                self._tap.connect(self)
+            self._unsent.append(data)
+            self.pause_client()  # until the upstream is there, no more is read than one buffer
+        else:
+            self._server.write(data)
+
+    def pause_client(self) -> None:
+        if not self._client.is_closing():
+            self._client.pause_reading()
+
+    def resume_client(self) -> None:
+        if not self._client.is_closing():
+            self._client.resume_reading()
+
+    def pause_server(self) -> None:
+        if self._server is not None and not self._server.is_closing():
+            self._server.pause_reading()
+
+    def resume_server(self) -> None:
+        if self._server is not None and not self._server.is_closing():
+            self._server.resume_reading()
+
+    def _watch_time(self) -> None:
+        """While a request is not whole, its next bytes must come in time. Nothing runs between requests."""
+        self._forget()
+        if self._sending is not None:
+            self._deadline = asyncio.get_running_loop().call_later(REQUEST_S, self._too_slow)
+
+    def _too_slow(self) -> None:
+        if self._server is not None:
+            self._server.abort()
+        self._refusal = Refusal(status=408, reason=f"the request did not go on within {REQUEST_S:.0f} s")
+        self._forge(self._refusal, self._tap.now_ns())
+
+    def _forget(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def abort(self) -> None:
+        """Close both connections, by our own decision."""
+        if not self._is_over:
+            self._ended(MCPSPY, "abort")
+        self._client.abort()
+        if self._server is not None:
+            self._server.abort()

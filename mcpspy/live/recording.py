@@ -1,0 +1,121 @@
+"""What an HTTP tap writes down of one message: its stream opened, the frames of its body, its end.
+
+Refuses to forward, and to know sockets. A body of events is cut into events, any other is one frame; what is longer than 1 MiB comes
+in parts, so that memory stays bounded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..records import CLIENT, Close, Frame, Open, Record
+from ..wire.body import Whole
+from ..wire.http_body import Body, ChunkSizes
+from ..wire.lines import Lines
+from ..wire.sse import Events
+
+if TYPE_CHECKING:
+    from ..records import Framing, Side
+
+_FRAMINGS: dict[str, type[Lines | Events | Whole]] = {"lines": Lines, "sse": Events, "body": Whole}
+
+
+class Numbers:
+    """Hands out the numbers of a capture's streams, transactions and connections."""
+
+    __slots__ = ("connections", "streams", "transactions")
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self.streams = -1
+        self.transactions = 0
+
+    def connection(self) -> int:
+        self.connections += 1
+        return self.connections
+
+    def stream(self) -> int:
+        self.streams += 1
+        return self.streams
+
+    def transaction(self) -> int:
+        self.transactions += 1
+        return self.transactions
+
+
+class Recorded:
+    """One stream of a transaction, from its head to its end: each method returns the records that became due.
+
+    `sender` is the side whose bytes these are. Times are those of the tap's clock.
+    """
+
+    __slots__ = ("_cut", "_first_ns", "_framing", "_sizes", "is_open", "number", "sender")
+
+    def __init__(self, number: int, sender: Side, framing: Framing) -> None:
+        self.number = number
+        self.sender: Side = sender
+        self.is_open = True
+        self._framing: Framing = framing
+        self._cut = _FRAMINGS[framing]()
+        self._sizes = ChunkSizes()
+        self._first_ns = 0
+
+    def begun(
+        self,
+        now_ns: int,
+        head: bytes,
+        *,
+        transaction: int,
+        connection: int,
+        forwarded: bytes | None = None,
+        forged: bool = False,
+    ) -> Open:
+        """The stream's `open` record."""
+        return Open(
+            at_ns=now_ns,
+            stream=self.number,
+            sender=self.sender,
+            name="request" if self.sender == CLIENT else "response",
+            framing=self._framing,
+            connection=connection,
+            transaction=transaction,
+            head=head,
+            forwarded=forwarded,
+            forged=forged,
+        )
+
+    def took(self, body: Body, now_ns: int) -> list[Record]:
+        """The frames that this stretch of the body completed."""
+        began_ns = self._first_ns if self._cut.held_bytes else now_ns
+        self._sizes.add(body.chunks)
+        pieces = self._cut.feed(body.payload)
+        records: list[Record] = []
+        for piece in pieces:
+            records.append(self._frame(piece, now_ns, began_ns))
+            began_ns = now_ns
+        if pieces and self._ends_in_part(pieces[-1]):
+            records[-1].part = True  # type: ignore[union-attr]  # it is a frame
+        self._first_ns = began_ns
+        return records
+
+    def ended(self, now_ns: int, by: str, how: str, *, trailers: bytes = b"", missing_bytes: int | None = None) -> list[Record]:
+        """What is left of the body, and the stream's `close` record."""
+        began_ns = self._first_ns if self._cut.held_bytes else now_ns
+        records: list[Record] = [self._frame(rest, now_ns, began_ns) for rest in self._cut.close()]
+        extra: dict[str, object] = {}
+        if trailers:
+            extra["trailers"] = trailers.decode("latin-1")
+        if missing_bytes is not None:
+            extra["missing_bytes"] = missing_bytes
+        self.is_open = False
+        records.append(Close(at_ns=now_ns, stream=self.number, by=by, how=how, extra=extra))
+        return records
+
+    def _ends_in_part(self, piece: bytes) -> bool:
+        return not piece.endswith(b"\n") if isinstance(self._cut, Lines) else self._cut.is_part
+
+    def _frame(self, data: bytes, now_ns: int, began_ns: int) -> Frame:
+        chunks = self._sizes.take(len(data))
+        if chunks:
+            return Frame(self.number, now_ns, began_ns, data, chunks=chunks)
+        return Frame(self.number, now_ns, began_ns, data)
