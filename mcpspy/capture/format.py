@@ -121,12 +121,13 @@ def frame_line(number: int, frame: Frame) -> bytes:
 
 def record_line(number: int, record: Record) -> bytes:
     """Any record's line but a header's."""
-    members: dict[str, Any]
     match record:
-        case Frame():
-            return frame_line(number, record)
         case Open():
             return _open_line(number, record)
+        case Close():
+            return _close_line(number, record)
+        case Frame():
+            return frame_line(number, record)
         case Partial():
             members = {"stream": record.stream, "first_ns": record.first_ns, **_payload(record.data)}
             length = record.length if record.length != len(record.data) else None
@@ -247,6 +248,8 @@ def _escaped(data: bytes, text: str) -> bytes:
 
 
 def _rare_frame_members(frame: Frame) -> bytes:
+    if len(frame.rare) == 1 and frame.chunks:  # every event of a chunked stream has them
+        return f',"chunks":[{",".join(map(str, frame.chunks))}]'.encode()
     members: dict[str, Any] = {}
     if "length" in frame.rare:
         members = {"length": frame.length, "sha256": frame.sha256}

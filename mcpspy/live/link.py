@@ -62,12 +62,12 @@ class Link:
         out: list[bytes] = []
         for piece in self._requests.feed(data):
             match piece:
+                case RequestHead():
+                    self._begin(piece, now_ns, records, out)
                 case Body():
                     if self._sending is not None:
                         records += self._sending.request.took(piece, now_ns)
                     out.append(piece.raw)
-                case RequestHead():
-                    self._begin(piece, now_ns, records, out)
                 case End():
                     if self._sending is not None:
                         records += self._sending.request.ended(now_ns, CLIENT, "eof", trailers=piece.trailers)
