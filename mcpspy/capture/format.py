@@ -135,8 +135,6 @@ def record_line(number: int, record: Record) -> bytes:
         case Stall():
             members = {"stream": record.stream, "waiting_bytes": record.waiting_bytes, "lasted_ns": record.lasted_ns}
             return _line(number, "stall", record, members)
-        case Close():
-            return _close_line(number, record)
         case Spawn():
             return _line(number, "spawn", record, {"pid": record.pid, "start": record.start})
         case Exit():
