@@ -57,7 +57,7 @@ class Recorded:
         self.is_open = True
         self._framing: Framing = framing
         self._cut = _FRAMINGS[framing]()
-        self._sizes = ChunkSizes()
+        self._sizes: ChunkSizes | None = None  # few requests and no short responses are chunked
         self._first_ns = 0
 
     def begun(
@@ -87,7 +87,10 @@ class Recorded:
     def took(self, body: Body, now_ns: int) -> list[Record]:
         """The frames that this stretch of the body completed."""
         began_ns = self._first_ns if self._cut.held_bytes else now_ns
-        self._sizes.add(body.chunks)
+        if body.chunks:
+            if self._sizes is None:
+                self._sizes = ChunkSizes()
+            self._sizes.add(body.chunks)
         pieces = self._cut.feed(body.payload)
         records: list[Record] = []
         for piece in pieces:
@@ -115,7 +118,6 @@ class Recorded:
         return not piece.endswith(b"\n") if isinstance(self._cut, Lines) else self._cut.is_part
 
     def _frame(self, data: bytes, now_ns: int, began_ns: int) -> Frame:
-        chunks = self._sizes.take(len(data))
-        if chunks:
+        if self._sizes is not None and (chunks := self._sizes.take(len(data))):
             return Frame(self.number, now_ns, began_ns, data, chunks=chunks)
         return Frame(self.number, now_ns, began_ns, data)
