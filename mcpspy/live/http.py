@@ -21,6 +21,7 @@ from .ends import ClientEnd, ServerEnd
 from .gate import Gate
 from .link import Link
 from .mapping import Mapping
+from .native import keep_freed_memory
 from .recording import Numbers
 from .transaction import Answered, Asked
 
@@ -102,6 +103,7 @@ class HttpTap:
 
     def run(self, listener: socket.socket) -> None:
         """Relay until SIGINT, SIGTERM or SIGHUP comes."""
+        keep_freed_memory()
         asyncio.run(self._until_signalled(listener))
 
     async def _until_signalled(self, listener: socket.socket) -> None:
