@@ -11,7 +11,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..records import CLIENT, SERVER
 from .mcp import CANCELLED, PROGRESS
@@ -19,6 +19,8 @@ from .model import Exchange, Kind, Message, Stray
 
 if TYPE_CHECKING:
     from ..records import Side
+
+T = TypeVar("T")
 
 _NUMBER: Final = re.compile(r"-?\d{1,40}(\.\d{1,40})?([eE][+-]?\d{1,2})?", re.ASCII)
 _OTHER: Final[dict[Side, Side]] = {CLIENT: SERVER, SERVER: CLIENT}
@@ -35,12 +37,12 @@ def spellings(token: str) -> list[str]:
     return [one for one in dict.fromkeys(found) if one != token]
 
 
-def _with(messages: Sequence[Message], message: Message) -> Sequence[Message]:
-    """`messages` and one more: a list from the first one on, because most exchanges have none and an empty list weighs 56 bytes."""
-    if isinstance(messages, list):
-        messages.append(message)
-        return messages
-    return [message]
+def appended(few: Sequence[T], one: T) -> Sequence[T]:
+    """`few` and one more: a list from the first one on, because most exchanges have none and an empty list weighs 56 bytes."""
+    if isinstance(few, list):
+        few.append(one)
+        return few
+    return [one]
 
 
 class _Asked:
@@ -57,7 +59,7 @@ class _Asked:
 
     def ask(self, id: str, exchange: Exchange) -> None:
         before = self.waiting.get(id)
-        if before is not None and before.cancelled is None:
+        if before is not None and before.cancelled is None and not before.over:
             self.queued.setdefault(id, deque()).append(exchange)
             exchange.request.flaws = (*exchange.request.flaws, "id-in-use")
         else:
@@ -83,6 +85,22 @@ class _Asked:
             self._promote(id)
         return exchange
 
+    def settle(self, exchange: Exchange, message: Message) -> None:
+        """`message` answers `exchange`, whatever its id."""
+        id = exchange.request.id or ""
+        queue = self.queued.get(id)
+        if self.waiting.get(id) is exchange:
+            del self.waiting[id]
+            if queue:
+                self._promote(id)
+        elif queue and exchange in queue:
+            queue.remove(exchange)
+            if not queue:
+                del self.queued[id]
+        self.answered[id] = exchange
+        exchange.response = message
+        exchange.over = True
+
     def named(self, id: str) -> Exchange | None:
         """The newest exchange with this id; failing that, with another spelling of it."""
         for spelling in (id, *spellings(id)):
@@ -106,7 +124,7 @@ class _Asked:
     def _answer_again(self, id: str, message: Message) -> Exchange | None:
         exchange = next((self.answered[one] for one in (id, *spellings(id)) if one in self.answered), None)
         if exchange is not None:
-            exchange.more_responses = _with(exchange.more_responses, message)
+            exchange.more_responses = appended(exchange.more_responses, message)
         return exchange
 
     def _promote(self, id: str) -> None:
@@ -142,6 +160,14 @@ class Correlator:
             found = self._notified(message)
         return Stray(self._next_row(), message) if found is None else found
 
+    def waits(self, sender: Side, id: str) -> bool:
+        """Whether a request of `sender` with exactly this id waits for its answer."""
+        return id in self._asked[sender].waiting
+
+    def settle(self, exchange: Exchange, message: Message) -> None:
+        """`message` answers `exchange`, though its id does not say so: HTTP does."""
+        self._asked[exchange.sender].settle(exchange, message)
+
     def close(self, silent: Side | None = None) -> list[Exchange]:
         """`silent` is the side that sends no more answers; None: both."""
         sides = (CLIENT, SERVER) if silent is None else (_OTHER[silent],)
@@ -166,5 +192,5 @@ class Correlator:
         else:
             return None
         if exchange is not None:
-            exchange.notifications = _with(exchange.notifications, message)
+            exchange.notifications = appended(exchange.notifications, message)
         return exchange

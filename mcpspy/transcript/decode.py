@@ -1,6 +1,6 @@
-"""Frames to messages: joins what was recorded in parts, cuts the payloads, and says what is odd about them.
+"""Frames of stdio to messages: joins what was recorded in parts, cuts the payloads, and says what is odd about them.
 
-The framings understood so far are those of stdio: a line is a payload, a line on stderr is the server's log. Refuses to pair.
+A line is a payload, a line on stderr is the server's log. Streams of HTTP are left to `http_decode`. Refuses to pair.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Stream:
 
     def take(self) -> Frame:
         """The held parts as one frame; nothing is held any more."""
-        frame = _joined(self.held)
+        frame = joined(self.held)
         self.held = []
         self.damaged = False
         return frame
@@ -56,9 +56,9 @@ class Decoder:
         self._streams: dict[int, _Stream] = {}
 
     def open(self, record: Open) -> None:
-        """Take note of a stream. Framings other than lines are left to a later version."""
+        """Take note of a stream."""
         self._source.streams[record.stream] = record
-        if record.framing == "lines":
+        if record.framing == "lines" and not record.transaction:
             self._streams[record.stream] = _Stream(record.sender, record.name)
 
     def damage(self) -> None:
@@ -97,7 +97,7 @@ class Decoder:
         if stream.is_log:
             stream.held.append(frame)
             return [self._log(stream.take())]
-        messages = self._messages(stream, _joined([*stream.held, frame]))
+        messages = self._messages(stream, joined([*stream.held, frame]))
         if damaged and has_parts and messages[0].kind is Kind.MALFORMED:
             # Lost is the end of the held frame, or its middle. Either way `frame` stands alone better.
             self._source.messages -= len(messages)
@@ -128,42 +128,46 @@ class Decoder:
         return messages
 
     def _message(self, stream: _Stream, frame: Frame, piece: Piece) -> Message:
-        source = self._source
-        shift_ns = source.shift_ns
-        at_ns = frame.at_ns + shift_ns if shift_ns else frame.at_ns
-        first_ns = at_ns if frame.first_ns == frame.at_ns else frame.first_ns + shift_ns
-        kind = _KINDS[piece.kind]
-        method = piece.method
-        target = token = None
-        is_error = False
-        if kind is Kind.REQUEST:
-            target, token = request_facts(method or "", piece.content)
-        elif kind is Kind.RESULT:
-            is_error = is_tool_error(piece.content)
-        elif kind is Kind.NOTIFICATION:
-            target, token = notification_facts(method or "", piece.content)
-        source.messages += 1
-        return Message(
-            source.index,
-            frame.number,
-            frame.stream,
-            stream.sender,
-            at_ns,
-            first_ns,
-            kind,
-            piece.raw,
-            piece.id,
-            method,
-            target,
-            piece.flaws,
-            piece.reason,
-            piece.batch,
-            is_error,
-            token,
-        )
+        return message_of(self._source, stream.sender, frame, piece)
 
 
-def _joined(parts: list[Frame]) -> Frame:
+def message_of(source: Source, sender: Side, frame: Frame, piece: Piece) -> Message:
+    """The message that `piece` of `frame` is, on the transcript's clock. It is counted in `source`."""
+    shift_ns = source.shift_ns
+    at_ns = frame.at_ns + shift_ns if shift_ns else frame.at_ns
+    first_ns = at_ns if frame.first_ns == frame.at_ns else frame.first_ns + shift_ns
+    kind = _KINDS[piece.kind]
+    method = piece.method
+    target = token = None
+    is_error = False
+    if kind is Kind.REQUEST:
+        target, token = request_facts(method or "", piece.content)
+    elif kind is Kind.RESULT:
+        is_error = is_tool_error(piece.content)
+    elif kind is Kind.NOTIFICATION:
+        target, token = notification_facts(method or "", piece.content)
+    source.messages += 1
+    return Message(
+        source.index,
+        frame.number,
+        frame.stream,
+        sender,
+        at_ns,
+        first_ns,
+        kind,
+        piece.raw,
+        piece.id,
+        method,
+        target,
+        piece.flaws,
+        piece.reason,
+        piece.batch,
+        is_error,
+        token,
+    )
+
+
+def joined(parts: list[Frame]) -> Frame:
     """One frame from its parts. If one of them was not recorded, neither was the frame."""
     if len(parts) == 1:
         return parts[0]

@@ -1,4 +1,4 @@
-"""Findings about who went first: requests without an answer, and servers that died."""
+"""Findings about who went first on stdio: requests without an answer, and servers that died. `http_endings` is for HTTP."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -22,7 +22,7 @@ OPEN_ENDED: Final = {"subscriptions/listen"}
 
 def ending_findings(story: Story) -> Iterator[Found]:
     """Who left whom without an answer."""
-    pending = [one for one in story.unanswered if one.method not in OPEN_ENDED and not _unseen(story, one)]
+    pending = [one for one in story.unanswered if one.transaction is None and is_due(one) and not _unseen(story, one)]
     if story.exit is not None:
         at_ns, record = story.exit
         if record.error:
@@ -35,6 +35,11 @@ def ending_findings(story: Story) -> Iterator[Found]:
                 yield _about_process("server-died", story, at_ns, record, _obituary(story, record, left_alone))
     for exchange in pending:
         yield _unanswered(story, exchange)
+
+
+def is_due(exchange: Exchange) -> bool:
+    """Whether a request needs an answer."""
+    return exchange.method not in OPEN_ENDED
 
 
 def _unseen(story: Story, exchange: Exchange) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from .endings import ending_findings
 from .found import Found, call, found_in, quoted
+from .http_findings import http_findings
 from .keeping import keeping_findings
 from .model import Finding, Kind, Message, Stray, Transcript
 from .rules import FLAWS, noise_source
@@ -33,6 +34,7 @@ def _all(story: Story) -> Iterator[Found]:
         yield from _flawed(row, message)
     yield from _answers(story)
     yield from ending_findings(story)
+    yield from http_findings(story)
     yield from keeping_findings(story)
 
 
@@ -49,20 +51,26 @@ def _malformed(story: Story, stray: Stray) -> Iterator[Found]:
         what = f"A line on stdout that is no message; it looks like {source}: {quoted(text)}"
         yield found_in("stdout-noise", message, stray.row, what, group=source)
     else:
-        yield _broken(message, stray.row, text)
+        yield _broken(message, stray.row, text, is_http=bool(story.source.transactions))
 
 
-def _broken(message: Message, row: int, text: bytes) -> Found:
+def _broken(message: Message, row: int, text: bytes, *, is_http: bool) -> Found:
     if text in (b"{", b"["):
         advice = "This looks like pretty-printed JSON: write each message on one line."
         return found_in("malformed-message", message, row, f"A line with only {quoted(text)}.", advice=advice)
     ending = " The stream ended within it." if "no-final-newline" in message.flaws else ""
     what = f"A message that cannot be read ({message.reason}): {quoted(text)}{ending}"
-    return found_in("malformed-message", message, row, what)
+    advice = "Send each message as one JSON object: as a body, or as the data of an event." if is_http else ""
+    return found_in("malformed-message", message, row, what, advice=advice)
 
 
 def _flawed(row: int, message: Message) -> Iterator[Found]:
     for name in message.flaws:
+        if name == "ambiguous-stream":
+            what = (
+                "An answer came on one of several open streams of which none announced an endpoint: only ids tell whose it is."
+            )
+            yield found_in(name, message, row, what, group=name)
         flaw = FLAWS.get(name)
         if flaw is None or (name == "null-id" and message.kind is Kind.ERROR):  # the id such an error has to have
             continue

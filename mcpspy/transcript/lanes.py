@@ -1,6 +1,7 @@
 """Names for the participants: every server one of its own, every client one for all captures that it started.
 
-A client is known by its process, since one client talks to many servers; what it is called it says itself, in what it sends.
+A client of stdio is known by its process, since one client talks to many servers; what it is called it says itself, in what it
+sends. An HTTP tap was started by somebody else, and has as many clients as come.
 """
 
 from collections.abc import Iterable
@@ -9,16 +10,22 @@ from .model import Source
 
 
 def name_lanes(sources: list[Source], client_names: dict[int, str]) -> None:
-    """Set the lanes of `sources`. `client_names` is what clients called themselves, by the index of the capture."""
+    """Set the lanes of `sources`. `client_names` is what clients called themselves, by the index of the capture.
+
+    Where an HTTP capture has several clients, its own lane is for those of whom no name is known.
+    """
     for source, name in zip(sources, _unique(_label(source) for source in sources), strict=True):
         source.server = name
     clients: dict[tuple[str, ...], list[Source]] = {}
     for source in sources:
-        clients.setdefault(_client(source), []).append(source)
+        if not _is_http(source):
+            clients.setdefault(_client(source), []).append(source)
     names = _unique(_client_name(group, client_names) for group in clients.values())
     for group, name in zip(clients.values(), names, strict=True):
         for source in group:
             source.client = name
+    for source in filter(_is_http, sources):
+        source.client = next(iter(source.names)) if len(source.names) == 1 else "client"
 
 
 def _label(source: Source) -> str:
@@ -31,6 +38,10 @@ def _client(source: Source) -> tuple[str, ...]:
     if header is None or "pid" not in header.parent:
         return (str(source.index),)
     return (header.boot_id, str(header.parent["pid"]), str(header.parent.get("start")))
+
+
+def _is_http(source: Source) -> bool:
+    return source.header is not None and source.header.tapped.get("transport") == "http"
 
 
 def _client_name(group: list[Source], client_names: dict[int, str]) -> str:

@@ -34,6 +34,8 @@ TARGETS: Final = {
 """Which member of `params` says what a message is about, by its method."""
 
 _CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
+_REVISION: Final = "io.modelcontextprotocol/protocolVersion"
+_MODERN_YEAR: Final = "2026"
 
 
 def request_facts(method: str, params: Slice) -> tuple[str | None, str | None]:
@@ -69,6 +71,18 @@ def client_name(request: Slice) -> str | None:
         info = members(found["_meta"]).get(_CLIENT_INFO)
     name = None if info is None else members(info).get("name")
     return (None if name is None else string(name)) or None
+
+
+def revision(request: bytes) -> str | None:
+    """The revision that a request of the modern era names in its `_meta`; None for all others.
+
+    Source: MCP specification 2026-07-28, basic/versioning.
+    """
+    if _REVISION.encode() not in request:
+        return None
+    named = members(members(members(request).get("params", b"")).get("_meta", b"")).get(_REVISION)
+    said = None if named is None else string(named)
+    return said if said is not None and said >= _MODERN_YEAR else None
 
 
 def _target(method: str, params: dict[str, Slice]) -> str | None:

@@ -15,9 +15,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
+
+from .transaction import Transaction
 
 if TYPE_CHECKING:
     from ..records import Exit, Header, Open, Record, Side
@@ -46,6 +48,10 @@ class Outcome(StrEnum):
     CANCELLED = "cancelled"
     UNANSWERED = "unanswered"
     """The capture, the stream or the process ended first."""
+    HTTP_ERROR = "http error"
+    """HTTP answered with a status of 400 or more, and without a message."""
+    REDIRECTED = "redirected"
+    """HTTP answered with a status of 300 to 399: the client asks again elsewhere, or gives up."""
 
 
 class Severity(StrEnum):
@@ -56,10 +62,16 @@ class Severity(StrEnum):
     INFO = "info"
 
 
+HTTP_REDIRECTS: Final = 300
+HTTP_ERRORS: Final = 400
+"""From these statuses on; RFC 9110, section 15."""
+
+
 class Message(msgspec.Struct, eq=False, gc=False):
     """One JSON-RPC message, or a malformed payload, with when, where and from whom.
 
-    `raw` is the frame's bytes with their terminator (of a batch: the member's bytes alone). `id` is the raw token of the id,
+    `raw` is the frame's bytes with their terminator; of a batch the member's bytes alone, of an event of SSE its data, and of an HTTP
+    body that was compressed what it held. `id` is the raw token of the id,
     so that `7`, `"7"` and `7.0` differ and 30 digits stay exact; strings are spelled the shortest way. `target` is what a
     request is about: a tool's name, a resource's URI, a prompt's name. `token` is what notifications find their request by: the
     progress token that a request gives out or a progress notification names, the request id that a cancellation names.
@@ -88,7 +100,7 @@ class Message(msgspec.Struct, eq=False, gc=False):
 
     @property
     def size(self) -> int:
-        """Bytes on the wire."""
+        """Bytes of the payload: on stdio those on the wire."""
         return len(self.raw)
 
     @property
@@ -133,6 +145,10 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
     more_responses: Sequence[Message] = ()
     """Answers after the first: duplicates, and partial results of servers that send several."""
     over: bool = False
+    transaction: Transaction | None = None
+    """The transaction that carried the request; None on stdio. The one that carried the answer may be another."""
+    left_ns: int | None = None
+    """When the client closed the stream that was to bring the answer, which cancels a request of the modern era."""
 
     @property
     def capture(self) -> int:
@@ -168,9 +184,9 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
     def outcome(self) -> Outcome:
         """What became of it so far."""
         if self.response is None:
-            if self.cancelled is not None:
+            if self.cancelled is not None or self.left_ns is not None:
                 return Outcome.CANCELLED
-            return Outcome.UNANSWERED if self.over else Outcome.PENDING
+            return self._unanswered if self.over else Outcome.PENDING
         if self.cancelled is not None and self.cancelled.at_ns <= self.response.at_ns:
             return Outcome.CANCELLED
         if self.response.kind is Kind.ERROR:
@@ -181,7 +197,17 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
     def duration_ns(self) -> int | None:
         """From the request's last byte to the response's last byte, or to the cancellation; None while neither came."""
         end = self.response or self.cancelled
-        return None if end is None else end.at_ns - self.request.at_ns
+        if end is not None:
+            return end.at_ns - self.request.at_ns
+        return None if self.left_ns is None else self.left_ns - self.request.at_ns
+
+    @property
+    def _unanswered(self) -> Outcome:
+        """Why there is no answer, as far as HTTP says it."""
+        status = 0 if self.transaction is None or self.transaction.asked == 0 else self.transaction.status
+        if status < HTTP_REDIRECTS:
+            return Outcome.UNANSWERED
+        return Outcome.REDIRECTED if status < HTTP_ERRORS else Outcome.HTTP_ERROR
 
 
 class Stray(msgspec.Struct, eq=False, gc=False):
@@ -219,7 +245,10 @@ class Event:
     record: Record
 
 
-Row: TypeAlias = Exchange | Stray | Log | Event
+Numbered: TypeAlias = Exchange | Stray | Transaction
+"""The rows that have numbers, by which they are addressed."""
+
+Row: TypeAlias = Numbered | Log | Event
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -267,6 +296,31 @@ class Source:
     """Whether nothing more of it will come: its `end` was read, or its reader came to the end of the file."""
     streams: dict[int, Open] = field(default_factory=dict)
     """How each of its streams was opened, by its number."""
+    transactions: dict[int, Transaction] = field(default_factory=dict)
+    """Its HTTP transactions, by their numbers; none on stdio."""
+    names: dict[str, None] = field(default_factory=dict)
+    """What clients of HTTP called themselves, each name once."""
+
+    def transaction_of(self, stream: int) -> Transaction | None:
+        """The transaction that this stream belongs to."""
+        opened = self.streams.get(stream) if self.transactions else None
+        return None if opened is None else self.transactions.get(opened.transaction)
+
+    @property
+    def clients(self) -> list[str]:
+        """The lanes of its clients, in the order in which they came; one but for HTTP."""
+        said = (one.scope.client or self.client for one in self.transactions.values())
+        return list(dict.fromkeys(said)) or [self.client]
+
+    def client_of(self, row: Row | Message) -> str:
+        """The lane of the client that this row or message is about: one HTTP server may have many."""
+        if not self.transactions or isinstance(row, Log | Event):
+            return self.client
+        if isinstance(row, Transaction):
+            return row.scope.client or self.client
+        message = row if isinstance(row, Message) else row.request if isinstance(row, Exchange) else row.message
+        transaction = self.transaction_of(message.stream)
+        return (transaction.scope.client if transaction else "") or self.client
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -292,15 +346,19 @@ class Transcript:
 
     @property
     def messages(self) -> list[Message]:
-        """Every message, malformed ones included, by time."""
+        """Every message, malformed ones included, each once, by time."""
         found: list[Message] = []
+        shared: set[int] = set()
         for row in self.rows:
             if isinstance(row, Exchange):
                 found.append(row.request)
                 found.extend(row.notifications)
                 found.extend(row.more_responses)
-                if row.response is not None:
-                    found.append(row.response)
+                response = row.response
+                if response is not None and id(response) not in shared:
+                    found.append(response)
+                    if row.transaction is not None:  # over HTTP one error may answer all that a transaction asked
+                        shared.add(id(response))
             elif isinstance(row, Stray):
                 found.append(row.message)
         return sorted(found, key=lambda one: (one.at_ns, one.capture, one.number))
@@ -308,13 +366,13 @@ class Transcript:
     @property
     def lanes(self) -> list[Lane]:
         """Clients first, then servers, each once, in the order in which their captures began."""
-        clients = dict.fromkeys(source.client for source in self.sources)
+        clients = dict.fromkeys(name for source in self.sources for name in source.clients)
         servers = dict.fromkeys(source.server for source in self.sources)
         return [Lane(name=one, role="client") for one in clients] + [Lane(name=one, role="server") for one in servers]
 
-    def row(self, number: int) -> Exchange | Stray | None:
+    def row(self, number: int) -> Numbered | None:
         """The row with this number, or None."""
         for row in self.rows:
-            if isinstance(row, Exchange | Stray) and row.row == number:
+            if isinstance(row, Exchange | Stray | Transaction) and row.row == number:
                 return row
         return None

@@ -4,7 +4,8 @@ from collections import deque
 from typing import Final
 
 from ..records import Close, Damage, End, Exit, Gap, Note, Partial, Stall
-from .model import Event, Exchange, Kind, Log, Message, Source, Stray, Transcript
+from .correlate import spellings
+from .model import Event, Exchange, Kind, Log, Message, Outcome, Source, Stray, Transcript
 
 LAST_WORDS: Final = 3
 """So many lines of stderr are kept, to be quoted if the server dies."""
@@ -21,13 +22,15 @@ class Story:
     """
 
     __slots__ = (
-        "damages", "end", "exit", "first_hole_ns", "flawed", "gaps", "gone_ns", "last_hole_ns", "last_words", "left_ns", "malformed",
-        "mismatched", "partials", "repeated", "source", "stalls", "unanswered", "unpaired",
+        "damages", "end", "exit", "first_hole_ns", "flawed", "gaps", "gone_ns", "http", "last_hole_ns",
+        "last_words", "left_ns", "malformed", "mismatched", "partials", "repeated", "source", "stalls", "unanswered", "unpaired",
     )  # fmt: skip
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.unanswered: list[Exchange] = []
+        self.http: list[Exchange] = []
+        """Exchanges whose requests came by HTTP."""
         self.repeated: list[Exchange] = []
         self.mismatched: list[Exchange] = []
         self.flawed: list[tuple[int, Message]] = []
@@ -50,13 +53,15 @@ class Story:
         """Take in an exchange."""
         request, response = row.request, row.response
         if response is None:
-            if row.over and row.cancelled is None:
+            if row.over and row.outcome is Outcome.UNANSWERED:
                 self.unanswered.append(row)
         else:
-            if response.id is not request.id and response.id != request.id:
+            if response.id is not request.id and response.id != request.id and _is_spelled_otherwise(request, response):
                 self.mismatched.append(row)
             if response.flaws:
                 self.flawed.append((row.row, response))
+        if row.transaction is not None:
+            self.http.append(row)
         if request.flaws:
             self.flawed.append((row.row, request))
         if row.more_responses:
@@ -73,7 +78,7 @@ class Story:
         if message.kind is Kind.MALFORMED:
             self.malformed.append(row)
             return
-        if message.kind is not Kind.NOTIFICATION:
+        if message.kind is not Kind.NOTIFICATION and "ambiguous-stream" not in message.flaws:
             self.unpaired.append(row)
         if message.flaws:
             self.flawed.append((row.row, message))
@@ -120,6 +125,11 @@ class Story:
         self.last_hole_ns = at_ns if self.last_hole_ns is None else max(at_ns, self.last_hole_ns)
 
 
+def _is_spelled_otherwise(request: Message, response: Message) -> bool:
+    """Whether the ids mean the same. They do not where HTTP tells what an error answers."""
+    return response.id is not None and response.id in spellings(request.id or "")
+
+
 def stories(transcript: Transcript) -> list[Story]:
     """One for each capture of `transcript`."""
     found = [Story(source) for source in transcript.sources]
@@ -131,6 +141,6 @@ def stories(transcript: Transcript) -> list[Story]:
             story.stray(row)
         elif isinstance(row, Log):
             story.last_words.append(row.raw)
-        else:
+        elif isinstance(row, Event):
             story.event(row)
     return found

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import chain, count
 
-from ..records import CLIENT, Close, Damage, End, Exit, Frame, Gap, Header, Open, Record
+from ..records import CLIENT, Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Record
 from .clock import Clock
 from .correlate import Correlator
 from .decode import Decoded, Decoder
@@ -15,14 +15,15 @@ from .findings import findings
 from .lanes import name_lanes
 from .mcp import client_name
 from .model import Event, Exchange, Kind, Message, Row, Source, Transcript
+from .transactions import Transactions
 
 
-def transcribe(*captures: Iterable[Record]) -> Transcript:
-    """The transcript of captures that will not grow any more, merged by their clocks.
+def transcribe(*captures: Iterable[Record], keeps_frames: bool = False) -> Transcript:
+    """The transcript of captures that will not grow any more, merged by their clocks. `keeps_frames` is that of `Transcriber`.
 
     `Transcript.sources` has them in the order in which they began; rows are numbered in the order of the common clock.
     """
-    transcriber = Transcriber()
+    transcriber = Transcriber(keeps_frames=keeps_frames)
     feed = transcriber.feed
     if len(captures) == 1:
         for record in captures[0]:
@@ -38,13 +39,15 @@ class Transcriber:
     """Rows from the records of one capture, or of several at once, which are numbered from 0.
 
     `feed` and `close` return the rows that are new or changed; `transcript` has all of them at any time. `close` also makes its
-    findings; while captures grow, `findings(transcript)` gives those there are so far.
+    findings; while captures grow, `findings(transcript)` gives those there are so far. `keeps_frames` is for who wants to see HTTP
+    as it was on the wire: transactions keep the frames of their streams.
     """
 
-    __slots__ = ("_captures", "_client_names", "_clock", "_next_row", "transcript")
+    __slots__ = ("_captures", "_client_names", "_clock", "_keeps_frames", "_next_row", "transcript")
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_frames: bool = False) -> None:
         self.transcript = Transcript()
+        self._keeps_frames = keeps_frames
         self._captures: list[_Capture] = []
         self._clock = Clock()
         self._client_names: dict[int, str] = {}
@@ -69,8 +72,10 @@ class Transcriber:
     def _begin(self, capture: int) -> None:
         while len(self._captures) <= capture:
             source = Source(len(self._captures))
+            rows, next_row = self.transcript.rows, self._next_row
+            http = Transactions(source, rows, next_row, self._named, keeps_frames=self._keeps_frames)
             self.transcript.sources.append(source)
-            self._captures.append(_Capture(source, self.transcript.rows, self._next_row, self._named))
+            self._captures.append(_Capture(source, rows, next_row, self._named, http))
         self._name_lanes()
 
     def _header(self, source: Source, header: Header) -> None:
@@ -80,7 +85,7 @@ class Transcriber:
             self._name_lanes()
 
     def _named(self, source: Source, name: str) -> None:
-        self._client_names[source.index] = name
+        self._client_names.setdefault(source.index, name)
         self._name_lanes()
 
     def _name_lanes(self) -> None:
@@ -88,14 +93,20 @@ class Transcriber:
 
 
 class _Capture:
-    """What `Transcriber` knows of one capture. On stdio it is also the scope of request ids."""
+    """What `Transcriber` knows of one capture. On stdio it is also the scope of request ids; HTTP has scopes of its own."""
 
-    __slots__ = ("_correlator", "_decoder", "_knows_client", "_named", "_rows", "source")
+    __slots__ = ("_correlator", "_decoder", "_http", "_knows_client", "_named", "_rows", "source")
 
     def __init__(
-        self, source: Source, rows: list[Row], next_row: Callable[[], int], named: Callable[[Source, str], None]
+        self,
+        source: Source,
+        rows: list[Row],
+        next_row: Callable[[], int],
+        named: Callable[[Source, str], None],
+        http: Transactions,
     ) -> None:
         self.source = source
+        self._http = http
         self._rows = rows
         self._named = named
         self._decoder = Decoder(source)
@@ -107,10 +118,16 @@ class _Capture:
         if record.at_ns > source.last_ns:  # noqa: PLR1730 - `max` is a call per record
             source.last_ns = record.at_ns
         if isinstance(record, Frame):
+            if source.transactions and (rows := self._http.frame(record)) is not None:
+                return rows
             return self._add(self._decoder.feed(record))
         if isinstance(record, Open):
+            if record.transaction:
+                return self._http.open(record)
             self._decoder.open(record)
             return ()
+        if source.transactions and (rows := self._in_transaction(record)) is not None:
+            return rows
         event = Event(source.index, record.at_ns + source.shift_ns, record)
         self._rows.append(event)
         return (event, *self._consequences(record))
@@ -118,7 +135,17 @@ class _Capture:
     def close(self) -> Sequence[Row]:
         rows = self._add(self._decoder.close())
         self.source.closed = True
-        return (*rows, *self._correlator.close())
+        return (*rows, *self._http.end(), *self._correlator.close())
+
+    def _in_transaction(self, record: Record) -> Sequence[Row] | None:
+        """What a record changes that belongs to a transaction; None for others."""
+        match record:
+            case Close():
+                return self._http.close(record)
+            case Note():
+                return self._http.note(record)
+            case _:
+                return None
 
     def _consequences(self, record: Record) -> Sequence[Row]:
         """What an event changes; the rows that it changed."""
@@ -142,6 +169,7 @@ class _Capture:
                 return ()
         source.complete = False
         self._decoder.damage()
+        self._http.damage()
         return ()
 
     def _add(self, decoded: Sequence[Decoded]) -> Sequence[Row]:

@@ -24,6 +24,7 @@ from tests.transcript.dialogue import (
     spelled,
     tool_call,
 )
+from tests.transcript.traffic import Traffic
 
 IDS = st.sampled_from([0, 1, 2, "1", "2", 1.0, None, 10**30, "a"])
 MESSAGES = st.one_of(
@@ -55,7 +56,54 @@ def frame(stream: int, data: bytes, part: bool) -> Frame:  # noqa: FBT001 - draw
     return Frame(stream, 0, 0, data, part)
 
 
+NUMBERS = st.integers(0, 3)
+HEADS = st.sampled_from(
+    [
+        b"POST /mcp HTTP/1.1\r\nContent-Type: application/json\r\n\r\n",
+        b"POST /mcp HTTP/1.1\r\nMcp-Session-Id: s\r\n\r\n",
+        b"POST /messages?s=1 HTTP/1.1\r\n\r\n",
+        b"GET /sse HTTP/1.1\r\n\r\n",
+        b"GET /mcp HTTP/1.1\r\nMcp-Session-Id: s\r\nLast-Event-ID: 1\r\n\r\n",
+        b"DELETE /mcp HTTP/1.1\r\nMcp-Session-Id: s\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nMcp-Session-Id: s\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n",
+        b"HTTP/1.1 202 Accepted\r\n\r\n",
+        b"HTTP/1.1 103 Early Hints\r\n\r\n",
+        b"HTTP/1.1 404\n\n",
+        b"\xff",
+        b"",
+    ]
+)
+EVENTS = st.one_of(
+    JSON.map(lambda value: b"id: 1\ndata: " + json.dumps(value).encode() + b"\n\n"),
+    st.sampled_from(
+        [
+            b"event: endpoint\ndata: /messages?s=1\n\n",
+            b'event: endpoint\ndata: {"uri": "http://[/"}\n\n',
+            b": ping\n\n",
+            b"data: [DONE]\n\n",
+            b"id: 1\ndata:\n\n",
+        ]
+    ),
+)
+HTTP_RECORDS: st.SearchStrategy[Record] = st.one_of(
+    st.builds(
+        lambda stream, sender, number, framing, head: Open(
+            at_ns=0, stream=stream, sender=sender, name="request" if sender == "client" else "response", framing=framing,
+            transaction=number, connection=1, head=head,
+        ),
+        NUMBERS, st.sampled_from(["client", "server"]), NUMBERS, st.sampled_from(["body", "sse", "lines"]), HEADS,
+    ),
+    st.builds(frame, NUMBERS, LINES | EVENTS, st.booleans()),
+    st.builds(
+        lambda stream, by, how: Close(at_ns=0, stream=stream, by=by, how=how),
+        NUMBERS, st.sampled_from(["client", "server", "mcpspy"]), st.sampled_from(["eof", "reset"]),
+    ),
+    st.builds(lambda number: Note(at_ns=0, topic="upstream", text="x", extra={"transaction": number}), NUMBERS | st.just([])),
+)  # fmt: skip
 RECORDS: st.SearchStrategy[Record] = st.one_of(
+    HTTP_RECORDS,
     st.builds(frame, STREAMS, LINES, st.just(False)),
     st.builds(frame, STREAMS, LINES, st.just(False)),
     st.builds(frame, STREAMS, st.binary(max_size=20), st.booleans()),
@@ -90,7 +138,10 @@ def numbered(records: list[Record]) -> list[Record]:
     return records
 
 
-CAPTURES = st.lists(RECORDS, max_size=25).map(lambda records: numbered([*Dialogue().records, *records]))
+CAPTURES = st.one_of(
+    st.lists(RECORDS, max_size=25).map(lambda records: numbered([*Dialogue().records, *records])),
+    st.lists(HTTP_RECORDS, max_size=25).map(lambda records: numbered([*Traffic().records, *records])),
+)
 ANY_RECORDS = st.lists(RECORDS, max_size=15).map(numbered)
 DIALOGUES = st.lists(st.tuples(st.integers(0, 2), LINES), max_size=20)
 

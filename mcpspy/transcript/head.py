@@ -1,0 +1,66 @@
+"""HTTP heads as they were recorded, read for their meaning: a request or status line, and fields in order.
+
+Lenient, because a head was recorded whatever it was: what cannot be read is empty. Refuses to judge; `wire/http.py` does, before a
+head is forwarded. Source: RFC 9112, sections 2 to 5.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+SESSION: Final = "mcp-session-id"
+LAST_EVENT_ID: Final = "last-event-id"
+EVENT_STREAM: Final = "text/event-stream"
+
+
+class Head(msgspec.Struct, frozen=True, gc=False):
+    """The first line, and the fields as name and value, in the order and the spelling in which they came."""
+
+    first: str
+    fields: tuple[tuple[str, str], ...] = ()
+
+    def get(self, name: str) -> str:
+        """The value of the first field with this name, which is given in lower case; empty if there is none."""
+        return next((value for field, value in self.fields if field.lower() == name), "")
+
+    @property
+    def method(self) -> str:
+        """Of a request its method."""
+        return self.first.partition(" ")[0]
+
+    @property
+    def target(self) -> str:
+        """Of a request its target: path and query."""
+        return self.first.partition(" ")[2].rpartition(" HTTP/")[0] or self.first.partition(" ")[2]
+
+    @property
+    def status(self) -> int:
+        """Of a response its status; 0 where there is none."""
+        digits = self.first.partition(" ")[2][:3]
+        return int(digits) if digits.isascii() and digits.isdecimal() else 0
+
+    @property
+    def reason(self) -> str:
+        """Of a response the words behind the status; often empty."""
+        return self.first.partition(" ")[2][4:].strip()
+
+    @property
+    def media_type(self) -> str:
+        """The content type without parameters, in lower case."""
+        return self.get("content-type").partition(";")[0].strip().lower()
+
+
+def read_head(raw: bytes) -> Head:
+    r"""The head in these bytes. Bytes that are no UTF-8 are spelled out, as `\xff`; a folded line belongs to the one before."""
+    first, *lines = raw.decode("utf-8", "backslashreplace").replace("\r\n", "\n").split("\n")
+    fields: list[tuple[str, str]] = []
+    for line in lines:
+        if line[:1] in (" ", "\t") and fields:
+            name, value = fields[-1]
+            fields[-1] = name, f"{value} {line.strip()}"
+        elif line:
+            name, _, value = line.partition(":")
+            fields.append((name.strip(), value.strip(" \t")))
+    return Head(first, tuple(fields))

@@ -1,0 +1,83 @@
+"""Findings about who went first over HTTP: requests whose response ended without an answer."""
+
+from collections.abc import Iterator
+
+from ..records import CLIENT, SERVER, Close
+from .endings import PATIENCE_NS, is_due
+from .found import Found, call, found_in, seconds
+from .model import Exchange, Severity
+from .story import Story
+from .transaction import ScopeKind, Stream, Transaction
+
+_ACCEPTED = 202
+
+
+def http_ending_findings(story: Story) -> Iterator[Found]:
+    """Who left whom without an answer. Where a stream was still open when recording ended, nobody did."""
+    for exchange in story.unanswered:
+        hidden = story.last_hole_ns is not None and story.last_hole_ns >= exchange.at_ns
+        if exchange.transaction is None or hidden or not is_due(exchange):
+            continue
+        if exchange.sender == CLIENT:
+            yield from _unanswered(story, exchange, exchange.transaction)
+        else:
+            yield from _unanswered_by_client(exchange, exchange.transaction)
+
+
+def _unanswered(story: Story, exchange: Exchange, transaction: Transaction) -> Iterator[Found]:
+    answering = _answering(story, transaction)
+    response = transaction.response
+    if answering is None or answering.close is None or answering.closed_ns is None or response is None:
+        return
+    asked = f"{call(exchange)} was never answered"
+    if answering.close.by == CLIENT:
+        yield _left(exchange, answering.closed_ns, asked, CLIENT, SERVER)
+    elif answering.close.by != SERVER:
+        return
+    elif transaction.status == _ACCEPTED and transaction.scope.kind is not ScopeKind.STREAM:
+        what = f"{call(exchange)} was answered with 202 Accepted, and not at all."
+        yield found_in("accepted-request", exchange.request, exchange.row, what, culprit=SERVER)
+    else:
+        how = _how_it_ended(answering, answering.close)
+        yield found_in("unanswered-request", exchange.request, exchange.row, f"{asked}: {how}.", culprit=SERVER)
+
+
+def _unanswered_by_client(exchange: Exchange, transaction: Transaction) -> Iterator[Found]:
+    """The server asked, on a stream of events."""
+    stream = transaction.response
+    if stream is None or stream.close is None or stream.closed_ns is None:
+        return
+    asked = f"{call(exchange)} was never answered"
+    if stream.close.by == SERVER and stream.closed_ns - exchange.at_ns < PATIENCE_NS:
+        yield _left(exchange, stream.closed_ns, asked, SERVER, CLIENT)
+    elif stream.close.by == CLIENT:
+        what = f"{asked}: the client closed the stream that it came on."
+        yield found_in("unanswered-request", exchange.request, exchange.row, what, culprit=CLIENT)
+
+
+def _left(exchange: Exchange, left_ns: int, asked: str, asker: str, answerer: str) -> Found:
+    """Who asked closed the stream: soon, which is nobody's fault, or after waiting for long."""
+    waited_ns = max(left_ns - exchange.at_ns, 0)
+    row = exchange.row
+    if waited_ns < PATIENCE_NS:
+        what = f"{asked}: the {asker} closed the stream {seconds(waited_ns)} after asking."
+        return found_in("unanswered-request", exchange.request, row, what, culprit=asker, severity=Severity.INFO)
+    return found_in("unanswered-request", exchange.request, row, f"{asked} in {seconds(waited_ns)}.", culprit=answerer)
+
+
+def _answering(story: Story, transaction: Transaction) -> Stream | None:
+    """The response on which the answer was to come: of HTTP+SSE the stream's."""
+    if transaction.scope.kind is ScopeKind.STREAM:
+        get = story.source.transactions.get(transaction.scope.stream)
+        return None if get is None else get.response
+    return transaction.response
+
+
+def _how_it_ended(response: Stream, close: Close) -> str:
+    head = response.head
+    if close.how != "eof":
+        return "the server broke off its response"
+    if response.opened.framing == "sse":
+        return "the server closed the stream"
+    kind = f", {head.media_type}" if head.media_type else ""
+    return f"the response (HTTP {head.status}{kind}) holds no message"

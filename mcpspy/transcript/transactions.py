@@ -1,0 +1,260 @@
+"""HTTP's records to rows: transactions, what their streams bring, and the messages in it.
+
+A machine like all stages: a record goes in, the rows that are new or changed come out. Refuses to cut bodies, which `http_decode`
+does, and to pair, which `http_correlate` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from ..records import CLIENT
+from ..wire.sse import Event, parse
+from .chunks import Chunks
+from .correlate import appended
+from .decode import message_of
+from .head import EVENT_STREAM, LAST_EVENT_ID, Head, read_head
+from .http_correlate import HttpCorrelator, Work
+from .http_decode import BodyDecoder, CompressedEventDecoder, EventDecoder, StreamDecoder, Unit
+from .model import Kind, Row, Source, Stray
+from .payloads import DONE
+from .scopes import Reach, endpoint, origin
+from .transaction import Oddity, Stream, Transaction
+
+if TYPE_CHECKING:
+    from ..records import Close, Frame, Note, Open
+
+ENDPOINT: Final = "endpoint"
+_HTTP_OK: Final = 200
+_SWITCHING_PROTOCOLS: Final = 101
+
+
+class _Body:
+    """A stream that goes on."""
+
+    __slots__ = ("broken", "chunks", "decoder", "stream", "work")
+
+    def __init__(self, stream: Stream, work: Work, decoder: StreamDecoder | None) -> None:
+        self.stream = stream
+        self.work = work
+        self.decoder = decoder
+        self.chunks = Chunks()
+        self.broken: Stray | None = None
+        """The last message that could not be read: cut short, if the stream turns out to be."""
+
+
+class Transactions:
+    """The HTTP traffic of the capture `source`. New rows go into `rows`, numbered by `next_row`.
+
+    `frame`, `close` and `note` return None for records that are not HTTP's. `named` is told each name that a client gives itself,
+    once. `keeps_frames` says that streams keep their frames.
+    """
+
+    __slots__ = ("_bodies", "_correlator", "_keeps_frames", "_next_row", "_rows", "_scopes", "_source", "_works")
+
+    def __init__(
+        self,
+        source: Source,
+        rows: list[Row],
+        next_row: Callable[[], int],
+        named: Callable[[Source, str], None],
+        *,
+        keeps_frames: bool,
+    ) -> None:
+        self._source = source
+        self._rows = rows
+        self._next_row = next_row
+        self._keeps_frames = keeps_frames
+        self._correlator = HttpCorrelator(source, next_row, named)
+        self._scopes = self._correlator.scopes
+        self._bodies: dict[int, _Body] = {}
+        self._works: dict[int, Work] = {}
+        """Transactions that go on, by number."""
+
+    def open(self, record: Open) -> Sequence[Row]:
+        """A stream began: a request or a response."""
+        if not self._scopes.url and self._source.header is not None:
+            self._scopes.url = str(self._source.header.tapped.get("url", ""))
+        self._source.streams[record.stream] = record
+        stream = Stream(record, record.at_ns + self._source.shift_ns)
+        head = read_head(record.head)
+        if record.sender == CLIENT:
+            self._request(record, stream, head)
+            return ()
+        return self._response(record, stream, head)
+
+    def frame(self, record: Frame) -> Sequence[Row] | None:
+        """Bytes came."""
+        body = self._bodies.get(record.stream)
+        if body is None:
+            return None
+        self._measure(body, record)
+        return [] if body.decoder is None else self._units(body, body.decoder.feed(record))
+
+    def close(self, record: Close) -> Sequence[Row] | None:
+        """A stream ended."""
+        body = self._bodies.pop(record.stream, None)
+        if body is None:
+            opened = self._source.streams.get(record.stream)
+            return () if opened is not None and opened.transaction else None
+        stream, work = body.stream, body.work
+        stream.close = record
+        stream.closed_ns = record.at_ns + self._source.shift_ns
+        rows = [] if body.decoder is None else self._units(body, body.decoder.close())
+        if body.broken is not None and record.how != "eof":
+            body.broken.message.reason = "cut short"
+            rows.append(body.broken)
+        transaction = work.transaction
+        if stream is transaction.request:
+            return [*rows, *self._row(work)]
+        if stream is not transaction.response:
+            return rows
+        self._works.pop(transaction.number, None)
+        self._row(work)
+        return [*rows, *work.rows, *self._correlator.close(work)]
+
+    def note(self, record: Note) -> Sequence[Row] | None:
+        """The tap has a word about a transaction that goes on."""
+        number = record.extra.get("transaction")
+        work = self._works.get(number) if isinstance(number, int) else None
+        if work is None:
+            return None
+        work.transaction.notes = appended(work.transaction.notes, record)
+        return work.rows
+
+    def damage(self) -> None:
+        """Records were lost here: the next frame of each stream may lack its beginning, or its middle."""
+        for body in self._bodies.values():
+            if body.decoder is not None:
+                body.decoder.damaged = True
+
+    def end(self) -> Sequence[Row]:
+        """Nothing more will come."""
+        rows: list[Row] = []
+        for body in self._bodies.values():
+            rows += [] if body.decoder is None else self._units(body, body.decoder.close())
+        for work in self._works.values():
+            self._row(work)
+            rows += work.rows
+        self._bodies.clear()
+        self._works.clear()
+        return [*rows, *self._correlator.end()]
+
+    # Streams
+
+    def _request(self, record: Open, stream: Stream, head: Head) -> None:
+        work = self._begin(record, stream, self._scopes.of_request(head.target, head), head)
+        work.transaction.request = stream
+        self._bodies[record.stream] = _Body(stream, work, BodyDecoder(head, answers=head.method == "POST"))
+
+    def _response(self, record: Open, stream: Stream, head: Head) -> Sequence[Row]:
+        work = self._works.get(record.transaction) or self._begin(record, stream, self._scopes.alone(), Head(""))
+        transaction, status = work.transaction, head.status
+        if 0 < status < _HTTP_OK and status != _SWITCHING_PROTOCOLS:
+            transaction.interim = appended(transaction.interim, stream)
+            self._bodies[record.stream] = _Body(stream, work, None)
+            return ()
+        transaction.response, transaction.status = stream, status
+        is_stream = record.framing == "sse" or head.media_type == EVENT_STREAM
+        self._correlator.answer(work, head, is_stream=is_stream)
+        decoder: StreamDecoder = BodyDecoder(head, answers=transaction.asked > 0)
+        if is_stream:
+            compressed = record.framing != "sse"
+            decoder = CompressedEventDecoder(head.get("content-encoding")) if compressed else EventDecoder()
+        self._bodies[record.stream] = _Body(stream, work, decoder)
+        return work.rows
+
+    def _begin(self, record: Open, stream: Stream, reach: Reach, head: Head) -> Work:
+        number = record.transaction
+        transaction = Transaction(
+            self._source.index, number, record.connection, reach.facts, stream.at_ns, head.method, head.target
+        )
+        work = Work(transaction, reach, resumes=bool(head.get(LAST_EVENT_ID)))
+        self._source.transactions[number] = transaction
+        self._works[number] = work
+        self._correlator.begin(work)
+        return work
+
+    def _measure(self, body: _Body, frame: Frame) -> None:
+        stream, shift_ns = body.stream, self._source.shift_ns
+        if stream.first_ns is None:
+            stream.first_ns = frame.first_ns + shift_ns
+        stream.last_ns = frame.at_ns + shift_ns
+        stream.body_bytes += frame.length
+        stream.chunks += len(body.chunks.begun(frame))
+        if self._keeps_frames:
+            stream.kept = appended(stream.kept, frame)
+
+    # What streams bring
+
+    def _units(self, body: _Body, units: list[Unit]) -> list[Row]:
+        rows: list[Row] = []
+        for unit in units:
+            if unit.event is not None and self._came_before(body, unit.event, unit):
+                continue
+            for piece in unit.pieces:
+                message = message_of(self._source, body.stream.opened.sender, unit.frame, piece)
+                if message.kind is Kind.MALFORMED and unit.damaged:
+                    message.flaws = (*message.flaws, "damaged")
+                found = self._correlator.feed(body.work, message)
+                if message.kind is Kind.MALFORMED and isinstance(found[0], Stray):
+                    body.broken = found[0]
+                self._rows += [row for row in found if isinstance(row, Stray) or row.request is message]
+                rows += found
+        return rows
+
+    def _came_before(self, body: _Body, event: Event, unit: Unit) -> bool:
+        """Take note of an event. Whether it came before in this session, and is sent again because somebody asked for that."""
+        stream, work = body.stream, body.work
+        stream.comments += len(event.comments)
+        if event.id is not None:
+            stream.last_event_id = event.id
+        if not event.data:
+            return False
+        stream.events += 1
+        if event.type == ENDPOINT:
+            self._announce(work, event, unit)
+        elif event.data.strip() == DONE:
+            self._note_oddity(work, unit, "done-event", event.data)
+        elif event.id and unit.pieces:
+            return self._is_redelivered(work, unit, hash((event.id, event.data)))
+        return False
+
+    def _is_redelivered(self, work: Work, unit: Unit, event: int) -> bool:
+        """`event` is the hash of id and data: servers that count their events anew on each stream repeat no data by that."""
+        seen = work.reach.seen
+        if event not in seen:
+            seen.add(event)
+            return False
+        if not work.resumes:
+            return False
+        transaction = work.transaction
+        transaction.redelivered = appended(transaction.redelivered, unit.frame.number)
+        return True
+
+    def _announce(self, work: Work, event: Event, unit: Unit) -> None:
+        """The stream says where to POST: what is POSTed there is answered on it."""
+        forwarded, transaction = unit.frame.forwarded, work.transaction
+        told = endpoint(event.data or b"")
+        uris = [told.uri] if forwarded is None else [told.uri, endpoint(parse(forwarded).data or b"").uri]
+        if not told.is_plain:
+            self._note_oddity(work, unit, "endpoint-dialect", event.data or b"")
+        if told.uri and origin(self._scopes.resolved(transaction, told.uri)) != origin(self._scopes.url):
+            self._note_oddity(work, unit, "foreign-endpoint", told.uri.encode("utf-8", "replace"))
+        if self._correlator.announce(work, uris):
+            self._note_oddity(work, unit, "shared-endpoint", told.uri.encode("utf-8", "replace"))
+
+    def _note_oddity(self, work: Work, unit: Unit, name: str, data: bytes) -> None:
+        frame, transaction = unit.frame, work.transaction
+        oddity = Oddity(frame.number, frame.at_ns + self._source.shift_ns, name, data)
+        transaction.oddities = appended(transaction.oddities, oddity)
+
+    def _row(self, work: Work) -> Sequence[Row]:
+        """A transaction whose request carries no message has a row of its own."""
+        transaction = work.transaction
+        if transaction.asked or transaction.row:
+            return ()
+        transaction.row = self._next_row()
+        self._rows.append(transaction)
+        return (transaction,)
