@@ -18,6 +18,7 @@ from ..capture.store import EXTENSION, captures_folder
 from ..errors import AddressError
 from ..live.watch import Watch
 from ..transcript.model import Exchange, Row, Source
+from ..transcript.transaction import Transaction
 from .reading import DEFAULT_WHAT, Growing, chosen
 
 NICENESS = 5
@@ -27,12 +28,14 @@ NICENESS = 5
 class Followed:
     """One sitting that is followed: its growing transcript, and the calls of it that are pending."""
 
-    __slots__ = ("growing", "parent", "pending")
+    __slots__ = ("growing", "parent", "pending", "streams")
 
     def __init__(self) -> None:
         self.growing = Growing()
         self.parent: tuple[object, ...] | None = None
         self.pending: dict[int, Exchange] = {}
+        self.streams: set[int] = set()
+        """Rows of HTTP's open streams of events, which are told when they begin and when they end."""
 
     @property
     def sources(self) -> list[Source]:
@@ -106,6 +109,8 @@ class Follower:
                     ended = False
                 else:
                     ended = followed.pending.pop(row.row, None) is not None
+            elif isinstance(row, Transaction):
+                ended = _is_news(followed, row)
             self._output.row(followed, row, ended=ended)
         for tail in followed.growing.tails:
             if tail.over:
@@ -149,6 +154,17 @@ class Follower:
         if found is not None:
             followed.parent = found.parent if followed.parent is None else followed.parent
             self._watch.add(path)
+
+
+def _is_news(followed: Followed, row: Transaction) -> bool:
+    """Whether it is time to tell of a transaction: when it has ended; of a stream, which may last for hours, also when it begins."""
+    if row.over or followed.sources[row.capture].closed:
+        followed.streams.discard(row.row)
+        return True
+    begins = row.is_stream and row.row not in followed.streams
+    if begins:
+        followed.streams.add(row.row)
+    return begins
 
 
 def follow(whats: tuple[str, ...], output: Output) -> None:

@@ -9,6 +9,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ..transcript.model import Exchange, Log, Outcome, Row
+from ..transcript.transaction import Transaction
 from ..views.columns import columns
 from ..views.escape import safe_text
 from ..views.line import PALETTE, Line, fitted, joined
@@ -72,7 +73,7 @@ class RowsOut:
 
     def row(self, followed: Followed, row: Row, *, ended: bool) -> None:
         """Print what has ended."""
-        if isinstance(row, Exchange) and not ended:
+        if isinstance(row, Exchange | Transaction) and not ended:
             return
         timeline = self.timeline(followed)
         if followed is not self._last or self._introduced[followed] < len(followed.sources):
@@ -95,7 +96,8 @@ class RowsOut:
         """What makes the lines of a sitting, as wide as the screen is now."""
         found = self._timelines.get(followed)
         width = self._screen.width
-        if found is not None and found.columns.width == width and len(found.lanes.sources) == self._introduced[followed]:
+        is_known = found is not None and found.lanes.knows(followed.sources)
+        if found is not None and is_known and found.columns.width == width:
             return found
         lanes = Lanes(followed.sources)
         shape = columns(
@@ -104,6 +106,7 @@ class RowsOut:
             last_ns=EXPECTED_NS,
             longest_id=EXPECTED_ID_CELLS,
             lanes=lanes.names,
+            lane_role=lanes.role,
             longest_words=EXPECTED_WORDS_CELLS,
         )
         if found is None:

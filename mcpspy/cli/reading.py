@@ -17,7 +17,7 @@ from ..capture.store import is_live
 from ..errors import AddressError
 from ..records import Header, Record
 from ..transcript.findings import findings
-from ..transcript.model import Exchange, Row, Stray, Transcript
+from ..transcript.model import Numbered, Row, Transcript
 from ..transcript.transcribe import Transcriber, transcribe
 
 DEFAULT_WHAT = "@"
@@ -53,11 +53,15 @@ def chosen(whats: tuple[str, ...]) -> Chosen:
     )
 
 
-def transcript_of(paths: tuple[str, ...]) -> tuple[Transcript, bool]:
-    """The transcript of captures as they are now, and whether one of them is still being recorded."""
+def transcript_of(paths: tuple[str, ...], *, keeps_frames: bool = False) -> tuple[Transcript, bool]:
+    """The transcript of captures as they are now, and whether one of them is still being recorded.
+
+    `keeps_frames` is for who looks at HTTP as it was on the wire.
+    """
     if not any(path != STDIN and is_live(path) for path in paths):
-        return transcribe(*(_standard_input() if path == STDIN else read(path) for path in paths)), False
-    growing = Growing()
+        captures = (_standard_input() if path == STDIN else read(path) for path in paths)
+        return transcribe(*captures, keeps_frames=keeps_frames), False
+    growing = Growing(keeps_frames=keeps_frames)
     for path in paths:
         growing.add(path)
     for _ in growing.take():
@@ -66,11 +70,11 @@ def transcript_of(paths: tuple[str, ...]) -> tuple[Transcript, bool]:
     return growing.transcript, growing.live
 
 
-def row_of(transcript: Transcript, what: str, number: int) -> Exchange | Stray:
+def row_of(transcript: Transcript, what: str, number: int) -> Numbered:
     """The row with this number. Raises: AddressError: if there is none."""
     row = transcript.row(number)
     if row is None:
-        last = max((one.row for one in transcript.rows if isinstance(one, Exchange | Stray)), default=0)
+        last = max((one.row for one in transcript.rows if isinstance(one, Numbered)), default=0)
         raise AddressError(what, f"there is no row {number}; " + (f"the last one is {last}" if last else "there are none yet"))
     return row
 
@@ -121,8 +125,8 @@ class Growing:
 
     __slots__ = ("_transcriber", "tails")
 
-    def __init__(self) -> None:
-        self._transcriber = Transcriber()
+    def __init__(self, *, keeps_frames: bool = False) -> None:
+        self._transcriber = Transcriber(keeps_frames=keeps_frames)
         self.tails: list[Tail] = []
 
     @property

@@ -5,13 +5,15 @@ from collections.abc import Iterable
 
 import click
 
-from ..transcript.model import Exchange, Log, Row, Stray, Transcript
-from ..views.exchange import messages_of, raw_lines, whole
+from ..transcript.model import Log, Numbered, Row, Transcript
+from ..views.exchange import carried, messages_of, raw_lines, whole
 from ..views.hint import next_commands
+from ..views.http_wire import wire_lines
 from ..views.rows_json import document
 from ..views.timeline import selected, timeline
+from ..views.transactions_json import http_lines
 from .reading import Chosen, WhatCommand, chosen, row_of, transcript_of
-from .screen import Screen
+from .screen import Screen, say
 
 
 @click.command("show", cls=WhatCommand)
@@ -20,9 +22,10 @@ from .screen import Screen
 @click.option(
     "--json", "as_json", is_flag=True, help="JSON for programs (docs/json.md); with -f an object per change of state."
 )
+@click.option("--http", is_flag=True, help="HTTP as it was on the wire: heads, chunks, events and bodies of each transaction.")
 @click.option("--raw", is_flag=True, help="The messages' bytes as they were on the wire, and nothing else.")
 @click.option("--no-stderr", is_flag=True, help="Leave out what the server wrote to stderr.")
-def command(what: tuple[str, ...], follow: bool, as_json: bool, raw: bool, no_stderr: bool) -> None:
+def command(what: tuple[str, ...], follow: bool, as_json: bool, http: bool, raw: bool, no_stderr: bool) -> None:
     """What client and server said: a verdict, then a row for each call.
 
     WHAT is a capture's path, `@` for the newest sitting (the default), `@1` for the one before, a label for its newest capture, `-`
@@ -30,19 +33,24 @@ def command(what: tuple[str, ...], follow: bool, as_json: bool, raw: bool, no_st
     """
     if raw and (follow or as_json):
         raise click.UsageError("--raw goes with neither -f nor --json.")
+    if http and (follow or raw):
+        raise click.UsageError("--http goes with neither -f nor --raw.")
     screen = Screen()
     if follow:
         _follow(what, screen, as_json=as_json, stderr=not no_stderr)
         return
     asked = chosen(what)
-    transcript, live = transcript_of(asked.paths)
-    if raw:
+    is_one = asked.rows is not None and asked.rows[0] == asked.rows[1]
+    transcript, live = transcript_of(asked.paths, keeps_frames=http or is_one)
+    if http:
+        _http(transcript, _rows(transcript, asked, what), screen, as_json=as_json)
+    elif raw:
         _raw(_rows(transcript, asked, what), screen)
     elif as_json:
         rows = [row for row in _rows(transcript, asked, what) if not (no_stderr and isinstance(row, Log))]
         for piece in document(transcript, rows, live=live, whole=asked.rows is not None):
             sys.stdout.write(piece)
-    elif asked.rows is not None and asked.rows[0] == asked.rows[1]:
+    elif asked.rows is not None and is_one:
         row = row_of(transcript, " ".join(what), asked.rows[0])
         screen.lines(whole(transcript, row, width=screen.width, stderr=not no_stderr))
     else:
@@ -71,9 +79,20 @@ def _rows(transcript: Transcript, asked: Chosen, what: tuple[str, ...]) -> list[
     return selected(transcript.rows, asked.rows)
 
 
+def _http(transcript: Transcript, rows: list[Row], screen: Screen, *, as_json: bool) -> None:
+    """The transactions that carried `rows`."""
+    transactions = carried(transcript, rows).values()
+    if as_json:
+        screen.texts(http_lines(transcript, transactions))
+    elif transactions:
+        screen.lines(wire_lines(transcript, transactions, width=screen.width))
+    else:
+        say("mcpspy: there is no HTTP in this; without --http its messages are shown")
+
+
 def _raw(rows: Iterable[Row], screen: Screen) -> None:
     """The bytes of all messages, by time; a member of a batch, which has no line end of its own, gets one."""
-    found = [message for row in rows if isinstance(row, Exchange | Stray) for message in messages_of(row)]
+    found = [message for row in rows if isinstance(row, Numbered) for message in messages_of(row)]
     for message in sorted(found, key=lambda one: (one.at_ns, one.capture, one.number)):
         if screen.terminal:
             screen.lines(raw_lines(message.raw, screen.width))

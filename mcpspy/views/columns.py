@@ -3,7 +3,7 @@
 Numbers stand on the left, in columns; words follow, the last of them as long as they like. Refuses to know what a row is.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .cells import cells, cut, padded, padded_left
 from .line import Line
@@ -54,6 +54,8 @@ class Columns:
     size: int
     lane: int
     words: int
+    lane_role: str = "server"
+    """Whose names stand in the column of lanes."""
 
     @property
     def left(self) -> int:
@@ -64,7 +66,7 @@ class Columns:
     def header(self) -> Line:
         """The names of the columns, over them."""
         cells = self._numbers("row", "id", "seconds" if self.at >= len("seconds") else "sec", "took", "size")
-        lane = padded("server", self.lane) + " " if self.lane else ""
+        lane = padded(self.lane_role, self.lane) + " " if self.lane else ""
         return [(cells + lane + "   " + padded("call", self.words) + GAP + "outcome", "dim")]
 
     def left_part(
@@ -95,11 +97,18 @@ class Columns:
 
 
 def columns(
-    *, width: int | None, last_row: int, last_ns: int, longest_id: int, lanes: list[str], longest_words: int
+    *,
+    width: int | None,
+    last_row: int,
+    last_ns: int,
+    longest_id: int,
+    lanes: list[str],
+    longest_words: int,
+    lane_role: str = "server",
 ) -> Columns:
     """Columns that fit into `width` cells and hold what is to come, up to the last row and the longest id.
 
-    `lanes` are the names for the lane column, safe; none where one server makes it pointless.
+    `lanes` are the names for the lane column, safe, and `lane_role` says whose they are; none where one makes it pointless.
     """
     room = WIDE_CELLS if width is None else width
     wide = room >= WIDE_CELLS
@@ -113,10 +122,11 @@ def columns(
         size=SIZE_CELLS if wide or (room >= FULL_CELLS and not lanes) else 0,
         lane=_lane_cells(lanes, room),
         words=0,
+        lane_role=lane_role,
     )
     free = MAX_WORDS_CELLS if width is None else width - made.left - len(GAP) - OUTCOME_CELLS
     words = max(min(longest_words, free, MAX_WORDS_CELLS), MIN_WORDS_CELLS)
-    return Columns(**{name: getattr(made, name) for name in ("width", "row", "id", "at", "took", "size", "lane")}, words=words)
+    return replace(made, words=words)
 
 
 def _lane_cells(lanes: list[str], room: int) -> int:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from ..records import CLIENT, Close
 from ..transcript.model import Event, Exchange, Kind, Message, Outcome, Row, Source, Stray, Transcript
+from ..transcript.transaction import Transaction
 from .phrases import (
     PROGRESS,
     Phrase,
@@ -19,6 +20,7 @@ from .phrases import (
     outcome_phrase,
     stray_phrase,
 )
+from .transaction import transaction_phrase
 from .units import duration
 
 
@@ -88,7 +90,7 @@ def diagram(transcript: Transcript, rows: list[Row]) -> Diagram:
         for number, step in layout.steps(row):
             steps.append((step.at_ns, row.capture, number, step))
     steps.sort(key=lambda one: one[:3])
-    used = {(role, name) for row in rows for role, name in layout.lanes(row.capture)}
+    used = {(role, name) for row in rows for role, name in layout.lanes(row)}
     participants = [
         Participant(id=ids[lane.role, lane.name], name=lane.name) for lane in lanes if (lane.role, lane.name) in used
     ]
@@ -104,9 +106,9 @@ class _Layout:
         self._sources = sources
         self._ids = ids
 
-    def lanes(self, capture: int) -> list[tuple[str, str]]:
-        source = self._sources[capture]
-        return [("client", source.client), ("server", source.server)]
+    def lanes(self, row: Row) -> list[tuple[str, str]]:
+        source = self._sources[row.capture]
+        return [("client", source.client_of(row)), ("server", source.server)]
 
     def steps(self, row: Row) -> Iterator[tuple[int, Step]]:
         match row:
@@ -114,6 +116,8 @@ class _Layout:
                 yield from self._exchange(row)
             case Stray():
                 yield row.message.number, self._stray(row)
+            case Transaction():
+                yield from self._transaction(row)
             case Event():
                 phrase = None if _is_plain_close(row) else event_phrase(row.record, self._sources[row.capture])
                 if phrase is not None:
@@ -133,14 +137,14 @@ class _Layout:
         elif row.outcome is Outcome.UNANSWERED:
             yield self._lost(row, phrase)
         elif row.outcome is Outcome.PENDING:
-            _, answers = self._ends(row.capture, row.sender)
+            _, answers = self._ends(row, row.sender)
             last_ns = self._last_ns(row)
             yield request.number, Aside(at_ns=last_ns, at=answers, text=f"{row.row} pending", style=phrase.style)
         for message in row.more_responses:
             yield message.number, self._arrow(message, ArrowKind.RESPONSE, f"{row.row} answered again", "warn")
 
     def _lost(self, row: Exchange, phrase: Phrase) -> tuple[int, Step]:
-        asks, answers = self._ends(row.capture, row.sender)
+        asks, answers = self._ends(row, row.sender)
         text = f"{row.row} {phrase.word}"
         kind = ArrowKind.LOST
         arrow = Arrow(at_ns=self._last_ns(row), start=answers, end=asks, kind=kind, text=text, style=phrase.style)
@@ -169,19 +173,32 @@ class _Layout:
         phrase = stray_phrase(row, self._sources[row.capture])
         text = f"{row.row} {_sentence(phrase)}"
         if message.kind is Kind.MALFORMED:
-            sender, _ = self._ends(row.capture, message.sender)
+            sender, _ = self._ends(row, message.sender)
             return Aside(at_ns=message.at_ns, at=sender, text=text, style=phrase.style)
         answers = message.kind in (Kind.RESULT, Kind.ERROR)
         return self._arrow(message, ArrowKind.RESPONSE if answers else ArrowKind.NOTIFICATION, text, phrase.style)
 
     def _arrow(self, message: Message, kind: ArrowKind, text: str, style: str = "") -> Arrow:
-        start, end = self._ends(message.capture, message.sender)
+        start, end = self._ends(message, message.sender)
         return Arrow(at_ns=message.at_ns, start=start, end=end, kind=kind, text=text, style=style)
 
-    def _ends(self, capture: int, sender: str) -> tuple[str, str]:
+    def _transaction(self, row: Transaction) -> Iterator[tuple[int, Step]]:
+        """A request that carries no message, and its status."""
+        client, server = self._ends(row, CLIENT)
+        number = 0 if row.request is None else row.request.opened.number
+        words = one_line(f"{row.row} {row.method} {row.target}")
+        yield number, Arrow(at_ns=row.at_ns, start=client, end=server, kind=ArrowKind.REQUEST, text=words)
+        phrase, response = transaction_phrase(row), row.response
+        text = f"{row.row} {_sentence(phrase)}"
+        if response is not None:
+            at_ns, kind = response.at_ns, ArrowKind.RESPONSE
+            arrow = Arrow(at_ns=at_ns, start=server, end=client, kind=kind, text=text, style=phrase.style)
+            yield response.opened.number, arrow
+
+    def _ends(self, about: Row | Message, sender: str) -> tuple[str, str]:
         """The ids of the sender and of the other side."""
-        source = self._sources[capture]
-        client, server = self._ids["client", source.client], self._ids["server", source.server]
+        source = self._sources[about.capture]
+        client, server = self._ids["client", source.client_of(about)], self._ids["server", source.server]
         return (client, server) if sender == CLIENT else (server, client)
 
 

@@ -3,14 +3,16 @@
 Payloads are laid out from the bytes as they came. Refuses to leave anything out but what others said meanwhile.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from ..transcript.model import Event, Exchange, Kind, Log, Message, Row, Source, Stray, Transcript
+from ..transcript.model import Event, Exchange, Kind, Log, Message, Numbered, Row, Source, Stray, Transcript
+from ..transcript.transaction import Stream, Transaction
 from .cells import cells, chopped
 from .escape import decoded, safe_text
 from .line import Line, Piece, fitted, joined
 from .phrases import event_phrase, log_text, one_line, outcome_phrase, stray_phrase
 from .pretty import pretty
+from .transaction import chunk_words, fact_lines, transaction_phrase
 from .units import MICROSECOND_NS, SECOND_NS, counted, duration, size
 
 MAX_MEANWHILE = 200
@@ -19,8 +21,10 @@ MAX_MEANWHILE = 200
 _BETWEEN: Piece = (" · ", "dim")
 
 
-def messages_of(row: Exchange | Stray) -> list[Message]:
-    """The messages of a row, by time."""
+def messages_of(row: Numbered) -> list[Message]:
+    """The messages of a row, by time; a transaction with a row of its own carried none that are not in other rows."""
+    if isinstance(row, Transaction):
+        return []
     if isinstance(row, Stray):
         return [row.message]
     found = [row.request, *row.notifications, *row.more_responses]
@@ -29,7 +33,25 @@ def messages_of(row: Exchange | Stray) -> list[Message]:
     return sorted(found, key=lambda one: (one.at_ns, one.number))
 
 
-def whole(transcript: Transcript, row: Exchange | Stray, *, width: int | None = None, stderr: bool = True) -> Iterator[Line]:
+def transactions_of(row: Numbered, source: Source) -> list[Transaction]:
+    """The transactions that carried a row, by their numbers; none on stdio."""
+    if isinstance(row, Transaction):
+        return [row]
+    found = {one.number: one for message in messages_of(row) if (one := source.transaction_of(message.stream)) is not None}
+    return [found[number] for number in sorted(found)]
+
+
+def carried(transcript: Transcript, rows: Iterable[Row]) -> dict[int, tuple[Transaction, list[int]]]:
+    """The transactions that carried `rows`, by time, each with their numbers; the keys are of no use but to tell them apart."""
+    found: dict[int, tuple[Transaction, list[int]]] = {}
+    for row in rows:
+        if isinstance(row, Numbered):
+            for transaction in transactions_of(row, transcript.sources[row.capture]):
+                found.setdefault(id(transaction), (transaction, []))[1].append(row.row)
+    return dict(sorted(found.items(), key=lambda one: (one[1][0].at_ns, one[1][0].number)))
+
+
+def whole(transcript: Transcript, row: Numbered, *, width: int | None = None, stderr: bool = True) -> Iterator[Line]:
     """Everything about `row`. `width` in cells; None: nothing is broken, and each payload is JSON as it would be typed."""
     source = transcript.sources[row.capture]
     for line in _headings(row, source):
@@ -40,17 +62,27 @@ def whole(transcript: Transcript, row: Exchange | Stray, *, width: int | None = 
             yield fitted([(text.rstrip(), "warn")], width)
     for message in messages_of(row):
         yield []
-        yield fitted(_message_heading(row, message), width)
+        yield fitted(_message_heading(row, message, source), width)
         yield from _payload(message, width)
+    for transaction in transactions_of(row, source):
+        yield []
+        yield from (fitted(line, width) for line in fact_lines(transaction, width))
     if isinstance(row, Exchange):
         yield from _meanwhile(transcript, row, width, stderr=stderr)
 
 
-def _headings(row: Exchange | Stray, source: Source) -> list[Line]:
-    client, server = safe_text(source.client), safe_text(source.server)
-    if isinstance(row, Stray):
+def _headings(row: Numbered, source: Source) -> list[Line]:
+    client, server = safe_text(source.client_of(row)), safe_text(source.server)
+    sender, id = "client", None
+    if isinstance(row, Transaction):
+        phrase = transaction_phrase(row)
+        words = one_line(f"{row.method} {row.target}")
+        parts: list[Line] = [[(f"row {row.row}", "strong")], [(words, "strong")], [(phrase.word, phrase.style)]]
+        if row.duration_ns is not None:
+            parts.append([(duration(row.duration_ns), "")])
+    elif isinstance(row, Stray):
         phrase = stray_phrase(row, source)
-        parts: list[Line] = [[(f"row {row.row}", "strong")], [(phrase.word, phrase.style)]]
+        parts = [[(f"row {row.row}", "strong")], [(phrase.word, phrase.style)]]
         sender, id = row.message.sender, row.message.id
     else:
         phrase = outcome_phrase(row)
@@ -69,7 +101,7 @@ def _headings(row: Exchange | Stray, source: Source) -> list[Line]:
     return [joined(parts, _BETWEEN), joined(where, _BETWEEN)]
 
 
-def _message_heading(row: Exchange | Stray, message: Message) -> Line:
+def _message_heading(row: Numbered, message: Message, source: Source) -> Line:
     arrow = "→" if message.sender == "client" else "←"
     name = one_line(message.method or "") if message.kind is Kind.NOTIFICATION else message.kind.value
     times = f"at {_microseconds(message.at_ns)} s"
@@ -80,7 +112,22 @@ def _message_heading(row: Exchange | Stray, message: Message) -> Line:
     facts = [times, f"record {message.number}", size(message.size)]
     facts += [safe_text(flaw) for flaw in message.flaws]
     facts += ["in a batch"] if message.batch else []
+    facts += _frame_facts(message, source)
     return [(f"{arrow} {name}", "strong"), ("   " + " · ".join(facts), "dim")]
+
+
+def _frame_facts(message: Message, source: Source) -> list[str]:
+    """Over HTTP: the transaction that carried a message, and the chunks that it came in, where frames are kept."""
+    transaction = source.transaction_of(message.stream)
+    if transaction is None:
+        return []
+    streams = [one for one in (transaction.request, transaction.response) if one and one.opened.stream == message.stream]
+    chunks = chunk_words(tuple(size for stream in streams for size in _chunks(stream, message.number)))
+    return [f"transaction {transaction.number}", *([f"in {chunks}"] if chunks else [])]
+
+
+def _chunks(stream: Stream, number: int) -> tuple[int, ...]:
+    return next((frame.chunks for frame in stream.kept if frame.number == number), ())
 
 
 def _payload(message: Message, width: int | None) -> Iterator[Line]:

@@ -14,6 +14,7 @@ _rows = re.compile(r":\d+(\.\.\d+)?$").sub
 _IS = {
     Outcome.ERROR: "an error",
     Outcome.TOOL_ERROR: "a tool error",
+    Outcome.HTTP_ERROR: "an HTTP error",
     Outcome.UNANSWERED: "unanswered",
     Outcome.PENDING: "pending",
 }

@@ -26,7 +26,7 @@ def message_lines(transcript: Transcript, rows: list[Row]) -> Iterator[str]:
     found.sort(key=lambda one: (one[0].at_ns, one[0].capture, one[0].number))
     for message, row in found:
         source = transcript.sources[message.capture]
-        lane = {"capture": message.capture, "client": source.client, "server": source.server}
+        lane = {"capture": message.capture, "client": source.client_of(message), "server": source.server}
         yield as_json({"schema": SCHEMA, **lane, "row": row, **message_object(message, source)})
 
 
@@ -41,6 +41,9 @@ def message_object(message: Message, source: Source) -> dict[str, Any]:
         "kind": message.kind.value,
         "bytes": message.size,
     }
+    transaction = source.transaction_of(message.stream)
+    if transaction is not None:
+        made["transaction"] = transaction.number
     if message.id is not None:
         made["id"] = id_text(message)
     if message.method is not None:

@@ -19,7 +19,8 @@ from ..records import (
     Stall,
     Unknown,
 )
-from ..transcript.model import Exchange, Kind, Message, Outcome, Source, Stray
+from ..transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, Exchange, Kind, Message, Outcome, Source, Stray
+from ..transcript.transaction import Transaction
 from .escape import decoded, safe_text
 from .units import counted, duration, size
 
@@ -44,6 +45,8 @@ _OUTCOMES = {
     Outcome.TOOL_ERROR: Phrase("tool error", "bad"),
     Outcome.CANCELLED: Phrase("cancelled", "warn"),
     Outcome.UNANSWERED: Phrase("unanswered", "bad"),
+    Outcome.HTTP_ERROR: Phrase("http error", "bad"),
+    Outcome.REDIRECTED: Phrase("redirected", "warn"),
 }
 
 
@@ -64,8 +67,22 @@ def outcome_phrase(exchange: Exchange) -> Phrase:
             return phrase._replace(detail=one_line(_tool_text(_member(exchange.response, "result"))))
         case Outcome.CANCELLED if exchange.response is not None:
             return phrase._replace(detail="answered all the same")
+        case Outcome.CANCELLED if exchange.cancelled is None:
+            return phrase._replace(detail="the client closed the stream")
+        case Outcome.HTTP_ERROR | Outcome.REDIRECTED if exchange.transaction is not None:
+            return phrase._replace(detail=status_words(exchange.transaction))
         case _:
             return phrase
+
+
+def status_words(transaction: Transaction) -> str:
+    """Status and reason of a response, and where a redirect leads: `404 Not Found`, `307 Temporary Redirect to /mcp/`."""
+    response = transaction.response
+    head = None if response is None else response.head
+    words = f"{transaction.status or '?'} {head.reason if head else ''}".rstrip()
+    if head is not None and HTTP_REDIRECTS <= transaction.status < HTTP_ERRORS and head.get("location"):
+        words += f" to {head.get('location')}"
+    return one_line(words)
 
 
 def error_phrase(message: Message) -> str:
@@ -145,7 +162,7 @@ def event_phrase(record: Record, source: Source) -> Phrase | None:
         case Stall():
             return _stall_phrase(record, stream_name(source, record.stream))
         case Partial():
-            word = f"no line end on {stream_name(source, record.stream)} yet"
+            word = f"no {_end_of(source, record.stream)} on {stream_name(source, record.stream)} yet"
             return Phrase(word, "warn", f"{size(record.length)} waiting: {raw_phrase(record.data)}")
         case Gap():
             lost = f"{counted(record.frames, 'frame')}, {size(record.bytes)}"
@@ -158,6 +175,12 @@ def event_phrase(record: Record, source: Source) -> Phrase | None:
             return Phrase("unknown record", "dim", f"of kind {one_line(record.kind)}")
         case _:
             return None
+
+
+def _end_of(source: Source, stream: int) -> str:
+    """What a frame of this stream ends with."""
+    opened = source.streams.get(stream)
+    return {"sse": "end of an event", "body": "end of the body"}.get(opened.framing if opened else "", "line end")
 
 
 def exit_words(record: Exit) -> str:
@@ -202,7 +225,7 @@ def _close_phrase(record: Close, name: str) -> Phrase | None:
 
 
 def _stall_phrase(record: Stall, name: str) -> Phrase:
-    reader = "server" if name == "stdin" else "client"
+    reader = "server" if name in ("stdin", "request") else "client"
     if record.lasted_ns is None:
         return Phrase(f"{reader} does not read {name}", "warn", f"{size(record.waiting_bytes)} waiting")
     return Phrase(f"{reader} reads {name} again", "dim", f"after {duration(record.lasted_ns)}")

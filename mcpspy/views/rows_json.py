@@ -9,9 +9,12 @@ from typing import Any
 
 from ..records import Record
 from ..transcript.model import Event, Exchange, Finding, Kind, Log, Message, Outcome, Row, Source, Stray, Transcript
+from ..transcript.transaction import Transaction
+from .exchange import transactions_of
 from .json_text import SCHEMA, as_json, payload
 from .messages_json import id_text, message_object
 from .phrases import PROGRESS
+from .transactions_json import transaction_object
 
 _NO_FACTS = {"at_ns", "number", "extra"}
 
@@ -32,7 +35,11 @@ def document(transcript: Transcript, rows: list[Row], *, live: bool, whole: bool
 def state_line(row: Row, sources: list[Source]) -> str:
     """One change of state, as a line: a row as it is now, with the capture it belongs to."""
     source = sources[row.capture]
-    of = {"capture_id": source.header.capture_id if source.header else "", "client": source.client, "server": source.server}
+    of = {
+        "capture_id": source.header.capture_id if source.header else "",
+        "client": source.client_of(row),
+        "server": source.server,
+    }
     return as_json({"schema": SCHEMA, **of, **row_object(row, sources)})
 
 
@@ -44,6 +51,7 @@ def source_object(source: Source) -> dict[str, Any]:
         "id": header.capture_id if header else None,
         "label": header.label if header else None,
         "client": source.client,
+        "clients": source.clients,
         "server": source.server,
         "wall_ns": header.wall_ns if header else None,
         "shift_ns": source.shift_ns,
@@ -76,18 +84,30 @@ def row_object(row: Row, sources: list[Source], *, whole: bool = False) -> dict[
     """One row. `whole` puts in its messages with all they say."""
     match row:
         case Exchange():
-            return _exchange(row, sources[row.capture], whole=whole)
+            return _exchange(row, sources[row.capture], whole=whole) | _transactions(row, sources)
         case Stray():
             made = _message(row.message, sources[row.capture], whole=whole)
             if row.message.kind is Kind.MALFORMED:
                 made |= payload(row.message.raw)
-            return {"kind": "stray", "row": row.row, "capture": row.capture, "at_ns": row.at_ns, "message": made}
+            where = {"row": row.row, "capture": row.capture, "at_ns": row.at_ns}
+            return {"kind": "stray", **where, "message": made, **_transactions(row, sources)}
+        case Transaction():
+            where = {"row": row.row, "capture": row.capture, "at_ns": row.at_ns}
+            return {"kind": "transaction", **where, "duration_ns": row.duration_ns, **transaction_object(row)}
         case Log():
             text = payload(row.raw.removesuffix(b"\n"))
             return {"kind": "stderr", "capture": row.capture, "at_ns": row.at_ns, "record": row.number, **text}
         case Event():
             facts = _facts(row.record)
             return {"kind": "event", "capture": row.capture, "at_ns": row.at_ns, "record": row.record.number, **facts}
+
+
+def _transactions(row: Exchange | Stray, sources: list[Source]) -> dict[str, Any]:
+    """Over HTTP: what carried a row, and who says so."""
+    source = sources[row.capture]
+    if not source.transactions:
+        return {}
+    return {"client": source.client_of(row), "transactions": [transaction_object(one) for one in transactions_of(row, source)]}
 
 
 def _exchange(row: Exchange, source: Source, *, whole: bool) -> dict[str, Any]:

@@ -7,7 +7,8 @@ go of lines that were held back to be folded, `close` ends it. Refuses to print,
 from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 
-from ..transcript.model import Event, Exchange, Log, Message, Row, Source, Stray, Transcript
+from ..transcript.model import HTTP_ERRORS, Event, Exchange, Log, Message, Numbered, Row, Source, Stray, Transcript
+from ..transcript.transaction import Transaction
 from .cells import cells, cut, padded, wrapped
 from .columns import GAP, Columns, columns
 from .escape import safe_text
@@ -23,6 +24,7 @@ from .phrases import (
     outcome_phrase,
     stray_phrase,
 )
+from .transaction import status_note, transaction_phrase
 from .units import counted
 from .verdict import source_lines, verdict
 
@@ -38,24 +40,39 @@ MAX_NOTIFICATIONS = 200
 
 
 class Lanes:
-    """What the lane column says of each capture. It is there when more than one server is."""
+    """What the lane column says of each row: its server if there are several, else its client if there are several."""
 
-    __slots__ = ("_names", "several", "sources")
+    __slots__ = ("_known", "_styles", "role", "sources")
 
     def __init__(self, sources: list[Source]) -> None:
         self.sources = sources
+        self._known = _participants(sources)
         servers = list(dict.fromkeys(one.server for one in sources))
-        self.several = len(servers) > 1
-        self._names = {one.index: (safe_text(one.server), lane_style(servers.index(one.server))) for one in sources}
+        clients = list(dict.fromkeys(name for one in sources for name in one.clients))
+        self.role = "server" if len(servers) > 1 else "client" if len(clients) > 1 else ""
+        names = {"server": servers, "client": clients}.get(self.role, [])
+        self._styles = {name: lane_style(index) for index, name in enumerate(names)}
 
     @property
     def names(self) -> list[str]:
-        """The names for the column: none where one server makes it pointless."""
-        return [name for name, _ in self._names.values()] if self.several else []
+        """The names for the column: none where one server and one client make it pointless."""
+        return [safe_text(name) for name in self._styles]
 
-    def of(self, capture: int) -> tuple[str, str]:
-        """Name and style of the server of a capture."""
-        return self._names.get(capture, ("", ""))
+    def knows(self, sources: list[Source]) -> bool:
+        """Whether nobody has joined since: no server, and no client that says its name."""
+        return self._known == _participants(sources)
+
+    def of(self, row: Row) -> tuple[str, str]:
+        """Name and style of the lane of a row."""
+        if not self._styles or row.capture >= len(self.sources):
+            return "", ""
+        source = self.sources[row.capture]
+        name = source.server if self.role == "server" else source.client_of(row)
+        return safe_text(name), self._styles.get(name, "")
+
+
+def _participants(sources: list[Source]) -> int:
+    return len(sources) + sum(len(one.names) for one in sources)
 
 
 class Timeline:
@@ -94,6 +111,8 @@ class Timeline:
                 self._exchange(row, lines)
             case Stray():
                 self._stray(row, lines)
+            case Transaction():
+                self._transaction(row, lines)
             case Event():
                 self._event(row, lines)
         return lines
@@ -115,7 +134,7 @@ class Timeline:
         """The line of a call that has no answer yet, with how long it has been waiting and its last progress."""
         request = row.request
         took_ns = max(0, now_ns - row.at_ns)
-        line = self._left(row.capture, row.at_ns, row=row.row, id=request.id or "", took_ns=took_ns, size_bytes=request.size)
+        line = self._left(row, row.at_ns, id=request.id or "", took_ns=took_ns, size_bytes=request.size)
         line.append((" → " if row.sender == "client" else " ← ", ""))
         line += self._words(one_line(row.method), one_line(row.target or ""))
         progress = [one for one in row.notifications if one.method == PROGRESS]
@@ -132,10 +151,10 @@ class Timeline:
         request, response = row.request, row.response
         size = request.size + (response.size if response else 0)
         there, back = ("→ ", "← ") if row.sender == "client" else ("← ", "→ ")
-        line = self._left(row.capture, row.at_ns, row=row.row, id=request.id or "", took_ns=row.duration_ns, size_bytes=size)
+        line = self._left(row, row.at_ns, id=request.id or "", took_ns=row.duration_ns, size_bytes=size)
         line.append((" " + there, ""))
         line += self._words(one_line(row.method), one_line(row.target or ""))
-        lines += self._finished(line, outcome_phrase(row), row.row, below=True)
+        lines += self._finished(line, self._with_status(outcome_phrase(row), row), row.row, below=True)
         if row.notifications:
             self._notifications(row.notifications, lines)
         if row.more_responses:
@@ -144,14 +163,30 @@ class Timeline:
 
     def _stray(self, row: Stray, lines: list[Line]) -> None:
         message = row.message
-        line = self._left(row.capture, message.at_ns, row=row.row, id=message.id or "", size_bytes=message.size)
+        line = self._left(row, message.at_ns, id=message.id or "", size_bytes=message.size)
         line.append((" → " if message.sender == "client" else " ← ", "dim"))
-        lines += self._finished(line, stray_phrase(row, self.lanes.sources[row.capture]), row.row)
+        phrase = self._with_status(stray_phrase(row, self.lanes.sources[row.capture]), row)
+        lines += self._finished(line, phrase, row.row)
+
+    def _transaction(self, row: Transaction, lines: list[Line]) -> None:
+        size = sum(one.body_bytes for one in (row.request, row.response) if one is not None)
+        line = self._left(row, row.at_ns, took_ns=row.duration_ns, size_bytes=size)
+        line.append((" → ", "dim"))
+        line += self._words(one_line(row.method), one_line(row.target))
+        lines += self._finished(line, transaction_phrase(row), row.row, below=row.status >= HTTP_ERRORS)
+
+    def _with_status(self, phrase: Phrase, row: Exchange | Stray) -> Phrase:
+        """`phrase`, and the HTTP status where it is one that should be told."""
+        source = self.lanes.sources[row.capture]
+        note = status_note(row, source) if source.transactions else ""
+        if not note or phrase.word in ("http error", "redirected"):
+            return phrase
+        return phrase._replace(detail=f"{phrase.detail} ({note})" if phrase.detail else note)
 
     def _event(self, row: Event, lines: list[Line]) -> None:
         phrase = event_phrase(row.record, self.lanes.sources[row.capture])
         if phrase is not None:
-            lines += self._finished([*self._left(row.capture, row.at_ns), (" · ", "dim")], phrase)
+            lines += self._finished([*self._left(row, row.at_ns), (" · ", "dim")], phrase)
 
     def _notifications(self, notifications: Sequence[Message], lines: list[Line]) -> None:
         """One line each, by time; all progress in one, where its last word came."""
@@ -183,25 +218,19 @@ class Timeline:
         return lines
 
     def _log_line(self, row: Log) -> Line:
-        line = self._left(row.capture, row.at_ns)
+        line = self._left(row, row.at_ns)
         return fitted([*line, (" stderr ", "dim"), (log_text(row.raw, self.columns.width), "")], self.columns.width)
 
     # The parts of a line
 
     def _left(
-        self,
-        capture: int | None,
-        at_ns: int,
-        *,
-        row: int | None = None,
-        id: str = "",
-        took_ns: int | None = None,
-        size_bytes: int | None = None,
+        self, row: Row | None, at_ns: int, *, id: str = "", took_ns: int | None = None, size_bytes: int | None = None
     ) -> Line:
-        """The numbers and the lane, which is blank where `capture` is None."""
-        lane, style = self.lanes.of(capture) if self.columns.lane and capture is not None else ("", "")
+        """The numbers and the lane, which are blank where `row` is None."""
+        lane, style = self.lanes.of(row) if self.columns.lane and row is not None else ("", "")
+        number = row.row if isinstance(row, Numbered) else None
         return self.columns.left_part(
-            row=row, id=safe_text(id), at_ns=at_ns, took_ns=took_ns, size_bytes=size_bytes, lane=lane, lane_style=style
+            row=number, id=safe_text(id), at_ns=at_ns, took_ns=took_ns, size_bytes=size_bytes, lane=lane, lane_style=style
         )
 
     def _below(self, at_ns: int, pieces: Line) -> Line:
@@ -275,11 +304,11 @@ def selected(rows: list[Row], chosen: tuple[int, int] | None) -> list[Row]:
     if chosen is None:
         return rows
     first, last = chosen
-    inside = [at for at, row in enumerate(rows) if isinstance(row, Exchange | Stray) and first <= row.row <= last]
+    inside = [at for at, row in enumerate(rows) if isinstance(row, Numbered) and first <= row.row <= last]
     if not inside:
         return []
     between = rows[inside[0] : inside[-1] + 1]
-    return [row for row in between if not isinstance(row, Exchange | Stray) or first <= row.row <= last]
+    return [row for row in between if not isinstance(row, Numbered) or first <= row.row <= last]
 
 
 def fitting_columns(rows: list[Row], lanes: Lanes, width: int | None) -> Columns:
@@ -297,6 +326,15 @@ def fitting_columns(rows: list[Row], lanes: Lanes, width: int | None) -> Columns
         elif isinstance(row, Stray):
             last_row = max(last_row, row.row)
             longest_id = max(longest_id, len(row.message.id or ""))
+        elif isinstance(row, Transaction):
+            last_row = max(last_row, row.row)
+            longest_words = max(longest_words, cells(one_line(f"{row.method} {row.target}")))
     return columns(
-        width=width, last_row=last_row, last_ns=last_ns, longest_id=longest_id, lanes=lanes.names, longest_words=longest_words
+        width=width,
+        last_row=last_row,
+        last_ns=last_ns,
+        longest_id=longest_id,
+        lanes=lanes.names,
+        lane_role=lanes.role,
+        longest_words=longest_words,
     )

@@ -15,7 +15,10 @@ from .units import counted, duration
 MAX_SOURCES = 8
 """More captures than this are counted, not listed."""
 
-_BAD = (Outcome.ERROR, Outcome.TOOL_ERROR, Outcome.UNANSWERED)
+MAX_CLIENTS = 4
+"""Of the clients of one capture so many are named."""
+
+_BAD = (Outcome.ERROR, Outcome.TOOL_ERROR, Outcome.HTTP_ERROR, Outcome.UNANSWERED)
 _BETWEEN: Piece = (" · ", "dim")
 
 
@@ -49,8 +52,10 @@ def source_lines(transcript: Transcript, zone: tzinfo | None = None) -> list[Lin
 _STYLES = {
     Outcome.ERROR: "bad",
     Outcome.TOOL_ERROR: "bad",
+    Outcome.HTTP_ERROR: "bad",
     Outcome.UNANSWERED: "bad",
     Outcome.CANCELLED: "warn",
+    Outcome.REDIRECTED: "warn",
     Outcome.PENDING: "wait",
 }
 
@@ -66,7 +71,7 @@ def _calls(transcript: Transcript, exchanges: list[Exchange], outcomes: Counter[
 
 
 def _count(count: int, word: str, style: str) -> Piece:
-    if word in ("error", "tool error"):
+    if word.endswith("error"):
         return counted(count, word), style
     return f"{count:,} {word}", style
 
@@ -119,5 +124,7 @@ def source_line(source: Source, zone: tzinfo | None = None) -> Line:
         began = datetime.fromtimestamp(source.header.wall_ns // 1_000_000_000, zone).strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError, OSError):
         began = "at an impossible time"
-    words = [safe_text(source.client), "→", safe_text(source.server), " ", began, " ", command_words(source)]
+    clients = [safe_text(one) for one in source.clients]
+    more = [counted(len(clients) - MAX_CLIENTS, "more client")] if len(clients) > MAX_CLIENTS else []
+    words = [", ".join(clients[:MAX_CLIENTS] + more), "→", safe_text(source.server), " ", began, " ", command_words(source)]
     return [("  " + " ".join(words), "dim")]

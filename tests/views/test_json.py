@@ -53,8 +53,8 @@ def test_the_document_is_schema_1_with_the_verdict_in_numbers() -> None:
     made = documented(busy_scene())
     assert made["schema"] == 1
     assert made["verdict"] == {
-        "calls": 8, "pending": 0, "ok": 4, "error": 1, "tool_error": 1, "cancelled": 1, "unanswered": 1, "findings": 2,
-        "complete": False, "live": False,
+        "calls": 8, "pending": 0, "ok": 4, "error": 1, "tool_error": 1, "cancelled": 1, "unanswered": 1, "http_error": 0,
+        "redirected": 0, "findings": 2, "complete": False, "live": False,
     }  # fmt: skip
 
 
