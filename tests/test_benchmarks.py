@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bench_stdio, programs, report
+from benchmarks import bench_stdio, memory, programs, report
 from benchmarks.ratios import stdio
 from mcpspy.capture.format import frame_line
 from mcpspy.records import Frame
@@ -63,3 +63,8 @@ def test_a_ratio_is_taken_within_the_run() -> None:
 
 def test_what_was_not_measured_is_a_dash() -> None:
     assert report.number(report.figure({}, "tee", "lat", "p50_us")) == "–"
+
+
+@pytest.mark.parametrize("upward", [True, False], ids=["to the server", "from it"])
+def test_the_memory_of_a_message_is_measured_while_mcpspy_runs(*, upward: bool, tmp_path: Path) -> None:
+    assert 1 < memory.growth_mib(b"x" * (4 << 20) + b"\n", str(tmp_path), upward=upward) < 100

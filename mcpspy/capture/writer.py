@@ -110,7 +110,7 @@ class Writer:
         if not self._plain:
             records = self._amended(records)
         number = self.number
-        lines = [self._owed]
+        lines = [self._owed] if self._owed else []  # one line alone is joined without a copy
         for record in records:
             if record.__class__ is Frame:
                 lines.append(frame_line(number, record))
