@@ -103,7 +103,8 @@ class Link:
         self._responses.expect(head.method)
         out.append(asked.forwarded)
         if asked.proves_address:
-            self._note(now_ns, "dpop", "a DPoP proof is bound to the address that the client dialled, which is ours", records)
+            text = "a DPoP proof is bound to the address that the client dialled, which is ours"
+            self._note(now_ns, "dpop", text, records, self._sending)
 
     def client_lost(self, error: Exception | None) -> None:
         """The client's connection is gone."""
@@ -127,7 +128,8 @@ class Link:
             if transaction.request.is_open:
                 records += transaction.request.ended(now_ns, by, how)
             if transaction.response is None:
-                self._note(now_ns, "left", f"{by} closed the connection before the response came", records, transaction)
+                text = f"{by} closed the connection before the response came"
+                self._note(now_ns, "left", text, records, transaction, by=by)
             elif transaction.response.is_open:
                 records += transaction.response.ended(now_ns, by, "broken" if how == "eof" else how)
         records += self._close_opaque(now_ns, by, how)
@@ -165,7 +167,8 @@ class Link:
                 case End():
                     self._finished(piece, now_ns, records, out)
                 case Refused():
-                    self._note(now_ns, "response-refused", f"{piece.reason}; what follows is relayed as it comes", records)
+                    text = f"{piece.reason}; what follows is relayed as it comes"
+                    self._note(now_ns, "response-refused", text, records, self._waiting[0] if self._waiting else None)
                     records += self._took_opaque(SERVER, piece.raw, now_ns)
                     out.append(piece.raw)
                 case Opaque():
@@ -303,10 +306,21 @@ class Link:
         self._client.write(head + body)
         self._client.close()
 
-    def _note(self, now_ns: int, topic: str, text: str, records: list[Record], transaction: Transaction | None = None) -> None:
-        extra = {"connection": self.number}
+    def _note(
+        self,
+        now_ns: int,
+        topic: str,
+        text: str,
+        records: list[Record],
+        transaction: Transaction | None = None,
+        *,
+        by: str = "",
+    ) -> None:
+        extra: dict[str, int | str] = {"connection": self.number}
         if transaction is not None:
             extra["transaction"] = transaction.number
+        if by:
+            extra["by"] = by
         records.append(Note(at_ns=now_ns, topic=topic, text=text, extra=extra))
 
     # Bytes that are no HTTP
