@@ -182,14 +182,12 @@ class HttpCorrelator:
 
     def _ended_alone(self, work: Work) -> Sequence[Exchange]:
         transaction, waiting = work.transaction, work.waiting
-        assert transaction.response is not None
-        close = transaction.response.close
         if waiting and self._unannounced and 0 < transaction.status < HTTP_REDIRECTS and not transaction.answered:
             return ()  # HTTP+SSE whose server announces no endpoint: the answer comes on the stream
         self._alone.pop(transaction.number, None)
-        if work.is_modern and close is not None and close.by == CLIENT:
+        if work.is_modern and transaction.ended_by == CLIENT:
             for exchange in waiting:
-                exchange.left_ns = transaction.response.closed_ns
+                exchange.left_ns = transaction.ended_ns
         return work.reach.correlator.close()
 
     def _fell_silent(self, work: Work) -> list[Exchange]:

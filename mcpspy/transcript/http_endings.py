@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ..records import CLIENT, SERVER, Close
+from ..records import CLIENT, SERVER
 from .endings import PATIENCE_NS, is_due
 from .found import Found, call, found_in, seconds
 from .model import Exchange, Severity
@@ -26,19 +26,18 @@ def http_ending_findings(story: Story) -> Iterator[Found]:
 
 def _unanswered(story: Story, exchange: Exchange, transaction: Transaction) -> Iterator[Found]:
     answering = _answering(story, transaction)
-    response = transaction.response
-    if answering is None or answering.close is None or answering.closed_ns is None or response is None:
+    if answering is None or answering.ended_ns is None:
         return
     asked = f"{call(exchange)} was never answered"
-    if answering.close.by == CLIENT:
-        yield _left(exchange, answering.closed_ns, asked, CLIENT, SERVER)
-    elif answering.close.by != SERVER:
+    if answering.ended_by == CLIENT:
+        yield _left(exchange, answering.ended_ns, asked, CLIENT, SERVER)
+    elif answering.ended_by != SERVER:
         return
     elif transaction.status == _ACCEPTED and transaction.scope.kind is not ScopeKind.STREAM:
         what = f"{call(exchange)} was answered with 202 Accepted, and not at all."
         yield found_in("accepted-request", exchange.request, exchange.row, what, culprit=SERVER)
     else:
-        how = _how_it_ended(answering, answering.close)
+        how = _how_it_ended(answering.response)
         yield found_in("unanswered-request", exchange.request, exchange.row, f"{asked}: {how}.", culprit=SERVER)
 
 
@@ -65,17 +64,18 @@ def _left(exchange: Exchange, left_ns: int, asked: str, asker: str, answerer: st
     return found_in("unanswered-request", exchange.request, row, f"{asked} in {seconds(waited_ns)}.", culprit=answerer)
 
 
-def _answering(story: Story, transaction: Transaction) -> Stream | None:
-    """The response on which the answer was to come: of HTTP+SSE the stream's."""
+def _answering(story: Story, transaction: Transaction) -> Transaction | None:
+    """The transaction in whose response the answer was to come: of HTTP+SSE the stream's."""
     if transaction.scope.kind is ScopeKind.STREAM:
-        get = story.source.transactions.get(transaction.scope.stream)
-        return None if get is None else get.response
-    return transaction.response
+        return story.source.transactions.get(transaction.scope.stream)
+    return transaction
 
 
-def _how_it_ended(response: Stream, close: Close) -> str:
+def _how_it_ended(response: Stream | None) -> str:
+    if response is None or response.close is None:
+        return "the server closed the connection"
     head = response.head
-    if close.how != "eof":
+    if response.close.how != "eof":
         return "the server broke off its response"
     if response.opened.framing == "sse":
         return "the server closed the stream"

@@ -23,8 +23,6 @@ def http_findings(story: Story) -> Iterator[Found]:
     for transaction in story.source.transactions.values():
         row = transaction.row or rows.get(transaction.number)
         yield from _oddities(story, transaction, row)
-        if transaction.response is not None and transaction.response.forged:
-            yield _forged(story, transaction, transaction.response, row)
         if transaction.request is not None and b"\ndpop:" in transaction.request.opened.head.lower():
             yield _of_stream("dpop-proof", story, transaction.request, row, "A request bears a DPoP proof.", "mcpspy")
     for exchange in story.http:
@@ -35,27 +33,26 @@ def http_findings(story: Story) -> Iterator[Found]:
 def _oddities(story: Story, transaction: Transaction, row: int | None) -> Iterator[Found]:
     for oddity in transaction.oddities:
         said = quoted(oddity.data)
-        rule, what = {
-            "foreign-endpoint": (oddity.name, f"The stream of {transaction.target} announces the endpoint {said}, elsewhere."),
-            "endpoint-dialect": (oddity.name, f"The stream of {transaction.target} announces its endpoint as JSON: {said}"),
-            "shared-endpoint": ("ambiguous-stream", f"Two open streams announced the same endpoint: {said}"),
-            "done-event": (oddity.name, f"An event on the stream of {transaction.target} is {said}."),
-        }[oddity.name]
+        rule, culprit, group = str(oddity.name), SERVER, oddity.name
+        match oddity.name:
+            case "foreign-endpoint":
+                what = f"The stream of {transaction.target} announces the endpoint {said}, elsewhere."
+            case "endpoint-dialect":
+                what = f"The stream of {transaction.target} announces its endpoint as JSON: {said}"
+            case "shared-endpoint":
+                rule, what = "ambiguous-stream", f"Two open streams announced the same endpoint: {said}"
+            case "done-event":
+                what = f"An event on the stream of {transaction.target} is {said}."
+            case "forged":
+                failed = transaction.status in _UPSTREAM_FAILED
+                rule, culprit, group = ("upstream-failed", SERVER, said) if failed else ("request-refused", CLIENT, said)
+                what = f"{transaction.method} {transaction.target} was answered {transaction.status}: {said}"
+            case _:
+                continue
         index = story.source.index
         yield found(
-            rule, at_ns=oddity.at_ns, capture=index, number=oddity.number, row=row, what=what, culprit=SERVER, group=oddity.name
+            rule, at_ns=oddity.at_ns, capture=index, number=oddity.number, row=row, what=what, culprit=culprit, group=group
         )
-
-
-def _forged(story: Story, transaction: Transaction, response: Stream, row: int | None) -> Found:
-    """What mcpspy answered itself, and why."""
-    said = f"{transaction.method} {transaction.target}"
-    why = "; ".join(note.text for note in transaction.notes if note.topic == "upstream")
-    if transaction.status in _UPSTREAM_FAILED:
-        what = f"{said} was answered {transaction.status} by mcpspy" + (f": {why}" if why else ".")
-        return _of_stream("upstream-failed", story, response, row, what, SERVER, group=why or "failed")
-    what = f"{said} was answered {transaction.status} {response.head.reason} by mcpspy."
-    return _of_stream("request-refused", story, response, row, what, CLIENT, group=str(transaction.status))
 
 
 def _of_stream(rule: str, story: Story, stream: Stream, row: int | None, what: str, culprit: str, group: str = "one") -> Found:

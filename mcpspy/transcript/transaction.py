@@ -107,7 +107,10 @@ class Transaction(msgspec.Struct, eq=False, gc=False):
     interim: Sequence[Stream] = ()
     """Responses before the final one, as 103."""
     notes: Sequence[Note] = ()
-    """What the tap met on its way to the server: connections that failed, facts of TLS."""
+    """What the tap had to say about it."""
+    left_by: str = ""
+    """Who ended the connection before there was a response: `client`, `server` or `mcpspy`."""
+    left_ns: int | None = None
     asked: int = 0
     """Messages in its request."""
     answered: int = 0
@@ -124,14 +127,19 @@ class Transaction(msgspec.Struct, eq=False, gc=False):
     @property
     def over(self) -> bool:
         """Whether nothing more will come of it."""
-        return self.response is not None and self.response.closed_ns is not None
+        return self.ended_ns is not None
 
     @property
     def ended_ns(self) -> int | None:
-        """When its response ended, or else its request; None while it goes on."""
-        if self.response is not None:
-            return self.response.closed_ns
-        return None
+        """When its response ended, or the connection before there was one; None while it goes on."""
+        return self.left_ns if self.response is None else self.response.closed_ns
+
+    @property
+    def ended_by(self) -> str:
+        """Who ended it; empty while it goes on."""
+        if self.response is None:
+            return self.left_by
+        return "" if self.response.close is None else self.response.close.by
 
     @property
     def duration_ns(self) -> int | None:

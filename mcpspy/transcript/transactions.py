@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from ..records import Close, Frame, Note, Open
 
 ENDPOINT: Final = "endpoint"
+MAX_FORGED_BYTES: Final = 500
+"""So much is kept of what mcpspy itself said."""
+
 _HTTP_OK: Final = 200
 _SWITCHING_PROTOCOLS: Final = 101
 
@@ -110,9 +113,7 @@ class Transactions:
             return [*rows, *self._row(work)]
         if stream is not transaction.response:
             return rows
-        self._works.pop(transaction.number, None)
-        self._row(work)
-        return [*rows, *work.rows, *self._correlator.close(work)]
+        return [*rows, *self._over(work)]
 
     def note(self, record: Note) -> Sequence[Row] | None:
         """The tap has a word about a transaction that goes on."""
@@ -120,8 +121,12 @@ class Transactions:
         work = self._works.get(number) if isinstance(number, int) else None
         if work is None:
             return None
-        work.transaction.notes = appended(work.transaction.notes, record)
-        return work.rows
+        transaction = work.transaction
+        transaction.notes = appended(transaction.notes, record)
+        if record.topic != "left":
+            return work.rows
+        transaction.left_by, transaction.left_ns = str(record.extra.get("by", "")), record.at_ns + self._source.shift_ns
+        return self._over(work)
 
     def damage(self) -> None:
         """Records were lost here: the next frame of each stream may lack its beginning, or its middle."""
@@ -193,6 +198,8 @@ class Transactions:
         for unit in units:
             if unit.event is not None and self._came_before(body, unit.event, unit):
                 continue
+            if body.stream.forged and unit.frame.data:
+                self._note_oddity(body.work, unit, "forged", unit.frame.data[:MAX_FORGED_BYTES])
             for piece in unit.pieces:
                 message = message_of(self._source, body.stream.opened.sender, unit.frame, piece)
                 if message.kind is Kind.MALFORMED and unit.damaged:
@@ -249,6 +256,12 @@ class Transactions:
         frame, transaction = unit.frame, work.transaction
         oddity = Oddity(frame.number, frame.at_ns + self._source.shift_ns, name, data)
         transaction.oddities = appended(transaction.oddities, oddity)
+
+    def _over(self, work: Work) -> list[Row]:
+        """A transaction ended."""
+        self._works.pop(work.transaction.number, None)
+        self._row(work)
+        return [*work.rows, *self._correlator.close(work)]
 
     def _row(self, work: Work) -> Sequence[Row]:
         """A transaction whose request carries no message has a row of its own."""

@@ -85,7 +85,7 @@ def _entries(transaction: Transaction, source: Source, room: int | None) -> Iter
             yield from _stream(stream, transaction, source, room)
     for note in transaction.notes:
         text = one_line(f"{note.topic}: {note.text}")
-        yield _Entry(note.number, note.at_ns + source.shift_ns, "·", [[(text, "dim" if note.topic == "tls" else "warn")]])
+        yield _Entry(note.number, note.at_ns + source.shift_ns, "·", [[(text, "warn" if note.topic == "left" else "dim")]])
 
 
 def _stream(stream: Stream, transaction: Transaction, source: Source, room: int | None) -> Iterator[_Entry]:

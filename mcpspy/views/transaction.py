@@ -10,7 +10,7 @@ from ..transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, Exchange, Message, S
 from ..transcript.transaction import Stream, Transaction
 from .escape import safe_text
 from .line import Line, line_cells
-from .phrases import Phrase, one_line, status_words
+from .phrases import Phrase, one_line, raw_phrase, status_words
 from .units import counted, duration, size
 
 HTTP_OK = 200
@@ -26,9 +26,7 @@ def transaction_phrase(transaction: Transaction) -> Phrase:
     """How a transaction went: its status, and what came with it."""
     response = transaction.response
     if response is None:
-        return Phrase("pending" if transaction.request is None or transaction.request.close is None else "no response", "wait")
-    if not response.opened.head:
-        return Phrase("no response", "warn", ended_words(response))
+        return Phrase("no response", "warn", _left_words(transaction)) if transaction.over else Phrase("pending", "wait")
     return Phrase(
         str(transaction.status or "?"), _style(transaction.status), ", ".join(filter(None, _details(transaction, response)))
     )
@@ -57,13 +55,13 @@ def fact_lines(transaction: Transaction, width: int | None) -> Iterator[Line]:
         words = one_line(f"{transaction.method} {transaction.target}")
         yield from _told([("→ ", ""), (words, "")], list(_facts(request, transaction.at_ns)), width)
     for note in transaction.notes:
-        yield [("· ", "dim"), (one_line(f"{note.topic}: {note.text}"), "warn" if note.topic == "upstream" else "dim")]
-    if response is not None and response.opened.head:
+        yield [("· ", "dim"), (one_line(f"{note.topic}: {note.text}"), "dim")]
+    if response is not None:
         by = " by mcpspy" if response.forged else ""
         words = status_words(transaction) + by
         yield from _told([("← ", ""), (words, _style(transaction.status))], list(_facts(response, transaction.at_ns)), width)
-    elif response is not None:
-        yield [("← ", ""), (f"no response: {ended_words(response)}", "warn")]
+    elif transaction.over:
+        yield [("← ", ""), (f"no response: {_left_words(transaction)}", "warn")]
 
 
 def chunk_words(sizes: tuple[int, ...]) -> str:
@@ -90,13 +88,14 @@ def _details(transaction: Transaction, response: Stream) -> Iterator[str]:
     if transaction.status != HTTP_OK:
         yield status_words(transaction).partition(" ")[2]
     if response.forged:
-        yield one_line("by mcpspy" + "".join(f": {note.text}" for note in transaction.notes if note.topic == "upstream"))
+        said = next((one.data for one in transaction.oddities if one.name == "forged"), b"")
+        yield raw_phrase(said) if said.startswith(b"mcpspy") else "by mcpspy"
     if transaction.is_stream:
         yield counted(response.events, "event")
         if transaction.redelivered:
             yield f"{len(transaction.redelivered)} redelivered"
         yield "open" if response.close is None else ended_words(response)
-    elif head.media_type and response.body_bytes:
+    elif head.media_type and response.body_bytes and not response.forged:
         yield one_line(head.media_type)
     if not transaction.is_stream and response.close is not None and response.close.how != "eof":
         yield ended_words(response)
@@ -119,6 +118,11 @@ def _facts(stream: Stream, began_ns: int) -> Iterator[str]:
         yield f"{first}last byte after {duration(stream.last_ns - began_ns)}"
     if stream.close is not None and (stream.opened.sender == SERVER or stream.close.how != "eof"):
         yield ended_words(stream)
+
+
+def _left_words(transaction: Transaction) -> str:
+    """Who did not wait for the response, or not for the end of the request."""
+    return f"{one_line(transaction.left_by) or 'somebody'} closed the connection"
 
 
 def ended_words(stream: Stream) -> str:

@@ -238,8 +238,9 @@ class Call:
 
     def leave(self) -> Call:
         """The client leaves before there is a response."""
-        self.response = self.traffic.open(self, "response", b"")
-        return self.close("client", "reset")
+        text, extra = "client closed the connection before the response came", {"transaction": self.number, "by": "client"}
+        self.traffic.add(Note(at_ns=self.traffic.tick(), topic="left", text=text, extra=extra))
+        return self
 
 
 def initialize(id: Any = 0, name: str = "claude-code") -> dict[str, Any]:
