@@ -5,12 +5,13 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
-from fcntl import F_GETFL, fcntl
+from collections.abc import Callable, Iterator
+from fcntl import F_GETFL, F_GETPIPE_SZ, fcntl
 from pathlib import Path
 
 import pytest
 
+from mcpspy.live import descriptors
 from mcpspy.records import Frame, Open, Stall
 from tests.deadlines import DEADLINE_S
 from tests.live.client import MCPSPY, OVER, Channels, Client, closing, puppet, stream
@@ -142,6 +143,62 @@ def test_an_output_that_its_other_holders_do_not_block_on_is_waited_for() -> Non
             assert client.wait() == 3
     finally:
         os.close(reading)
+
+
+@pytest.fixture
+def shared_pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
+    """A blocking pipe of others that the system does not let us open anew, as where there is no /proc; reading end, writing end."""
+    monkeypatch.setattr(descriptors, "_open_anew", lambda fd: False)
+    reading, writing = os.pipe()
+    yield reading, writing
+    os.close(reading)
+    os.close(writing)
+
+
+def taken_bytes(send: Callable[[bytes], int], data: bytes) -> Iterator[int]:
+    """How much is taken each time, until nothing is."""
+    while True:
+        try:
+            count = send(data)
+        except BlockingIOError:
+            return
+        data = data[count:]
+        yield count
+
+
+def fill(writing: int, *, but_bytes: int = 0) -> int:
+    """Write until only so many bytes fit in. Returns how many are in the pipe."""
+    size = fcntl(writing, F_GETPIPE_SZ) - but_bytes
+    assert os.write(writing, bytes(size)) == size
+    return size
+
+
+@pytest.mark.timeout(DEADLINE_S)
+def test_a_full_pipe_that_blocks_its_holders_does_not_block_us(shared_pipe: tuple[int, int]) -> None:
+    send = descriptors.sender(shared_pipe[1])
+    fill(shared_pipe[1])
+    with pytest.raises(BlockingIOError):
+        send(b"x")
+
+
+@pytest.mark.timeout(DEADLINE_S)
+def test_a_nearly_full_pipe_that_blocks_its_holders_takes_what_fits_and_does_not_block_us(shared_pipe: tuple[int, int]) -> None:
+    reading, writing = shared_pipe
+    send = descriptors.sender(writing)
+    filled = fill(writing, but_bytes=5000)
+    data = bytes(range(256)) * 256
+    taken = sum(taken_bytes(send, data))
+    assert 0 < taken <= 5000
+    assert os.read(reading, 1 << 20) == bytes(filled) + data[:taken]
+
+
+def test_a_pipe_that_blocks_its_holders_says_that_nobody_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descriptors, "_open_anew", lambda fd: False)
+    reading, writing = os.pipe()
+    os.close(reading)
+    with pytest.raises(BrokenPipeError):
+        descriptors.sender(writing)(b"x")
+    os.close(writing)
 
 
 def test_an_input_that_its_other_holders_do_not_block_on_is_waited_for() -> None:
