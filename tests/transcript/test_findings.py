@@ -277,8 +277,9 @@ def test_a_server_that_the_client_ended_did_not_die() -> None:
     assert Dialogue().client_leaves().exits(1).ends().findings == []
 
 
-def test_a_server_that_a_signal_of_the_client_ended_did_not_die() -> None:
-    assert Dialogue().note("signal").exits(None, "SIGTERM").ends().findings == []
+@pytest.mark.parametrize("topic", ["signal", "escalation"], ids=["the client's", "ours, once the client was gone"])
+def test_a_server_that_a_signal_ended_did_not_die(topic: str) -> None:
+    assert Dialogue().note(topic).exits(None, "SIGTERM").ends().findings == []
 
 
 def test_a_signal_that_ends_nothing_is_no_leaving() -> None:
