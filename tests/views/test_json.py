@@ -3,6 +3,7 @@
 import json
 import re
 from base64 import b64decode
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpspy.cli.main import VERBS
 from mcpspy.transcript.model import Exchange
+from mcpspy.views import listing, verification
 from mcpspy.views.json_text import Verbatim, as_json
 from mcpspy.views.messages_json import message_lines
 from mcpspy.views.rows_json import document, state_line
 from mcpspy.views.timeline import selected
 from tests.transcript.dialogue import Dialogue, request, result
 from tests.views.scenes import busy_scene, call, failed, hostile_scene, opened, payload, refused, three_servers
+from tests.views.test_listing import SITTINGS, UNUSABLE, capture
+from tests.views.test_verification import verified
 
 PAGE = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
 
@@ -181,6 +186,39 @@ def test_every_field_is_in_the_documentation() -> None:
     used |= names([json.loads(state_line(row, three_servers().sources)) for row in three_servers().rows])
     missing = used - set(re.findall(r"`(\w+)`", PAGE)) - {"x"}
     assert not missing
+
+
+def section(verb: str) -> str:
+    """The section on what `verb` prints; empty if there is none."""
+    found = re.search(rf"^## `mcpspy {verb}`\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    return found[1] if found else ""
+
+
+def fields(verb: str) -> set[str]:
+    """The names in the first columns of its tables."""
+    return {name for row in re.findall(r"^\| (`.*?) \|", section(verb), re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+
+
+NOT_COUNTED = listing.Sitting(address="", client="", client_pid=None, captures=(capture(counted=False),))
+LISTED = listing.document("/store", [*SITTINGS, NOT_COUNTED], UNUSABLE)
+VERIFIED = verification.document([verified(), verified(repaired="new.mcpspy", marked_missing=1)])
+
+
+@pytest.mark.parametrize(("verb", "printed"), [("list --json", LISTED), ("verify --json", VERIFIED)], ids=["list", "verify"])
+def test_the_documentation_of_a_verb_has_the_fields_that_it_prints_and_no_others(verb: str, printed: str) -> None:
+    used = names(json.loads(printed))
+    assert used - set(re.findall(r"`(\w+)`", section(verb))) == set()
+    assert fields(verb) - used == set()
+
+
+def verbs_with_json() -> list[str]:
+    commands = {verb: import_module(f"mcpspy.cli.{verb}").command for verb in VERBS}
+    return [verb for verb, command in commands.items() if any("--json" in option.opts for option in command.params)]
+
+
+@pytest.mark.parametrize("verb", verbs_with_json())
+def test_every_verb_that_prints_json_has_a_section(verb: str) -> None:
+    assert section(f"{verb} --json")
 
 
 def test_every_row_of_an_exchange_is_found_by_its_number() -> None:
