@@ -421,7 +421,7 @@ def test_one_client_that_said_its_name_has_the_lane_for_all() -> None:
 def test_a_modern_client_says_its_name_in_every_request() -> None:
     told = Traffic()
     for name in ("a", "b"):
-        told.post(modern(1, name=name)).answer(200, result(1))
+        told.post(modern(1, client=name)).answer(200, result(1))
     transcript = told.transcript
     assert [transcript.sources[0].client_of(one) for one in transcript.exchanges] == ["a", "b"]
 

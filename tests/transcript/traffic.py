@@ -68,13 +68,22 @@ class Traffic:
             self.close(call.request, "client")
         return call
 
-    def post(self, message: Any, target: str = "/mcp", *, session: str = "", connection: int = 0, **fields: str) -> Call:
-        """A POST of JSON; bytes go as they are."""
+    def post(
+        self,
+        message: Any,
+        target: str = "/mcp",
+        *,
+        session: str = "",
+        connection: int = 0,
+        fields: dict[str, str] | None = None,
+        **more: str,
+    ) -> Call:
+        """A POST of JSON; bytes go as they are. `fields` and `more` are header fields."""
+        named = {"Content_Type": "application/json", **(fields or {}), **more}
         if session:
-            fields["Mcp_Session_Id"] = session
+            named["Mcp_Session_Id"] = session
         body = message if isinstance(message, bytes) else json.dumps(message).encode()
-        fields.setdefault("Content_Type", "application/json")
-        return self.call("POST", target, body, connection=connection, fields=fields)
+        return self.call("POST", target, body, connection=connection, fields=named)
 
     def get(self, target: str = "/mcp", *, session: str = "", **fields: str) -> Call:
         """A GET that wants a stream of events."""
@@ -249,12 +258,12 @@ def initialize(id: Any = 0, name: str = "claude-code") -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params}
 
 
-def modern(id: Any, method: str = "tools/list", name: str = "claude-code", **params: Any) -> dict[str, Any]:
+def modern(id: Any, method: str = "tools/list", client: str = "claude-code", **params: Any) -> dict[str, Any]:
     """A request of the modern era."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
-        "io.modelcontextprotocol/clientInfo": {"name": name, "version": "1"},
+        "io.modelcontextprotocol/clientInfo": {"name": client, "version": "1"},
     }
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": {**params, "_meta": meta}}
 

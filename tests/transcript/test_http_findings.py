@@ -1,0 +1,298 @@
+"""Findings about HTTP: each is told by one dialogue, and none where nobody is certainly to blame."""
+
+from base64 import b64encode
+from typing import Any
+
+import pytest
+
+from mcpspy.transcript.http_findings import unquoted
+from mcpspy.transcript.model import Severity
+from tests.transcript.dialogue import notification, request, result, tool_call
+from tests.transcript.traffic import Traffic, initialize, modern, opened_session
+
+# --- Nothing to find ---
+
+
+def everyday(told: Traffic) -> None:
+    """A session as official SDKs have it: a probe, a handshake, calls, a question, a goodbye."""
+    told.post(modern(1, "server/discover")).answer(
+        400, {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "no"}}
+    )
+    opened_session(told, "s")
+    stream = told.get(session="s").stream()
+    call = told.post(tool_call(1), session="s").stream().event(request(1, "elicitation/create"))
+    told.post(result(1), session="s").answer(202)
+    call.event(result(1)).close("client", "broken")
+    told.call("DELETE", fields={"Mcp_Session_Id": "s"}).answer(200)
+    stream.close("client", "broken")
+    told.get("/.well-known/oauth-protected-resource").answer(404)
+
+
+def test_an_everyday_session_has_no_findings() -> None:
+    told = Traffic()
+    everyday(told)
+    assert told.rules == []
+
+
+def test_a_status_of_the_server_is_no_finding() -> None:
+    told = Traffic()
+    for status in (401, 404, 405, 500):
+        told.post(request(1)).answer(status)
+    assert told.rules == []
+
+
+# --- Endpoints ---
+
+
+@pytest.mark.parametrize(
+    "uri", ["http://0.0.0.0:3001/messages?s=1", "http://localhost:3001/messages?s=1", "https://127.0.0.1:3001/m"]
+)
+def test_an_endpoint_of_another_origin_is_found(uri: str) -> None:
+    told = Traffic()
+    told.get("/sse").stream().event(uri, kind="endpoint").close("client", "broken")
+    found = told.finding
+    assert (found.rule, found.culprit, found.row) == ("foreign-endpoint", "server", 1)
+    assert uri in found.what
+
+
+@pytest.mark.parametrize("uri", ["/messages?s=1", "messages", "http://127.0.0.1:3001/messages", "?s=1"])
+def test_an_endpoint_of_the_same_origin_is_well(uri: str) -> None:
+    told = Traffic()
+    told.get("/sse").stream().event(uri, kind="endpoint").close("client", "broken")
+    assert told.rules == []
+
+
+def test_an_endpoint_as_json_is_found() -> None:
+    told = Traffic()
+    told.get("/sse").stream().event({"uri": "/messages?s=1"}, kind="endpoint").close("client", "broken")
+    assert (told.finding.rule, told.finding.culprit) == ("endpoint-dialect", "server")
+
+
+def test_two_open_streams_with_one_endpoint_are_found() -> None:
+    told = Traffic()
+    for _ in range(2):
+        told.get("/sse").stream().event("/messages", kind="endpoint")
+    assert (told.finding.rule, told.finding.row) == ("ambiguous-stream", 2)
+
+
+def test_an_answer_on_one_of_several_streams_without_an_endpoint_is_found() -> None:
+    told = Traffic()
+    stream, _ = told.get("/events").stream(), told.get("/events").stream()
+    told.post(request(1), "/request").answer(202)
+    stream.event(result(1))
+    assert (told.finding.rule, told.finding.culprit, told.finding.row) == ("ambiguous-stream", "server", 3)
+
+
+def test_an_end_mark_of_another_protocol_is_found_once_and_counted() -> None:
+    told = Traffic()
+    for id in (1, 2):
+        told.post(request(id)).stream().event(result(id)).event("[DONE]").close()
+    assert (told.finding.rule, told.finding.count, told.finding.row) == ("done-event", 2, 1)
+
+
+# --- What mcpspy answered ---
+
+
+def test_a_failed_upstream_is_found_with_its_reason() -> None:
+    told = Traffic()
+    said = b"mcpspy: http://127.0.0.1:3001 cannot be reached: Connection refused\n"
+    for id in (1, 2):
+        told.post(request(id)).answer(502, said, forged=True, by="mcpspy", Content_Type="text/plain")
+    found = told.finding
+    assert (found.rule, found.culprit, found.count, found.row) == ("upstream-failed", "server", 2, 1)
+    assert "Connection refused" in found.what
+
+
+def test_a_502_of_the_server_is_its_own() -> None:
+    told = Traffic()
+    told.post(request(1)).answer(502, b"Bad Gateway", Content_Type="text/plain")
+    assert told.rules == []
+
+
+@pytest.mark.parametrize("status", [400, 403, 408, 421])
+def test_a_refused_request_is_found(status: int) -> None:
+    told = Traffic()
+    told.get("/", Host="evil.example").answer(status, b"mcpspy: no\n", forged=True, by="mcpspy", Content_Type="text/plain")
+    assert (told.finding.rule, told.finding.culprit) == ("request-refused", "client")
+
+
+def test_a_dpop_proof_is_found() -> None:
+    told = Traffic()
+    told.post(request(1), DPoP="eyJ").answer(200, result(1))
+    assert (told.finding.rule, told.finding.culprit) == ("dpop-proof", "mcpspy")
+
+
+# --- Statuses and fields that contradict ---
+
+
+def test_a_result_with_an_error_status_is_found() -> None:
+    told = Traffic()
+    told.post(request(1)).answer(500, result(1))
+    assert (told.finding.rule, told.finding.culprit, told.finding.row) == ("status-contradicts", "server", 1)
+
+
+def test_an_answer_that_the_server_refuses_is_no_contradiction_of_the_clients() -> None:
+    told = Traffic()
+    call = told.post(tool_call(1)).stream().event(request("q", "elicitation/create"))
+    told.post(result("q")).answer(404)
+    call.event(result(1)).close()
+    assert told.rules == []
+
+
+def mismatch(**fields: str) -> Traffic:
+    told = Traffic()
+    sent = {"Mcp_Method": "tools/call", "Mcp_Name": "add", "Mcp_Protocol_Version": "2026-07-28", **fields}
+    told.post(modern(1, "tools/call", name="add"), fields=sent).answer(200, result(1))
+    return told
+
+
+@pytest.mark.parametrize("fields", [{"Mcp_Method": "tools/list"}, {"Mcp_Name": "Add"}, {"Mcp_Protocol_Version": "2025-11-25"}])
+def test_a_field_that_contradicts_the_body_is_found(fields: dict[str, str]) -> None:
+    (found,) = mismatch(**fields).findings
+    assert (found.rule, found.culprit) == ("header-contradicts", "client")
+
+
+def test_fields_that_mirror_the_body_are_well() -> None:
+    assert mismatch().rules == []
+
+
+def test_a_field_in_base64_is_compared_by_what_it_means() -> None:
+    encoded = b64encode("lab://café/x".encode()).decode()
+    told = Traffic()
+    fields = {"Mcp_Method": "resources/read", "Mcp_Name": f"=?base64?{encoded}?="}
+    told.post(modern(1, "resources/read", uri="lab://café/x"), fields=fields).answer(200, result(1))
+    assert told.rules == []
+
+
+@pytest.mark.parametrize("value", ["=?base64?%%?=", "=?base64?/w==?=", "=?base64?"])
+def test_a_field_that_cannot_be_decoded_means_itself(value: str) -> None:
+    assert unquoted(value) == value
+
+
+# --- No answer ---
+
+
+def one(told: Traffic) -> tuple[str, str, Severity]:
+    found = told.finding
+    return found.rule, found.culprit, found.severity
+
+
+def test_202_for_a_request_is_found() -> None:
+    told = Traffic()
+    told.post(request(1)).answer(202)
+    assert one(told) == ("accepted-request", "server", Severity.ERROR)
+
+
+def test_202_is_what_http_sse_answers() -> None:
+    told = Traffic()
+    stream = told.get("/sse").stream().event("/m?s=1", kind="endpoint")
+    told.post(request(1), "/m?s=1").answer(202)
+    stream.event(result(1)).close("client", "broken")
+    assert told.rules == []
+
+
+def test_a_server_that_closes_the_stream_without_an_answer_is_found() -> None:
+    told = Traffic()
+    told.post(request(1)).stream().event(notification("notifications/message", {"level": "info"})).close()
+    assert one(told) == ("unanswered-request", "server", Severity.ERROR)
+    assert "the server closed the stream" in told.finding.what
+
+
+def test_a_server_that_breaks_off_is_found() -> None:
+    told = Traffic()
+    told.post(request(1)).stream().close("server", "reset")
+    assert "the server broke off its response" in told.finding.what
+
+
+def test_a_server_that_answers_with_a_page_is_found() -> None:
+    told = Traffic()
+    told.post(request(1)).answer(200, b"<html>", Content_Type="text/html; charset=utf-8")
+    assert "the response (HTTP 200, text/html) holds no message" in told.finding.what
+
+
+def test_a_server_whose_sse_stream_ends_is_found() -> None:
+    told = Traffic()
+    stream = told.get("/sse").stream().event("/m?s=1", kind="endpoint")
+    told.post(request(1), "/m?s=1").answer(202)
+    stream.close("server", "reset")
+    assert one(told) == ("unanswered-request", "server", Severity.ERROR)
+
+
+def test_a_client_that_leaves_soon_is_nobodys_fault() -> None:
+    told = Traffic()
+    told.post(request(1)).stream().close("client", "broken")
+    assert one(told) == ("unanswered-request", "client", Severity.INFO)
+
+
+def test_a_client_that_leaves_before_the_response_is_nobodys_fault() -> None:
+    told = Traffic()
+    told.post(request(1)).leave()
+    assert one(told) == ("unanswered-request", "client", Severity.INFO)
+
+
+def test_a_client_that_waited_long_was_kept_waiting() -> None:
+    told = Traffic()
+    call = told.post(request(1)).stream()
+    told.wait(60_000)
+    call.close("client", "broken")
+    assert one(told) == ("unanswered-request", "server", Severity.ERROR)
+
+
+def test_a_stream_that_was_open_when_recording_ended_blames_nobody() -> None:
+    told = Traffic()
+    told.post(request(1)).stream()
+    assert told.rules == []
+
+
+def test_a_stream_that_mcpspy_ended_blames_nobody() -> None:
+    told = Traffic()
+    told.post(request(1)).stream().close("mcpspy", "abort")
+    assert told.rules == []
+
+
+def test_a_client_that_closes_the_stream_instead_of_answering_is_found() -> None:
+    told = Traffic()
+    told.post(initialize()).answer(200, result(0), Mcp_Session_Id="s")
+    told.get(session="s").stream().event(request(1, "roots/list")).close("client", "broken")
+    assert one(told) == ("unanswered-request", "client", Severity.ERROR)
+
+
+def test_a_subscription_that_ends_needs_no_answer() -> None:
+    told = Traffic()
+    told.post(modern(1, "subscriptions/listen")).stream().event(
+        notification("notifications/subscriptions/acknowledged")
+    ).close()
+    assert told.rules == []
+
+
+def test_an_answer_on_a_later_stream_is_no_lost_one() -> None:
+    told = Traffic()
+    opened_session(told, "s")
+    told.post(tool_call(1), session="s").stream().event("", id="e1").close("server")
+    told.get(session="s", Last_Event_ID="e1").stream().event(result(1), id="e2").close()
+    assert told.rules == []
+
+
+# --- Bodies ---
+
+
+@pytest.mark.parametrize("body", [b'{"jsonrpc":"2.0",', b"{}{}"])
+def test_a_broken_body_is_malformed_and_its_advice_fits(body: bytes) -> None:
+    told = Traffic()
+    told.post(body).answer(400)
+    found = told.finding
+    assert (found.rule, found.culprit) == ("malformed-message", "client")
+    assert "line" not in found.advice
+
+
+def test_bare_results_in_events_are_flawed_and_unpaired() -> None:
+    told = Traffic()
+    stream: Any = told.post(request(1)).stream()
+    stream.event({"result": {"progress": 30}}).event(result(1)).close()
+    assert set(told.rules) == {"flawed-message", "unpaired-response"}
+
+
+def test_an_id_that_comes_back_as_a_string_is_found_over_http_too() -> None:
+    told = Traffic()
+    told.post(request(7)).answer(200, result("7"))
+    assert told.rules == ["id-type-mismatch"]
