@@ -61,6 +61,11 @@ class Requests:
     def close(self) -> list[Piece]:
         return self._messages.close()
 
+    @property
+    def is_within_head(self) -> bool:
+        """Whether a head has begun, and is not whole."""
+        return self._messages.is_within_head
+
     def switch(self) -> list[Piece]:
         """The response has switched protocols: what waits is opaque, as is all that comes."""
         return self._messages.switch()
@@ -143,6 +148,10 @@ class _Messages:
             return [Refused(held, reason)]
         missing_bytes = left if step in (_Messages._length, _Messages._chunks) and left > 0 else None
         return [Incomplete(held, missing_bytes)]
+
+    @property
+    def is_within_head(self) -> bool:
+        return self._waiting is not None and self._step == _Messages._head
 
     def switch(self) -> list[Piece]:
         held = self._take_waiting()

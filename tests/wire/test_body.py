@@ -1,6 +1,7 @@
 """Bodies as one unit, the framing that a body has, and what compressed ones say: bounded, whatever they are."""
 
 import gzip
+import tracemalloc
 import zlib
 
 import pytest
@@ -120,6 +121,7 @@ def test_all_members_of_gzip_are_read(members: list[bytes]) -> None:
 
 def test_bytes_behind_the_end_are_left_out() -> None:
     assert decoded(gzip.compress(b"a") + b"\0\0junk", b"gzip") == b"a"
+    assert decoded(zlib.compress(b"a") + gzip.compress(b"b"), b"deflate") == b"a"
 
 
 @given(st.binary(min_size=1, max_size=200), st.integers(0, 60))
@@ -153,6 +155,18 @@ def test_a_bomb_is_refused_before_it_is_unpacked(members: int, monkeypatch: pyte
     bomb = gzip.compress(b"\0" * ((1 << 20) // members + 1)) * members
     with pytest.raises(ValueError, match="decodes to more than 1 MiB"):
         decoded(bomb, b"gzip")
+
+
+def test_a_bomb_takes_no_more_memory_than_what_may_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body, "MAX_DECODED_BYTES", 1 << 20)
+    bomb = gzip.compress(b"\0" * (1 << 20)) + gzip.compress(b"\0" * (1 << 25))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="decodes to more"):
+            decoded(bomb, b"gzip")
+        assert tracemalloc.get_traced_memory()[1] < 1 << 23
+    finally:
+        tracemalloc.stop()
 
 
 def test_what_is_as_large_as_it_may_be_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,8 @@ DIRECTIONS = pytest.mark.parametrize("direction", [of_requests, responses], ids=
 
 @DIRECTIONS
 @given(data=STREAMS, sizes=CUTS)
+@example(data=b"5\r\n", sizes=[1])
+@example(data=CHUNKED_POST + b"0\r\nno colon\r\n\r\nPOST / HTTP/1.1\n", sizes=[1])
 def test_any_cutting_of_the_input_gives_the_same_pieces(direction: Direction, data: bytes, sizes: list[int]) -> None:
     assert merged(direction(reads(data, sizes))) == merged(direction([data]))
 
@@ -102,6 +104,15 @@ def test_the_limit_of_a_head_does_not_depend_on_the_reads(over: int, *, terminat
     assert isinstance(whole[0], Refused) == (over > 0)
 
 
+def test_what_stands_behind_the_limit_of_a_head_is_not_looked_at() -> None:
+    data = b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * MAX_HEAD_BYTES + b"\n\r\n\r\n"
+    assert (
+        merged(of_requests(reads(data, [1])))
+        == merged(of_requests([data]))
+        == [Refused(data, "the head is larger than 64 KiB")]
+    )
+
+
 @pytest.mark.parametrize("terminated", [True, False])
 @pytest.mark.parametrize("over", [-1, 0, 1])
 def test_the_limit_of_a_chunk_size_does_not_depend_on_the_reads(over: int, *, terminated: bool) -> None:
@@ -112,12 +123,13 @@ def test_the_limit_of_a_chunk_size_does_not_depend_on_the_reads(over: int, *, te
     assert isinstance(whole[-1], Refused) == (over > 0 or not terminated)
 
 
+@pytest.mark.parametrize("terminated", [True, False])
 @pytest.mark.parametrize("over", [-1, 0, 1])
-def test_the_limit_of_trailers_does_not_depend_on_the_reads(over: int) -> None:
-    trailers = b"0\r\nX: " + b"x" * (MAX_HEAD_BYTES + over - 10) + b"\r\n\r\n"
+def test_the_limit_of_trailers_does_not_depend_on_the_reads(over: int, *, terminated: bool) -> None:
+    trailers = b"0\r\nX: " + b"x" * (MAX_HEAD_BYTES + over - 10) + (b"\r\n\r\n" if terminated else b"xxxx")
     whole = merged(of_requests([CHUNKED_POST + trailers]))
     assert merged(of_requests(reads(CHUNKED_POST + trailers, [1]))) == whole
-    assert isinstance(whole[-1], Refused) == (over > 0)
+    assert isinstance(whole[-1], Refused) == (over > 0 or (over == 0 and not terminated))
 
 
 # --- Bodies ---
@@ -226,6 +238,17 @@ def test_after_a_message_comes_the_next() -> None:
 
 def test_empty_lines_before_a_request_belong_to_no_message() -> None:
     assert of_requests([b"\r\n\r\n" + GET])[0] == Blank(b"\r\n\r\n")
+
+
+@pytest.mark.parametrize("junk", [b"\rX", b"\n", b"\x16\x03\x01"])
+def test_what_begins_no_request_is_refused_before_more_comes(junk: bytes) -> None:
+    assert kinds(Requests().feed(junk)) == ["Refused"]
+
+
+def test_a_head_that_ends_in_lf_is_refused_before_more_comes() -> None:
+    machine = Requests()
+    assert machine.feed(b"GET / HTTP/1.1\r\nHost: a") == []
+    assert kinds(machine.feed(b"\n\n")) == ["Refused"]
 
 
 # --- What a response ends by (RFC 9112, section 6.3) ---

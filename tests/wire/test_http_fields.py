@@ -49,6 +49,10 @@ def test_a_value_is_set_where_there_is_one() -> None:
     assert with_value(HEAD, b"Host", b"b") == mapped(HEAD, b"Host", lambda _: b"b")
 
 
+def test_a_value_is_set_in_every_field_of_the_name() -> None:
+    assert values(with_value(HEAD, b"Vary", b"z"), b"vary") == [b"z", b"z"]
+
+
 def test_a_value_is_added_where_there_is_none() -> None:
     assert with_value(HEAD, b"A", b"b") == appended(HEAD, b"A", b"b")
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mcpspy.wire import sse
 from mcpspy.wire.lines import MAX_HELD_BYTES
-from mcpspy.wire.sse import BOM, Event, Events, parse, with_data
+from mcpspy.wire.sse import BOM, Event, Events, _cut, parse, with_data
 from tests.wire.cutting import CUTS, reads
 
 PARTICLES = [
@@ -87,6 +87,7 @@ def by_parse(events: list[bytes]) -> list[tuple[str, str, str | None]]:
 @given(STREAMS, CUTS)
 @example(b"data: a\r\r\n\r\n", [1])
 @example(b"data: a\n\r\n\r\r", [1])
+@example(b"data: a\r\rdata: b\r\r", [6])
 def test_any_cutting_of_the_input_gives_the_same_events(data: bytes, sizes: list[int]) -> None:
     assert cut(reads(data, sizes)) == cut([data])
 
@@ -97,6 +98,7 @@ def test_the_pieces_joined_are_the_stream(data: list[bytes]) -> None:
 
 
 @given(STREAMS, CUTS)
+@example(b"data: \n\r\ndata: b\n\n", [1])
 def test_long_events_come_in_parts_that_join_to_the_same_events(data: bytes, sizes: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sse, "MAX_HELD_BYTES", 8)
@@ -153,7 +155,8 @@ def test_an_end_split_between_cr_and_lf_makes_no_event_more() -> None:
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
 def test_empty_lines_between_events_are_pieces_of_their_own(line_end: bytes) -> None:
     event = b"data: a" + 2 * line_end
-    assert cut([line_end + event + line_end + event]) == [line_end, event, line_end, event]
+    assert cut([line_end + event]) == [line_end, event]
+    assert cut([event + line_end + event]) == [event, line_end, event]
 
 
 def test_an_event_without_its_empty_line_comes_at_the_close() -> None:
@@ -195,6 +198,19 @@ def test_no_more_than_the_bound_and_one_read_is_held() -> None:
     for _ in range(64):
         machine.feed(b"x" * (1 << 16))
         assert machine.held_bytes < MAX_HELD_BYTES
+
+
+def test_what_waits_is_not_looked_at_again_but_for_its_last_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+
+    def count(whole: bytes, *, begun: bool) -> list[bytes]:
+        looked.append(len(whole))
+        return _cut(whole, begun=begun)
+
+    monkeypatch.setattr(sse, "_cut", count)
+    data = b"data: a\r" * 50 + b"\r"
+    assert cut(reads(data, [1])) == [data]
+    assert looked == [1, 4]  # a whole event would be 401: so the work is linear
 
 
 # --- An event ---
@@ -279,6 +295,10 @@ def test_data_lines_that_are_not_needed_go() -> None:
 
 def test_more_lines_follow_the_last_data_line() -> None:
     assert with_data(b"data:a\r\nid: 1\r\n\r\n", b"b\nc") == b"data:b\r\ndata:c\r\nid: 1\r\n\r\n"
+
+
+def test_space_that_the_data_begins_with_is_kept() -> None:
+    assert parse(with_data(b"data:a\n\n", b" b")).data == b" b"
 
 
 def test_the_byte_order_mark_stays_where_it_was() -> None:
