@@ -56,7 +56,7 @@ def command(what: tuple[str, ...], follow: bool, as_json: bool, http: bool, raw:
     else:
         _rows(transcript, asked, what)
         screen.lines(timeline(transcript, width=screen.width, stderr=not no_stderr, rows=asked.rows, live=live))
-        for line in next_commands(transcript, what, live=live):
+        for line in next_commands(transcript, what, live=live, width=screen.width):
             screen.advise(line)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ..transcript.model import Exchange, Outcome, Transcript
 from .cells import cells, padded
 from .escape import safe_text
-from .line import Line
+from .line import Line, line_cells
 
 _rows = re.compile(r":\d+(\.\.\d+)?$").sub
 
@@ -21,8 +21,11 @@ _IS = {
 """The outcomes that one wants to see whole, the most urgent first, in a sentence."""
 
 
-def next_commands(transcript: Transcript, whats: Iterable[str], *, live: bool) -> list[Line]:
-    """A blank line and one or two commands, each with what it does; `whats` are those that were given."""
+def next_commands(transcript: Transcript, whats: Iterable[str], *, live: bool, width: int | None = None) -> list[Line]:
+    """A blank line and one or two commands, each with what it does; `whats` are those that were given.
+
+    Where `width` cells are too few, it is not said what they do, and a command that does not fit is left out: half of one is no use.
+    """
     whats = list(whats)
     here = "".join(f" {shlex.quote(one)}" for one in whats)
     exchanges = transcript.exchanges
@@ -33,12 +36,15 @@ def next_commands(transcript: Transcript, whats: Iterable[str], *, live: bool) -
         found.append((f"mcpspy show -f{here}", "go on live"))
     elif exchanges:
         found.append((f"mcpspy export mermaid{here}", "the sequence diagram"))
-    commands = [safe_text(command) for command, _ in found]
-    width = max(map(cells, commands), default=0)
-    whys = [why for _, why in found]
-    lines: list[Line] = [
-        [(padded(command, width), "strong"), (f"   {why}", "dim")] for command, why in zip(commands, whys, strict=True)
-    ]
+    safe = [(safe_text(command), why) for command, why in found]
+    return _lines([one for one in safe if width is None or cells(one[0]) <= width], width)
+
+
+def _lines(commands: list[tuple[str, str]], width: int | None) -> list[Line]:
+    longest = max((cells(command) for command, _ in commands), default=0)
+    lines: list[Line] = [[(padded(command, longest), "strong"), (f"   {why}", "dim")] for command, why in commands]
+    if width is not None and any(line_cells(line) > width for line in lines):
+        lines = [[(command, "strong")] for command, _ in commands]
     return [[], *lines] if lines else []
 
 

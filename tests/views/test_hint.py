@@ -3,7 +3,7 @@
 import pytest
 
 from mcpspy.views.hint import next_commands
-from mcpspy.views.line import plain
+from mcpspy.views.line import line_cells, plain
 from tests.transcript.dialogue import Dialogue, request, result
 from tests.views.scenes import busy_scene, call, failed, opened
 
@@ -45,3 +45,19 @@ def test_what_is_still_recorded_can_be_followed() -> None:
 
 def test_where_nothing_was_said_there_is_nothing_to_do() -> None:
     assert hints(opened("weather")) == []
+
+
+@pytest.mark.parametrize("width", range(1, 81))
+def test_no_hint_is_wider_than_the_screen(width: int) -> None:
+    lines = next_commands(busy_scene().transcript, ("weather",), live=False, width=width)
+    assert all(line_cells(line) <= width for line in lines)
+
+
+def test_where_there_is_no_room_it_is_not_said_what_commands_do() -> None:
+    lines = [plain(line) for line in next_commands(busy_scene().transcript, (), live=False, width=40)]
+    assert lines == ["", "mcpspy show @:8", "mcpspy export mermaid"]
+
+
+def test_a_command_is_never_cut_but_left_out() -> None:
+    lines = [plain(line) for line in next_commands(busy_scene().transcript, (), live=False, width=20)]
+    assert lines == ["", "mcpspy show @:8"]
