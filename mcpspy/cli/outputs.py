@@ -164,12 +164,13 @@ class RegionOut:
         self._live.update(Group(*map(self._text, region)), refresh=True)
 
     def close(self, all_followed: list[Followed]) -> None:
-        """Take the region away and leave a verdict."""
+        """Take the region away and leave a verdict on all that was followed, as the region's status line was."""
         self._rows.rest(all_followed)
         self._live.stop()
-        for followed in all_followed[-1:]:
-            transcript = followed.growing.transcript
-            self._screen.lines([[], *verdict(transcript, live=followed.growing.live, width=self._screen.width)])
+        if all_followed:
+            transcripts = [followed.growing.transcript for followed in all_followed]
+            live = any(followed.growing.live for followed in all_followed)
+            self._screen.lines([[], *verdict(*transcripts, live=live, width=self._screen.width)])
 
     def _print(self, lines: list[Line]) -> None:
         if self._live.is_started:

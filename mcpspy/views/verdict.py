@@ -6,7 +6,7 @@ Below it, one line for each capture that is shown. Refuses to list what went wro
 from collections import Counter
 from datetime import datetime, tzinfo
 
-from ..transcript.model import Exchange, Outcome, Source, Transcript
+from ..transcript.model import Outcome, Source, Transcript
 from .escape import safe_text
 from .line import Line, Piece, fitted, joined, line_cells
 from .phrases import command_words, exit_words
@@ -22,16 +22,18 @@ _BAD = (Outcome.ERROR, Outcome.TOOL_ERROR, Outcome.HTTP_ERROR, Outcome.UNANSWERE
 _BETWEEN: Piece = (" · ", "dim")
 
 
-def verdict(transcript: Transcript, *, live: bool = False, width: int | None = None) -> list[Line]:
-    """One line on the whole transcript, or more where `width` cells are too few; `live` says that a tap still records."""
-    exchanges = transcript.exchanges
+def verdict(*transcripts: Transcript, live: bool = False, width: int | None = None) -> list[Line]:
+    """One line on all of it, or more where `width` cells are too few; `live` says that a tap still records."""
+    exchanges = [row for one in transcripts for row in one.exchanges]
+    sources = [source for one in transcripts for source in one.sources]
+    findings = sum(len(one.findings) for one in transcripts)
     outcomes = Counter(one.outcome for one in exchanges)
-    parts: list[Line] = [_calls(transcript, exchanges, outcomes)]
+    parts: list[Line] = [_calls(outcomes, _lasted_ns(transcripts))]
     parts += outcome_counts(outcomes)
-    if transcript.findings:
-        parts.append([(counted(len(transcript.findings), "finding"), "warn")])
-    parts += _exits(transcript.sources)
-    parts.append([_completeness(transcript.sources, live=live)])
+    if findings:
+        parts.append([(counted(findings, "finding"), "warn")])
+    parts += _exits(sources)
+    parts.append([_completeness(sources, live=live)])
     return _broken(_sign(outcomes), parts, width)
 
 
@@ -60,14 +62,26 @@ _STYLES = {
 }
 
 
-def _calls(transcript: Transcript, exchanges: list[Exchange], outcomes: Counter[Outcome]) -> Line:
-    if not exchanges:
+def _calls(outcomes: Counter[Outcome], lasted_ns: int) -> Line:
+    calls = outcomes.total()
+    if not calls:
         return [("no calls", "strong")]
-    last_ns = max((source.last_ns + source.shift_ns for source in transcript.sources), default=0)
-    words = f"{counted(len(exchanges), 'call')} in {duration(last_ns)}"
-    if outcomes[Outcome.OK] == len(exchanges):
-        words += ", all well" if len(exchanges) > 1 else ", well"
+    words = f"{counted(calls, 'call')} in {duration(lasted_ns)}"
+    if outcomes[Outcome.OK] == calls:
+        words += ", all well" if calls > 1 else ", well"
     return [(words, "strong")]
+
+
+def _lasted_ns(transcripts: tuple[Transcript, ...]) -> int:
+    """From the first beginning to the last record. Several transcripts have the wall clock in common, each its own axis."""
+    spans: list[tuple[int, int]] = []
+    for one in transcripts:
+        last_ns = max((source.last_ns + source.shift_ns for source in one.sources), default=0)
+        begins = [source.header.wall_ns - source.shift_ns for source in one.sources if source.header]
+        if begins or len(transcripts) == 1:
+            begin_ns = begins[0] if begins else 0
+            spans.append((begin_ns, begin_ns + last_ns))
+    return max((end for _, end in spans), default=0) - min((begin for begin, _ in spans), default=0)
 
 
 def _count(count: int, word: str, style: str) -> Piece:

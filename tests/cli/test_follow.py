@@ -173,6 +173,19 @@ def test_a_terminal_shows_what_is_pending_with_a_running_timer_and_leaves_a_verd
     assert shown.words.rstrip().endswith("well · complete")
 
 
+def test_the_last_verdict_counts_what_the_status_line_counted_over_all_sittings() -> None:
+    first = Recording("weather", client=8).ask(1, name="forecast").answer(1)
+    with on_terminal("show", "-f", columns=120) as shown:
+        shown.wait_for("recording weather · 1 call · ")
+        second = Recording("files", client=9).ask(1, name="read_file").answer(1, error={"code": 1, "message": "no"})
+        shown.wait_for("recording weather, files · 2 calls · 1 error · ")
+        first.end()
+        second.end()
+        shown.wait_for("waiting for the next capture · 2 calls · 1 error · ")
+        assert shown.end(signal.SIGINT) == 0
+    assert re.fullmatch(r"✗ 2 calls in .* · 1 error · complete", shown.words.rstrip().splitlines()[-1])
+
+
 def test_a_terminal_shows_progress_of_what_is_pending() -> None:
     recording = Recording().ask(1, name="forecast", _meta={"progressToken": 1})
     with on_terminal("show", "-f", columns=120) as shown:

@@ -10,6 +10,7 @@ from mcpspy.records import Close, Frame, Unknown
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.line import line_cells, plain
 from mcpspy.views.timeline import FOLD_HEAD, FOLD_TAIL, Lanes, Timeline, fitting_columns, timeline
+from mcpspy.views.verdict import verdict
 from tests.transcript.dialogue import Dialogue, notification, request, result
 from tests.views.golden import same_as_golden
 from tests.views.scenes import busy_scene, call, failed, given_up, opened, progress, refused, three_servers
@@ -67,6 +68,13 @@ def test_the_verdict_says_when_all_went_well_and_all_was_recorded() -> None:
 
 def test_the_verdict_says_that_it_is_still_recorded() -> None:
     assert shown(opened("weather").client(request(1)).server(result(1)).transcript, live=True)[0].endswith(" · recording")
+
+
+def test_the_verdict_on_several_transcripts_lasts_from_the_first_beginning_to_the_last_record() -> None:
+    first = opened("weather").client(request(1)).server(result(1)).closes()
+    second = opened("files", begin_ms=60_000).client(request(1)).server(refused(1, -32601, "no")).closes()
+    (line,) = verdict(first.transcript, second.transcript)
+    assert plain(line).startswith("✗ 2 calls in 60.0 s · 1 error · ")
 
 
 def test_the_verdict_says_how_a_server_failed() -> None:
