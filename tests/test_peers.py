@@ -103,6 +103,22 @@ def test_the_byte_logger_keeps_what_passes_and_ends_as_the_command_does(peer: Pe
     assert (done.returncode, done.stdout, done.stderr, logs) == (3, INITIALIZE, b"said\n", [INITIALIZE, INITIALIZE, b"said\n"])
 
 
+def test_the_tcp_logger_keeps_what_either_side_sends_and_passes_the_end_on(peer: Peer, tmp_path: Path) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    with listener, running([*peer("tcplog.py"), str(tmp_path / "log"), str(listener.getsockname()[1])]) as logger:
+        client = socket.create_connection(("127.0.0.1", int(first_line(logger))), DEADLINE_S)
+        server, _ = listener.accept()
+        with client, server:
+            client.sendall(b"from the client")
+            client.shutdown(socket.SHUT_WR)
+            assert server.makefile("rb").read() == b"from the client"
+            server.sendall(b"from the server")
+            server.shutdown(socket.SHUT_WR)
+            assert client.makefile("rb").read() == b"from the server"
+    logs = {path.name: path.read_bytes() for path in (tmp_path / "log").iterdir()}
+    assert logs == {"1.client": b"from the client", "1.server": b"from the server"}
+
+
 def test_badsse_sends_the_endpoint_it_was_told_to(peer: Peer) -> None:
     with running([*peer("badsse.py"), "0", r"http://other/\u202e"]) as server:
         port = int(first_line(server))

@@ -1,8 +1,10 @@
 """An MCP client on the official Python SDK, which does what it is told step by step and prints what came of each.
 
     stepclient.py MODE STEPS COMMAND…
+    stepclient.py MODE STEPS URL
 
-MODE is the SDK's: `auto` finds the newest era that both speak, `legacy` opens with `initialize`. STEPS is a JSON array:
+A URL that ends in /sse is one of HTTP+SSE, any other one of Streamable HTTP. MODE is the SDK's: `auto` finds the
+newest era that both speak, `legacy` opens with `initialize`. STEPS is a JSON array:
 
     {"list": "tools"}                     or resources, prompts
     {"read": URI}
@@ -25,6 +27,7 @@ from typing import Any
 import mcp_types
 from mcp import Client
 from mcp.client import ClientRequestContext
+from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters
 from pydantic import FileUrl
 
@@ -93,11 +96,17 @@ async def do(client: Client, step: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"step": step, "result": result.model_dump(mode="json", by_alias=True, exclude_none=True)}]
 
 
-async def main(mode: str, steps: str, command: str, *arguments: str) -> None:
+def server(command: str, *arguments: str) -> Any:
+    """What the SDK calls a server: a command or a place."""
+    if not command.startswith("http://"):
+        return StdioServerParameters(command=command, args=list(arguments), env=dict(os.environ))
+    return sse_client(command) if command.endswith("/sse") else command
+
+
+async def main(mode: str, steps: str, *target: str) -> None:
     """Connect, do the steps, disconnect."""
-    server = StdioServerParameters(command=command, args=list(arguments), env=dict(os.environ))
     client = Client(
-        server,
+        server(*target),
         mode=mode,
         client_info=SELF,
         sampling_callback=sample,
