@@ -56,7 +56,7 @@ def wire_lines(
         chunked = chunked or any(one is not None and one.chunks for one in (transaction.request, transaction.response))
     if chunked:
         for text in [CHUNK_NOTE] if width is None else wrapped(CHUNK_NOTE, width, len(CHUNK_NOTE)):
-            yield [(text, "dim")]
+            yield fitted([(text, "dim")], width)
 
 
 def _heading(transaction: Transaction, source: Source, rows: list[int]) -> Line:

@@ -173,7 +173,8 @@ class Timeline:
         line = self._left(row, row.at_ns, took_ns=row.duration_ns, size_bytes=size)
         line.append((" → ", "dim"))
         line += self._words(one_line(row.method), one_line(row.target))
-        lines += self._finished(line, transaction_phrase(row), row.row, below=row.status >= HTTP_ERRORS)
+        is_plain = 0 < row.status < HTTP_ERRORS and not row.is_stream
+        lines += self._finished(line, transaction_phrase(row), row.row, below=not is_plain)
 
     def _with_status(self, phrase: Phrase, row: Exchange | Stray) -> Phrase:
         """`phrase`, and the HTTP status where it is one that should be told."""

@@ -9,16 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.records import Open
-from mcpspy.transcript.model import Exchange, Stray, Transcript
+from mcpspy.transcript.model import Numbered, Transcript
 from mcpspy.views.diagram import diagram
-from mcpspy.views.exchange import whole
+from mcpspy.views.exchange import carried, whole
 from mcpspy.views.hint import next_commands
+from mcpspy.views.http_wire import wire_lines
 from mcpspy.views.ladder import ladder
-from mcpspy.views.line import Line, plain
+from mcpspy.views.line import Line, line_cells, plain
 from mcpspy.views.mermaid import mermaid
 from mcpspy.views.messages_json import message_lines
 from mcpspy.views.rows_json import document
 from mcpspy.views.timeline import timeline
+from mcpspy.views.transactions_json import http_lines
+from tests.views.http_scenes import hostile_traffic
 from tests.views.scenes import hostile_scene
 
 HOSTILE = {
@@ -59,12 +62,14 @@ def printed(transcript: Transcript, width: int | None) -> list[str]:
         *next_commands(transcript, ["@"], live=False),
     ]
     for row in transcript.rows:
-        if isinstance(row, Exchange | Stray):
+        if isinstance(row, Numbered):
             lines += whole(transcript, row, width=width)
+    transactions = carried(transcript, transcript.rows).values()
+    lines += wire_lines(transcript, transactions, width=width)
     texts = [plain(line) for line in lines]
     for is_whole in (False, True):
         texts += "".join(document(transcript, transcript.rows, live=False, whole=is_whole)).split("\n")
-    return [*texts, *mermaid(layout), *message_lines(transcript, transcript.rows)]
+    return [*texts, *mermaid(layout), *message_lines(transcript, transcript.rows), *http_lines(transcript, transactions)]
 
 
 def hostile_transcript(text: str) -> Transcript:
@@ -79,9 +84,23 @@ def test_nothing_dangerous_is_printed(text: str, width: int | None) -> None:
     assert [line for line in printed(hostile_transcript(text), width) if dangerous(line)] == []
 
 
+@pytest.mark.parametrize("width", [20, 80, None])
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_nothing_dangerous_of_http_is_printed(text: str, width: int | None) -> None:
+    assert [line for line in printed(hostile_traffic(text).wire, width) if dangerous(line)] == []
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_no_hostile_string_makes_a_line_of_http_wider_than_the_screen(text: str) -> None:
+    transcript = hostile_traffic(text).wire
+    lines = wire_lines(transcript, carried(transcript, transcript.rows).values(), width=40)
+    assert [line for line in lines if line_cells(line) > 40] == []
+
+
 @given(st.text(st.characters(), max_size=20))
 def test_no_string_at_all_makes_anything_raise_or_prints_anything_dangerous(text: str) -> None:
     assert not any(dangerous(line) for line in printed(hostile_transcript(text), 80))
+    assert not any(dangerous(line) for line in printed(hostile_traffic(text).wire, 80))
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)

@@ -14,11 +14,15 @@ from hypothesis import strategies as st
 from mcpspy.cli.main import VERBS
 from mcpspy.transcript.model import Exchange
 from mcpspy.views import listing, verification
+from mcpspy.views.exchange import carried
 from mcpspy.views.json_text import Verbatim, as_json
 from mcpspy.views.messages_json import message_lines
 from mcpspy.views.rows_json import document, state_line
 from mcpspy.views.timeline import selected
+from mcpspy.views.transactions_json import http_lines
 from tests.transcript.dialogue import Dialogue, request, result
+from tests.transcript.traffic import Traffic
+from tests.views.http_scenes import http_scene
 from tests.views.scenes import busy_scene, call, failed, hostile_scene, opened, payload, refused, three_servers
 from tests.views.test_listing import SITTINGS, UNUSABLE, capture
 from tests.views.test_verification import verified
@@ -26,13 +30,13 @@ from tests.views.test_verification import verified
 PAGE = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
 
 
-def documented(scene: Dialogue, rows: tuple[int, int] | None = None) -> Any:
+def documented(scene: Dialogue | Traffic, rows: tuple[int, int] | None = None) -> Any:
     transcript = scene.transcript
     chosen = selected(transcript.rows, rows)
     return json.loads("".join(document(transcript, chosen, live=False, whole=rows is not None)))
 
 
-def messages(scene: Dialogue) -> list[dict[str, Any]]:
+def messages(scene: Dialogue | Traffic) -> list[dict[str, Any]]:
     transcript = scene.transcript
     return [json.loads(line) for line in message_lines(transcript, transcript.rows)]
 
@@ -184,6 +188,10 @@ def test_every_field_is_in_the_documentation() -> None:
     used = names(documented(busy_scene())) | names(documented(hostile_scene("x")))
     used |= {name for scene in (busy_scene(), hostile_scene("x")) for name in names(messages(scene))}
     used |= names([json.loads(state_line(row, three_servers().sources)) for row in three_servers().rows])
+    scene = http_scene()
+    used |= names(documented(scene)) | {name for one in messages(scene) for name in names(one)}
+    wire = scene.wire
+    used |= names([json.loads(line) for line in http_lines(wire, carried(wire, wire.rows).values())])
     missing = used - set(re.findall(r"`(\w+)`", PAGE)) - {"x"}
     assert not missing
 

@@ -1,0 +1,231 @@
+"""The wire view: heads, chunks, events and bodies as they were, at every width."""
+
+import json
+from typing import Any
+
+import pytest
+
+from mcpspy.transcript.model import Transcript
+from mcpspy.views.exchange import carried
+from mcpspy.views.http_wire import MAX_BODY_LINES, wire_lines
+from mcpspy.views.line import Line, line_cells, plain
+from mcpspy.views.transactions_json import http_lines
+from tests.transcript.dialogue import notification, request, result
+from tests.transcript.traffic import Call, Traffic
+from tests.views.golden import same_as_golden
+from tests.views.http_scenes import http_scene
+
+WIDTHS = (80, 200, None)
+
+
+def lines_of(transcript: Transcript, **options: Any) -> list[Line]:
+    return list(wire_lines(transcript, carried(transcript, transcript.rows).values(), **options))
+
+
+def shown(told: Traffic, **options: Any) -> list[str]:
+    return [plain(line).strip() for line in lines_of(told.wire, **options)]
+
+
+def words(told: Traffic, **options: Any) -> list[str]:
+    """What is shown, without times and arrows."""
+    return [line.split(" ", 2)[-1] if line[:1].isdigit() else line for line in shown(told, **options)]
+
+
+def answered() -> Call:
+    return Traffic().post(request(1)).stream()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_scene_with_everything_looks_as_it_did(width: int | None) -> None:
+    assert same_as_golden(f"wire-{width or 'pipe'}", lines_of(http_scene().wire, width=width))
+
+
+@pytest.mark.parametrize("width", [1, 10, 20, 33, 52, 80, 200])
+def test_no_line_is_wider_than_the_screen(width: int) -> None:
+    assert [plain(line) for line in lines_of(http_scene().wire, width=width) if line_cells(line) > width] == []
+
+
+# --- Chunks ---
+
+
+def test_chunk_sizes_stand_in_hex_and_in_decimal_before_their_event() -> None:
+    told = answered().event(result(1), chunks=(81, 16)).close().traffic
+    found = words(told)
+    at = found.index("chunks 0x51 81, 0x10 16")
+    assert found[at + 1].startswith("data: ")
+
+
+def test_several_events_in_one_chunk_say_so() -> None:
+    told = answered().event(notification(), chunks=(1000,)).event(result(1), chunks=(1000,)).close().traffic
+    found = words(told)
+    assert found.count("chunk 0x3e8 1000") == 1
+    assert found.count("in the chunk above") == 1
+
+
+def test_a_reader_of_packet_captures_is_told_that_sizes_are_no_event_ids() -> None:
+    told = answered().event(result(1)).close().traffic
+    assert "that is no event id" in shown(told)[-1]
+
+
+def test_without_chunks_nothing_is_explained() -> None:
+    told = Traffic()
+    told.post(request(1)).answer(200, result(1))
+    assert not any("chunk" in line for line in shown(told))
+
+
+# --- Events ---
+
+
+def test_events_stand_as_they_were_sent() -> None:
+    told = answered().raw(b"id: 7\r\nevent: message\r\nretry: 500\r\ndata: {}\r\n\r\n").raw(b": ping\n\n").close().traffic
+    found = words(told)
+    at = found.index("id: 7")
+    assert found[at : at + 5] == ["id: 7", "event: message", "retry: 500", "data: {}", ": ping"]
+
+
+def test_an_event_that_was_rewritten_stands_in_both_forms() -> None:
+    told = Traffic()
+    told.get("/sse").stream().event("http://a/m", kind="endpoint", forwarded=b"event: endpoint\ndata: http://b/m\n\n")
+    found = words(told)
+    at = found.index("sent on as")
+    assert (found[at - 1], found[at + 2]) == ("data: http://a/m", "data: http://b/m")
+
+
+def test_a_redelivered_event_is_marked() -> None:
+    told = http_scene()
+    assert sum("redelivered" in line for line in shown(told)) == 1
+
+
+def test_a_long_line_is_cut_on_a_screen_and_whole_on_a_pipe() -> None:
+    told = answered().event(result(1, "x" * 5_000)).close().traffic
+    assert any(line.startswith("… 5.0 kB in all") for line in words(told, width=80))
+    assert any("x" * 5_000 in line for line in words(told))
+
+
+def test_a_body_of_many_lines_is_cut_on_a_screen() -> None:
+    told = Traffic()
+    told.get("/page").answer(200, b"<p>\n" * 100, Content_Type="text/html")
+    assert any(line == f"… {100 - MAX_BODY_LINES} more lines" for line in words(told, width=80))
+    assert words(told).count("<p>") == 100
+
+
+# --- Heads ---
+
+
+def test_what_was_changed_in_a_head_stands_below_it() -> None:
+    told = Traffic()
+    told.get("/").answer(404)
+    found = words(told)
+    assert found[found.index("Host: 127.0.0.1:7777") + 1] == "sent on as Host: 127.0.0.1:3001"
+
+
+def test_what_was_added_and_what_was_left_out_is_said() -> None:
+    told = Traffic()
+    told.get("/", Upgrade="x").answer(404)
+    opened: Any = told.records[1]
+    opened.forwarded = opened.head.replace(b"Upgrade: x\r\n", b"").replace(b"\r\n\r\n", b"\r\nAuthorization: Bearer y\r\n\r\n")
+    found = words(told)
+    assert found[found.index("Upgrade: x") + 1] == "not sent on"
+    assert "added Authorization: Bearer y" in found
+
+
+def test_what_was_redacted_is_marked() -> None:
+    told = Traffic()
+    told.get("/", Authorization="Bearer redacted-00dbbd8be47d").answer(404)
+    opened: Any = told.records[1]
+    opened.redacted = ((opened.head.index(b"redacted-"), 21, "authorization"),)
+    marked = [text for line in lines_of(told.wire) for text, style in line if style == "warn"]
+    assert "redacted-00dbbd8be47d" in marked
+
+
+def test_what_mcpspy_wrote_itself_is_marked() -> None:
+    assert sum(line == "written by mcpspy" for line in words(http_scene())) == 2
+
+
+# --- Bodies and ends ---
+
+
+def test_a_compressed_body_is_shown_decoded() -> None:
+    found = words(http_scene())
+    assert '{"resource": "http://127.0.0.1:3001/mcp"}' in found
+    assert not any("\\x1f\\x8b" in line for line in found)
+
+
+def test_a_body_that_only_says_it_is_compressed_is_shown_as_it_is() -> None:
+    told = Traffic()
+    told.get("/").answer(200, b"plain", Content_Encoding="gzip")
+    assert "plain" in words(told)
+
+
+def test_a_body_that_was_not_kept_says_so() -> None:
+    told = Traffic()
+    call = told.get("/")
+    call.response = told.open(call, "response", b"HTTP/1.1 200 OK\r\n\r\n")
+    told.frame(call.response, b"", length=5045, sha256="ab5e")
+    call.close()
+    assert "5.0 kB, not recorded: sha256 ab5e" in words(told)
+
+
+@pytest.mark.parametrize(
+    ("by", "how", "said"),
+    [
+        ("server", "eof", "response closed by server"),
+        ("client", "broken", "response left by client"),
+        ("server", "reset", "response reset by server"),
+        ("mcpspy", "abort", "response broken off by mcpspy"),
+    ],
+)
+def test_who_ended_a_response_and_how_is_said(by: str, how: str, said: str) -> None:
+    assert said in words(answered().close(by, how).traffic)
+
+
+def test_a_connection_that_ended_before_the_response_is_said() -> None:
+    told = Traffic()
+    told.post(request(1)).leave()
+    assert "left: client closed the connection before the response came" in words(told)
+
+
+def test_a_transaction_names_the_rows_that_it_carried() -> None:
+    told = Traffic()
+    told.post([request(1), request(2)]).answer(200, [result(1), result(2)])
+    assert shown(told)[0] == "transaction 1 · connection 1 · rows 1, 2 · client → weather"
+
+
+def test_rows_choose_the_transactions_that_carried_them() -> None:
+    transcript = http_scene().wire
+    row = next(one for one in transcript.exchanges if one.target == "fetch")
+    numbers = [transaction.number for transaction, _ in carried(transcript, [row]).values()]
+    assert numbers == [3, 5]
+
+
+# --- JSON ---
+
+
+def objects(told: Traffic) -> list[dict[str, Any]]:
+    transcript = told.wire
+    return [json.loads(line) for line in http_lines(transcript, carried(transcript, transcript.rows).values())]
+
+
+def test_each_transaction_is_an_object_with_the_rows_that_it_carried() -> None:
+    told = Traffic()
+    told.post(request(1)).answer(200, result(1))
+    (made,) = objects(told)
+    assert (made["schema"], made["rows"], made["method"], made["status"]) == (1, [1], "POST", 200)
+
+
+def test_frames_of_an_object_are_the_stream() -> None:
+    told = answered().event(notification(), id="1").raw(b": ping\n\n").event(result(1)).close().traffic
+    (made,) = objects(told)
+    frames = made["http_response"]["frames"]
+    sent = b"".join(one.data for one in told.records if getattr(one, "stream", 0) == 1 and hasattr(one, "data"))
+    assert "".join(one["text"] for one in frames).encode() == sent
+    assert [one["event"]["comments"] for one in frames] == [[], ["ping"], []]
+    assert frames[0]["event"]["id"] == "1"
+
+
+def test_an_object_says_who_ended_it_and_what_was_redelivered() -> None:
+    made = [one for one in objects(http_scene()) if "redelivered" in one]
+    assert len(made) == 1
+    frames = made[0]["http_response"]["frames"]
+    assert [one["record"] for one in frames if one.get("redelivered")] == made[0]["redelivered"]
+    assert made[0]["http_response"]["close"]["by"] == "server"
