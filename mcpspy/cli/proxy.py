@@ -1,5 +1,6 @@
 """`mcpspy proxy`: a tap before an HTTP server, and the live timeline beside it, in a process of its own."""
 
+import resource
 import socket
 import ssl
 import subprocess
@@ -160,18 +161,29 @@ def _record_and_serve(tap: HttpTap, listener: socket.socket, beginning: Beginnin
         writer.later = _sync_later
         writer(())  # the header at once, so that `list` and `show -f` see the tap
         tap.sink = writer if isinstance(redactor, Verbatim) else Redacting(writer, redactor)
-    click.echo(address)
-    sys.stdout.flush()
-    if writer is not None and not beginning.quiet and sys.stdout.isatty():
-        shown = subprocess.Popen([sys.executable, "-m", "mcpspy", "show", "-f", path])
+
+    def ready() -> None:
+        nonlocal shown
+        click.echo(address)
+        sys.stdout.flush()
+        if writer is not None and not beginning.quiet and sys.stdout.isatty():
+            shown = subprocess.Popen([sys.executable, "-m", "mcpspy", "show", "-f", path])
+
+    _allow_many_connections()
     try:
-        tap.run(listener)
+        tap.run(listener, ready)
     finally:
         if writer is not None:
             writer.close(tap.now_ns(), "stopped")
         if shown is not None:
             shown.terminate()
             shown.wait()
+
+
+def _allow_many_connections() -> None:
+    """Every stream takes two descriptors, and 1,024 is what a process may have unless it asks."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _sync_later(sync: Callable[[], None]) -> None:

@@ -6,6 +6,8 @@ Refuses to decide anything: every call is passed on to the link.
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -62,3 +64,10 @@ class ServerEnd(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._link.resume_client()
+
+
+def close_by_reset(transport: asyncio.Transport) -> None:
+    """Close a connection by a reset, behind what is still to be sent."""
+    own = transport.get_extra_info("socket")
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.close()

@@ -10,7 +10,7 @@ import asyncio
 import signal
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic_ns
 from typing import TYPE_CHECKING, TypeVar
 
@@ -94,30 +94,30 @@ class HttpTap:
             ) from error
         self.own = Authority(host, listener.getsockname()[1])
         self.gate = Gate(port=self.own.port, allowed_hosts=self._allowed_hosts)
-        if self.upstream.authority.port == self.own.port and (
-            self.upstream.authority.is_loopback or self.upstream.authority.host == host
-        ):
+        to = self.upstream.authority
+        if to.port == self.own.port and (to.is_loopback or to.is_any or to.host == host):
             listener.close()
             raise TapError("server", f"{self.upstream} is this tap itself; name the server's own address")
         return listener
 
-    def run(self, listener: socket.socket) -> None:
-        """Relay until SIGINT, SIGTERM or SIGHUP comes."""
+    def run(self, listener: socket.socket, ready: Callable[[], None]) -> None:
+        """Relay until SIGINT, SIGTERM or SIGHUP comes. `ready` is called once clients can connect and signals are heard."""
         keep_freed_memory()
-        asyncio.run(self._until_signalled(listener))
+        asyncio.run(self._until_signalled(listener, ready))
 
-    async def _until_signalled(self, listener: socket.socket) -> None:
+    async def _until_signalled(self, listener: socket.socket, ready: Callable[[], None]) -> None:
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        await self.serve(listener, stop)
+        await self.serve(listener, stop, ready)
 
-    async def serve(self, listener: socket.socket, stop: asyncio.Event) -> None:
-        """Relay until `stop` is set; then every connection is closed and recorded."""
+    async def serve(self, listener: socket.socket, stop: asyncio.Event, ready: Callable[[], None]) -> None:
+        """Relay until `stop` is set; then every connection is closed and recorded. `ready` is called once clients can connect."""
         loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as group:
             self._group = group
             server = await loop.create_server(lambda: ClientEnd(self), sock=listener, backlog=BACKLOG)
+            ready()
             await stop.wait()
             self._group = None
             server.close()
@@ -146,8 +146,8 @@ class HttpTap:
                 )
         except TimeoutError:
             link.unreachable(504, f"{self.upstream} did not accept a connection within {CONNECT_S:.0f} s")
-        except OSError as error:
-            link.unreachable(502, f"{self.upstream} cannot be reached: {error.strerror or error}")
+        except (OSError, UnicodeError) as error:  # the latter from names that no resolver takes
+            link.unreachable(502, f"{self.upstream} cannot be reached: {getattr(error, 'strerror', None) or error}")
         else:
             self._tell_tls(server)
             link.connected(server)

@@ -11,28 +11,28 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
-from ..records import CLIENT, MCPSPY, SERVER, Frame, Note, Record
+from ..records import CLIENT, MCPSPY, SERVER, Frame, Record
 from ..wire.http import Requests, Responses
 from ..wire.http_body import Blank, Body, End, Incomplete, Opaque, Refused
 from ..wire.http_head import RequestHead, ResponseHead
+from .ends import close_by_reset
 from .gate import Refusal, forged_response
-from .recording import Recorded
+from .opaque import Opaque as OpaqueStreams
+from .patience import REQUEST_S, Patience
+from .recording import Recorded, note
 from .substitution import EndpointWatch, MetadataHold
 from .transaction import Transaction
 
 if TYPE_CHECKING:
     from .http import HttpTap
 
-REQUEST_S = 30.0
-"""So long a request may take from one read to the next, and its head in all: who dribbles one holds a connection."""
-
 
 class Link:
     """The two connections, what is under way on them, and what is recorded of it. `number` is the client connection's."""
 
     __slots__ = (
-        "_client", "_deadline", "_is_over", "_opaque", "_refusal", "_requests", "_responses", "_sending", "_server",
-        "_substitution", "_tap", "_unsent", "_waiting", "number",
+        "_client", "_is_full", "_is_over", "_is_raw", "_opaque", "_patience", "_refusal", "_requests", "_responses", "_sending",
+        "_server", "_substitution", "_tap", "_unsent", "_waiting", "number",
     )  # fmt: skip
 
     def __init__(self, tap: HttpTap, client: asyncio.Transport) -> None:
@@ -47,9 +47,11 @@ class Link:
         self._sending: Transaction | None = None
         self._substitution: EndpointWatch | MetadataHold | None = None
         self._refusal: Refusal | None = None
-        self._opaque: dict[str, Recorded] = {}
+        self._opaque = OpaqueStreams(tap.numbers, self.number)
+        self._is_raw = False  # the upstream sends what is no HTTP
         self._is_over = False
-        self._deadline: asyncio.TimerHandle | None = None
+        self._is_full = False  # the upstream does not take more for now
+        self._patience = Patience(self._too_slow)
 
     # The client's direction
 
@@ -75,8 +77,9 @@ class Link:
                     out.append(piece.raw)
                 case Refused():
                     self._refusal = Refusal(status=400, reason=piece.reason)
+                    records += self._opaque.took(CLIENT, piece.raw, now_ns)
                 case Opaque():
-                    records += self._took_opaque(CLIENT, piece.raw, now_ns)
+                    records += self._opaque.took(CLIENT, piece.raw, now_ns)
                     out.append(piece.raw)
                 case Blank():
                     out.append(piece.raw)
@@ -104,11 +107,11 @@ class Link:
         out.append(asked.forwarded)
         if asked.proves_address:
             text = "a DPoP proof is bound to the address that the client dialled, which is ours"
-            self._note(now_ns, "dpop", text, records, self._sending)
+            records.append(note(now_ns, "dpop", text, self.number, number))
 
     def client_lost(self, error: Exception | None) -> None:
         """The client's connection is gone."""
-        self._forget()
+        self._patience.forget()
         self._tap.left(self)
         if not self._is_over:
             self._ended(CLIENT, "eof" if error is None else "reset")
@@ -122,17 +125,20 @@ class Link:
         records: list[Record] = []
         for piece in self._requests.close():
             if isinstance(piece, Incomplete) and self._sending is not None:
-                records += self._sending.request.ended(now_ns, by, how, missing_bytes=piece.missing_bytes)
+                broken = how if how != "eof" else "broken" if by == SERVER else "abort"
+                records += self._sending.request.ended(now_ns, by, broken, missing_bytes=piece.missing_bytes)
                 self._sending = None
+            elif isinstance(piece, Incomplete):
+                records += self._opaque.took(CLIENT, piece.raw, now_ns)  # half a head
         for transaction in self._waiting:
             if transaction.request.is_open:
                 records += transaction.request.ended(now_ns, by, how)
             if transaction.response is None:
                 text = f"{by} closed the connection before the response came"
-                self._note(now_ns, "left", text, records, transaction, by=by)
+                records.append(note(now_ns, "left", text, self.number, transaction.number, by=by))
             elif transaction.response.is_open:
-                records += transaction.response.ended(now_ns, by, "broken" if how == "eof" else how)
-        records += self._close_opaque(now_ns, by, how)
+                records += transaction.response.ended(now_ns, by, "broken" if by == CLIENT and how == "eof" else how)
+        records += self._opaque.closed(now_ns, by, how)
         self._waiting.clear()
         self._record(records)
 
@@ -140,21 +146,24 @@ class Link:
 
     def connected(self, server: asyncio.Transport) -> None:
         """The upstream connection is there: what waited for it goes out."""
-        self._server = server
-        if self._client.is_closing():
+        if self._is_over or self._client.is_closing():
             server.abort()
             return
+        self._server = server
         unsent, self._unsent = self._unsent, []
         server.write(b"".join(unsent))
-        self.resume_client()
+        if not self._is_full:
+            self.resume_client()
 
     def unreachable(self, status: int, reason: str) -> None:
         """There is no upstream."""
-        if not self._client.is_closing():
+        if not self._is_over:
             self._forge(Refusal(status=status, reason=reason), self._tap.now_ns())
 
     def server_data(self, data: bytes) -> None:
         """Bytes that the upstream sent."""
+        if self._is_over:
+            return
         now_ns = self._tap.now_ns()
         records: list[Record] = []
         out: list[bytes] = []
@@ -168,11 +177,14 @@ class Link:
                     self._finished(piece, now_ns, records, out)
                 case Refused():
                     text = f"{piece.reason}; what follows is relayed as it comes"
-                    self._note(now_ns, "response-refused", text, records, self._waiting[0] if self._waiting else None)
-                    records += self._took_opaque(SERVER, piece.raw, now_ns)
+                    number = self._waiting[0].number if self._waiting else 0
+                    records.append(note(now_ns, "response-refused", text, self.number, number))
+                    self._is_raw = True
+                    self._let_go(out)
+                    records += self._opaque.took(SERVER, piece.raw, now_ns)
                     out.append(piece.raw)
                 case Opaque():
-                    records += self._took_opaque(SERVER, piece.raw, now_ns)
+                    records += self._opaque.took(SERVER, piece.raw, now_ns)
                     out.append(piece.raw)
                 case Blank():
                     out.append(piece.raw)
@@ -197,13 +209,13 @@ class Link:
         if asked.is_metadata and head.status == 200 and head.ends_by in ("length", "chunks"):
             self._substitution = MetadataHold(head, answered.forwarded, asked.mapping)
             return
-        if asked.wants_events and not answered.is_encoded:
+        if asked.wants_events and answered.framing == "sse":
             self._substitution = EndpointWatch(head, asked.mapping)
         if head.ends_by == "upgrade":
             records += response.ended(now_ns, SERVER, "eof")
             self._waiting.popleft()
             for waiting in self._requests.switch():
-                records += self._took_opaque(CLIENT, waiting.raw, now_ns)
+                records += self._opaque.took(CLIENT, waiting.raw, now_ns)
                 self._to_server(waiting.raw)
         out.append(answered.forwarded)
 
@@ -216,29 +228,27 @@ class Link:
             out.append(body.raw)
             return
         out.append(watch.feed(body))
-        if isinstance(watch, EndpointWatch) and watch.event:
+        if isinstance(watch, EndpointWatch):
             for frame in frames:
-                if isinstance(frame, Frame) and frame.data == watch.event:
+                if watch.event and isinstance(frame, Frame) and frame.data == watch.event:
                     frame.rare["forwarded"] = watch.mapped
                     watch.event = b""
-        if isinstance(watch, EndpointWatch) and watch.third is not None:
-            text = (
-                f"the endpoint event names {watch.third}, which is not the upstream; it passes as it is (see --allow-endpoint)"
-            )
-            self._note(now_ns, "endpoint", text, records, self._waiting[0])
-            watch.third = None
+            if (third := watch.third) is not None:
+                text = f"the endpoint event names {third}, which is not the upstream; it passes as it is (see --allow-endpoint)"
+                records.append(note(now_ns, "endpoint", text, self.number, self._waiting[0].number))
+                watch.third = None
 
-    def _finished(self, end: End, now_ns: int, records: list[Record], out: list[bytes]) -> None:
+    def _finished(self, end: End, now_ns: int, records: list[Record], out: list[bytes], *, how: str = "eof") -> None:
         transaction = self._waiting[0]
         watch, self._substitution = self._substitution, None
         if transaction.response is not None:
-            ended = transaction.response.ended(now_ns, SERVER, "eof", trailers=end.trailers)
+            ended = transaction.response.ended(now_ns, SERVER, how, trailers=end.trailers)
             if isinstance(watch, MetadataHold):
                 out.append(watch.close(end))
                 if watch.body and isinstance(ended[0], Frame):
                     ended[0].rare["forwarded"] = watch.body
             elif watch is not None:
-                out += (watch.close(), end.raw)
+                out += (watch.release(), end.raw)
             else:
                 out.append(end.raw)
             records += ended
@@ -248,34 +258,44 @@ class Link:
 
     def server_lost(self, error: Exception | None) -> None:
         """The upstream's connection is gone."""
-        now_ns = self._tap.now_ns()
-        how = "eof" if error is None else "reset"
-        records: list[Record] = []
-        complete = True
-        for piece in self._responses.close():
-            if isinstance(piece, End):
-                out: list[bytes] = []
-                self._finished(piece, now_ns, records, out)
-                self._client.write(b"".join(out))
-            elif isinstance(piece, Incomplete):
-                complete = False
-                if self._waiting and self._waiting[0].response is not None:
-                    transaction = self._waiting.popleft()
-                    assert transaction.response is not None
-                    records += transaction.response.ended(now_ns, SERVER, how, missing_bytes=piece.missing_bytes)
-        records += self._close_opaque(now_ns, SERVER, how)
-        self._record(records)
         self._server = None
         if self._is_over:
             return
-        if complete and self._waiting_for_answers() and not self._client.is_closing():
-            reason = "the upstream closed the connection without a response"
-            self._forge(Refusal(status=502, reason=reason), now_ns)
-        elif complete:
-            self._client.close()
+        now_ns = self._tap.now_ns()
+        how = "eof" if error is None else "reset"
+        records: list[Record] = []
+        out: list[bytes] = []
+        is_broken = self._is_raw
+        ends_by_close = False
+        for piece in self._responses.close():
+            if isinstance(piece, End):
+                ends_by_close = True
+                self._finished(piece, now_ns, records, out, how=how)
+            elif isinstance(piece, Incomplete) and self._waiting and self._waiting[0].response is not None:
+                is_broken = True
+                self._let_go(out)
+                out.append(piece.raw)
+                broken = "abort" if error is None else how
+                records += self._waiting[0].response.ended(now_ns, SERVER, broken, missing_bytes=piece.missing_bytes)
+            elif isinstance(piece, Incomplete | Refused):
+                records += self._opaque.took(SERVER, piece.raw, now_ns)  # half a head, which is not passed on
+        records += self._opaque.closed(now_ns, SERVER, how)
+        self._record(records)
+        self._client.write(b"".join(out))
+        if self._waiting_for_answers() and not is_broken:
+            self._forge(Refusal(status=502, reason="the upstream closed the connection without a response"), now_ns)
+            return
+        self._ended(SERVER, how)
+        if error is not None and (ends_by_close or self._is_raw):
+            close_by_reset(self._client)  # nothing else tells it that something is missing
         else:
-            self._ended(SERVER, how)
-            self._client.abort()  # without a last chunk, so that the client sees that something is missing
+            self._client.close()  # without a last chunk, if that is missing
+
+    def _let_go(self, out: list[bytes]) -> None:
+        """Send on what is held back of a body that will not be whole."""
+        watch, self._substitution = self._substitution, None
+        if watch is not None:
+            out.append(watch.release())
 
     def _waiting_for_answers(self) -> bool:
         """Whether the upstream still owes a response."""
@@ -287,58 +307,33 @@ class Link:
             self._forge(self._refusal, self._tap.now_ns())
 
     def _forge(self, refusal: Refusal, now_ns: int) -> None:
-        """Answer what waits in the upstream's place, and close."""
+        """Answer what waits in the upstream's place, and close. Where an answer has begun already, only close."""
         tap = self._tap
-        head, body = forged_response(refusal)
         transaction = self._waiting[0] if self._waiting else None
-        number = transaction.number if transaction else tap.numbers.transaction()
-        response = Recorded(tap.numbers.stream(), SERVER, "body")
+        has_begun = transaction.response is not None if transaction else self._sending is not None
         records: list[Record] = []
-        if transaction is not None and transaction.request.is_open:
-            records += transaction.request.ended(now_ns, MCPSPY, "abort")
-        records.append(response.begun(now_ns, head, transaction=number, connection=self.number, forged=True))
-        records += response.took(Body(body, body), now_ns)
-        records += response.ended(now_ns, MCPSPY, "eof")
-        self._waiting.clear()
-        self._sending = None
-        self._is_over = True
-        self._record(records)
-        self._client.write(head + body)
-        self._client.close()
+        if not has_begun:
+            head, body = forged_response(refusal)
+            if transaction is not None and transaction.request.is_open:
+                records += transaction.request.ended(now_ns, MCPSPY, "abort")
+            response = Recorded(tap.numbers.stream(), SERVER, "body")
+            number = transaction.number if transaction else tap.numbers.transaction()
+            records.append(response.begun(now_ns, head, transaction=number, connection=self.number, forged=True))
+            records += (*response.took(Body(body, body), now_ns), *response.ended(now_ns, MCPSPY, "eof"))
+            self._waiting.clear()
+            self._sending = None
+            self._record(records)
+            self._client.write(head + body)
+        self._ended(MCPSPY, "abort")
+        if self._server is not None:
+            self._server.abort()
+        self._linger()
 
-    def _note(
-        self,
-        now_ns: int,
-        topic: str,
-        text: str,
-        records: list[Record],
-        transaction: Transaction | None = None,
-        *,
-        by: str = "",
-    ) -> None:
-        extra: dict[str, int | str] = {"connection": self.number}
-        if transaction is not None:
-            extra["transaction"] = transaction.number
-        if by:
-            extra["by"] = by
-        records.append(Note(at_ns=now_ns, topic=topic, text=text, extra=extra))
-
-    # Bytes that are no HTTP
-
-    def _took_opaque(self, side: str, data: bytes, now_ns: int) -> list[Record]:
-        """Relayed and recorded as they come: each read is a part of one endless body."""
-        records: list[Record] = []
-        stream = self._opaque.get(side)
-        if stream is None:
-            stream = Recorded(self._tap.numbers.stream(), CLIENT if side == CLIENT else SERVER, "body")
-            self._opaque[side] = stream
-            records.append(stream.begun(now_ns, b"", transaction=0, connection=self.number))
-        if data:
-            records.append(Frame(stream.number, now_ns, now_ns, data, part=True))
-        return records
-
-    def _close_opaque(self, now_ns: int, by: str, how: str) -> list[Record]:
-        return [record for stream in self._opaque.values() if stream.is_open for record in stream.ended(now_ns, by, how)]
+    def _linger(self) -> None:
+        """Say that nothing more comes, and wait a little for the client to leave."""
+        self._client.write_eof()
+        self.resume_client()
+        self._patience.linger(self._client.abort)
 
     def _record(self, records: list[Record]) -> None:
         if records:
@@ -353,17 +348,22 @@ class Link:
             if not self._unsent:
                 self._tap.connect(self)
             self._unsent.append(data)
-            self.pause_client()  # until the upstream is there, no more is read than one buffer
+            if not self._client.is_closing():
+                self._client.pause_reading()  # until the upstream is there, no more is read than one buffer
         else:
             self._server.write(data)
 
     def pause_client(self) -> None:
+        self._is_full = True
+        self._patience.forget()  # the client cannot go on: its time does not run
         if not self._client.is_closing():
             self._client.pause_reading()
 
     def resume_client(self) -> None:
+        self._is_full = False
         if not self._client.is_closing():
             self._client.resume_reading()
+            self._watch_time()
 
     def pause_server(self) -> None:
         if self._server is not None and not self._server.is_closing():
@@ -374,21 +374,18 @@ class Link:
             self._server.resume_reading()
 
     def _watch_time(self) -> None:
-        """While a request is not whole, its next bytes must come in time. Nothing runs between requests."""
-        self._forget()
-        if self._sending is not None:
-            self._deadline = asyncio.get_running_loop().call_later(REQUEST_S, self._too_slow)
+        """While it is the client that all wait for, and not the upstream, its request must go on."""
+        if self._is_over:
+            return
+        is_clients_turn = self._refusal is None and not self._is_full and not self._unsent
+        self._patience.watch(
+            is_head=is_clients_turn and self._requests.is_within_head,
+            is_body=is_clients_turn and self._sending is not None,
+        )
 
     def _too_slow(self) -> None:
-        if self._server is not None:
-            self._server.abort()
         self._refusal = Refusal(status=408, reason=f"the request did not go on within {REQUEST_S:.0f} s")
-        self._forge(self._refusal, self._tap.now_ns())
-
-    def _forget(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+        self._refuse_in_turn()
 
     def abort(self) -> None:
         """Close both connections, by our own decision."""

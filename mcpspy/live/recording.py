@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..records import CLIENT, Close, Frame, Open, Record
+from ..records import CLIENT, Close, Frame, Note, Open, Record
 from ..wire.body import Whole
 from ..wire.http_body import Body, ChunkSizes
 from ..wire.lines import Lines
@@ -121,3 +121,13 @@ class Recorded:
         if self._sizes is not None and (chunks := self._sizes.take(len(data))):
             return Frame(self.number, now_ns, began_ns, data, chunks=chunks)
         return Frame(self.number, now_ns, began_ns, data)
+
+
+def note(now_ns: int, topic: str, text: str, connection: int, transaction: int = 0, *, by: str = "") -> Note:
+    """What a tap has to say of a connection, and of a transaction on it where it knows which."""
+    extra: dict[str, int | str] = {"connection": connection}
+    if transaction:
+        extra["transaction"] = transaction
+    if by:
+        extra["by"] = by
+    return Note(at_ns=now_ns, topic=topic, text=text, extra=extra)

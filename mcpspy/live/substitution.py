@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..wire.http_fields import removed, with_value
-from ..wire.sse import Events, parse, with_data
+from ..wire.sse import BOM, Events, parse, with_data
 
 if TYPE_CHECKING:
     from ..wire.http_body import Body, End
@@ -28,79 +28,109 @@ class EndpointWatch:
     """
 
     __slots__ = (
-        "_body",
-        "_events",
-        "_is_first",
-        "_is_over",
-        "_mapping",
-        "_raw",
-        "_rechunks",
-        "_uses_chunks",
-        "event",
-        "mapped",
-        "third",
-    )
+        "_body", "_chunks", "_events", "_held_bytes", "_is_first", "_is_over", "_mapping", "_original", "_raw", "_rechunks",
+        "event", "mapped", "third",
+    )  # fmt: skip
 
     def __init__(self, head: ResponseHead, mapping: Mapping) -> None:
         self._mapping = mapping
         self._events = Events()
-        self._uses_chunks = head.ends_by == "chunks"
+        self._chunks = _Chunks() if head.ends_by == "chunks" else None
         self._is_first = True
-        self._is_over = head.ends_by not in (
-            "chunks",
-            "close",
-        )  # a Content-Length that has been sent leaves no room for another
+        self._is_over = head.ends_by == "length"  # one that has been sent leaves no room for another
         self._rechunks = False
         self._raw: list[bytes] = []
         self._body: list[bytes] = []
+        self._held_bytes = 0
+        self._original = b""
         self.event = b""
         self.mapped = b""
         self.third: str | None = None
 
     def feed(self, body: Body) -> bytes:
+        if self._is_over and not self._rechunks:
+            return body.raw
+        is_boundary = self._chunks is None or self._chunks.feed(body.raw)
         if self._is_over:
-            return _chunk(body.payload) if self._rechunks else body.raw
+            self._rechunks = not is_boundary
+            return _chunk(body.payload)
         self._raw.append(body.raw)
         self._body.append(body.payload)
-        for event in self._events.feed(body.payload):
-            said = parse(event, is_first=self._is_first)
-            self._is_first = False
-            if said.is_dispatched:
-                self._is_over = True
-                if said.type == "endpoint":
-                    self._map(event, said.text)
-                break
-        if not self._is_over and self._events.held_bytes and not self._events.is_part:
+        self._held_bytes += len(body.raw)
+        events = self._events.feed(body.payload)
+        whole = events[:-1] if self._events.is_part else events
+        self._is_over = any(map(self._ends_watch, whole)) or self._events.is_part
+        if not self._is_over and (self._events.held_bytes or not is_boundary) and self._held_bytes < MAX_HELD_BYTES:
             return b""
-        return self.close()
+        if not is_boundary and not self.mapped:
+            self._is_over = True  # within a chunk whose size has been sent nothing can be changed any more
+        released = self.release()
+        self._rechunks = bool(self.mapped) and not is_boundary
+        return released
 
-    def close(self) -> bytes:
+    def release(self) -> bytes:
         """What is held back."""
         raw, payload = b"".join(self._raw), b"".join(self._body)
-        self._raw, self._body = [], []
-        if not self._rechunks and not self.mapped:
+        self._raw, self._body, self._held_bytes = [], [], 0
+        if not self.mapped or not raw:
             return raw
-        payload = payload.replace(self.event, self.mapped, 1)
-        return _chunk(payload) if self._rechunks else payload
+        payload = payload.replace(self._original, self.mapped, 1)
+        return payload if self._chunks is None else _chunk(payload)
+
+    def _ends_watch(self, event: bytes) -> bool:
+        """Whether this is the first event of all that says something: behind it no endpoint is announced."""
+        said = parse(event, is_first=self._is_first)
+        self._is_first = False
+        if said.is_dispatched and said.type == "endpoint":
+            self._map(event, (said.data or b"").decode("utf-8", "surrogateescape"))
+        return said.is_dispatched
 
     def _map(self, event: bytes, data: str) -> None:
         self.third = self._mapping.names_a_third(data)
         mapped = self._mapping.endpoint_data(data)
         if mapped != data:
-            self.event, self.mapped = event, with_data(event, mapped.encode(), is_first=event.startswith(b"\xef"))
-            self._rechunks = self._uses_chunks
+            new = mapped.encode("utf-8", "surrogateescape")
+            self.event = self._original = event
+            self.mapped = with_data(event, new, is_first=event.startswith(BOM))
+
+
+class _Chunks:
+    """Tells whether what has come so far ends where a chunk does, from the raw bytes of a chunked body."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = -1  # bytes of payload; 0: its CRLF; -1: the next size
+
+    def feed(self, raw: bytes) -> bool:
+        at, left = 0, self._left
+        while at < len(raw):
+            if left > 0:
+                taken = min(left, len(raw) - at)
+                at += taken
+                left -= taken
+            elif left == 0:  # the CRLF behind a chunk, and the line of a size, are never split between pieces
+                at += 2
+                left = -1
+            else:
+                end = raw.index(b"\r\n", at)
+                left = int(raw[at:end].partition(b";")[0], 16)
+                at = end + 2
+        self._left = left
+        return left < 0
 
 
 class MetadataHold:
     """The response with protected-resource metadata, held back whole: its length changes with what is mapped."""
 
-    __slots__ = ("_body", "_head", "_mapping", "_raw", "_sent", "body", "head")
+    __slots__ = ("_body", "_head", "_held_bytes", "_mapping", "_raw", "_sent", "body", "head")
 
     def __init__(self, head: ResponseHead, forwarded: bytes, mapping: Mapping) -> None:
         self._mapping = mapping
         self._head = head
         self._raw = [forwarded]
         self._body: list[bytes] = []
+        self._held_bytes = 0
         self._sent = False
         self.head = forwarded
         """The head that was sent on."""
@@ -110,7 +140,8 @@ class MetadataHold:
     def feed(self, body: Body) -> bytes:
         self._raw.append(body.raw)
         self._body.append(body.payload)
-        if self._sent or sum(map(len, self._body)) > MAX_HELD_BYTES:
+        self._held_bytes += len(body.payload)
+        if self._sent or self._held_bytes > MAX_HELD_BYTES:
             return self.release()
         return b""
 

@@ -1,0 +1,239 @@
+"""Both ends of a tap before an HTTP server, as raw sockets that a test plays, around a real `mcpspy proxy`.
+
+Nothing here knows HTTP but for where a head ends: what is compared are bytes. Whatever is waited for has the deadline of
+tests/deadlines.py; leaving the `with` block ends what was started.
+"""
+
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import mcpspy
+from mcpspy.records import Close, Frame, Note, Open, Record
+from tests.deadlines import DEADLINE_S, eventually
+
+READ_BYTES = 1 << 18
+HEAD_END = b"\r\n\r\n"
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+EVENTS_TO_CLOSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+
+Kind = TypeVar("Kind", bound=Record)
+
+
+class Wire:
+    """One connection, of which a test holds one end."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.settimeout(DEADLINE_S)
+        self.socket = connection
+        self._held = bytearray()
+
+    def send(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def take(self, count: int) -> bytes:
+        """The next `count` bytes; fewer at the end."""
+        while len(self._held) < count and self._more():
+            pass
+        return self._taken(count)
+
+    def head(self) -> bytes:
+        """The next bytes, up to and with the first empty line."""
+        while HEAD_END not in self._held:
+            assert self._more(), f"no head came, only {bytes(self._held)!r}"
+        return self._taken(self._held.index(HEAD_END) + len(HEAD_END))
+
+    def rest(self) -> bytes:
+        """All that still comes.
+
+        Raises:
+            ConnectionResetError: if the other side ended it by a reset.
+        """
+        while self._more():
+            pass
+        return self.kept()
+
+    def kept(self) -> bytes:
+        """What has come and was not asked for yet."""
+        return self._taken(len(self._held))
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def reset(self) -> None:
+        """Close by a reset, as a process that is killed with unread bytes does."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.socket.close()
+
+    def _more(self) -> bool:
+        data = self.socket.recv(READ_BYTES)
+        self._held += data
+        return bool(data)
+
+    def _taken(self, count: int) -> bytes:
+        data = bytes(self._held[:count])
+        del self._held[:count]
+        return data
+
+
+class Upstream:
+    """A listening socket: the server before which the tap stands. Connections wait until they are accepted."""
+
+    def __init__(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self.listener.settimeout(DEADLINE_S)
+        self.port: int = self.listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/mcp"
+        self._wires: list[Wire] = []
+
+    def accept(self) -> Wire:
+        """The next connection."""
+        self._wires.append(Wire(self.listener.accept()[0]))
+        return self._wires[-1]
+
+    @property
+    def was_called(self) -> bool:
+        """Whether there is a connection that was not accepted yet."""
+        return bool(select.select([self.listener], [], [], 0)[0])
+
+    def close(self) -> None:
+        """Listen no more. The connections stay."""
+        self.listener.close()
+
+    def end(self) -> None:
+        self.close()
+        for wire in self._wires:
+            wire.close()
+
+
+class Proxy:
+    """A running `mcpspy proxy`, and what it records."""
+
+    def __init__(self, url: str, capture: Path, *options: str) -> None:
+        listen = () if "--listen" in options else ("--listen", "127.0.0.1:0")
+        argv = [sys.executable, "-m", "mcpspy", "proxy", url, *listen, "--capture", str(capture), "--quiet", *options]
+        self.capture = capture
+        self._wires: list[Wire] = []
+        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().decode().strip()
+        if not self.address:
+            raise AssertionError(self._said())
+        self.port = int(self.address.split(":")[2].partition("/")[0])
+
+    @property
+    def host(self) -> bytes:
+        """What a client writes into Host."""
+        return b"127.0.0.1:%d" % self.port
+
+    def connect(self) -> Wire:
+        self._wires.append(Wire(socket.create_connection(("127.0.0.1", self.port), DEADLINE_S)))
+        return self._wires[-1]
+
+    def request(self, line: bytes = b"POST /mcp", *fields: bytes, body: bytes = b"{}") -> bytes:
+        """A request as a client of this proxy would send it."""
+        has_body = not line.startswith(b"GET ")
+        own = (b"Content-Length: %d" % len(body),) if has_body else ()
+        return b"\r\n".join((line + b" HTTP/1.1", b"Host: " + self.host, *fields, *own, b"", b"")) + (body if has_body else b"")
+
+    def stop(self) -> str:
+        """End it as a user does, and return what it said on stderr: nothing, unless something was wrong."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(DEADLINE_S) == 0
+        return self._said()
+
+    def end(self) -> None:
+        """End it whatever it is doing, and the connections to it."""
+        for wire in self._wires:
+            wire.close()
+        self.process.kill()
+        self.process.wait(DEADLINE_S)
+        for pipe in (self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    def peak_kib(self) -> int:
+        """The most memory that it has had resident so far."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
+        return int(status.partition("VmHWM:")[2].split()[0])
+
+    def open_sockets(self) -> int:
+        """How many sockets it has open, its listening one included."""
+        count = 0
+        for name in os.listdir(f"/proc/{self.process.pid}/fd"):
+            try:
+                count += os.readlink(f"/proc/{self.process.pid}/fd/{name}").startswith("socket:")
+            except FileNotFoundError:
+                pass  # closed meanwhile
+        return count
+
+    def _said(self) -> str:
+        assert self.process.stderr is not None
+        return self.process.stderr.read().decode()
+
+    # What was recorded
+
+    def records(self) -> list[Record]:
+        return list(mcpspy.read(self.capture))
+
+    def found(self, kind: type[Kind]) -> list[Kind]:
+        return [one for one in self.records() if isinstance(one, kind)]
+
+    def head(self, name: str, nth: int = 0) -> Open:
+        """The nth stream of this name: `request` or `response`."""
+        return [one for one in self.found(Open) if one.name == name][nth]
+
+    def body(self, name: str, nth: int = 0) -> bytes:
+        """The frames of the nth stream of this name, joined."""
+        stream = self.head(name, nth).stream
+        return b"".join(one.data for one in self.found(Frame) if one.stream == stream)
+
+    def ending(self, name: str, nth: int = 0) -> tuple[str, str]:
+        """By whom and how the nth stream of this name was closed, once it is."""
+        stream = self.head(name, nth).stream
+
+        def closed() -> Close | None:
+            return next((one for one in self.found(Close) if one.stream == stream), None)
+
+        close = eventually(closed, f"the end of {name} {nth}")
+        return close.by, close.how
+
+    def topics(self) -> list[str]:
+        return [one.topic for one in self.found(Note)]
+
+
+@contextmanager
+def between(capture: Path, *options: str, redact: str = "none") -> Iterator[tuple[Upstream, Proxy]]:
+    """An upstream and a tap before it, which records into `capture`. It must have nothing to complain about."""
+    upstream = Upstream()
+    try:
+        proxy = Proxy(upstream.url, capture, "--redact", redact, *options)
+        try:
+            yield upstream, proxy
+            if proxy.process.poll() is None:
+                assert proxy.stop() == ""
+        finally:
+            proxy.end()
+    finally:
+        upstream.end()
+
+
+def asked(upstream: Upstream, proxy: Proxy, request: bytes) -> tuple[Wire, Wire]:
+    """A client that has sent this, and the upstream's connection to which it went."""
+    client = proxy.connect()
+    client.send(request)
+    return client, upstream.accept()
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
