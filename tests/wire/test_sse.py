@@ -88,6 +88,7 @@ def by_parse(events: list[bytes]) -> list[tuple[str, str, str | None]]:
 @example(b"data: a\r\r\n\r\n", [1])
 @example(b"data: a\n\r\n\r\r", [1])
 @example(b"data: a\r\rdata: b\r\r", [6])
+@example(b"\rdata: a\n\n", [1])
 def test_any_cutting_of_the_input_gives_the_same_events(data: bytes, sizes: list[int]) -> None:
     assert cut(reads(data, sizes)) == cut([data])
 
