@@ -1,11 +1,8 @@
 """The HTTP scenes: which client says what to which server. `python` ones need PyPI alone, `npm` ones the programs of tests/npm."""
 
-import sys
-
 from captures.make import TOOLS, call
-from tests.conftest import PEERS
-from tests.interop.scenes import steps
-from tests.interop.serving import HttpScene
+from tests.interop.scenes import INSPECTOR, PYSERVER, steps
+from tests.interop.serving import LOOPBACK_ONLY, HttpScene
 
 LETTERS = 300_000
 """More than a socket takes at once, and less than the most that the SDK takes in one event."""
@@ -30,7 +27,7 @@ def official(kind: str, mode: str, *options: str, said: str = CANCELLED) -> Http
     """The official Python SDK on both sides."""
     return HttpScene(
         client=(*steps(mode, *SCENE), "URL"),
-        server=(sys.executable, str(PEERS / "pyserver.py"), kind, "0", *options),
+        server=(*PYSERVER[:-1], kind, "0", *options),
         path="/sse" if kind == "sse" else "/mcp",
         opening="server/discover" if mode == "auto" else "initialize",
         said=said,
@@ -49,3 +46,52 @@ PYTHON = {
     "stateless, JSON responses, legacy": official("http", "legacy", "stateless_http", "json_response", said=""),
 }
 """Without a session, and with JSON for every response, a legacy server cannot ask: there `greet` fails, the same way each time."""
+
+EVERYTHING = (
+    TOOLS,
+    {"list": "prompts"},
+    {"list": "resources"},
+    {"read": "demo://resource/static/document/structure.md"},
+    call("echo", message="zwölf\u2028\u0085 \N{PILE OF POO} \\ \x00"),
+    {**call("trigger-long-running-operation", duration=0.4, steps=4), "progress": True},
+    call("trigger-sampling-request", prompt="What is a tap?"),
+    call("trigger-elicitation-request"),
+    call("get-roots-list"),
+    {"together": [call("echo", message=str(number)) for number in range(20)]},
+    {"call": "echo", "large": {"message": LETTERS}},
+    call("no-such-tool"),
+)
+
+TOOL_CALL = ("--method", "tools/call", "--tool-name")
+
+
+def everything(kind: str, path: str, client: tuple[str, ...], opening: str = "initialize") -> HttpScene:
+    """The server-everything of npm, by one of its transports."""
+    server = ("mcp-server-everything", kind)
+    return HttpScene(client=client, server=server, path=path, opening=opening, variables=LOOPBACK_ONLY)
+
+
+def inspector(transport: str, tool: str, *arguments: str) -> tuple[str, ...]:
+    """The command line of npm's inspector, which calls one tool."""
+    return (*INSPECTOR, "URL", "--transport", transport, *TOOL_CALL, tool, "--tool-arg", *arguments)
+
+
+NPM = {
+    "server-everything, Streamable HTTP": everything("streamableHttp", "/mcp", (*steps("legacy", *EVERYTHING), "URL")),
+    "server-everything, Streamable HTTP, after a probe": everything(
+        "streamableHttp", "/mcp", (*steps("auto", *EVERYTHING), "URL"), "server/discover"
+    ),
+    "server-everything, HTTP+SSE": everything("sse", "/sse", (*steps("legacy", *EVERYTHING), "URL")),
+    "inspector and server-everything, Streamable HTTP": everything(
+        "streamableHttp", "/mcp", inspector("http", "echo", f"message={'large ' * 20_000}")
+    ),
+    "inspector and server-everything, HTTP+SSE": everything(
+        "sse", "/sse", inspector("sse", "echo", f"message={'large ' * 20_000}")
+    ),
+    "inspector and the official server, Streamable HTTP": HttpScene(
+        client=inspector("http", "add", "a=1", "b=2"), server=(*PYSERVER[:-1], "http", "0"), path="/mcp"
+    ),
+    "inspector and the official server, HTTP+SSE": HttpScene(
+        client=inspector("sse", "add", "a=1", "b=2"), server=(*PYSERVER[:-1], "sse", "0"), path="/sse"
+    ),
+}
