@@ -176,6 +176,8 @@ def _open_new(path: str) -> tuple[int, str]:
         except FileExistsError:
             if os.path.isdir(name):
                 raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file in it", name) from None
+            if os.path.exists(name) and not os.path.isfile(name):
+                raise OSError(errno.EINVAL, "this is no file, but a socket or a disk", name) from None
             continue
         _try_to_lock(fd)
         return fd, name

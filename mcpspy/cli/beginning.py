@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from errno import EINVAL
-from stat import S_ISFIFO
+from stat import S_ISCHR
 
 from .. import __version__
 from ..capture.format import header_line
@@ -45,10 +45,9 @@ def open_writer(beginning: Beginning, tapped: dict[str, Any]) -> tuple[Writer | 
     """
     named = beginning.named
     try:
-        fd, path = create(named, beginning.label, wall_ns=beginning.wall_ns)
-        if named and _is_a_stream_of_ours(fd):
-            os.close(fd)
+        if named and _is_a_stream_of_ours(named):
             raise OSError(EINVAL, "the protocol goes there", named)
+        fd, path = create(named, beginning.label, wall_ns=beginning.wall_ns)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         say(f"mcpspy: not recording: {where}{error.strerror or error}; traffic goes on")
@@ -96,10 +95,14 @@ def _header(beginning: Beginning, tapped: dict[str, Any]) -> Header:
     )
 
 
-def _is_a_stream_of_ours(fd: int) -> bool:
-    """Whether what is written to `fd` would get between the messages, as with `--capture /dev/stdout`."""
-    status = os.fstat(fd)
-    return (S_ISFIFO(status.st_mode) or os.isatty(fd)) and any(os.path.samestat(status, os.fstat(own)) for own in range(3))
+def _is_a_stream_of_ours(path: str) -> bool:
+    """Whether what is written to `path` would get between the messages, as with `--capture /dev/stdout`."""
+    try:
+        named = os.stat(path)
+    except OSError:
+        return False
+    ours = (own for own in range(3) if os.path.samestat(named, os.fstat(own)))
+    return any(os.isatty(own) or not S_ISCHR(named.st_mode) for own in ours)
 
 
 def _boot_id() -> str:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 HELP = ("-h", "--help")
 
+NO_FILE = "--capture wants the name of a file, and got an empty one"
+
 
 class Option:
     """One option: its name without dashes, what its value is called (empty for a switch), its choices, what it does."""

@@ -17,7 +17,7 @@ from ..capture.store import key
 from ..live.authority import Origin, after_origin, authority, origin
 from ..live.http import HttpTap
 from .beginning import Beginning, open_writer
-from .options import UsageError, size_bytes
+from .options import NO_FILE, UsageError, size_bytes
 
 DEFAULT_LISTEN = "127.0.0.1:8765"
 
@@ -129,6 +129,8 @@ def command(
       mcpspy proxy http://127.0.0.1:3001/sse
       mcpspy proxy https://mcp.example.com/mcp --header 'Authorization: Bearer …'
     """
+    if capture == "":
+        raise click.UsageError(f"{NO_FILE}.")
     upstream, text = url
     host, port = _address(listen, remote=allow_remote)
     tap = HttpTap(

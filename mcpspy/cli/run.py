@@ -13,7 +13,7 @@ from ..live.descriptors import ensure_standard_streams
 from ..live.native import keep_freed_memory
 from ..live.process import restore_locale, spawn
 from ..live.signals import listen
-from .options import RUN, HelpWanted, UsageError, parse, size_bytes
+from .options import NO_FILE, RUN, HelpWanted, UsageError, parse, size_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def main(arguments: list[str]) -> int:
         max_bytes = size_bytes(values["max-size"]) if "max-size" in values else 0
         if not argv or not argv[0]:
             raise UsageError("the server's command is missing")
+        if values.get("capture") == "":
+            raise UsageError(NO_FILE)
     except HelpWanted:
         from .main import main as others
 

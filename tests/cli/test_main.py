@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal import MCPSPY
+from tests.cli.terminal import MCPSPY, run
 from tests.deadlines import DEADLINE_S
 
 CAPTURE = str(Path(__file__).parents[2] / "captures" / "time.mcpspy")
@@ -43,3 +43,9 @@ def test_a_file_that_is_written_does_not_become_standard_output(tmp_path: Path) 
     written = tmp_path / "messages"
     through_shell(f"export jsonl -o {written}", ">&-")
     assert written.read_text() == through_shell("export jsonl", "").stdout
+
+
+def test_a_proxy_whose_capture_has_no_name_is_a_usage_error() -> None:
+    done = run("proxy", "http://127.0.0.1:1/mcp", "--listen", "127.0.0.1:0", "--capture", "")
+    assert done.returncode == 2
+    assert "--capture wants the name of a file, and got an empty one." in done.stderr

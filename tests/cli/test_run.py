@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -119,6 +120,8 @@ def test_a_command_that_cannot_be_run_leaves_a_capture_that_says_so() -> None:
         (["--redact", "some", "--", "true"], "--redact is one of credentials, none, not some"),
         (["--max-size", "lots", "--", "true"], "a size is a number above 0"),
         (["--quiet=yes", "--", "true"], "--quiet takes no value"),
+        (["--capture", "", "--", "true"], "--capture wants the name of a file, and got an empty one"),
+        (["--capture=", "--", "true"], "--capture wants the name of a file, and got an empty one"),
     ],
 )
 def test_a_command_line_that_makes_no_sense_is_2_and_says_what_to_write(arguments: list[str], complaint: str) -> None:
@@ -333,3 +336,23 @@ def test_a_capture_never_goes_where_the_protocol_goes(path: str) -> None:
     done = run("--capture", path, "--", "echo", "hi")
     assert done.stdout == "hi\n"
     assert done.stderr == f"mcpspy: not recording: {path}: the protocol goes there; traffic goes on\n"
+
+
+@pytest.mark.parametrize("path", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_nor_to_a_neighbour_of_the_name_where_the_protocol_goes_to_a_file(path: str, tmp_path: Path) -> None:
+    with open(tmp_path / "out", "wb") as out, Client(puppet("say=hi"), "--capture", path, stdout=out.fileno()) as client:
+        said = client.rest(client.stderr).decode()
+        client.wait()
+    assert said == f"mcpspy: not recording: {path}: the protocol goes there; traffic goes on\n"
+    assert (tmp_path / "out").read_bytes() == b"hi\n"
+
+
+def test_what_is_no_file_is_refused_by_its_name(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    path = str(folder / "x")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+        done = run("--capture", path, "--", "echo", "hi")
+    assert done.stderr == f"mcpspy: not recording: {path}: this is no file, but a socket or a disk; traffic goes on\n"
+    assert (done.stdout, os.listdir(folder)) == ("hi\n", ["x"])
