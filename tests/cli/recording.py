@@ -8,18 +8,17 @@ from typing import Any
 from mcpspy.capture.format import header_line
 from mcpspy.capture.store import create
 from mcpspy.capture.writer import Writer
-from mcpspy.records import CLIENT, SERVER, Close, Exit, Frame, Header, Open, Spawn
+from mcpspy.records import CLIENT, SERVER, Close, Exit, Frame, Header, Open, Record, Spawn
 
 
 class Recording:
     """A live capture in the store, of a server that `client` (its pid) has started."""
 
-    def __init__(self, label: str = "weather", *, client: int = 7) -> None:
+    def __init__(self, label: str = "weather", *, client: int = 7, tapped: dict[str, Any] | None = None) -> None:
         wall_ns, self._begin_ns = time.time_ns(), time.monotonic_ns()
         fd, self.path = create(None, label, wall_ns=wall_ns)
         self._fd = fd
         parent = {"pid": client, "name": "claude", "start": 1}
-        tapped = {"transport": "stdio", "argv": ["server"], "env": []}
         header = Header(
             capture_id=os.path.basename(self.path),
             wall_ns=wall_ns,
@@ -28,9 +27,11 @@ class Recording:
             boot_id="boot",
             parent=parent,
             label=label,
-            tapped=tapped,
+            tapped=tapped or {"transport": "stdio", "argv": ["server"], "env": []},
         )
         self._writer = Writer(fd, header_line(header))
+        if tapped is not None:
+            return
         now_ns = self._now_ns()
         self._writer(
             [
@@ -55,6 +56,14 @@ class Recording:
         now_ns = self._now_ns()
         self._writer([Frame(stream, now_ns, now_ns, data)])
         return self
+
+    def write(self, records: list[Record]) -> None:
+        """What another kind of tap saw."""
+        self._writer(records)
+
+    def close(self) -> None:
+        """The tap ends; the capture is complete."""
+        self._writer.close(self._now_ns())
 
     def end(self) -> None:
         """The client leaves, the server ends, the capture is complete."""
