@@ -1,0 +1,100 @@
+"""OAuth through mcpspy: a client that is asked to log in does so at the server's own authorization server, and comes back in."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import mcpspy
+from mcpspy.records import Note, Open
+from tests.conftest import PEERS
+from tests.interop.scenes import steps
+from tests.interop.serving import HttpScene, play, port, serving, started, tapped
+
+CALL = {"call": "whoami", "arguments": {}}
+
+
+def guarded(client: tuple[str, ...], issuer: str = "http://127.0.0.1:9") -> HttpScene:
+    """A client before a server that lets nobody in without a token of `issuer`."""
+    return HttpScene(client=client, server=(sys.executable, str(PEERS / "authserver.py"), "0", issuer), path="/mcp")
+
+
+def asking(mode: str) -> tuple[str, ...]:
+    return (sys.executable, str(PEERS / "oauthclient.py"), mode, "URL")
+
+
+@contextmanager
+def authorizing(folder: Path) -> Iterator[tuple[str, Callable[[], list[dict[str, str]]]]]:
+    """An authorization server. Yields its URL, and what it was asked."""
+    folder.mkdir()
+    (folder / "home").mkdir()
+    with started([sys.executable, str(PEERS / "issuer.py"), "0"], folder, "issuer") as said:
+        yield f"http://127.0.0.1:{port(said)}", lambda: [json.loads(line) for line in said().splitlines()[1:]]
+
+
+@pytest.mark.parametrize("options", [[], ["--redact", "none"]], ids=["redacted", "as it is"])
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_client_logs_in_through_mcpspy(mode: str, options: list[str], tmp_path: Path) -> None:
+    with authorizing(tmp_path / "issuer") as (issuer, asked):
+        scene = guarded(asking(mode), issuer)
+        with serving(scene, tmp_path / "run") as url, tapped(url, tmp_path / "run", *options) as tap:
+            played = play(scene, tap, tmp_path / "run")
+        assert played.status == 0, played.errors
+        assert played.output == "{'result': 'me'}\n"
+        assert [(one["method"], one["path"]) for one in asked()] == [
+            ("GET", "/.well-known/oauth-authorization-server"),
+            ("POST", "/register"),
+            ("GET", "/authorize"),
+            ("POST", "/token"),
+        ]
+        assert {one["resource"] for one in asked()} == {None, tap}, "the resource is what the client knows: mcpspy"
+
+
+def test_what_is_mapped_is_recorded_as_it_came_and_as_it_was_sent_on(tmp_path: Path) -> None:
+    with authorizing(tmp_path / "issuer") as (issuer, _):
+        scene = guarded(asking("legacy"), issuer)
+        with serving(scene, tmp_path / "run") as url, tapped(url, tmp_path / "run", "--redact", "none") as tap:
+            play(scene, tap, tmp_path / "run")
+    records = list(mcpspy.read(tmp_path / "run" / "a.mcpspy"))
+    ours, theirs = tap.removesuffix("/mcp").encode(), url.removesuffix("/mcp").encode()
+    challenge = next(one for one in records if isinstance(one, Open) and one.head.startswith(b"HTTP/1.1 401"))
+    assert b'resource_metadata="' + theirs in challenge.head
+    assert challenge.forwarded is not None
+    assert challenge.forwarded == challenge.head.replace(theirs, ours)
+    (metadata,) = (one for one in records if isinstance(one, mcpspy.records.Frame) and b'"resource":' in one.data)
+    assert metadata.forwarded == metadata.data.replace(theirs, ours)
+    assert json.loads(metadata.forwarded)["authorization_servers"] == [f"{issuer}/"]
+
+
+def test_a_token_from_the_command_line_lets_a_client_in_without_a_flow(tmp_path: Path) -> None:
+    scene, folder = guarded((*steps("auto", CALL), "URL")), tmp_path / "run"
+    with serving(scene, folder) as url, tapped(url, folder, "--header", "Authorization: Bearer good") as tap:
+        played = play(scene, tap, folder)
+    assert played.status == 0, played.errors
+    assert '"text": "me"' in played.output
+    assert b"Bearer good" not in (folder / "a.mcpspy").read_bytes()
+
+
+def test_a_client_that_cannot_log_in_fails_as_it_does_without_mcpspy(tmp_path: Path) -> None:
+    scene = guarded((*steps("auto", CALL), "URL"))
+    with serving(scene, tmp_path / "run") as url, tapped(url, tmp_path / "run") as tap:
+        direct, through = (play(scene, place, tmp_path / name) for place, name in ((url, "direct"), (tap, "tapped")))
+    assert direct.status != 0
+    assert through == direct
+
+
+def test_a_proof_that_is_bound_to_an_address_is_named_as_what_cannot_work(tmp_path: Path) -> None:
+    client = (
+        "python",
+        "-c",
+        "import sys, httpx2; print(httpx2.get(sys.argv[1], headers={'DPoP': 'proof'}).status_code)",
+        "URL",
+    )
+    scene = guarded(client)
+    with serving(scene, tmp_path / "run") as url, tapped(url, tmp_path / "run") as tap:
+        assert play(scene, tap, tmp_path / "run").output == "401\n"
+    notes = [one for one in mcpspy.read(tmp_path / "run" / "a.mcpspy") if isinstance(one, Note)]
+    assert [one.topic for one in notes] == ["dpop"]
