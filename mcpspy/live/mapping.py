@@ -56,9 +56,11 @@ class Mapping:
 
     def endpoint(self, uri: str) -> str:
         """The URI of an `endpoint` event. Relative ones stay; absolute ones at the upstream become ours."""
-        named = origin(uri)
+        named = self._origin_of(uri)
         if named is None or not self._is_upstreams(named):
             return uri
+        if uri.startswith("//"):
+            return f"//{self.own}" + after_origin(f"{self.upstream.scheme}:{uri}")
         return self.own_origin + after_origin(uri)
 
     def endpoint_data(self, data: str) -> str:
@@ -80,8 +82,12 @@ class Mapping:
     def names_a_third(self, data: str) -> str | None:
         """The origin of an `endpoint` that is neither ours nor mapped; None if there is none."""
         uri = _member(data, "uri") if data.lstrip().startswith("{") else data
-        named = origin(uri) if uri else None
+        named = self._origin_of(uri) if uri else None
         return None if named is None or self._is_upstreams(named) else str(named)
+
+    def _origin_of(self, uri: str) -> Origin | None:
+        """The origin of an `endpoint`, which may leave the scheme to the stream that it comes on."""
+        return origin(f"{self.upstream.scheme}:{uri}" if uri.startswith("//") else uri)
 
     def _is_upstreams(self, named: Origin) -> bool:
         if named == self.upstream or named in self.allowed_endpoints:
