@@ -164,6 +164,7 @@ def message_of(source: Source, sender: Side, frame: Frame, piece: Piece) -> Mess
         piece.batch,
         is_error,
         token,
+        0 if frame.data else frame.length,
     )
 
 

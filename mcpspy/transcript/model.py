@@ -97,11 +97,13 @@ class Message(msgspec.Struct, eq=False, gc=False):
     is_error: bool = False
     """Whether this is a result with `isError: true`."""
     token: str | None = None
+    unkept_bytes: int = 0
+    """How many bytes it had, where past `--max-size` they were not kept and `raw` is empty."""
 
     @property
     def size(self) -> int:
-        """Bytes of the payload: on stdio those on the wire."""
-        return len(self.raw)
+        """Bytes of the payload, kept or not: on stdio those on the wire."""
+        return len(self.raw) + self.unkept_bytes
 
     @property
     def body(self) -> Any:
@@ -290,6 +292,8 @@ class Source:
     """Whether its `end` record was read and nothing before it is lost."""
     gaps: int = 0
     damages: int = 0
+    unkept: int = 0
+    """Frames, or parts of them, of which only length and digest were kept: those past `--max-size`."""
     last_ns: int = 0
     """When its last record was seen, on the capture's own clock: add `shift_ns`."""
     closed: bool = False

@@ -118,6 +118,8 @@ class _Capture:
         if record.at_ns > source.last_ns:  # noqa: PLR1730 - `max` is a call per record
             source.last_ns = record.at_ns
         if isinstance(record, Frame):
+            if not record.data and record.length:
+                source.unkept += 1
             if source.transactions and (rows := self._http.frame(record)) is not None:
                 return rows
             return self._add(self._decoder.feed(record))

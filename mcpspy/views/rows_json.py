@@ -60,6 +60,7 @@ def source_object(source: Source) -> dict[str, Any]:
         "complete": source.complete,
         "gaps": source.gaps,
         "damages": source.damages,
+        "unkept": source.unkept,
     }
     if source.exit is not None:
         made["exit"] = {"code": source.exit.code, "signal": source.exit.signal, "error": source.exit.error or None}

@@ -97,17 +97,20 @@ def _exits(sources: list[Source]) -> list[Line]:
 
 
 def _completeness(sources: list[Source], *, live: bool) -> Piece:
-    lost = [counted(sum(one.gaps for one in sources), "gap")] if any(one.gaps for one in sources) else []
-    if any(one.damages for one in sources):
-        lost.append(counted(sum(one.damages for one in sources), "damaged line"))
+    counts = (
+        (sum(one.gaps for one in sources), "gap"),
+        (sum(one.damages for one in sources), "damaged line"),
+    )
+    lost = [counted(count, word) for count, word in counts if count]
+    unkept = sum(one.unkept for one in sources)
+    left_out = [*lost, f"payloads of {counted(unkept, 'frame')} not kept"] if unkept else lost
     if live:
-        lost.insert(0, "recording")
-        return ", ".join(lost), "wait" if len(lost) == 1 else "bad"
+        return ", ".join(["recording", *left_out]), "bad" if lost else "warn" if left_out else "wait"
     if all(one.complete for one in sources) and not lost:
-        return "complete", "good"
+        return ", ".join(["complete", *left_out]), "warn" if left_out else "good"
     cut_off = sum(1 for one in sources if not one.complete)
     word = "incomplete" if len(sources) == 1 or not cut_off else f"{cut_off} of {len(sources)} captures incomplete"
-    return (f"{word}: {', '.join(lost)}" if lost else word), "bad" if lost else "warn"
+    return (f"{word}: {', '.join(left_out)}" if left_out else word), "bad" if lost else "warn"
 
 
 def _broken(sign: Piece, parts: list[Line], width: int | None) -> list[Line]:

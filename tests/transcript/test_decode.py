@@ -128,6 +128,15 @@ def test_a_frame_past_the_size_bound_was_not_recorded() -> None:
     assert (told.stray.kind, told.stray.reason, told.stray.raw) == (Kind.MALFORMED, "not recorded", b"")
 
 
+def test_a_frame_past_the_size_bound_has_the_size_that_it_had_on_the_wire() -> None:
+    assert Dialogue().add(Frame(1, 5, 5, b"", length=300, sha256="00")).stray.size == 300
+
+
+def test_a_frame_with_a_part_past_the_size_bound_has_the_size_of_all_its_parts() -> None:
+    told = Dialogue().add(Frame(1, 5, 5, LINE[:20], True)).add(Frame(1, 6, 6, b"", length=300, sha256="00"))
+    assert told.stray.size == 320
+
+
 def test_a_frame_with_a_part_past_the_size_bound_was_not_recorded() -> None:
     told = Dialogue().add(Frame(1, 5, 5, LINE[:20], True)).add(Frame(1, 6, 6, b"", length=300, sha256="00"))
     assert told.stray.reason == "not recorded"

@@ -1,6 +1,7 @@
 """The timeline: what each kind of row looks like, at every width, and how long things are folded."""
 
 import re
+from collections.abc import Callable
 from datetime import UTC
 from typing import Any
 
@@ -68,6 +69,27 @@ def test_the_verdict_says_when_all_went_well_and_all_was_recorded() -> None:
 
 def test_the_verdict_says_that_it_is_still_recorded() -> None:
     assert shown(opened("weather").client(request(1)).server(result(1)).transcript, live=True)[0].endswith(" · recording")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (Dialogue.closes, "complete, payloads of 2 frames not kept"),
+        (Dialogue.server_closes_stdout, "incomplete: payloads of 2 frames not kept"),
+        (lambda scene: scene.gap().closes(), "incomplete: 1 gap, payloads of 2 frames not kept"),
+    ],
+    ids=["complete", "incomplete", "with a gap"],
+)
+def test_the_verdict_says_that_payloads_were_not_kept(change: Callable[[Dialogue], Dialogue], words: str) -> None:
+    scene = opened("weather").client(request(1)).server(result(1))
+    for stream in (1, 2):
+        scene.add(Frame(stream, 9, 9, b"", length=70_000, sha256="00"))
+    assert shown(change(scene).transcript)[0].endswith(f" · {words}")
+
+
+def test_the_verdict_says_while_it_is_recorded_that_payloads_are_not_kept() -> None:
+    scene = opened("weather").client(request(1)).add(Frame(1, 9, 9, b"", length=70_000, sha256="00"))
+    assert shown(scene.transcript, live=True)[0].endswith(" · recording, payloads of 1 frame not kept")
 
 
 def test_the_verdict_on_several_transcripts_lasts_from_the_first_beginning_to_the_last_record() -> None:
@@ -163,6 +185,11 @@ def test_a_line_of_the_server_that_is_no_message_is_called_what_it_is(line: byte
 def test_a_message_past_the_size_limit_is_said_to_be_not_recorded() -> None:
     scene = opened("weather").client(request(1)).add(Frame(1, 9, 9, b"", length=70_000, sha256="00"))
     assert line_with("not recorded on", scene).endswith("← not recorded on stdout")
+
+
+def test_a_message_past_the_size_limit_is_as_large_as_it_was() -> None:
+    scene = opened("weather").client(request(1)).add(Frame(1, 9, 9, b"", length=70_000, sha256="00"))
+    assert " 70 kB " in line_with("not recorded on", scene)
 
 
 def test_stderr_stands_where_it_came_with_its_indentation() -> None:
