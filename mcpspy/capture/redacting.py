@@ -18,11 +18,14 @@ MAX_HEADS = 512
 
 OAUTH_PATHS = (b"/token", b"/register", b"/authorize", b"/revoke", b"/introspect", b"/device")
 
+MAX_ENDPOINT_BYTES = 1 << 13
+"""An event that announces an endpoint is short; a longer one is not looked at."""
+
 
 class Redacting:
     """Passes records on to `sink`, redacted. stdio records are passed on as they are."""
 
-    __slots__ = ("_bodies", "_heads", "_oauth", "_redactor", "_sink", "_sse")
+    __slots__ = ("_bodies", "_heads", "_oauth", "_opaque", "_redactor", "_sealed", "_sink", "_sse")
 
     def __init__(self, sink: Callable[[Sequence[Record]], None], redactor: Redactor) -> None:
         self._sink = sink
@@ -30,6 +33,8 @@ class Redacting:
         self._heads: dict[bytes, tuple[bytes, tuple[tuple[int, int, str], ...]]] = {}
         self._sse: set[int] = set()  # streams of events, which may announce an endpoint
         self._bodies: dict[int, str] = {}  # streams with bodies of OAuth, and their content types
+        self._sealed: set[int] = set()  # those that are compressed
+        self._opaque: set[int] = set()  # streams without a head, whose first frame may hold one that was refused
         self._oauth: set[int] = set()  # transactions at OAuth's paths
 
     def __call__(self, records: Sequence[Record]) -> None:
@@ -39,26 +44,41 @@ class Redacting:
         match record:
             case Open() if record.head:
                 self._open(record)
-            case Frame() if record.stream in self._sse:
-                self._endpoint(record)
-            case Frame() if record.stream in self._bodies:
-                record.data, record.rare["redacted"] = self._redactor.body(record.data, self._bodies[record.stream])
+            case Open() if record.connection:
+                self._opaque.add(record.stream)
+            case Frame():
+                self._frame(record)
             case Close():
                 self._sse.discard(record.stream)
                 self._bodies.pop(record.stream, None)
+                self._sealed.discard(record.stream)
         return record
 
+    def _frame(self, record: Frame) -> None:
+        stream = record.stream
+        if stream in self._sse:
+            self._endpoint(record)
+        elif stream in self._bodies:
+            record.data, redacted = self._body(record.data, stream)
+            _mark(record, redacted)
+        elif stream in self._opaque:
+            self._opaque.discard(stream)
+            record.data, redacted = self._redactor.head(record.data)
+            _mark(record, redacted)
+
     def _open(self, record: Open) -> None:
-        content_type = _content_type(record.head)
-        path = record.head.split(b" ", 2)[1].partition(b"?")[0] if record.name == "request" else b""
-        if any(path.endswith(one) for one in OAUTH_PATHS):
+        content_type = _value(record.head, b"content-type")
+        path = record.head.split(b" ", 2)[1].partition(b"?")[0].rstrip(b"/") if record.name == "request" else b""
+        if path.endswith(OAUTH_PATHS):
             self._oauth.add(record.transaction)
         if record.framing == "sse":
             self._sse.add(record.stream)
         elif record.transaction in self._oauth or content_type.startswith("application/x-www-form-urlencoded"):
             self._bodies[record.stream] = content_type
-            if record.name == "response":
-                self._oauth.discard(record.transaction)
+            if _value(record.head, b"content-encoding") not in ("", "identity"):
+                self._sealed.add(record.stream)
+        if record.name == "response" and not record.head.startswith((b"HTTP/1.1 1", b"HTTP/1.0 1")):
+            self._oauth.discard(record.transaction)
         record.head, record.redacted = self._head(record.head)
         if record.forwarded is not None:
             record.forwarded, _ = self._head(record.forwarded)
@@ -71,22 +91,31 @@ class Redacting:
             found = self._heads[head] = self._redactor.head(head)
         return found
 
+    def _body(self, data: bytes, stream: int) -> tuple[bytes, tuple[tuple[int, int, str], ...]]:
+        if stream in self._sealed:  # nobody can say where in it the tokens are: it is one secret
+            pseudonym = self._redactor.pseudonym(data)
+            return pseudonym, ((0, len(pseudonym), "token"),)
+        return self._redactor.body(data, self._bodies[stream])
+
     def _endpoint(self, record: Frame) -> None:
-        """Only the first events of a stream may be one; from the first message on nothing is looked at."""
-        if b"endpoint" not in record.data[:64]:
-            if record.data[:1] != b":":
-                self._sse.discard(record.stream)
+        if len(record.data) > MAX_ENDPOINT_BYTES or b"endpoint" not in record.data:
             return
         record.data, redacted = self._redactor.endpoint(record.data)
-        if redacted:
-            record.rare["redacted"] = redacted
+        _mark(record, redacted)
         if record.forwarded is not None:
             record.rare["forwarded"], _ = self._redactor.endpoint(record.forwarded)
 
 
-def _content_type(head: bytes) -> str:
-    at = head.lower().find(b"\r\ncontent-type:")
+def _mark(record: Frame, redacted: tuple[tuple[int, int, str], ...]) -> None:
+    if redacted:
+        record.rare["redacted"] = redacted
+
+
+def _value(head: bytes, name: bytes) -> str:
+    """The first value of a field, in lower case; empty if there is none."""
+    sought = b"\r\n%b:" % name
+    at = head.lower().find(sought)
     if at < 0:
         return ""
-    begin = at + len(b"\r\ncontent-type:")
+    begin = at + len(sought)
     return head[begin : head.find(b"\r\n", begin)].strip().decode("latin-1").lower()

@@ -221,14 +221,15 @@ def test_addresses_in_heads_are_mapped_where_they_are_the_upstreams(sent: bytes,
         assert proxy.head("response").forwarded == (after if after != before else None)
 
 
-@pytest.mark.parametrize("is_chunked", [False, True])
-def test_the_metadata_of_a_protected_resource_names_the_proxy(is_chunked: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("framed", ["by length", "in chunks"])
+def test_the_metadata_of_a_protected_resource_names_the_proxy(framed: str, tmp_path: Path) -> None:
     with between(tmp_path / "x.mcpspy") as (upstream, proxy):
         line = b"GET /.well-known/oauth-protected-resource/mcp"
         client, server = asked(upstream, proxy, proxy.request(line, b"Accept-Encoding: gzip"))
         assert b"identity" in server.head()
         metadata = b'{"resource":"http://127.0.0.1:%d/mcp", "authorization_servers" :["http://127.0.0.1:%d/as"]}'
         body, expected = (metadata % (port, upstream.port) for port in (upstream.port, proxy.port))
+        is_chunked = framed == "in chunks"
         framing = b"Transfer-Encoding: chunked" if is_chunked else b"Content-Length: %d" % len(body)
         end = b"0\r\n\r\n"
         server.send(TYPED + framing + b"\r\n\r\n" + (chunk(body[:9]) + chunk(body[9:]) + end if is_chunked else body))

@@ -1,0 +1,182 @@
+"""What a tap before an HTTP server lets reach the disk: records with pseudonyms for secrets, and everything else as it came."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mcpspy.capture.redact import PREFIX, Redactor
+from mcpspy.capture.redacting import Redacting
+from mcpspy.records import CLIENT, SERVER, Close, Frame, Open, Record
+
+if TYPE_CHECKING:
+    from mcpspy.records import Framing, Side
+
+SECRET = b"s3cr3t-0123456789abcdef0123456789"
+REDACTOR = Redactor(b"key")
+NAME = REDACTOR.pseudonym(SECRET)
+
+
+class Disk:
+    """What reaches it of what a tap saw."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self._sink = Redacting(self.records.extend, REDACTOR)
+        self._stream = -1
+
+    def opened(self, side: Side, head: bytes, *, transaction: int = 1, framing: Framing = "body") -> Open:
+        """What is left of a stream's first record."""
+        self._stream += 1
+        name = "request" if side == CLIENT else "response"
+        record = Open(
+            at_ns=0,
+            stream=self._stream,
+            sender=side,
+            name=name,
+            framing=framing,
+            connection=1,
+            transaction=transaction,
+            head=head,
+            forwarded=head or None,
+        )
+        self._sink((record,))
+        return record
+
+    def framed(self, data: bytes, *, forwarded: bytes | None = None) -> Frame:
+        """What is left of the next frame of the newest stream."""
+        record = Frame(self._stream, 0, 0, data)
+        if forwarded is not None:
+            record.rare["forwarded"] = forwarded
+        self._sink((record,))
+        return record
+
+    def holds(self, secret: bytes) -> bool:
+        return secret in b"".join(
+            (one.head + (one.forwarded or b"")) if isinstance(one, Open) else (one.data + (one.forwarded or b""))
+            for one in self.records
+            if isinstance(one, Open | Frame)
+        )
+
+
+HEADS = [
+    (CLIENT, b"POST /mcp HTTP/1.1\r\nAuthorization: Bearer %b\r\n\r\n"),
+    (CLIENT, b"POST /mcp HTTP/1.1\r\nMcp-Session-Id: %b\r\n\r\n"),
+    (CLIENT, b"POST /mcp HTTP/1.1\r\nmcp-session-id:%b\r\n\r\n"),
+    (CLIENT, b"POST /mcp HTTP/1.1\r\nCookie: a=%b\r\n\r\n"),
+    (CLIENT, b"POST /mcp HTTP/1.1\r\nX-Api-Key: %b\r\n\r\n"),
+    (CLIENT, b"POST /mcp HTTP/1.1\r\nDPoP: %b\r\n\r\n"),
+    (CLIENT, b"POST /messages/?session_id=%b HTTP/1.1\r\nHost: x\r\n\r\n"),
+    (CLIENT, b"POST /message?a=1&sessionId=%b HTTP/1.1\r\nHost: x\r\n\r\n"),
+    (SERVER, b"HTTP/1.1 200 OK\r\nMCP-Session-Id: %b\r\n\r\n"),
+    (SERVER, b"HTTP/1.1 200 OK\r\nSet-Cookie: a=%b; Path=/\r\n\r\n"),
+    (SERVER, b"HTTP/1.1 302 Found\r\nLocation: http://localhost/callback?code=%b\r\n\r\n"),
+]
+
+
+@pytest.mark.parametrize(("side", "head"), HEADS)
+def test_a_secret_in_a_head_is_a_pseudonym_in_both_of_its_forms(side: Side, head: bytes) -> None:
+    opened = Disk().opened(side, head % SECRET)
+    assert opened.head == opened.forwarded == head % NAME
+    ((offset, length, _),) = opened.redacted
+    assert opened.head[offset : offset + length] == NAME
+
+
+ENDPOINTS = [
+    b"event: endpoint\ndata: /messages/?session_id=%b\n\n",
+    b"data: /messages/with/a/long/way/to/what/comes/then/and/then?sessionId=%b\nevent: endpoint\n\n",
+    b": a comment that takes more than the sixty-four bytes at which somebody might stop\nevent:endpoint\ndata:/m?session_id=%b\n\n",
+    b'event: endpoint\r\ndata: {"uri":"http://127.0.0.1:1/m?session_id=%b"}\r\n\r\n',
+]
+
+
+@pytest.mark.parametrize("event", ENDPOINTS)
+@pytest.mark.parametrize("before", [b"", b": ping\n\n", b"retry: 1\n\n", b"id: 1\ndata:\n\n", b'data: {"x":1}\n\n'])
+def test_the_session_in_an_endpoint_event_is_a_pseudonym_wherever_it_stands(event: bytes, before: bytes) -> None:
+    disk = Disk()
+    disk.opened(SERVER, b"HTTP/1.1 200 OK\r\n\r\n", framing="sse")
+    if before:
+        assert disk.framed(before).data == before
+    framed = disk.framed(event % SECRET, forwarded=event % SECRET)
+    assert framed.data == framed.forwarded == event % NAME
+    assert len(framed.redacted) == 1
+
+
+def test_a_session_is_one_pseudonym_in_the_event_the_target_and_the_field() -> None:
+    disk = Disk()
+    disk.opened(SERVER, b"HTTP/1.1 200 OK\r\nMcp-Session-Id: %b\r\n\r\n" % SECRET, framing="sse")
+    disk.framed(ENDPOINTS[0] % SECRET)
+    disk.opened(CLIENT, b"POST /messages/?session_id=%b HTTP/1.1\r\nMcp-Session-Id: %b\r\n\r\n" % (SECRET, SECRET))
+    heads = [one.head for one in disk.records if isinstance(one, Open)]
+    assert [head.count(NAME) for head in heads] == [1, 2]
+    assert not disk.holds(SECRET)
+
+
+def test_json_rpc_is_not_looked_into() -> None:
+    disk = Disk()
+    disk.opened(CLIENT, b"POST /mcp HTTP/1.1\r\nContent-Type: application/json\r\n\r\n")
+    body = b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"access_token":"%b"}}' % SECRET
+    assert disk.framed(body).data == body
+    disk.opened(SERVER, b"HTTP/1.1 200 OK\r\n\r\n", framing="sse")
+    event = b'data: {"jsonrpc":"2.0","method":"endpoint","params":"?session_id=%b"}\n\n' % SECRET
+    assert disk.framed(event).data == event
+
+
+@pytest.mark.parametrize("path", [b"/token", b"/token/", b"/oauth/token?x=1", b"/register"])
+def test_tokens_that_an_authorization_server_grants_are_pseudonyms(path: bytes) -> None:
+    disk = Disk()
+    form = b"Content-Type: application/x-www-form-urlencoded\r\n\r\n"
+    disk.opened(CLIENT, b"POST %b HTTP/1.1\r\n" % path + form)
+    disk.framed(b"grant_type=authorization_code&code=%b&code_verifier=%b" % (SECRET, SECRET))
+    disk.opened(SERVER, b"HTTP/1.1 100 Continue\r\n\r\n")
+    disk.opened(SERVER, b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
+    granted = disk.framed(b'{"access_token":"%b","client_secret":"%b","token_type":"Bearer"}' % (SECRET, SECRET))
+    assert granted.data == b'{"access_token":"%b","client_secret":"%b","token_type":"Bearer"}' % (NAME, NAME)
+    assert not disk.holds(SECRET)
+
+
+def test_a_compressed_token_answer_is_one_pseudonym() -> None:
+    disk = Disk()
+    disk.opened(CLIENT, b"POST /token HTTP/1.1\r\n\r\n")
+    disk.opened(SERVER, b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\n\r\n")
+    framed = disk.framed(gzip.compress(b'{"access_token":"%b"}' % SECRET))
+    assert framed.data.startswith(PREFIX.encode())
+    assert framed.redacted == ((0, len(framed.data), "token"),)
+
+
+def test_the_next_transaction_at_another_path_is_not_an_authorization_servers() -> None:
+    disk = Disk()
+    disk.opened(CLIENT, b"POST /token HTTP/1.1\r\n\r\n")
+    disk.opened(SERVER, b"HTTP/1.1 200 OK\r\n\r\n")
+    disk.opened(CLIENT, b"POST /mcp HTTP/1.1\r\nContent-Type: application/json\r\n\r\n", transaction=2)
+    assert disk.framed(b'{"password":"%b"}' % SECRET).data == b'{"password":"%b"}' % SECRET
+
+
+def test_a_head_that_was_refused_keeps_no_secret() -> None:
+    disk = Disk()
+    disk.opened(CLIENT, b"", transaction=0)
+    refused = b"GET /?token=%b HTTP/1.1\nHost: x\nAuthorization: Bearer %b\nX: 1\n\n"
+    assert disk.framed(refused % (SECRET, SECRET)).data == refused % (NAME, NAME)
+
+
+def test_streams_that_have_ended_are_forgotten() -> None:
+    disk = Disk()
+    for number in range(3):
+        disk.opened(SERVER, b"HTTP/1.1 200 OK\r\n\r\n", framing="sse")
+        disk._sink((Close(at_ns=0, stream=number, by="server", how="eof"),))
+    disk.opened(CLIENT, b"POST /token HTTP/1.1\r\n\r\n")
+    disk._sink((Close(at_ns=0, stream=3, by="client", how="eof"),))
+    disk.opened(SERVER, b"HTTP/1.1 200 OK\r\n\r\n")
+    disk._sink((Close(at_ns=0, stream=4, by="server", how="eof"),))
+    sink = disk._sink
+    assert [*sink._sse, *sink._bodies, *sink._oauth, *sink._sealed, *sink._opaque] == []
+
+
+def test_what_holds_no_secret_is_no_other() -> None:
+    disk = Disk()
+    head = b"POST /mcp?x=1 HTTP/1.1\r\nHost: 127.0.0.1:1\r\nContent-Type: application/json\r\n\r\n"
+    assert disk.opened(CLIENT, head).head == head
+    framed = disk.framed(b"{}")
+    assert framed == Frame(0, 0, 0, b"{}")
