@@ -179,6 +179,17 @@ def test_without_an_endpoint_the_scope_is_that_of_the_stream() -> None:
     assert {transcript.sources[0].client_of(row) for row in transcript.rows} == {"curl"}
 
 
+def test_without_an_endpoint_a_stream_is_its_clients_once_it_has_answered_it() -> None:
+    told = Traffic()
+    told.post(initialize(0, "inspector")).answer(200, result(0))
+    stream = told.get("/mcp/events").stream()
+    told.post(initialize(0, "curl"), "/mcp/request").answer(202)
+    stream.event(result(0)).event(notification("notifications/message", {"level": "info"}))
+    transcript = told.transcript
+    (get,) = [one for one in transcript.sources[0].transactions.values() if one.method == "GET"]
+    assert transcript.sources[0].client_of(get) == "curl"
+
+
 def test_without_an_endpoint_and_with_several_streams_only_one_request_with_the_id_is_answered() -> None:
     told = Traffic()
     stream, _other = told.get("/mcp/events").stream(), told.get("/mcp/events").stream()
@@ -307,6 +318,36 @@ def test_a_cancellation_without_a_session_finds_the_one_request_with_its_id() ->
     assert told.exchange.outcome is Outcome.CANCELLED
 
 
+def test_a_stream_of_a_session_that_announces_an_endpoint_is_a_scope_of_its_own() -> None:
+    told = Traffic()
+    opened_session(told, "s")
+    stream = told.get("/sse", session="s").stream().event(ENDPOINT, kind="endpoint")
+    first, second = told.post(request(1), session="s"), told.post(request(1), ENDPOINT).answer(202)
+    stream.event(result(1, "second"))
+    first.answer(200, result(1, "first"))
+    assert second.method == "POST"
+    assert answers(told)[1:] == ["first", "second"]
+
+
+def test_a_known_session_decides_where_an_endpoint_is_the_same_for_all() -> None:
+    told = Traffic()
+    opened_session(told, "s")
+    stream = sse(told, "/mcp")
+    first, _ = told.post(request(1), session="s"), told.post(request(1)).answer(202)
+    stream.event(result(1, "second"))
+    first.answer(200, result(1, "first"))
+    assert answers(told)[1:] == ["first", "second"]
+
+
+def test_a_session_that_is_named_again_stays_the_first() -> None:
+    told = Traffic()
+    opened_session(told, "s")
+    told.post(tool_call(5), session="s").stream().event(request("q", "elicitation/create"))
+    told.post(request(1)).answer(200, result(1), Mcp_Session_Id="s")
+    told.post(result("q", "from the client"), session="s").answer(202)
+    assert answers(told)[2] == "from the client"
+
+
 # --- Redelivery ---
 
 
@@ -345,6 +386,14 @@ def test_event_ids_that_start_anew_on_each_stream_repeat_nothing() -> None:
     for id in (1, 2):
         told.post(tool_call(id), session="s").stream().event(result(id, id), id="1").close()
     assert answers(told)[1:] == [1, 2]
+
+
+def test_a_resumed_stream_whose_event_ids_start_anew_repeats_nothing() -> None:
+    told = Traffic()
+    opened_session(told, "s")
+    told.post(tool_call(1), session="s").stream().event(notification(), id="1").close("server")
+    told.get(session="s", Last_Event_ID="1").stream().event(result(1, "late"), id="1").close()
+    assert answers(told)[1:] == ["late"]
 
 
 def test_equal_events_without_resumption_are_two() -> None:
