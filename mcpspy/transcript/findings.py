@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from .endings import ending_findings
+from .flaws import FLAWS
 from .found import Found, call, found_in, quoted
 from .http_findings import http_findings
 from .keeping import keeping_findings
 from .model import Finding, Kind, Message, Stray, Transcript
-from .rules import FLAWS, noise_source
+from .rules import noise_source
 from .story import Story, stories
 
 

@@ -1,6 +1,6 @@
-"""The rules that findings follow, as data: what each finds, why that is bad, what to do. docs/findings.md is made of it.
+"""The rules that findings follow, as data: what each finds, why that is bad, what to do.
 
-A rule is added here and gets its function in `findings`. Names are stable: people silence rules by name.
+docs/findings.md is made of them (`views.rules_page`). A rule is added here and gets its function in `findings`. Names are stable: people silence rules by name.
 """
 
 import re
@@ -12,12 +12,16 @@ from .model import Severity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One kind of finding. `severity` is the usual one; a finding may be milder where it does no harm."""
+    """One kind of finding. `severity` is the usual one; a finding may be milder where it does no harm.
+
+    `example` has a line for each thing that happens, in order: `→` is from the client, `←` from the server, `·` anything else.
+    """
 
     name: str
     severity: Severity
     what: str
     why: str
+    example: str
     fix: str
 
 
@@ -27,6 +31,7 @@ _RULES: Final = (
         severity=Severity.WARNING,
         what="The server writes something to stdout that is no JSON-RPC message.",
         why="On stdio, stdout belongs to the protocol. Some clients log such lines and go on, others close the connection.",
+        example="← Weather server running on stdio",
         fix="Send logs, banners and debug prints to stderr.",
     ),
     Rule(
@@ -34,6 +39,7 @@ _RULES: Final = (
         severity=Severity.ERROR,
         what="A line that begins like a message is none: broken JSON, several values, or an object without a method or a result.",
         why="Official SDKs drop such a line without an answer, so that a request in it waits forever.",
+        example='← {"jsonrpc":"2.0","id":1,"result":{"tools":[}}',
         fix="Write each message as one JSON object on one line, in one write, ending in a line feed.",
     ),
     Rule(
@@ -41,6 +47,7 @@ _RULES: Final = (
         severity=Severity.INFO,
         what="An empty line between messages.",
         why="Readers skip it, or log a parse error.",
+        example=('← {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n←'),
         fix="End each message with exactly one line feed.",
     ),
     Rule(
@@ -48,6 +55,7 @@ _RULES: Final = (
         severity=Severity.WARNING,
         what="A message that could be read, but not as the specification has it.",
         why="Some readers drop it, others take it: it works with one client and not with the next.",
+        example=('→ {"id":1,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'),
         fix="See the finding; it names the flaw.",
     ),
     Rule(
@@ -55,6 +63,7 @@ _RULES: Final = (
         severity=Severity.ERROR,
         what="A request that was never answered and not cancelled.",
         why="Who asked waits until a timeout of its own.",
+        example=('→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n· the client closed stdin, 30 s later'),
         fix="Answer every request, with an error if need be.",
     ),
     Rule(
@@ -62,6 +71,7 @@ _RULES: Final = (
         severity=Severity.WARNING,
         what="A response to a request that was never made.",
         why="Readers drop it; the request it was meant for stays unanswered.",
+        example='← {"jsonrpc":"2.0","id":7,"result":{}}',
         fix="Answer with the id of the request, exactly as it came.",
     ),
     Rule(
@@ -69,6 +79,11 @@ _RULES: Final = (
         severity=Severity.WARNING,
         what="A request that was answered more than once.",
         why="Readers take the first answer and drop the others; JSON-RPC has no partial results.",
+        example=(
+            '→ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"count"}}\n'
+            '← {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"1"}]}}\n'
+            '← {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"2"}]}}'
+        ),
         fix="Answer once; report what comes before the result as progress notifications.",
     ),
     Rule(
@@ -76,6 +91,7 @@ _RULES: Final = (
         severity=Severity.WARNING,
         what='A response whose id is spelled otherwise than the request\'s: "7" for 7, 7.0 for 7.',
         why="Ids are equal only if type and value are. Official SDKs are lenient with some spellings, other clients wait forever.",
+        example=('→ {"jsonrpc":"2.0","id":7,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":"7","result":{"tools":[]}}'),
         fix="Send the id back as it came, without converting it.",
     ),
     Rule(
@@ -83,6 +99,7 @@ _RULES: Final = (
         severity=Severity.ERROR,
         what="The server's process ended while the client was there, with calls pending or with a failure.",
         why="The pending calls stay unanswered, and the client has no server any more.",
+        example=('→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n· the server exited 1'),
         fix="Read the server's last lines on stderr; run its command by itself.",
     ),
     Rule(
@@ -90,6 +107,7 @@ _RULES: Final = (
         severity=Severity.ERROR,
         what="The server's command could not be started.",
         why="The client sees a server that is gone at once.",
+        example="· mcpspy: uvx: command not found",
         fix="Check the command, its path and its permissions: clients start servers with a PATH of their own.",
     ),
     Rule(
@@ -97,6 +115,7 @@ _RULES: Final = (
         severity=Severity.WARNING,
         what="One side stopped reading for more than a second while the other was writing.",
         why="Who writes is blocked, and with it often everything else it does.",
+        example="· stdin: 65,536 bytes have waited for 1 s",
         fix="Read and handle messages in different tasks, so that a long call does not stop the reading.",
     ),
     Rule(
@@ -104,6 +123,7 @@ _RULES: Final = (
         severity=Severity.WARNING,
         what="The beginning of a line came, and for more than five seconds not its end.",
         why="A message is not read before its line feed: to the reader it has not come.",
+        example='← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}   (without its line feed)',
         fix="Write the line feed with the message, and flush.",
     ),
     Rule(
@@ -111,6 +131,7 @@ _RULES: Final = (
         severity=Severity.ERROR,
         what="mcpspy could not reach the server, or got no answer from it, and told the client so with 502 or 504.",
         why="The client sees an HTTP error that the server did not send.",
+        example=("→ POST /mcp\n← 502 Bad Gateway   (by mcpspy)"),
         fix="See whether the server runs, and whether its URL is right.",
     ),
     Rule(
@@ -118,6 +139,7 @@ _RULES: Final = (
         severity=Severity.WARNING,
         what="mcpspy refused a request before it reached the server: it names another host or origin, or is no sound HTTP.",
         why="The server never saw it. Without the check any web page could reach a server that trusts this machine.",
+        example=("→ POST /mcp\n  Host: evil.example\n← 421 Misdirected Request   (by mcpspy)"),
         fix="Give the client the URL that mcpspy printed; see --allowed-host for others.",
     ),
     Rule(
@@ -125,6 +147,7 @@ _RULES: Final = (
         severity=Severity.ERROR,
         what="The server answered a request with 202 Accepted, which is for notifications, and nothing more came.",
         why="The client waits until a timeout of its own: after 202 it expects no answer.",
+        example=('→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← 202 Accepted'),
         fix="Answer a request with JSON or with a stream of events.",
     ),
     Rule(
@@ -132,6 +155,12 @@ _RULES: Final = (
         severity=Severity.WARNING,
         what="A result came with an HTTP status of 400 or more.",
         why="Clients look at the status first, and take the call for failed.",
+        example=(
+            "→ POST /mcp\n"
+            '  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
+            "← 500 Internal Server Error\n"
+            '  {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'
+        ),
         fix="Answer with 200 what went well.",
     ),
     Rule(
@@ -139,6 +168,11 @@ _RULES: Final = (
         severity=Severity.ERROR,
         what="A header field says something else than the message in the body: Mcp-Method, Mcp-Name or MCP-Protocol-Version.",
         why="Servers of the revision 2026-07-28 refuse such a request with the error -32020.",
+        example=(
+            "→ POST /mcp\n"
+            "  Mcp-Method: tools/list\n"
+            '  {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"forecast"}}'
+        ),
         fix="Make the fields from the message that is sent.",
     ),
     Rule(
@@ -146,6 +180,7 @@ _RULES: Final = (
         severity=Severity.ERROR,
         what="The endpoint event of HTTP+SSE names another origin than the URL of the stream.",
         why="SDK clients refuse it, and the Python one then waits forever: localhost and 127.0.0.1 are two origins.",
+        example=("→ GET http://127.0.0.1:3001/sse\n← event: endpoint\n  data: http://localhost:3001/messages?session_id=5f2c"),
         fix="Announce a path without scheme and host: /messages?session_id=….",
     ),
     Rule(
@@ -153,6 +188,7 @@ _RULES: Final = (
         severity=Severity.ERROR,
         what="The endpoint event of HTTP+SSE holds JSON where a URI should stand alone.",
         why="SDK clients take all of it for the URI, and POST to nowhere.",
+        example=('→ GET /sse\n← event: endpoint\n  data: {"uri":"/messages?session_id=5f2c"}'),
         fix="Send the URI alone as the data of the event.",
     ),
     Rule(
@@ -160,6 +196,7 @@ _RULES: Final = (
         severity=Severity.WARNING,
         what="Several streams are open, and what is POSTed could be answered on any: they announced no endpoint, or the same one.",
         why="Ids of two clients are equal more often than not; an answer may be taken for another client's.",
+        example=('→ GET /sse\n→ GET /sse\n→ POST /messages\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}'),
         fix="Announce an endpoint of its own on each stream, with a session in its query.",
     ),
     Rule(
@@ -167,6 +204,7 @@ _RULES: Final = (
         severity=Severity.INFO,
         what="An event with [DONE], the end mark of chat completions.",
         why="It is no JSON; strict clients log an error.",
+        example=('← data: {"jsonrpc":"2.0","id":1,"result":{}}\n← data: [DONE]'),
         fix="End the stream, and send nothing.",
     ),
     Rule(
@@ -174,6 +212,7 @@ _RULES: Final = (
         severity=Severity.WARNING,
         what="The client proves that it holds a key, by DPoP, for the URL that it knows: mcpspy's.",
         why="The server checks the proof against its own URL and refuses it. A reverse proxy cannot mend that.",
+        example=("→ POST /mcp\n  DPoP: eyJ0eXAiOiJkcG9wK2p3dCJ9…"),
         fix="Turn DPoP off to debug, or give the server a token: --header 'Authorization: Bearer …'.",
     ),
     Rule(
@@ -181,6 +220,7 @@ _RULES: Final = (
         severity=Severity.INFO,
         what="The capture has no end: mcpspy was killed, or is still recording.",
         why="What came after its last record is unknown; nothing before it is missing.",
+        example="· the last line of the capture is no end record",
         fix="Nothing, unless it keeps happening: clients kill servers that do not end in time.",
     ),
     Rule(
@@ -188,6 +228,7 @@ _RULES: Final = (
         severity=Severity.WARNING,
         what="Lines of the capture could not be read, or are missing.",
         why="Messages may be missing here, so that findings about answers are left out.",
+        example="· line 7 of the capture does not match its CRC",
         fix="mcpspy verify says what was lost, and --repair copies what is sound.",
     ),
     Rule(
@@ -195,6 +236,7 @@ _RULES: Final = (
         severity=Severity.INFO,
         what="Lines of the capture have no checksum: somebody edited them.",
         why="What they say is not what was recorded.",
+        example="· line 7 of the capture has no CRC",
         fix="Nothing, if that was you.",
     ),
     Rule(
@@ -202,72 +244,13 @@ _RULES: Final = (
         severity=Severity.WARNING,
         what="Recording failed for a while; traffic went on unrecorded.",
         why="Messages are missing here, so that findings about answers are left out.",
+        example="· No space left on device: 120 frames, 96 kB",
         fix="Make room on the disk, or keep captures elsewhere: MCPSPY_HOME, or --capture FILE.",
     ),
 )
 
 RULES: Final = {rule.name: rule for rule in _RULES}
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flaw:
-    """One flaw of `Message.flaws`, in words, and what to do."""
-
-    severity: Severity
-    what: str
-    fix: str
-
-
-FLAWS: Final = {
-    "no-jsonrpc": Flaw(
-        severity=Severity.WARNING,
-        what='no "jsonrpc": "2.0"',
-        fix='Put "jsonrpc": "2.0" in every message: SDKs drop one without.',
-    ),
-    "jsonrpc-version": Flaw(
-        severity=Severity.WARNING, what='"jsonrpc" is not "2.0"', fix='Write "jsonrpc": "2.0", a string, in every message.'
-    ),
-    "null-id": Flaw(
-        severity=Severity.WARNING,
-        what="its id is null",
-        fix="Give a request an id that is a string or an integer, a notification none.",
-    ),
-    "fractional-id": Flaw(
-        severity=Severity.WARNING, what="its id is no integer", fix="Use strings or integers: MCP allows no other ids."
-    ),
-    "ambiguous": Flaw(
-        severity=Severity.WARNING,
-        what="it has members of two kinds of messages",
-        fix="Send either method, or result, or error; leave out the others instead of sending null.",
-    ),
-    "id-in-use": Flaw(
-        severity=Severity.ERROR,
-        what="its id is that of a request that waits for its answer",
-        fix="Give every request of a session an id of its own.",
-    ),
-    "bom": Flaw(
-        severity=Severity.WARNING, what="it begins with a byte order mark", fix="Write UTF-8 without a byte order mark."
-    ),
-    "invalid-utf-8": Flaw(
-        severity=Severity.WARNING, what="it is not valid UTF-8", fix="Encode messages as UTF-8; readers replace what is not."
-    ),
-    "nan": Flaw(
-        severity=Severity.WARNING,
-        what="NaN or an infinity stands for a number",
-        fix="JSON has no such numbers, and JavaScript drops the message: send null or a string.",
-    ),
-    "lone-surrogate": Flaw(
-        severity=Severity.WARNING,
-        what="a string has half of a surrogate pair",
-        fix="Do not cut strings within a character: strict readers drop the message.",
-    ),
-    "crlf": Flaw(severity=Severity.INFO, what="its line ends in CR LF", fix="End lines with LF alone."),
-    "no-final-newline": Flaw(
-        severity=Severity.WARNING,
-        what="its line, the last one, has no line feed",
-        fix="End every message with a line feed: some readers drop one without.",
-    ),
-}
 
 NOISE: Final = (
     (re.compile(rb"\[dotenv@"), "the banner of dotenv"),
