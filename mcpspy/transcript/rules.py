@@ -1,6 +1,7 @@
 """The rules that findings follow, as data: what each finds, why that is bad, what to do.
 
-docs/findings.md is made of them (`views.rules_page`). A rule is added here and gets its function in `findings`. Names are stable: people silence rules by name.
+docs/findings.md is made of them (`views.rules_page`). A rule is added here and gets its function in `findings`. Names are
+stable: people silence rules by name.
 """
 
 import re
