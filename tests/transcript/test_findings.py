@@ -4,8 +4,8 @@ import pytest
 
 from mcpspy.records import Close, Frame
 from mcpspy.transcript.findings import findings
-from mcpspy.transcript.model import Finding, Severity
 from mcpspy.transcript.flaws import FLAWS
+from mcpspy.transcript.model import Finding, Severity
 from mcpspy.transcript.rules import RULES, noise_source
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.transcript.dialogue import Dialogue, cancelled, error, notification, progress, request, result, tool_call
