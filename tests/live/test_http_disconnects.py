@@ -213,23 +213,3 @@ def test_what_was_received_whole_is_in_the_capture_of_a_tap_that_is_killed(tmp_p
         proxy.process.kill()
         proxy.process.wait(DEADLINE_S)
         assert proxy.body("response").count(EVENT) == 20
-
-
-def test_streams_that_nobody_closes_stay_open(tmp_path: Path) -> None:
-    count = 100
-    with between(tmp_path / "x.mcpspy") as (upstream, proxy):
-        both = [asked(upstream, proxy, proxy.request(b"GET /sse", b"Accept: text/event-stream")) for _ in range(count)]
-        for _, server in both:
-            server.head()
-            server.send(EVENTS)
-        for client, _ in both:
-            client.take(len(EVENTS))
-        for _, server in both:
-            server.send(chunk(EVENT))
-        for client, _ in both:
-            assert client.take(len(chunk(EVENT))) == chunk(EVENT)
-        for client, _ in both:
-            client.close()
-        for _, server in both:
-            assert server.rest() == b""
-        eventually(lambda: proxy.open_sockets() < 10, "the sockets to be closed")
