@@ -6,7 +6,7 @@ from ..records import SERVER, Damage, Partial, Stall
 from .found import Found, found, quoted, seconds
 from .story import Story
 
-_READER = {"stdin": "server", "stdout": "client", "stderr": "client"}
+_READER = {"stdin": "server", "stdout": "client", "stderr": "client", "request": "server", "response": "client"}
 
 
 def keeping_findings(story: Story) -> Iterator[Found]:
@@ -42,10 +42,12 @@ def _stall(story: Story, at_ns: int, record: Stall, how_long: str) -> Found:
 def _half_lines(story: Story) -> Iterator[Found]:
     for at_ns, record in story.partials:
         name = story.stream_name(record.stream)
-        if name == "stderr":  # a prompt or a progress bar: nobody waits for its end
-            continue
         opened = story.source.streams.get(record.stream)
-        what = f"The beginning of a line on {name or 'a stream'} waited for its end: {quoted(record.data)}"
+        framing = opened.framing if opened else "lines"
+        if name == "stderr" or framing == "body":  # a prompt or a progress bar, or a long upload: nobody waits for its end
+            continue
+        unit = "an event" if framing == "sse" else "a line"
+        what = f"The beginning of {unit} on {name or 'a stream'} waited for its end: {quoted(record.data)}"
         yield _of_record("half-line", story, at_ns, record, what, opened.sender if opened else SERVER)
 
 

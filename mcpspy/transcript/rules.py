@@ -122,10 +122,10 @@ _RULES: Final = (
     Rule(
         name="half-line",
         severity=Severity.WARNING,
-        what="The beginning of a line came, and for more than five seconds not its end.",
-        why="A message is not read before its line feed: to the reader it has not come.",
+        what="The beginning of a line, or of an event of SSE, came, and for more than five seconds not its end.",
+        why="A message is not read before its line feed, an event not before its empty line: to the reader it has not come.",
         example='← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}   (without its line feed)',
-        fix="Write the line feed with the message, and flush.",
+        fix="Write the end with the message, and flush.",
     ),
     Rule(
         name="upstream-failed",

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from mcpspy.records import Partial, Stall
 from mcpspy.transcript.http_findings import unquoted
 from mcpspy.transcript.model import Severity
 from tests.transcript.dialogue import notification, request, result, tool_call
@@ -271,6 +272,36 @@ def test_an_answer_on_a_later_stream_is_no_lost_one() -> None:
     told.post(tool_call(1), session="s").stream().event("", id="e1").close("server")
     told.get(session="s", Last_Event_ID="e1").stream().event(result(1), id="e2").close()
     assert told.rules == []
+
+
+# --- Slow ones ---
+
+
+def waiting(call: Any, stream: int) -> Traffic:
+    told: Traffic = call.traffic
+    return told.add(Partial(at_ns=told.tick(), stream=stream, first_ns=told.at_ns, data=b"data: {}"))
+
+
+def test_an_event_without_its_empty_line_is_found() -> None:
+    call = Traffic().post(request(1)).stream()
+    told = waiting(call, call.response)
+    call.event(result(1)).close()
+    assert (told.finding.rule, told.finding.culprit) == ("half-line", "server")
+    assert "The beginning of an event on response" in told.finding.what
+
+
+def test_a_body_may_take_its_time() -> None:
+    call = Traffic().post(request(1))
+    told = waiting(call, call.request)
+    call.answer(200, result(1))
+    assert told.rules == []
+
+
+def test_the_reader_of_a_response_is_the_client() -> None:
+    call = Traffic().post(request(1)).stream()
+    told = call.traffic.add(Stall(at_ns=call.traffic.tick(), stream=call.response, waiting_bytes=65536))
+    call.event(result(1)).close()
+    assert (told.finding.rule, told.finding.culprit) == ("reader-stalled", "client")
 
 
 # --- Bodies ---
