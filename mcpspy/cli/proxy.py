@@ -41,9 +41,17 @@ def _origin(text: str) -> Origin:
 
 def _field(text: str) -> tuple[bytes, bytes]:
     name, colon, value = text.partition(":")
-    if not colon or not name.strip() or any(one in text for one in "\r\n\0"):
+    name = name.strip()
+    if (
+        not colon
+        or not name.isascii()
+        or not name.replace("-", "").replace("_", "").isalnum()
+        or any(one in text for one in "\r\n\0")
+    ):
         raise click.UsageError("--header takes 'Name: value'.")
-    return name.strip().encode("latin-1", "replace"), value.strip().encode()
+    if name.lower() in ("content-length", "transfer-encoding"):
+        raise click.UsageError(f"--header cannot set {name}: it says where a request ends.")
+    return name.encode(), value.strip().encode()
 
 
 def _size(text: str | None) -> int:
