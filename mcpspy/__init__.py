@@ -12,18 +12,22 @@ _PUBLIC = {
     "Transcript": "mcpspy.transcript.model",
     "Message": "mcpspy.transcript.model",
     "Exchange": "mcpspy.transcript.model",
+    "Transaction": "mcpspy.transcript.transaction",
     "Outcome": "mcpspy.transcript.model",
     "McpspyError": "mcpspy.errors",
     "CaptureError": "mcpspy.errors",
 }
 
-__all__ = ["CaptureError", "Exchange", "McpspyError", "Message", "Outcome", "Transcript", "__version__", "read", "transcribe"]
+__all__ = [
+    "CaptureError", "Exchange", "McpspyError", "Message", "Outcome", "Transaction", "Transcript", "__version__", "read", "transcribe",
+]  # fmt: skip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .capture.reader import read
     from .errors import CaptureError, McpspyError
     from .transcript.model import Exchange, Message, Outcome, Transcript
+    from .transcript.transaction import Transaction
     from .transcript.transcribe import transcribe
 
 

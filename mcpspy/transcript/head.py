@@ -6,6 +6,7 @@ head is forwarded. Source: RFC 9112, sections 2 to 5.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from typing import Final
 
 import msgspec
@@ -50,6 +51,16 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     def media_type(self) -> str:
         """The content type without parameters, in lower case."""
         return self.get("content-type").partition(";")[0].strip().lower()
+
+
+def meaning(value: str) -> str:
+    """What the value of a field means that may be in the form `=?base64?…?=` (MCP specification 2026-07-28, Streamable HTTP)."""
+    if not (value.startswith("=?base64?") and value.endswith("?=")):
+        return value
+    try:
+        return b64decode(value[len("=?base64?") : -2], validate=True).decode()
+    except ValueError:
+        return value
 
 
 def read_head(raw: bytes) -> Head:

@@ -1,11 +1,11 @@
 """Findings about HTTP: statuses and header fields that contradict, endpoints, what mcpspy itself had to answer."""
 
-from base64 import b64decode
 from collections.abc import Iterator
 from typing import Final
 
 from ..records import CLIENT, SERVER
 from .found import Found, call, found, found_in, quoted
+from .head import meaning
 from .http_endings import http_ending_findings
 from .mcp import revision
 from .model import HTTP_ERRORS, Exchange, Kind
@@ -87,15 +87,5 @@ def _mismatches(exchange: Exchange, request: Stream) -> Iterator[tuple[str, str,
     }
     for field, value in said.items():
         told = head.get(field.lower())
-        if told and value is not None and unquoted(told) != value:
-            yield field, unquoted(told), value
-
-
-def unquoted(value: str) -> str:
-    """What a field means that may be in the Base64 form `=?base64?…?=` (MCP specification 2026-07-28, Streamable HTTP)."""
-    if not (value.startswith("=?base64?") and value.endswith("?=")):
-        return value
-    try:
-        return b64decode(value[len("=?base64?") : -2], validate=True).decode()
-    except ValueError:
-        return value
+        if told and value is not None and meaning(told) != value:
+            yield field, meaning(told), value

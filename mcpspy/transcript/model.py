@@ -310,6 +310,16 @@ class Source:
         opened = self.streams.get(stream) if self.transactions else None
         return None if opened is None else self.transactions.get(opened.transaction)
 
+    def transactions_of(self, row: Numbered) -> list[Transaction]:
+        """The transactions that carried the messages of a row, by their numbers; none on stdio."""
+        if isinstance(row, Transaction):
+            return [row]
+        messages = [row.message] if isinstance(row, Stray) else [row.request, *row.notifications, *row.more_responses]
+        if isinstance(row, Exchange) and row.response is not None:
+            messages.append(row.response)
+        found = {one.number: one for message in messages if (one := self.transaction_of(message.stream)) is not None}
+        return [found[number] for number in sorted(found)]
+
     @property
     def clients(self) -> list[str]:
         """The lanes of its clients, in the order in which they came; one but for HTTP."""

@@ -33,20 +33,12 @@ def messages_of(row: Numbered) -> list[Message]:
     return sorted(found, key=lambda one: (one.at_ns, one.number))
 
 
-def transactions_of(row: Numbered, source: Source) -> list[Transaction]:
-    """The transactions that carried a row, by their numbers; none on stdio."""
-    if isinstance(row, Transaction):
-        return [row]
-    found = {one.number: one for message in messages_of(row) if (one := source.transaction_of(message.stream)) is not None}
-    return [found[number] for number in sorted(found)]
-
-
 def carried(transcript: Transcript, rows: Iterable[Row]) -> dict[int, tuple[Transaction, list[int]]]:
     """The transactions that carried `rows`, by time, each with their numbers; the keys are of no use but to tell them apart."""
     found: dict[int, tuple[Transaction, list[int]]] = {}
     for row in rows:
         if isinstance(row, Numbered):
-            for transaction in transactions_of(row, transcript.sources[row.capture]):
+            for transaction in transcript.sources[row.capture].transactions_of(row):
                 found.setdefault(id(transaction), (transaction, []))[1].append(row.row)
     return dict(sorted(found.items(), key=lambda one: (one[1][0].at_ns, one[1][0].number)))
 
@@ -64,7 +56,7 @@ def whole(transcript: Transcript, row: Numbered, *, width: int | None = None, st
         yield []
         yield fitted(_message_heading(row, message, source), width)
         yield from _payload(message, width)
-    for transaction in transactions_of(row, source):
+    for transaction in source.transactions_of(row):
         yield []
         yield from (fitted(line, width) for line in fact_lines(transaction, width))
     if isinstance(row, Exchange):

@@ -6,6 +6,7 @@ Refuses to parse: lines are shown as they stood.
 from collections import Counter, deque
 
 from ..records import Open
+from ..transcript.head import meaning
 from .cells import cells, chopped
 from .escape import decoded, safe_text
 from .line import Line, Piece
@@ -20,16 +21,19 @@ def head_lines(opened: Open, room: int | None) -> list[Line]:
     lines: list[Line] = []
     for number, (offset, raw) in enumerate(received):
         lines += _line(raw, offset, opened, room, style="strong" if number == 0 else "")
+        value = raw.partition(b":")[2].strip()
+        if value.startswith(b"=?base64?") and (means := meaning(decoded(value))) != decoded(value):
+            lines += _note("  which means ", means, room)
         if not gone[raw]:
             continue
         gone[raw] -= 1
         instead = new.get(_name(raw, is_first=number == 0))
         if instead:
-            lines += _note("  sent on as ", instead.popleft(), room)
+            lines += _note("  sent on as ", decoded(instead.popleft()), room)
         else:
             lines.append([("  not sent on", "warn")])
     for raw in (line for those in new.values() for line in those):
-        lines += _note("  added ", raw, room)
+        lines += _note("  added ", decoded(raw), room)
     return lines
 
 
@@ -73,8 +77,8 @@ def _line(raw: bytes, offset: int, opened: Open, room: int | None, *, style: str
     return _broken([one for one in pieces if one[0]], room)
 
 
-def _note(word: str, raw: bytes, room: int | None) -> list[Line]:
-    return _broken([(word, "warn"), (safe_text(decoded(raw)), "dim")], room)
+def _note(word: str, text: str, room: int | None) -> list[Line]:
+    return _broken([(word, "warn"), (safe_text(text), "dim")], room)
 
 
 def _broken(line: Line, room: int | None) -> list[Line]:

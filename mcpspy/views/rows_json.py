@@ -10,7 +10,6 @@ from typing import Any
 from ..records import Record
 from ..transcript.model import Event, Exchange, Finding, Kind, Log, Message, Outcome, Row, Source, Stray, Transcript
 from ..transcript.transaction import Transaction
-from .exchange import transactions_of
 from .json_text import SCHEMA, as_json, payload
 from .messages_json import id_text, message_object
 from .phrases import PROGRESS
@@ -108,7 +107,7 @@ def _transactions(row: Exchange | Stray, sources: list[Source]) -> dict[str, Any
     source = sources[row.capture]
     if not source.transactions:
         return {}
-    return {"client": source.client_of(row), "transactions": [transaction_object(one) for one in transactions_of(row, source)]}
+    return {"client": source.client_of(row), "transactions": [transaction_object(one) for one in source.transactions_of(row)]}
 
 
 def _exchange(row: Exchange, source: Source, *, whole: bool) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mcpspy.records import Partial, Stall
-from mcpspy.transcript.http_findings import unquoted
+from mcpspy.transcript.head import meaning
 from mcpspy.transcript.model import Severity
 from tests.transcript.dialogue import notification, request, result, tool_call
 from tests.transcript.traffic import Traffic, initialize, modern, opened_session
@@ -167,7 +167,7 @@ def test_a_field_in_base64_is_compared_by_what_it_means() -> None:
 
 @pytest.mark.parametrize("value", ["=?base64?%%?=", "=?base64?/w==?=", "=?base64?"])
 def test_a_field_that_cannot_be_decoded_means_itself(value: str) -> None:
-    assert unquoted(value) == value
+    assert meaning(value) == value
 
 
 # --- No answer ---

@@ -129,6 +129,13 @@ def test_what_was_added_and_what_was_left_out_is_said() -> None:
     assert "added Authorization: Bearer y" in found
 
 
+def test_a_field_in_base64_says_what_it_means() -> None:
+    told = Traffic()
+    told.post(request(1), Mcp_Name="=?base64?bGFiOi8vY2Fmw6kveA==?=").answer(404)
+    found = words(told)
+    assert found[found.index("Mcp-Name: =?base64?bGFiOi8vY2Fmw6kveA==?=") + 1] == "which means lab://café/x"
+
+
 def test_what_was_redacted_is_marked() -> None:
     told = Traffic()
     told.get("/", Authorization="Bearer redacted-00dbbd8be47d").answer(404)
