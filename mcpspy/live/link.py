@@ -137,7 +137,8 @@ class Link:
                 text = f"{by} closed the connection before the response came"
                 records.append(note(now_ns, "left", text, self.number, transaction.number, by=by))
             elif transaction.response.is_open:
-                records += transaction.response.ended(now_ns, by, "broken" if by == CLIENT and how == "eof" else how)
+                broken = how if how != "eof" else "broken" if by == CLIENT else "abort"
+                records += transaction.response.ended(now_ns, by, broken)
         records += self._opaque.closed(now_ns, by, how)
         self._waiting.clear()
         self._record(records)
