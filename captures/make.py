@@ -1,29 +1,31 @@
 """Records the captures of this folder anew, each from a real client and a real server.
 
-    python captures/make.py all | NAME…               record, and draw the ladder
-    python captures/make.py --ladders all | NAME…     draw the ladders of the captures that are here
+    python -m captures.make all | NAME…               record, and draw the ladder
+    python -m captures.make --ladders all | NAME…     draw the ladders of the captures that are here
 
 A story runs in /tmp/demo, made for it and removed after it, and its whole environment is PATH, HOME and LANG, so that nothing of
-the machine gets into a capture. The client is tests/peers/stepclient.py, on the official Python SDK. Servers come from PyPI (`make
-test` installs them) and npm (`make npm`).
+the machine gets into a capture. The client is tests/peers/stepclient.py, on the official Python SDK, or another of tests/peers.
+Servers come from PyPI (`make test` installs them) and npm (`make npm`).
 """
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from captures.serving import LOOPBACK_ONLY, PEERS, environment, port, started, tapped
+
 HERE = Path(__file__).parent
-ROOT = HERE.parent
-PEERS = ROOT / "tests" / "peers"
-PROGRAMS = (Path(sys.executable).parent, ROOT / "build" / "npm" / "node_modules" / ".bin")
 DEMO = Path("/tmp/demo")  # noqa: S108 - the same in every recording, and nobody else's: mkdir fails if it exists
 MAX_S = 60
+
+PORTS = (8000, 8765, 9000)
+"""Of the server, of mcpspy and of the authorization server, in the captures that are kept; elsewhere any that is free."""
 
 Step = dict[str, Any]
 
@@ -37,12 +39,16 @@ class Story:
     """A server's command, the client's steps (stepclient.py says how they are written), and what has to be there before.
 
     FOLDER stands for the folder of the story in all that is text. `mode` is the SDK's: `auto` tries the modern era first,
-    `legacy` opens with `initialize`.
+    `legacy` opens with `initialize`. A server with a `path` is one of HTTP, and listens where PORT says, in its command or its
+    variables; ISSUER is the address of an authorization server, which is there if the command speaks of it. A `client` of its
+    own, a program of tests/peers and its arguments, gets the URL where URL stands.
     """
 
     command: Sequence[str]
-    steps: Sequence[Step]
+    steps: Sequence[Step] = ()
     mode: str = "legacy"
+    path: str = ""
+    client: Sequence[str] = ()
     prepare: Callable[[Path], None] = nothing
     variables: dict[str, str] = field(default_factory=dict)
 
@@ -82,7 +88,17 @@ def labserver(folder: Path) -> None:
     shutil.copy(PEERS / "pyserver.py", folder / "labserver.py")
 
 
+def peer(program: str) -> Callable[[Path], None]:
+    """FOLDER/program: a server of tests/peers."""
+
+    def copy(folder: Path) -> None:
+        shutil.copy(PEERS / program, folder / program)
+
+    return copy
+
+
 TOOLS: Step = {"list": "tools"}
+PAGE = call("fetch", url="http://example.org/")
 EVERYTHING = ("mcp-server-everything", "stdio")
 LONG = "trigger-long-running-operation"
 
@@ -168,36 +184,102 @@ STORIES = {
         steps=[TOOLS, {**call("slow", n=2), "progress": True}, call("greet"), {"read": "lab://café/x"}, call("sing")],
         prepare=labserver,
     ),
+    "sse": Story(command=["python", "pageserver.py", "PORT"], path="/sse", steps=[TOOLS, PAGE], prepare=peer("pageserver.py")),
+    "streamable": Story(
+        command=["mcp-server-everything", "streamableHttp"],
+        path="/mcp",
+        steps=[
+            call(LONG, duration=0.6, steps=1),
+            call("trigger-sampling-request", prompt="What is a tap?"),
+            call("trigger-elicitation-request"),
+        ],
+        variables=LOOPBACK_ONLY,
+    ),
+    "resumed": Story(
+        command=["mcp-server-everything", "streamableHttp"],
+        path="/mcp",
+        client=["resumeclient.py", "URL", LONG, json.dumps({"duration": 1.2, "steps": 4})],
+        variables=LOOPBACK_ONLY,
+    ),
+    "stateless": Story(
+        mode="auto",
+        command=["python", "labserver.py", "http", "PORT"],
+        path="/mcp",
+        steps=[
+            TOOLS,
+            {**call("slow", n=2), "progress": True},
+            call("greet"),
+            {"read": "lab://café/x"},
+            {**call("slow", n=20), "timeout_s": 0.8},
+        ],
+        prepare=labserver,
+    ),
+    "oauth": Story(
+        command=["python", "authserver.py", "PORT", "ISSUER"],
+        path="/mcp",
+        client=["oauthclient.py", "legacy", "URL"],
+        prepare=peer("authserver.py"),
+    ),
 }
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """All that a story gets of the environment; programs of pip and npm are found by their names."""
-    path = os.pathsep.join([*map(str, PROGRAMS), os.environ["PATH"]])
-    return {"PATH": path, "HOME": str(folder / "home"), "LANG": "C.UTF-8"}
-
-
-def record(name: str, folder: Path) -> Path:
+def record(name: str, folder: Path, ports: tuple[int, int, int] = (0, 0, 0)) -> Path:
     """Play a story in `folder`, which is there and empty. Returns the capture: a file in it."""
     story = STORIES[name]
     (folder / "home").mkdir()
     story.prepare(folder)
     capture = folder / "home" / f"{name}.mcpspy"
-    client = ["python", str(PEERS / "stepclient.py"), story.mode, json.dumps(story.steps)]
-    tap = ["mcpspy", "run", "--label", name, "--capture", str(capture), "--"]
-    words = [word.replace("FOLDER", str(folder)) for word in (*client, *tap, *story.command)]
-    variables = {key: value.replace("FOLDER", str(folder)) for key, value in story.variables.items()}
-    with open(folder / "home" / "client.log", "wb") as log:  # what the client makes of it is no part of the story
+    tap = ["--label", name, "--capture", str(capture)]
+    if story.path:
+        record_http(story, folder, tap, ports)
+    else:
+        words = put((*client(story), "mcpspy", "run", *tap, "--", *story.command), FOLDER=str(folder))
+        play(words, folder, {key: value.replace("FOLDER", str(folder)) for key, value in story.variables.items()})
+    return capture
+
+
+def record_http(story: Story, folder: Path, tap: Sequence[str], ports: tuple[int, int, int]) -> None:
+    """Play a story whose server listens: it, mcpspy before it, and where it needs one an authorization server beside it."""
+    at, listen, issuer_at = map(str, ports)
+    home, issuer = folder / "home", ""
+    with ExitStack() as running:
+        if "ISSUER" in story.command:
+            words = ["python", str(PEERS / "issuer.py"), issuer_at]
+            issuer = f"http://127.0.0.1:{port(running.enter_context(started(words, folder, home / 'issuer.log', {})))}"
+        words = put(story.command, PORT=at, ISSUER=issuer)
+        variables = {key: at if key == "PORT" else value for key, value in story.variables.items()}
+        said = running.enter_context(started(words, folder, home / "server.log", variables))
+        url = running.enter_context(tapped(f"http://127.0.0.1:{port(said)}{story.path}", folder, *tap, listen=int(listen)))
+        play(put(client(story), URL=url), folder, {})
+
+
+def client(story: Story) -> list[str]:
+    """The words that start a story's client, up to its server."""
+    if story.client:
+        program, *arguments = story.client
+        return ["python", str(PEERS / program), *arguments]
+    return ["python", str(PEERS / "stepclient.py"), story.mode, json.dumps(story.steps), *(["URL"] if story.path else [])]
+
+
+def put(words: Sequence[str], **places: str) -> list[str]:
+    """The words, with what they stand for in the place of names."""
+    for name, value in places.items():
+        words = [word.replace(name, value) for word in words]
+    return list(words)
+
+
+def play(words: Sequence[str], folder: Path, variables: dict[str, str]) -> None:
+    """Run a story's client to its end. What it makes of the story is no part of it."""
+    with open(folder / "home" / "client.log", "wb") as log:
         env = {**environment(folder), **variables}
         subprocess.run(words, cwd=folder, env=env, stdout=log, stderr=log, timeout=MAX_S, check=False)
-    return capture
 
 
 def keep(name: str) -> None:
     """Record a story in DEMO, and put the capture in its place here."""
     DEMO.mkdir(mode=0o700)
     try:
-        shutil.copyfile(record(name, DEMO), HERE / f"{name}.mcpspy")
+        shutil.copyfile(record(name, DEMO, PORTS), HERE / f"{name}.mcpspy")
     finally:
         shutil.rmtree(DEMO)
 
@@ -213,7 +295,7 @@ def main(words: list[str]) -> int:
     names = [word for word in words if word != "--ladders"]
     wanted = list(STORIES) if names == ["all"] else names
     if not wanted or not set(wanted) <= set(STORIES):
-        sys.stderr.write(f"usage: python captures/make.py [--ladders] all | NAME…, of: {' '.join(STORIES)}\n")
+        sys.stderr.write(f"usage: python -m captures.make [--ladders] all | NAME…, of: {' '.join(STORIES)}\n")
         return 2
     for name in wanted:
         if "--ladders" not in words:

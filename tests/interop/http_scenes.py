@@ -1,8 +1,9 @@
 """The HTTP scenes: which client says what to which server. `python` ones need PyPI alone, `npm` ones the programs of tests/npm."""
 
 from captures.make import TOOLS, call
+from captures.serving import LOOPBACK_ONLY
 from tests.interop.scenes import INSPECTOR, PYSERVER, steps
-from tests.interop.serving import LOOPBACK_ONLY, HttpScene
+from tests.interop.serving import HttpScene
 
 LETTERS = 300_000
 """More than a socket takes at once, and less than the most that the SDK takes in one event."""

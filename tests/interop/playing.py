@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 import mcpspy
-from captures.make import environment, nothing, repository
+from captures.make import nothing, repository
+from captures.serving import environment
 from mcpspy.records import Exit, Frame, Header, Note, Record, Spawn
 from tests.conftest import PEERS
 from tests.deadlines import DEADLINE_S

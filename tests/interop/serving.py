@@ -4,26 +4,19 @@ What runs has the folder and the small environment of the stdio scenes (playing.
 """
 
 import re
-import signal
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import mcpspy
-from captures.make import environment, nothing
+from captures.make import nothing
+from captures.serving import PEERS, port, started, tapped
 from mcpspy.records import Record
-from tests.conftest import PEERS
-from tests.deadlines import DEADLINE_S, eventually
+from tests.deadlines import eventually
 from tests.interop.playing import Played, Playing, Scene
-
-PORT = re.compile(r"^(?:listening 127\.0\.0\.1:)?(\d+)$", re.MULTILINE)
-"""How a server says where it listens: tests/peers on standard output, Node's with the preload on standard error."""
-
-LOOPBACK_ONLY = {"PORT": "0", "NODE_OPTIONS": f"--require={PEERS / 'bind-loopback.cjs'}"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,46 +36,18 @@ class HttpScene:
 
 
 @contextmanager
-def started(words: Sequence[str], folder: Path, name: str, **variables: str) -> Iterator[Callable[[], str]]:
-    """Run a program beside the test; what it prints is in `FOLDER/NAME.log`, and is what the function given returns."""
-    log = folder / f"{name}.log"
-    with (
-        log.open("wb") as file,
-        subprocess.Popen(
-            words, cwd=folder, env={**environment(folder), **variables}, stdin=subprocess.DEVNULL, stdout=file, stderr=file
-        ) as process,
-    ):
-        try:
-            yield lambda: log.read_text(encoding="utf-8", errors="replace")
-        finally:
-            process.kill()
-
-
-def port(said: Callable[[], str]) -> int:
-    """The port at which a program says that it listens."""
-    return int(eventually(lambda: PORT.search(said()), "a port that it listens at")[1])
-
-
-@contextmanager
-def tapped(url: str, folder: Path, *options: str) -> Iterator[str]:
-    """Put mcpspy before `url`, recording to `FOLDER/a.mcpspy`. Yields the URL for clients; ends it as Ctrl-C would."""
-    words = [sys.executable, "-m", "mcpspy", "proxy", url, "--listen", "127.0.0.1:0", "--quiet"]
-    words += ["--capture", str(folder / "a.mcpspy"), *options]
-    with subprocess.Popen(words, cwd=folder, env=environment(folder), stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield process.stdout.readline().strip()
-            process.send_signal(signal.SIGINT)
-            assert process.wait(DEADLINE_S) == 0
-        finally:
-            process.kill()
+def recorded(url: str, folder: Path, *options: str) -> Iterator[str]:
+    """Put mcpspy before `url`, recording to `FOLDER/a.mcpspy`. Yields the URL for clients."""
+    with tapped(url, folder, "--capture", str(folder / "a.mcpspy"), *options) as tap:
+        yield tap
 
 
 @contextmanager
 def logged(url: str, folder: Path, name: str) -> Iterator[str]:
     """A TCP logger before `url`, which writes to `FOLDER/NAME`. Yields the URL that leads through it."""
     origin, number, path = re.fullmatch(r"(http://127\.0\.0\.1:)(\d+)(.*)", url).groups()  # type: ignore[union-attr]  # ours
-    with started([sys.executable, str(PEERS / "tcplog.py"), str(folder / name), number], folder, f"{name}-log") as said:
+    words = [sys.executable, str(PEERS / "tcplog.py"), str(folder / name), number]
+    with started(words, folder, folder / f"{name}.log", {}) as said:
         yield f"{origin}{port(said)}{path}"
 
 
@@ -91,7 +56,7 @@ def serving(scene: HttpScene, folder: Path) -> Iterator[str]:
     """The scene's server in a new folder. Yields its URL; at the end it has said what it has to say."""
     (folder / "home").mkdir(parents=True)
     scene.prepare(folder)
-    with started(scene.server, folder, "server", **scene.variables) as said:
+    with started(scene.server, folder, folder / "server.log", scene.variables) as said:
         yield f"http://127.0.0.1:{port(said)}{scene.path}"
         if scene.said:
             eventually(lambda: scene.said in said(), f"the server to say {scene.said!r}")
@@ -112,7 +77,7 @@ def play_direct(scene: HttpScene, folder: Path) -> Played:
 
 def play_tapped(scene: HttpScene, folder: Path, *options: str) -> tuple[Played, list[Record]]:
     """What the client shows with mcpspy before its server, and the capture."""
-    with serving(scene, folder) as url, tapped(url, folder, *options) as tap:
+    with serving(scene, folder) as url, recorded(url, folder, *options) as tap:
         played = play(scene, tap, folder)
     return played, list(mcpspy.read(folder / "a.mcpspy"))
 
@@ -130,7 +95,7 @@ def play_logged(scene: HttpScene, folder: Path) -> tuple[Played, list[Record]]:
     with (
         serving(scene, folder) as url,
         logged(url, folder, "inner") as inner,
-        tapped(inner, folder, "--redact", "none", "--allowed-host", "127.0.0.1") as tap,  # the client names the logger's port
+        recorded(inner, folder, "--redact", "none", "--allowed-host", "127.0.0.1") as tap,  # the client names the logger's port
         logged(tap, folder, "outer") as outer,
     ):
         played = play(scene, outer, folder)

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 import mcpspy
+from captures.serving import port, started
 from mcpspy.records import Note, Open
 from tests.conftest import PEERS
 from tests.interop.scenes import steps
-from tests.interop.serving import HttpScene, play, port, serving, started, tapped
+from tests.interop.serving import HttpScene, play, recorded, serving
 
 CALL = {"call": "whoami", "arguments": {}}
 
@@ -31,7 +32,7 @@ def authorizing(folder: Path) -> Iterator[tuple[str, Callable[[], list[dict[str,
     """An authorization server. Yields its URL, and what it was asked."""
     folder.mkdir()
     (folder / "home").mkdir()
-    with started([sys.executable, str(PEERS / "issuer.py"), "0"], folder, "issuer") as said:
+    with started([sys.executable, str(PEERS / "issuer.py"), "0"], folder, folder / "issuer.log", {}) as said:
         yield f"http://127.0.0.1:{port(said)}", lambda: [json.loads(line) for line in said().splitlines()[1:]]
 
 
@@ -40,7 +41,7 @@ def authorizing(folder: Path) -> Iterator[tuple[str, Callable[[], list[dict[str,
 def test_a_client_logs_in_through_mcpspy(mode: str, options: list[str], tmp_path: Path) -> None:
     with authorizing(tmp_path / "issuer") as (issuer, asked):
         scene = guarded(asking(mode), issuer)
-        with serving(scene, tmp_path / "run") as url, tapped(url, tmp_path / "run", *options) as tap:
+        with serving(scene, tmp_path / "run") as url, recorded(url, tmp_path / "run", *options) as tap:
             played = play(scene, tap, tmp_path / "run")
         assert played.status == 0, played.errors
         assert played.output == "{'result': 'me'}\n"
@@ -56,7 +57,7 @@ def test_a_client_logs_in_through_mcpspy(mode: str, options: list[str], tmp_path
 def test_what_is_mapped_is_recorded_as_it_came_and_as_it_was_sent_on(tmp_path: Path) -> None:
     with authorizing(tmp_path / "issuer") as (issuer, _):
         scene = guarded(asking("legacy"), issuer)
-        with serving(scene, tmp_path / "run") as url, tapped(url, tmp_path / "run", "--redact", "none") as tap:
+        with serving(scene, tmp_path / "run") as url, recorded(url, tmp_path / "run", "--redact", "none") as tap:
             play(scene, tap, tmp_path / "run")
     records = list(mcpspy.read(tmp_path / "run" / "a.mcpspy"))
     ours, theirs = tap.removesuffix("/mcp").encode(), url.removesuffix("/mcp").encode()
@@ -71,7 +72,7 @@ def test_what_is_mapped_is_recorded_as_it_came_and_as_it_was_sent_on(tmp_path: P
 
 def test_a_token_from_the_command_line_lets_a_client_in_without_a_flow(tmp_path: Path) -> None:
     scene, folder = guarded((*steps("auto", CALL), "URL")), tmp_path / "run"
-    with serving(scene, folder) as url, tapped(url, folder, "--header", "Authorization: Bearer good") as tap:
+    with serving(scene, folder) as url, recorded(url, folder, "--header", "Authorization: Bearer good") as tap:
         played = play(scene, tap, folder)
     assert played.status == 0, played.errors
     assert '"text": "me"' in played.output
@@ -80,7 +81,7 @@ def test_a_token_from_the_command_line_lets_a_client_in_without_a_flow(tmp_path:
 
 def test_a_client_that_cannot_log_in_fails_as_it_does_without_mcpspy(tmp_path: Path) -> None:
     scene = guarded((*steps("auto", CALL), "URL"))
-    with serving(scene, tmp_path / "run") as url, tapped(url, tmp_path / "run") as tap:
+    with serving(scene, tmp_path / "run") as url, recorded(url, tmp_path / "run") as tap:
         direct, through = (play(scene, place, tmp_path / name) for place, name in ((url, "direct"), (tap, "tapped")))
     assert direct.status != 0
     assert through == direct
@@ -94,7 +95,7 @@ def test_a_proof_that_is_bound_to_an_address_is_named_as_what_cannot_work(tmp_pa
         "URL",
     )
     scene = guarded(client)
-    with serving(scene, tmp_path / "run") as url, tapped(url, tmp_path / "run") as tap:
+    with serving(scene, tmp_path / "run") as url, recorded(url, tmp_path / "run") as tap:
         assert play(scene, tap, tmp_path / "run").output == "401\n"
     notes = [one for one in mcpspy.read(tmp_path / "run" / "a.mcpspy") if isinstance(one, Note)]
     assert [one.topic for one in notes] == ["dpop"]
