@@ -6,7 +6,7 @@ Refuses to show heads and bodies: `http_wire` does.
 from collections.abc import Iterator
 
 from ..records import SERVER
-from ..transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, Exchange, Message, Source, Stray
+from ..transcript.model import HTTP_REDIRECTS, Exchange, Message, Source, Stray
 from ..transcript.transaction import Stream, Transaction
 from .escape import safe_text
 from .line import Line, line_cells
@@ -14,6 +14,7 @@ from .phrases import Phrase, one_line, raw_phrase, status_words
 from .units import counted, duration, size
 
 HTTP_OK = 200
+HTTP_FAILURES = 500
 
 USUAL = (HTTP_OK, 202)
 """Statuses that go without saying where a message went well."""
@@ -136,6 +137,7 @@ def ended_words(stream: Stream) -> str:
 
 
 def _style(status: int) -> str:
-    if status >= HTTP_ERRORS:
+    """What a server refuses is often only asked for to find out: a GET answered by 405, metadata by 404."""
+    if status >= HTTP_FAILURES:
         return "bad"
     return "warn" if status >= HTTP_REDIRECTS or status == 0 else "dim"
