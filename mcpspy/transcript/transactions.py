@@ -110,10 +110,11 @@ class Transactions:
             rows.append(body.broken)
         transaction = work.transaction
         if stream is transaction.request:
-            return [*rows, *self._row(work)]
+            return [*rows, *(self._over(work) if transaction.over else self._row(work))]
         if stream is not transaction.response:
             return rows
-        return [*rows, *self._over(work)]
+        is_early = transaction.request is not None and transaction.request.close is None
+        return [*rows, *(work.rows if is_early else self._over(work))]  # a 401 may come before the body that it is about
 
     def note(self, record: Note) -> Sequence[Row] | None:
         """The tap has a word about a transaction that goes on."""

@@ -284,6 +284,16 @@ def test_a_status_without_a_message_is_what_became_of_a_request(status: int, out
     assert told.exchange.outcome.value == outcome
 
 
+def test_a_status_that_comes_before_the_body_is_what_became_of_the_request_in_it() -> None:
+    told = Traffic()
+    call = told.call("POST", whole=False)
+    call.answer(401, b"who are you?")
+    told.frame(call.request, json.dumps(request(1)).encode())
+    told.close(call.request, "client")
+    assert told.exchange.outcome is Outcome.HTTP_ERROR
+    assert told.transactions == []
+
+
 def test_a_status_ends_a_request_of_a_session_too() -> None:
     told = Traffic()
     told.post(initialize()).answer(200, result(0), Mcp_Session_Id=SESSION)
