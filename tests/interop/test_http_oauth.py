@@ -11,7 +11,7 @@ import pytest
 import mcpspy
 from captures.serving import port, started
 from mcpspy.records import Note, Open
-from tests.conftest import PEERS
+from tests.conftest import NPM_MODULES, NPM_SCRIPTS, PEERS, NpmProgram
 from tests.interop.scenes import steps
 from tests.interop.serving import HttpScene, play, recorded, serving
 
@@ -52,6 +52,17 @@ def test_a_client_logs_in_through_mcpspy(mode: str, options: list[str], tmp_path
             ("POST", "/token"),
         ]
         assert {one["resource"] for one in asked()} == {None, tap}, "the resource is what the client knows: mcpspy"
+
+
+def test_a_client_on_the_typescript_sdk_logs_in_through_mcpspy(tmp_path: Path, npm_program: NpmProgram) -> None:
+    npm_program("mcp-inspector")  # which brings the SDK
+    program = ("node", str(NPM_SCRIPTS / "oauth_client.mjs"), str(NPM_MODULES), "URL")
+    with authorizing(tmp_path / "issuer") as (issuer, asked):
+        scene = guarded(program, issuer)
+        with serving(scene, tmp_path / "run") as url, recorded(url, tmp_path / "run") as tap:
+            played = play(scene, tap, tmp_path / "run")
+        assert played.output == '[{"type":"text","text":"me"}]\n', played.errors
+        assert {one["resource"] for one in asked()} == {None, tap}
 
 
 def test_what_is_mapped_is_recorded_as_it_came_and_as_it_was_sent_on(tmp_path: Path) -> None:

@@ -1,0 +1,52 @@
+// An MCP client on the TypeScript SDK that asks its user for permission where a server wants it; the user always agrees.
+//
+//   node oauth_client.mjs MODULES URL          MODULES is the folder node_modules in which the SDK is
+//
+// It goes where the authorization server sends its user by itself, calls the tool `whoami` and prints the answer.
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+
+const sdk = createRequire(`${process.argv[2]}/package.json`);
+const load = (name) => import(pathToFileURL(sdk.resolve(`@modelcontextprotocol/sdk/client/${name}.js`).replace("/cjs/", "/esm/")));
+const { Client } = await load("index");
+const { StreamableHTTPClientTransport } = await load("streamableHttp");
+const { UnauthorizedError } = await load("auth");
+
+// Nobody listens there, and nobody needs to.
+const CALLBACK = "http://127.0.0.1:9/callback";
+const kept = {};
+let code;
+
+const provider = {
+  redirectUrl: CALLBACK,
+  clientMetadata: { client_name: "oauth_client", redirect_uris: [CALLBACK], token_endpoint_auth_method: "none" },
+  state: () => "state-1",
+  clientInformation: () => kept.client,
+  saveClientInformation: (client) => void (kept.client = client),
+  tokens: () => kept.tokens,
+  saveTokens: (tokens) => void (kept.tokens = tokens),
+  codeVerifier: () => kept.verifier,
+  saveCodeVerifier: (verifier) => void (kept.verifier = verifier),
+  redirectToAuthorization: async (url) => {
+    const page = await fetch(url, { redirect: "manual" });
+    code = new URL(page.headers.get("location")).searchParams.get("code");
+  },
+};
+
+const url = new URL(process.argv[3]);
+const connect = async () => {
+  const client = new Client({ name: "oauth_client", version: "1.0" });
+  const transport = new StreamableHTTPClientTransport(url, { authProvider: provider });
+  try {
+    await client.connect(transport);
+    return client;
+  } catch (error) {
+    if (!(error instanceof UnauthorizedError) || code === undefined) throw error;
+    await transport.finishAuth(code);
+    return undefined;
+  }
+};
+
+const client = (await connect()) ?? (await connect());
+console.log(JSON.stringify((await client.callTool({ name: "whoami", arguments: {} })).content));
+await client.close();
