@@ -82,10 +82,11 @@ class Transactions:
         self._source.streams[record.stream] = record
         stream = Stream(record, record.at_ns + self._source.shift_ns)
         head = read_head(record.head)
+        rows = self._superseded(record)
         if record.sender == CLIENT:
             self._request(record, stream, head)
-            return ()
-        return self._response(record, stream, head)
+            return rows
+        return [*rows, *self._response(record, stream, head)]
 
     def frame(self, record: Frame) -> Sequence[Row] | None:
         """Bytes came."""
@@ -112,7 +113,7 @@ class Transactions:
         if stream is transaction.request:
             return [*rows, *(self._over(work) if transaction.over else self._row(work))]
         if stream is not transaction.response:
-            return rows
+            return [*rows, *work.rows]
         is_early = transaction.request is not None and transaction.request.close is None
         return [*rows, *(work.rows if is_early else self._over(work))]  # a 401 may come before the body that it is about
 
@@ -140,7 +141,8 @@ class Transactions:
         rows: list[Row] = []
         for body in self._bodies.values():
             rows += [] if body.decoder is None else self._units(body, body.decoder.close())
-        for work in self._works.values():
+        works = (*self._works.values(), *(body.work for body in self._bodies.values()))
+        for work in {id(work): work for work in works}.values():
             self._row(work)
             rows += work.rows
         self._bodies.clear()
@@ -148,6 +150,22 @@ class Transactions:
         return [*rows, *self._correlator.end()]
 
     # Streams
+
+    def _superseded(self, record: Open) -> list[Row]:
+        """The rows of what had these numbers before, which happens in damaged captures alone, and is over now."""
+        body = self._bodies.get(record.stream)
+        works = [] if body is None else [body.work]
+        if record.sender == CLIENT and record.transaction in self._works:
+            works.append(self._works[record.transaction])
+        for work in works:
+            self._row(work)
+            transaction = work.transaction
+            if self._works.get(transaction.number) is work:
+                del self._works[transaction.number]
+            for stream in (transaction.request, *transaction.interim, transaction.response):
+                if stream is not None and (known := self._bodies.get(stream.opened.stream)) and known.work is work:
+                    del self._bodies[stream.opened.stream]
+        return [row for work in works for row in work.rows]
 
     def _request(self, record: Open, stream: Stream, head: Head) -> None:
         work = self._begin(record, stream, self._scopes.of_request(head.target, head), head)
@@ -161,6 +179,8 @@ class Transactions:
             transaction.interim = appended(transaction.interim, stream)
             self._bodies[record.stream] = _Body(stream, work, None)
             return ()
+        if transaction.response is not None:  # which happens in damaged captures alone
+            self._bodies.pop(transaction.response.opened.stream, None)
         transaction.response, transaction.status = stream, status
         is_stream = record.framing == "sse" or head.media_type == EVENT_STREAM
         self._correlator.answer(work, head, is_stream=is_stream)
