@@ -8,33 +8,11 @@ from sys import intern
 from typing import Final
 
 from ..wire.slices import Slice, members, string, token
+from .mcp_codes import CLIENT_INFO, PROTOCOL_VERSION
+from .mcp_methods import CANCELLED, PROGRESS, TARGETS
 
-PROGRESS: Final = "notifications/progress"
-CANCELLED: Final = "notifications/cancelled"
+__all__ = ["CANCELLED", "PROGRESS", "client_name", "is_tool_error", "notification_facts", "request_facts", "revision"]
 
-TARGETS: Final = {
-    "initialize": "protocolVersion",
-    "tools/call": "name",
-    "prompts/get": "name",
-    "resources/read": "uri",
-    "resources/subscribe": "uri",
-    "resources/unsubscribe": "uri",
-    "resources/directory/read": "uri",
-    "logging/setLevel": "level",
-    "skills/get": "name",
-    "tasks/get": "taskId",
-    "tasks/result": "taskId",
-    "tasks/update": "taskId",
-    "tasks/cancel": "taskId",
-    "notifications/resources/updated": "uri",
-    "notifications/message": "level",
-    "notifications/tasks": "taskId",
-    "notifications/tasks/status": "taskId",
-}
-"""Which member of `params` says what a message is about, by its method."""
-
-_CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
-_REVISION: Final = "io.modelcontextprotocol/protocolVersion"
 _MODERN_YEAR: Final = "2026"
 
 
@@ -68,7 +46,7 @@ def client_name(request: Slice) -> str | None:
     found = members(members(request).get("params", b""))
     info = found.get("clientInfo")
     if info is None and "_meta" in found:
-        info = members(found["_meta"]).get(_CLIENT_INFO)
+        info = members(found["_meta"]).get(CLIENT_INFO)
     name = None if info is None else members(info).get("name")
     return (None if name is None else string(name)) or None
 
@@ -78,9 +56,9 @@ def revision(request: bytes) -> str | None:
 
     Source: MCP specification 2026-07-28, basic/versioning.
     """
-    if _REVISION.encode() not in request:
+    if PROTOCOL_VERSION.encode() not in request:
         return None
-    named = members(members(members(request).get("params", b"")).get("_meta", b"")).get(_REVISION)
+    named = members(members(members(request).get("params", b"")).get("_meta", b"")).get(PROTOCOL_VERSION)
     said = None if named is None else string(named)
     return said if said is not None and said >= _MODERN_YEAR else None
 

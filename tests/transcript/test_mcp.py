@@ -1,0 +1,227 @@
+"""What mcpspy knows of MCP as data, held against the official types; and what it makes of revisions nobody released."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import mcp_types
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp_types import jsonrpc, methods, version
+
+from mcpspy.records import CLIENT, SERVER
+from mcpspy.transcript.mcp_codes import ERROR_CODES, HTTP_STATUSES, IMPLEMENTATION_CODES, META_KEYS, MODERN_CODES
+from mcpspy.transcript.mcp_methods import (
+    CACHEABLE,
+    INPUT_REQUESTS,
+    MAY_NEED_INPUT,
+    METHODS,
+    TARGETS,
+    Method,
+    MethodKind,
+    Standing,
+    row,
+    rows,
+    standing,
+)
+from mcpspy.transcript.mcp_revisions import LATEST, REVISIONS, WITH_BATCHES, Era, era, is_known, nearest, position, span
+
+if TYPE_CHECKING:
+    from mcpspy.records import Side
+
+OFFICIAL = list(version.KNOWN_PROTOCOL_VERSIONS)
+
+TASKS_OF_2025 = {"tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "notifications/tasks/status"}
+"""What the official types leave out of 2025-11-25 on purpose."""
+
+
+def ours(kind: MethodKind, sender: "Side", revision: str) -> set[str]:
+    """The names of what `sender` may send as a message under `revision`, extensions and tasks of 2025 left aside."""
+    found = {
+        one.name
+        for one in METHODS
+        if one.kind == kind and one.sender == sender and one.is_in(revision) and not one.extension and not one.inside
+    }
+    return found - TASKS_OF_2025
+
+
+@pytest.mark.parametrize("revision", OFFICIAL)
+@pytest.mark.parametrize(
+    ("kind", "sender", "official"),
+    [
+        ("request", CLIENT, methods.CLIENT_REQUESTS),
+        ("request", SERVER, methods.SERVER_REQUESTS),
+        ("notification", CLIENT, methods.CLIENT_NOTIFICATIONS),
+        ("notification", SERVER, methods.SERVER_NOTIFICATIONS),
+    ],
+)
+def test_each_side_may_send_what_the_official_types_have(
+    revision: str, kind: MethodKind, sender: "Side", official: Iterable[tuple[str, str]]
+) -> None:
+    assert ours(kind, sender, revision) == {name for name, of in official if of == revision}
+
+
+def test_the_revisions_are_the_official_ones_and_the_one_before_them() -> None:
+    assert ("2024-10-07", *OFFICIAL) == REVISIONS
+
+
+@pytest.mark.parametrize("revision", OFFICIAL)
+def test_the_era_of_a_revision_is_the_official_one(revision: str) -> None:
+    assert era(revision) is (Era.MODERN if revision in version.MODERN_PROTOCOL_VERSIONS else Era.LEGACY)
+
+
+def test_results_that_may_be_kept_are_the_official_ones() -> None:
+    assert {one for one in CACHEABLE if one != "skills/list"} == methods.CACHEABLE_METHODS
+
+
+def test_results_that_may_need_input_are_the_official_ones() -> None:
+    assert MAY_NEED_INPUT == methods.INPUT_REQUIRED_METHODS
+
+
+def test_what_a_result_may_ask_for_is_what_servers_asked_for_before() -> None:
+    before = {name for name, of in methods.SERVER_REQUESTS if of == "2025-11-25"}
+    assert before - {"ping"} == INPUT_REQUESTS
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "PARSE_ERROR",
+        "INVALID_REQUEST",
+        "METHOD_NOT_FOUND",
+        "INVALID_PARAMS",
+        "INTERNAL_ERROR",
+        "HEADER_MISMATCH",
+        "MISSING_REQUIRED_CLIENT_CAPABILITY",
+        "UNSUPPORTED_PROTOCOL_VERSION",
+        "URL_ELICITATION_REQUIRED",
+    ],
+)
+def test_every_official_error_code_is_known_by_its_name(name: str) -> None:
+    assert ERROR_CODES[getattr(jsonrpc, name)].name.lower() == name.replace("_", "").lower()
+
+
+@pytest.mark.parametrize("name", ["CONNECTION_CLOSED", "REQUEST_TIMEOUT"])
+def test_codes_of_the_sdk_alone_have_no_meaning(name: str) -> None:
+    code = getattr(jsonrpc, name)
+    assert code in IMPLEMENTATION_CODES
+    assert code not in ERROR_CODES
+
+
+def test_codes_reserved_by_the_specification_are_no_implementation_s() -> None:
+    assert not [code for code in MODERN_CODES if code in IMPLEMENTATION_CODES]
+    assert set(HTTP_STATUSES) < set(ERROR_CODES)
+
+
+@pytest.mark.parametrize("name", [name for name in mcp_types.__all__ if name.endswith("_META_KEY")])
+def test_every_official_key_of_meta_is_known(name: str) -> None:
+    assert getattr(mcp_types, name) in META_KEYS
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda one: f"{one.sender} {one.name} {one.first}")
+def test_a_row_names_revisions_in_their_order_and_a_capability_of_a_side(method: Method) -> None:
+    assert position(method.first) <= position(method.last)
+    assert not method.needs or (method.needs[0] in (CLIENT, SERVER) and len(method.needs) > 1)
+    assert (method.kind == "notification") == method.name.startswith("notifications/")
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_no_two_rows_hold_for_the_same_message(revision: str) -> None:
+    found = [(one.name, one.sender) for one in METHODS if one.is_in(revision)]
+    assert sorted(found) == sorted(set(found))
+
+
+def _fields(model: Any) -> set[str]:
+    params = model.model_fields["params"].annotation
+    found = [params] if hasattr(params, "model_fields") else list(params.__args__)
+    return {field.alias or name for one in found if hasattr(one, "model_fields") for name, field in one.model_fields.items()}
+
+
+@pytest.mark.parametrize("name", [name for name in TARGETS if name in methods.MONOLITH_REQUESTS])
+def test_what_a_request_is_about_is_a_member_of_its_official_params(name: str) -> None:
+    assert TARGETS[name] in _fields(methods.MONOLITH_REQUESTS[name])
+
+
+@pytest.mark.parametrize("name", [name for name in TARGETS if name in methods.MONOLITH_NOTIFICATIONS])
+def test_what_a_notification_is_about_is_a_member_of_its_official_params(name: str) -> None:
+    assert TARGETS[name] in _fields(methods.MONOLITH_NOTIFICATIONS[name])
+
+
+@pytest.mark.parametrize(
+    ("revision", "expected"),
+    [
+        ("2024.11.05", Era.LEGACY),
+        ("2025-12-31", Era.LEGACY),
+        ("1.0", Era.LEGACY),
+        ("", Era.LEGACY),
+        ("2026-07-28", Era.MODERN),
+        ("2027-01-01", Era.MODERN),
+        ("DRAFT-2026-v1", Era.MODERN),
+        ("draft", Era.MODERN),
+    ],
+)
+def test_a_revision_nobody_released_has_an_era(revision: str, expected: Era) -> None:
+    assert era(revision) is expected
+
+
+@pytest.mark.parametrize(
+    ("revision", "expected"),
+    [
+        ("2024.11.05", "2024-11-05"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-07-01", "2025-06-18"),
+        ("2023-01-01", "2024-10-07"),
+        ("1.0", "2025-11-25"),
+        ("2031-01-01", LATEST),
+        ("2026-01-01", "2026-07-28"),
+        ("draft", LATEST),
+    ],
+)
+def test_a_revision_nobody_released_is_held_to_the_rules_of_its_neighbour(revision: str, expected: str) -> None:
+    assert nearest(revision) == expected
+
+
+@given(st.text(max_size=40))
+def test_any_text_has_an_era_and_a_neighbour_of_the_same_era(text: str) -> None:
+    assert is_known(nearest(text))
+    assert era(nearest(text)) is era(text)
+
+
+def test_batches_are_of_one_revision() -> None:
+    assert span(WITH_BATCHES, "2025-06-18") == (WITH_BATCHES, "2025-06-18")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "sender", "revision", "expected"),
+    [
+        ("tools/call", "request", CLIENT, "2024-11-05", Standing.KNOWN),
+        ("tools/call", "request", SERVER, "2024-11-05", Standing.OTHER_SIDE),
+        ("ping", "notification", CLIENT, "2024-11-05", Standing.OTHER_KIND),
+        ("ping", "request", CLIENT, "2026-07-28", Standing.OTHER_REVISION),
+        ("elicitation/create", "request", SERVER, "2025-03-26", Standing.OTHER_REVISION),
+        ("elicitation/create", "request", SERVER, "2025-06-18", Standing.KNOWN),
+        ("elicitation/create", "request", SERVER, "2026-07-28", Standing.INSIDE_ONLY),
+        ("notifications/progress", "notification", CLIENT, "2026-07-28", Standing.OTHER_SIDE),
+        ("server/discover", "request", CLIENT, "2025-11-25", Standing.OTHER_REVISION),
+        ("tasks/list", "request", SERVER, "2025-11-25", Standing.KNOWN),
+        ("tasks/list", "request", CLIENT, "2026-07-28", Standing.OTHER_REVISION),
+        ("acme/anything", "request", CLIENT, "2026-07-28", Standing.UNKNOWN),
+    ],
+)
+def test_a_revision_says_whether_a_message_may_be_sent(
+    name: str, kind: MethodKind, sender: "Side", revision: str, expected: Any
+) -> None:
+    assert standing(name, kind, sender, revision) is expected
+
+
+def test_a_method_of_2025_needs_other_capabilities_than_its_namesake_of_the_extension() -> None:
+    of_2025, of_extension = row("tasks/get", CLIENT, "2025-11-25"), row("tasks/get", CLIENT, "2026-07-28")
+    assert of_2025 is not None
+    assert of_extension is not None
+    assert of_2025.needs == ("server", "tasks")
+    assert of_extension.needs == ("server", "extensions", "io.modelcontextprotocol/tasks")
+
+
+def test_a_method_nobody_knows_has_no_rows() -> None:
+    assert rows("acme/anything") == ()
+    assert row("acme/anything", CLIENT, LATEST) is None
