@@ -16,7 +16,7 @@ from ..capture.reader import CHUNK_BYTES, Reader, read
 from ..capture.store import is_live
 from ..errors import AddressError
 from ..records import Header, Record
-from ..transcript.findings import findings
+from ..transcript.findings.find import findings
 from ..transcript.model import Numbered, Row, Transcript
 from ..transcript.transcribe import Transcriber, transcribe
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from .finding import Finding
 from .transaction import Transaction
 
 if TYPE_CHECKING:
@@ -52,14 +53,6 @@ class Outcome(StrEnum):
     """HTTP answered with a status of 400 or more, and without a message."""
     REDIRECTED = "redirected"
     """HTTP answered with a status of 300 to 399: the client asks again elsewhere, or gives up."""
-
-
-class Severity(StrEnum):
-    """How bad a finding is."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    INFO = "info"
 
 
 HTTP_REDIRECTS: Final = 300
@@ -251,26 +244,6 @@ Numbered: TypeAlias = Exchange | Stray | Transaction
 """The rows that have numbers, by which they are addressed."""
 
 Row: TypeAlias = Numbered | Log | Event
-
-
-@dataclass(slots=True, frozen=True, kw_only=True)
-class Finding:
-    """Something worth a human's eye. `rule` is stable and kebab-case; `culprit` is who is to blame, in a word."""
-
-    rule: str
-    severity: Severity
-    capture: int
-    number: int
-    """The record it points at."""
-    row: int | None
-    """The row it points at, if it is about one."""
-    what: str
-    """One sentence; captured text in it is as it was captured, so a view has to escape it."""
-    culprit: str
-    """`client`, `server`, `mcpspy`, `disk` or `file`."""
-    advice: str
-    count: int = 1
-    """How often it was met; it points at the first time."""
 
 
 @dataclass(slots=True, eq=False)

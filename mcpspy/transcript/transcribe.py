@@ -11,7 +11,7 @@ from ..records import CLIENT, Close, Damage, End, Exit, Frame, Gap, Header, Note
 from .clock import Clock
 from .correlate import Correlator
 from .decode import Decoded, Decoder
-from .findings import findings
+from .findings.find import findings
 from .lanes import name_lanes
 from .mcp import client_name
 from .model import Event, Exchange, Kind, Message, Row, Source, Transcript

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from ..transcript.model import Finding, Severity, Transcript
+from ..transcript.finding import Finding, Severity
+from ..transcript.model import Transcript
 from .cells import wrapped
 from .escape import safe_text
 from .line import Line

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..records import Record
-from ..transcript.model import Event, Exchange, Finding, Kind, Log, Message, Outcome, Row, Source, Stray, Transcript
+from ..transcript.finding import Finding
+from ..transcript.model import Event, Exchange, Kind, Log, Message, Outcome, Row, Source, Stray, Transcript
 from ..transcript.transaction import Transaction
 from .json_text import SCHEMA, as_json, payload
 from .messages_json import id_text, message_object
@@ -190,5 +191,6 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "count": finding.count,
         "what": finding.what,
         "culprit": finding.culprit,
+        "blame": finding.blame,
         "advice": finding.advice,
     }

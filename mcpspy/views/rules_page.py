@@ -1,56 +1,57 @@
-"""The page on the rules that findings follow: docs/findings.md, made of the table in `transcript.rules`. Refuses to add to it."""
+"""The page on findings, docs/findings.md: made of the rules in `transcript.findings`. Refuses to add to them."""
 
 from collections.abc import Iterable
 
-from ..transcript.flaws import Flaw
-from ..transcript.rules import Rule
+from ..transcript.findings.rule import Family, Rule
 
 HEAD = """\
 # Findings
 
-What mcpspy finds worth a human's eye, rule by rule: what it sees, why that is bad, what it looks like, and what to do.
-Findings stand below the timeline of [`mcpspy show`](start.md#look) and in [its JSON](json.md#mcpspy-show---json) under
-these names, which are stable. The severity is the usual one; a finding may be milder where it does no harm. Where records
-are missing, nobody is blamed for what was not seen.
+What mcpspy finds worth a human's eye, rule by rule: what it sees, why that is bad, who is to blame and how that is known, what
+it looks like, and what to do. Findings stand below the timeline of [`mcpspy show`](start.md#look) and in
+[its JSON](json.md#mcpspy-show---json) under these names, which are stable. The severity is the usual one; a finding may be milder
+where it does no harm. Where records are missing, nobody is blamed for what was not seen.
 
-In the examples `→` is what the client sends, `←` what the server sends, and `·` what else happens.
+In the examples `→` is what the client sends, `←` what the server sends, `!` what it writes to stderr, and `·` what else happens;
+`…` at the end of a line means that it has no line feed. Each example is a capture in `tests/findings/`, and so is its twin that
+is as it should be: the tests hold that the rule finds the one and is silent about the other.
 
-This page is made of the table in `mcpspy/transcript/rules.py`: change that, and write the page with
+This page is made of the rules in `mcpspy/transcript/findings/`: change them, and write the page with
 `MCPSPY_WRITE_DOCS=1 pytest tests/views/test_rules_page.py`.
 """
 
-FLAWED = "flawed-message"
-"""The rule under which the flaws are listed."""
 
-
-def rules_page(rules: Iterable[Rule], flaws: Iterable[Flaw]) -> str:
-    """The page in Markdown: a table of the rules, and a section for each; the flaws stand with the rule that tells of them."""
+def rules_page(rules: Iterable[Rule]) -> str:
+    """The page in Markdown: a table of the rules of each family, and a section for each rule."""
     rules = list(rules)
+    tables = [_table(family, [rule for rule in rules if rule.family is family]) for family in Family]
+    return "\n".join([HEAD, *filter(None, tables), *map(_section, rules)])
+
+
+def _table(family: Family, rules: list[Rule]) -> str:
+    if not rules:
+        return ""
     rows = [f"| [`{rule.name}`](#{rule.name}) | {rule.severity} | {_cell(rule.what)} |" for rule in rules]
-    table = "\n".join(["| rule | severity | what it sees |", "| --- | --- | --- |", *rows])
-    sections = [_section(rule) + (_flaws(flaws) if rule.name == FLAWED else "") for rule in rules]
-    return "\n".join([HEAD, table, "", *sections])
+    return "\n".join([f"| {family} | severity | what it sees |", "| --- | --- | --- |", *rows, ""])
 
 
 def _section(rule: Rule) -> str:
+    clean = f"\nAs it should be:\n\n```text\n{rule.clean}\n```\n" if rule.clean else ""
     return f"""\
 ## {rule.name}
 
-{rule.what} *{rule.severity.capitalize()}.*
+{rule.what} *{rule.severity.capitalize()}, {rule.family}.*
 
 **Why this is bad.** {rule.why}
+
+**Who is to blame.** {rule.blame}
 
 ```text
 {rule.example}
 ```
-
+{clean}
 **What to do.** {rule.fix}
 """
-
-
-def _flaws(flaws: Iterable[Flaw]) -> str:
-    rows = [f"| {_cell(one.what)} | {one.severity} | {_cell(one.fix)} |" for one in flaws]
-    return "\n" + "\n".join(["| the flaw | severity | what to do |", "| --- | --- | --- |", *rows]) + "\n"
 
 
 def _cell(text: str) -> str:

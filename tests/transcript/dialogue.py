@@ -7,11 +7,12 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.records import Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall
-from mcpspy.transcript.model import Exchange, Finding, Message, Stray, Transcript
+from mcpspy.transcript.model import Exchange, Message, Stray, Transcript
 from mcpspy.transcript.transcribe import transcribe
 
 if TYPE_CHECKING:
     from mcpspy.records import Side
+    from mcpspy.transcript.finding import Finding
 
 MS = 1_000_000
 STREAMS: tuple[tuple[Side, str], ...] = (("client", "stdin"), ("server", "stdout"), ("server", "stderr"))

@@ -3,10 +3,11 @@
 import pytest
 
 from mcpspy.records import Close, Frame
-from mcpspy.transcript.findings import findings
-from mcpspy.transcript.flaws import FLAWS
-from mcpspy.transcript.model import Finding, Severity
-from mcpspy.transcript.rules import RULES, noise_source
+from mcpspy.transcript.finding import Finding, Severity
+from mcpspy.transcript.findings.find import findings
+from mcpspy.transcript.findings.flaws import FLAWS
+from mcpspy.transcript.findings.lines import noise_source
+from mcpspy.transcript.findings.rules import RULES
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.transcript.dialogue import Dialogue, cancelled, error, notification, progress, request, result, tool_call
 
@@ -123,8 +124,9 @@ def test_what_was_not_recorded_is_nobodys_fault() -> None:
     ],
 )
 def test_a_flaw_is_a_finding_with_its_own_words(line: bytes, flaw: str) -> None:
-    found = [one for one in Dialogue().server(line).closes().findings if one.rule == "flawed-message"]
-    assert [(one.severity, one.advice, one.culprit) for one in found] == [(FLAWS[flaw].severity, FLAWS[flaw].fix, "server")]
+    rule = FLAWS[flaw]
+    found = [one for one in Dialogue().server(line).closes().findings if one.rule == rule.name]
+    assert [(one.severity, one.advice, one.culprit) for one in found] == [(rule.severity, rule.fix, "server")]
 
 
 def test_a_flaw_that_repeats_is_counted() -> None:
@@ -366,8 +368,8 @@ def test_findings_of_two_captures_are_not_counted_together() -> None:
 
 
 def test_every_rule_says_why_it_matters_and_what_to_do() -> None:
-    assert all(rule.what and rule.why and rule.fix for rule in RULES.values())
+    assert all(rule.what and rule.why and rule.blame and rule.fix and rule.example for rule in RULES.values())
 
 
 def test_every_rule_has_a_kebab_case_name() -> None:
-    assert all(name == rule.name and name.replace("-", "").isalpha() and name.islower() for name, rule in RULES.items())
+    assert all(name == rule.name and name.replace("-", "").isalnum() and name.islower() for name, rule in RULES.items())

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from mcpspy.records import Partial, Stall
+from mcpspy.transcript.finding import Severity
 from mcpspy.transcript.head import meaning
-from mcpspy.transcript.model import Severity
 from tests.transcript.dialogue import notification, request, result, tool_call
 from tests.transcript.traffic import Traffic, initialize, modern, opened_session
 
@@ -320,7 +320,7 @@ def test_bare_results_in_events_are_flawed_and_unpaired() -> None:
     told = Traffic()
     stream: Any = told.post(request(1)).stream()
     stream.event({"result": {"progress": 30}}).event(result(1)).close()
-    assert set(told.rules) == {"flawed-message", "unpaired-response"}
+    assert set(told.rules) == {"no-jsonrpc", "unpaired-response"}
 
 
 def test_an_id_that_comes_back_as_a_string_is_found_over_http_too() -> None:

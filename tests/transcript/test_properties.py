@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mcpspy.capture.format import header_line, record_line
 from mcpspy.capture.reader import Reader
 from mcpspy.records import Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall, Unknown
-from mcpspy.transcript.findings import findings
+from mcpspy.transcript.findings.find import findings
 from mcpspy.transcript.model import Exchange, Kind, Log, Message, Stray, Transcript
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.transcript.dialogue import (

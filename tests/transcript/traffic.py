@@ -6,13 +6,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.records import Close, Damage, End, Frame, Gap, Header, Note, Open, Record
-from mcpspy.transcript.model import Exchange, Finding, Message, Stray, Transcript
+from mcpspy.transcript.model import Exchange, Message, Stray, Transcript
 from mcpspy.transcript.transaction import Transaction
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.transcript.dialogue import MS, make_header
 
 if TYPE_CHECKING:
     from mcpspy.records import Framing
+    from mcpspy.transcript.finding import Finding
 
 SERVER_URL = "http://127.0.0.1:3001/mcp"
 TAP_URL = "http://127.0.0.1:7777"

@@ -3,9 +3,10 @@
 from collections import deque
 from typing import Final
 
-from ..records import Close, Damage, End, Exit, Gap, Note, Partial, Stall
-from .correlate import spellings
-from .model import Event, Exchange, Kind, Log, Message, Outcome, Source, Stray, Transcript
+from ...records import Close, Damage, End, Exit, Gap, Note, Partial, Stall
+from ..correlate import spellings
+from ..model import Event, Exchange, Kind, Log, Message, Outcome, Source, Stray, Transcript
+from ..transaction import Transaction
 
 LAST_WORDS: Final = 3
 """So many lines of stderr are kept, to be quoted if the server dies."""
@@ -23,7 +24,8 @@ class Story:
 
     __slots__ = (
         "damages", "end", "exit", "first_hole_ns", "flawed", "gaps", "gone_ns", "http", "last_hole_ns",
-        "last_words", "left_ns", "malformed", "mismatched", "partials", "repeated", "source", "stalls", "unanswered", "unpaired",
+        "last_words", "left_ns", "malformed", "mismatched", "partials", "repeated", "rows_by_transaction", "source", "stalls",
+        "unanswered", "unpaired",
     )  # fmt: skip
 
     def __init__(self, source: Source) -> None:
@@ -31,6 +33,8 @@ class Story:
         self.unanswered: list[Exchange] = []
         self.http: list[Exchange] = []
         """Exchanges whose requests came by HTTP."""
+        self.rows_by_transaction: dict[int, int] = {}
+        """The first row that stands for each transaction which has none of its own."""
         self.repeated: list[Exchange] = []
         self.mismatched: list[Exchange] = []
         self.flawed: list[tuple[int, Message]] = []
@@ -62,6 +66,7 @@ class Story:
                 self.flawed.append((row.row, response))
         if row.transaction is not None:
             self.http.append(row)
+            self.rows_by_transaction.setdefault(row.transaction.number, row.row)
         if request.flaws:
             self.flawed.append((row.row, request))
         if row.more_responses:
@@ -107,6 +112,10 @@ class Story:
                 self.damages.append((at_ns, record))
                 if record.reason != "edited":
                     self._hole(at_ns)
+
+    def row_of(self, transaction: Transaction) -> int | None:
+        """The row that stands for a transaction; None if none does."""
+        return transaction.row or self.rows_by_transaction.get(transaction.number)
 
     def stream_name(self, stream: int) -> str:
         """`stdin`, `stdout`, `stderr`; empty if nobody opened it."""

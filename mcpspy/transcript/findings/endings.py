@@ -3,10 +3,51 @@
 from collections.abc import Iterator
 from typing import Final
 
-from ..records import CLIENT, Exit
+from ...records import CLIENT, Exit
+from ..finding import Severity
+from ..model import Exchange
 from .found import Found, call, found, found_in, quoted, seconds
-from .model import Exchange, Severity
+from .rule import Family, Rule
 from .story import Story
+
+UNANSWERED_REQUEST: Final = Rule(
+    name="unanswered-request",
+    family=Family.TRANSPORT,
+    severity=Severity.ERROR,
+    what="A request that was never answered and not cancelled.",
+    why="Who asked waits until a timeout of its own.",
+    blame="Whoever was asked: the request reached it, and there was time to answer.",
+    example='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n· 30.0 s later\n· the client closes stdin',
+    clean='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}',
+    fix="Answer every request, with an error if need be.",
+)
+
+SERVER_DIED: Final = Rule(
+    name="server-died",
+    family=Family.TRANSPORT,
+    severity=Severity.ERROR,
+    what="The server's process ended while the client was there, with calls pending or with a failure.",
+    why="The pending calls stay unanswered, and the client has no server any more.",
+    blame="The server: it ended by itself, before the client closed anything.",
+    example='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n! KeyError: \'TOKEN\'\n· the server exits 1',
+    clean='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}\n'
+    "· the client closes stdin\n· the server exits 1",
+    fix="Read the server's last lines on stderr; run its command by itself.",
+)
+
+SERVER_NOT_STARTED: Final = Rule(
+    name="server-not-started",
+    family=Family.TRANSPORT,
+    severity=Severity.ERROR,
+    what="The server's command could not be started.",
+    why="The client sees a server that is gone at once.",
+    blame="Whoever wrote the command down: the system found no such program, or may not run it.",
+    example="· the server does not start: uvx: command not found",
+    clean='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}',
+    fix="Check the command, its path and its permissions: clients start servers with a PATH of their own.",
+)
+
+RULES: Final = (UNANSWERED_REQUEST, SERVER_DIED, SERVER_NOT_STARTED)
 
 PATIENCE_NS: Final = 5_000_000_000
 """Who leaves sooner than this after asking did not wait for the answer; who waited longer was kept waiting."""
@@ -20,19 +61,19 @@ OPEN_ENDED: Final = {"subscriptions/listen"}
 """Requests that last as long as they are wanted, and need no answer (MCP specification 2026-07-28, subscriptions)."""
 
 
-def ending_findings(story: Story) -> Iterator[Found]:
+def find(story: Story) -> Iterator[Found]:
     """Who left whom without an answer."""
     pending = [one for one in story.unanswered if one.transaction is None and is_due(one) and not _unseen(story, one)]
     if story.exit is not None:
         at_ns, record = story.exit
         if record.error:
             what = f"The server could not be started: {record.error}"
-            yield _about_process("server-not-started", story, at_ns, record, what)
+            yield _about_process(SERVER_NOT_STARTED, story, at_ns, record, what)
         elif _died(story, at_ns):
             left_alone = [one for one in pending if one.sender == CLIENT and one.at_ns <= at_ns]
             pending = [one for one in pending if one.sender != CLIENT or one.at_ns > at_ns]
             if left_alone or record.signal or record.code:
-                yield _about_process("server-died", story, at_ns, record, _obituary(story, record, left_alone))
+                yield _about_process(SERVER_DIED, story, at_ns, record, _obituary(story, record, left_alone))
     for exchange in pending:
         yield _unanswered(story, exchange)
 
@@ -63,7 +104,7 @@ def _obituary(story: Story, record: Exit, pending: list[Exchange]) -> str:
     return f"The server {how}{waiting}." + (f" Its last lines on stderr: {words}" if words else "")
 
 
-def _about_process(rule: str, story: Story, at_ns: int, record: Exit, what: str) -> Found:
+def _about_process(rule: Rule, story: Story, at_ns: int, record: Exit, what: str) -> Found:
     return found(rule, at_ns=at_ns, capture=story.source.index, number=record.number, row=None, what=what, culprit="server")
 
 
@@ -76,14 +117,14 @@ def _unanswered(story: Story, exchange: Exchange) -> Found:
         answerer, answerer_ns, asker, asker_ns = "client", left_ns, "server", gone_ns
     if answerer_ns is not None and (asker_ns is None or answerer_ns < asker_ns):
         if exchange.sender == CLIENT:
-            return found_in("unanswered-request", request, row, f"{asked}: the server closed its stdout.", culprit=answerer)
+            return found_in(UNANSWERED_REQUEST, request, row, f"{asked}: the server closed its stdout.", culprit=answerer)
         what = f"{asked}: the client was leaving."
         culprit = asker if answerer_ns <= exchange.at_ns else answerer
-        return found_in("unanswered-request", request, row, what, culprit=culprit, severity=Severity.INFO)
+        return found_in(UNANSWERED_REQUEST, request, row, what, culprit=culprit, severity=Severity.INFO)
     if asker_ns is None:
-        return found_in("unanswered-request", request, row, f"{asked}.", culprit=answerer)
+        return found_in(UNANSWERED_REQUEST, request, row, f"{asked}.", culprit=answerer)
     waited_ns = asker_ns - exchange.at_ns
     if waited_ns < PATIENCE_NS:
         what = f"{asked}: the {asker} left {seconds(max(waited_ns, 0))} after asking."
-        return found_in("unanswered-request", request, row, what, culprit=asker, severity=Severity.INFO)
-    return found_in("unanswered-request", request, row, f"{asked} in {seconds(waited_ns)}.", culprit=answerer)
+        return found_in(UNANSWERED_REQUEST, request, row, what, culprit=asker, severity=Severity.INFO)
+    return found_in(UNANSWERED_REQUEST, request, row, f"{asked} in {seconds(waited_ns)}.", culprit=answerer)

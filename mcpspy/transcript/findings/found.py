@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
-from .model import Exchange, Finding, Message, Severity, Stray
-from .rules import RULES
+from ..finding import Finding, Severity
+from ..model import Exchange, Message, Stray
+from .rule import Rule
 
 QUOTE_LETTERS = 80
 
@@ -17,7 +18,7 @@ class Found(NamedTuple):
 
 
 def found(
-    rule: str,
+    rule: Rule,
     *,
     at_ns: int,
     capture: int,
@@ -25,32 +26,34 @@ def found(
     row: int | None,
     what: str,
     culprit: str,
+    blame: str = "",
     advice: str = "",
     severity: Severity | None = None,
     group: str = "",
 ) -> Found:
-    """A finding of `rule`, which also gives the severity and the advice that are not given here."""
-    followed = RULES[rule]
+    """A finding of `rule`, which also gives the severity, the blame and the advice that are not given here."""
     finding = Finding(
-        rule=rule,
-        severity=severity or followed.severity,
+        rule=rule.name,
+        severity=severity or rule.severity,
         capture=capture,
         number=number,
         row=row,
         what=what,
         culprit=culprit,
-        advice=advice or followed.fix,
+        blame=blame or rule.blame,
+        advice=advice or rule.fix,
     )
     return Found(at_ns, finding, group)
 
 
 def found_in(
-    rule: str,
+    rule: Rule,
     message: Message,
     row: int,
     what: str,
     *,
     culprit: str = "",
+    blame: str = "",
     advice: str = "",
     severity: Severity | None = None,
     group: str = "",
@@ -64,6 +67,7 @@ def found_in(
         row=row,
         what=what,
         culprit=culprit or message.sender,
+        blame=blame,
         advice=advice,
         severity=severity,
         group=group,

@@ -1,18 +1,36 @@
 """Findings about who went first over HTTP: requests whose response ended without an answer."""
 
 from collections.abc import Iterator
+from typing import Final
 
-from ..records import CLIENT, SERVER
-from .endings import PATIENCE_NS, is_due
+from ...records import CLIENT, SERVER
+from ..finding import Severity
+from ..model import Exchange
+from ..transaction import ScopeKind, Stream, Transaction
+from .endings import PATIENCE_NS, UNANSWERED_REQUEST, is_due
 from .found import Found, call, found_in, seconds
-from .model import Exchange, Severity
+from .rule import Family, Rule
 from .story import Story
-from .transaction import ScopeKind, Stream, Transaction
+
+ACCEPTED_REQUEST: Final = Rule(
+    name="accepted-request",
+    family=Family.TRANSPORT,
+    severity=Severity.ERROR,
+    what="The server answered a request with 202 Accepted, which is for notifications, and nothing more came.",
+    why="The client waits until a timeout of its own: after 202 it expects no answer.",
+    blame="The server: it said that it took a message in which there was nothing to answer.",
+    example='→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← 202 Accepted',
+    clean='→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
+    '← 200 OK\n  {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}',
+    fix="Answer a request with JSON or with a stream of events.",
+)
+
+RULES: Final = (ACCEPTED_REQUEST,)
 
 _ACCEPTED = 202
 
 
-def http_ending_findings(story: Story) -> Iterator[Found]:
+def find(story: Story) -> Iterator[Found]:
     """Who left whom without an answer. Where a stream was still open when recording ended, nobody did."""
     for exchange in story.unanswered:
         hidden = story.last_hole_ns is not None and story.last_hole_ns >= exchange.at_ns
@@ -35,10 +53,10 @@ def _unanswered(story: Story, exchange: Exchange, transaction: Transaction) -> I
         return
     elif transaction.status == _ACCEPTED and transaction.scope.kind is not ScopeKind.STREAM:
         what = f"{call(exchange)} was answered with 202 Accepted, and not at all."
-        yield found_in("accepted-request", exchange.request, exchange.row, what, culprit=SERVER)
+        yield found_in(ACCEPTED_REQUEST, exchange.request, exchange.row, what, culprit=SERVER)
     else:
         how = _how_it_ended(answering.response)
-        yield found_in("unanswered-request", exchange.request, exchange.row, f"{asked}: {how}.", culprit=SERVER)
+        yield found_in(UNANSWERED_REQUEST, exchange.request, exchange.row, f"{asked}: {how}.", culprit=SERVER)
 
 
 def _unanswered_by_client(exchange: Exchange, transaction: Transaction) -> Iterator[Found]:
@@ -51,7 +69,7 @@ def _unanswered_by_client(exchange: Exchange, transaction: Transaction) -> Itera
         yield _left(exchange, stream.closed_ns, asked, SERVER, CLIENT)
     elif stream.close.by == CLIENT:
         what = f"{asked}: the client closed the stream that it came on."
-        yield found_in("unanswered-request", exchange.request, exchange.row, what, culprit=CLIENT)
+        yield found_in(UNANSWERED_REQUEST, exchange.request, exchange.row, what, culprit=CLIENT)
 
 
 def _left(exchange: Exchange, left_ns: int, asked: str, asker: str, answerer: str) -> Found:
@@ -60,8 +78,8 @@ def _left(exchange: Exchange, left_ns: int, asked: str, asker: str, answerer: st
     row = exchange.row
     if waited_ns < PATIENCE_NS:
         what = f"{asked}: the {asker} closed the stream {seconds(waited_ns)} after asking."
-        return found_in("unanswered-request", exchange.request, row, what, culprit=asker, severity=Severity.INFO)
-    return found_in("unanswered-request", exchange.request, row, f"{asked} in {seconds(waited_ns)}.", culprit=answerer)
+        return found_in(UNANSWERED_REQUEST, exchange.request, row, what, culprit=asker, severity=Severity.INFO)
+    return found_in(UNANSWERED_REQUEST, exchange.request, row, f"{asked} in {seconds(waited_ns)}.", culprit=answerer)
 
 
 def _answering(story: Story, transaction: Transaction) -> Transaction | None:

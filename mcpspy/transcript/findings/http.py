@@ -1,0 +1,196 @@
+"""Findings about HTTP: statuses that contradict, endpoints of HTTP+SSE, and what mcpspy itself had to answer."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from ...records import CLIENT, SERVER
+from ..finding import Severity
+from ..model import HTTP_ERRORS, Exchange, Kind
+from ..transaction import Stream, Transaction
+from .found import Found, call, found, found_in, quoted
+from .rule import Family, Rule
+from .story import Story
+
+_CLEAN_POST: Final = (
+    '→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← 200 OK\n  {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'
+)
+_CLEAN_STREAM: Final = "→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages?session_id=5f2c"
+
+UPSTREAM_FAILED: Final = Rule(
+    name="upstream-failed",
+    family=Family.TRANSPORT,
+    severity=Severity.ERROR,
+    what="mcpspy could not reach the server, or got no answer from it, and told the client so with 502 or 504.",
+    why="The client sees an HTTP error that the server did not send.",
+    blame="The server, or what lies before it: mcpspy was there and nobody answered; the reason stands in the finding.",
+    example='→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n· mcpspy answers 502: Connection refused',
+    clean=_CLEAN_POST,
+    fix="See whether the server runs, and whether its URL is right.",
+)
+
+REQUEST_REFUSED: Final = Rule(
+    name="request-refused",
+    family=Family.TRANSPORT,
+    severity=Severity.WARNING,
+    what="mcpspy refused a request before it reached the server: it names another host or origin, or is no sound HTTP.",
+    why="The server never saw it. Without the check any web page could reach a server that trusts this machine.",
+    blame="The client, or who gave it the URL: the request did not name mcpspy's own address.",
+    example="→ POST /mcp\n  Host: evil.example\n· mcpspy answers 421: evil.example is not an address of mcpspy",
+    clean=_CLEAN_POST,
+    fix="Give the client the URL that mcpspy printed; see --allowed-host for others.",
+)
+
+STATUS_CONTRADICTS: Final = Rule(
+    name="status-contradicts",
+    family=Family.TRANSPORT,
+    severity=Severity.WARNING,
+    what="A result came with an HTTP status of 400 or more.",
+    why="Clients look at the status first, and take the call for failed.",
+    blame="The server: both the status and the result are its own.",
+    example=(
+        '→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
+        '← 500 Internal Server Error\n  {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'
+    ),
+    clean=_CLEAN_POST,
+    fix="Answer with 200 what went well.",
+)
+
+FOREIGN_ENDPOINT: Final = Rule(
+    name="foreign-endpoint",
+    family=Family.TRANSPORT,
+    severity=Severity.ERROR,
+    what="The endpoint event of HTTP+SSE names another origin than the URL of the stream.",
+    why="SDK clients refuse it, and the Python one then waits forever: localhost and 127.0.0.1 are two origins.",
+    blame="The server: it makes the URL from an address of its own instead of the one that it was asked at.",
+    example="→ GET /sse\n← 200 OK\n  event: endpoint\n  data: http://localhost:3001/messages?session_id=5f2c",
+    clean=_CLEAN_STREAM,
+    fix="Announce a path without scheme and host: /messages?session_id=….",
+)
+
+ENDPOINT_DIALECT: Final = Rule(
+    name="endpoint-dialect",
+    family=Family.TRANSPORT,
+    severity=Severity.ERROR,
+    what="The endpoint event of HTTP+SSE holds JSON where a URI should stand alone.",
+    why="SDK clients take all of it for the URI, and POST to nowhere.",
+    blame="The server: the specification (2024-11-05, basic/transports) has the URI alone.",
+    example='→ GET /sse\n← 200 OK\n  event: endpoint\n  data: {"uri":"/messages?session_id=5f2c"}',
+    clean=_CLEAN_STREAM,
+    fix="Send the URI alone as the data of the event.",
+)
+
+AMBIGUOUS_STREAM: Final = Rule(
+    name="ambiguous-stream",
+    family=Family.TRANSPORT,
+    severity=Severity.WARNING,
+    what="Several streams are open, and what is POSTed could be answered on any: they announced no endpoint, or the same one.",
+    why="Ids of two clients are equal more often than not; an answer may be taken for another client's.",
+    blame="The server: it is the one that announces endpoints, and these do not tell its clients apart.",
+    example=(
+        "→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages\n→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages"
+    ),
+    clean=(
+        "→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages?session_id=1\n"
+        "→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages?session_id=2"
+    ),
+    fix="Announce an endpoint of its own on each stream, with a session in its query.",
+)
+
+DONE_EVENT: Final = Rule(
+    name="done-event",
+    family=Family.TRANSPORT,
+    severity=Severity.INFO,
+    what="An event with [DONE], the end mark of chat completions.",
+    why="It is no JSON; strict clients log an error.",
+    blame="The server: streams of MCP have no end mark.",
+    example=(
+        '→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"ping"}\n← 200 OK\n'
+        '  data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n  data: [DONE]\n· the server closes the stream'
+    ),
+    clean=(
+        '→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"ping"}\n← 200 OK\n'
+        '  data: {"jsonrpc":"2.0","id":1,"result":{}}\n· the server closes the stream'
+    ),
+    fix="End the stream, and send nothing.",
+)
+
+DPOP_PROOF: Final = Rule(
+    name="dpop-proof",
+    family=Family.TRANSPORT,
+    severity=Severity.WARNING,
+    what="The client proves that it holds a key, by DPoP, for the URL that it knows: mcpspy's.",
+    why="The server checks the proof against its own URL and refuses it. A reverse proxy cannot mend that.",
+    blame="mcpspy: it stands at another URL than the server, and cannot sign in the client's name.",
+    example=(
+        '→ POST /mcp\n  DPoP: eyJ0eXAiOiJkcG9wK2p3dCJ9.e30.\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
+        '← 401 Unauthorized\n  {"error":"invalid_dpop_proof"}'
+    ),
+    clean=_CLEAN_POST,
+    fix="Turn DPoP off to debug, or give the server a token: --header 'Authorization: Bearer …'.",
+)
+
+RULES: Final = (
+    UPSTREAM_FAILED, REQUEST_REFUSED, STATUS_CONTRADICTS, FOREIGN_ENDPOINT, ENDPOINT_DIALECT, AMBIGUOUS_STREAM, DONE_EVENT,
+    DPOP_PROOF,
+)  # fmt: skip
+
+_UPSTREAM_FAILED: Final = (502, 504)
+
+
+def find(story: Story) -> Iterator[Found]:
+    """What the transactions of a capture tell beside their messages."""
+    if not story.source.transactions:
+        return
+    for transaction in story.source.transactions.values():
+        row = story.row_of(transaction)
+        yield from _oddities(story, transaction, row)
+        if transaction.request is not None and b"\ndpop:" in transaction.request.opened.head.lower():
+            yield _of_stream(DPOP_PROOF, story, transaction.request, row, "A request bears a DPoP proof.", "mcpspy")
+    for row_number, message in story.flawed:
+        if "ambiguous-stream" in message.flaws:
+            what = (
+                "An answer came on one of several open streams of which none announced an endpoint: only ids tell whose it is."
+            )
+            yield found_in(AMBIGUOUS_STREAM, message, row_number, what, group="answer")
+    for exchange in story.http:
+        yield from _contradictions(story, exchange)
+
+
+def _oddities(story: Story, transaction: Transaction, row: int | None) -> Iterator[Found]:
+    for oddity in transaction.oddities:
+        said = quoted(oddity.data)
+        culprit, group = SERVER, oddity.name
+        match oddity.name:
+            case "foreign-endpoint":
+                rule, what = FOREIGN_ENDPOINT, f"The stream of {transaction.target} announces the endpoint {said}, elsewhere."
+            case "endpoint-dialect":
+                rule, what = ENDPOINT_DIALECT, f"The stream of {transaction.target} announces its endpoint as JSON: {said}"
+            case "shared-endpoint":
+                rule, what = AMBIGUOUS_STREAM, f"Two open streams announced the same endpoint: {said}"
+            case "done-event":
+                rule, what = DONE_EVENT, f"An event on the stream of {transaction.target} is {said}."
+            case "forged":
+                failed = transaction.status in _UPSTREAM_FAILED
+                rule, culprit, group = (UPSTREAM_FAILED, SERVER, said) if failed else (REQUEST_REFUSED, CLIENT, said)
+                what = f"{transaction.method} {transaction.target} was answered {transaction.status}: {said}"
+            case _:
+                continue
+        index = story.source.index
+        yield found(
+            rule, at_ns=oddity.at_ns, capture=index, number=oddity.number, row=row, what=what, culprit=culprit, group=group
+        )
+
+
+def _of_stream(rule: Rule, story: Story, stream: Stream, row: int | None, what: str, culprit: str, group: str = "one") -> Found:
+    index, number = story.source.index, stream.opened.number
+    return found(rule, at_ns=stream.at_ns, capture=index, number=number, row=row, what=what, culprit=culprit, group=group)
+
+
+def _contradictions(story: Story, exchange: Exchange) -> Iterator[Found]:
+    response = exchange.response
+    if response is None or response.kind is not Kind.RESULT:
+        return
+    carried = story.source.transaction_of(response.stream)
+    if carried is not None and carried.status >= HTTP_ERRORS and response.sender == SERVER:
+        what = f"The result of {call(exchange)} came with HTTP {carried.status}."
+        yield found_in(STATUS_CONTRADICTS, response, exchange.row, what, group=str(carried.status))

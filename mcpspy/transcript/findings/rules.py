@@ -1,0 +1,22 @@
+"""Where findings are found: the modules of this package, each with the rules that it follows.
+
+A module has `RULES`, its rules, and `find(story)`, which yields what it found in one capture. docs/findings.md is made of the rules
+(`views.rules_page`), in this order.
+"""
+
+from types import ModuleType
+from typing import Final
+
+from . import answers, capture, channel, endings, flaws, http, http_endings, http_heads, lines
+from .rule import Rule
+
+FINDERS: Final[tuple[ModuleType, ...]] = (
+    # transport
+    lines, flaws, channel, endings, http, http_endings,
+    # protocol
+    answers, http_heads,
+    # capture
+    capture,
+)  # fmt: skip
+
+RULES: Final[dict[str, Rule]] = {rule.name: rule for finder in FINDERS for rule in finder.RULES}
