@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import struct
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -116,7 +117,36 @@ def test_the_tcp_logger_keeps_what_either_side_sends_and_passes_the_end_on(peer:
             server.shutdown(socket.SHUT_WR)
             assert client.makefile("rb").read() == b"from the server"
     logs = {path.name: path.read_bytes() for path in (tmp_path / "log").iterdir()}
-    assert logs == {"1.client": b"from the client", "1.server": b"from the server"}
+    ends = b"client eof\nserver eof\n"
+    assert logs == {"1.client": b"from the client", "1.server": b"from the server", "1.ends": ends}
+
+
+def test_the_tcp_logger_passes_on_what_was_sent_by_who_has_gone_before_it_ends(peer: Peer, tmp_path: Path) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    with listener, running([*peer("tcplog.py"), str(tmp_path / "log"), str(listener.getsockname()[1])]) as logger:
+        port = int(first_line(logger))
+        logger.send_signal(signal.SIGSTOP)
+        with socket.create_connection(("127.0.0.1", port), DEADLINE_S) as client:
+            client.sendall(b"last words")
+        assert logger.stdin is not None
+        logger.stdin.close()
+        logger.send_signal(signal.SIGCONT)
+        with listener.accept()[0] as server:
+            assert server.makefile("rb").read() == b"last words"
+        assert logger.wait(DEADLINE_S) == 0
+
+
+def test_the_tcp_logger_says_who_tore_a_connection_down(peer: Peer, tmp_path: Path) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    with listener, running([*peer("tcplog.py"), str(tmp_path / "log"), str(listener.getsockname()[1])]) as logger:
+        client = socket.create_connection(("127.0.0.1", int(first_line(logger))), DEADLINE_S)
+        server, _ = listener.accept()
+        with client, server:
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            server.close()
+            with pytest.raises(ConnectionResetError):
+                client.recv(1)
+    assert (tmp_path / "log" / "1.ends").read_bytes().startswith(b"server reset\n")
 
 
 def test_badsse_sends_the_endpoint_it_was_told_to(peer: Peer) -> None:

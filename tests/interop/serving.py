@@ -10,12 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import PIPE, Popen
 
 import mcpspy
 from captures.make import nothing
-from captures.serving import PEERS, port, started, tapped
+from captures.serving import PEERS, environment, port, started, tapped
 from mcpspy.records import Record
-from tests.deadlines import eventually
+from tests.deadlines import DEADLINE_S, eventually
 from tests.interop.playing import Played, Playing, Scene
 
 
@@ -44,11 +45,21 @@ def recorded(url: str, folder: Path, *options: str) -> Iterator[str]:
 
 @contextmanager
 def logged(url: str, folder: Path, name: str) -> Iterator[str]:
-    """A TCP logger before `url`, which writes to `FOLDER/NAME`. Yields the URL that leads through it."""
+    """A TCP logger before `url`, which writes to `FOLDER/NAME`. Yields the URL that leads through it.
+
+    At the end it has passed on all that was sent, by clients too that have gone.
+    """
     origin, number, path = re.fullmatch(r"(http://127\.0\.0\.1:)(\d+)(.*)", url).groups()  # type: ignore[union-attr]  # ours
     words = [sys.executable, str(PEERS / "tcplog.py"), str(folder / name), number]
-    with started(words, folder, folder / f"{name}.log", {}) as said:
-        yield f"{origin}{port(said)}{path}"
+    with Popen(words, cwd=folder, env=environment(folder), stdin=PIPE, stdout=PIPE, text=True) as logger:
+        try:
+            assert logger.stdin is not None
+            assert logger.stdout is not None
+            yield f"{origin}{int(logger.stdout.readline())}{path}"
+            logger.stdin.close()
+            assert logger.wait(DEADLINE_S) == 0
+        finally:
+            logger.kill()
 
 
 @contextmanager

@@ -31,5 +31,5 @@ def test_the_capture_holds_the_bytes_of_the_wire(name: str, tmp_path: Path) -> N
     played, records = play_logged(NPM[name], folder)
     assert played.status == 0, played.errors
     assert disagreements(folder, records) == []
-    posted = [json.loads(message.body) for requests, _ in recorded(records, CLIENT) for message in requests if message.body]
+    posted = [json.loads(message.body) for one in recorded(records, CLIENT) for message in one.requests if message.body]
     assert NPM[name].opening in {message["method"] for message in posted[:1]}

@@ -6,14 +6,14 @@ Content-Length or chunks, as real servers send it, and bodies that were cut shor
 
 from __future__ import annotations
 
+import zlib
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import zip_longest
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mcpspy.records import CLIENT, SERVER, Close, Frame, Open, Record
+from mcpspy.records import CLIENT, SERVER, Close, Frame, Note, Open, Record
 
 if TYPE_CHECKING:
     from mcpspy.records import Side
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MARK = b"\r\n\r\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """A request or a response: its head and its body, without chunk sizes. `is_whole`: its end came too."""
 
@@ -29,18 +29,40 @@ class Message:
     body: bytes
     is_whole: bool
 
+    def __str__(self) -> str:
+        first, rest = self.head.partition(b"\r\n")[::2]
+        ends = "" if self.is_whole else ", cut short"
+        return f"{first.decode('latin-1')} ({zlib.crc32(rest):08x}; {len(self.body)} bytes, {zlib.crc32(self.body):08x}{ends})"
 
-Connection = tuple[tuple[Message, ...], tuple[Message, ...]]
-"""The requests and the responses of a connection, in order."""
 
-Disagreement = tuple[Message | None, Message | None]
+@dataclass(slots=True, kw_only=True)
+class Connection:
+    """What passed on one connection, in order.
+
+    `client_left`: it was the client that ended it. `given_up`: how many responses it left before, which a capture has to say.
+    """
+
+    requests: list[Message] = field(default_factory=list)
+    responses: list[Message] = field(default_factory=list)
+    client_left: bool = False
+    given_up: int = 0
+
+    def __str__(self) -> str:
+        return " | ".join([*map(str, self.requests), *map(str, self.responses), *(["the client left"] * self.client_left)])
 
 
 def logged(folder: Path) -> list[Connection]:
-    """What a TCP logger kept, one pair per connection that carried anything."""
-    requests = {path.stem: path.read_bytes() for path in folder.glob("*.client")}
-    pairs = [(requests[path.stem], path.read_bytes()) for path in folder.glob("*.server")]
-    return sorted((tuple(cut(sent)), tuple(cut(got))) for sent, got in pairs if sent or got)
+    """What a TCP logger kept, of each connection that carried anything."""
+    kept = [(path, path.with_suffix(".server"), path.with_suffix(".ends")) for path in sorted(folder.glob("*.client"))]
+    connections = [
+        Connection(
+            requests=cut(sent.read_bytes()),
+            responses=cut(got.read_bytes()),
+            client_left=ends.read_bytes().startswith(b"client "),
+        )
+        for sent, got, ends in kept
+    ]
+    return [one for one in connections if one.requests or one.responses]
 
 
 def cut(data: bytes) -> list[Message]:
@@ -49,7 +71,7 @@ def cut(data: bytes) -> list[Message]:
     while data:
         head, mark, data = data.partition(MARK)
         body, is_whole, data = _body(head.lower(), data)
-        messages.append(Message(head=head + mark, body=body, is_whole=is_whole))
+        messages.append(Message(head=head + mark, body=body, is_whole=bool(mark) and is_whole))
     return messages
 
 
@@ -78,48 +100,95 @@ def recorded(records: Sequence[Record], end: Side) -> list[Connection]:
 
     A stream is there as it came at its sender's end, and as it was sent on at the other.
     """
-    senders = {one.stream: one.sender for one in records if isinstance(one, Open)}
+    opened = {one.stream: one for one in records if isinstance(one, Open)}
     whole = {one.stream for one in records if isinstance(one, Close) and one.how == "eof"}
     bodies: dict[int, bytes] = defaultdict(bytes)
-    sides: dict[int, tuple[list[Message], list[Message]]] = defaultdict(lambda: ([], []))
+    connections: dict[int, Connection] = defaultdict(Connection)
     for one in records:
         if isinstance(one, Frame):
-            is_sent_on = one.forwarded is not None and senders[one.stream] != end
+            is_sent_on = one.forwarded is not None and opened[one.stream].sender != end
             bodies[one.stream] += (one.forwarded or b"") if is_sent_on else one.data
     for one in records:
-        if isinstance(one, Open):
-            head = one.head if one.forwarded is None or one.sender == end else one.forwarded
-            message = Message(head=head, body=bodies[one.stream], is_whole=one.stream in whole)
-            sides[one.connection][one.sender != CLIENT].append(message)
-    return sorted((tuple(requests), tuple(responses)) for requests, responses in sides.values())
+        match one:
+            case Open():
+                head = one.head if one.forwarded is None or one.sender == end else one.forwarded
+                message = Message(head=head, body=bodies[one.stream], is_whole=one.stream in whole)
+                connection = connections[one.connection]
+                (connection.requests if one.sender == CLIENT else connection.responses).append(message)
+            case Note(topic="left", extra={"by": "client", "connection": number}):
+                connections[number].client_left = True
+                connections[number].given_up += 1
+            case Close(by="client") if opened[one.stream].sender == SERVER:
+                connections[opened[one.stream].connection].client_left = True
+    return list(connections.values())
 
 
-def disagreements(folder: Path, records: Sequence[Record]) -> list[Disagreement]:
+def disagreements(folder: Path, records: Sequence[Record]) -> list[str]:
     """Where a capture says anything else than the loggers on either side of mcpspy: FOLDER/outer and FOLDER/inner.
 
-    None means too that each request reached the server once, and each response the client.
+    Compared connection by connection; these are the ones that nothing at the other place agrees with. None means too that each
+    request reached the server once, and each response the client, unless the client had left.
     """
     outer, inner = logged(folder / "outer"), logged(folder / "inner")
     client_end, server_end = recorded(records, CLIENT), recorded(records, SERVER)
     assert outer, "nothing passed"
-    return [
-        *_differences(outer, client_end, CLIENT),
-        *_differences(server_end, inner, CLIENT),
-        *_differences(inner, server_end, SERVER),
-        *_differences(client_end, outer, SERVER),
-    ]
+    lonely = (
+        *unmatched(outer, client_end, _agree_at_the_client, "the client's wire", "the capture, at the client's end"),
+        *unmatched(server_end, inner, _agree_at_the_server, "the capture, at the server's end", "the server's wire"),
+    )
+    return [f"{place}: {connection}" for place, connection in lonely]
 
 
-def _differences(near: Sequence[Connection], far: Sequence[Connection], sender: Side) -> list[Disagreement]:
-    """Where two places on the way of the same bytes disagree; `near` is the one nearer to their sender.
-
-    Of a message that did not reach the far place whole, since somebody left, the near one may have more.
-    """
-    first, second = ([message for one in place for message in one[sender != CLIENT]] for place in (near, far))
-    return [(one, other) for one, other in zip_longest(first, second) if not _agree(one, other)]
+def _agree_at_the_client(wire: Connection, capture: Connection) -> bool:
+    """What was recorded as sent to the client reached it, but for a client that was gone; and it was, if the capture says so."""
+    knows_better = capture.client_left and not wire.client_left
+    return not knows_better and _agree(wire, capture, client_left=wire.client_left)
 
 
-def _agree(near: Message | None, far: Message | None) -> bool:
-    if near is None or far is None or near.head != far.head:
+def _agree_at_the_server(capture: Connection, wire: Connection) -> bool:
+    """What the server sent was recorded, but for what came when the client was gone, of which the capture has to tell."""
+    missing = len(wire.responses) - len(capture.responses)
+    return missing <= capture.given_up and _agree(capture, wire, client_left=capture.client_left)
+
+
+def _agree(nearer: Connection, farther: Connection, *, client_left: bool) -> bool:
+    """Whether two places agree, the first of which is nearer to the client: of responses it may have fewer, where that had left."""
+    if nearer.requests != farther.requests:
         return False
-    return near.body == far.body if far.is_whole else near.body.startswith(far.body)
+    return nearer.responses == farther.responses or (client_left and _is_beginning(nearer.responses, farther.responses))
+
+
+def _is_beginning(some: Sequence[Message], more: Sequence[Message]) -> bool:
+    """Whether all that one place has passed at the other too, in which case only the end is missing."""
+    if list(more[: len(some)]) == list(some):
+        return True
+    last, whole = some[-1], more[len(some) - 1] if len(some) == len(more) else None
+    return (
+        whole is not None
+        and some[:-1] == more[:-1]
+        and not last.is_whole
+        and (whole.head + whole.body).startswith(last.head + last.body)
+    )
+
+
+def unmatched(
+    left: Sequence[Connection],
+    right: Sequence[Connection],
+    agree: Callable[[Connection, Connection], bool],
+    *places: str,
+) -> Iterable[tuple[str, Connection]]:
+    """What stays alone, and where, when as many as can be are paired with one of the other place that they agree with."""
+    partner: dict[int, int] = {}
+
+    def paired(one: int, tried: set[int]) -> bool:
+        for other in range(len(right)):
+            if other not in tried and agree(left[one], right[other]):
+                tried.add(other)
+                if other not in partner or paired(partner[other], tried):
+                    partner[other] = one
+                    return True
+        return False
+
+    alone = [left[one] for one in range(len(left)) if not paired(one, set())]
+    yield from ((places[0], one) for one in alone)
+    yield from ((places[1], right[other]) for other in range(len(right)) if other not in partner)
