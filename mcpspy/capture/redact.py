@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from ..records import Redaction
+    from .bodies import Body
     from .spans import Span
 
     Announced = Literal["value", "credential"] | None
@@ -85,9 +86,18 @@ class Redactor:
 
     def body(self, data: bytes, content_type: str) -> Redacted:
         """An OAuth form or JSON body without its tokens, codes and secrets. JSON-RPC passes untouched."""
-        from .spans import body_spans
+        passing = self.passing(content_type, sealed=False)
+        redacted, ranges = passing.feed(data)
+        rest, more = passing.close()
+        return redacted + rest, (*ranges, *((len(redacted) + at, length, kind) for at, length, kind in more))
 
-        return self._replaced(data, body_spans(data, content_type))
+    def passing(self, content_type: str, *, sealed: bool) -> Body:
+        """What such a body passes through, piece by piece; `sealed`: a compressed one."""
+        from . import bodies
+
+        if sealed:
+            return bodies.Sealed(self._key, PREFIX.encode(), DIGITS // 2)
+        return bodies.body(content_type, self.pseudonym)
 
     def _argument(self, text: str, *, nested: bool = False) -> str:
         """One argument that nothing before it announced as a secret; or, `nested`, what stands behind its `=`."""

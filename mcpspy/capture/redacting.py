@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ..records import Close, Frame, Open, Record
 
 if TYPE_CHECKING:
+    from .bodies import Body
     from .redact import Redactor
 
 MAX_HEADS = 512
@@ -25,42 +26,38 @@ MAX_ENDPOINT_BYTES = 1 << 13
 class Redacting:
     """Passes records on to `sink`, redacted. stdio records are passed on as they are."""
 
-    __slots__ = ("_bodies", "_heads", "_oauth", "_opaque", "_redactor", "_sealed", "_sink", "_sse")
+    __slots__ = ("_bodies", "_heads", "_oauth", "_opaque", "_redactor", "_sink", "_sse")
 
     def __init__(self, sink: Callable[[Sequence[Record]], None], redactor: Redactor) -> None:
         self._sink = sink
         self._redactor = redactor
         self._heads: dict[bytes, tuple[bytes, tuple[tuple[int, int, str], ...]]] = {}
         self._sse: set[int] = set()  # streams of events, which may announce an endpoint
-        self._bodies: dict[int, str] = {}  # streams with bodies of OAuth, and their content types
-        self._sealed: set[int] = set()  # those that are compressed
+        self._bodies: dict[int, Body] = {}  # streams with bodies of OAuth, and what these pass through
         self._opaque: set[int] = set()  # streams without a head, whose first frame may hold one that was refused
         self._oauth: set[int] = set()  # transactions at OAuth's paths
 
     def __call__(self, records: Sequence[Record]) -> None:
-        self._sink([self._redacted(record) for record in records])
-
-    def _redacted(self, record: Record) -> Record:
-        match record:
-            case Open() if record.head:
-                self._open(record)
-            case Open() if record.connection:
-                self._opaque.add(record.stream)
-            case Frame():
-                self._frame(record)
-            case Close():
-                self._sse.discard(record.stream)
-                self._bodies.pop(record.stream, None)
-                self._sealed.discard(record.stream)
-        return record
+        passed: list[Record] = []
+        for record in records:
+            match record:
+                case Open() if record.head:
+                    self._open(record)
+                case Open() if record.connection:
+                    self._opaque.add(record.stream)
+                case Frame():
+                    self._frame(record)
+                case Close():
+                    passed += self._close(record)
+            passed.append(record)
+        self._sink(passed)
 
     def _frame(self, record: Frame) -> None:
         stream = record.stream
         if stream in self._sse:
             self._endpoint(record)
         elif stream in self._bodies:
-            record.data, redacted = self._body(record.data, stream)
-            _mark(record, redacted)
+            self._body(record, self._bodies[stream])
         elif stream in self._opaque:
             self._opaque.discard(stream)
             record.data, redacted = self._redactor.head(record.data)
@@ -74,9 +71,8 @@ class Redacting:
         if record.framing == "sse":
             self._sse.add(record.stream)
         elif record.transaction in self._oauth or content_type.startswith("application/x-www-form-urlencoded"):
-            self._bodies[record.stream] = content_type
-            if _value(record.head, b"content-encoding") not in ("", "identity"):
-                self._sealed.add(record.stream)
+            sealed = _value(record.head, b"content-encoding") not in ("", "identity")
+            self._bodies[record.stream] = self._redactor.passing(content_type, sealed=sealed)
         if record.name == "response" and not record.head.startswith((b"HTTP/1.1 1", b"HTTP/1.0 1")):
             self._oauth.discard(record.transaction)
         record.head, record.redacted = self._head(record.head)
@@ -91,11 +87,24 @@ class Redacting:
             found = self._heads[head] = self._redactor.head(head)
         return found
 
-    def _body(self, data: bytes, stream: int) -> tuple[bytes, tuple[tuple[int, int, str], ...]]:
-        if stream in self._sealed:  # nobody can say where in it the tokens are: it is one secret
-            pseudonym = self._redactor.pseudonym(data)
-            return pseudonym, ((0, len(pseudonym), "token"),)
-        return self._redactor.body(data, self._bodies[stream])
+    def _close(self, record: Close) -> list[Record]:
+        """A stream has ended. What is left of a body that did not come to its end."""
+        self._sse.discard(record.stream)
+        body = self._bodies.pop(record.stream, None)
+        data, redacted = (b"", ()) if body is None else body.close()
+        rest = Frame(record.stream, record.at_ns, record.at_ns, data)
+        _mark(rest, redacted)
+        return [rest] if data else []
+
+    def _body(self, record: Frame, body: Body) -> None:
+        """A body, or a part of one: a secret may begin in one part and end in the next, and goes to the disk where it ends."""
+        data, redacted = body.feed(record.data)
+        if not record.part:
+            rest, more = body.close()
+            redacted = (*redacted, *((len(data) + at, length, kind) for at, length, kind in more))
+            data += rest
+        record.data = data
+        _mark(record, redacted)
 
     def _endpoint(self, record: Frame) -> None:
         if len(record.data) > MAX_ENDPOINT_BYTES or b"endpoint" not in record.data:

@@ -1,6 +1,6 @@
-"""Where secrets stand in HTTP heads, URLs, forms, SSE events and JSON: stretches of bytes, each with what it holds, decoded.
+"""Where secrets stand in HTTP heads, URLs, SSE events and JSON: stretches of bytes, each with what it holds, decoded.
 
-Decoded, so that one secret is one value in a query, a header and a body. Finds, and replaces nothing; linear in the bytes.
+Decoded, so that one secret is one value in a query, a header and a body (`bodies`). Finds, and replaces nothing; linear in the bytes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 import re
 from functools import lru_cache
 
-from .sensitive import SCHEMES, is_identifier, is_oauth_member, kind_of, kind_of_parameter
+from .sensitive import SCHEMES, is_identifier, kind_of, kind_of_parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _cookie_spans(data: bytes, start: int, end: int, *, every: bool) -> Iterator
         at = stop + 1
 
 
-# --- Events and bodies ---
+# --- Events ---
 
 
 def endpoint_spans(data: bytes) -> Iterator[Span]:
@@ -118,14 +118,6 @@ def _event_lines(data: bytes) -> Iterator[tuple[int, int]]:
     for line in data.splitlines(keepends=True):
         yield start, start + len(line.rstrip(b"\r\n"))
         start += len(line)
-
-
-def body_spans(data: bytes, content_type: str) -> Iterator[Span]:
-    """Secrets of an OAuth form or JSON body; none in JSON-RPC."""
-    if content_type.partition(";")[0].strip().lower() == "application/x-www-form-urlencoded":
-        yield from _parameter_spans(data, 0, len(data), plus=True)
-    elif b'"jsonrpc"' not in data and data.lstrip().startswith(b"{"):
-        yield from member_spans(data, is_oauth_member)
 
 
 # --- URLs ---
@@ -161,30 +153,30 @@ def _userinfo_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
     if at_sign >= 0:
         colon = data.find(b":", start, at_sign)
         first = start if colon < 0 else colon + 1
-        yield first, at_sign, "userinfo", _percent_decoded(data[first:at_sign])
+        yield first, at_sign, "userinfo", percent_decoded(data[first:at_sign])
 
 
-def _parameter_spans(data: bytes, start: int, end: int, *, plus: bool = False) -> Iterator[Span]:
-    """Values of secret parameters; `plus`: a form's, where `+` is a blank."""
+def _parameter_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
+    """Values of secret parameters."""
     for one in data[start:end].replace(b"#", b"&").split(b"&"):
-        yield from _one_parameter_spans(data, start, start + len(one), plus=plus)
+        yield from _one_parameter_spans(data, start, start + len(one))
         start += len(one) + 1
 
 
-def _one_parameter_spans(data: bytes, start: int, end: int, *, plus: bool) -> Iterator[Span]:
+def _one_parameter_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
     """`;` and a second `?` separate parameters for some, and are legal in a value: behind a secret name all is secret."""
     for one in data[start:end].replace(b"?", b";").split(b";"):
         name, equals, _ = one.partition(b"=")
-        kind = kind_of_parameter(_percent_decoded(name).decode("latin-1")) if equals else None
+        kind = kind_of_parameter(percent_decoded(name).decode("latin-1")) if equals else None
         if kind is not None:
             first = start + len(name) + 1
-            value = data[first:end]
-            yield first, end, kind, _percent_decoded(value.replace(b"+", b" ") if plus else value)
+            yield first, end, kind, percent_decoded(data[first:end])
             return
         start += len(one) + 1
 
 
-def _percent_decoded(data: bytes) -> bytes:
+def percent_decoded(data: bytes) -> bytes:
+    """What `%41` and the like stand for; a `%` that begins nothing of the kind is itself."""
     if b"%" not in data:
         return data
     first, *rest = data.split(b"%")
@@ -204,10 +196,11 @@ def member_spans(data: bytes, is_secret: Callable[[str], bool]) -> Iterator[Span
     """String values of secret members at any depth, also of one that was cut off. A scan: nothing is parsed."""
     for match in _MEMBER.finditer(data):
         if is_secret(match[1].decode("latin-1")):
-            yield match.start(2), match.end(2), "token", _unescaped(match[2])
+            yield match.start(2), match.end(2), "token", unescaped(match[2])
 
 
-def _unescaped(data: bytes) -> bytes:
+def unescaped(data: bytes) -> bytes:
+    """What it means that stands between the quotes of a JSON string; what is no JSON means itself."""
     if b"\\" not in data:
         return data
     try:

@@ -45,13 +45,17 @@ class Disk:
         self._sink((record,))
         return record
 
-    def framed(self, data: bytes, *, forwarded: bytes | None = None) -> Frame:
-        """What is left of the next frame of the newest stream."""
-        record = Frame(self._stream, 0, 0, data)
+    def framed(self, data: bytes, *, forwarded: bytes | None = None, part: bool = False) -> Frame:
+        """What is left of the next frame of the newest stream, or of a part of it."""
+        record = Frame(self._stream, 0, 0, data, part)
         if forwarded is not None:
             record.rare["forwarded"] = forwarded
         self._sink((record,))
         return record
+
+    def closed(self, by: str) -> None:
+        """The newest stream ends before its body has."""
+        self._sink((Close(at_ns=0, stream=self._stream, by=by, how="abort"),))
 
     def holds(self, secret: bytes) -> bool:
         return secret in b"".join(
@@ -146,6 +150,33 @@ def test_a_compressed_token_answer_is_one_pseudonym() -> None:
     assert framed.redacted == ((0, len(framed.data), "token"),)
 
 
+GRANTED = b'{"x":"%b","access_token":"%b"}' % (b"x" * (1 << 20), SECRET)
+
+
+@pytest.mark.parametrize("left", [1, 5, len(SECRET), len(SECRET) + 10, len(SECRET) + 40])
+def test_a_secret_over_two_parts_of_a_body_is_a_pseudonym(left: int) -> None:
+    disk = Disk()
+    disk.opened(CLIENT, b"POST /token HTTP/1.1\r\n\r\n")
+    disk.opened(SERVER, b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
+    parts = [disk.framed(GRANTED[:-left], part=True), disk.framed(GRANTED[-left:])]
+    assert b"".join(part.data for part in parts) == GRANTED.replace(SECRET, NAME)
+    ((offset, length, _),) = [one for part in parts for one in part.redacted]
+    assert any(part.data[offset : offset + length] == NAME for part in parts if part.redacted)
+
+
+def test_a_secret_in_a_body_that_broke_off_is_a_pseudonym_before_the_close() -> None:
+    disk = Disk()
+    disk.opened(CLIENT, b"POST /token HTTP/1.1\r\n\r\n")
+    disk.opened(SERVER, b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
+    disk.framed(GRANTED[:-2], part=True)
+    disk.closed("server")
+    assert not disk.holds(SECRET)
+    *_, rest, close = disk.records
+    assert isinstance(close, Close)
+    assert isinstance(rest, Frame)
+    assert (rest.data, rest.redacted) == (NAME, ((0, len(NAME), "token"),))
+
+
 def test_the_next_transaction_at_another_path_is_not_an_authorization_servers() -> None:
     disk = Disk()
     disk.opened(CLIENT, b"POST /token HTTP/1.1\r\n\r\n")
@@ -171,7 +202,7 @@ def test_streams_that_have_ended_are_forgotten() -> None:
     disk.opened(SERVER, b"HTTP/1.1 200 OK\r\n\r\n")
     disk._sink((Close(at_ns=0, stream=4, by="server", how="eof"),))
     sink = disk._sink
-    assert [*sink._sse, *sink._bodies, *sink._oauth, *sink._sealed, *sink._opaque] == []
+    assert [*sink._sse, *sink._bodies, *sink._oauth, *sink._opaque] == []
 
 
 def test_what_holds_no_secret_is_no_other() -> None:

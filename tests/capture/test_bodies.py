@@ -1,0 +1,141 @@
+"""OAuth's bodies in pieces: whatever their cuts, the same bytes reach the disk, and no secret among them."""
+
+from __future__ import annotations
+
+import json
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.capture.bodies import MAX_SECRET_BYTES, MAX_UNTOLD_BYTES
+from mcpspy.capture.redact import PREFIX, Redactor
+from mcpspy.capture.sensitive import is_oauth_member
+from mcpspy.capture.spans import member_spans
+from tests.wire.cutting import CUTS, reads
+
+REDACTOR = Redactor(b"key")
+SECRET = b"s3cr3t-0123456789abcdef"
+NAME = REDACTOR.pseudonym(SECRET)
+FORM = "application/x-www-form-urlencoded"
+JSON = "application/json"
+ENOUGH = b"x" * MAX_UNTOLD_BYTES
+
+JSON_TEXT = st.lists(
+    st.sampled_from(
+        [
+            b'"',
+            b"\\",
+            b":",
+            b" ",
+            b"{",
+            b"}",
+            b",",
+            b"access_token",
+            b"id_token",
+            b"scope",
+            b'\\"',
+            b"\\u0041",
+            b"\n",
+            b"x" * 70,
+            b"\xff",
+        ]
+    ),
+    max_size=40,
+).map(lambda words: b'{"access_token":"' + b"".join(words))
+FORM_TEXT = st.lists(
+    st.sampled_from([b"&", b"=", b";", b"?", b"#", b"%41", b"%", b"+", b"token", b"code", b"scope", b"password", b"x" * 300]),
+    max_size=40,
+).map(b"".join)
+
+
+def passed(pieces: list[bytes], content_type: str, *, sealed: bool = False) -> tuple[bytes, list[tuple[int, int, str]]]:
+    """What goes on of a body that comes in these pieces, and where in it pseudonyms stand."""
+    passing = REDACTOR.passing(content_type, sealed=sealed)
+    data, ranges = b"", []
+    for piece, found in (*map(passing.feed, pieces), passing.close()):
+        ranges += [(len(data) + at, length, kind) for at, length, kind in found]
+        data += piece
+    return data, ranges
+
+
+@given(JSON_TEXT, CUTS)
+def test_json_is_redacted_the_same_however_it_is_cut(data: bytes, sizes: list[int]) -> None:
+    assert passed(reads(data, sizes), JSON) == passed([data], JSON)
+
+
+@given(FORM_TEXT, CUTS)
+def test_a_form_is_redacted_the_same_however_it_is_cut(data: bytes, sizes: list[int]) -> None:
+    assert passed(reads(data, sizes), FORM) == passed([data], FORM)
+
+
+@given(st.binary(), CUTS)
+def test_a_compressed_body_is_one_secret_however_it_is_cut(data: bytes, sizes: list[int]) -> None:
+    expected = (REDACTOR.pseudonym(data), [(0, len(NAME), "token")]) if data else (b"", [])
+    assert passed(reads(data, sizes), JSON, sealed=True) == expected
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 7, 64, 1_000_003])
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        (JSON, b'{"scope":"a b","access_token" : "%b","more":{"id_token":"%b"}}'),
+        (JSON, b'{"note":"say \\"access_token\\": no","refresh_token"\n:\t"%b", "code": "%b'),
+        (FORM, b"grant_type=x&code=%b&state=1&refresh%%5Ftoken=%b"),
+    ],
+)
+def test_a_secret_that_is_cut_reaches_the_disk_nowhere(content_type: str, body: bytes, step: int) -> None:
+    data = body.replace(b'"code": "%b', b'"password": "%b') % (SECRET, SECRET)
+    redacted, ranges = passed(reads(data, [step]), content_type)
+    assert SECRET not in redacted
+    assert redacted.count(NAME) == 2
+    assert [redacted[at : at + length] for at, length, _ in ranges if redacted[at : at + length] == NAME] == [NAME, NAME]
+
+
+@given(JSON_TEXT)
+def test_the_members_found_in_passing_are_those_found_in_the_whole(data: bytes) -> None:
+    """`spans` reads JSON on command lines, all at once: two ways that have to agree, but for a backslash that ends everything."""
+    found = [secret for start, end, _, secret in member_spans(data.rstrip(b"\\"), is_oauth_member) if start < end]
+    redacted, ranges = passed([data.rstrip(b"\\")], JSON)
+    assert [redacted[at : at + length] for at, length, _ in ranges] == [REDACTOR.pseudonym(one) for one in found]
+
+
+@pytest.mark.parametrize("at", [0, 1, 10, 20, MAX_UNTOLD_BYTES - 100])
+def test_json_rpc_passes_untouched_wherever_its_mark_stands(at: int) -> None:
+    data = b'{"result":{"x":"%b"},"access_token":"x","jsonrpc":"2.0"}' % (b"x" * at)
+    assert passed(reads(data, [MAX_UNTOLD_BYTES // 3]), JSON) == (data, [])
+
+
+def test_a_secret_behind_a_mebibyte_is_a_pseudonym() -> None:
+    data = b'{"x":"%b","access_token":"%b"}' % (ENOUGH, SECRET)
+    middle = data.index(SECRET) + 3
+    assert passed([data[:middle], data[middle:]], JSON)[0] == data.replace(SECRET, NAME)
+
+
+def test_what_is_no_secret_is_not_held_back() -> None:
+    passing = REDACTOR.passing(JSON, sealed=False)
+    data, _ = passing.feed(b'{"x":"' + ENOUGH)
+    assert len(data) > MAX_UNTOLD_BYTES
+    assert passing.feed(b"y" * 1_000)[0] == b"y" * 1_000
+
+
+@pytest.mark.parametrize(("content_type", "begin"), [(FORM, b"token="), (JSON, b'{"x":"' + ENOUGH + b'","access_token":"')])
+def test_a_secret_without_an_end_is_held_to_so_many_bytes(content_type: str, begin: bytes) -> None:
+    long = passed([begin, *[b"s" * MAX_SECRET_BYTES] * 3], content_type)
+    assert long == passed([begin, b"s" * MAX_SECRET_BYTES], content_type)
+    assert b"ssss" not in long[0]
+    assert PREFIX.encode() in long[0]
+
+
+def test_a_body_after_the_first_is_redacted_as_the_first() -> None:
+    passing = REDACTOR.passing(JSON, sealed=False)
+    for data in (b'{"jsonrpc":"2.0"}', json.dumps({"access_token": SECRET.decode()}).encode()):
+        redacted = passing.feed(data)[0] + passing.close()[0]
+    assert redacted == b'{"access_token": "%b"}' % NAME
+
+
+def test_a_compressed_body_goes_nowhere_before_its_end() -> None:
+    passing = REDACTOR.passing(JSON, sealed=True)
+    assert passing.feed(zlib.compress(SECRET)) == (b"", ())
+    assert passing.close()[0].startswith(PREFIX.encode())
