@@ -1,0 +1,94 @@
+"""What a server offers, from the lists that a client fetched: pages are joined, what is fetched again counts once."""
+
+from typing import Any
+
+from mcpspy.transcript.definitions import Offer, Part, offers
+from tests.transcript.dialogue import Dialogue, request, result
+
+
+def tool(name: str, description: str = "Does it.") -> dict[str, Any]:
+    return {"name": name, "description": description, "inputSchema": {"type": "object"}}
+
+
+def fetched(told: Dialogue, id: int, names: list[str], *, cursor: str | None = None, next_cursor: Any = None) -> Dialogue:
+    """A page of the tools, asked for and answered."""
+    params = None if cursor is None else {"cursor": cursor}
+    page = {"tools": [tool(name) for name in names], **({} if next_cursor is None else {"nextCursor": next_cursor})}
+    return told.client(request(id, "tools/list", params)).server(result(id, page))
+
+
+def offer(told: Dialogue) -> Offer:
+    (found,) = offers(told.transcript)
+    return found
+
+
+def names(told: Dialogue) -> list[str]:
+    return [one.name for one in offer(told).definitions(Part.TOOL)]
+
+
+def test_pages_of_a_list_are_joined_in_order() -> None:
+    told = fetched(Dialogue(), 1, ["b"], next_cursor="x")
+    assert names(fetched(told, 2, ["a"], cursor="x")) == ["b", "a"]
+
+
+def test_the_list_that_was_fetched_last_counts() -> None:
+    assert names(fetched(fetched(Dialogue(), 1, ["a", "b"]), 2, ["b", "c"])) == ["b", "c"]
+
+
+def test_a_list_that_is_being_fetched_again_does_not_count_before_its_last_page() -> None:
+    told = fetched(fetched(Dialogue(), 1, ["a", "b"]), 2, ["b"], next_cursor="x")
+    assert names(told) == ["a", "b"]
+
+
+def test_a_list_without_its_last_page_is_not_complete_and_yet_there() -> None:
+    told = fetched(Dialogue(), 1, ["a"], next_cursor="x")
+    assert (names(told), Part.TOOL in offer(told).complete) == (["a"], False)
+
+
+def test_a_list_without_its_first_page_is_not_complete() -> None:
+    assert Part.TOOL not in offer(fetched(Dialogue(), 1, ["a"], cursor="x")).complete
+
+
+def test_two_clients_may_go_through_the_pages_side_by_side() -> None:
+    told = fetched(fetched(Dialogue(), 1, ["a"], next_cursor="x"), 2, ["a"], next_cursor="x")
+    assert names(fetched(fetched(told, 3, ["b"], cursor="x"), 4, ["b"], cursor="x")) == ["a", "b"]
+
+
+def test_an_empty_cursor_ends_a_list() -> None:
+    assert Part.TOOL in offer(fetched(Dialogue(), 1, ["a"], next_cursor="")).complete
+
+
+def test_a_definition_that_came_twice_is_one_and_one_that_changed_is_two() -> None:
+    told = fetched(fetched(Dialogue(), 1, ["a", "b"]), 2, ["a", "b"])
+    told.client(request(3)).server(result(3, {"tools": [tool("a", "Does more.")]}))
+    assert [one.name for one in offer(told).ever.values()] == ["a", "b", "a"]
+
+
+def test_a_definition_is_the_bytes_that_came() -> None:
+    raw = b'{"name" : "a", "n": 1.0e5}'
+    told = Dialogue().client(request(1)).server(b'{"jsonrpc":"2.0","id":1,"result":{"tools":[' + raw + b"]}}\n")
+    assert [one.raw for one in offer(told).definitions(Part.TOOL)] == [raw]
+
+
+def test_instructions_come_with_the_greeting_of_either_era() -> None:
+    for method in ("initialize", "server/discover"):
+        told = Dialogue().client(request(1, method)).server(result(1, {"instructions": "Be quick."}))
+        assert [one.raw for one in offer(told).definitions(Part.INSTRUCTIONS)] == [b'"Be quick."']
+
+
+def test_prompts_resources_and_templates_are_known_by_their_names() -> None:
+    told = Dialogue().client(request(1, "prompts/list")).server(result(1, {"prompts": [{"name": "p"}]}))
+    told.client(request(2, "resources/list")).server(result(2, {"resources": [{"uri": "file:///r"}]}))
+    told.client(request(3, "resources/templates/list")).server(result(3, {"resourceTemplates": [{"uriTemplate": "t"}]}))
+    found = offer(told)
+    assert [name for part in (Part.PROMPT, Part.RESOURCE, Part.TEMPLATE) for name in found.current[part]] == [
+        "p",
+        "file:///r",
+        "t",
+    ]
+
+
+def test_what_is_not_shaped_as_it_should_be_defines_nothing() -> None:
+    for odd in ({"tools": 7}, {"tools": {"a": 1}}, {}, [], {"tools": [], "nextCursor": 7}):
+        assert names(Dialogue().client(request(1)).server(result(1, odd))) == []
+    assert names(Dialogue().client(request(1)).server(result(1, {"tools": [7, None, {"name": 3}]}))) == [""]
