@@ -1,0 +1,187 @@
+"""The phases of a server that a tap started: start, handshake, discovery, calls, shutdown. A pure function over the rows.
+
+They follow one another, and each is there if it happened. Refuses to guess: of HTTP nobody knows when its server began.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from ..records import CLIENT, Close, Exit, Note, Record, Spawn
+from .model import Event, Exchange, Log, Row, Source, Stray, Transcript
+
+HANDSHAKE: Final = {"initialize", "server/discover"}
+INITIALIZED: Final = "notifications/initialized"
+DISCOVERY: Final = {"tools/list", "prompts/list", "resources/list", "resources/templates/list"}
+ANY_TIME: Final = {"ping", "logging/setLevel"}
+"""Requests that belong to no phase."""
+FOR_THE_SERVER: Final = ("SIGUSR1", "SIGUSR2")
+"""How notes of signals begin that are passed on and end nothing: who sends one stays."""
+
+
+class PhaseName(StrEnum):
+    """The phases, in their order."""
+
+    START = "start"
+    """From the spawn to the first request; a server that logs sooner than it answers starts until its first line on stderr."""
+    HANDSHAKE = "handshake"
+    """To the end of `initialize` or `server/discover`, with the notification that follows."""
+    DISCOVERY = "discovery"
+    """From the first list that was asked for to the last that came before the calls."""
+    CALLS = "calls"
+    """From the first other request of the client to the last answer before it leaves."""
+    SHUTDOWN = "shutdown"
+    """From the moment at which the client leaves to the end of the process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """One phase, on the transcript's clock. `end_ns` is None while it goes on; `exchanges` counts the client's requests in it."""
+
+    name: PhaseName
+    begin_ns: int
+    end_ns: int | None
+    exchanges: int = 0
+
+    @property
+    def duration_ns(self) -> int | None:
+        """How long it took; None while it goes on."""
+        return None if self.end_ns is None else max(0, self.end_ns - self.begin_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartUp:
+    """How a server came up, on the transcript's clock; None for what did not happen before it ended, or not yet."""
+
+    spawned_ns: int
+    first_log_ns: int | None
+    """Its first line on stderr."""
+    first_request_ns: int | None
+    """What the client first asked."""
+    first_answer_ns: int | None
+
+    @property
+    def took_ns(self) -> int | None:
+        """From the spawn to the first answer."""
+        return None if self.first_answer_ns is None else max(0, self.first_answer_ns - self.spawned_ns)
+
+
+class Course:
+    """How one capture went. A machine: `feed` takes its rows in their order; `phases` and `start_up` say what they made."""
+
+    __slots__ = (
+        "_call_end_ns", "_calls", "_exit_ns", "_first_answer_ns", "_first_call_ns", "_first_log_ns", "_first_request_ns",
+        "_handshakes", "_left_ns", "_list_end_ns", "_lists", "_names", "_shaken_ns", "_spawned_ns", "_first_list_ns",
+    )  # fmt: skip
+
+    def __init__(self, source: Source) -> None:
+        self._names = {stream: opened.name for stream, opened in source.streams.items()}
+        self._handshakes = self._lists = self._calls = 0
+        self._spawned_ns: int | None = None
+        self._first_log_ns: int | None = None
+        self._first_request_ns: int | None = None
+        self._first_answer_ns: int | None = None
+        self._shaken_ns: int | None = None
+        self._first_list_ns: int | None = None
+        self._list_end_ns: int | None = None
+        self._first_call_ns: int | None = None
+        self._call_end_ns: int | None = None
+        self._left_ns: int | None = None
+        self._exit_ns: int | None = None
+
+    @property
+    def start_up(self) -> StartUp | None:
+        """How the server came up; None where no tap started it."""
+        if self._spawned_ns is None:
+            return None
+        return StartUp(
+            spawned_ns=self._spawned_ns,
+            first_log_ns=self._first_log_ns,
+            first_request_ns=self._first_request_ns,
+            first_answer_ns=self._first_answer_ns,
+        )
+
+    @property
+    def phases(self) -> list[Phase]:
+        """Those that there were, in their order; none where no tap started the server."""
+        if self._spawned_ns is None:
+            return []
+        started_ns = self._started_ns()
+        begin_ns = started_ns if started_ns is not None else self._exit_ns
+        found = [Phase(name=PhaseName.START, begin_ns=self._spawned_ns, end_ns=begin_ns)]
+        if self._handshakes and started_ns is not None:
+            end_ns = self._exit_ns if self._shaken_ns is None else self._shaken_ns
+            found.append(_phase(PhaseName.HANDSHAKE, started_ns, end_ns, self._handshakes))
+        if self._first_list_ns is not None:
+            found.append(_phase(PhaseName.DISCOVERY, self._first_list_ns, self._list_end_ns, self._lists))
+        if self._first_call_ns is not None:
+            found.append(_phase(PhaseName.CALLS, self._first_call_ns, self._call_end_ns, self._calls))
+        if self._left_ns is not None:
+            found.append(_phase(PhaseName.SHUTDOWN, self._left_ns, self._exit_ns, 0))
+        return found
+
+    def feed(self, row: Row) -> None:
+        """Take in the next row."""
+        if isinstance(row, Exchange):
+            if row.sender == CLIENT:
+                self._exchange(row)
+        elif isinstance(row, Event):
+            self._event(row.at_ns, row.record)
+        elif isinstance(row, Log):
+            if self._first_log_ns is None:
+                self._first_log_ns = row.at_ns
+        elif isinstance(row, Stray) and row.message.method == INITIALIZED and self._first_call_ns is None:
+            self._shaken_ns = row.at_ns
+
+    def _exchange(self, row: Exchange) -> None:
+        method, begin_ns = row.method, row.at_ns
+        end_ns = begin_ns if row.response is None else row.response.at_ns
+        if self._first_request_ns is None:
+            self._first_request_ns = begin_ns
+        if row.response is not None and (self._first_answer_ns is None or end_ns < self._first_answer_ns):
+            self._first_answer_ns = end_ns
+        if method in ANY_TIME:
+            return
+        if method in HANDSHAKE and self._first_list_ns is None and self._first_call_ns is None:
+            self._handshakes += 1
+            self._shaken_ns = self._shaken_ns if row.response is None else end_ns
+        elif method in DISCOVERY and self._first_call_ns is None:
+            self._first_list_ns = begin_ns if self._first_list_ns is None else self._first_list_ns
+            self._list_end_ns, self._lists = max(end_ns, self._list_end_ns or end_ns), self._lists + 1
+        else:
+            self._first_call_ns = begin_ns if self._first_call_ns is None else self._first_call_ns
+            self._call_end_ns, self._calls = max(end_ns, self._call_end_ns or end_ns), self._calls + 1
+
+    def _event(self, at_ns: int, record: Record) -> None:
+        match record:
+            case Spawn() if self._spawned_ns is None:
+                self._spawned_ns = at_ns
+            case Exit() if self._exit_ns is None:
+                self._exit_ns = at_ns
+            case Close(by="client", stream=stream) if self._names.get(stream) in ("stdin", "stdout"):
+                self._leaves(at_ns)
+            case Note(topic="signal" | "escalation", text=text) if not text.startswith(FOR_THE_SERVER):
+                self._leaves(at_ns)
+
+    def _leaves(self, at_ns: int) -> None:
+        if self._left_ns is None and self._exit_ns is None:
+            self._left_ns = at_ns
+
+    def _started_ns(self) -> int | None:
+        """When the server was seen to live, or was asked, whichever is later: until then it has not kept anybody waiting."""
+        asked_ns, log_ns, answer_ns = self._first_request_ns, self._first_log_ns, self._first_answer_ns
+        if asked_ns is None or log_ns is None or log_ns < asked_ns:
+            return asked_ns
+        return log_ns if answer_ns is None or log_ns <= answer_ns else asked_ns
+
+
+def courses(transcript: Transcript) -> list[Course]:
+    """One for each capture of `transcript`."""
+    found = [Course(source) for source in transcript.sources]
+    for row in transcript.rows:
+        found[row.capture].feed(row)
+    return found
+
+
+def _phase(name: PhaseName, begin_ns: int, end_ns: int | None, exchanges: int) -> Phase:
+    return Phase(name=name, begin_ns=begin_ns, end_ns=end_ns, exchanges=exchanges)

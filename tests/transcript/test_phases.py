@@ -1,0 +1,108 @@
+"""The phases of a server that a tap started, and how it came up."""
+
+import pytest
+
+from mcpspy.transcript.phases import Course, PhaseName, courses
+from mcpspy.transcript.transcribe import transcribe
+from tests.transcript.dialogue import MS, Dialogue, error, make_header, notification, request, result, tool_call
+from tests.transcript.traffic import Traffic, opened_session
+
+
+def scene() -> Dialogue:
+    """A server that takes 3 s to say anything, of a client that asks at once; each line takes 1 ms."""
+    made = Dialogue().client(request(0, "initialize")).wait(2998)
+    made.stderr(b"=== MCP Demo Server ===\n").wait(199).server(result(0)).client(notification())
+    made.client(request(1, "tools/list")).server(result(1)).client(tool_call(2)).wait(10).server(result(2))
+    return made
+
+
+def course(made: Dialogue) -> Course:
+    (found,) = courses(made.transcript)
+    return found
+
+
+def milliseconds(made: Dialogue) -> dict[str, float | None]:
+    """How long each phase took."""
+    return {str(one.name): None if one.duration_ns is None else one.duration_ns / MS for one in course(made).phases}
+
+
+def test_there_are_five_phases() -> None:
+    assert list(milliseconds(scene().closes())) == ["start", "handshake", "discovery", "calls", "shutdown"]
+
+
+def test_each_phase_lasts_as_long_as_it_took() -> None:
+    made = scene().client_leaves().wait(80).exits().ends()
+    assert milliseconds(made) == {"start": 3000, "handshake": 201, "discovery": 1, "calls": 11, "shutdown": 81}
+
+
+def test_the_start_up_is_told_from_the_spawn_to_the_first_answer() -> None:
+    start_up = course(scene()).start_up
+    assert start_up is not None
+    assert (start_up.first_request_ns, start_up.first_log_ns, start_up.took_ns) == (MS, 3000 * MS, 3200 * MS)
+
+
+def test_a_server_that_logs_nothing_starts_until_it_is_asked() -> None:
+    assert milliseconds(Dialogue().wait(40).client(request(0, "initialize")).server(result(0)))["start"] == 41
+
+
+def test_a_server_that_logs_after_its_first_answer_starts_until_it_is_asked() -> None:
+    made = Dialogue().wait(40).client(request(0, "initialize")).server(result(0)).stderr(b"hello\n")
+    assert milliseconds(made)["start"] == 41
+
+
+def test_a_server_that_is_up_before_it_is_asked_starts_until_it_is_asked() -> None:
+    assert milliseconds(Dialogue().stderr(b"ready\n").wait(40).client(request(0, "initialize")))["start"] == 42
+
+
+def test_a_server_that_has_not_answered_yet_is_in_its_handshake() -> None:
+    assert milliseconds(Dialogue().client(request(0, "initialize"))) == {"start": 1, "handshake": None}
+
+
+def test_what_has_not_ended_has_no_duration() -> None:
+    assert milliseconds(scene().client_leaves())["shutdown"] is None
+
+
+def test_a_phase_counts_the_requests_in_it() -> None:
+    counts = {one.name: one.exchanges for one in course(scene().closes()).phases}
+    assert counts == {
+        PhaseName.START: 0, PhaseName.HANDSHAKE: 1, PhaseName.DISCOVERY: 1, PhaseName.CALLS: 1, PhaseName.SHUTDOWN: 0,
+    }  # fmt: skip
+
+
+def test_a_probe_that_fails_belongs_to_the_handshake() -> None:
+    made = Dialogue().client(request(0, "server/discover")).server(error(0)).client(request(1, "initialize")).server(result(1))
+    assert course(made).phases[1].exchanges == 2
+
+
+def test_a_list_that_is_asked_for_after_calls_belongs_to_the_calls() -> None:
+    made = scene().client(request(3, "tools/list")).server(result(3))
+    assert {one.name: one.exchanges for one in course(made).phases}[PhaseName.CALLS] == 2
+
+
+def test_a_server_that_dies_has_no_shutdown() -> None:
+    assert "shutdown" not in milliseconds(scene().server_closes_stdout().exits(1).ends())
+
+
+def test_a_server_that_dies_at_once_has_but_a_start() -> None:
+    assert milliseconds(Dialogue().wait(20).exits(1)) == {"start": 21}
+
+
+@pytest.mark.parametrize("signal", ["SIGUSR1", "SIGUSR2"])
+def test_a_signal_that_is_passed_on_ends_nothing(signal: str) -> None:
+    assert "shutdown" not in milliseconds(scene().note("signal", signal))
+
+
+def test_a_signal_that_ends_the_server_begins_the_shutdown() -> None:
+    assert milliseconds(scene().note("signal").exits())["shutdown"] == 1
+
+
+def test_over_http_there_are_no_phases() -> None:
+    traffic = Traffic()
+    opened_session(traffic, "s")
+    (found,) = courses(traffic.transcript)
+    assert (found.phases, found.start_up) == ([], None)
+
+
+def test_servers_have_phases_of_their_own() -> None:
+    records = [Dialogue(header=make_header(label=name)).client(request(0, "initialize")).records for name in "ab"]
+    assert [len(one.phases) for one in courses(transcribe(*records))] == [2, 2]
