@@ -89,6 +89,7 @@ def test_prompts_resources_and_templates_are_known_by_their_names() -> None:
 
 
 def test_what_is_not_shaped_as_it_should_be_defines_nothing() -> None:
-    for odd in ({"tools": 7}, {"tools": {"a": 1}}, {}, [], {"tools": [], "nextCursor": 7}):
+    shapes: list[Any] = [{"tools": 7}, {"tools": {"a": 1}}, {}, [], {"tools": [], "nextCursor": 7}]
+    for odd in shapes:
         assert names(Dialogue().client(request(1)).server(result(1, odd))) == []
     assert names(Dialogue().client(request(1)).server(result(1, {"tools": [7, None, {"name": 3}]}))) == [""]
