@@ -67,7 +67,7 @@ def find(story: Story) -> Iterator[Found]:
     if story.exit is not None:
         at_ns, record = story.exit
         if record.error:
-            what = f"The server could not be started: {record.error}"
+            what = f"The server could not be started: {record.error.rstrip('.')}."
             yield _about_process(SERVER_NOT_STARTED, story, at_ns, record, what)
         elif _died(story, at_ns):
             left_alone = [one for one in pending if one.sender == CLIENT and one.at_ns <= at_ns]

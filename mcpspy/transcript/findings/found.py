@@ -38,6 +38,7 @@ def found(
         capture=capture,
         number=number,
         row=row,
+        at_ns=at_ns,
         what=what,
         culprit=culprit,
         blame=blame or rule.blame,

@@ -1,0 +1,414 @@
+r"""The language of the rules' examples: a short account of a session, to the records that a tap would have made of it.
+
+Line by line, each 1 ms after the one before:
+
+    → LINE                       the client writes a line on stdin
+    ← LINE                       the server writes one on stdout
+    ! LINE                       the server writes one on stderr
+    → POST /mcp                  the client makes an HTTP request; fields and a body follow, indented
+    ← 200 OK                     the server answers the last one (`#1 200 OK`: the first); fields, a body or events, indented
+    ← data: …                    an event on the stream of events that was opened last; `#1 data: …` on that of the first request
+    · 30.0 s later
+    · handshake 2025-11-25, client: roots, server: tools logging     the usual beginning, on stdio or, after `· HTTP`, in a session
+    · revision 2026-07-28        from here on short requests of the client say so in their `_meta`
+
+A LINE is what it says, or short for JSON-RPC: `tools/call 7 {"name":"add"}`, `notifications/initialized`, `result 7 {…}`,
+`error 7 -32601 no such method`. In it `\x` and two digits are a byte, `\r` at its end is a CR, and `…` at its end says that
+there is no line feed. What else may follow `·` is in `_EVENTS`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from mcpspy.capture.format import header_line, record_line
+from mcpspy.records import Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MS = 1_000_000
+SECOND = 1_000 * MS
+PARTIAL_NS = 5 * SECOND
+URL = "http://127.0.0.1:3001/mcp"
+CLIENT_INFO = {"name": "client", "version": "1"}
+SERVER_INFO = {"name": "server", "version": "1"}
+
+_short = re.compile(
+    r'(?P<word>initialize|ping|pong|[a-z]+(?:/[A-Za-z_]+)+)(?: (?P<id>-?\d+|"[^"]*"))?(?: (?P<rest>\{.*))?', re.DOTALL
+)
+_answer = re.compile(r'(?P<word>result|error) (?P<id>-?\d+|"[^"]*"|null)(?: (?P<rest>.*))?', re.DOTALL)
+_field = re.compile(r"[A-Za-z][A-Za-z-]*: ")
+_EVENT_FIELDS = ("data:", "event:", "id:", "retry:", ":")
+
+
+def told(text: str) -> list[Record]:
+    """The records of the account `text`, numbered; the header is the first."""
+    return Telling(text).records
+
+
+def capture(text: str) -> bytes:
+    """The capture of the account `text`."""
+    telling = Telling(text)
+    header = telling.records[0]
+    assert isinstance(header, Header)
+    lines = [header_line(header), *(record_line(number, one) for number, one in enumerate(telling.records[1:], 1))]
+    for at, change in telling.changes:
+        lines[at] = change(lines[at])
+    return b"".join(lines)
+
+
+class _Call:
+    """An HTTP request, and the streams of its transaction."""
+
+    def __init__(self, number: int, request: int) -> None:
+        self.number, self.request, self.response = number, request, -1
+        self.is_open = False
+
+
+class Telling:
+    """Records from an account. `changes` are what a hand or a disk did to lines of the capture afterwards."""
+
+    def __init__(self, text: str) -> None:
+        lines = text.split("\n")
+        self.is_http = any(re.match(r"→ [A-Z]+ /|· HTTP", line) for line in lines)
+        self.at_ns = 0
+        self.records: list[Record] = [self._header()]
+        self.changes: list[tuple[int, Callable[[bytes], bytes]]] = []
+        self.revision = ""
+        self.capabilities: Any = {}
+        self.session = ""
+        self.calls: list[_Call] = []
+        self.streams = 0
+        self.halves: dict[int, tuple[int, bytes]] = {}
+        self.client_left = self.server_left = self.is_over = False
+        if not self.is_http:
+            for stream, (sender, name) in enumerate((("client", "stdin"), ("server", "stdout"), ("server", "stderr"))):
+                self.add(Open(at_ns=0, stream=stream, sender=sender, name=name))  # type: ignore[arg-type]  # a Side
+            self.add(Spawn(at_ns=0, pid=101, start=1))
+        self._play(lines)
+        self._end()
+
+    def _header(self) -> Header:
+        tapped: dict[str, Any] = {"transport": "stdio", "argv": ["server"], "env": []}
+        if self.is_http:
+            tapped = {"transport": "http", "url": URL, "listen": "http://127.0.0.1:7777"}
+        parent = {"pid": 7, "name": "client", "start": 3}
+        return Header(
+            capture_id="20261118T100000Z-example", wall_ns=1_794_996_000 * SECOND, monotonic_ns=0, boot_id="b", pid=100, start=1,
+            label="example", parent=parent, cwd="/", tapped=tapped, mcpspy_version="1",
+        )  # fmt: skip
+
+    def add(self, record: Record) -> None:
+        record.number = len(self.records)
+        self.records.append(record)
+
+    def tick(self) -> int:
+        self.at_ns += MS
+        return self.at_ns
+
+    def _play(self, lines: list[str]) -> None:
+        at = 0
+        while at < len(lines):
+            line, at = lines[at], at + 1
+            more = []
+            while at < len(lines) and (lines[at].startswith("  ") or (not lines[at] and at + 1 < len(lines))):
+                more.append(lines[at][2:])
+                at += 1
+            if line:
+                self._line(line[0], line[1:].strip(), more)
+
+    def _line(self, sign: str, text: str, more: list[str]) -> None:
+        if sign == "·":
+            self._event(text)
+        elif sign == "!":
+            self._write(2, text)
+        elif not self.is_http:
+            self._write(0 if sign == "→" else 1, text)
+        elif sign == "→":
+            self._request(text, more)
+        else:
+            self._answer(text, more)
+
+    # stdio
+
+    def _write(self, stream: int, text: str) -> None:
+        has_end = not text.endswith("…")
+        raw = _bytes(self.spelled(text.removesuffix("…"), is_client=stream == 0))
+        if has_end:
+            self.add(Frame(stream, self.tick(), self.at_ns, raw + b"\n"))
+        else:
+            self.halves[stream] = self.tick(), raw
+
+    def spelled(self, text: str, *, is_client: bool) -> str:
+        """`text`, or the JSON that it is short for."""
+        if found := _answer.fullmatch(text):
+            id, rest = json.loads(found["id"]), found["rest"] or ""
+            if found["word"] == "result":
+                return _json({"jsonrpc": "2.0", "id": id, "result": json.loads(rest or "{}")})
+            code, _, message = rest.partition(" ")
+            return _json({"jsonrpc": "2.0", "id": id, "error": {"code": int(code), "message": message or "no"}})
+        found = _short.fullmatch(text)
+        if found is None:
+            return text
+        made: dict[str, Any] = {"jsonrpc": "2.0"}
+        if found["id"] is not None:
+            made["id"] = json.loads(found["id"])
+        made["method"] = found["word"]
+        params = json.loads(found["rest"]) if found["rest"] else {}
+        if is_client and self.revision and found["id"] is not None:
+            prefix = "io.modelcontextprotocol/"
+            said = {f"{prefix}protocolVersion": self.revision, f"{prefix}clientCapabilities": self.capabilities}
+            params["_meta"] = said | params.get("_meta", {})
+        if params:
+            made["params"] = params
+        return _json(made)
+
+    # HTTP
+
+    def _request(self, first: str, more: list[str]) -> None:
+        fields, body = _head_and_body(more)
+        if self.session:
+            fields = [f"Mcp-Session-Id: {self.session}", *fields]
+        if not any(one.lower().startswith("host:") for one in fields):
+            fields = ["Host: 127.0.0.1:7777", *fields]
+        data = _bytes(self.spelled(body[0], is_client=True) if len(body) == 1 else "\n".join(body))
+        if body and self.revision:
+            fields = [f"MCP-Protocol-Version: {self.revision}", *fields]
+        if body:
+            fields += ["Content-Type: application/json", f"Content-Length: {len(data)}"]
+        call = _Call(len(self.calls) + 1, self.streams)
+        self.calls.append(call)
+        self._open(call, "request", f"{first} HTTP/1.1", fields, "body")
+        if data:
+            self.add(Frame(call.request, self.tick(), self.at_ns, data))
+        self.add(Close(at_ns=self.tick(), stream=call.request, by="client", how="eof"))
+
+    def _answer(self, text: str, more: list[str]) -> None:
+        call, text = self._named(text)
+        if text.startswith(_EVENT_FIELDS):
+            for event in _events([text, *more]):
+                self._send(call or next(one for one in reversed(self.calls) if one.is_open), event)
+            return
+        call = call or self.calls[-1]
+        fields, body = _head_and_body(more)
+        is_stream = any(one.startswith(_EVENT_FIELDS) for one in body)
+        call.response = self.streams
+        if is_stream or "Content-Type: text/event-stream" in fields:
+            fields = ["Content-Type: text/event-stream", *(one for one in fields if not one.startswith("Content-Type"))]
+            self._open(call, "response", f"HTTP/1.1 {text}", fields, "sse")
+            call.is_open = True
+            for event in _events(body):
+                self._send(call, event)
+            return
+        data = _bytes(self.spelled(body[0], is_client=False) if len(body) == 1 else "\n".join(body))
+        if body and not any(one.startswith("Content-Type") for one in fields):
+            fields.append("Content-Type: application/json")
+        self._open(call, "response", f"HTTP/1.1 {text}", [*fields, f"Content-Length: {len(data)}"], "body")
+        if data:
+            self.add(Frame(call.response, self.tick(), self.at_ns, data))
+        self.add(Close(at_ns=self.tick(), stream=call.response, by="server", how="eof"))
+
+    def _send(self, call: _Call, event: list[str]) -> None:
+        lines = [f"data: {self.spelled(one[6:], is_client=False)}" if one.startswith("data: ") else one for one in event]
+        self.add(Frame(call.response, self.tick(), self.at_ns, "".join(f"{one}\n" for one in [*lines, ""]).encode()))
+
+    def _open(self, call: _Call, name: str, first: str, fields: list[str], framing: str, *, forged: bool = False) -> None:
+        head = "".join(f"{one}\r\n" for one in [first, *fields, ""]).encode()
+        sender = "client" if name == "request" else "server"
+        stream, self.streams = self.streams, self.streams + 1
+        self.add(
+            Open(
+                at_ns=self.tick(), stream=stream, sender=sender, name=name, framing=framing, connection=call.number,  # type: ignore[arg-type]  # a Side, a Framing
+                transaction=call.number, head=head, forged=forged,
+            )
+        )  # fmt: skip
+
+    def _named(self, text: str) -> tuple[_Call | None, str]:
+        """The call that `#1` before a text names, and the rest of it."""
+        found = re.match(r"#(\d+) ?(.*)", text, re.DOTALL)
+        return (self.calls[int(found[1]) - 1], found[2]) if found else (None, text)
+
+    # What else happens
+
+    def _event(self, text: str) -> None:
+        for pattern, play in _EVENTS:
+            found = re.fullmatch(pattern, text)
+            if found:
+                play(self, *found.groups())
+                return
+        raise ValueError(f"nobody knows what this means: {text}")
+
+    def later(self, seconds: str) -> None:
+        until_ns = self.at_ns + round(float(seconds) * SECOND)
+        for stream, (since_ns, data) in self.halves.items():
+            if until_ns >= since_ns + PARTIAL_NS:
+                self.add(Partial(at_ns=since_ns + PARTIAL_NS, stream=stream, first_ns=since_ns, data=data))
+        self.at_ns = until_ns
+
+    def http(self) -> None:
+        """What follows is HTTP."""
+
+    def revise(self, revision: str, capabilities: str | None) -> None:
+        self.revision, self.capabilities = revision, _capabilities(capabilities)
+
+    def handshake(self, revision: str, client: str | None, server: str | None) -> None:
+        asked = {"protocolVersion": revision, "capabilities": _capabilities(client), "clientInfo": CLIENT_INFO}
+        agreed = {"protocolVersion": revision, "capabilities": _capabilities(server), "serverInfo": SERVER_INFO}
+        ask, agree = f"initialize 0 {_json(asked)}", f"result 0 {_json(agreed)}"
+        if not self.is_http:
+            for sign, line in (("→", ask), ("←", agree), ("→", "notifications/initialized")):
+                self._line(sign, line, [])
+            return
+        self._request("POST /mcp", [ask])
+        self._answer("200 OK", ["Mcp-Session-Id: 5f2c", agree])
+        self.session = "5f2c"
+        self._request("POST /mcp", ["notifications/initialized"])
+        self._answer("202 Accepted", [])
+
+    def session_is(self, session: str) -> None:
+        self.session = "" if session == "none" else session
+
+    def close_stdin(self) -> None:
+        self.client_left = True
+        self.add(Close(at_ns=self.tick(), stream=0, by="client", how="eof"))
+
+    def close_stream(self, side: str, number: str | None, how: str | None) -> None:
+        open_calls = [one for one in self.calls if one.is_open]
+        call = self.calls[int(number) - 1] if number else open_calls[-1]
+        call.is_open = False
+        self.add(Close(at_ns=self.tick(), stream=call.response, by=side, how="reset" if how else "eof"))
+
+    def exits(self, code: str | None, signal: str | None, left: str | None) -> None:
+        self._flush()
+        self.server_left = True
+        self.add(Close(at_ns=self.tick(), stream=1, by="server", how="eof"))
+        descendants = tuple({"pid": 200 + at, "name": name} for at, name in enumerate((left or "").split(", ")) if name)
+        status = None if code is None else int(code)
+        self.add(Exit(at_ns=self.tick(), pid=101, code=status, signal=signal, descendants=descendants))
+
+    def never_starts(self, why: str) -> None:
+        self.server_left = True
+        self.add(Exit(at_ns=self.tick(), pid=101, error=why))
+
+    def breaks_off(self) -> None:
+        self.is_over = True
+
+    def flipped(self) -> None:
+        self.changes.append((len(self.records) - 1, lambda line: line.replace(b'"kind"', b'"kimd"', 1)))
+
+    def edited(self) -> None:
+        self.changes.append((len(self.records) - 1, lambda line: re.sub(rb',"crc":"[0-9a-f]{8}"', b"", line)))
+
+    def gap(self, why: str, frames: str, size: str) -> None:
+        self.add(Gap(at_ns=self.tick(), since_ns=self.at_ns, frames=int(frames), bytes=int(size), why=why))
+
+    def stalls(self, name: str, size: str) -> None:
+        self.add(Stall(at_ns=self.tick(), stream=_stdio(name), waiting_bytes=int(size)))
+
+    def flows(self, name: str, seconds: str) -> None:
+        lasted_ns = round(float(seconds) * SECOND)
+        self.add(Stall(at_ns=self.tick(), stream=_stdio(name), waiting_bytes=0, lasted_ns=lasted_ns))
+
+    def forged(self, status: str, said: str) -> None:
+        call, data = self.calls[-1], f"mcpspy: {said}\n".encode()
+        call.response = self.streams
+        fields = ["Content-Type: text/plain", f"Content-Length: {len(data)}"]
+        self._open(call, "response", f"HTTP/1.1 {status} ", fields, "body", forged=True)
+        self.add(Frame(call.response, self.tick(), self.at_ns, data))
+        self.add(Close(at_ns=self.tick(), stream=call.response, by="mcpspy", how="eof"))
+
+    def leaves(self) -> None:
+        extra = {"transaction": self.calls[-1].number, "by": "client"}
+        self.add(
+            Note(at_ns=self.tick(), topic="left", text="client closed the connection before the response came", extra=extra)
+        )
+
+    # The end
+
+    def _flush(self) -> None:
+        """Half lines are frames when their stream ends."""
+        for stream, (since_ns, data) in sorted(self.halves.items()):
+            self.add(Frame(stream, self.tick(), since_ns, data))
+        self.halves.clear()
+
+    def _end(self) -> None:
+        if self.is_over:
+            return
+        if not self.is_http:
+            self._flush()
+            if not self.server_left:
+                if not self.client_left:
+                    self.close_stdin()
+                self.exits("0", None, None)
+        frames = sum(isinstance(one, Frame) for one in self.records)
+        size = sum(len(record_line(number, one)) for number, one in enumerate(self.records[1:], 1))
+        self.add(End(at_ns=self.tick(), frames=frames, bytes=size, messages=frames))
+
+
+_EVENTS: tuple[tuple[str, Callable[..., None]], ...] = (
+    (r"(\d+\.\d+) s later", Telling.later),
+    (r"HTTP", Telling.http),
+    (r"revision ([^,]+)(?:, client: (.+))?", Telling.revise),
+    (r"handshake ([^,]+)(?:, client: ([^,]+))?(?:, server: (.+))?", Telling.handshake),
+    (r"session (\S+)", Telling.session_is),
+    (r"the client closes stdin", Telling.close_stdin),
+    (r"the (client|server) (?:closes|breaks off) the stream(?: of #(\d+))?(, broken)?", Telling.close_stream),
+    (r"the client leaves", Telling.leaves),
+    (r"the server exits(?: (\d+))?(?: by (SIG\w+))?(?:, leaving (.+))?", Telling.exits),
+    (r"the server does not start: (.+)", Telling.never_starts),
+    (r"the capture breaks off", Telling.breaks_off),
+    (r"the line before is flipped", Telling.flipped),
+    (r"the line before is edited", Telling.edited),
+    (r"(.+): (\d+) frames, (\d+) bytes", Telling.gap),
+    (r"(\w+) stalls: (\d+) bytes waiting", Telling.stalls),
+    (r"(\w+) flows again after (\S+) s", Telling.flows),
+    (r"mcpspy answers (\d+): (.+)", Telling.forged),
+)
+
+
+def _bytes(text: str) -> bytes:
+    if text.endswith("\\r"):
+        text = text[:-2] + "\r"
+    return re.sub(rb"\\x([0-9a-f]{2})", lambda found: bytes.fromhex(found[1].decode()), text.encode())
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _capabilities(words: str | None) -> Any:
+    """`tools.listChanged logging` as an object."""
+    made: dict[str, Any] = {}
+    for word in (words or "").split():
+        name, _, part = word.partition(".")
+        made.setdefault(name, {})
+        if part:
+            made[name][part] = True
+    return made
+
+
+def _head_and_body(lines: list[str]) -> tuple[list[str], list[str]]:
+    fields: list[str] = []
+    for at, line in enumerate(lines):
+        if not _field.match(line) or line.startswith(_EVENT_FIELDS):
+            return fields, lines[at:]
+        fields.append(line)
+    return fields, []
+
+
+def _events(lines: list[str]) -> list[list[str]]:
+    """Events, which empty lines part."""
+    found: list[list[str]] = [[]]
+    for line in lines:
+        if line:
+            found[-1].append(line)
+        elif found[-1]:
+            found.append([])
+    return [one for one in found if one]
+
+
+def _stdio(name: str) -> int:
+    return ("stdin", "stdout", "stderr").index(name)

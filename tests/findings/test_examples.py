@@ -1,0 +1,60 @@
+"""Each rule finds its example, names its culprit, and is silent about the twin that has not the fault.
+
+After a change of a rule: `python -m tests.findings.make`.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from mcpspy.capture.reader import Reader
+from mcpspy.transcript.finding import Finding
+from mcpspy.transcript.findings.rule import Rule
+from mcpspy.transcript.findings.rules import RULES
+from mcpspy.transcript.transcribe import transcribe
+from tests.findings.make import captures
+
+FOLDER = Path(__file__).parent
+
+ALSO: dict[str, set[str]] = {
+    "half-line": {"no-final-newline"},
+}
+"""What else the example of a rule has, where one fault brings another with it."""
+
+CULPRITS = {"client", "server", "mcpspy", "disk", "file", "unclear"}
+
+each = pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
+
+
+def found(name: str) -> list[Finding]:
+    reader = Reader()
+    records = [*reader.feed((FOLDER / f"{name}.mcpspy").read_bytes()), *reader.close()]
+    return transcribe(records).findings
+
+
+def test_the_captures_are_those_of_the_rules() -> None:
+    assert {path.name: path.read_bytes() for path in FOLDER.glob("*.mcpspy")} == captures()
+
+
+@each
+def test_a_rule_finds_its_example_and_no_other_rule_does(rule: Rule) -> None:
+    assert {one.rule for one in found(rule.name)} == {rule.name} | ALSO.get(rule.name, set())
+
+
+@each
+def test_a_rule_is_silent_where_all_is_well(rule: Rule) -> None:
+    assert [f"{one.rule}: {one.what}" for one in found(f"{rule.name}.clean")] == []
+
+
+@each
+def test_a_finding_says_what_happened_whose_fault_it_is_and_what_to_do(rule: Rule) -> None:
+    (one, *_) = [one for one in found(rule.name) if one.rule == rule.name]
+    assert one.culprit in CULPRITS
+    for sentence in (one.what, one.blame, one.advice):
+        assert sentence
+        assert sentence[-1] in ".:”…" or sentence.endswith("?")
+
+
+@each
+def test_the_example_is_as_bad_as_the_rule_says(rule: Rule) -> None:
+    assert next(one.severity for one in found(rule.name) if one.rule == rule.name) == rule.severity
