@@ -14,8 +14,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..records import CLIENT, SERVER
-from .mcp import CANCELLED, PROGRESS
+from .mcp_methods import CANCELLED, INITIALIZE, PROGRESS
 from .model import Exchange, Kind, Message, Stray
+from .negotiation import Negotiation
 
 if TYPE_CHECKING:
     from ..records import Side
@@ -141,15 +142,22 @@ class Correlator:
     exchanges that are over thereby. What comes after all is taken all the same.
     """
 
-    __slots__ = ("_asked", "_next_row")
+    __slots__ = ("_asked", "_next_row", "negotiation")
 
     def __init__(self, next_row: Callable[[], int]) -> None:
         self._next_row = next_row
+        self.negotiation = Negotiation()
         self._asked: dict[Side, _Asked] = {CLIENT: _Asked(), SERVER: _Asked()}
 
     def feed(self, message: Message) -> Exchange | Stray:
         kind = message.kind
         if kind is Kind.REQUEST:
+            if message.method == INITIALIZE:
+                self.negotiation.ask(message)
+            elif message.revision is None:
+                message.revision = self.negotiation.revision
+            else:
+                self.negotiation.spoken = message.revision
             exchange = Exchange(self._next_row(), message)
             self._asked[message.sender].ask(message.id or "", exchange)
             return exchange
@@ -158,7 +166,12 @@ class Correlator:
             found = self._answered(message)
         elif kind is Kind.NOTIFICATION:
             found = self._notified(message)
-        return Stray(self._next_row(), message) if found is None else found
+        if found is not None:
+            self._is_of(found, message)
+            return found
+        if message.revision is None:
+            message.revision = self.negotiation.revision or self.negotiation.spoken
+        return Stray(self._next_row(), message)
 
     def waits(self, sender: Side, id: str) -> bool:
         """Whether a request of `sender` with exactly this id waits for its answer."""
@@ -167,6 +180,7 @@ class Correlator:
     def settle(self, exchange: Exchange, message: Message) -> None:
         """`message` answers `exchange`, though its id does not say so: HTTP does."""
         self._asked[exchange.sender].settle(exchange, message)
+        self._is_of(exchange, message)
 
     def close(self, silent: Side | None = None) -> list[Exchange]:
         """`silent` is the side that sends no more answers; None: both."""
@@ -178,6 +192,14 @@ class Correlator:
         if message.id is None or (message.id == "null" and message.kind is Kind.ERROR):
             return None
         return self._asked[_OTHER[message.sender]].answer(message.id, message)
+
+    def _is_of(self, exchange: Exchange, message: Message) -> None:
+        """`message` is of the revision of its exchange, but for the answer that names one for all that follows."""
+        request = exchange.request
+        if request.method == INITIALIZE and exchange.response is message:
+            self.negotiation.answer(exchange, message)
+        elif message.revision is None:
+            message.revision = request.revision
 
     def _notified(self, message: Message) -> Exchange | None:
         """Progress goes to who asked; a cancellation comes from who asked."""

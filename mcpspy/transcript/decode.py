@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..records import CLIENT, SERVER, Frame, Open
 from ..wire.jsonrpc import Piece, cut, malformed
-from .mcp import is_tool_error, notification_facts, request_facts
+from .mcp import notification_facts, request_facts, result_facts
 from .model import Event, Kind, Log, Message, Source
 
 if TYPE_CHECKING:
@@ -138,14 +138,14 @@ def message_of(source: Source, sender: Side, frame: Frame, piece: Piece) -> Mess
     first_ns = at_ns if frame.first_ns == frame.at_ns else frame.first_ns + shift_ns
     kind = _KINDS[piece.kind]
     method = piece.method
-    target = token = None
+    target = token = revision = result_type = None
     is_error = False
     if kind is Kind.REQUEST:
-        target, token = request_facts(method or "", piece.content)
+        target, token, revision = request_facts(method or "", piece.content)
     elif kind is Kind.RESULT:
-        is_error = is_tool_error(piece.content)
+        is_error, result_type = result_facts(piece.content)
     elif kind is Kind.NOTIFICATION:
-        target, token = notification_facts(method or "", piece.content)
+        target, token, revision = notification_facts(method or "", piece.content)
     source.messages += 1
     return Message(
         source.index,
@@ -165,6 +165,8 @@ def message_of(source: Source, sender: Side, frame: Frame, piece: Piece) -> Mess
         is_error,
         token,
         0 if frame.data else frame.length,
+        result_type,
+        revision,
     )
 
 

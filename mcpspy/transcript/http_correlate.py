@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from ..records import CLIENT
 from .head import SESSION, Head
-from .mcp import client_name, revision
+from .mcp import client_name
+from .mcp_revisions import Era
 from .model import HTTP_ERRORS, HTTP_REDIRECTS, Exchange, Kind, Message, Row, Source, Stray
 from .scopes import Reach, Scopes, named_request, path_and_query
 from .transaction import ScopeKind, Transaction
@@ -59,8 +60,9 @@ class HttpCorrelator:
         self._unannounced: dict[int, Work] = {}
         """Open streams of events that a GET brought, without a session and without an endpoint."""
 
-    def begin(self, work: Work) -> None:
-        """A transaction began."""
+    def begin(self, work: Work, head: Head) -> None:
+        """A transaction began, with this head."""
+        work.reach.correlator.negotiation.hear(head.get("mcp-protocol-version"))
         if work.reach.facts.kind is ScopeKind.TRANSACTION:
             self._alone[work.transaction.number] = work
 
@@ -130,7 +132,7 @@ class HttpCorrelator:
 
     def _meet_client(self, work: Work, request: Message) -> None:
         """Learn from a request what is true of its scope: its era, and who asks."""
-        if revision(request.raw) is not None:
+        if request.era is Era.MODERN:  # which it says itself: what its scope agreed on is not told to it yet
             work.is_modern = True
             if work.reach.facts.kind is ScopeKind.SESSION:  # which the modern era does not know
                 _move(work, self.scopes.alone())

@@ -5,40 +5,75 @@ as its method wants it is about nothing.
 """
 
 from sys import intern
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..wire.slices import Slice, members, string, token
-from .mcp_codes import CLIENT_INFO, PROTOCOL_VERSION
+from .mcp_codes import CLIENT_INFO, PROGRESS_TOKEN, PROTOCOL_VERSION
 from .mcp_methods import CANCELLED, PROGRESS, TARGETS
 
-__all__ = ["CANCELLED", "PROGRESS", "client_name", "is_tool_error", "notification_facts", "request_facts", "revision"]
+if TYPE_CHECKING:
+    from .model import Message
+
+__all__ = [
+    "CANCELLED", "PROGRESS", "Facts", "client_name", "negotiated", "notification_facts", "request_facts", "result_facts", "revision",
+]  # fmt: skip
+
+COMPLETE: Final = "complete"
+INPUT_REQUIRED: Final = "input_required"
+TASK: Final = "task"
+"""What `resultType` says, from 2026-07-28. Absent, it means `complete`; tasks of 2025-11-25 are told by their shape."""
+PARTIAL: Final = "partial"
+"""Our word for a result with `isComplete: false`, as some servers send them: more of it follows under the same id."""
 
 _MODERN_YEAR: Final = "2026"
 
 
-def request_facts(method: str, params: Slice) -> tuple[str | None, str | None]:
-    """Target and progress token of a request."""
+Facts: TypeAlias = tuple[str | None, str | None, str | None]
+"""The target of a message, the token by which it is found or finds another, and the revision that it names."""
+
+
+def request_facts(method: str, params: Slice) -> Facts:
+    """Target, progress token and revision of a request. Only requests from 2026-07-28 on name one in their `_meta`."""
     if not params:
-        return None, None
+        return None, None, None
     found = members(params)
-    meta = found.get("_meta")
-    progress = None if meta is None else members(meta).get("progressToken")
-    return _target(method, found), None if progress is None else token(progress)
+    if "_meta" not in found:
+        return _target(method, found), None, None
+    meta = members(found["_meta"])
+    progress = meta.get(PROGRESS_TOKEN)
+    said = meta.get(PROTOCOL_VERSION)
+    return _target(method, found), None if progress is None else token(progress), None if said is None else _shared(said)
 
 
-def notification_facts(method: str, params: Slice) -> tuple[str | None, str | None]:
-    """Target of a notification, and the token by which it names a request."""
+def notification_facts(method: str, params: Slice) -> Facts:
+    """Target of a notification, the token by which it names a request, and the revision, which some peers name here too."""
     if not params:
-        return None, None
+        return None, None, None
     found = members(params)
     named = found.get("progressToken" if method == PROGRESS else "requestId") if method in (PROGRESS, CANCELLED) else None
-    return _target(method, found), None if named is None else token(named)
+    said = members(found["_meta"]).get(PROTOCOL_VERSION) if "_meta" in found else None
+    return _target(method, found), None if named is None else token(named), None if said is None else _shared(said)
 
 
-def is_tool_error(result: Slice) -> bool:
-    """Whether a result says `isError: true`."""
-    said = members(result).get("isError")
-    return said is not None and bytes(said) == b"true"
+def result_facts(result: Slice) -> tuple[bool, str | None]:
+    """Whether a result says `isError: true`, and what it is instead of complete: see `Message.result_type`."""
+    found = members(result)
+    said = found.get("isError")
+    is_error = said is not None and bytes(said) == b"true"
+    if "resultType" in found:
+        named = string(found["resultType"])
+        return is_error, None if named is None or named == COMPLETE else intern(named)
+    if "task" in found and "taskId" in members(found["task"]):
+        return is_error, TASK
+    if "isComplete" in found and bytes(found["isComplete"]) == b"false":
+        return is_error, PARTIAL
+    return is_error, None
+
+
+def negotiated(response: "Message") -> str | None:
+    """The revision that the result of `initialize` names; None for an error."""
+    said = members(members(response.raw).get("result", b"")).get("protocolVersion")
+    return None if said is None else _shared(said)
 
 
 def client_name(request: Slice) -> str | None:
@@ -61,6 +96,12 @@ def revision(request: bytes) -> str | None:
     named = members(members(members(request).get("params", b"")).get("_meta", b"")).get(PROTOCOL_VERSION)
     said = None if named is None else string(named)
     return said if said is not None and said >= _MODERN_YEAR else None
+
+
+def _shared(value: Slice) -> str | None:
+    """A string that many messages name: one object for all of them."""
+    text = string(value)
+    return intern(text) if text else None
 
 
 def _target(method: str, params: dict[str, Slice]) -> str | None:

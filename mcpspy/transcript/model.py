@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import msgspec
 
 from .finding import Finding
+from .mcp_revisions import Era, era
 from .transaction import Transaction
 
 if TYPE_CHECKING:
@@ -92,6 +93,16 @@ class Message(msgspec.Struct, eq=False, gc=False):
     token: str | None = None
     unkept_bytes: int = 0
     """How many bytes it had, where past `--max-size` they were not kept and `raw` is empty."""
+    result_type: str | None = None
+    """What a result is instead of complete: `input_required`, `task`, `partial` (`isComplete: false`), or what an extension says."""
+    revision: str | None = None
+    """The revision of MCP that it is of, as it was spelled: what its `_meta` names, else that of what it answers or belongs to, else
+    what was negotiated in its scope; None where nobody said any."""
+
+    @property
+    def era(self) -> Era | None:
+        """The era of its revision; None where that is unknown."""
+        return None if self.revision is None else era(self.revision)
 
     @property
     def size(self) -> int:
@@ -159,6 +170,16 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
     def method(self) -> str:
         """The request's method."""
         return self.request.method or ""
+
+    @property
+    def revision(self) -> str | None:
+        """The revision that its request is of."""
+        return self.request.revision
+
+    @property
+    def era(self) -> Era | None:
+        """The era of its request."""
+        return self.request.era
 
     @property
     def target(self) -> str | None:

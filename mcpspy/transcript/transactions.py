@@ -199,7 +199,7 @@ class Transactions:
         work = Work(transaction, reach, resumes=bool(head.get(LAST_EVENT_ID)))
         self._source.transactions[number] = transaction
         self._works[number] = work
-        self._correlator.begin(work)
+        self._correlator.begin(work, head)
         return work
 
     def _measure(self, body: _Body, frame: Frame) -> None:
