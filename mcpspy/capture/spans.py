@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 _TO_BLANKS = bytes.maketrans(b"\t\r\n\"'<>\\`{}", b" " * 11)
 """What ends a URL in a text besides a blank, as blanks."""
 
+_SLASHES = re.compile(rb"(?:\\?/){2,}+")
+_SCHEME_END = re.compile(rb":(?:\\?/){2,}+")
+"""What stands before a host: two slashes, each of which JSON may spell with a backslash."""
+
 _URL_FIELDS = {b"location", b"content-location", b"referer"}
 _HEX = b"0123456789abcdefABCDEF"
 _MEMBER = re.compile(rb'"([\w.-]{1,64})"[ \t\r\n]*+:[ \t\r\n]*+"((?:[^"\\]|\\.)*+)', re.DOTALL)
@@ -125,7 +129,7 @@ def _event_lines(data: bytes) -> Iterator[tuple[int, int]]:
 
 def text_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
     """Secrets of the URLs in the text `data[start:end]`, where they may stand in quotes and between other words."""
-    for word in data[start:end].translate(_TO_BLANKS).split(b" "):
+    for word in data[start:end].replace(b"\\/", b"//").translate(_TO_BLANKS).split(b" "):
         yield from url_spans(data, start, start + len(word))
         start += len(word) + 1
 
@@ -133,13 +137,14 @@ def text_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
 def url_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
     """Secrets of the URL that is `data[start:end]`, whole or from its path on."""
     path_end = min((at for at in (data.find(b"?", start, end), data.find(b"#", start, end)) if at >= 0), default=end)
-    scheme = data.find(b"://", start, path_end)
-    if scheme >= 0:
-        start = scheme + len(b"://")
+    slashes = _SLASHES.match(data, start, path_end)
+    before = slashes or _SCHEME_END.search(data, start, path_end)
+    if before is not None:
+        start = before.end()
         slash = data.find(b"/", start, path_end)
         slash = path_end if slash < 0 else slash
         yield from _userinfo_spans(data, start, slash)
-        start = slash
+        start = slash if slashes is None else start  # in a request line it is a path that begins so
     for segment in data[start:path_end].split(b"/"):
         if is_identifier(segment):
             yield start, start + len(segment), "path", segment

@@ -80,10 +80,17 @@ class Mapping:
         return body if resource is None else _replaced_member(text, resource, self.url(resource)).encode()
 
     def names_a_third(self, data: str) -> str | None:
-        """The origin of an `endpoint` that is neither ours nor mapped; None if there is none."""
+        """Whom an `endpoint` names that is neither ours nor mapped: an origin, or one with a user's name; None if there is none.
+
+        A password is no part of what is said. A name before the host makes a URL another one for SDKs, so that it is never mapped.
+        """
         uri = _member(data, "uri") if data.lstrip().startswith("{") else data
-        named = self._origin_of(uri) if uri else None
-        return None if named is None or self._is_upstreams(named) else str(named)
+        if not uri:
+            return None
+        named, user = self._origin_of(uri), self._origin_of(_without_user(uri))
+        if named is None:
+            return None if user is None else f"{user} with a user's name before the host"
+        return None if self._is_upstreams(named) else str(named)
 
     def _origin_of(self, uri: str) -> Origin | None:
         """The origin of an `endpoint`, which may leave the scheme to the stream that it comes on."""
@@ -94,6 +101,13 @@ class Mapping:
             return True
         local: Authority = named.authority
         return (local.is_loopback or local.is_any) and local.port == self.upstream.authority.port
+
+
+def _without_user(uri: str) -> str:
+    """A URI without what stands before an `@` in its authority."""
+    scheme, slashes, rest = uri.partition("//")
+    end = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
+    return scheme + slashes + rest[rest.rfind("@", 0, end) + 1 :]
 
 
 def _member(text: str, name: str) -> str | None:

@@ -121,6 +121,10 @@ def test_a_key_in_a_path_is_redacted_by_its_looks(key: str) -> None:
     assert REDACT.url(f"https://h/s/{key}/sse") == f"https://h/s/{REDACT.pseudonym(key.encode()).decode()}/sse"
 
 
+def test_a_key_behind_two_slashes_is_redacted_too() -> None:
+    assert REDACT.head(f"GET //{UUID}/x HTTP/1.1\r\n\r\n".encode())[0].startswith(b"GET //redacted-")
+
+
 @pytest.mark.parametrize(
     "path", ["/.well-known/oauth-protected-resource/mcp", "/npm/@modelcontextprotocol/server-everything-2026-08-31"]
 )
@@ -206,6 +210,25 @@ def test_an_endpoint_event_keeps_no_session_id(event: str) -> None:
     redacted, ranges = REDACT.endpoint(event.format(SECRET).encode())
     assert redacted == event.format(STAND_IN).encode()
     assert [kind for *_, kind in ranges] == ["session"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://user:{}@127.0.0.1:1/m",
+        "HTTPS://user:{}@h",
+        "http://{}@h/m?x=1",
+        "//user:{}@h/m",
+        '{{"uri":"http://user:{}@h/m"}}',
+        '{{"uri":"http:\\/\\/user:{}@h\\/m"}}',
+        '{{"uri":"\\/\\/user:{}@h\\/m"}}',
+    ],
+)
+def test_an_endpoint_event_keeps_no_password(address: str) -> None:
+    event = f"event: endpoint\ndata: {address}\n\n"
+    redacted, ranges = REDACT.endpoint(event.format(SECRET).encode())
+    assert redacted == event.format(STAND_IN).encode()
+    assert [kind for *_, kind in ranges] == ["userinfo"]
 
 
 def test_another_event_is_not_looked_into() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.records import Frame
+from mcpspy.records import Frame, Note
 from tests.live.client import crossed
 from tests.live.http_ends import EVENTS, EVENTS_TO_CLOSE, Proxy, Upstream, Wire, asked, between, chunk
 
@@ -60,8 +60,7 @@ UNTOUCHED = [
     b"messages",
     b"?x=http://127.0.0.1:UPSTREAM/",
     b"ws://127.0.0.1:UPSTREAM/m",
-    b"http://user@127.0.0.1:UPSTREAM/m",
-    b"http://127.0.0.1:UPSTREAM@evil.example/m",
+    b"/@127.0.0.1:UPSTREAM/m",
     b'{"url": "http://127.0.0.1:UPSTREAM/m"}',
     b'{"uri": 5}',
     b"{",
@@ -80,7 +79,17 @@ def test_an_endpoint_that_names_no_origin_of_the_upstream_is_untouched(sent: byt
         assert "endpoint" not in proxy.topics()
 
 
-THIRD = [b"http://127.0.0.1:1/m", b"http://evil.example/m", b"https://evil.example:UPSTREAM/m", b"//evil.example/m"]
+THIRD = [
+    b"http://127.0.0.1:1/m",
+    b"http://evil.example/m",
+    b"https://evil.example:UPSTREAM/m",
+    b"//evil.example/m",
+    b"http://user@127.0.0.1:UPSTREAM/m",
+    b"http://user:s3cr3t@127.0.0.1:UPSTREAM/m",
+    b"//user:s3cr3t@127.0.0.1:UPSTREAM/m",
+    rb'{"uri":"http:\/\/user:s3cr3t@127.0.0.1:UPSTREAM\/m"}',
+    b"http://127.0.0.1:UPSTREAM@evil.example/m",
+]
 
 
 @pytest.mark.parametrize("sent", THIRD)
@@ -90,7 +99,9 @@ def test_an_endpoint_of_somebody_else_passes_as_it_is_and_is_noted(sent: bytes, 
         body = chunk(b"event: endpoint\ndata: " + named(sent, upstream, proxy) + b"\n\n")
         server.send(EVENTS + body)
         assert client.take(len(EVENTS + body)) == EVENTS + body
-        assert "endpoint" in proxy.topics()
+        assert [one.forwarded for one in proxy.found(Frame)] == [None]
+        (note,) = [one for one in proxy.found(Note) if one.topic == "endpoint"]
+        assert "s3cr3t" not in note.text
 
 
 def test_an_endpoint_of_somebody_else_is_mapped_if_the_user_says_so(tmp_path: Path) -> None:
