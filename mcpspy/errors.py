@@ -4,6 +4,7 @@
     ├── CaptureError    a capture file that cannot be used at all
     ├── RepairError     a capture that cannot be repaired, or not into that file
     ├── AddressError    a WHAT on the command line that names nothing
+    ├── FilterError     a filter that cannot be read, and the column where
     └── TapError        one end of a tap could not be started or reached
 
 Input from a peer never raises: it becomes a `Malformed` message or a finding. These are for callers. Each holds values
@@ -65,3 +66,18 @@ class TapError(McpspyError):
 
     def __str__(self) -> str:
         return self.reason
+
+
+class FilterError(McpspyError):
+    """A filter that cannot be read; `column` is where, the first being 1, and `advice` what to write instead."""
+
+    def __init__(self, expression: str, column: int, reason: str, advice: str = "") -> None:
+        super().__init__(expression, column, reason, advice)
+        self.expression = expression
+        self.column = column
+        self.reason = reason
+        self.advice = advice
+
+    def __str__(self) -> str:
+        sentences = f"in the filter, column {self.column}: {self.reason}. {self.advice}"
+        return sentences.rstrip()
