@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from ..records import CLIENT
 from ..wire.sse import Event, parse
@@ -270,6 +271,8 @@ class Transactions:
             self._note_oddity(work, unit, "endpoint-dialect", event.data or b"")
         if told.uri and origin(self._scopes.resolved(transaction, told.uri)) != origin(self._scopes.url):
             self._note_oddity(work, unit, "foreign-endpoint", told.uri.encode("utf-8", "replace"))
+        if host := _host_behind_user(told.uri):
+            self._note_oddity(work, unit, "endpoint-user", host.encode("utf-8", "replace"))
         if self._correlator.announce(work, uris):
             self._note_oddity(work, unit, "shared-endpoint", told.uri.encode("utf-8", "replace"))
 
@@ -292,3 +295,12 @@ class Transactions:
         transaction.row = self._next_row()
         self._rows.append(transaction)
         return (transaction,)
+
+
+def _host_behind_user(url: str) -> str:
+    """Host and port of a URL that names a user before them; empty if it names none, or is no URL."""
+    try:
+        _, at_sign, host = urlsplit(url).netloc.rpartition("@")
+    except ValueError:
+        return ""
+    return host if at_sign else ""

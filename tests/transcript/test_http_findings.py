@@ -63,6 +63,17 @@ def test_an_endpoint_of_the_same_origin_is_well(uri: str) -> None:
     assert told.rules == []
 
 
+@pytest.mark.parametrize("user", ["ada:tea@", "ada@", "//ada:tea@", "@"])
+def test_an_endpoint_with_a_user_is_found_and_its_password_not_told(user: str) -> None:
+    told = Traffic()
+    uri = f"{user}127.0.0.1:3001/messages" if user.startswith("//") else f"http://{user}127.0.0.1:3001/messages"
+    told.get("/sse").stream().event(uri, kind="endpoint").close("client", "broken")
+    found = told.finding
+    assert (found.rule, found.culprit, found.row) == ("endpoint-user", "server", 1)
+    assert "127.0.0.1:3001" in found.what
+    assert "tea" not in found.what
+
+
 def test_an_endpoint_as_json_is_found() -> None:
     told = Traffic()
     told.get("/sse").stream().event({"uri": "/messages?s=1"}, kind="endpoint").close("client", "broken")

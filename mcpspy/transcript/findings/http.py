@@ -67,6 +67,18 @@ FOREIGN_ENDPOINT: Final = Rule(
     fix="Announce a path without scheme and host: /messages?session_id=….",
 )
 
+ENDPOINT_USER: Final = Rule(
+    name="endpoint-user",
+    family=Family.TRANSPORT,
+    severity=Severity.ERROR,
+    what="The URL in the endpoint event of HTTP+SSE has a user's name, or a password, before its host.",
+    why="The Python SDK takes it for another server and refuses it; JavaScript's fetch refuses every such URL.",
+    blame="The server: it makes the URL from one with a password in it, and mcpspy passes it on as it is.",
+    example="→ GET /sse\n← 200 OK\n  event: endpoint\n  data: http://ada:tea@127.0.0.1:3001/messages?session_id=5f2c",
+    clean=_CLEAN_STREAM,
+    fix="Announce a path without scheme, user and host: /messages?session_id=….",
+)
+
 ENDPOINT_DIALECT: Final = Rule(
     name="endpoint-dialect",
     family=Family.TRANSPORT,
@@ -130,8 +142,8 @@ DPOP_PROOF: Final = Rule(
 )
 
 RULES: Final = (
-    UPSTREAM_FAILED, REQUEST_REFUSED, STATUS_CONTRADICTS, FOREIGN_ENDPOINT, ENDPOINT_DIALECT, AMBIGUOUS_STREAM, DONE_EVENT,
-    DPOP_PROOF,
+    UPSTREAM_FAILED, REQUEST_REFUSED, STATUS_CONTRADICTS, FOREIGN_ENDPOINT, ENDPOINT_USER, ENDPOINT_DIALECT, AMBIGUOUS_STREAM,
+    DONE_EVENT, DPOP_PROOF,
 )  # fmt: skip
 
 _UPSTREAM_FAILED: Final = (502, 504)
@@ -163,6 +175,11 @@ def _oddities(story: Story, transaction: Transaction, row: int | None) -> Iterat
         match oddity.name:
             case "foreign-endpoint":
                 rule, what = FOREIGN_ENDPOINT, f"The stream of {transaction.target} announces the endpoint {said}, elsewhere."
+            case "endpoint-user":
+                rule, what = (
+                    ENDPOINT_USER,
+                    f"The stream of {transaction.target} announces its endpoint with a user before {said}.",
+                )
             case "endpoint-dialect":
                 rule, what = ENDPOINT_DIALECT, f"The stream of {transaction.target} announces its endpoint as JSON: {said}"
             case "shared-endpoint":
