@@ -5,6 +5,8 @@
     ├── RepairError     a capture that cannot be repaired, or not into that file
     ├── AddressError    a WHAT on the command line that names nothing
     ├── FilterError     a filter that cannot be read, and the column where
+    ├── RuleError       a name that means no rule of findings, and the nearest that do
+    ├── BaselineError   a file of accepted definitions that cannot be read
     └── TapError        one end of a tap could not be started or reached
 
 Input from a peer never raises: it becomes a `Malformed` message or a finding. These are for callers. Each holds values
@@ -81,3 +83,30 @@ class FilterError(McpspyError):
     def __str__(self) -> str:
         sentences = f"in the filter, column {self.column}: {self.reason}. {self.advice}"
         return sentences.rstrip()
+
+
+class RuleError(McpspyError):
+    """A name that means no rule, no glob of rules and no family; `nearest` are those that it may have meant."""
+
+    def __init__(self, name: str, nearest: tuple[str, ...] = ()) -> None:
+        super().__init__(name, nearest)
+        self.name = name
+        self.nearest = nearest
+
+    def __str__(self) -> str:
+        meant = f" Did you mean {' or '.join(self.nearest)}?" if self.nearest else ""
+        return f"there is no rule {self.name!r}.{meant} mcpspy check --rules lists them."
+
+
+class BaselineError(McpspyError):
+    """A file in a baseline's folder that holds no accepted definitions, or those of a newer mcpspy."""
+
+    exit_status = 3
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(file, reason)
+        self.file = file
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.reason}. Accept anew with mcpspy check --baseline DIR --accept, after moving it away."

@@ -26,6 +26,8 @@ class Finding:
     """The record it points at."""
     row: int | None
     """The row it points at, if it is about one."""
+    at_ns: int
+    """When it was met first, on the transcript's clock."""
     what: str
     """One sentence on what happened."""
     culprit: str

@@ -28,7 +28,7 @@ def document(transcript: Transcript, rows: list[Row], *, live: bool, whole: bool
     for row in rows:
         yield between + as_json(row_object(row, transcript.sources, whole=whole))
         between = ",\n"
-    findings = ",\n".join(as_json(_finding(one)) for one in transcript.findings)
+    findings = ",\n".join(as_json(finding_object(one)) for one in transcript.findings)
     yield f'],\n"findings":[{findings}]}}\n'
 
 
@@ -181,13 +181,15 @@ def _facts(record: Record) -> dict[str, Any]:
     return facts
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def finding_object(finding: Finding) -> dict[str, Any]:
+    """A finding, with all it says."""
     return {
         "rule": finding.rule,
         "severity": finding.severity.value,
         "capture": finding.capture,
         "record": finding.number,
         "row": finding.row,
+        "at_ns": finding.at_ns,
         "count": finding.count,
         "what": finding.what,
         "culprit": finding.culprit,

@@ -3,17 +3,20 @@
 from pathlib import Path
 
 from mcpspy.transcript.findings.rules import RULES
-from tests.findings.telling import capture
+from tests.findings.telling import ANOTHER_SERVER, capture
 
 FOLDER = Path(__file__).parent
 
 
 def captures() -> dict[str, bytes]:
-    """Every capture by its name: for each rule one that has the fault, and one that has not."""
+    """Every capture by its name: for each rule one that has the fault, and one that has not. A second server has one of its own."""
     made: dict[str, bytes] = {}
     for rule in RULES.values():
-        made[f"{rule.name}.mcpspy"] = capture(rule.example)
-        made[f"{rule.name}.clean.mcpspy"] = capture(rule.clean)
+        for name, account in ((rule.name, rule.example), (f"{rule.name}.clean", rule.clean)):
+            first, _, other = account.partition(ANOTHER_SERVER)
+            made[f"{name}.mcpspy"] = capture(first)
+            if other:
+                made[f"{name}.other.mcpspy"] = capture(other, "other")
     return made
 
 

@@ -14,7 +14,7 @@ Line by line, each 1 ms after the one before:
 
 A LINE is what it says, or short for JSON-RPC: `tools/call 7 {"name":"add"}`, `notifications/initialized`, `result 7 {…}`,
 `error 7 -32601 no such method`. In it `\x` and two digits are a byte, `\r` at its end is a CR, and `…` at its end says that
-there is no line feed. What else may follow `·` is in `_EVENTS`.
+there is no line feed; `⟪ab×3⟫` is `ababab`. What else may follow `·` is in `_EVENTS`.
 """
 
 from __future__ import annotations
@@ -40,8 +40,13 @@ _short = re.compile(
     r'(?P<word>initialize|ping|pong|[a-z]+(?:/[A-Za-z_]+)+)(?: (?P<id>-?\d+|"[^"]*"))?(?: (?P<rest>\{.*))?', re.DOTALL
 )
 _answer = re.compile(r'(?P<word>result|error) (?P<id>-?\d+|"[^"]*"|null)(?: (?P<rest>.*))?', re.DOTALL)
+_repeat = re.compile(r"⟪(.*?)×(\d+)⟫").sub
 _field = re.compile(r"[A-Za-z][A-Za-z-]*: ")
 _EVENT_FIELDS = ("data:", "event:", "id:", "retry:", ":")
+
+
+ANOTHER_SERVER = "\n· another server\n"
+"""What parts an account of two sessions that one client has with two servers."""
 
 
 def told(text: str) -> list[Record]:
@@ -49,9 +54,9 @@ def told(text: str) -> list[Record]:
     return Telling(text).records
 
 
-def capture(text: str) -> bytes:
-    """The capture of the account `text`."""
-    telling = Telling(text)
+def capture(text: str, label: str = "example") -> bytes:
+    """The capture of the account `text`, of a server with this label."""
+    telling = Telling(text, label)
     header = telling.records[0]
     assert isinstance(header, Header)
     lines = [header_line(header), *(record_line(number, one) for number, one in enumerate(telling.records[1:], 1))]
@@ -71,8 +76,9 @@ class _Call:
 class Telling:
     """Records from an account. `changes` are what a hand or a disk did to lines of the capture afterwards."""
 
-    def __init__(self, text: str) -> None:
-        lines = text.split("\n")
+    def __init__(self, text: str, label: str = "example") -> None:
+        lines = _repeat(lambda found: found[1] * int(found[2]), text).split("\n")
+        self.label = label
         self.is_http = any(re.match(r"→ [A-Z]+ /|· HTTP", line) for line in lines)
         self.at_ns = 0
         self.records: list[Record] = [self._header()]
@@ -98,7 +104,7 @@ class Telling:
         parent = {"pid": 7, "name": "client", "start": 3}
         return Header(
             capture_id="20261118T100000Z-example", wall_ns=1_794_996_000 * SECOND, monotonic_ns=0, boot_id="b", pid=100, start=1,
-            label="example", parent=parent, cwd="/", tapped=tapped, mcpspy_version="1",
+            label=self.label, parent=parent, cwd="/", tapped=tapped, mcpspy_version="1",
         )  # fmt: skip
 
     def add(self, record: Record) -> None:

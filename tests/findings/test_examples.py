@@ -8,9 +8,15 @@ from pathlib import Path
 import pytest
 
 from mcpspy.capture.reader import Reader
+from mcpspy.transcript.baseline import baseline_of, label_of
+from mcpspy.transcript.definitions import offers
 from mcpspy.transcript.finding import Finding
-from mcpspy.transcript.findings.rule import Rule
+from mcpspy.transcript.findings.cost import RULES as COST_RULES
+from mcpspy.transcript.findings.examine import examined
+from mcpspy.transcript.findings.rule import Family, Rule
 from mcpspy.transcript.findings.rules import RULES
+from mcpspy.transcript.findings.trust import HIDDEN_CHARACTERS, NOT_ACCEPTED, SHARED_TOOL_NAME
+from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.make import captures
 
@@ -21,15 +27,31 @@ ALSO: dict[str, set[str]] = {
 }
 """What else the example of a rule has, where one fault brings another with it."""
 
+UNCOMPARED = (*COST_RULES, HIDDEN_CHARACTERS, SHARED_TOOL_NAME)
+"""Rules that have to be asked for, and need no baseline."""
+
 CULPRITS = {"client", "server", "mcpspy", "disk", "file", "unclear"}
 
 each = pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
 
 
+def told(name: str) -> Transcript:
+    """What is in the capture of this name, and in that of another server beside it."""
+    captures = []
+    for path in (FOLDER / f"{name}.mcpspy", FOLDER / f"{name}.other.mcpspy"):
+        if path.exists():
+            reader = Reader()
+            captures.append([*reader.feed(path.read_bytes()), *reader.close()])
+    return transcribe(*captures)
+
+
 def found(name: str) -> list[Finding]:
-    reader = Reader()
-    records = [*reader.feed((FOLDER / f"{name}.mcpspy").read_bytes()), *reader.close()]
-    return transcribe(records).findings
+    """What is found in the example of this name. What has to be asked for is asked for; the twin without the fault was accepted."""
+    rule = RULES[name.removesuffix(".clean")]
+    if rule.family not in (Family.COST, Family.TRUST):
+        return told(name).findings
+    accepted = {} if rule is NOT_ACCEPTED else {label_of(one): baseline_of(one) for one in offers(told(f"{rule.name}.clean"))}
+    return examined(told(name), None if rule in UNCOMPARED else accepted)
 
 
 def test_the_captures_are_those_of_the_rules() -> None:

@@ -30,6 +30,7 @@ def found(
     advice: str = "",
     severity: Severity | None = None,
     group: str = "",
+    count: int = 1,
 ) -> Found:
     """A finding of `rule`, which also gives the severity, the blame and the advice that are not given here."""
     finding = Finding(
@@ -43,6 +44,7 @@ def found(
         culprit=culprit,
         blame=blame or rule.blame,
         advice=advice or rule.fix,
+        count=count,
     )
     return Found(at_ns, finding, group)
 
@@ -58,6 +60,7 @@ def found_in(
     advice: str = "",
     severity: Severity | None = None,
     group: str = "",
+    count: int = 1,
 ) -> Found:
     """A finding of `rule` about a message; its sender is the culprit, if no other is named."""
     return found(
@@ -72,6 +75,7 @@ def found_in(
         advice=advice,
         severity=severity,
         group=group,
+        count=count,
     )
 
 

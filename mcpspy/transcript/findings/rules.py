@@ -7,7 +7,7 @@ A module has `RULES`, its rules, and `find(story)`, which yields what it found i
 from types import ModuleType
 from typing import Final
 
-from . import answers, capture, channel, endings, flaws, http, http_endings, http_heads, lines
+from . import answers, capture, channel, cost, endings, flaws, http, http_endings, http_heads, lines, trust
 from .rule import Rule
 
 FINDERS: Final[tuple[ModuleType, ...]] = (
@@ -19,4 +19,7 @@ FINDERS: Final[tuple[ModuleType, ...]] = (
     capture,
 )  # fmt: skip
 
-RULES: Final[dict[str, Rule]] = {rule.name: rule for finder in FINDERS for rule in finder.RULES}
+ASKED: Final[tuple[ModuleType, ...]] = (cost, trust)
+"""Modules whose rules are followed only where somebody asks: `examine`."""
+
+RULES: Final[dict[str, Rule]] = {rule.name: rule for finder in (*FINDERS, *ASKED) for rule in finder.RULES}
