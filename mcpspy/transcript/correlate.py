@@ -14,9 +14,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..records import CLIENT, SERVER
-from .mcp_methods import CANCELLED, INITIALIZE, PROGRESS
+from .mcp_methods import CANCELLED, OPENINGS, PROGRESS
 from .model import Exchange, Kind, Message, Stray
 from .negotiation import Negotiation
+from .openings import Openings
 
 if TYPE_CHECKING:
     from ..records import Side
@@ -139,26 +140,26 @@ class Correlator:
     """Exchanges and strays from the messages of one scope; `next_row` gives each its row number.
 
     `feed` returns what the message began or changed. `close` says that a side sends no more answers, and returns the
-    exchanges that are over thereby. What comes after all is taken all the same.
+    exchanges that are over thereby. What comes after all is taken all the same. `openings` are those of the whole capture.
     """
 
     __slots__ = ("_asked", "_next_row", "negotiation")
 
-    def __init__(self, next_row: Callable[[], int]) -> None:
+    def __init__(self, next_row: Callable[[], int], openings: Openings | None = None) -> None:
         self._next_row = next_row
-        self.negotiation = Negotiation()
+        self.negotiation = Negotiation(openings or Openings())
         self._asked: dict[Side, _Asked] = {CLIENT: _Asked(), SERVER: _Asked()}
 
     def feed(self, message: Message) -> Exchange | Stray:
         kind = message.kind
         if kind is Kind.REQUEST:
-            if message.method == INITIALIZE:
-                self.negotiation.ask(message)
+            exchange = Exchange(self._next_row(), message)
+            if message.method in OPENINGS:
+                self.negotiation.ask(exchange)
             elif message.revision is None:
                 message.revision = self.negotiation.revision
             else:
                 self.negotiation.spoken = message.revision
-            exchange = Exchange(self._next_row(), message)
             self._asked[message.sender].ask(message.id or "", exchange)
             return exchange
         found: Exchange | None = None
@@ -196,7 +197,7 @@ class Correlator:
     def _is_of(self, exchange: Exchange, message: Message) -> None:
         """`message` is of the revision of its exchange, but for the answer that names one for all that follows."""
         request = exchange.request
-        if request.method == INITIALIZE and exchange.response is message:
+        if request.method in OPENINGS and exchange.response is message:
             self.negotiation.answer(exchange, message)
         elif message.revision is None:
             message.revision = request.revision

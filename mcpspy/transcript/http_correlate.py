@@ -99,11 +99,11 @@ class HttpCorrelator:
             if told:
                 for exchange in told:
                     work.reach.correlator.settle(exchange, message)
-                return [*told]
+                return [*told, *self.scopes.openings.take()]
         row = self._reach(work, message).correlator.feed(message)
         if isinstance(row, Exchange):
             if row.request is not message:
-                return [row]
+                return [row, *self.scopes.openings.take()] if self.scopes.openings.changed else [row]
             row.transaction = transaction
             (work.asked if message.sender == CLIENT else work.asked_back).append(row)
         return [row]

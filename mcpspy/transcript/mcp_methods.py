@@ -24,6 +24,8 @@ CANCELLED: Final = "notifications/cancelled"
 INITIALIZE: Final = "initialize"
 DISCOVER: Final = "server/discover"
 LISTEN: Final = "subscriptions/listen"
+OPENINGS: Final = frozenset({INITIALIZE, DISCOVER})
+"""What a client asks first, to agree on a revision."""
 
 TASKS: Final = "io.modelcontextprotocol/tasks"
 SKILLS: Final = "io.modelcontextprotocol/skills"

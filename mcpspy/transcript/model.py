@@ -15,26 +15,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
 from .finding import Finding
-from .mcp_revisions import Era, era
+from .message import Kind, Message
 from .transaction import Transaction
 
 if TYPE_CHECKING:
     from ..records import Exit, Header, Open, Record, Side
+    from .call import Call
+    from .mcp_revisions import Era
 
-
-class Kind(StrEnum):
-    """What a payload is in JSON-RPC 2.0, or `malformed`: a payload that is none of it."""
-
-    REQUEST = "request"
-    NOTIFICATION = "notification"
-    RESULT = "result"
-    ERROR = "error"
-    MALFORMED = "malformed"
+__all__ = [
+    "HTTP_ERRORS",
+    "HTTP_FAILURES",
+    "HTTP_REDIRECTS",
+    "NO_ANSWERS",
+    "Event",
+    "Exchange",
+    "Finding",
+    "Kind",
+    "Lane",
+    "Log",
+    "Message",
+    "Numbered",
+    "Outcome",
+    "Row",
+    "Source",
+    "Stray",
+    "Transcript",
+]
 
 
 class Outcome(StrEnum):
@@ -54,86 +66,16 @@ class Outcome(StrEnum):
     """HTTP answered with a status of 400 or more, and without a message."""
     REDIRECTED = "redirected"
     """HTTP answered with a status of 300 to 399: the client asks again elsewhere, or gives up."""
+    PROBE = "probe"
+    """A first try that failed, by which a client finds out what the server speaks: it goes on another way, and nothing is wrong."""
 
 
 HTTP_REDIRECTS: Final = 300
 HTTP_ERRORS: Final = 400
+HTTP_FAILURES: Final = 500
 """From these statuses on; RFC 9110, section 15."""
-
-
-class Message(msgspec.Struct, eq=False, gc=False):
-    """One JSON-RPC message, or a malformed payload, with when, where and from whom.
-
-    `raw` is the frame's bytes with their terminator; of a batch the member's bytes alone, of an event of SSE its data, and of an HTTP
-    body that was compressed what it held. `id` is the raw token of the id,
-    so that `7`, `"7"` and `7.0` differ and 30 digits stay exact; strings are spelled the shortest way. `target` is what a
-    request is about: a tool's name, a resource's URI, a prompt's name. `token` is what notifications find their request by: the
-    progress token that a request gives out or a progress notification names, the request id that a cancellation names.
-    `flaws` names what was odd about bytes that could still be read: those of `wire.jsonrpc.Piece`, and `crlf`,
-    `no-final-newline`, `id-in-use` (a request with the id of one that waits), `damaged` (records were lost within or just before
-    it); `reason` says why a malformed one could not be read.
-    """
-
-    capture: int
-    number: int
-    stream: int
-    sender: Side
-    at_ns: int
-    first_ns: int
-    kind: Kind
-    raw: bytes
-    id: str | None = None
-    method: str | None = None
-    target: str | None = None
-    flaws: tuple[str, ...] = ()
-    reason: str = ""
-    batch: bool = False
-    is_error: bool = False
-    """Whether this is a result with `isError: true`."""
-    token: str | None = None
-    unkept_bytes: int = 0
-    """How many bytes it had, where past `--max-size` they were not kept and `raw` is empty."""
-    result_type: str | None = None
-    """What a result is instead of complete: `input_required`, `task`, `partial` (`isComplete: false`), or what an extension says."""
-    revision: str | None = None
-    """The revision of MCP that it is of, as it was spelled: what its `_meta` names, else that of what it answers or belongs to, else
-    what was negotiated in its scope; None where nobody said any."""
-
-    @property
-    def era(self) -> Era | None:
-        """The era of its revision; None where that is unknown."""
-        return None if self.revision is None else era(self.revision)
-
-    @property
-    def size(self) -> int:
-        """Bytes of the payload, kept or not: on stdio those on the wire."""
-        return len(self.raw) + self.unkept_bytes
-
-    @property
-    def body(self) -> Any:
-        """The payload, parsed with Python's `json` (integers exact); None for a malformed one. Parsed anew at each call."""
-        from ..wire.jsonrpc import parse
-
-        return None if self.kind is Kind.MALFORMED else parse(self.raw)
-
-    @property
-    def params(self) -> Any:
-        """`params` of a request or notification, parsed; None if absent."""
-        return self._member("params")
-
-    @property
-    def result(self) -> Any:
-        """`result` of a result, parsed; None if absent."""
-        return self._member("result")
-
-    @property
-    def error(self) -> Any:
-        """`error` of an error, parsed; None if absent."""
-        return self._member("error")
-
-    def _member(self, name: str) -> Any:
-        body = self.body
-        return body.get(name) if isinstance(body, dict) else None
+NO_ANSWERS: Final = {401, 403, 407, 429}
+"""Statuses that say nothing of what a server speaks: it wants somebody else to ask, or later."""
 
 
 class Exchange(msgspec.Struct, eq=False, gc=False):
@@ -155,6 +97,8 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
     """The transaction that carried the request; None on stdio. The one that carried the answer may be another."""
     left_ns: int | None = None
     """When the client closed the stream that was to bring the answer, which cancels a request of the modern era."""
+    probes: bool = False
+    """Whether a failure says no more than that the server speaks something else: the client was opening, and can go on."""
 
     @property
     def capture(self) -> int:
@@ -199,6 +143,8 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
     @property
     def outcome(self) -> Outcome:
         """What became of it so far."""
+        if self.probes and self.has_failed:
+            return Outcome.PROBE
         if self.response is None:
             if self.cancelled is not None or self.left_ns is not None:
                 return Outcome.CANCELLED
@@ -208,6 +154,16 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
         if self.response.kind is Kind.ERROR:
             return Outcome.ERROR
         return Outcome.TOOL_ERROR if self.response.is_error else Outcome.OK
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it brought no result, in a way in which servers refuse what they do not speak."""
+        status = 0 if self.transaction is None else self.transaction.status
+        if status in NO_ANSWERS or status >= HTTP_FAILURES or HTTP_REDIRECTS <= status < HTTP_ERRORS:
+            return False
+        if self.response is None:
+            return self.over or self.cancelled is not None or self.left_ns is not None
+        return self.response.kind is Kind.ERROR
 
     @property
     def duration_ns(self) -> int | None:
@@ -298,6 +254,8 @@ class Source:
     """Its HTTP transactions, by their numbers; none on stdio."""
     names: dict[str, None] = field(default_factory=dict)
     """What clients of HTTP called themselves, each name once."""
+    calls: dict[int, Call] = field(default_factory=dict)
+    """The calls of more than one exchange, and those that tasks, subscriptions and notifications belong to: by all their rows."""
 
     def transaction_of(self, stream: int) -> Transaction | None:
         """The transaction that this stream belongs to."""
@@ -370,6 +328,16 @@ class Transcript:
             elif isinstance(row, Stray):
                 found.append(row.message)
         return sorted(found, key=lambda one: (one.at_ns, one.capture, one.number))
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls that are more than an exchange, in the order in which they began."""
+        found = {one.row: one for source in self.sources for one in source.calls.values()}
+        return [found[row] for row in sorted(found)]
+
+    def call_of(self, row: Row) -> Call | None:
+        """The call that a row belongs to; None for one that is an exchange and no more."""
+        return self.sources[row.capture].calls.get(row.row) if isinstance(row, Exchange | Stray) else None
 
     @property
     def lanes(self) -> list[Lane]:

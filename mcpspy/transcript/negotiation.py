@@ -8,9 +8,11 @@ from sys import intern
 from typing import TYPE_CHECKING
 
 from .mcp import negotiated
+from .mcp_methods import DISCOVER
 
 if TYPE_CHECKING:
     from .model import Exchange, Message
+    from .openings import Openings
 
 
 class Negotiation:
@@ -20,21 +22,31 @@ class Negotiation:
     when it says something unasked.
     """
 
-    __slots__ = ("_before", "revision", "spoken")
+    __slots__ = ("_before", "_openings", "revision", "spoken")
 
-    def __init__(self) -> None:
+    def __init__(self, openings: "Openings") -> None:
+        self._openings = openings
         self.revision: str | None = None
         self.spoken: str | None = None
         self._before: str | None = None
 
-    def ask(self, request: "Message") -> None:
-        """`initialize` asks for a revision, which holds until its answer."""
+    def ask(self, exchange: "Exchange") -> None:
+        """`initialize` asks for a revision, which holds until its answer; `server/discover` asks which there are."""
+        self._openings.ask(exchange)
+        request = exchange.request
+        if request.method == DISCOVER:
+            request.revision = request.revision or self.revision
+            return
         if request.revision is None:
             request.revision = request.target  # its target is the revision it asks for
         self._before, self.revision = self.revision, request.revision
 
     def answer(self, exchange: "Exchange", message: "Message") -> None:
-        """`initialize` was answered: the result names the revision, an error leaves all as it was."""
+        """An opening was answered. Of `initialize` the result names the revision, and an error leaves all as it was."""
+        self._openings.answer(exchange, message)
+        if exchange.method == DISCOVER:
+            message.revision = exchange.request.revision
+            return
         agreed = negotiated(message)
         message.revision = agreed or exchange.request.revision
         self.revision = message.revision if agreed else self._before

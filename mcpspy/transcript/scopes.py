@@ -15,6 +15,7 @@ from ..wire.slices import members, string
 from .correlate import Correlator
 from .head import SESSION, Head
 from .model import Exchange, Kind, Message
+from .openings import Openings
 from .transaction import Scope, ScopeKind, Transaction
 
 if TYPE_CHECKING:
@@ -26,9 +27,9 @@ class Reach:
 
     __slots__ = ("correlator", "facts", "is_open", "seen")
 
-    def __init__(self, kind: ScopeKind, next_row: Callable[[], int], *, session: str = "") -> None:
+    def __init__(self, kind: ScopeKind, next_row: Callable[[], int], openings: Openings, *, session: str = "") -> None:
         self.facts = Scope(kind, session=session)
-        self.correlator = Correlator(next_row)
+        self.correlator = Correlator(next_row, openings)
         self.seen: set[int] = set()
         self.is_open = True
         """Whether the stream of HTTP+SSE goes on."""
@@ -44,10 +45,11 @@ class Endpoint(NamedTuple):
 class Scopes:
     """The scopes of one capture. `url` is the server's, by which relative endpoints are resolved."""
 
-    __slots__ = ("_endpoints", "_next_row", "_sessions", "url")
+    __slots__ = ("_endpoints", "_next_row", "_sessions", "openings", "url")
 
     def __init__(self, next_row: Callable[[], int]) -> None:
         self._next_row = next_row
+        self.openings = Openings()
         self._sessions: dict[str, Reach] = {}
         self._endpoints: dict[str, Reach] = {}
         self.url = ""
@@ -61,12 +63,12 @@ class Scopes:
             return self.alone()
         found = self._sessions.get(session)
         if found is None:
-            found = self._sessions[session] = Reach(ScopeKind.SESSION, self._next_row, session=session)
+            found = self._sessions[session] = Reach(ScopeKind.SESSION, self._next_row, self.openings, session=session)
         return found
 
     def alone(self) -> Reach:
         """The scope of one transaction."""
-        return Reach(ScopeKind.TRANSACTION, self._next_row)
+        return Reach(ScopeKind.TRANSACTION, self._next_row, self.openings)
 
     def bind(self, reach: Reach, session: str) -> bool:
         """A response names the session that its transaction began. Whether that is news."""

@@ -47,6 +47,7 @@ _OUTCOMES = {
     Outcome.UNANSWERED: Phrase("unanswered", "bad"),
     Outcome.HTTP_ERROR: Phrase("http error", "bad"),
     Outcome.REDIRECTED: Phrase("redirected", "warn"),
+    Outcome.PROBE: Phrase("probe", "dim"),
 }
 
 
@@ -59,8 +60,11 @@ def one_line(text: str) -> str:
 
 def outcome_phrase(exchange: Exchange) -> Phrase:
     """How an exchange ended, with the error's or the tool error's message."""
-    phrase = _OUTCOMES[exchange.outcome]
-    match exchange.outcome:
+    outcome = exchange.outcome
+    phrase = _OUTCOMES[outcome]
+    match outcome:
+        case Outcome.PROBE:
+            return phrase._replace(detail=_refusal(exchange))
         case Outcome.ERROR if exchange.response is not None:
             return phrase._replace(detail=error_phrase(exchange.response))
         case Outcome.TOOL_ERROR if exchange.response is not None:
@@ -73,6 +77,14 @@ def outcome_phrase(exchange: Exchange) -> Phrase:
             return phrase._replace(detail=status_words(exchange.transaction))
         case _:
             return phrase
+
+
+def _refusal(probe: Exchange) -> str:
+    """What a probe found out."""
+    if probe.response is not None:
+        return error_phrase(probe.response)
+    transaction = probe.transaction
+    return "no answer" if transaction is None or transaction.status < HTTP_ERRORS else status_words(transaction)
 
 
 def status_words(transaction: Transaction) -> str:

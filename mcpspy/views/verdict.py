@@ -59,6 +59,7 @@ _STYLES = {
     Outcome.CANCELLED: "warn",
     Outcome.REDIRECTED: "warn",
     Outcome.PENDING: "wait",
+    Outcome.PROBE: "dim",
 }
 
 
@@ -67,7 +68,7 @@ def _calls(outcomes: Counter[Outcome], lasted_ns: int) -> Line:
     if not calls:
         return [("no calls", "strong")]
     words = f"{counted(calls, 'call')} in {duration(lasted_ns)}"
-    if outcomes[Outcome.OK] == calls:
+    if outcomes[Outcome.OK] + outcomes[Outcome.PROBE] == calls:
         words += ", all well" if calls > 1 else ", well"
     return [(words, "strong")]
 

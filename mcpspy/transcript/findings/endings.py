@@ -74,7 +74,7 @@ def find(story: Story) -> Iterator[Found]:
             pending = [one for one in pending if one.sender != CLIENT or one.at_ns > at_ns]
             if left_alone or record.signal or record.code:
                 yield _about_process(SERVER_DIED, story, at_ns, record, _obituary(story, record, left_alone))
-    for exchange in pending:
+    for exchange in (one for one in pending if not one.probes):
         yield _unanswered(story, exchange)
 
 

@@ -34,7 +34,7 @@ def find(story: Story) -> Iterator[Found]:
     """Who left whom without an answer. Where a stream was still open when recording ended, nobody did."""
     for exchange in story.unanswered:
         hidden = story.last_hole_ns is not None and story.last_hole_ns >= exchange.at_ns
-        if exchange.transaction is None or hidden or not is_due(exchange):
+        if exchange.transaction is None or hidden or exchange.probes or not is_due(exchange):
             continue
         if exchange.sender == CLIENT:
             yield from _unanswered(story, exchange, exchange.transaction)
