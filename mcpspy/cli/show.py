@@ -1,4 +1,4 @@
-"""`mcpspy show`: the timeline of captures, one exchange whole, or both live."""
+"""`mcpspy show`: the timeline of captures, one exchange whole, both live, or all in numbers."""
 
 import sys
 from collections.abc import Iterable
@@ -23,9 +23,12 @@ from .screen import Screen, say
     "--json", "as_json", is_flag=True, help="JSON for programs (docs/json.md); with -f an object per change of state."
 )
 @click.option("--http", is_flag=True, help="HTTP as it was on the wire: heads, chunks, events and bodies of each transaction.")
+@click.option(
+    "--stats", is_flag=True, help="Numbers: what was called, how often, how long it took, what failed, what it costs."
+)
 @click.option("--raw", is_flag=True, help="The messages' bytes as they were on the wire, and nothing else.")
 @click.option("--no-stderr", is_flag=True, help="Leave out what the server wrote to stderr.")
-def command(what: tuple[str, ...], follow: bool, as_json: bool, http: bool, raw: bool, no_stderr: bool) -> None:
+def command(what: tuple[str, ...], follow: bool, as_json: bool, http: bool, stats: bool, raw: bool, no_stderr: bool) -> None:
     """What client and server said: a verdict, then a row for each call.
 
     WHAT is a capture's path, `@` for the newest sitting (the default), `@1` for the one before, a label for its newest capture, `-`
@@ -35,6 +38,8 @@ def command(what: tuple[str, ...], follow: bool, as_json: bool, http: bool, raw:
         raise click.UsageError("--raw goes with neither -f nor --json.")
     if http and (follow or raw):
         raise click.UsageError("--http goes with neither -f nor --raw.")
+    if stats and (follow or raw or http):
+        raise click.UsageError("--stats goes with neither -f, --raw nor --http.")
     screen = Screen()
     if follow:
         _follow(what, screen, as_json=as_json, stderr=not no_stderr)
@@ -44,6 +49,8 @@ def command(what: tuple[str, ...], follow: bool, as_json: bool, http: bool, raw:
     transcript, live = transcript_of(asked.paths, keeps_frames=http or is_one)
     if http:
         _http(transcript, _rows(transcript, asked, what), screen, as_json=as_json)
+    elif stats:
+        _stats(transcript, None if asked.rows is None else _rows(transcript, asked, what), screen, live=live, as_json=as_json)
     elif raw:
         _raw(_rows(transcript, asked, what), screen)
     elif as_json:
@@ -88,6 +95,17 @@ def _http(transcript: Transcript, rows: list[Row], screen: Screen, *, as_json: b
         screen.lines(wire_lines(transcript, transactions, width=screen.width))
     else:
         say("mcpspy: there is no HTTP in this; without --http its messages are shown")
+
+
+def _stats(transcript: Transcript, rows: list[Row] | None, screen: Screen, *, live: bool, as_json: bool) -> None:
+    """The numbers of `rows`, all where that is None."""
+    from ..views.numbers import numbers_lines
+    from ..views.numbers_json import numbers_document
+
+    if as_json:
+        sys.stdout.write(numbers_document(transcript, rows, live=live))
+    else:
+        screen.lines(numbers_lines(transcript, rows, width=screen.width, live=live))
 
 
 def _raw(rows: Iterable[Row], screen: Screen) -> None:

@@ -18,6 +18,8 @@ from mcpspy.views.ladder import ladder
 from mcpspy.views.line import Line, line_cells, plain
 from mcpspy.views.mermaid import mermaid
 from mcpspy.views.messages_json import message_lines
+from mcpspy.views.numbers import numbers_lines
+from mcpspy.views.numbers_json import numbers_document
 from mcpspy.views.rows_json import document
 from mcpspy.views.timeline import timeline
 from mcpspy.views.transactions_json import http_lines
@@ -60,6 +62,7 @@ def printed(transcript: Transcript, width: int | None) -> list[str]:
         *timeline(transcript, width=width, zone=UTC),
         *ladder(layout, width=width or 100),
         *next_commands(transcript, ["@"], live=False),
+        *numbers_lines(transcript, width=width, zone=UTC),
     ]
     for row in transcript.rows:
         if isinstance(row, Numbered):
@@ -69,6 +72,7 @@ def printed(transcript: Transcript, width: int | None) -> list[str]:
     texts = [plain(line) for line in lines]
     for is_whole in (False, True):
         texts += "".join(document(transcript, transcript.rows, live=False, whole=is_whole)).split("\n")
+    texts += numbers_document(transcript, live=False).split("\n")
     return [*texts, *mermaid(layout), *message_lines(transcript, transcript.rows), *http_lines(transcript, transactions)]
 
 

@@ -1,0 +1,156 @@
+"""Numbers as they are shown: in their columns, within the screen, harmless, and in JSON under documented names."""
+
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC
+from itertools import dropwhile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpspy.transcript.model import Transcript
+from mcpspy.views.line import line_cells, plain
+from mcpspy.views.numbers import MAX_ROWS, numbers_lines
+from mcpspy.views.numbers_json import numbers_document
+from mcpspy.views.table import Column, table_lines
+from tests.transcript.dialogue import Dialogue, request, result, tool_call
+from tests.views.golden import same_as_golden
+from tests.views.http_scenes import http_scene
+from tests.views.scenes import busy_scene, hostile_scene, opened, three_servers
+from tests.views.test_hostile import HOSTILE
+
+PAGE = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
+WIDTHS = (20, 40, 60, 80, 120, 200)
+
+
+def shown(transcript: Transcript, width: int | None = None) -> list[str]:
+    return [plain(line) for line in numbers_lines(transcript, width=width, zone=UTC)]
+
+
+def document(transcript: Transcript) -> Any:
+    return json.loads(numbers_document(transcript, live=False))
+
+
+def line_of(lines: list[str], word: str) -> list[str]:
+    """The words of the first line that begins with `word`."""
+    return next(line.split() for line in lines if line.strip().startswith(word))
+
+
+SCENES: dict[str, Callable[[], Transcript]] = {
+    "busy": lambda: busy_scene().transcript,
+    "three": three_servers,
+    "http": lambda: http_scene().transcript,
+}
+
+
+@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("name", ["busy", "three"])
+def test_the_numbers_are_shown_as_before(name: str, width: int) -> None:
+    """Without the verdict, which has its own tests."""
+    lines = numbers_lines(SCENES[name](), width=width, zone=UTC)
+    assert same_as_golden(f"numbers-{name}-{width}", dropwhile(lambda line: line, lines))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", SCENES)
+def test_no_line_is_wider_than_the_screen(name: str, width: int) -> None:
+    lines = numbers_lines(SCENES[name](), width=width, zone=UTC)
+    assert [plain(line) for line in lines if line_cells(line) > width] == []
+
+
+@pytest.mark.parametrize("width", [20, 80])
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_no_hostile_name_makes_a_line_wider_than_the_screen(text: str, width: int) -> None:
+    lines = numbers_lines(hostile_scene(text).transcript, width=width, zone=UTC)
+    assert [plain(line) for line in lines if line_cells(line) > width] == []
+
+
+def test_a_tool_stands_below_its_method_with_its_count_and_its_times() -> None:
+    scene = Dialogue().client(tool_call(1)).wait(41).server(result(1)).client(tool_call(2)).wait(9).server(result(2))
+    words = line_of(shown(scene.transcript, 200), "forecast")
+    assert words[:12] == ["forecast", "2", "10.0", "ms", "10.0", "ms", "42.0", "ms", "42.0", "ms", "42.0", "ms"]
+
+
+def test_wide_names_keep_the_columns_in_line() -> None:
+    scene = (
+        opened("weather")
+        .client(tool_call(1, "天気予報を取得する"))
+        .server(result(1))
+        .client(tool_call(2, "a"))
+        .server(result(2))
+    )
+    lines = list(numbers_lines(scene.transcript, width=80, zone=UTC))
+    table = [line for line in lines if plain(line).startswith(("  天気", "  a  "))]
+    assert len(table) == 2
+    assert {line_cells(line) for line in table} == {line_cells(table[0])}
+
+
+def test_how_calls_failed_is_said_below_the_table_where_it_has_no_column() -> None:
+    narrow, wide = shown(busy_scene().transcript, 80), shown(busy_scene().transcript, 200)
+    assert "  resources/subscribe: 1 error -32601" in narrow
+    assert any(line.endswith("1 error -32601") and line.startswith("resources/subscribe") for line in wide)
+
+
+def test_on_a_pipe_every_row_of_a_table_is_there() -> None:
+    scene = Dialogue()
+    for id in range(MAX_ROWS + 10):
+        scene.client(request(id, f"method/{id:03}")).server(result(id))
+    transcript = scene.transcript
+    assert sum(line.startswith("method/") for line in shown(transcript)) == MAX_ROWS + 10
+    assert f"… {10} more rows" in shown(transcript, 80)
+
+
+def test_a_capture_without_a_message_has_numbers_too() -> None:
+    assert any("0 messages" in line for line in shown(Dialogue().transcript, 80))
+
+
+def test_the_start_up_is_told() -> None:
+    scene = Dialogue().client(request(0, "initialize")).wait(2999).stderr(b"up\n").wait(199).server(result(0))
+    assert "start-up  first line on stderr after 3.00 s · first answer after 3.20 s" in shown(scene.transcript, 80)
+
+
+COLUMNS = (Column("name"), Column("a", 1), Column("b", 2), Column("c"))
+
+
+def test_the_column_that_is_needed_least_gives_way_first() -> None:
+    rows = [[("x" * 30, ""), ("1234567", ""), ("1234567", ""), ("1234567", "")]]
+    heads = [plain(next(table_lines(COLUMNS, rows, width))).split() for width in (60, 50, 40)]
+    assert heads == [["name", "a", "b", "c"], ["name", "a", "c"], ["name", "c"]]
+
+
+def test_a_column_with_nothing_in_it_is_left_out() -> None:
+    rows = [[("x", ""), ("", ""), ("1", ""), ("2", "")]]
+    assert plain(next(table_lines(COLUMNS, rows, None))).split() == ["name", "b", "c"]
+
+
+# --- JSON ---
+
+
+def names(value: Any) -> set[str]:
+    """Every name of a member, but those that are captured: methods of HTTP, statuses, codes, what was tapped."""
+    if isinstance(value, list):
+        return {name for one in value for name in names(one)}
+    if not isinstance(value, dict):
+        return set()
+    ours = {name: one for name, one in value.items() if name != "tapped"}
+    inner = {name: one for name, one in ours.items() if name not in {"codes", "methods", "statuses"}}
+    return set(ours) | {name for one in inner.values() for name in names(one)}
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_every_field_of_the_numbers_is_documented(name: str) -> None:
+    assert not names(document(SCENES[name]())) - set(re.findall(r"`(\w+)`", PAGE))
+
+
+def test_the_json_has_the_counts_of_each_tool() -> None:
+    (server,) = document(busy_scene().transcript)["servers"]
+    (tools,) = [one for one in server["calls"] if one["method"] == "tools/call"]
+    found = {one["target"]: (one["count"], one["failed"], one["tool_error"]) for one in tools["targets"]}
+    assert found["get_weather"] == (2, 1, 1)
+
+
+def test_what_was_not_answered_has_no_latency_in_json() -> None:
+    (server,) = document(Dialogue().client(tool_call(1)).transcript)["servers"]
+    assert server["calls"][0]["latency"] is None
