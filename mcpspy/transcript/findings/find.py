@@ -27,5 +27,5 @@ def findings(transcript: Transcript) -> list[Finding]:
                 key = (str(index), one.finding.rule, one.finding.culprit, one.group or f"\n{number}")
                 first = counted.setdefault(key, one)
                 if first is not one:
-                    counted[key] = first._replace(finding=replace(first.finding, count=first.finding.count + 1))
+                    counted[key] = first._replace(finding=replace(first.finding, count=first.finding.count + one.finding.count))
     return [one.finding for one in sorted(counted.values(), key=lambda one: one.at_ns)]

@@ -7,14 +7,28 @@ A module has `RULES`, its rules, and `find(story)`, which yields what it found i
 from types import ModuleType
 from typing import Final
 
-from . import answers, capture, channel, cost, endings, flaws, http, http_endings, http_heads, lines, trust
+from . import (
+    answers,
+    capture,
+    channel,
+    cost,
+    endings,
+    flaws,
+    handshake,
+    http,
+    http_endings,
+    http_heads,
+    lines,
+    methods,
+    trust,
+)  # fmt: skip
 from .rule import Rule
 
 FINDERS: Final[tuple[ModuleType, ...]] = (
     # transport
     lines, flaws, channel, endings, http, http_endings,
     # protocol
-    answers, http_heads,
+    answers, methods, handshake, http_heads,
     # capture
     capture,
 )  # fmt: skip

@@ -1,11 +1,12 @@
 """What happened in one capture, sorted by what findings ask for: one pass over the rows, which keeps the odd ones only."""
 
 from collections import deque
-from typing import Final
+from typing import Final, TypeAlias
 
-from ...records import Close, Damage, End, Exit, Gap, Note, Partial, Stall
+from ...records import CLIENT, Close, Damage, End, Exit, Gap, Note, Partial, Spawn, Stall
 from ..correlate import spellings
-from ..model import Event, Exchange, Kind, Log, Message, Outcome, Source, Stray, Transcript
+from ..mcp_methods import CANCELLED, PROGRESS
+from ..model import Event, Exchange, Kind, Log, Message, Numbered, Outcome, Source, Stray, Transcript
 from ..transaction import Transaction
 
 LAST_WORDS: Final = 3
@@ -13,6 +14,25 @@ LAST_WORDS: Final = 3
 
 _FOR_THE_SERVER: Final = ("SIGUSR1", "SIGUSR2")
 """How notes of signals begin that are passed on and end nothing: who sends one stays."""
+
+_KEPT: Final = frozenset({"tools/call", "tools/list", "initialize"})
+_NAMING: Final = frozenset({PROGRESS, CANCELLED})
+
+ScopeKey: TypeAlias = str | int
+"""The session of a message over HTTP, or the stream of HTTP+SSE; 0 on stdio, and where a transaction stands alone."""
+
+UseKey: TypeAlias = tuple[str, str, str | None, ScopeKey]
+"""Method, sender, revision and scope."""
+
+
+class Use:
+    """What was sent under one key: the row of the first, and how many there were."""
+
+    __slots__ = ("count", "first")
+
+    def __init__(self, first: Exchange | Stray, count: int = 1) -> None:
+        self.first = first
+        self.count = count
 
 
 class Story:
@@ -23,9 +43,9 @@ class Story:
     """
 
     __slots__ = (
-        "damages", "end", "exit", "first_hole_ns", "flawed", "gaps", "gone_ns", "http", "last_hole_ns",
-        "last_words", "left_ns", "malformed", "mismatched", "partials", "repeated", "rows_by_transaction", "source", "stalls",
-        "unanswered", "unpaired",
+        "asked_in", "batches", "calls", "cancelled", "damages", "definitions", "end", "errors", "exit", "first_hole_ns", "flawed",
+        "gaps", "gone_ns", "http", "initializes", "last_hole_ns", "last_words", "left_ns", "malformed", "mismatched", "notes",
+        "partials", "repeated", "source", "stalls", "started", "told", "unanswered", "unpaired", "untold", "uses",
     )  # fmt: skip
 
     def __init__(self, source: Source) -> None:
@@ -33,14 +53,35 @@ class Story:
         self.unanswered: list[Exchange] = []
         self.http: list[Exchange] = []
         """Exchanges whose requests came by HTTP."""
-        self.rows_by_transaction: dict[int, int] = {}
-        """The first row that stands for each transaction which has none of its own."""
+        self.asked_in: dict[int, Exchange] = {}
+        """The first exchange of each transaction that carried a request of the client."""
+        self.uses: dict[UseKey, Use] = {}
+        """The requests, by their method, sender, revision and scope: how often each was made, and the first time."""
+        self.notes: dict[UseKey, Use] = {}
+        """The same for notifications that belong to no exchange."""
+        self.initializes: list[Exchange] = []
+        self.definitions: list[Exchange] = []
+        """Answered `tools/list`."""
+        self.calls: list[Exchange] = []
+        """Every `tools/call`."""
+        self.errors: list[Exchange] = []
+        """Exchanges that ended in a JSON-RPC error."""
+        self.cancelled: list[Exchange] = []
+        """Exchanges that the asking side gave up, by a notification or by closing the stream."""
+        self.told: list[Exchange] = []
+        """Exchanges with notifications of their own: progress, cancellations."""
+        self.untold: list[Stray] = []
+        """Progress and cancellations that name no request that anybody made."""
+        self.batches: list[Numbered] = []
+        """Rows that began in a batch."""
         self.repeated: list[Exchange] = []
         self.mismatched: list[Exchange] = []
         self.flawed: list[tuple[int, Message]] = []
         """Messages with flaws, and the rows they stand in."""
         self.malformed: list[Stray] = []
         self.unpaired: list[Stray] = []
+        self.started: list[int] = []
+        """When the server's process was started, each time."""
         self.stalls: list[tuple[int, Stall]] = []
         self.partials: list[tuple[int, Partial]] = []
         self.gaps: list[tuple[int, Gap]] = []
@@ -57,23 +98,51 @@ class Story:
         """Take in an exchange."""
         request, response = row.request, row.response
         if response is None:
-            if row.over and row.outcome is Outcome.UNANSWERED:
+            if row.over and row.outcome in (Outcome.UNANSWERED, Outcome.PROBE):
                 self.unanswered.append(row)
         else:
             if response.id is not request.id and response.id != request.id and _is_spelled_otherwise(request, response):
                 self.mismatched.append(row)
             if response.flaws:
                 self.flawed.append((row.row, response))
-        if row.transaction is not None:
+        transaction = row.transaction
+        scope: ScopeKey = 0
+        if transaction is not None:
             self.http.append(row)
-            self.rows_by_transaction.setdefault(row.transaction.number, row.row)
+            scope = transaction.scope.session or transaction.scope.stream
+            if request.sender == CLIENT:
+                self.asked_in.setdefault(transaction.number, row)
+        method = request.method or ""
+        key = (method, request.sender, request.revision, scope)
+        use = self.uses.get(key)
+        if use is None:
+            self.uses[key] = Use(row)
+        else:
+            use.count += 1
+        if method in _KEPT:
+            self._keep(row, method)
+        if response is not None and response.kind is Kind.ERROR:
+            self.errors.append(row)
+        if row.cancelled is not None or row.left_ns is not None:
+            self.cancelled.append(row)
         if request.flaws:
             self.flawed.append((row.row, request))
+        if request.batch:
+            self.batches.append(row)
+        if row.notifications:
+            self.told.append(row)
+            self.flawed += [(row.row, one) for one in row.notifications if one.flaws]
         if row.more_responses:
             self.repeated.append(row)
-        for message in (*row.notifications, *row.more_responses):
-            if message.flaws:
-                self.flawed.append((row.row, message))
+            self.flawed += [(row.row, one) for one in row.more_responses if one.flaws]
+
+    def _keep(self, row: Exchange, method: str) -> None:
+        if method == "tools/call":
+            self.calls.append(row)
+        elif method == "initialize":
+            self.initializes.append(row)
+        elif row.response is not None and row.response.kind is Kind.RESULT:
+            self.definitions.append(row)
 
     def stray(self, row: Stray) -> None:
         """Take in a message that belongs to no exchange."""
@@ -83,10 +152,23 @@ class Story:
         if message.kind is Kind.MALFORMED:
             self.malformed.append(row)
             return
-        if message.kind is not Kind.NOTIFICATION and "ambiguous-stream" not in message.flaws:
+        if message.kind is Kind.NOTIFICATION:
+            self._notification(row, message)
+        elif "ambiguous-stream" not in message.flaws:
             self.unpaired.append(row)
+        if message.batch:
+            self.batches.append(row)
         if message.flaws:
             self.flawed.append((row.row, message))
+
+    def _notification(self, row: Stray, message: Message) -> None:
+        method = message.method or ""
+        transaction = self.source.transaction_of(message.stream)
+        scope: ScopeKey = 0 if transaction is None else transaction.scope.session or transaction.scope.stream
+        use = self.notes.setdefault((method, message.sender, message.revision, scope), Use(row, 0))
+        use.count += 1
+        if method in _NAMING:
+            self.untold.append(row)
 
     def event(self, row: Event) -> None:
         """Take in what happened to the channel."""
@@ -105,6 +187,8 @@ class Story:
                 self.stalls.append((at_ns, record))
             case Partial() as record:
                 self.partials.append((at_ns, record))
+            case Spawn():
+                self.started.append(at_ns)
             case Gap() as record:
                 self.gaps.append((at_ns, record))
                 self._hole(at_ns - 1)  # it has the time of the record after it, which is sound
@@ -115,7 +199,14 @@ class Story:
 
     def row_of(self, transaction: Transaction) -> int | None:
         """The row that stands for a transaction; None if none does."""
-        return transaction.row or self.rows_by_transaction.get(transaction.number)
+        if transaction.row:
+            return transaction.row
+        asked = self.asked_in.get(transaction.number)
+        return None if asked is None else asked.row
+
+    def is_unseen(self, at_ns: int) -> bool:
+        """Whether what happened before this may not have been recorded."""
+        return self.first_hole_ns is not None and self.first_hole_ns <= at_ns
 
     def stream_name(self, stream: int) -> str:
         """`stdin`, `stdout`, `stderr`; empty if nobody opened it."""
