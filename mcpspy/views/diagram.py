@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from ..records import CLIENT, Close
 from ..transcript.model import Event, Exchange, Kind, Message, Outcome, Row, Source, Stray, Transcript
-from ..transcript.transaction import Transaction
+from ..transcript.transaction import ScopeKind, Stream, Transaction
 from .phrases import (
     PROGRESS,
     Phrase,
@@ -18,9 +18,10 @@ from .phrases import (
     notification_phrase,
     one_line,
     outcome_phrase,
+    status_words,
     stray_phrase,
 )
-from .transaction import transaction_phrase
+from .transaction import ended_words, status_note, transaction_phrase
 from .units import duration
 
 
@@ -116,6 +117,7 @@ class _Layout:
                 yield from self._exchange(row)
             case Stray():
                 yield row.message.number, self._stray(row)
+                yield from self._refused(row)
             case Transaction():
                 yield from self._transaction(row)
             case Event():
@@ -132,25 +134,62 @@ class _Layout:
         phrase = outcome_phrase(row)
         if response is not None:
             took = "" if row.duration_ns is None else f" · {duration(row.duration_ns)}"
-            text = f"{row.row} {_sentence(phrase._replace(word=phrase.word + took))}"
-            yield response.number, self._arrow(response, ArrowKind.RESPONSE, text, phrase.style)
-        elif row.outcome is Outcome.UNANSWERED:
-            yield self._lost(row, phrase)
-        elif row.outcome is Outcome.PENDING:
-            _, answers = self._ends(row, row.sender)
-            last_ns = self._last_ns(row)
-            yield request.number, Aside(at_ns=last_ns, at=answers, text=f"{row.row} pending", style=phrase.style)
+            note = status_note(row, self._sources[row.capture])
+            phrase = phrase._replace(word=phrase.word + took + (f" · {note}" if note else ""))
+            yield response.number, self._arrow(response, ArrowKind.RESPONSE, f"{row.row} {_sentence(phrase)}", phrase.style)
+        else:
+            yield from self._end_without_message(row, phrase)
         for message in row.more_responses:
             yield message.number, self._arrow(message, ArrowKind.RESPONSE, f"{row.row} answered again", "warn")
 
-    def _lost(self, row: Exchange, phrase: Phrase) -> tuple[int, Step]:
+    def _end_without_message(self, row: Exchange, phrase: Phrase) -> Iterator[tuple[int, Step]]:
+        """What ended a request that no message answered: a status, a stream that was closed, the capture's end; or nothing yet."""
         asks, answers = self._ends(row, row.sender)
-        text = f"{row.row} {phrase.word}"
-        kind = ArrowKind.LOST
-        arrow = Arrow(at_ns=self._last_ns(row), start=answers, end=asks, kind=kind, text=text, style=phrase.style)
-        return row.request.number, arrow
+        carried = row.transaction
+        match row.outcome:
+            case Outcome.HTTP_ERROR | Outcome.REDIRECTED | Outcome.PROBE if carried is not None and carried.response is not None:
+                yield self._status(carried, carried.response, row, phrase.style)
+            case Outcome.CANCELLED if row.cancelled is None and row.left_ns is not None:
+                kind, text = ArrowKind.CANCELLATION, f"{row.row} {_sentence(phrase)}"
+                number = row.request.number if carried is None else _last_number(carried)
+                yield number, Arrow(at_ns=row.left_ns, start=asks, end=answers, kind=kind, text=text, style=phrase.style)
+            case Outcome.UNANSWERED | Outcome.PROBE if row.cancelled is None:
+                number, at_ns, words = self._missing(row)
+                text, kind = f"{row.row} {_sentence(phrase._replace(detail=words))}", ArrowKind.LOST
+                yield number, Arrow(at_ns=at_ns, start=answers, end=asks, kind=kind, text=text, style=phrase.style)
+            case Outcome.PENDING:
+                yield row.request.number, self._pending(row, answers, phrase)
 
-    def _last_ns(self, row: Exchange) -> int:
+    def _missing(self, row: Exchange) -> tuple[int, int, str]:
+        """Where an answer should have been: the record that ended its wait, when, and what came instead."""
+        carried = row.transaction
+        if carried is None or carried.ended_ns is None or carried.scope.kind is ScopeKind.STREAM:
+            return row.request.number, self._last_ns(row), ""
+        if carried.response is None:
+            return _last_number(carried), carried.ended_ns, transaction_phrase(carried).detail
+        if carried.is_stream and carried.scope.kind is ScopeKind.SESSION:
+            return row.request.number, self._last_ns(row), ""  # another stream could still have brought it
+        words = ended_words(carried.response) if carried.is_stream else status_words(carried)
+        return _last_number(carried), carried.ended_ns, words
+
+    def _pending(self, row: Exchange | Transaction, at: str, phrase: Phrase) -> Aside:
+        return Aside(at_ns=self._last_ns(row), at=at, text=f"{row.row} {phrase.word}", style=phrase.style)
+
+    def _status(self, carried: Transaction, response: Stream, row: Exchange | Stray, style: str) -> tuple[int, Step]:
+        """The status that was all of an answer."""
+        client, server = self._ends(row, CLIENT)
+        text, kind = f"{row.row} {status_words(carried)}", ArrowKind.RESPONSE
+        arrow = Arrow(at_ns=response.at_ns, start=server, end=client, kind=kind, text=text, style=style)
+        return response.opened.number, arrow
+
+    def _refused(self, row: Stray) -> Iterator[tuple[int, Step]]:
+        """The status that a message got which wants no answer, where it is one that should be told."""
+        source = self._sources[row.capture]
+        carried = source.transaction_of(row.message.stream)
+        if carried is not None and carried.response is not None and status_note(row, source):
+            yield self._status(carried, carried.response, row, "warn")
+
+    def _last_ns(self, row: Exchange | Transaction) -> int:
         source = self._sources[row.capture]
         return max(row.at_ns, source.last_ns + source.shift_ns)
 
@@ -183,7 +222,7 @@ class _Layout:
         return Arrow(at_ns=message.at_ns, start=start, end=end, kind=kind, text=text, style=style)
 
     def _transaction(self, row: Transaction) -> Iterator[tuple[int, Step]]:
-        """A request that carries no message, and its status."""
+        """A request that carries no message, and its status, or who would not wait for one."""
         client, server = self._ends(row, CLIENT)
         number = 0 if row.request is None else row.request.opened.number
         words = one_line(f"{row.row} {row.method} {row.target}")
@@ -194,12 +233,28 @@ class _Layout:
             at_ns, kind = response.at_ns, ArrowKind.RESPONSE
             arrow = Arrow(at_ns=at_ns, start=server, end=client, kind=kind, text=text, style=phrase.style)
             yield response.opened.number, arrow
+        elif row.ended_ns is None:
+            yield number, self._pending(row, server, phrase)
+        elif row.left_by == CLIENT:
+            kind = ArrowKind.CANCELLATION
+            arrow = Arrow(at_ns=row.ended_ns, start=client, end=server, kind=kind, text=text, style=phrase.style)
+            yield _last_number(row), arrow
+        else:
+            arrow = Arrow(at_ns=row.ended_ns, start=server, end=client, kind=ArrowKind.LOST, text=text, style=phrase.style)
+            yield _last_number(row), arrow
 
     def _ends(self, about: Row | Message, sender: str) -> tuple[str, str]:
         """The ids of the sender and of the other side."""
         source = self._sources[about.capture]
         client, server = self._ids["client", source.client_of(about)], self._ids["server", source.server]
         return (client, server) if sender == CLIENT else (server, client)
+
+
+def _last_number(transaction: Transaction) -> int:
+    """The last record of a transaction that is known by its number: of its heads, its closes and its notes."""
+    streams = [one for one in (transaction.request, *transaction.interim, transaction.response) if one is not None]
+    numbers = [one.opened.number for one in streams] + [one.close.number for one in streams if one.close is not None]
+    return max([*numbers, *(note.number for note in transaction.notes)], default=0)
 
 
 def _sentence(phrase: Phrase) -> str:
