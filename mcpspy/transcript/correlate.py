@@ -14,7 +14,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..records import CLIENT, SERVER
-from .mcp_methods import CANCELLED, OPENINGS, PROGRESS
+from .mcp import PARTIAL, TASK
+from .mcp_methods import CANCELLED, LISTEN, OPENINGS, PROGRESS
 from .model import Exchange, Kind, Message, Stray
 from .negotiation import Negotiation
 from .openings import Openings
@@ -47,10 +48,15 @@ def appended(few: Sequence[T], one: T) -> Sequence[T]:
     return [one]
 
 
+def _takes_progress(exchange: Exchange) -> bool:
+    """Whether progress may be told of it: until it is answered, and on if the answer is a task (2025-11-25)."""
+    return not exchange.over or (exchange.response is not None and exchange.response.result_type == TASK)
+
+
 class _Asked:
     """What one side has asked: by id what waits for an answer and what has one, by progress token what is told about."""
 
-    __slots__ = ("answered", "by_token", "queued", "waiting")
+    __slots__ = ("answered", "by_token", "queued", "sharing", "waiting")
 
     def __init__(self) -> None:
         self.waiting: dict[str, Exchange] = {}
@@ -58,6 +64,8 @@ class _Asked:
         """Requests with the id of one that waits already, which nobody should send: they are answered in their order."""
         self.answered: dict[str, Exchange] = {}
         self.by_token: dict[str, Exchange] = {}
+        self.sharing: dict[str, list[Exchange]] = {}
+        """By a progress token that was given out again while it was in use: those that gave it out, without some that are over."""
 
     def ask(self, id: str, exchange: Exchange) -> None:
         before = self.waiting.get(id)
@@ -66,20 +74,32 @@ class _Asked:
             exchange.request.flaws = (*exchange.request.flaws, "id-in-use")
         else:
             self.waiting[id] = exchange
-        if exchange.request.token is not None:
-            self.by_token[exchange.request.token] = exchange
+        token = exchange.request.token
+        if token is not None:
+            before = self.by_token.get(token)
+            if before is not None and _takes_progress(before):
+                exchange.request.flaws = (*exchange.request.flaws, "token-in-use")
+                self.sharing.setdefault(token, [before]).append(exchange)
+            self.by_token[token] = exchange
 
     def answer(self, id: str, message: Message) -> Exchange | None:
         """The exchange that `message` answers, or answers again; None if it was never asked for."""
         waiting = self.waiting
         exchange = waiting.pop(id, None)
         if exchange is None:
-            alike = next((one for one in spellings(id) if one in waiting), None) if id not in self.answered else None
-            if alike is None:
+            alike = [one for one in spellings(id) if one in waiting] if id not in self.answered else []
+            if len(alike) > 1:
+                message.flaws = (*message.flaws, "ambiguous-id")
+                return None
+            if not alike:
                 return self._answer_again(id, message)
-            id, exchange = alike, waiting.pop(alike)
+            id, exchange = alike[0], waiting.pop(alike[0])
         else:
             message.id = exchange.request.id  # equal, and so one string less to keep
+        if message.result_type == PARTIAL:
+            exchange.partials = appended(exchange.partials, message)
+            waiting[id] = exchange
+            return exchange
         exchange.response = message
         exchange.over = True
         self.answered[id] = exchange
@@ -111,9 +131,40 @@ class _Asked:
                 return found
         return None
 
-    def told(self, token: str) -> Exchange | None:
-        """The newest exchange with this progress token; failing that, with another spelling of it."""
-        return next((self.by_token[one] for one in (token, *spellings(token)) if one in self.by_token), None)
+    def told(self, message: Message) -> Exchange | None:
+        """The newest exchange with the progress token of `message`; failing that, with another spelling of it."""
+        by_token, token = self.by_token, message.token or ""
+        found = by_token.get(token)
+        if found is None:
+            token = next((one for one in spellings(token) if one in by_token), "")
+            found = by_token.get(token)
+            if found is None:
+                return None
+        if token in self.sharing:
+            found = self._shared(token)
+            if found is None:
+                message.flaws = (*message.flaws, "ambiguous-progress")
+                return None
+        if not _takes_progress(found):
+            message.flaws = (*message.flaws, "late-progress")
+        return found
+
+    def _shared(self, token: str) -> Exchange | None:
+        """The one exchange with this token that goes on, if it is the only one; the newest if none does."""
+        active = self.sharing[token]
+        while active and not _takes_progress(active[-1]):
+            active.pop()
+        while len(active) > 1 and not _takes_progress(active[-2]):
+            del active[-2]
+        if len(active) > 1:
+            return None
+        del self.sharing[token]
+        return active[0] if active else self.by_token[token]
+
+    def listens(self, id: str) -> Exchange | None:
+        """The subscription with this id that goes on."""
+        found = self.waiting.get(id)
+        return found if found is not None and found.method == LISTEN else None
 
     def close(self) -> list[Exchange]:
         """No answers will come: the exchanges to which that is news."""
@@ -207,9 +258,11 @@ class Correlator:
         if message.token is None:
             return None
         if message.method == PROGRESS:
-            exchange = self._asked[_OTHER[message.sender]].told(message.token)
+            exchange = self._asked[_OTHER[message.sender]].told(message)
         elif message.method == CANCELLED:
             exchange = self._asked[message.sender].named(message.token)
+            if exchange is None:  # a server may end a subscription of its client so (2026-07-28, basic/patterns/cancellation)
+                exchange = self._asked[_OTHER[message.sender]].listens(message.token)
             if exchange is not None and exchange.cancelled is None:
                 exchange.cancelled = message
         else:

@@ -91,7 +91,9 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
     """What belongs to it, in order: progress by its token, its cancellations, and what else names it."""
     cancelled: Message | None = None
     more_responses: Sequence[Message] = ()
-    """Answers after the first: duplicates, and partial results of servers that send several."""
+    """Answers after the answer."""
+    partials: Sequence[Message] = ()
+    """Results that said that more of them follows, and came before the answer."""
     over: bool = False
     transaction: Transaction | None = None
     """The transaction that carried the request; None on stdio. The one that carried the answer may be another."""
@@ -136,6 +138,12 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
         return self.request.at_ns
 
     @property
+    def messages(self) -> list[Message]:
+        """All its messages: the request, and what came of it."""
+        found = [self.request, *self.notifications, *self.partials, *self.more_responses]
+        return found if self.response is None else [*found, self.response]
+
+    @property
     def progress(self) -> int:
         """How many progress notifications came."""
         return sum(1 for one in self.notifications if one.method == "notifications/progress")
@@ -149,7 +157,8 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
             if self.cancelled is not None or self.left_ns is not None:
                 return Outcome.CANCELLED
             return self._unanswered if self.over else Outcome.PENDING
-        if self.cancelled is not None and self.cancelled.at_ns <= self.response.at_ns:
+        cancelled = self.cancelled
+        if cancelled is not None and cancelled.at_ns <= self.response.at_ns and cancelled.sender == self.request.sender:
             return Outcome.CANCELLED
         if self.response.kind is Kind.ERROR:
             return Outcome.ERROR
@@ -266,9 +275,7 @@ class Source:
         """The transactions that carried the messages of a row, by their numbers; none on stdio."""
         if isinstance(row, Transaction):
             return [row]
-        messages = [row.message] if isinstance(row, Stray) else [row.request, *row.notifications, *row.more_responses]
-        if isinstance(row, Exchange) and row.response is not None:
-            messages.append(row.response)
+        messages = [row.message] if isinstance(row, Stray) else row.messages
         found = {one.number: one for message in messages if (one := self.transaction_of(message.stream)) is not None}
         return [found[number] for number in sorted(found)]
 
@@ -319,6 +326,7 @@ class Transcript:
             if isinstance(row, Exchange):
                 found.append(row.request)
                 found.extend(row.notifications)
+                found.extend(row.partials)
                 found.extend(row.more_responses)
                 response = row.response
                 if response is not None and id(response) not in shared:

@@ -39,6 +39,11 @@ class Scope(msgspec.Struct, eq=False, gc=False):
     stream: int = 0
     client: str = ""
 
+    @property
+    def is_one_transaction(self) -> bool:
+        """Whether ids mean nothing beyond one request and its response."""
+        return self.kind is ScopeKind.TRANSACTION
+
 
 class Oddity(msgspec.Struct, frozen=True, gc=False):
     """Something about a stream that no message carries: the record it was seen in, a stable name, and the bytes it is about."""

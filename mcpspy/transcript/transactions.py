@@ -12,13 +12,14 @@ from urllib.parse import urlsplit
 
 from ..records import CLIENT
 from ..wire.sse import Event, parse
+from .calls import JOINED, Calls
 from .chunks import Chunks
 from .correlate import appended
 from .decode import message_of
 from .head import EVENT_STREAM, LAST_EVENT_ID, Head, read_head
 from .http_correlate import HttpCorrelator, Work
 from .http_decode import BodyDecoder, CompressedEventDecoder, EventDecoder, StreamDecoder, Unit
-from .model import Kind, Row, Source, Stray
+from .model import Exchange, Kind, Row, Source, Stray
 from .payloads import DONE
 from .scopes import Reach, endpoint, origin
 from .transaction import Oddity, Stream, Transaction
@@ -55,7 +56,7 @@ class Transactions:
     once. `keeps_frames` says that streams keep their frames.
     """
 
-    __slots__ = ("_bodies", "_correlator", "_keeps_frames", "_next_row", "_rows", "_scopes", "_source", "_works")
+    __slots__ = ("_bodies", "_calls", "_correlator", "_keeps_frames", "_next_row", "_rows", "_scopes", "_source", "_works")
 
     def __init__(
         self,
@@ -70,6 +71,7 @@ class Transactions:
         self._rows = rows
         self._next_row = next_row
         self._keeps_frames = keeps_frames
+        self._calls = Calls(source)
         self._correlator = HttpCorrelator(source, next_row, named)
         self._scopes = self._correlator.scopes
         self._bodies: dict[int, _Body] = {}
@@ -148,7 +150,7 @@ class Transactions:
             rows += work.rows
         self._bodies.clear()
         self._works.clear()
-        return [*rows, *self._correlator.end()]
+        return self._with_calls([*rows, *self._correlator.end()])
 
     # Streams
 
@@ -231,6 +233,8 @@ class Transactions:
                     body.broken = found[0]
                 self._rows += [row for row in found if isinstance(row, Stray) or row.request is message]
                 rows += found
+                if message.method in JOINED or self._source.calls or message.result_type or message.kind is Kind.ERROR:
+                    rows += [first for row in found if (first := self._calls.feed(row, message)) is not None]
         return rows
 
     def _came_before(self, body: _Body, event: Event, unit: Unit) -> bool:
@@ -285,7 +289,11 @@ class Transactions:
         """A transaction ended."""
         self._works.pop(work.transaction.number, None)
         self._row(work)
-        return [*work.rows, *self._correlator.close(work)]
+        return self._with_calls([*work.rows, *self._correlator.close(work)])
+
+    def _with_calls(self, rows: list[Row]) -> list[Row]:
+        """`rows`, and the first rows of the calls that change with them."""
+        return [*rows, *self._calls.firsts([row for row in rows if isinstance(row, Exchange)])]
 
     def _row(self, work: Work) -> Sequence[Row]:
         """A transaction whose request carries no message has a row of its own."""

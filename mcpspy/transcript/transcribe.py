@@ -6,8 +6,10 @@ Refuses to read clocks and files: all it knows came in records. Records of unkno
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import chain, count
+from typing import Final
 
 from ..records import CLIENT, Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Record
+from .calls import JOINED, Calls
 from .clock import Clock
 from .correlate import Correlator
 from .decode import Decoded, Decoder
@@ -15,7 +17,10 @@ from .findings.find import findings
 from .lanes import name_lanes
 from .mcp import client_name
 from .model import Event, Exchange, Kind, Message, Row, Source, Transcript
+from .openings import Openings
 from .transactions import Transactions
+
+_ERROR: Final = Kind.ERROR
 
 
 def transcribe(*captures: Iterable[Record], keeps_frames: bool = False) -> Transcript:
@@ -95,7 +100,7 @@ class Transcriber:
 class _Capture:
     """What `Transcriber` knows of one capture. On stdio it is also the scope of request ids; HTTP has scopes of its own."""
 
-    __slots__ = ("_correlator", "_decoder", "_http", "_knows_client", "_named", "_rows", "source")
+    __slots__ = ("_calls", "_correlator", "_decoder", "_http", "_knows_client", "_named", "_openings", "_rows", "source")
 
     def __init__(
         self,
@@ -110,7 +115,9 @@ class _Capture:
         self._rows = rows
         self._named = named
         self._decoder = Decoder(source)
-        self._correlator = Correlator(next_row)
+        self._calls = Calls(source)
+        self._openings = Openings()
+        self._correlator = Correlator(next_row, self._openings)
         self._knows_client = False
 
     def feed(self, record: Record) -> Sequence[Row]:
@@ -137,7 +144,7 @@ class _Capture:
     def close(self) -> Sequence[Row]:
         rows = self._add(self._decoder.close())
         self.source.closed = True
-        return (*rows, *self._http.end(), *self._correlator.close())
+        return (*rows, *self._http.end(), *self._over(self._correlator.close()))
 
     def _in_transaction(self, record: Record) -> Sequence[Row] | None:
         """What a record changes that belongs to a transaction; None for others."""
@@ -155,11 +162,11 @@ class _Capture:
         match record:
             case Exit():
                 source.exit = record
-                return self._correlator.close()
+                return self._over(self._correlator.close())
             case Close(how=how) if how != "broken":  # then the reader of the stream is gone, not its writer
                 stream = source.streams.get(record.stream)
                 silent = stream and stream.name != "stderr" and stream.sender
-                return self._correlator.close(silent) if silent else ()
+                return self._over(self._correlator.close(silent)) if silent else ()
             case End():
                 source.complete = not (source.gaps or source.damages)
                 return self.close()
@@ -174,20 +181,31 @@ class _Capture:
         self._http.damage()
         return ()
 
+    def _over(self, rows: list[Exchange]) -> Sequence[Row]:
+        """Exchanges that nobody will answer, and the calls that change by that."""
+        return (*rows, *self._calls.firsts(rows))
+
     def _add(self, decoded: Sequence[Decoded]) -> Sequence[Row]:
         rows: list[Row] = []
+        calls = self.source.calls
         for one in decoded:
             if isinstance(one, Message):
-                row: Row = self._correlator.feed(one)
+                row = self._correlator.feed(one)
+                if self._openings.changed:
+                    rows += self._openings.take()
                 if not self._knows_client:
                     self._ask_name(one)
                 if isinstance(row, Exchange) and row.request is not one:
-                    rows.append(row)
-                    continue
+                    is_joined = one.result_type is not None or one.kind is _ERROR
+                else:
+                    self._rows.append(row)
+                    is_joined = one.method in JOINED
+                rows.append(row)
+                if (is_joined or calls) and (first := self._calls.feed(row, one)) is not None:
+                    rows.append(first)
             else:
-                row = one
-            self._rows.append(row)
-            rows.append(row)
+                self._rows.append(one)
+                rows.append(one)
         return rows
 
     def _ask_name(self, message: Message) -> None:

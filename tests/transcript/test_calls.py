@@ -1,0 +1,532 @@
+"""What one side wanted once, in as many exchanges as it took: rounds, tasks, subscriptions, elicitations. Told over stdio."""
+
+from typing import Any
+
+import pytest
+
+from mcpspy.transcript.call import Call, Part
+from mcpspy.transcript.model import Exchange, Outcome, Stray
+from tests.transcript.dialogue import MS, Dialogue, cancelled, error, notification, progress, request, result
+
+NAME = {"name": {"method": "elicitation/create", "params": {"message": "What is your name?", "requestedSchema": {}}}}
+BOB = {"name": {"action": "accept", "content": {"name": "Bob"}}}
+
+
+def ask(id: Any, tool: str = "greet", **params: Any) -> dict[str, Any]:
+    """A call of a tool; `params` are members beside its name."""
+    return request(id, "tools/call", {"name": tool, **params})
+
+
+def required(id: Any, state: Any = None, requests: Any = None) -> dict[str, Any]:
+    """The answer that input is required first."""
+    said = {"resultType": "input_required", "inputRequests": NAME if requests is None else requests}
+    return result(id, said if state is None else {**said, "requestState": state})
+
+
+def again(id: Any, tool: str = "greet", state: Any = None, **params: Any) -> dict[str, Any]:
+    """The same request with the input that was required."""
+    return ask(id, tool, inputResponses=BOB, **({} if state is None else {"requestState": state}), **params)
+
+
+def calls(told: Dialogue) -> list[list[int]]:
+    """The rows of the exchanges of each call."""
+    return [[one.row for one in call.exchanges] for call in told.transcript.calls]
+
+
+def only(told: Dialogue) -> Call:
+    """The only call."""
+    (call,) = told.transcript.calls
+    return call
+
+
+def flaws(told: Dialogue) -> list[tuple[int, str]]:
+    """Rows and flaws of all requests and strays."""
+    rows = [row for row in told.transcript.rows if isinstance(row, Exchange | Stray)]
+    messages = [(row.row, row.request if isinstance(row, Exchange) else row.message) for row in rows]
+    return [(row, flaw) for row, message in messages for flaw in message.flaws]
+
+
+# --- Rounds ---
+
+
+def test_an_exchange_that_needs_no_other_is_no_call() -> None:
+    assert Dialogue().client(ask(1)).server(result(1)).transcript.calls == []
+
+
+def test_a_retry_with_the_state_is_the_next_round() -> None:
+    told = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).server(result(2))
+    assert calls(told) == [[1, 2]]
+
+
+def test_both_rounds_know_their_call() -> None:
+    told = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).transcript
+    assert [told.call_of(row) for row in told.exchanges] == [told.calls[0]] * 2
+
+
+def test_a_retry_without_a_state_is_found_by_what_it_asks_and_brings() -> None:
+    told = Dialogue().client(ask(1)).server(required(1)).client(again(2)).server(result(2))
+    assert calls(told) == [[1, 2]]
+
+
+def test_a_retry_may_bring_the_state_alone() -> None:
+    told = Dialogue().client(ask(1)).server(required(1, "s", {})).client(ask(2, requestState="s")).server(result(2))
+    assert calls(told) == [[1, 2]]
+
+
+def test_a_call_takes_as_many_rounds_as_the_server_wants() -> None:
+    told = Dialogue().client(ask(1)).server(required(1, "a"))
+    told.client(again(2, state="a")).server(required(2, "b")).client(again(3, state="b")).server(result(3))
+    assert (calls(told), only(told).rounds) == ([[1, 2, 3]], 3)
+
+
+def test_the_time_on_the_wire_and_the_time_it_took_are_two() -> None:
+    told = Dialogue().client(ask(1)).server(required(1, "s")).wait(3000).client(again(2, state="s")).server(result(2))
+    call = only(told)
+    assert (call.wire_ns, call.duration_ns) == (2 * MS, 3003 * MS)
+
+
+def test_a_call_is_pending_while_input_is_required() -> None:
+    call = only(Dialogue().client(ask(1)).server(required(1, "s")).closes())
+    assert (call.outcome, call.needs_input, call.duration_ns) == (Outcome.PENDING, True, None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (result(2), Outcome.OK),
+        (result(2, {"isError": True}), Outcome.TOOL_ERROR),
+        (error(2), Outcome.ERROR),
+        (cancelled(7), Outcome.PENDING),
+    ],
+)
+def test_what_became_of_a_call_is_what_became_of_its_last_round(answer: Any, outcome: Outcome) -> None:
+    told = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).server(answer)
+    found = only(told).outcome
+    assert found is (Outcome.UNANSWERED if outcome is Outcome.PENDING else outcome)  # the capture ends here
+
+
+def test_a_cancelled_retry_cancels_the_call() -> None:
+    told = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).client(cancelled(2))
+    assert (only(told).outcome, only(told).duration_ns) == (Outcome.CANCELLED, 3 * MS)
+
+
+@pytest.mark.parametrize("method", ["prompts/get", "resources/read"])
+def test_prompts_and_resources_may_need_input_too(method: str) -> None:
+    params = {"name": "x", "uri": "x"}
+    told = Dialogue().client(request(1, method, params)).server(required(1, "s"))
+    told.client(request(2, method, {**params, "inputResponses": BOB, "requestState": "s"})).server(result(2))
+    assert calls(told) == [[1, 2]]
+
+
+def test_other_requests_need_no_input() -> None:
+    told = Dialogue().client(request(1, "tools/list")).server(required(1, "s"))
+    assert calls(told) == []
+
+
+def test_equal_calls_at_once_are_told_apart_by_their_states() -> None:
+    told = Dialogue().client(ask(1)).client(ask(2)).server(required(1, "a")).server(required(2, "b"))
+    told.client(again(3, state="b")).client(again(4, state="a")).server(result(3)).server(result(4))
+    assert (calls(told), flaws(told)) == ([[1, 4], [2, 3]], [])
+
+
+def test_equal_calls_at_once_without_a_state_are_ambiguous() -> None:
+    told = Dialogue().client(ask(1)).client(ask(2)).server(required(1)).server(required(2)).client(again(3)).client(again(4))
+    assert (calls(told), flaws(told)) == ([[1], [2]], [(3, "ambiguous-call"), (4, "ambiguous-call")])
+
+
+def test_one_state_for_all_tells_calls_apart_by_what_they_ask() -> None:
+    told = Dialogue().client(ask(1, "a")).client(ask(2, "b")).server(required(1, "s")).server(required(2, "s"))
+    told.client(again(3, "b", "s")).client(again(4, "a", "s"))
+    assert calls(told) == [[1, 4], [2, 3]]
+
+
+def test_one_state_for_equal_calls_is_ambiguous() -> None:
+    told = (
+        Dialogue().client(ask(1)).client(ask(2)).server(required(1, "s")).server(required(2, "s")).client(again(3, state="s"))
+    )
+    assert (calls(told), flaws(told)) == ([[1], [2]], [(3, "ambiguous-call")])
+
+
+def test_a_state_finds_its_call_though_the_retry_asks_for_something_else() -> None:
+    told = Dialogue().client(ask(1, city="Rome")).server(required(1, "s")).client(again(2, state="s", city="Oslo"))
+    assert calls(told) == [[1, 2]]
+
+
+def test_a_state_that_nobody_gave_out_joins_nothing() -> None:
+    told = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="S"))
+    assert calls(told) == [[1]]
+
+
+def test_a_state_may_be_any_json_and_is_compared_as_it_stands() -> None:
+    told = Dialogue().client(ask(1)).server(required(1, 7)).client(again(2, state="7")).client(again(3, state=7))
+    assert calls(told) == [[1, 3]]
+
+
+def test_a_retry_for_other_input_joins_nothing() -> None:
+    told = Dialogue().client(ask(1)).server(required(1)).client(ask(2, inputResponses={"age": {}}))
+    assert calls(told) == [[1]]
+
+
+def test_what_a_request_asks_is_the_same_in_any_order_and_with_other_meta() -> None:
+    told = Dialogue().client(ask(1, arguments={"a": 1, "b": 2}, _meta={"progressToken": 1})).server(required(1))
+    told.client(again(2, arguments={"b": 2, "a": 1}, _meta={"progressToken": 2}))
+    assert calls(told) == [[1, 2]]
+
+
+def test_arguments_that_speak_of_input_are_no_retry() -> None:
+    told = Dialogue().client(ask(1)).server(required(1)).client(ask(2, arguments={"inputResponses": BOB, "requestState": "s"}))
+    assert calls(told) == [[1]]
+
+
+def test_a_round_that_failed_may_be_tried_again_with_the_same_state() -> None:
+    told = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).server(error(2))
+    told.client(again(3, state="s")).server(result(3))
+    assert (calls(told), only(told).outcome) == ([[1, 2, 3]], Outcome.OK)
+
+
+def test_a_state_that_has_served_its_call_joins_no_other() -> None:
+    told = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).server(result(2))
+    assert calls(told.client(again(3, state="s"))) == [[1, 2]]
+
+
+def test_the_same_call_made_later_is_another_one() -> None:
+    told = Dialogue().client(ask(1)).server(required(1)).client(again(2)).server(result(2))
+    told.client(ask(3)).server(required(3)).client(again(4)).server(result(4))
+    assert calls(told) == [[1, 2], [3, 4]]
+
+
+def test_progress_of_each_round_stays_with_it() -> None:
+    told = Dialogue().client(ask(1, _meta={"progressToken": 1})).server(progress(1)).server(required(1, "s"))
+    told.client(again(2, state="s", _meta={"progressToken": 2})).server(progress(2)).server(progress(2)).server(result(2))
+    assert [one.progress for one in told.exchanges] == [1, 2]
+
+
+def test_a_result_that_says_it_is_complete_is_complete() -> None:
+    told = Dialogue().client(ask(1)).server(result(1, {"resultType": "complete"}))
+    assert (told.exchange.response and told.exchange.response.result_type, told.transcript.calls) == (None, [])
+
+
+# --- URL elicitation ---
+
+
+def to_urls(id: Any, *named: str) -> dict[str, Any]:
+    """The error that sends the user to URLs first."""
+    listed = [{"mode": "url", "elicitationId": one, "url": f"https://example.org/{one}", "message": "Log in"} for one in named]
+    data = {"elicitations": listed}
+    return {"jsonrpc": "2.0", "id": id, "error": {"code": -32042, "message": "URL elicitation required", "data": data}}
+
+
+def url_elicitation(id: Any, named: str) -> dict[str, Any]:
+    """The server sends the user to a URL."""
+    return request(id, "elicitation/create", {"mode": "url", "elicitationId": named, "url": "https://x", "message": "Log in"})
+
+
+def done(named: str) -> dict[str, Any]:
+    """The server says that an elicitation has ended."""
+    return notification("notifications/elicitation/complete", {"elicitationId": named})
+
+
+def test_the_end_of_an_elicitation_belongs_to_the_request_that_began_it() -> None:
+    told = Dialogue().server(url_elicitation(1, "e")).client(result(1, {"action": "accept"})).wait(5000).server(done("e"))
+    call = only(told)
+    assert (call.completed, [one.row for one in call.told], call.duration_ns) == (1, [2], 5002 * MS)
+
+
+def test_elicitations_end_in_any_order() -> None:
+    told = Dialogue().server(url_elicitation(1, "a")).server(url_elicitation(2, "b"))
+    told.server(done("b")).client(result(1)).client(result(2)).server(done("a"))
+    assert [(call.row, [one.row for one in call.told]) for call in told.transcript.calls] == [(1, [4]), (2, [3])]
+
+
+def test_the_end_of_an_elicitation_that_nobody_began_stands_alone() -> None:
+    told = Dialogue().server(url_elicitation(1, "a")).server(done("b"))
+    assert only(told).told == []
+
+
+def test_a_form_is_no_call_of_more_than_an_exchange() -> None:
+    assert calls(Dialogue().server(request(1, "elicitation/create", {"message": "City?"})).client(result(1))) == []
+
+
+def test_a_request_that_was_sent_to_urls_is_tried_again() -> None:
+    told = Dialogue().client(ask(1)).server(to_urls(1, "e", "f")).server(done("e")).server(done("f"))
+    told.client(ask(2)).server(result(2))
+    call = only(told)
+    assert (calls(told), call.completed, call.elicitations, call.outcome) == ([[1, 4]], 2, 2, Outcome.OK)
+
+
+def test_another_request_is_no_retry() -> None:
+    assert calls(Dialogue().client(ask(1)).server(to_urls(1, "e")).client(ask(2, arguments={"a": 1}))) == [[1]]
+
+
+def test_equal_requests_that_were_both_sent_to_urls_are_ambiguous() -> None:
+    told = Dialogue().client(ask(1)).client(ask(2)).server(to_urls(1, "e")).server(to_urls(2, "f")).client(ask(3))
+    assert (calls(told), flaws(told)) == ([[1], [2]], [(3, "ambiguous-call")])
+
+
+def test_an_error_that_only_looks_like_it_sends_nobody_anywhere() -> None:
+    told = Dialogue().client(ask(1)).server({**error(1), "error": {"code": 5, "message": "elicitationId -32042"}})
+    assert told.transcript.calls == []
+
+
+# --- Tasks ---
+
+LEGACY, EXTENSION = "2025-11-25", "2026-07-28"
+
+
+def task(id: str, status: str = "working", revision: str = LEGACY, **more: Any) -> dict[str, Any]:
+    """A task as both generations of tasks spell it."""
+    names = ("ttl", "pollInterval") if revision == LEGACY else ("ttlMs", "pollIntervalMs")
+    return {"taskId": id, "status": status, "createdAt": "x", "lastUpdatedAt": "x", names[0]: 60_000, names[1]: 1000, **more}
+
+
+def created(id: Any, name: str = "t", revision: str = LEGACY) -> dict[str, Any]:
+    """The answer that a task was made of a request."""
+    made = task(name, revision=revision)
+    return result(id, {"task": made} if revision == LEGACY else {"resultType": "task", **made})
+
+
+def poll(id: Any, name: str = "t", method: str = "tasks/get") -> dict[str, Any]:
+    """A request about a task."""
+    return request(id, method, {"taskId": name})
+
+
+def polled(told: Dialogue, count: int, revision: str = LEGACY) -> Dialogue:
+    """A task that was polled so often, and works."""
+    told.client(ask(0)).server(created(0, revision=revision))
+    for id in range(1, count + 1):
+        told.wait(998).client(poll(id)).server(result(id, task("t", revision=revision)))
+    return told
+
+
+def status_told(name: str, status: str, revision: str = LEGACY, **more: Any) -> dict[str, Any]:
+    """A notification about a task."""
+    method = "notifications/tasks/status" if revision == LEGACY else "notifications/tasks"
+    return notification(method, task(name, status, revision, **more))
+
+
+@pytest.mark.parametrize("revision", [LEGACY, EXTENSION])
+def test_a_task_is_one_call_with_its_polls(revision: str) -> None:
+    call = only(polled(Dialogue(), 17, revision))
+    assert (call.polls, call.rounds, call.task and (call.task.id, call.task.status)) == (17, 1, ("t", "working"))
+
+
+@pytest.mark.parametrize("revision", [LEGACY, EXTENSION])
+def test_a_task_says_how_often_to_poll_it(revision: str) -> None:
+    found = only(polled(Dialogue(), 1, revision)).task
+    assert found is not None
+    assert (found.ttl_ms, found.poll_interval_ms) == (60_000, 1000)
+
+
+def test_a_call_lasts_until_the_result_of_its_task() -> None:
+    told = polled(Dialogue(), 3).client(poll(4)).server(result(4, task("t", "completed")))
+    told.client(poll(5, method="tasks/result")).server(result(5, {"content": []}))
+    call = only(told)
+    assert (call.outcome, call.duration_ns, call.wire_ns) == (Outcome.OK, 3005 * MS, 6 * MS)
+
+
+def test_a_result_within_the_answer_to_a_poll_ends_the_call() -> None:
+    told = polled(Dialogue(), 3, EXTENSION).client(poll(4)).server(result(4, task("t", "completed", EXTENSION, result={})))
+    call = only(told)
+    assert (call.outcome, call.duration_ns, call.task and call.task.over) == (Outcome.OK, 3003 * MS, True)
+
+
+@pytest.mark.parametrize(
+    ("status", "more", "outcome"),
+    [
+        ("completed", {"result": {"content": []}}, Outcome.OK),
+        ("completed", {"result": {"isError": True}}, Outcome.TOOL_ERROR),
+        ("failed", {"error": {"code": 1, "message": "no"}}, Outcome.ERROR),
+        ("cancelled", {}, Outcome.CANCELLED),
+        ("working", {}, Outcome.PENDING),
+        ("input_required", {"inputRequests": NAME}, Outcome.PENDING),
+        ("of an extension", {}, Outcome.PENDING),
+    ],
+)
+def test_what_became_of_a_task_is_what_became_of_its_call(status: str, more: Any, outcome: Outcome) -> None:
+    told = polled(Dialogue(), 1, EXTENSION).client(poll(4)).server(result(4, task("t", status, EXTENSION, **more)))
+    assert only(told).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [(result(5, {"isError": True}), Outcome.TOOL_ERROR), (error(5), Outcome.ERROR), (result(5), Outcome.OK)],
+)
+def test_the_result_of_a_task_is_that_of_its_call(answer: Any, outcome: Outcome) -> None:
+    told = polled(Dialogue(), 1).server(status_told("t", "failed")).client(poll(5, method="tasks/result")).server(answer)
+    assert only(told).outcome is outcome
+
+
+def test_a_task_that_has_no_result_yet_goes_on() -> None:
+    told = polled(Dialogue(), 1).client(poll(5, method="tasks/result")).server(error(5, -32602))
+    assert only(told).outcome is Outcome.PENDING
+
+
+@pytest.mark.parametrize("revision", [LEGACY, EXTENSION])
+def test_the_server_may_tell_how_a_task_stands(revision: str) -> None:
+    told = polled(Dialogue(), 0, revision).server(status_told("t", "completed", revision))
+    call = only(told)
+    assert (len(call.told), call.outcome, call.duration_ns) == (1, Outcome.OK, 2 * MS)
+
+
+def test_what_is_told_after_the_end_of_a_task_changes_nothing() -> None:
+    told = polled(Dialogue(), 0).server(status_told("t", "completed")).server(status_told("t", "working"))
+    assert only(told).outcome is Outcome.OK
+
+
+def test_a_task_is_cancelled_by_a_request_of_its_own() -> None:
+    told = polled(Dialogue(), 1).client(poll(5, method="tasks/cancel")).server(result(5, task("t", "cancelled")))
+    assert (only(told).outcome, only(told).duration_ns) == (Outcome.CANCELLED, 1003 * MS)
+
+
+def test_a_cancellation_that_was_acknowledged_need_not_have_stopped_the_task() -> None:
+    told = polled(Dialogue(), 0, EXTENSION).client(poll(5, method="tasks/cancel")).server(result(5, {"resultType": "complete"}))
+    assert only(told).outcome is Outcome.CANCELLED
+    told.client(poll(6)).server(result(6, task("t", "completed", EXTENSION, result={})))
+    assert only(told).outcome is Outcome.OK
+
+
+def test_input_for_a_task_is_a_part_of_the_call() -> None:
+    told = polled(Dialogue(), 1, EXTENSION).client(poll(5, method="tasks/update")).server(result(5))
+    call = only(told)
+    assert [call.part(one) for one in call.exchanges] == [Part.ROUND, Part.POLL, Part.INPUT]
+
+
+def test_what_the_server_asks_for_a_task_is_a_part_of_the_call() -> None:
+    related = {"_meta": {"io.modelcontextprotocol/related-task": {"taskId": "t"}}}
+    told = polled(Dialogue(), 0).server(request(1, "elicitation/create", related)).client(result(1))
+    told.server(request(2, "sampling/createMessage", related)).server(request(3, "roots/list"))
+    call = only(told)
+    assert ([call.part(one) for one in call.exchanges], call.wire_ns) == ([Part.ROUND, Part.QUESTION, Part.QUESTION], MS)
+
+
+def test_what_is_told_for_a_task_belongs_to_the_call() -> None:
+    related = {"_meta": {"io.modelcontextprotocol/related-task": {"taskId": "t"}}, "level": "info"}
+    told = (
+        polled(Dialogue(), 0)
+        .server(notification("notifications/message", related))
+        .server(notification("notifications/message"))
+    )
+    assert [one.row for one in only(told).told] == [2]
+
+
+def test_progress_of_a_task_goes_on_after_the_answer_that_made_it() -> None:
+    told = Dialogue().client(ask(1, _meta={"progressToken": 7})).server(created(1)).server(progress(7)).server(progress(7))
+    assert (told.exchange.progress, flaws(told)) == (2, [])
+
+
+def test_the_client_may_run_a_task_for_the_server() -> None:
+    told = Dialogue().server(request(1, "sampling/createMessage", {"task": {}})).client(created(1))
+    told.server(poll(2)).client(result(2, task("t", "completed"))).server(poll(3, method="tasks/result")).client(result(3))
+    assert (calls(told), only(told).sender, only(told).outcome) == ([[1, 2, 3]], "server", Outcome.OK)
+
+
+def test_both_sides_may_run_a_task_of_the_same_name() -> None:
+    told = Dialogue().client(ask(1)).server(created(1)).server(request(1, "sampling/createMessage")).client(created(1))
+    told.client(poll(2)).server(result(2, task("t"))).server(poll(2)).client(result(2, task("t", "failed")))
+    told.server(status_told("t", "completed"))
+    assert [(call.sender, call.outcome) for call in told.transcript.calls] == [
+        ("client", Outcome.OK),
+        ("server", Outcome.ERROR),
+    ]
+
+
+def test_a_task_from_before_the_capture_is_a_call_of_polls() -> None:
+    told = Dialogue().client(poll(1)).server(result(1, task("t"))).client(poll(2)).server(result(2, task("t", "completed")))
+    call = only(told)
+    assert (calls(told), call.rounds, call.polls, call.outcome) == ([[1, 2]], 0, 2, Outcome.OK)
+
+
+def test_a_name_may_be_used_again_after_the_end_of_its_task() -> None:
+    told = polled(Dialogue(), 0).server(status_told("t", "completed")).client(ask(8)).server(created(8)).client(poll(9))
+    assert calls(told) == [[1], [3, 4]]
+
+
+def test_a_name_that_two_tasks_have_is_ambiguous() -> None:
+    told = polled(Dialogue(), 0).client(ask(8)).server(created(8)).client(poll(9)).server(status_told("t", "completed"))
+    assert (calls(told), flaws(told)) == ([[1], [2]], [(3, "ambiguous-call"), (4, "ambiguous-call")])
+
+
+def test_input_may_be_required_before_there_is_a_task() -> None:
+    told = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).server(created(2, revision=EXTENSION))
+    told.client(poll(3)).server(result(3, task("t", "completed", EXTENSION, result={})))
+    assert (calls(told), only(told).rounds, only(told).polls) == ([[1, 2, 3]], 2, 1)
+
+
+# --- Subscriptions ---
+
+
+def listen(id: Any) -> dict[str, Any]:
+    """The request for notifications, which lasts as long as it is wanted."""
+    return request(id, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+
+
+def on(id: Any, method: str = "tools/list_changed") -> dict[str, Any]:
+    """A notification of a subscription."""
+    return notification(f"notifications/{method}", {"_meta": {"io.modelcontextprotocol/subscriptionId": id}})
+
+
+def test_what_a_subscription_brings_belongs_to_it() -> None:
+    told = Dialogue().client(listen(1)).server(on(1, "subscriptions/acknowledged")).server(on(1)).server(on(2))
+    assert [one.row for one in only(told).told] == [2, 3]
+
+
+def test_subscriptions_interleave() -> None:
+    told = Dialogue().client(listen(1)).client(listen("1")).server(on("1")).server(on(1)).server(on("1"))
+    assert [[one.row for one in call.told] for call in told.transcript.calls] == [[4], [3, 5]]
+
+
+@pytest.mark.parametrize(
+    ("end", "outcome"),
+    [
+        (lambda told: told.server(result(1)), Outcome.OK),
+        (lambda told: told.client(cancelled(1)), Outcome.CANCELLED),
+        (lambda told: told.server(cancelled(1)), Outcome.CANCELLED),
+        (lambda told: told.server(cancelled(1)).server(result(1)), Outcome.OK),
+        (lambda told: told.closes(), Outcome.UNANSWERED),
+    ],
+)
+def test_a_subscription_ends_in_several_ways(end: Any, outcome: Outcome) -> None:
+    told = end(Dialogue().client(listen(1)).server(on(1)))
+    assert (only(told).outcome, told.transcript.exchanges[0].outcome) == (outcome, outcome)
+
+
+def test_a_server_cancels_no_other_request_of_the_client() -> None:
+    told = Dialogue().client(ask(1)).server(cancelled(1)).server(result(1))
+    assert (told.exchange.outcome, told.stray.method) == (Outcome.OK, "notifications/cancelled")
+
+
+def subscribe(id: Any, uri: str = "x:1", method: str = "subscribe") -> dict[str, Any]:
+    """A request of the legacy era for the news of a resource, or for no more of it."""
+    return request(id, f"resources/{method}", {"uri": uri})
+
+
+def updated(uri: str = "x:1") -> dict[str, Any]:
+    """The news."""
+    return notification("notifications/resources/updated", {"uri": uri})
+
+
+def test_the_news_of_a_resource_belong_to_its_subscription() -> None:
+    told = Dialogue().client(subscribe(1)).server(result(1)).server(updated()).server(updated("x:2")).server(updated())
+    assert ([one.row for one in only(told).told], only(told).outcome) == ([2, 4], Outcome.PENDING)
+
+
+def test_unsubscribing_ends_a_subscription() -> None:
+    told = Dialogue().client(subscribe(1)).server(result(1)).client(subscribe(2, method="unsubscribe")).server(result(2))
+    told.server(updated())
+    call = only(told)
+    assert (calls(told), call.outcome, call.duration_ns, call.told) == ([[1, 2]], Outcome.OK, 3 * MS, [])
+
+
+def test_subscribing_twice_is_one_subscription() -> None:
+    told = Dialogue().client(subscribe(1)).server(result(1)).client(subscribe(2)).server(result(2)).server(updated())
+    assert (calls(told), len(only(told).told)) == ([[1, 2]], 1)
+
+
+def test_a_resource_can_be_subscribed_to_again() -> None:
+    told = Dialogue().client(subscribe(1)).server(result(1)).client(subscribe(2, method="unsubscribe")).server(result(2))
+    told.client(subscribe(3)).server(result(3)).server(updated())
+    assert (calls(told), [len(call.told) for call in told.transcript.calls]) == ([[1, 2], [3]], [0, 1])
+
+
+def test_a_subscription_that_was_refused_has_failed() -> None:
+    assert only(Dialogue().client(subscribe(1)).server(error(1))).outcome is Outcome.ERROR
