@@ -12,7 +12,8 @@ from typing import Final, TypeAlias
 from ..records import CLIENT, SERVER, Damage, Gap, Note, Partial
 from ..wire.slices import members, string
 from .mcp_methods import PROGRESS
-from .model import HTTP_ERRORS, HTTP_REDIRECTS, Event, Exchange, Kind, Log, Message, Numbered, Outcome, Row, Source, Stray
+from .message import Kind, Message
+from .model import HTTP_ERRORS, HTTP_REDIRECTS, Event, Exchange, Log, Numbered, Outcome, Row, Source, Stray
 from .transaction import ScopeKind, Transaction
 
 

@@ -110,6 +110,7 @@ def _refuse_comparison(term: Term) -> None:
 
 _HTTP_CLASS: Final = re.compile(r"[1-5][xX]{2}")
 _HTTP_STATUS: Final = re.compile(r"[1-5]\d\d", re.ASCII)
+_HTTP_STATUSES: Final = re.compile(r"[1-5]\d\d(\.\.[1-5]\d\d)?", re.ASCII)
 _HTTP_METHOD: Final = re.compile(r"[A-Z]+")
 
 
@@ -117,8 +118,8 @@ def _http(term: Term) -> Test:
     """A status (`401`, `4xx`, `>=400`), a method (`POST`), or a target (`/mcp*`)."""
     _refuse_comparison(term)
     value = term.value
-    if term.operator != ":" or _HTTP_STATUS.fullmatch(value):
-        if not _HTTP_STATUS.fullmatch(value):
+    if term.operator != ":" or _HTTP_STATUSES.fullmatch(value):
+        if term.operator != ":" and not _HTTP_STATUS.fullmatch(value):
             raise BadValue(f"{named(value)} is no status of HTTP", "Write one of 100 to 599, as in http>=400.")
         matches = numbers(term.operator, value, COUNTS)
         return lambda subject: any(map(matches, facts.http_statuses(subject)))
@@ -244,8 +245,9 @@ _ALL: Final = (
     Key(name="transport", values="`stdio`, `http`, `sse`", example="transport:http", of_message=True,
         test=_texts(facts.transports, vocabulary=("stdio", "http", "sse"), closed=True),
         what="how the message travelled. `sse` is HTTP+SSE of 2024-11-05, which is `http` too"),
-    Key(name="http", values="a status (`401`, `4xx`), a method (`POST`) or a path", example="http:4xx", operators=ORDER, test=_http,
-        of_message=True, what="the HTTP transaction that carried the message, or its request. `>` and `<` compare the status"),
+    Key(name="http", values="a status (`401`, `4xx`, `401..403`), a method (`POST`) or a path", example="http:4xx",
+        operators=ORDER, test=_http, of_message=True,
+        what="the HTTP transaction that carried the message, or its request. `>` and `<` compare the status"),
     Key(name="session", values=_GLOB, example="session:redacted-8eec*", test=_texts(facts.sessions), of_message=True,
         what="the `Mcp-Session-Id`; of HTTP+SSE the number of the transaction that carries the stream"),
     Key(name="era", values=_listed(Era), example="era:modern", of_message=True,
