@@ -207,7 +207,8 @@ def _revisions(exchange: Exchange) -> Iterator[Found]:
             continue
         revision = exchange.target if message is exchange.request else message.revision
         if revision and not is_known(revision):
-            what = f"The {message.sender} names the revision {quoted(revision.encode('utf-8', 'backslashreplace'))}, which was never released."
+            named = quoted(revision.encode("utf-8", "backslashreplace"))
+            what = f"The {message.sender} names the revision {named}, which was never released."
             advice = f"Name a released revision; the nearest is {nearest(revision)}."
             yield found_in(UNKNOWN_REVISION, message, exchange.row, what, advice=advice, group=revision)
 
