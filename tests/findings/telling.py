@@ -209,10 +209,14 @@ class Telling:
             for event in _events(body):
                 self._send(call, event)
             return
+        late = re.match(r"body (\d+) ms later: ", body[0]) if body else None
+        if late:
+            body[0] = body[0][late.end() :]
         data = _bytes(self.spelled(body[0], is_client=False) if len(body) == 1 else "\n".join(body))
         if body and not any(one.startswith("Content-Type") for one in fields):
             fields.append("Content-Type: application/json")
         self._open(call, "response", f"HTTP/1.1 {text}", [*fields, f"Content-Length: {len(data)}"], "body")
+        self.at_ns += int(late[1]) * MS if late else 0
         if data:
             self.add(Frame(call.response, self.tick(), self.at_ns, data))
         self.add(Close(at_ns=self.tick(), stream=call.response, by="server", how="eof"))
@@ -260,7 +264,7 @@ class Telling:
     def revise(self, revision: str, capabilities: str | None) -> None:
         self.revision, self.capabilities = revision, _capabilities(capabilities)
 
-    def handshake(self, revision: str, client: str | None, server: str | None) -> None:
+    def handshake(self, revision: str, session: str | None, client: str | None, server: str | None) -> None:
         asked = {"protocolVersion": revision, "capabilities": _capabilities(client), "clientInfo": CLIENT_INFO}
         agreed = {"protocolVersion": revision, "capabilities": _capabilities(server), "serverInfo": SERVER_INFO}
         ask, agree = f"initialize 0 {_json(asked)}", f"result 0 {_json(agreed)}"
@@ -269,8 +273,8 @@ class Telling:
                 self._line(sign, line, [])
             return
         self._request("POST /mcp", [ask])
-        self._answer("200 OK", ["Mcp-Session-Id: 5f2c", agree])
-        self.session = "5f2c"
+        self._answer("200 OK", [f"Mcp-Session-Id: {session or '5f2c'}", agree])
+        self.session = session or "5f2c"
         self._request("POST /mcp", ["notifications/initialized"])
         self._answer("202 Accepted", [])
 
@@ -358,7 +362,7 @@ _EVENTS: tuple[tuple[str, Callable[..., None]], ...] = (
     (r"(\d+\.\d+) s later", Telling.later),
     (r"HTTP", Telling.http),
     (r"revision ([^,]+)(?:, client: (.+))?", Telling.revise),
-    (r"handshake ([^,]+)(?:, client: ([^,]+))?(?:, server: (.+))?", Telling.handshake),
+    (r"handshake ([^, ]+)(?: again as (\w+))?(?:, client: ([^,]+))?(?:, server: (.+))?", Telling.handshake),
     (r"session (\S+)", Telling.session_is),
     (r"the client closes stdin", Telling.close_stdin),
     (r"the (client|server) (?:closes|breaks off) the stream(?: of #(\d+))?(, broken)?", Telling.close_stream),

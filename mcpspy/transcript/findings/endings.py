@@ -47,7 +47,19 @@ SERVER_NOT_STARTED: Final = Rule(
     fix="Check the command, its path and its permissions: clients start servers with a PATH of their own.",
 )
 
-RULES: Final = (UNANSWERED_REQUEST, SERVER_DIED, SERVER_NOT_STARTED)
+DESCENDANTS_LEFT: Final = Rule(
+    name="descendants-left",
+    family=Family.TRANSPORT,
+    severity=Severity.WARNING,
+    what="The server ended and left processes behind that it had started.",
+    why="They go on without anybody who reads their output or ends them; start by start they pile up.",
+    blame="The server: it started them, and ended without ending them. A launcher like npx or sh -c may stand between.",
+    example="· handshake 2025-11-25\n· the client closes stdin\n· the server exits 0, leaving chromium, sleep",
+    clean="· handshake 2025-11-25\n· the client closes stdin\n· the server exits 0",
+    fix="End children when stdin ends and on SIGTERM; start the server itself instead of a launcher.",
+)
+
+RULES: Final = (UNANSWERED_REQUEST, SERVER_DIED, SERVER_NOT_STARTED, DESCENDANTS_LEFT)
 
 PATIENCE_NS: Final = 5_000_000_000
 """Who leaves sooner than this after asking did not wait for the answer; who waited longer was kept waiting."""
@@ -69,7 +81,11 @@ def find(story: Story) -> Iterator[Found]:
         if record.error:
             what = f"The server could not be started: {record.error.rstrip('.')}."
             yield _about_process(SERVER_NOT_STARTED, story, at_ns, record, what)
-        elif _died(story, at_ns):
+        if record.descendants:
+            names = ", ".join(str(one.get("name", "?")) for one in record.descendants[:LISTED_CALLS])
+            what = f"The server ended and left {len(record.descendants)} of its processes behind: {names}."
+            yield _about_process(DESCENDANTS_LEFT, story, at_ns, record, what)
+        if not record.error and _died(story, at_ns):
             left_alone = [one for one in pending if one.sender == CLIENT and one.at_ns <= at_ns]
             pending = [one for one in pending if one.sender != CLIENT or one.at_ns > at_ns]
             if left_alone or record.signal or record.code:

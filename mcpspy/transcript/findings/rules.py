@@ -13,6 +13,7 @@ from . import (
     channel,
     cost,
     endings,
+    errors,
     flaws,
     handshake,
     http,
@@ -20,15 +21,19 @@ from . import (
     http_heads,
     lines,
     methods,
+    progress,
+    sessions,
+    streams,
+    timeouts,
     trust,
 )  # fmt: skip
 from .rule import Rule
 
 FINDERS: Final[tuple[ModuleType, ...]] = (
     # transport
-    lines, flaws, channel, endings, http, http_endings,
+    lines, flaws, channel, endings, timeouts, http, http_endings, sessions, streams,
     # protocol
-    answers, methods, handshake, http_heads,
+    answers, methods, handshake, progress, errors, http_heads,
     # capture
     capture,
 )  # fmt: skip
