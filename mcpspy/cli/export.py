@@ -7,6 +7,7 @@ from typing import TextIO
 
 import click
 
+from ..transcript.filter import filter_of
 from ..transcript.model import Row, Transcript
 from ..views.diagram import diagram
 from ..views.ladder import ladder
@@ -14,6 +15,7 @@ from ..views.line import Line, fitted, plain
 from ..views.mermaid import MAX_TEXT_LETTERS, mermaid
 from ..views.messages_json import message_lines
 from ..views.timeline import selected
+from .filtering import filter_option, passed
 from .reading import WhatCommand, chosen, row_of, transcript_of
 from .screen import Screen, say
 
@@ -29,7 +31,8 @@ LADDER_CELLS = 100
 @click.option(
     "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False), help="Write to FILE instead of standard output."
 )
-def command(format: str, what: tuple[str, ...], output: str | None) -> None:
+@filter_option
+def command(format: str, what: tuple[str, ...], output: str | None, filters: tuple[str, ...]) -> None:
     """Write what was said as a diagram or as data.
 
     \b
@@ -39,11 +42,12 @@ def command(format: str, what: tuple[str, ...], output: str | None) -> None:
 
     WHAT is as in `mcpspy show`: captures, sittings, labels; `:7..20` takes rows 7 to 20 only.
     """
+    wanted = filter_of(filters)
     asked = chosen(what)
     transcript, _ = transcript_of(asked.paths)
     if asked.rows is not None:
         row_of(transcript, " ".join(what), asked.rows[0])
-    rows = selected(transcript.rows, asked.rows)
+    rows = passed(wanted, transcript, selected(transcript.rows, asked.rows))
     screen = Screen()
     if format == "text" and output is None:
         screen.lines(_ladder(transcript, rows, screen.width))

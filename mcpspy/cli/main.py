@@ -14,7 +14,7 @@ from io import TextIOWrapper
 import click
 
 from .. import __version__
-from ..errors import McpspyError
+from ..errors import FilterError, McpspyError
 from ..live.descriptors import ensure_standard_streams
 
 VERBS = {
@@ -25,6 +25,7 @@ VERBS = {
     "list": "the newest sittings and their captures",
     "verify": "is a capture intact; repair",
     "demo": "a small server and client through a real tap",
+    "help": "a verb's options; topics such as filters",
 }
 """The verbs and what `mcpspy --help` says of them, in the order shown."""
 
@@ -86,6 +87,13 @@ def main() -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # `| head` is done reading: nothing is wrong, and nothing more is said
         return 0
+    except FilterError as error:
+        if debug:
+            raise
+        from .filtering import explain
+
+        explain(error)
+        return error.exit_status
     except McpspyError as error:
         if debug:
             raise

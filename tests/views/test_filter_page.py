@@ -1,0 +1,86 @@
+"""The page on filters says what the parser's table says, and every filter on it can be read.
+
+After a change: `MCPSPY_WRITE_DOCS=1 pytest tests/views/test_filter_page.py`, and look at the difference.
+"""
+
+import os
+import re
+
+import pytest
+
+from mcpspy.transcript.filter import filter_of
+from mcpspy.transcript.filter_keys import KEYS
+from mcpspy.views.cells import cells
+from mcpspy.views.filter_lines import matching_line, pointed
+from mcpspy.views.filter_page import EXAMPLES, keys_section, markdown, page_lines
+from mcpspy.views.line import line_cells, plain
+from tests.conftest import ROOT
+
+PAGE = ROOT / "docs" / "filter.md"
+
+
+def test_the_page_is_what_the_table_says() -> None:
+    page = markdown()
+    if os.environ.get("MCPSPY_WRITE_DOCS"):
+        PAGE.write_text(page, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8").splitlines() == page.splitlines()
+
+
+def test_every_key_stands_on_the_page_with_its_operators_and_an_example() -> None:
+    rows = {row[0]: row for row in keys_section().rows}
+    assert list(rows) == [f"`{name}`" for name in KEYS]
+    for key in KEYS.values():
+        assert all(f"`{operator}`" in rows[f"`{key.name}`"][2] for operator in key.operators)
+
+
+@pytest.mark.parametrize("example", [code for row in EXAMPLES.rows for code in re.findall("`(.+)`", row[1])])
+def test_every_example_of_the_page_can_be_read(example: str) -> None:
+    assert filter_of([example]) is not None
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_the_page_fits_a_terminal(width: int) -> None:
+    assert all(line_cells(line) <= width for line in page_lines(width))
+
+
+def test_nothing_is_left_out_on_a_narrow_terminal() -> None:
+    words = [" ".join(plain(line) for line in page_lines(width)).split() for width in (80, None)]
+    assert sorted(words[0]) == sorted(words[1])
+
+
+@pytest.mark.parametrize(
+    ("expression", "column", "above"),
+    [
+        ("tol:x", 1, "t"),
+        ("status:ok dur>2", 15, "2"),
+        ("status:ok", 10, ""),
+        ("tool:杭州 dur>2", 13, "2"),
+        ("x" * 500 + "!", 501, "!"),
+    ],
+    ids=["first", "last", "behind", "wide", "long"],
+)
+def test_the_caret_stands_below_its_column(expression: str, column: int, above: str) -> None:
+    line, caret = pointed(expression, column, 60)
+    assert cells(line) <= 60
+    assert caret.endswith("^")
+    before = next(at for at in range(len(line) + 1) if cells(line[:at]) == cells(caret) - 1)
+    assert line[before : before + 1] == above
+
+
+def test_what_would_steer_a_terminal_is_spelled_out() -> None:
+    assert "\x1b" not in "".join(pointed("tool:\x1b[2J dur>2", 14, 60))
+
+
+@pytest.mark.parametrize(
+    ("matching", "of", "logs", "words"),
+    [
+        (17, 1234, 0, "17 of 1,234 rows match tool:search*"),
+        (1, 9, 0, "1 of 9 rows matches tool:search*"),
+        (0, 1, 0, "0 of 1 row match tool:search*"),
+        (0, 9, 3, "0 of 9 rows and 3 lines of stderr match tool:search*"),
+    ],
+)
+def test_how_many_match_is_said_in_a_line(matching: int, of: int, logs: int, words: str) -> None:
+    wanted = filter_of(["tool:search*"])
+    assert wanted is not None
+    assert plain(matching_line(wanted, matching, of, logs)) == words
