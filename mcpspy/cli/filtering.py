@@ -6,7 +6,7 @@ from typing import TypeVar
 import click
 
 from ..errors import FilterError
-from ..transcript.filter import Filter, Matcher, filtered
+from ..transcript.filter import Filter, Filtered, Matcher, filtered
 from ..transcript.model import Numbered, Row, Transcript
 from ..views.escape import safe_text
 from ..views.filter_lines import filter_line, matching_line, pointed
@@ -39,8 +39,13 @@ def passed(wanted: Filter | None, transcript: Transcript, rows: list[Row]) -> li
         return rows
     found = filtered(wanted, transcript, rows)
     if not found.rows:
-        say(f"mcpspy: {plain(filter_line(found))}")
+        say_nothing_matches(found)
     return found.rows
+
+
+def say_nothing_matches(found: Filtered) -> None:
+    """Say it to whoever waits for rows."""
+    say(f"mcpspy: {plain(filter_line(found))}")
 
 
 def explain(error: FilterError) -> None:
@@ -50,54 +55,40 @@ def explain(error: FilterError) -> None:
         say(f"  {line}")
 
 
-class FilteredOut:
-    """An output that gets the rows that match. One appears when it first matches, and stays whatever becomes of it."""
+class Sieve:
+    """A filter at work on what is followed: it knows which rows have appeared."""
 
-    def __init__(self, output: Output, wanted: Filter) -> None:
-        self._output = output
+    __slots__ = ("_ended", "_matchers", "_shown", "_wanted")
+
+    def __init__(self, wanted: Filter) -> None:
+        if "rule" in wanted.keys:
+            raise click.UsageError("rule: asks for findings, which are made when all has been read: leave out -f.")
         self._wanted = wanted
         self._matchers: dict[Followed, Matcher] = {}
         self._shown: set[tuple[Followed, int]] = set()
         self._ended: set[tuple[Followed, int]] = set()
         """Rows that had ended before they matched."""
-        if "rule" in wanted.keys:
-            raise click.UsageError("rule: asks for findings, which are made when all has been read: leave out -f.")
 
-    @property
-    def redraw_s(self) -> float | None:
-        """As the output wants it."""
-        return self._output.redraw_s
-
-    def row(self, followed: Followed, row: Row, *, ended: bool) -> None:
-        """Pass on a row that matches, or has matched."""
+    def passes(self, followed: Followed, row: Row, *, ended: bool) -> bool | None:
+        """Whether a row that passes has ended; None for one that does not pass. One that has passed once always does."""
         if not isinstance(row, Numbered):
-            if self._matches(followed, row):
-                self._output.row(followed, row, ended=ended)
-            return
+            return ended if self._matches(followed, row) else None
         key = followed, row.row
-        if key not in self._shown:
-            if not self._matches(followed, row):
-                if ended:
-                    self._ended.add(key)
-                return
-            self._shown.add(key)
-            ended = ended or key in self._ended
-        self._output.row(followed, row, ended=ended)
+        if key in self._shown:
+            return ended
+        if not self._matches(followed, row):
+            if ended:
+                self._ended.add(key)
+            return None
+        self._shown.add(key)
+        return ended or key in self._ended
 
-    def rest(self, all_followed: list[Followed]) -> None:
-        """Nothing more for now."""
-        self._output.rest(all_followed)
-
-    def close(self, all_followed: list[Followed]) -> None:
-        """The user has seen enough."""
-        self._output.close(all_followed)
-
-    def shows(self, followed: Followed, row: Numbered) -> bool:
-        """Whether a row has appeared."""
+    def has_passed(self, followed: Followed, row: Numbered) -> bool:
+        """Whether a row has passed."""
         return (followed, row.row) in self._shown
 
     def line(self, all_followed: list[Followed]) -> Line:
-        """How many rows have appeared, of how many."""
+        """How many rows have passed, of how many."""
         rows = sum(isinstance(row, Numbered) for one in all_followed for row in one.growing.transcript.rows)
         return matching_line(self._wanted, len(self._shown), rows)
 
@@ -106,3 +97,32 @@ class FilteredOut:
         if matcher is None:
             matcher = self._matchers[followed] = Matcher(self._wanted, followed.growing.transcript)
         return matcher.matches(row)
+
+
+class FilteredOut:
+    """An output that gets the rows that match. One appears when it first matches, and stays whatever becomes of it."""
+
+    __slots__ = ("_output", "_sieve")
+
+    def __init__(self, output: Output, sieve: Sieve) -> None:
+        self._output = output
+        self._sieve = sieve
+
+    @property
+    def redraw_s(self) -> float | None:
+        """As the output wants it."""
+        return self._output.redraw_s
+
+    def row(self, followed: Followed, row: Row, *, ended: bool) -> None:
+        """Pass on a row that matches, or has matched."""
+        has_ended = self._sieve.passes(followed, row, ended=ended)
+        if has_ended is not None:
+            self._output.row(followed, row, ended=has_ended)
+
+    def rest(self, all_followed: list[Followed]) -> None:
+        """Nothing more for now."""
+        self._output.rest(all_followed)
+
+    def close(self, all_followed: list[Followed]) -> None:
+        """The user has seen enough."""
+        self._output.close(all_followed)

@@ -17,6 +17,7 @@ from ..views.rows_json import state_line
 from ..views.timeline import Lanes, Timeline
 from ..views.units import counted
 from ..views.verdict import outcome_counts, source_line, verdict
+from .filtering import Sieve
 from .follow import Followed
 from .screen import Screen
 
@@ -140,8 +141,9 @@ class RegionOut:
 
     redraw_s: float | None = REDRAW_S
 
-    def __init__(self, screen: Screen, *, stderr: bool) -> None:
+    def __init__(self, screen: Screen, *, stderr: bool, sieve: Sieve | None = None) -> None:
         self._screen = screen
+        self._sieve = sieve
         self._rows = RowsOut(screen, self._print, stderr=stderr)
         self._outcomes: Counter[Outcome] = Counter()
         self._console = Console(highlight=False, markup=False, emoji=False, color_system="standard", soft_wrap=True)
@@ -171,6 +173,8 @@ class RegionOut:
             transcripts = [followed.growing.transcript for followed in all_followed]
             live = any(followed.growing.live for followed in all_followed)
             self._screen.lines([[], *verdict(*transcripts, live=live, width=self._screen.width)])
+            if self._sieve is not None:
+                self._screen.lines([fitted([("  ", ""), *self._sieve.line(all_followed)], self._screen.width)])
 
     def _print(self, lines: list[Line]) -> None:
         if self._live.is_started:
@@ -179,13 +183,18 @@ class RegionOut:
             self._screen.lines(lines)
 
     def _region(self, all_followed: list[Followed]) -> list[Line]:
-        pending = [(followed, row) for followed in all_followed for row in followed.pending.values()]
+        pending = [
+            (followed, row) for followed in all_followed for row in followed.pending.values() if self._shows(followed, row)
+        ]
         lines: list[Line] = []
         for followed, row in pending[:MAX_PENDING]:
             lines.append(self._rows.timeline(followed).pending(row, _now_ns(followed, row)))
         if len(pending) > MAX_PENDING:
             lines.append([(f"… {counted(len(pending) - MAX_PENDING, 'more pending call')}", "wait")])
         return [[], *lines, self._status(all_followed, len(pending))] if lines else [[], self._status(all_followed, 0)]
+
+    def _shows(self, followed: Followed, row: Exchange) -> bool:
+        return self._sieve is None or self._sieve.has_passed(followed, row)
 
     def _status(self, all_followed: list[Followed], pending: int) -> Line:
         recorded = [

@@ -2,9 +2,11 @@
 
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 
 import click
 
+from ..transcript.filter import Filter, filter_of, filtered
 from ..transcript.model import Log, Numbered, Row, Transcript
 from ..views.exchange import carried, messages_of, raw_lines, whole
 from ..views.hint import next_commands
@@ -12,6 +14,7 @@ from ..views.http_wire import wire_lines
 from ..views.rows_json import document
 from ..views.timeline import selected, timeline
 from ..views.transactions_json import http_lines
+from .filtering import FilteredOut, Sieve, filter_option, say_nothing_matches
 from .reading import Chosen, WhatCommand, chosen, row_of, transcript_of
 from .screen import Screen, say
 
@@ -28,7 +31,17 @@ from .screen import Screen, say
 )
 @click.option("--raw", is_flag=True, help="The messages' bytes as they were on the wire, and nothing else.")
 @click.option("--no-stderr", is_flag=True, help="Leave out what the server wrote to stderr.")
-def command(what: tuple[str, ...], follow: bool, as_json: bool, http: bool, stats: bool, raw: bool, no_stderr: bool) -> None:
+@filter_option
+def command(
+    what: tuple[str, ...],
+    follow: bool,
+    as_json: bool,
+    http: bool,
+    stats: bool,
+    raw: bool,
+    no_stderr: bool,
+    filters: tuple[str, ...],
+) -> None:
     """What client and server said: a verdict, then a row for each call.
 
     WHAT is a capture's path, `@` for the newest sitting (the default), `@1` for the one before, a label for its newest capture, `-`
@@ -40,43 +53,51 @@ def command(what: tuple[str, ...], follow: bool, as_json: bool, http: bool, stat
         raise click.UsageError("--http goes with neither -f nor --raw.")
     if stats and (follow or raw or http):
         raise click.UsageError("--stats goes with neither -f, --raw nor --http.")
-    screen = Screen()
+    screen, wanted = Screen(), filter_of(filters)
     if follow:
-        _follow(what, screen, as_json=as_json, stderr=not no_stderr)
+        _follow(what, screen, wanted, as_json=as_json, stderr=not no_stderr)
         return
     asked = chosen(what)
     is_one = asked.rows is not None and asked.rows[0] == asked.rows[1]
     transcript, live = transcript_of(asked.paths, keeps_frames=http or is_one)
+    rows = [row for row in _rows(transcript, asked, what) if not (no_stderr and isinstance(row, Log))]
+    found = None if wanted is None else filtered(wanted, transcript, rows)
+    if found is not None:
+        rows = found.rows
+        if not rows and (http or raw or is_one):
+            say_nothing_matches(found)
+            return
     if http:
-        _http(transcript, _rows(transcript, asked, what), screen, as_json=as_json)
+        _http(transcript, rows, screen, as_json=as_json)
     elif stats:
-        _stats(transcript, None if asked.rows is None else _rows(transcript, asked, what), screen, live=live, as_json=as_json)
+        _stats(transcript, None if asked.rows is None and found is None else rows, screen, live=live, as_json=as_json)
     elif raw:
-        _raw(_rows(transcript, asked, what), screen)
+        _raw(rows, screen)
     elif as_json:
-        rows = [row for row in _rows(transcript, asked, what) if not (no_stderr and isinstance(row, Log))]
-        for piece in document(transcript, rows, live=live, whole=asked.rows is not None):
+        for piece in document(transcript, rows, live=live, whole=asked.rows is not None, found=found):
             sys.stdout.write(piece)
     elif asked.rows is not None and is_one:
         row = row_of(transcript, " ".join(what), asked.rows[0])
         screen.lines(whole(transcript, row, width=screen.width, stderr=not no_stderr))
     else:
-        _rows(transcript, asked, what)
-        screen.lines(timeline(transcript, width=screen.width, stderr=not no_stderr, rows=asked.rows, live=live))
-        for line in next_commands(transcript, what, live=live, width=screen.width):
+        screen.lines(timeline(transcript, width=screen.width, stderr=not no_stderr, rows=asked.rows, live=live, found=found))
+        for line in next_commands(replace(transcript, rows=rows), what, live=live, width=screen.width, filters=filters):
             screen.advise(line)
 
 
-def _follow(what: tuple[str, ...], screen: Screen, *, as_json: bool, stderr: bool) -> None:
-    from .follow import follow
+def _follow(what: tuple[str, ...], screen: Screen, wanted: Filter | None, *, as_json: bool, stderr: bool) -> None:
+    from .follow import Output, follow
     from .outputs import RegionOut, RowsOut, StatesOut
 
+    sieve = None if wanted is None else Sieve(wanted)
+    output: Output
     if as_json:
-        follow(what, StatesOut(screen, stderr=stderr))
+        output = StatesOut(screen, stderr=stderr)
     elif screen.redraws:
-        follow(what, RegionOut(screen, stderr=stderr))
+        output = RegionOut(screen, stderr=stderr, sieve=sieve)
     else:
-        follow(what, RowsOut(screen, screen.lines, stderr=stderr))
+        output = RowsOut(screen, screen.lines, stderr=stderr)
+    follow(what, output if sieve is None else FilteredOut(output, sieve))
 
 
 def _rows(transcript: Transcript, asked: Chosen, what: tuple[str, ...]) -> list[Row]:

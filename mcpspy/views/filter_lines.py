@@ -17,7 +17,7 @@ def filter_line(found: Filtered) -> Line:
 def matching_line(wanted: Filter, matching: int, of: int, logs: int = 0) -> Line:
     """The same, of numbers that were counted elsewhere."""
     also = f" and {counted(logs, 'line')} of stderr" if logs else ""
-    verb = "matches" if matching == 1 and not logs else "match"
+    verb = "matches" if 1 in (matching, of) and not logs else "match"
     return [(f"{matching:,} of {counted(of, 'row')}{also} {verb} ", "strong"), (safe_text(str(wanted)), "")]
 
 

@@ -21,13 +21,20 @@ _IS = {
 """The outcomes that one wants to see whole, the most urgent first, in a sentence."""
 
 
-def next_commands(transcript: Transcript, whats: Iterable[str], *, live: bool, width: int | None = None) -> list[Line]:
-    """A blank line and one or two commands, each with what it does; `whats` are those that were given.
+def next_commands(
+    transcript: Transcript,
+    whats: Iterable[str],
+    *,
+    live: bool,
+    width: int | None = None,
+    filters: Iterable[str] = (),
+) -> list[Line]:
+    """A blank line and one or two commands, each with what it does; `whats` and `filters` are those that were given.
 
     Where `width` cells are too few, it is not said what they do, and a command that does not fit is left out: half of one is no use.
     """
     whats = list(whats)
-    here = "".join(f" {shlex.quote(one)}" for one in whats)
+    here = "".join(f" {shlex.quote(one)}" for one in whats) + "".join(f" -F {shlex.quote(one)}" for one in filters)
     exchanges = transcript.exchanges
     found: list[tuple[str, str]] = []
     if exchanges and len(whats) <= 1:

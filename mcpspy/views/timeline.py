@@ -5,13 +5,16 @@ go of lines that were held back to be folded, `close` ends it. Refuses to print,
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import tzinfo
 
+from ..transcript.filter import Filtered, about
 from ..transcript.model import HTTP_ERRORS, Event, Exchange, Log, Message, Numbered, Row, Source, Stray, Transcript
 from ..transcript.transaction import Transaction
 from .cells import cells, cut, padded, wrapped
 from .columns import GAP, Columns, columns
 from .escape import safe_text
+from .filter_lines import filter_line
 from .findings import finding_lines
 from .line import Line, fitted, lane_style, line_cells
 from .phrases import (
@@ -274,30 +277,35 @@ def timeline(
     rows: tuple[int, int] | None = None,
     live: bool = False,
     zone: tzinfo | None = None,
+    found: Filtered | None = None,
 ) -> Iterator[Line]:
     """The whole timeline: verdict, captures, the names of the columns, rows. `width` in cells; None: as wide as it wants.
 
     `rows` are the first and the last to show; what came between them comes with them, and is not folded. `live` says that
-    a tap still records; `zone` is the time zone of the captures' beginnings, the system's where it is None.
+    a tap still records; `zone` is the time zone of the captures' beginnings, the system's where it is None. `found` are the rows that
+    a filter lets through: then they are shown and no others, nor findings about others.
     """
     yield from verdict(transcript, live=live, width=width)
     for line in source_lines(transcript, zone):
         yield fitted(line, width)
-    chosen = selected(transcript.rows, rows)
+    if found is not None:
+        yield fitted([("  ", ""), *filter_line(found)], width)
+    chosen = selected(transcript.rows, rows) if found is None else found.rows
     if not chosen:
         return
     lanes = Lanes(transcript.sources)
     shape = fitting_columns(chosen, lanes, width)
     flagged = frozenset(one.row for one in transcript.findings if one.row is not None)
-    machine = Timeline(shape, lanes, stderr=stderr, fold=rows is None, flagged=flagged)
+    machine = Timeline(shape, lanes, stderr=stderr, fold=rows is None and found is None, flagged=flagged)
     yield []
     yield fitted(shape.header(), width)
     for row in chosen:
         yield from machine.feed(row)
     yield from machine.close()
-    if rows is None and transcript.findings:
+    told = transcript if found is None else replace(transcript, findings=about(found, transcript.findings))
+    if rows is None and told.findings:
         yield []
-        yield from (fitted(line, width) for line in finding_lines(transcript, width=width))
+        yield from (fitted(line, width) for line in finding_lines(told, width=width))
 
 
 def selected(rows: list[Row], chosen: tuple[int, int] | None) -> list[Row]:

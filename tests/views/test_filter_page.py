@@ -76,7 +76,7 @@ def test_what_would_steer_a_terminal_is_spelled_out() -> None:
     [
         (17, 1234, 0, "17 of 1,234 rows match tool:search*"),
         (1, 9, 0, "1 of 9 rows matches tool:search*"),
-        (0, 1, 0, "0 of 1 row match tool:search*"),
+        (0, 1, 0, "0 of 1 row matches tool:search*"),
         (0, 9, 3, "0 of 9 rows and 3 lines of stderr match tool:search*"),
     ],
 )
