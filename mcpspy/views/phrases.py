@@ -1,6 +1,7 @@
 """What is said of an exchange, a notification or a record, in a few safe words: the same in the timeline and in a diagram.
 
-Reads payloads only where the words need it: of errors, failed tools, and the last of a run of notifications. Refuses layout.
+Reads payloads only where the words need it: of errors, failed tools, results that are more than text, and the last of a run of
+notifications. Refuses layout.
 """
 
 import json
@@ -19,15 +20,21 @@ from ..records import (
     Stall,
     Unknown,
 )
+from ..transcript.mcp_content import content_facts
+from ..transcript.mcp_methods import OPENINGS
 from ..transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, Exchange, Kind, Message, Outcome, Source, Stray
 from ..transcript.transaction import Transaction
+from .about import about_words
 from .escape import decoded, safe_text
+from .excerpt import PHRASE_LETTERS, one_line
 from .units import counted, duration, size
 
-PHRASE_LETTERS = 300
-"""More of a captured text than this says nothing in one line; `show @:7` has all of it."""
-
 PROGRESS = "notifications/progress"
+
+__all__ = [
+    "PROGRESS", "Phrase", "command_words", "error_phrase", "event_phrase", "exit_words", "log_text", "notification_phrase",
+    "one_line", "outcome_phrase", "raw_phrase", "status_words", "stray_phrase", "stream_name",
+]  # fmt: skip
 
 
 class Phrase(NamedTuple):
@@ -51,18 +58,13 @@ _OUTCOMES = {
 }
 
 
-def one_line(text: str) -> str:
-    """Captured text in one safe line: runs of blanks collapsed, the far end left out."""
-    if len(text) > PHRASE_LETTERS:
-        text = text[:PHRASE_LETTERS] + "…"
-    return safe_text(" ".join(text.split()))
-
-
 def outcome_phrase(exchange: Exchange) -> Phrase:
     """How an exchange ended, with the error's or the tool error's message."""
     outcome = exchange.outcome
     phrase = _OUTCOMES[outcome]
     match outcome:
+        case Outcome.OK:
+            return phrase._replace(detail=_answer(exchange))
         case Outcome.PROBE:
             return phrase._replace(detail=_refusal(exchange))
         case Outcome.ERROR if exchange.response is not None:
@@ -77,6 +79,42 @@ def outcome_phrase(exchange: Exchange) -> Phrase:
             return phrase._replace(detail=status_words(exchange.transaction))
         case _:
             return phrase
+
+
+_TOLD = frozenset({
+    "initialize", "server/discover", "tools/list", "prompts/list", "prompts/get", "resources/list", "resources/templates/list",
+    "resources/read", "resources/directory/read", "sampling/createMessage", "elicitation/create", "roots/list",
+    "completion/complete", "skills/list", "tasks/get", "tasks/list", "tasks/cancel", "subscriptions/listen",
+})  # fmt: skip
+"""Methods whose results are read for their rows."""
+
+_QUESTIONS = frozenset({"elicitation/create", "completion/complete"})
+"""Methods of which the row tells what was asked, too."""
+
+_NO_PLAIN_TEXT = (b'"image"', b'"audio"', b'"resource')
+"""Of a tool's result what else it may hold than texts, which tell too much for a row. A result without them is not read."""
+
+
+def _answer(exchange: Exchange) -> str:
+    """What a result brought, in a few words; empty where that would be the payload itself."""
+    response, method = exchange.response, exchange.method
+    if response is None:
+        return ""
+    if response.result_type is None and method not in _TOLD and not (method == "tools/call" and _holds_more(response.raw)):
+        return ""
+    facts = content_facts(response, method)
+    if method not in OPENINGS:
+        facts.pop("server", None)  # which every result of the modern era repeats
+    elif facts.get("revision") == exchange.target:
+        del facts["revision"]
+    if method not in _QUESTIONS:
+        return about_words(facts)
+    asked = {name: one for name, one in content_facts(exchange.request, method).items() if name not in ("revision", "fields")}
+    return " → ".join(one for one in (about_words(asked), about_words(facts)) if one)
+
+
+def _holds_more(raw: bytes) -> bool:
+    return any(word in raw for word in _NO_PLAIN_TEXT)
 
 
 def _refusal(probe: Exchange) -> str:

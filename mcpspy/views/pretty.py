@@ -1,15 +1,19 @@
 """JSON laid out for reading, from the bytes it came in: numbers, escapes, duplicate keys and order stay exactly as spelled.
 
 Goes token by token and never parses, so depth and size cost nothing but output. With a width, long strings are broken for the
-eye; without one, what comes out is JSON again. Refuses to judge: what is no JSON passes as the tokens it consists of.
+eye, and what is Base64 is told by size and digest; without one, what comes out is JSON again. Refuses to judge: what is no JSON
+passes as the tokens it consists of.
 """
 
 import re
+from base64 import b64decode
 from collections.abc import Iterator
+from hashlib import sha256
 
 from .cells import MIN_CHOP_CELLS, cells, chopped
 from .escape import decoded, json_text
 from .line import Line, Piece
+from .units import size
 
 INDENT = 2
 
@@ -19,7 +23,14 @@ MAX_INDENT_CELLS = 64
 MIN_STRING_CELLS = 24
 """A string is broken to no less than this, or half of a small screen, however far right it begins."""
 
+MIN_BASE64_LETTERS = 256
+"""A string of so many letters that is Base64 is shown on a screen as the size and the digest of what it holds."""
+
+DIGEST_LETTERS = 12
+
+_base64 = re.compile(rf'"(data:[\w./+;=-]*;base64,)?((?:[A-Za-z0-9+/]|\\/){{{MIN_BASE64_LETTERS},}}={{0,2}})"').fullmatch
 _tokens = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+|"', re.DOTALL).finditer
+_has_digit = re.compile("[0-9]").search
 _to_line_ends = re.compile(r"[^\\]*(?:\\[^n][^\\]*)*(?:\\n)?", re.DOTALL).findall
 
 
@@ -57,6 +68,8 @@ def pretty(raw: bytes, *, width: int | None = None) -> Iterator[Line]:
                 line.append((": ", "dim"))
             else:
                 style = ("key" if after == ":" else "string") if word[0] == '"' else "literal"
+                if width is not None and len(word) > MIN_BASE64_LETTERS and (held := _held(word)):
+                    word, style = held, "dim"
                 *full, line = _placed(line, word, style, width)
                 yield from full
         word = after
@@ -77,6 +90,21 @@ def broken(text: str, limit: int) -> list[str]:
         pieces.append(text[at:end])
         at = end
     return pieces
+
+
+def _held(word: str) -> str:
+    """What stands for a string of Base64; empty for any other."""
+    found = _base64(word)
+    if found is None:
+        return ""
+    letters = found[2].replace("\\/", "/")
+    if not (_has_digit(letters) and not letters.isupper() and not letters.islower()):
+        return ""  # a long run of one kind of letters is a text
+    try:
+        data = b64decode(letters, validate=True)
+    except ValueError:
+        return ""
+    return f"<{found[1] or ''}{size(len(data))} in Base64, sha256 {sha256(data).hexdigest()[:DIGEST_LETTERS]}…>"
 
 
 def _indented(depth: int, max_indent: int) -> Line:
