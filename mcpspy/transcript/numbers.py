@@ -16,7 +16,7 @@ from ..wire.slices import members
 from .cost import ServerCost, costs
 from .model import Exchange, Kind, Log, Message, Outcome, Row, Source, Stray, Transcript
 from .numbers_http import HttpNumbers, http_numbers
-from .phases import Course, Phase, StartUp
+from .phases import Course
 
 if TYPE_CHECKING:
     from ..records import Side
@@ -112,16 +112,15 @@ class ClientNumbers:
 class ServerNumbers:
     """One capture in numbers. `calls` are the client's requests, `requests` those of the server; both sorted by method.
 
-    `http` is what HTTP carried, None on stdio; `start_up` and `phases` are those of a server that a tap started. `sent_bytes` are the
-    payloads by their sender. `unmatched` counts answers that nobody asked for, `malformed` payloads that are no message, `log_lines`
-    and `log_bytes` what came on stderr.
+    `http` is what HTTP carried, None on stdio; `course` says how a server came up that a tap started, and its phases. `sent_bytes`
+    are the payloads by their sender. `unmatched` counts answers that nobody asked for, `malformed` payloads that are no message,
+    `log_lines` and `log_bytes` what came on stderr.
     """
 
     source: Source
     cost: ServerCost
     http: HttpNumbers | None
-    start_up: StartUp | None
-    phases: list[Phase]
+    course: Course
     calls: list[Calls]
     requests: list[Calls]
     told: list[Told]
@@ -240,8 +239,7 @@ class _Counter:
             source=source,
             cost=cost,
             http=http_numbers(source) if source.transactions else None,
-            start_up=self._course.start_up,
-            phases=self._course.phases,
+            course=self._course,
             calls=self._calls(CLIENT, tokens),
             requests=self._calls(SERVER, {}),
             told=[

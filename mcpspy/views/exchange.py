@@ -5,18 +5,16 @@ Payloads are laid out from the bytes as they came. Refuses to leave anything out
 
 from collections.abc import Iterable, Iterator
 
-from ..transcript.model import Event, Exchange, Kind, Log, Message, Numbered, Row, Source, Stray, Transcript
+from ..transcript.model import Exchange, Kind, Message, Numbered, Row, Source, Stray, Transcript
 from ..transcript.transaction import Stream, Transaction
 from .cells import cells, chopped
 from .escape import decoded, safe_text
 from .line import Line, Piece, fitted, joined
-from .phrases import event_phrase, log_text, one_line, outcome_phrase, stray_phrase
+from .logs import meanwhile, microseconds
+from .phrases import one_line, outcome_phrase, stray_phrase
 from .pretty import pretty
 from .transaction import chunk_words, fact_lines, transaction_phrase
-from .units import MICROSECOND_NS, SECOND_NS, counted, duration, size
-
-MAX_MEANWHILE = 200
-"""So many lines of stderr and events are shown below an exchange that ran while they came; more are counted."""
+from .units import duration, size
 
 _BETWEEN: Piece = (" · ", "dim")
 
@@ -59,8 +57,7 @@ def whole(transcript: Transcript, row: Numbered, *, width: int | None = None, st
     for transaction in source.transactions_of(row):
         yield []
         yield from (fitted(line, width) for line in fact_lines(transaction, width))
-    if isinstance(row, Exchange):
-        yield from _meanwhile(transcript, row, width, stderr=stderr)
+    yield from meanwhile(transcript, row, width, stderr=stderr)
 
 
 def _headings(row: Numbered, source: Source) -> list[Line]:
@@ -96,7 +93,7 @@ def _headings(row: Numbered, source: Source) -> list[Line]:
 def _message_heading(row: Numbered, message: Message, source: Source) -> Line:
     arrow = "→" if message.sender == "client" else "←"
     name = one_line(message.method or "") if message.kind is Kind.NOTIFICATION else message.kind.value
-    times = f"at {_microseconds(message.at_ns)} s"
+    times = f"at {microseconds(message.at_ns)} s"
     if message.first_ns < message.at_ns:
         times += f", its first byte {duration(message.at_ns - message.first_ns)} before"
     if isinstance(row, Exchange) and message is not row.request:
@@ -137,39 +134,3 @@ def raw_lines(raw: bytes, width: int | None) -> Iterator[Line]:
         text = safe_text(line)
         for piece in [text] if width is None or cells(text) <= width else chopped(text, width):
             yield [(piece, "")]
-
-
-def _meanwhile(transcript: Transcript, row: Exchange, width: int | None, *, stderr: bool) -> Iterator[Line]:
-    """What the server wrote to stderr, and what happened to the channel, while this exchange ran."""
-    until_ns = None if row.response is None else row.response.at_ns
-    source = transcript.sources[row.capture]
-    found: list[Line] = []
-    for other in transcript.rows:
-        if other.capture != row.capture or other.at_ns < row.at_ns or (until_ns is not None and other.at_ns > until_ns):
-            continue
-        line = _other_line(other, source, width, stderr=stderr)
-        if line is not None:
-            found.append([(f"{_microseconds(other.at_ns)} ", "dim"), *line])
-    if found:
-        yield []
-        yield [("meanwhile", "strong")]
-        for line in found[:MAX_MEANWHILE]:
-            yield fitted(line, width)
-        if len(found) > MAX_MEANWHILE:
-            yield [(f"… {counted(len(found) - MAX_MEANWHILE, 'more line')}", "dim")]
-
-
-def _other_line(other: Row, source: Source, width: int | None, *, stderr: bool) -> Line | None:
-    if isinstance(other, Log) and stderr:
-        return [("stderr ", "dim"), (log_text(other.raw, width), "")]
-    if isinstance(other, Event):
-        phrase = event_phrase(other.record, source)
-        if phrase is not None:
-            return [("· ", "dim"), (phrase.word, phrase.style), (f": {phrase.detail}" if phrase.detail else "", "")]
-    return None
-
-
-def _microseconds(at_ns: int) -> str:
-    """A point in time in seconds, to the microsecond."""
-    whole, rest = divmod(at_ns, SECOND_NS)
-    return f"{whole}.{rest // MICROSECOND_NS:06d}"

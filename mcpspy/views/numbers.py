@@ -48,7 +48,7 @@ def numbers_lines(
 ) -> Iterator[Line]:
     """All numbers of `transcript`, or of these rows of it; the other parameters are those of the timeline."""
     yield from verdict(transcript, live=live, width=width)
-    for line in source_lines(transcript, zone):
+    for line in source_lines(transcript, zone, phases=False):
         yield fitted(line, width)
     servers = numbers(transcript, rows)
     for one in servers:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from ..transcript.numbers import ServerNumbers
 from ..transcript.numbers_http import HttpNumbers
-from ..transcript.phases import Phase, StartUp
 from .cells import cells, padded
 from .line import Line, fitted
+from .phases import phase_words, start_up_words
 from .phrases import exit_words, one_line
 from .units import counted, duration, size
 
@@ -15,9 +15,10 @@ _BETWEEN = " · "
 
 def facts(one: ServerNumbers, width: int | None) -> Iterator[Line]:
     """A line for each fact, or more where it is long."""
+    start_up = one.course.start_up
     found = {
-        "start-up": start_up_words(one.start_up) if one.start_up else [],
-        "phases": phase_words(one.phases),
+        "start-up": start_up_words(start_up) if start_up else [],
+        "phases": phase_words(one.course.phases),
         "process": _process(one),
         "messages": _messages(one),
         "http": _http(one.http) if one.http else [],
@@ -31,23 +32,12 @@ def facts(one: ServerNumbers, width: int | None) -> Iterator[Line]:
             yield fitted([(padded("" if number else name, room), "dim"), (line, "")], width)
 
 
-def phase_words(phases: list[Phase]) -> list[str]:
-    """How long each phase took: `start 2.99 s`."""
-    return [f"{one.name} {'…' if one.duration_ns is None else duration(one.duration_ns)}" for one in phases]
-
-
-def start_up_words(start_up: StartUp) -> list[str]:
-    """When the server first said something."""
-    marks = (("first line on stderr", start_up.first_log_ns), ("first answer", start_up.first_answer_ns))
-    known = sorted((at_ns, what) for what, at_ns in marks if at_ns is not None)
-    return [f"{what} after {duration(max(0, at_ns - start_up.spawned_ns))}" for at_ns, what in known]
-
-
 def _process(one: ServerNumbers) -> list[str]:
     source = one.source
     if source.exit is None:
         return []
-    ran_ns = source.exit.at_ns + source.shift_ns - (one.start_up.spawned_ns if one.start_up else source.shift_ns)
+    start_up = one.course.start_up
+    ran_ns = source.exit.at_ns + source.shift_ns - (start_up.spawned_ns if start_up else source.shift_ns)
     return [f"{exit_words(source.exit)}" + ("" if source.exit.error else f" after {duration(ran_ns)}")]
 
 

@@ -1,14 +1,13 @@
 """The numbers of `show --stats --json`: one object, whose fields docs/json.md describes."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from ..transcript.cost import ServerCost
 from ..transcript.model import Outcome, Row, Transcript
 from ..transcript.numbers import Calls, Latency, ServerNumbers, numbers
-from ..transcript.phases import Phase, StartUp
 from .json_text import SCHEMA, as_json
+from .logs_json import course_object
 from .rows_json import source_object, verdict_object
 
 
@@ -19,31 +18,11 @@ def numbers_document(transcript: Transcript, rows: list[Row] | None = None, *, l
     return f'{head},"servers":[\n{servers}]}}\n'
 
 
-def start_up_object(start_up: StartUp) -> dict[str, Any]:
-    """How a server came up."""
-    return {**asdict(start_up), "took_ns": start_up.took_ns}
-
-
-def phase_objects(phases: Sequence[Phase]) -> list[dict[str, Any]]:
-    """The phases, each with its name and times."""
-    return [
-        {
-            "phase": one.name.value,
-            "at_ns": one.begin_ns,
-            "end_ns": one.end_ns,
-            "duration_ns": one.duration_ns,
-            "requests": one.exchanges,
-        }
-        for one in phases
-    ]
-
-
 def _server(one: ServerNumbers) -> dict[str, Any]:
     made = source_object(one.source)
     del made["messages"]
-    if one.start_up is not None:
-        made |= {"start_up": start_up_object(one.start_up), "phases": phase_objects(one.phases)}
     made |= {
+        **course_object(one.course),
         "calls": [_calls(calls) for calls in one.calls],
         "requests": [_calls(calls) for calls in one.requests],
         "notifications": [

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..records import Record
-from ..transcript.filter import Filtered, about
 from ..transcript.finding import Finding
 from ..transcript.model import Event, Exchange, Kind, Log, Message, Outcome, Row, Source, Stray, Transcript
+from ..transcript.phases import courses
+from ..transcript.quotes import quotes
 from ..transcript.transaction import Transaction
 from .json_text import SCHEMA, as_json, payload
+from .logs_json import course_object, quote_object
 from .messages_json import id_text, message_object
 from .phrases import PROGRESS
 from .transactions_json import transaction_object
@@ -20,21 +22,22 @@ from .transactions_json import transaction_object
 _NO_FACTS = {"at_ns", "number", "extra"}
 
 
-def document(
-    transcript: Transcript, rows: list[Row], *, live: bool, whole: bool = False, found: Filtered | None = None
-) -> Iterator[str]:
+def document(transcript: Transcript, rows: list[Row], *, live: bool, whole: bool = False) -> Iterator[str]:
     """The text of one object, in pieces: one line per row. `whole` puts the messages with all they say into the rows."""
-    captures = [source_object(one) for one in transcript.sources]
+    captures = [
+        source_object(one) | course_object(course) for one, course in zip(transcript.sources, courses(transcript), strict=True)
+    ]
+    quoted = quotes(transcript.rows)
     head = {"schema": SCHEMA, "captures": captures, "verdict": verdict_object(transcript, live=live)}
-    if found is not None:
-        head["filter"] = {"expression": str(found.wanted), "matching": found.matching, "of": found.of}
     yield as_json(head)[:-1] + ',"rows":['
     between = "\n"
     for row in rows:
-        yield between + as_json(row_object(row, transcript.sources, whole=whole))
+        made = row_object(row, transcript.sources, whole=whole)
+        if isinstance(row, Log):
+            made |= quote_object(quoted.get((row.capture, row.number)))
+        yield between + as_json(made)
         between = ",\n"
-    told = transcript.findings if found is None else about(found, transcript.findings)
-    findings = ",\n".join(as_json(finding_object(one)) for one in told)
+    findings = ",\n".join(as_json(finding_object(one)) for one in transcript.findings)
     yield f'],\n"findings":[{findings}]}}\n'
 
 

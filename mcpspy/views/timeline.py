@@ -4,19 +4,21 @@ A machine like all stages, so that live and offline are one path: `feed` takes a
 go of lines that were held back to be folded, `close` ends it. Refuses to print, and to know a terminal.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 
-from ..transcript.filter import Filtered, about
+from ..records import Spawn
 from ..transcript.model import HTTP_ERRORS, Event, Exchange, Log, Message, Numbered, Row, Source, Stray, Transcript
+from ..transcript.phases import StartUp, courses
+from ..transcript.quotes import LineKey, Quote, quotes
 from ..transcript.transaction import Transaction
 from .cells import cells, cut, padded, wrapped
 from .columns import GAP, Columns, columns
 from .escape import safe_text
-from .filter_lines import filter_line
 from .findings import finding_lines
 from .line import Line, fitted, lane_style, line_cells
+from .logs import quoted_line
+from .phases import start_up_words
 from .phrases import (
     PROGRESS,
     Phrase,
@@ -81,10 +83,11 @@ def _participants(sources: list[Source]) -> int:
 class Timeline:
     """Lines from rows. `stderr` says whether the server's stderr is shown, `fold` whether long runs of it are folded.
 
-    `flagged` are the numbers of rows with findings. A row is fed once, when it has ended.
+    `flagged` are the numbers of rows with findings, `quotes` the messages that lines of stderr quote, `start_ups` says how
+    servers came up, by their captures. A row is fed once, when it has ended.
     """
 
-    __slots__ = ("_flagged", "_folded", "_held", "_run", "_stderr", "columns", "fold", "lanes")
+    __slots__ = ("_flagged", "_folded", "_held", "_quotes", "_run", "_start_ups", "_stderr", "columns", "fold", "lanes")
 
     def __init__(
         self,
@@ -94,11 +97,15 @@ class Timeline:
         stderr: bool = True,
         fold: bool = True,
         flagged: frozenset[int] = frozenset(),
+        quotes: Mapping[LineKey, Quote] | None = None,
+        start_ups: Mapping[int, StartUp] | None = None,
     ) -> None:
         self.columns = columns
         self.lanes = lanes
         self.fold = fold
         self._flagged = flagged
+        self._quotes = quotes or {}
+        self._start_ups = start_ups or {}
         self._stderr = stderr
         self._run: tuple[int, int] | None = None  # the capture whose stderr is being read, and how many lines of it
         self._folded = 0
@@ -190,6 +197,9 @@ class Timeline:
     def _event(self, row: Event, lines: list[Line]) -> None:
         phrase = event_phrase(row.record, self.lanes.sources[row.capture])
         if phrase is not None:
+            if isinstance(row.record, Spawn) and row.capture in self._start_ups:
+                words = ", ".join([phrase.detail, *start_up_words(self._start_ups[row.capture])])
+                phrase = phrase._replace(detail=words)
             lines += self._finished([*self._left(row, row.at_ns), (" · ", "dim")], phrase)
 
     def _notifications(self, notifications: Sequence[Message], lines: list[Line]) -> None:
@@ -222,8 +232,12 @@ class Timeline:
         return lines
 
     def _log_line(self, row: Log) -> Line:
-        line = self._left(row, row.at_ns)
-        return fitted([*line, (" stderr ", "dim"), (log_text(row.raw, self.columns.width), "")], self.columns.width)
+        width = self.columns.width
+        line = [*self._left(row, row.at_ns), (" stderr ", "dim")]
+        quote = self._quotes.get((row.capture, row.number))
+        if quote is None:
+            return fitted([*line, (log_text(row.raw, width), "")], width)
+        return fitted([*line, *quoted_line(row.raw, quote, None if width is None else width - line_cells(line))], width)
 
     # The parts of a line
 
@@ -277,35 +291,38 @@ def timeline(
     rows: tuple[int, int] | None = None,
     live: bool = False,
     zone: tzinfo | None = None,
-    found: Filtered | None = None,
 ) -> Iterator[Line]:
     """The whole timeline: verdict, captures, the names of the columns, rows. `width` in cells; None: as wide as it wants.
 
     `rows` are the first and the last to show; what came between them comes with them, and is not folded. `live` says that
-    a tap still records; `zone` is the time zone of the captures' beginnings, the system's where it is None. `found` are the rows that
-    a filter lets through: then they are shown and no others, nor findings about others.
+    a tap still records; `zone` is the time zone of the captures' beginnings, the system's where it is None.
     """
     yield from verdict(transcript, live=live, width=width)
     for line in source_lines(transcript, zone):
         yield fitted(line, width)
-    if found is not None:
-        yield fitted([("  ", ""), *filter_line(found)], width)
-    chosen = selected(transcript.rows, rows) if found is None else found.rows
+    chosen = selected(transcript.rows, rows)
     if not chosen:
         return
     lanes = Lanes(transcript.sources)
     shape = fitting_columns(chosen, lanes, width)
     flagged = frozenset(one.row for one in transcript.findings if one.row is not None)
-    machine = Timeline(shape, lanes, stderr=stderr, fold=rows is None and found is None, flagged=flagged)
+    machine = Timeline(
+        shape,
+        lanes,
+        stderr=stderr,
+        fold=rows is None,
+        flagged=flagged,
+        quotes=quotes(transcript.rows) if stderr else {},
+        start_ups={at: one.start_up for at, one in enumerate(courses(transcript)) if one.start_up is not None},
+    )
     yield []
     yield fitted(shape.header(), width)
     for row in chosen:
         yield from machine.feed(row)
     yield from machine.close()
-    told = transcript if found is None else replace(transcript, findings=about(found, transcript.findings))
-    if rows is None and told.findings:
+    if rows is None and transcript.findings:
         yield []
-        yield from (fitted(line, width) for line in finding_lines(told, width=width))
+        yield from (fitted(line, width) for line in finding_lines(transcript, width=width))
 
 
 def selected(rows: list[Row], chosen: tuple[int, int] | None) -> list[Row]:

@@ -7,8 +7,10 @@ from collections import Counter
 from datetime import datetime, tzinfo
 
 from ..transcript.model import Outcome, Source, Transcript
+from ..transcript.phases import courses
 from .escape import safe_text
 from .line import Line, Piece, fitted, joined, line_cells
+from .phases import phases_line
 from .phrases import command_words, exit_words
 from .units import counted, duration
 
@@ -42,9 +44,15 @@ def outcome_counts(outcomes: Counter[Outcome]) -> list[Line]:
     return [[_count(outcomes[one], one.value, style)] for one, style in _STYLES.items() if outcomes[one]]
 
 
-def source_lines(transcript: Transcript, zone: tzinfo | None = None) -> list[Line]:
-    """A line for each capture: its server, when it began in the time zone `zone` (None: the system's), and what was tapped."""
-    lines = [source_line(one, zone) for one in transcript.sources[:MAX_SOURCES] if one.header]
+def source_lines(transcript: Transcript, zone: tzinfo | None = None, *, phases: bool = True) -> list[Line]:
+    """Lines for each capture: its server, when it began in the time zone `zone` (None: the system's), and what was tapped.
+
+    `phases` puts the phases of a server that was started below it.
+    """
+    lines: list[Line] = []
+    for one, course in zip(transcript.sources[:MAX_SOURCES], courses(transcript), strict=False):
+        if one.header:
+            lines += [line for line in (source_line(one, zone), phases_line(course) if phases else []) if line]
     more = len(transcript.sources) - MAX_SOURCES
     if more > 0:
         lines.append([(f"… {counted(more, 'more capture')}", "dim")])

@@ -158,7 +158,7 @@ def test_each_capture_has_its_own_numbers() -> None:
 
 def test_the_phases_of_a_server_that_was_started_are_told() -> None:
     found = counted(Dialogue().client(request(0, "initialize")).server(result(0)).closes())
-    assert [one.name for one in found.phases] == ["start", "handshake", "shutdown"]
+    assert [one.name for one in found.course.phases] == ["start", "handshake", "shutdown"]
 
 
 def http_scene() -> Traffic:

@@ -63,7 +63,7 @@ def test_the_document_is_schema_1_with_the_verdict_in_numbers() -> None:
     assert made["schema"] == 1
     assert made["verdict"] == {
         "calls": 8, "pending": 0, "ok": 4, "error": 1, "tool_error": 1, "cancelled": 1, "unanswered": 1, "http_error": 0,
-        "redirected": 0, "findings": 2, "complete": False, "live": False,
+        "redirected": 0, "probe": 0, "findings": 2, "complete": False, "live": False,
     }  # fmt: skip
 
 

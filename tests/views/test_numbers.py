@@ -108,7 +108,7 @@ def test_a_capture_without_a_message_has_numbers_too() -> None:
 
 def test_the_start_up_is_told() -> None:
     scene = Dialogue().client(request(0, "initialize")).wait(2999).stderr(b"up\n").wait(199).server(result(0))
-    assert "start-up  first line on stderr after 3.00 s · first answer after 3.20 s" in shown(scene.transcript, 80)
+    assert "start-up  first log line after 3.00 s · first answer after 3.20 s" in shown(scene.transcript, 80)
 
 
 COLUMNS = (Column("name"), Column("a", 1), Column("b", 2), Column("c"))

@@ -1,0 +1,25 @@
+"""The phases of a server's life in words, and how it came up. Refuses to know where one phase ends: `transcript.phases` does."""
+
+from ..transcript.phases import Course, Phase, StartUp
+from .line import Line
+from .units import duration
+
+
+def phase_words(phases: list[Phase]) -> list[str]:
+    """How long each phase took: `start 2.99 s`."""
+    return [f"{one.name} {'…' if one.duration_ns is None else duration(one.duration_ns)}" for one in phases]
+
+
+def start_up_words(start_up: StartUp) -> list[str]:
+    """When the server first said something: `first answer after 3.20 s`."""
+    marks = (("first log line", start_up.first_log_ns), ("first answer", start_up.first_answer_ns))
+    known = sorted((at_ns, what) for what, at_ns in marks if at_ns is not None)
+    return [f"{what} after {duration(max(0, at_ns - start_up.spawned_ns))}" for at_ns, what in known]
+
+
+def phases_line(course: Course) -> Line:
+    """The phases in one line; empty where no tap started the server, and where it never answered."""
+    start_up = course.start_up
+    if start_up is None or start_up.first_answer_ns is None:
+        return []
+    return [("  " + " · ".join(phase_words(course.phases)), "dim")]

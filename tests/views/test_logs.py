@@ -1,0 +1,152 @@
+"""What a server wrote to stderr, shown with the messages that it quotes."""
+
+import json
+from datetime import UTC
+from typing import Any
+
+import pytest
+
+from mcpspy.transcript.model import Numbered
+from mcpspy.transcript.quotes import quotes
+from mcpspy.views.exchange import whole
+from mcpspy.views.line import line_cells, plain
+from mcpspy.views.logs import quoted_line
+from mcpspy.views.rows_json import document
+from mcpspy.views.timeline import timeline
+from tests.transcript.dialogue import Dialogue, notification, request, result, tool_call
+from tests.views.scenes import call, opened
+from tests.views.test_hostile import HOSTILE, dangerous
+
+
+def logged(words: str, value: Any) -> bytes:
+    """A line of the log: the words, and a value behind them as Java's libraries write it."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return f"09:38:50.339 [main] DEBUG c.e.mcp.server.McpServer - {words}: {text}\n".encode("utf-8", "surrogatepass")
+
+
+def chatty_scene() -> Dialogue:
+    """A server that tells its log every message in Chinese: what it reads once it has read it, what it writes before it does."""
+    hello = request(0, "initialize", {"protocolVersion": "2025-06-18"})
+    weather = call(1, "weather", city="北京")
+    answer = result(1, {"content": [{"type": "text", "text": "城市: 北京\n天气: 小雨"}]})
+    scene = opened("demo").client(hello).wait(900).stderr("=== MCP Demo Server 启动 ===\n".encode())
+    scene.stderr(logged("收到请求", hello)).stderr(logged("发送响应", result(0))).server(result(0))
+    scene.client(notification()).stderr(logged("收到请求", notification()))
+    scene.client(weather).stderr(logged("收到请求", weather)).stderr(logged("发送响应", answer)).server(answer)
+    return scene.stderr("标准输入已关闭,服务器停止\n".encode())
+
+
+def shown(width: int | None) -> list[str]:
+    return [plain(line) for line in timeline(chatty_scene().transcript, width=width, zone=UTC)]
+
+
+def row(number: int, width: int | None = 80) -> list[str]:
+    """The row with this number, whole."""
+    transcript = chatty_scene().transcript
+    found = transcript.row(number)
+    assert found is not None
+    return [plain(line) for line in whole(transcript, found, width=width)]
+
+
+def test_a_line_that_quotes_a_request_names_it_in_the_place_of_the_json() -> None:
+    assert any(line.endswith("收到请求: {request of row 1} +902 ms") for line in shown(80))
+
+
+def test_a_line_that_quotes_an_answer_before_it_is_sent_says_how_long_before() -> None:
+    assert any(line.endswith("发送响应: {result of row 3} -1.00 ms") for line in shown(80))
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
+def test_no_line_is_wider_than_the_screen(width: int) -> None:
+    transcript = chatty_scene().transcript
+    lines = list(timeline(transcript, width=width, zone=UTC))
+    for one in transcript.rows:
+        if isinstance(one, Numbered):
+            lines += whole(transcript, one, width=width)
+    assert [plain(line) for line in lines if line_cells(line) > width] == []
+
+
+def test_on_a_pipe_the_line_is_whole_and_what_it_quotes_comes_behind_it() -> None:
+    assert any(
+        line.endswith('"method":"notifications/initialized"}  = notification of row 2, logged 1.00 ms after it came')
+        for line in shown(None)
+    )
+
+
+def test_a_row_has_the_lines_that_came_while_it_ran_and_marks_those_that_quote_it() -> None:
+    lines = row(3)
+    below = lines[lines.index("meanwhile") + 1 :]
+    assert below[0].endswith("收到请求: {this request}, logged 1.00 ms after it came")
+    assert below[1].endswith("发送响应: {this result}, logged 1.00 ms before it was sent")
+    assert len(below) == 2
+
+
+def test_a_notification_has_the_lines_that_quote_it_and_no_others() -> None:
+    lines = row(2)
+    below = lines[lines.index("on stderr") + 1 :]
+    assert len(below) == 1
+    assert below[0].endswith("{this notification}, logged 1.00 ms after it came")
+
+
+def test_a_line_that_quotes_another_row_says_which() -> None:
+    first, second = tool_call(1), tool_call(2)
+    transcript = Dialogue().client(first).client(second).stderr(logged("got", second)).server(result(1)).transcript
+    lines = [plain(line) for line in whole(transcript, transcript.exchanges[0], width=80)]
+    assert any("{request of row 2}, logged" in line for line in lines)
+
+
+def test_what_quotes_nothing_stays_as_it_is() -> None:
+    assert any(line.endswith("stderr === MCP Demo Server 启动 ===") for line in shown(80))
+
+
+def test_words_behind_a_quote_stay_where_there_is_room() -> None:
+    line = logged("got", tool_call(1)).rstrip() + b" (76 bytes)\n"
+    assert any(
+        "got: {request of row 1} (76 bytes) +1.00 ms" in plain(one)
+        for one in timeline(Dialogue().client(tool_call(1)).stderr(line).transcript, width=200)
+    )
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("width", [20, 80, None])
+def test_no_hostile_string_in_a_quoting_line_does_anything(text: str, width: int | None) -> None:
+    scene = Dialogue().client(call(1, "x", text=text))
+    before = text.replace("\n", " ").replace("{", " ")
+    scene.stderr(logged(before, call(1, "x", text=text)).rstrip() + before.encode("utf-8", "surrogatepass") + b"\n")
+    transcript = scene.transcript
+    lines = [*timeline(transcript, width=width, zone=UTC), *whole(transcript, transcript.exchanges[0], width=width)]
+    assert not any(dangerous(plain(line)) for line in lines)
+    assert not any(width is not None and line_cells(line) > width for line in lines)
+
+
+def test_the_json_names_what_a_line_quotes() -> None:
+    transcript = chatty_scene().transcript
+    made = json.loads("".join(document(transcript, transcript.rows, live=False)))
+    found = [one["quotes"] for one in made["rows"] if one["kind"] == "stderr" and "quotes" in one]
+    assert [(one["row"], one["kind"], one["gap_ns"]) for one in found][:2] == [
+        (1, "request", 902_000_000),
+        (1, "result", -1_000_000),
+    ]
+
+
+def test_the_json_tells_how_the_server_came_up() -> None:
+    transcript = chatty_scene().transcript
+    (capture,) = json.loads("".join(document(transcript, transcript.rows, live=False)))["captures"]
+    assert (capture["start_up"]["first_log_ns"], capture["start_up"]["took_ns"]) == (902_000_000, 905_000_000)
+    assert [one["phase"] for one in capture["phases"]] == ["start", "handshake", "calls"]
+
+
+def test_the_timeline_tells_how_the_server_came_up() -> None:
+    assert "  start 902 ms · handshake 4.00 ms · calls 3.00 ms" in shown(80)
+    assert any(
+        line.endswith("server started: pid 101, first log line after 902 ms, first answer after 905 ms") for line in shown(120)
+    )
+
+
+def test_a_quote_is_found_behind_any_number_of_letters() -> None:
+    raw = ("天" * 500).encode() + logged("", tool_call(1))
+    transcript = Dialogue().client(tool_call(1)).stderr(raw).transcript
+    (quote,) = quotes(transcript.rows).values()
+    line = quoted_line(raw, quote, 60)
+    assert plain(line).startswith("…")
+    assert line_cells(line) <= 60
