@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..records import Record
+from ..transcript.filter import Filtered, about
 from ..transcript.finding import Finding
 from ..transcript.model import Event, Exchange, Kind, Log, Message, Outcome, Row, Source, Stray, Transcript
 from ..transcript.phases import courses
@@ -22,13 +23,17 @@ from .transactions_json import transaction_object
 _NO_FACTS = {"at_ns", "number", "extra"}
 
 
-def document(transcript: Transcript, rows: list[Row], *, live: bool, whole: bool = False) -> Iterator[str]:
+def document(
+    transcript: Transcript, rows: list[Row], *, live: bool, whole: bool = False, found: Filtered | None = None
+) -> Iterator[str]:
     """The text of one object, in pieces: one line per row. `whole` puts the messages with all they say into the rows."""
     captures = [
         source_object(one) | course_object(course) for one, course in zip(transcript.sources, courses(transcript), strict=True)
     ]
     quoted = quotes(transcript.rows)
     head = {"schema": SCHEMA, "captures": captures, "verdict": verdict_object(transcript, live=live)}
+    if found is not None:
+        head["filter"] = {"expression": str(found.wanted), "matching": found.matching, "of": found.of}
     yield as_json(head)[:-1] + ',"rows":['
     between = "\n"
     for row in rows:
@@ -37,7 +42,8 @@ def document(transcript: Transcript, rows: list[Row], *, live: bool, whole: bool
             made |= quote_object(quoted.get((row.capture, row.number)))
         yield between + as_json(made)
         between = ",\n"
-    findings = ",\n".join(as_json(finding_object(one)) for one in transcript.findings)
+    told = transcript.findings if found is None else about(found, transcript.findings)
+    findings = ",\n".join(as_json(finding_object(one)) for one in told)
     yield f'],\n"findings":[{findings}]}}\n'
 
 

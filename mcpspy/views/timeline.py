@@ -5,9 +5,11 @@ go of lines that were held back to be folded, `close` ends it. Refuses to print,
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import tzinfo
 
 from ..records import Spawn
+from ..transcript.filter import Filtered, about
 from ..transcript.model import HTTP_ERRORS, Event, Exchange, Log, Message, Numbered, Row, Source, Stray, Transcript
 from ..transcript.phases import StartUp, courses
 from ..transcript.quotes import LineKey, Quote, quotes
@@ -15,6 +17,7 @@ from ..transcript.transaction import Transaction
 from .cells import cells, cut, padded, wrapped
 from .columns import GAP, Columns, columns
 from .escape import safe_text
+from .filter_lines import filter_line
 from .findings import finding_lines
 from .line import Line, fitted, lane_style, line_cells
 from .logs import quoted_line
@@ -291,16 +294,20 @@ def timeline(
     rows: tuple[int, int] | None = None,
     live: bool = False,
     zone: tzinfo | None = None,
+    found: Filtered | None = None,
 ) -> Iterator[Line]:
     """The whole timeline: verdict, captures, the names of the columns, rows. `width` in cells; None: as wide as it wants.
 
     `rows` are the first and the last to show; what came between them comes with them, and is not folded. `live` says that
-    a tap still records; `zone` is the time zone of the captures' beginnings, the system's where it is None.
+    a tap still records; `zone` is the time zone of the captures' beginnings, the system's where it is None. `found` are the rows that
+    a filter lets through: then they are shown and no others, nor findings about others.
     """
     yield from verdict(transcript, live=live, width=width)
     for line in source_lines(transcript, zone):
         yield fitted(line, width)
-    chosen = selected(transcript.rows, rows)
+    if found is not None:
+        yield fitted([("  ", ""), *filter_line(found)], width)
+    chosen = selected(transcript.rows, rows) if found is None else found.rows
     if not chosen:
         return
     lanes = Lanes(transcript.sources)
@@ -310,7 +317,7 @@ def timeline(
         shape,
         lanes,
         stderr=stderr,
-        fold=rows is None,
+        fold=rows is None and found is None,
         flagged=flagged,
         quotes=quotes(transcript.rows) if stderr else {},
         start_ups={at: one.start_up for at, one in enumerate(courses(transcript)) if one.start_up is not None},
@@ -320,9 +327,10 @@ def timeline(
     for row in chosen:
         yield from machine.feed(row)
     yield from machine.close()
-    if rows is None and transcript.findings:
+    told = transcript if found is None else replace(transcript, findings=about(found, transcript.findings))
+    if rows is None and told.findings:
         yield []
-        yield from (fitted(line, width) for line in finding_lines(transcript, width=width))
+        yield from (fitted(line, width) for line in finding_lines(told, width=width))
 
 
 def selected(rows: list[Row], chosen: tuple[int, int] | None) -> list[Row]:
