@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..records import CLIENT, SERVER
 from .call import ABOUT_TASKS, SUBSCRIBE, UNSUBSCRIBE, Call, Part, Task
-from .candidates import Candidates, Name
+from .candidates import NOTHING, Candidates, Found, Name
 from .mcp import INPUT_REQUIRED, TASK
 from .mcp_methods import LISTEN
 from .model import Exchange, Kind, Message, Outcome, Source, Stray
@@ -40,6 +40,9 @@ JOINED: Final = frozenset((*ABOUT_TASKS, LISTEN, SUBSCRIBE, UNSUBSCRIBE, _ELICIT
 """Requests and notifications of which a call may be made though there is none yet. Where there is one, all may belong to it."""
 
 _OTHER: Final[dict[Side, Side]] = {CLIENT: SERVER, SERVER: CLIENT}
+
+MAX_LOST_SESSIONS: Final = 8
+"""So many sessions that were lost one after the other are asked for a task."""
 
 Asker: TypeAlias = "Scope | str"
 """Who asks, as far as that can be told: a session or a stream of HTTP+SSE, else what the client calls itself; empty on stdio."""
@@ -138,10 +141,10 @@ class Calls:
         return self._join(call, row)
 
     def _about_task(self, row: Exchange, message: Message) -> Call | None:
-        task, asker = message.target, self._asker(message)
+        task = message.target
         if task is None:
             return None
-        found = self._tasks.find((row.sender, task), asker)
+        found = self._task(row.sender, task, message)
         if found.ambiguous:
             _flag(message)
             return None
@@ -150,7 +153,7 @@ class Calls:
             call = self._begin(row)
             call.rounds = 0
             call.task = Task(task)
-            self._tasks.add((row.sender, task), asker, call)
+            self._tasks.add((row.sender, task), self._asker(message), call)
         else:
             self._join(call, row)
         call.polls += ABOUT_TASKS[row.method] is Part.POLL
@@ -255,7 +258,7 @@ class Calls:
         """The side that runs a task tells how it stands."""
         if message.target is None:
             return None
-        found = self._tasks.find((_OTHER[message.sender], message.target), self._asker(message))
+        found = self._task(_OTHER[message.sender], message.target, message)
         if found.ambiguous:
             _flag(message)
         facts = None if found.call is None else task_facts(message)
@@ -309,13 +312,23 @@ class Calls:
         named = related_task(message) if b"related-task" in message.raw else None
         if named is None:
             return None
-        asker = self._asker(message)
-        found = self._tasks.find((_OTHER[message.sender], named), asker)
+        found = self._task(_OTHER[message.sender], named, message)
         if found.call is None and not found.ambiguous:
-            found = self._tasks.find((message.sender, named), asker)
+            found = self._task(message.sender, named, message)
         if found.ambiguous:
             _flag(message)
         return found.call
+
+    def _task(self, wants: Side, task: str, message: Message) -> Found:
+        """The call of a task that `wants` asked for. A session that took the place of a lost one knows the tasks of that one."""
+        asker = self._asker(message)
+        found = self._tasks.find((wants, task), asker)
+        for _ in range(MAX_LOST_SESSIONS):
+            if found != NOTHING or isinstance(asker, str) or asker.before is None:
+                break
+            asker = asker.before
+            found = self._tasks.find((wants, task), asker)
+        return found
 
     def _note_status(self, call: Call, facts: TaskFacts, at_ns: int) -> None:
         task = call.task

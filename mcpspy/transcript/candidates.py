@@ -6,7 +6,7 @@ Refuses to know what the names are. All it does takes the same time however many
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from .model import Outcome
 
@@ -30,14 +30,14 @@ class Found(NamedTuple):
         """The call that was taken last, if what became of that came to nothing and is tried again."""
         taken = self.taken
         if taken is None:
-            return _NONE
+            return NOTHING
         outcome = taken.last_round.outcome
         if outcome in _FAILED or (may_be_under_way and outcome is Outcome.PENDING):
             return Found(taken)
-        return _NONE
+        return NOTHING
 
 
-_NONE = Found()
+NOTHING: Final = Found()
 
 
 class Candidates:

@@ -159,7 +159,9 @@ class _Asked:
         if len(active) > 1:
             return None
         del self.sharing[token]
-        return active[0] if active else self.by_token[token]
+        if active:
+            self.by_token[token] = active[0]
+        return self.by_token[token]
 
     def listens(self, id: str) -> Exchange | None:
         """The subscription with this id that goes on."""
@@ -228,6 +230,10 @@ class Correlator:
     def waits(self, sender: Side, id: str) -> bool:
         """Whether a request of `sender` with exactly this id waits for its answer."""
         return id in self._asked[sender].waiting
+
+    def tells(self, sender: Side, token: str) -> bool:
+        """Whether a request of `sender` gave out exactly this progress token."""
+        return token in self._asked[sender].by_token
 
     def settle(self, exchange: Exchange, message: Message) -> None:
         """`message` answers `exchange`, though its id does not say so: HTTP does."""

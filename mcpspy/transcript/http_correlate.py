@@ -5,11 +5,13 @@ Refuses to read bytes and to make rows. Source: MCP specification, basic/transpo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from ..records import CLIENT
 from .head import SESSION, Head
 from .mcp import client_name
+from .mcp_methods import INITIALIZE, PROGRESS
 from .mcp_revisions import Era
 from .model import HTTP_ERRORS, HTTP_REDIRECTS, Exchange, Kind, Message, Row, Source, Stray
 from .scopes import Reach, Scopes, named_request, path_and_query
@@ -18,13 +20,18 @@ from .transaction import ScopeKind, Transaction
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from ..records import Side
+
+HTTP_NOT_FOUND: Final = 404
+_METHOD_NOT_FOUND: Final = b"-32601"
+
 
 class Work:
     """A transaction that goes on, and what its request asks. `reach` is the scope of its ids."""
 
-    __slots__ = ("asked", "asked_back", "is_modern", "reach", "resumes", "transaction")
+    __slots__ = ("asked", "asked_back", "is_modern", "reach", "resumes", "taken_up", "transaction")
 
-    def __init__(self, transaction: Transaction, reach: Reach, *, resumes: bool) -> None:
+    def __init__(self, transaction: Transaction, reach: Reach, *, resumes: str) -> None:
         self.transaction = transaction
         self.reach = reach
         self.asked: list[Exchange] = []
@@ -32,7 +39,9 @@ class Work:
         """What the server asks on its response."""
         self.is_modern = False
         self.resumes = resumes
-        """Whether it asks for the events after one that it names."""
+        """The id of the event after which it asks for more; empty if it does not."""
+        self.taken_up: Work | None = None
+        """What was asked without a session, and is answered here, because its own stream broke off."""
 
     @property
     def rows(self) -> list[Row]:
@@ -49,7 +58,7 @@ class Work:
 class HttpCorrelator:
     """The exchanges of one capture over HTTP. `named` is told each name that a client gives itself, once."""
 
-    __slots__ = ("_alone", "_named", "_source", "_unannounced", "scopes")
+    __slots__ = ("_alone", "_broken_off", "_named", "_source", "_unannounced", "_waiting", "scopes")
 
     def __init__(self, source: Source, next_row: Callable[[], int], named: Callable[[Source, str], None]) -> None:
         self._source = source
@@ -59,20 +68,35 @@ class HttpCorrelator:
         """Transactions whose ids mean something in them alone, also ended ones whose answer may come on another stream."""
         self._unannounced: dict[int, Work] = {}
         """Open streams of events that a GET brought, without a session and without an endpoint."""
+        self._broken_off: dict[str, dict[int, Work]] = {}
+        """What nobody answered before its stream ended, without a session: by the last event, by which it may be resumed."""
+        self._waiting: dict[tuple[Side, str], dict[int, Work]] = {}
+        """Of `_alone` those that asked, by who asks and with what id; also some that wait no more."""
 
-    def begin(self, work: Work, head: Head) -> None:
-        """A transaction began, with this head."""
+    def begin(self, work: Work, head: Head) -> bool:
+        """A transaction began, with this head. Whether it resumes a stream, and cannot be told which."""
         work.reach.correlator.negotiation.hear(head.get("mcp-protocol-version"))
-        if work.reach.facts.kind is ScopeKind.TRANSACTION:
+        if work.reach.facts.kind is not ScopeKind.TRANSACTION:
+            return False
+        resumed = self._broken_off.get(work.resumes, {}) if work.resumes else {}
+        if len(resumed) == 1:
+            (work.taken_up,) = resumed.values()
+            del self._broken_off[work.resumes]
+            _move(work, work.taken_up.reach)
+        else:
             self._alone[work.transaction.number] = work
+        return len(resumed) > 1
 
     def answer(self, work: Work, head: Head, *, is_stream: bool) -> None:
         """The head of its response came."""
         number, session = work.transaction.number, head.get(SESSION)
         if session and not work.is_modern and self.scopes.bind(work.reach, session):
-            self._alone.pop(number, None)
-        if is_stream and work.transaction.method == "GET" and work.reach.facts.kind is ScopeKind.TRANSACTION:
+            self._leave(work)
+        is_alone = work.reach.facts.kind is ScopeKind.TRANSACTION and work.taken_up is None
+        if is_stream and is_alone and work.transaction.method == "GET":
             self._unannounced[number] = work
+        if work.transaction.status == HTTP_NOT_FOUND:
+            self.scopes.lose(work.transaction)
 
     def announce(self, work: Work, uris: Iterable[str]) -> bool:
         """Its stream announced an endpoint, in these forms: what is POSTed there is answered on it. Whether another did the same."""
@@ -82,7 +106,7 @@ class HttpCorrelator:
             return False
         if transaction.request is not None and transaction.request.head.get(SESSION):  # that is not what this stream is for
             _move(work, self.scopes.alone())
-        self._alone.pop(transaction.number, None)
+        self._leave(work)
         self._unannounced.pop(transaction.number, None)
         return self.scopes.announce(work.reach, transaction.number, targets)
 
@@ -106,6 +130,8 @@ class HttpCorrelator:
                 return [row, *self.scopes.openings.take()] if self.scopes.openings.changed else [row]
             row.transaction = transaction
             (work.asked if message.sender == CLIENT else work.asked_back).append(row)
+            if transaction.number in self._alone:
+                self._waiting.setdefault((message.sender, message.id or ""), {})[transaction.number] = work
         return [row]
 
     def close(self, work: Work) -> Sequence[Exchange]:
@@ -144,11 +170,15 @@ class HttpCorrelator:
                 if name not in self._source.names:
                     self._source.names[name] = None
                     self._named(self._source, name)
+        if request.method == INITIALIZE and work.reach.facts.kind is ScopeKind.TRANSACTION:
+            self.scopes.renew(work.transaction)
 
     def _about_request(self, work: Work, message: Message) -> list[Exchange]:
         """What an error without an id of use is about: the requests that its response answers."""
         if message.kind is not Kind.ERROR:
             return []
+        if work.transaction.status == HTTP_NOT_FOUND and _METHOD_NOT_FOUND in message.raw:
+            self.scopes.keep(work.transaction)  # not the session is unknown, but the method
         if message.id is not None and message.id != "null":
             is_known = work.transaction.status < HTTP_ERRORS or work.reach.correlator.waits(CLIENT, message.id)
             return [] if is_known else work.waiting
@@ -159,21 +189,44 @@ class HttpCorrelator:
         number, own = work.transaction.number, work.reach
         if number not in self._unannounced and own.facts.kind is not ScopeKind.TRANSACTION:
             return own
-        about = named_request(message)
-        if about is None or own.correlator.waits(*about):
+        elsewhere = self._elsewhere(work, message)
+        if not elsewhere or (message.sender != CLIENT and number not in self._unannounced):
             return own
-        elsewhere = [one for one in self._alone.values() if one.reach.correlator.waits(*about)]
         if message.sender != CLIENT:
-            if number not in self._unannounced or not elsewhere:
-                return own
-            if len(self._unannounced) > 1:
+            if len(self._unannounced) > 1 or len(elsewhere) > 1:
                 message.flaws = (*message.flaws, "ambiguous-stream")
-                if len(elsewhere) > 1:
-                    return own
-            self._join(elsewhere[0], work)
-        elif len(elsewhere) != 1:
-            return own
-        return elsewhere[0].reach
+            if len(elsewhere) == 1:
+                self._join(elsewhere[0], work)
+        return elsewhere[0].reach if len(elsewhere) == 1 else own
+
+    def _leave(self, work: Work) -> None:
+        """Its ids mean something elsewhere too, or nothing any more."""
+        number = work.transaction.number
+        if self._alone.pop(number, None) is None:
+            return
+        for exchange in (*work.asked, *work.asked_back):
+            about = exchange.sender, exchange.request.id or ""
+            asked = self._waiting.get(about)
+            if asked is not None and asked.pop(number, None) is not None and not asked:
+                del self._waiting[about]
+
+    def _elsewhere(self, work: Work, message: Message) -> list[Work]:
+        """Other transactions whose request a message may be about: none, one, or two for any more than that."""
+        if message.method == PROGRESS and message.token is not None and work.transaction.number in self._unannounced:
+            token = message.token
+            return list(islice((one for one in self._alone.values() if one.reach.correlator.tells(CLIENT, token)), 2))
+        about = named_request(message)
+        if about is None or work.reach.correlator.waits(*about):
+            return []
+        asked = self._waiting.get(about)
+        found: list[Work] = []
+        while asked and len(found) < 2:
+            number, one = asked.popitem()
+            if self._alone.get(number) is one and one.reach.correlator.waits(*about):
+                found.append(one)
+        if asked is not None and found:
+            asked.update((one.transaction.number, one) for one in found)  # the others wait no more: each is looked at once
+        return found
 
     def _join(self, asking: Work, answering: Work) -> None:
         """A stream without an endpoint answers what was POSTed: they are one client's."""
@@ -183,10 +236,17 @@ class HttpCorrelator:
         asking.transaction.scope = scope
 
     def _ended_alone(self, work: Work) -> Sequence[Exchange]:
-        transaction, waiting = work.transaction, work.waiting
+        root = work
+        while root.taken_up is not None:
+            root = root.taken_up
+        transaction, waiting = work.transaction, root.waiting
         if waiting and self._unannounced and 0 < transaction.status < HTTP_REDIRECTS and not transaction.answered:
             return ()  # HTTP+SSE whose server announces no endpoint: the answer comes on the stream
-        self._alone.pop(transaction.number, None)
+        if waiting and not root.is_modern and _may_be_resumed(transaction):
+            last_event_id = transaction.response.last_event_id if transaction.response else ""
+            self._broken_off.setdefault(last_event_id, {})[transaction.number] = work
+            return ()
+        self._leave(root)
         if work.is_modern and transaction.ended_by == CLIENT:
             for exchange in waiting:
                 exchange.left_ns = transaction.ended_ns
@@ -196,10 +256,10 @@ class HttpCorrelator:
         """A stream without an endpoint ended. After the last one nothing can be answered that its own response did not."""
         number = work.transaction.number
         del self._unannounced[number]
-        self._alone.pop(number, None)
+        self._leave(work)
         news = [*work.reach.correlator.close()]
         if not self._unannounced:
-            for other in [one for one in self._alone.values() if one.transaction.over]:
+            for other in [one for one in self._alone.values() if one.transaction.over and not _may_be_resumed(one.transaction)]:
                 news += self._ended_alone(other)
         return news
 

@@ -35,8 +35,11 @@ class Message(msgspec.Struct, eq=False, gc=False):
     request is about: a tool's name, a resource's URI, a prompt's name. `token` is what notifications find their request by: the
     progress token that a request gives out or a progress notification names, the request id that a cancellation names.
     `flaws` names what was odd about bytes that could still be read: those of `wire.jsonrpc.Piece`, and `crlf`,
-    `no-final-newline`, `id-in-use` (a request with the id of one that waits), `damaged` (records were lost within or just before
-    it); `reason` says why a malformed one could not be read.
+    `no-final-newline`, `damaged` (records were lost within or just before it). Of pairing they name `id-in-use` and `token-in-use`
+    (a request with the id, or the progress token, of one that waits), `late-progress` (it came after the answer), and what could
+    belong to several, and so belongs to none: `ambiguous-id` (an answer), `ambiguous-progress`, `ambiguous-stream` (an answer on one
+    of several streams), `ambiguous-call` (a retry, or what names a task or an elicitation). `reason` says why a malformed one
+    could not be read.
     """
 
     capture: int

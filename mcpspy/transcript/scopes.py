@@ -45,13 +45,15 @@ class Endpoint(NamedTuple):
 class Scopes:
     """The scopes of one capture. `url` is the server's, by which relative endpoints are resolved."""
 
-    __slots__ = ("_endpoints", "_next_row", "_sessions", "openings", "url")
+    __slots__ = ("_endpoints", "_lost", "_next_row", "_sessions", "openings", "url")
 
     def __init__(self, next_row: Callable[[], int]) -> None:
         self._next_row = next_row
         self.openings = Openings()
         self._sessions: dict[str, Reach] = {}
         self._endpoints: dict[str, Reach] = {}
+        self._lost: dict[int | str, dict[str, Transaction]] = {}
+        """Sessions that the server knows no more and no other has followed: by the connection that was told so, and by the client."""
         self.url = ""
 
     def of_request(self, target: str, head: Head) -> Reach:
@@ -77,6 +79,33 @@ class Scopes:
         reach.facts.kind, reach.facts.session = ScopeKind.SESSION, session
         self._sessions[session] = reach
         return True
+
+    def lose(self, transaction: Transaction) -> None:
+        """A request was answered with 404: its session, if it has one, is gone (2025-03-26, basic/transports, session management)."""
+        scope = transaction.scope
+        if scope.kind is ScopeKind.SESSION and not scope.lost:
+            scope.lost = transaction.number
+            for mark in (transaction.connection, scope.client):
+                self._lost.setdefault(mark, {})[scope.session] = transaction
+
+    def keep(self, transaction: Transaction) -> None:
+        """That 404 was about something else."""
+        if transaction.scope.lost == transaction.number:
+            transaction.scope.lost = 0
+            self._followed(transaction)
+
+    def renew(self, transaction: Transaction) -> None:
+        """A client opens a session: perhaps one in the place of that which it lost. Only where no other could be meant."""
+        scope = transaction.scope
+        alike = self._lost.get(transaction.connection) or self._lost.get(scope.client) or {}
+        if len(alike) == 1:
+            (lost,) = alike.values()
+            scope.before = lost.scope
+            self._followed(lost)
+
+    def _followed(self, lost: Transaction) -> None:
+        for mark in (lost.connection, lost.scope.client):
+            self._lost.get(mark, {}).pop(lost.scope.session, None)
 
     def announce(self, reach: Reach, stream: int, targets: Iterable[str]) -> bool:
         """What is POSTed to these targets is answered on the stream of this transaction. Whether another open one said the same."""

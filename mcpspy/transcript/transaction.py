@@ -38,6 +38,10 @@ class Scope(msgspec.Struct, eq=False, gc=False):
     session: str = ""
     stream: int = 0
     client: str = ""
+    lost: int = 0
+    """The first transaction that was told that the server knows the session no more; 0 if none was."""
+    before: Scope | None = None
+    """The session that was lost, where this one took its place."""
 
     @property
     def is_one_transaction(self) -> bool:

@@ -199,10 +199,12 @@ class Transactions:
         transaction = Transaction(
             self._source.index, number, record.connection, reach.facts, stream.at_ns, head.method, head.target
         )
-        work = Work(transaction, reach, resumes=bool(head.get(LAST_EVENT_ID)))
+        work = Work(transaction, reach, resumes=head.get(LAST_EVENT_ID))
         self._source.transactions[number] = transaction
         self._works[number] = work
-        self._correlator.begin(work, head)
+        if self._correlator.begin(work, head):
+            oddity = Oddity(record.number, stream.at_ns, "ambiguous-resume", work.resumes.encode("utf-8", "replace"))
+            transaction.oddities = appended(transaction.oddities, oddity)
         return work
 
     def _measure(self, body: _Body, frame: Frame) -> None:

@@ -246,3 +246,77 @@ def test_a_long_run_of_progress_takes_time_in_proportion() -> None:
     for _ in range(20_000):
         told.server(line)
     assert told.exchange.progress == 20_000
+
+
+# --- What cannot be told, and is not guessed ---
+
+
+def flaws(told: Dialogue) -> list[str]:
+    """The flaws of all messages."""
+    return [flaw for message in told.transcript.messages for flaw in message.flaws]
+
+
+def test_a_response_that_two_spellings_of_its_id_wait_for_answers_neither() -> None:
+    told = Dialogue().client(request("7", "a")).client(request(7.0, "b")).server(result(7))
+    assert ([one.response for one in told.exchanges], told.stray.flaws) == ([None, None], ("ambiguous-id",))
+
+
+def test_progress_with_a_token_that_two_requests_gave_out_belongs_to_neither() -> None:
+    told = Dialogue().client(tool_call(1, token="t")).client(tool_call(2, token="t")).server(progress("t"))
+    assert ([one.progress for one in told.exchanges], flaws(told)) == ([0, 0], ["token-in-use", "ambiguous-progress"])
+
+
+def test_progress_is_no_longer_ambiguous_once_all_but_one_are_answered() -> None:
+    told = Dialogue().client(tool_call(1, token="t")).client(tool_call(2, token="t")).client(tool_call(3, token="t"))
+    told.server(result(1)).server(result(3)).server(progress("t")).server(result(2)).server(progress("t"))
+    assert [one.progress for one in told.exchanges] == [0, 2, 0]
+    assert flaws(told) == ["token-in-use", "token-in-use", "late-progress"]
+
+
+def test_the_tokens_1_and_quoted_1_are_two() -> None:
+    told = Dialogue().client(tool_call(1, token=1)).client(tool_call(2, token="1")).server(progress("1"))
+    assert ([one.progress for one in told.exchanges], flaws(told)) == ([0, 1], [])
+
+
+def test_a_token_may_be_used_again_after_the_answer() -> None:
+    told = Dialogue().client(tool_call(1, token="t")).server(result(1)).client(tool_call(2, token="t")).server(progress("t"))
+    assert ([one.progress for one in told.exchanges], flaws(told)) == ([0, 1], [])
+
+
+def test_progress_after_the_answer_is_late() -> None:
+    told = Dialogue().client(tool_call(1, token="t")).server(result(1)).server(progress("t"))
+    assert (told.exchange.progress, flaws(told)) == (1, ["late-progress"])
+
+
+def test_a_crowd_with_one_token_takes_time_in_proportion() -> None:
+    told = Dialogue()
+    for id in range(3_000):
+        told.client(tool_call(id, token="t"))
+    for id in range(3_000):
+        told.server(progress("t")).server(result(id))
+    assert [one.progress for one in told.exchanges] == [0] * 2_999 + [1]  # by then it is the only one
+
+
+# --- Answers in parts ---
+
+
+def part(id: int, text: str, *, complete: bool) -> dict[str, object]:
+    """A result as some servers cut it."""
+    return result(id, {"content": [{"type": "text", "text": text}], "isComplete": complete})
+
+
+def test_results_that_say_that_more_follows_come_before_the_answer() -> None:
+    told = Dialogue().client(request(1)).server(part(1, "a", complete=False)).server(part(1, "b", complete=False))
+    exchange = told.server(part(1, "c", complete=True)).exchange
+    assert ([one.number for one in exchange.partials], exchange.more_responses, exchange.duration_ns) == ([6, 7], (), 3_000_000)
+
+
+def test_an_exchange_is_pending_until_its_answer_is_complete() -> None:
+    told = Dialogue().client(request(1)).server(part(1, "a", complete=False))
+    assert told.exchange.outcome is Outcome.UNANSWERED  # the capture ends here
+    assert told.server(part(1, "b", complete=True)).exchange.outcome is Outcome.OK
+
+
+def test_partial_results_are_among_the_messages() -> None:
+    told = Dialogue().client(request(1)).server(part(1, "a", complete=False)).server(part(1, "b", complete=True))
+    assert len(told.transcript.messages) == 3

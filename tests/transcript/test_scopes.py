@@ -11,7 +11,7 @@ from mcpspy.transcript.model import Exchange, Outcome, Transcript
 from mcpspy.transcript.scopes import endpoint, origin, path_and_query
 from mcpspy.transcript.transaction import ScopeKind
 from mcpspy.transcript.transcribe import Transcriber
-from tests.transcript.dialogue import notification, progress, request, result, tool_call
+from tests.transcript.dialogue import error, notification, progress, request, result, tool_call
 from tests.transcript.traffic import Call, Traffic, initialize, modern, opened_session
 
 ENDPOINT = "/messages?sessionId=redacted-8eecc9a3d0d7"
@@ -549,3 +549,132 @@ def test_whatever_is_announced_nothing_raises(uri: str) -> None:
     stream.raw(b"event: endpoint\ndata: " + uri.encode("utf-8", "replace") + b"\n\n").close()
     told.post(request(1), "/x").answer(200, result(1))
     assert told.rules is not None
+
+
+# --- Resumption without sessions ---
+
+
+def broken_off(told: Traffic, client: str, last: str = "e1") -> Call:
+    """A call whose stream ends before the answer."""
+    return told.post(tool_call(1, client)).stream().event("", id=last).close("server")
+
+
+def resumed(told: Traffic, last: str = "e1") -> Call:
+    """A stream that goes on after an event."""
+    return told.get(Last_Event_ID=last).stream()
+
+
+def test_without_a_session_a_resumed_stream_answers_the_post_whose_last_event_it_names() -> None:
+    told = Traffic()
+    broken_off(told, "a", "a1")
+    broken_off(told, "b", "b1")
+    resumed(told, "b1").event(result(1, "b"), id="b2").close()
+    resumed(told, "a1").event(result(1, "a"), id="a2").close()
+    assert answers(told) == ["a", "b"]
+
+
+def test_a_stream_without_a_session_may_break_off_again() -> None:
+    told = Traffic()
+    broken_off(told, "a")
+    resumed(told).event(progress("t"), id="e2").close("server")
+    resumed(told, "e2").event(result(1, "there"), id="e3").close()
+    assert answers(told) == ["there"]
+
+
+def test_progress_on_a_resumed_stream_without_a_session_finds_its_request() -> None:
+    told = Traffic()
+    told.post(tool_call(1, token="t")).stream().event("", id="e1").close("server")
+    resumed(told).event(progress("t"), id="e2").event(result(1), id="e3").close()
+    assert (told.exchange.progress, told.exchange.outcome) == (1, Outcome.OK)
+
+
+def test_what_comes_again_without_a_session_is_not_counted_again() -> None:
+    told = Traffic()
+    log = notification("notifications/message", {"level": "info"})
+    told.post(tool_call(1)).stream().event(log, id="e1").event(log, id="e2").close("server")
+    resumed(told, "e2").event(log, id="e2").event(result(1), id="e3").close()
+    assert (redelivered(told), len(told.strays)) == ([0, 1], 2)
+
+
+def test_without_a_session_a_call_that_may_be_resumed_is_pending_until_the_capture_ends() -> None:
+    told = Traffic()
+    broken_off(told, "a")
+    assert growing(told).exchanges[0].outcome is Outcome.PENDING
+    assert told.exchange.outcome is Outcome.UNANSWERED
+
+
+def test_without_a_session_nobody_guesses_whose_stream_is_resumed() -> None:
+    told = Traffic()
+    broken_off(told, "a", "1")
+    broken_off(told, "b", "1")
+    resumed(told, "1").event(result(1, "whose?"), id="2").close()
+    (get,) = told.transactions
+    assert (answers(told), [one.name for one in get.oddities]) == ([None, None], ["ambiguous-resume"])
+
+
+def test_the_modern_era_resumes_nothing() -> None:
+    told = Traffic()
+    told.post(modern(1)).stream().event("", id="e1").close("server")
+    resumed(told).event(result(1, "late"), id="e2").close()
+    assert answers(told) == [None]
+
+
+# --- Sessions that are lost ---
+
+
+def forgotten(told: Traffic, session: str, connection: int = 0) -> Call:
+    """A request whose session the server knows no more."""
+    return told.post(request(7), session=session, connection=connection).answer(404, error(None, -32001))
+
+
+def scopes(told: Traffic) -> dict[str, str]:
+    """Of each session that took the place of another, which."""
+    found = {one.scope.session: one.scope for one in told.transcript.sources[0].transactions.values()}
+    return {session: scope.before.session for session, scope in found.items() if scope.before is not None}
+
+
+def test_a_session_that_is_opened_after_a_404_takes_the_place_of_the_one_that_was_lost() -> None:
+    told = Traffic()
+    opened_session(told, "s1")
+    forgotten(told, "s1")
+    opened_session(told, "s2")
+    opened_session(told, "s3")
+    assert scopes(told) == {"s2": "s1"}
+
+
+def test_a_session_says_which_transaction_was_told_that_it_is_lost() -> None:
+    told = Traffic()
+    opened_session(told, "s")
+    first = forgotten(told, "s")
+    forgotten(told, "s")
+    assert {one.scope.lost for one in told.transcript.sources[0].transactions.values()} == {first.number}
+
+
+def test_lost_sessions_are_told_apart_by_their_clients() -> None:
+    told = Traffic()
+    for name in ("ada", "bob"):
+        opened_session(told, f"{name}1", name)
+    forgotten(told, "ada1")
+    forgotten(told, "bob1")
+    for name in ("bob", "ada"):
+        opened_session(told, f"{name}2", name)
+    assert scopes(told) == {"bob2": "bob1", "ada2": "ada1"}
+
+
+def test_lost_sessions_of_equal_clients_are_told_apart_by_their_connections_and_else_not_at_all() -> None:
+    told = Traffic()
+    for session in ("a1", "b1", "c1"):
+        opened_session(told, session)
+    for session, connection in (("a1", 71), ("b1", 72), ("c1", 73)):
+        forgotten(told, session, connection)
+    told.post(initialize(), connection=72).answer(200, result(0), Mcp_Session_Id="b2")
+    opened_session(told, "who2")
+    assert scopes(told) == {"b2": "b1"}
+
+
+def test_a_404_about_an_unknown_method_loses_no_session() -> None:
+    told = Traffic()
+    opened_session(told, "s1")
+    told.post(request(7, "x/y"), session="s1").answer(404, error(7, -32601))
+    opened_session(told, "s2")
+    assert scopes(told) == {}
