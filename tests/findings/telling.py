@@ -86,6 +86,7 @@ class Telling:
         self.revision = ""
         self.capabilities: Any = {}
         self.session = ""
+        self.agreed: list[str] = []
         self.calls: list[_Call] = []
         self.streams = 0
         self.halves: dict[int, tuple[int, bytes]] = {}
@@ -177,7 +178,7 @@ class Telling:
     def _request(self, first: str, more: list[str]) -> None:
         fields, body = _head_and_body(more)
         if self.session:
-            fields = [f"Mcp-Session-Id: {self.session}", *fields]
+            fields = [f"Mcp-Session-Id: {self.session}", *self.agreed, *fields]
         if not any(one.lower().startswith("host:") for one in fields):
             fields = ["Host: 127.0.0.1:7777", *fields]
         data = _bytes(self.spelled(body[0], is_client=True) if len(body) == 1 else "\n".join(body))
@@ -275,6 +276,7 @@ class Telling:
         self._request("POST /mcp", [ask])
         self._answer("200 OK", [f"Mcp-Session-Id: {session or '5f2c'}", agree])
         self.session = session or "5f2c"
+        self.agreed = [f"MCP-Protocol-Version: {revision}"] if revision >= "2025-06-18" else []
         self._request("POST /mcp", ["notifications/initialized"])
         self._answer("202 Accepted", [])
 

@@ -19,7 +19,7 @@ def everyday(told: Traffic) -> None:
     told.post(modern(1, "server/discover")).answer(
         400, {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "no"}}
     )
-    opened_session(told, "s")
+    opened_session(told, "s", "claude-code", "elicitation")
     stream = told.get(session="s").stream()
     call = told.post(tool_call(1), session="s").stream().event(request(1, "elicitation/create"))
     told.post(result(1), session="s").answer(202)

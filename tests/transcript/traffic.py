@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 SERVER_URL = "http://127.0.0.1:3001/mcp"
 TAP_URL = "http://127.0.0.1:7777"
+MODERN = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
 REASONS = {200: "OK", 202: "Accepted", 307: "Temporary Redirect", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found",
            405: "Method Not Allowed", 500: "Internal Server Error", 502: "Bad Gateway"}  # fmt: skip
 
@@ -79,10 +80,15 @@ class Traffic:
         fields: dict[str, str] | None = None,
         **more: str,
     ) -> Call:
-        """A POST of JSON; bytes go as they are. `fields` and `more` are header fields."""
+        """A POST of JSON; bytes go as they are. `fields` and `more` are header fields; what the revision requires is there."""
         named = {"Content_Type": "application/json", **(fields or {}), **more}
         if session:
             named["Mcp_Session_Id"] = session
+            named.setdefault("Mcp_Protocol_Version", "2025-11-25")
+        if isinstance(message, dict) and MODERN.items() <= message.get("params", {}).get("_meta", {}).items():
+            about = message["params"].get("name", message["params"].get("uri"))
+            mirrored = {"Mcp_Protocol_Version": "2026-07-28", "Mcp_Method": message["method"], "Mcp_Name": about}
+            named = {name: value for name, value in mirrored.items() if value} | named
         body = message if isinstance(message, bytes) else json.dumps(message).encode()
         return self.call("POST", target, body, connection=connection, fields=named)
 
@@ -253,25 +259,25 @@ class Call:
         return self
 
 
-def initialize(id: Any = 0, name: str = "claude-code") -> dict[str, Any]:
+def initialize(id: Any = 0, name: str = "claude-code", *capabilities: str) -> dict[str, Any]:
     """How a client of the legacy era begins."""
-    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": name, "version": "1"}}
+    params = {"protocolVersion": "2025-11-25", "capabilities": {one: {} for one in capabilities}, "clientInfo": {"name": name, "version": "1"}}
     return {"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params}
 
 
 def modern(id: Any, method: str = "tools/list", client: str = "claude-code", **params: Any) -> dict[str, Any]:
     """A request of the modern era."""
     meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        **MODERN,
         "io.modelcontextprotocol/clientCapabilities": {},
         "io.modelcontextprotocol/clientInfo": {"name": client, "version": "1"},
     }
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": {**params, "_meta": meta}}
 
 
-def opened_session(traffic: Traffic, session: str, name: str = "claude-code") -> None:
+def opened_session(traffic: Traffic, session: str, name: str = "claude-code", *capabilities: str) -> None:
     """A session of Streamable HTTP begins: initialize and its notification."""
-    traffic.post(initialize(0, name)).answer(200, {"jsonrpc": "2.0", "id": 0, "result": {}}, Mcp_Session_Id=session)
+    traffic.post(initialize(0, name, *capabilities)).answer(200, {"jsonrpc": "2.0", "id": 0, "result": {}}, Mcp_Session_Id=session)
     traffic.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, session=session).answer(202)
 
 

@@ -86,7 +86,7 @@ def test_an_unusual_status_stands_behind_a_notification() -> None:
 
 def test_the_status_of_an_answer_that_was_refused_stands_behind_the_servers_request() -> None:
     told = Traffic()
-    opened_session(told, "s")
+    opened_session(told, "s", "claude-code", "roots")
     told.get(session="s").stream().event(request("q", "roots/list"))
     told.post(result("q"), session="s").answer(400)
     assert line_with("roots/list", told).endswith("ok: HTTP 400")

@@ -159,7 +159,7 @@ class Handshake(NamedTuple):
     scope: ScopeKey
     exchange: Exchange
     answered_ns: int
-    declared: dict[str, dict[str, Any]]
+    declared: dict[str, dict[str, Any] | None]
 
 
 def find(story: Story) -> Iterator[Found]:
@@ -189,16 +189,17 @@ def _scope(exchange: Exchange) -> ScopeKey:
 
 def _handshake(scope: ScopeKey, exchange: Exchange) -> Handshake:
     assert exchange.response is not None
-    declared: dict[str, dict[str, Any]] = {
+    declared: dict[str, dict[str, Any] | None] = {
         CLIENT: _declared(exchange.request.params),
         SERVER: _declared(exchange.response.result),
     }
     return Handshake(scope, exchange, exchange.response.at_ns, declared)
 
 
-def _declared(said: Any) -> dict[str, Any]:
+def _declared(said: Any) -> dict[str, Any] | None:
+    """What a side declared; None if it did not say, which is another fault."""
     capabilities = said.get("capabilities") if isinstance(said, dict) else None
-    return capabilities if isinstance(capabilities, dict) else {}
+    return capabilities if isinstance(capabilities, dict) else None
 
 
 def _revisions(exchange: Exchange) -> Iterator[Found]:
@@ -242,7 +243,8 @@ def _capabilities(story: Story, agreed: dict[ScopeKey, Handshake]) -> Iterator[F
             if handshake is None or revision is None or era(revision) is not Era.LEGACY or first.at_ns < handshake.answered_ns:
                 continue
             known = row(method, CLIENT if sender == CLIENT else SERVER, revision)
-            if known is None or not known.needs or _has(handshake.declared[known.needs[0]], known.needs[1:]):
+            declared = handshake.declared[known.needs[0]] if known is not None and known.needs else None
+            if known is None or declared is None or _has(declared, known.needs[1:]):
                 continue
             message = first.message if isinstance(first, Stray) else first.request
             path = ".".join(known.needs[1:])

@@ -1,67 +1,160 @@
-"""Findings about header fields that say something else than the message in the body."""
+"""Findings about header fields that repeat what a message says: where they contradict it, are missing, or come twice.
+
+Source: MCP specification, basic/transports/streamable-http of 2026-07-28, and basic/transports of 2025-06-18 and 2025-11-25.
+HTTP+SSE has none of these fields, whatever revision is spoken over it.
+"""
 
 from collections.abc import Iterator
 from typing import Final
 
 from ...records import CLIENT
 from ..finding import Severity
-from ..head import meaning
+from ..head import Head, meaning
 from ..mcp import revision
-from ..model import Exchange
-from ..transaction import Stream
+from ..mcp_codes import CLIENT_CAPABILITIES
+from ..mcp_methods import DISCOVER, INITIALIZE, NAMED_IN_HEADERS
+from ..mcp_revisions import Era, era, position
+from ..model import Exchange, Kind
+from ..transaction import ScopeKind, Stream
 from .found import Found, found_in, quoted
 from .rule import Family, Rule
-from .story import Story
+from .story import ScopeKey, Story
+
+_MODERN: Final = "· revision 2026-07-28\n→ POST /mcp\n  Mcp-Method: tools/call\n  Mcp-Name: forecast\n"
+_CALL: Final = '  tools/call 1 {"name":"forecast"}\n'
+_WELL: Final = '← 200 OK\n  result 1 {"resultType":"complete","content":[]}'
+_MISMATCH: Final = "← 400 Bad Request\n  error 1 -32020 Header mismatch"
+_SESSION: Final = "· HTTP\n· handshake 2025-11-25, server: tools\n"
+_LISTED: Final = '  tools/list 1\n← 200 OK\n  result 1 {"tools":[]}'
 
 HEADER_CONTRADICTS: Final = Rule(
     name="header-contradicts",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
-    what="A header field says something else than the message in the body: Mcp-Method, Mcp-Name or MCP-Protocol-Version.",
-    why="Servers of the revision 2026-07-28 refuse such a request with the error -32020.",
+    what="A header field says something else than the message in the body, or than the handshake: Mcp-Method, Mcp-Name or "
+    "MCP-Protocol-Version.",
+    why="Servers of the revision 2026-07-28 refuse such a request with the error -32020, others with 400.",
     blame="The client: it wrote both, and mcpspy passes both on as they are.",
-    example=(
-        "→ POST /mcp\n"
-        "  Mcp-Method: tools/list\n"
-        '  {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"forecast"}}\n'
-        '← 400 Bad Request\n  {"jsonrpc":"2.0","id":1,"error":{"code":-32020,"message":"Header mismatch"}}'
-    ),
-    clean=(
-        "→ POST /mcp\n"
-        "  Mcp-Method: tools/call\n"
-        "  Mcp-Name: forecast\n"
-        '  {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"forecast"}}\n'
-        '← 200 OK\n  {"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
-    ),
+    example=f"{_MODERN.replace('tools/call', 'tools/list')}{_CALL}{_MISMATCH}",
+    clean=f"{_MODERN}{_CALL}{_WELL}",
     fix="Make the fields from the message that is sent.",
 )
 
-RULES: Final = (HEADER_CONTRADICTS,)
+MISSING_HEADER: Final = Rule(
+    name="missing-header",
+    family=Family.PROTOCOL,
+    severity=Severity.ERROR,
+    what="A request over HTTP lacks a field that its revision requires: Mcp-Method, Mcp-Name or MCP-Protocol-Version.",
+    why="Servers refuse it, or take it for one of an older revision.",
+    blame="The client: it makes the fields. A proxy before mcpspy may have dropped them.",
+    example=f"{_MODERN.replace('  Mcp-Name: forecast' + chr(10), '')}{_CALL}{_MISMATCH}",
+    clean=f"{_MODERN}{_CALL}{_WELL}",
+    fix="Send MCP-Protocol-Version from 2025-06-18 on, and Mcp-Method and Mcp-Name from 2026-07-28 on.",
+)
+
+DUPLICATE_HEADER: Final = Rule(
+    name="duplicate-header",
+    family=Family.PROTOCOL,
+    severity=Severity.ERROR,
+    what="A field by which requests are routed comes more than once.",
+    why="Each hop may read another of the two; servers refuse the request (-32020).",
+    blame="The client, or a proxy before mcpspy that adds a field instead of setting it.",
+    example=f"{_MODERN}  Mcp-Name: alerts\n{_CALL}{_MISMATCH}",
+    clean=f"{_MODERN}{_CALL}{_WELL}",
+    fix="Set the field once.",
+)
+
+MISSING_ENVELOPE: Final = Rule(
+    name="missing-envelope",
+    family=Family.PROTOCOL,
+    severity=Severity.ERROR,
+    what="A request names its revision, 2026-07-28 or later, in _meta, and does not say there what the client can do.",
+    why="There is no handshake that would have told: the server has to refuse the request.",
+    blame="The client: io.modelcontextprotocol/clientCapabilities is required in each request.",
+    example=(
+        '→ tools/list 1 {"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}\n← error 1 -32602 Missing capabilities'
+    ),
+    clean='· revision 2026-07-28\n→ tools/list 1\n← result 1 {"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}',
+    fix="Put protocolVersion and clientCapabilities, if need be {}, into the _meta of every request.",
+)
+
+RULES: Final = (HEADER_CONTRADICTS, MISSING_HEADER, DUPLICATE_HEADER, MISSING_ENVELOPE)
+
+_ROUTING: Final = ("mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id")
+_VERSION: Final = "MCP-Protocol-Version"
+_WITH_VERSION: Final = "2025-06-18"
+"""The first revision whose requests name it in a field."""
 
 
 def find(story: Story) -> Iterator[Found]:
-    """What requests of the client say twice, and not the same."""
+    """What requests of the client say twice, not the same, or not at all."""
+    for (method, sender, said, _), use in story.uses.items():
+        first = use.first
+        if said is None or sender != CLIENT or not isinstance(first, Exchange) or era(said) is not Era.MODERN:
+            continue
+        if method != INITIALIZE and revision(first.request.raw) and CLIENT_CAPABILITIES.encode() not in first.request.raw:
+            what = f"{method} names the revision {said}, and no capabilities of the client."
+            yield found_in(MISSING_ENVELOPE, first.request, first.row, what, count=use.count)
+    agreed = _agreed(story)
     for exchange in story.http:
         transaction = exchange.transaction
-        if exchange.sender != CLIENT or transaction is None or transaction.request is None:
-            continue
-        for field, value, said in _mismatches(exchange, transaction.request):
-            what = f"The field {field} of a request says {quoted(value.encode())}, its body {quoted(said.encode())}."
-            yield found_in(HEADER_CONTRADICTS, exchange.request, exchange.row, what, group=field)
+        if exchange.sender == CLIENT and transaction is not None and transaction.request is not None:
+            is_streamable = transaction.scope.kind is not ScopeKind.STREAM
+            scope = transaction.scope.session
+            yield from _fields(exchange, transaction.request, agreed.get(scope) if scope else None, is_streamable=is_streamable)
 
 
-def _mismatches(exchange: Exchange, request: Stream) -> Iterator[tuple[str, str, str]]:
-    """Fields that mirror the body and do not say the same: name, value, and what the body says."""
+def _agreed(story: Story) -> dict[ScopeKey, str]:
+    """The revision that the handshake of each session agreed on."""
+    agreed: dict[ScopeKey, str] = {}
+    for exchange in story.initializes:
+        response, transaction = exchange.response, exchange.transaction
+        if transaction is not None and response is not None and response.kind is Kind.RESULT and response.revision:
+            agreed[transaction.scope.session] = response.revision
+    return agreed
+
+
+def _fields(exchange: Exchange, request: Stream, agreed: str | None, *, is_streamable: bool) -> Iterator[Found]:
     raw = request.opened.head.lower()
-    if b"\nmcp-method:" not in raw and b"\nmcp-name:" not in raw:
+    is_modern = exchange.era is Era.MODERN
+    if not is_modern and agreed is None and b"\nmcp-method:" not in raw and b"\nmcp-name:" not in raw:
         return
+    for name in _ROUTING:
+        if raw.count(f"\n{name}:".encode()) > 1:
+            what = f"The field {name} comes {raw.count(f'{chr(10)}{name}:'.encode())} times in a request."
+            yield found_in(DUPLICATE_HEADER, exchange.request, exchange.row, what, group=name)
+            return
     head = request.head
-    said = {
-        "Mcp-Method": exchange.method,
-        "Mcp-Name": exchange.target if exchange.method in ("tools/call", "prompts/get", "resources/read") else None,
-        "MCP-Protocol-Version": revision(exchange.request.raw),
-    }
-    for field, value in said.items():
+    for field, told, said in _mismatches(exchange, head, agreed):
+        what = f"The field {field} of a request says {quoted(told.encode())}, its body {quoted(said.encode())}."
+        yield found_in(HEADER_CONTRADICTS, exchange.request, exchange.row, what, group=field)
+    if is_streamable:
+        for field in _missing(exchange, head, agreed):
+            what = f"{exchange.method} came without the field {field}."
+            severity = None if is_modern else Severity.WARNING  # where 2025-03-26 has to be assumed
+            yield found_in(MISSING_HEADER, exchange.request, exchange.row, what, group=field, severity=severity)
+
+
+def _mismatches(exchange: Exchange, head: Head, agreed: str | None) -> Iterator[tuple[str, str, str]]:
+    """Fields that mirror the body and do not say the same: name, value, and what the body says."""
+    named = exchange.target if exchange.method in NAMED_IN_HEADERS else None
+    version = revision(exchange.request.raw)
+    if version is None and agreed is not None and exchange.method not in (INITIALIZE, DISCOVER):
+        version = agreed
+    for field, value in (("Mcp-Method", exchange.method), ("Mcp-Name", named), (_VERSION, version)):
         told = head.get(field.lower())
         if told and value is not None and meaning(told) != value:
             yield field, meaning(told), value
+
+
+def _missing(exchange: Exchange, head: Head, agreed: str | None) -> Iterator[str]:
+    method = exchange.method
+    if method == INITIALIZE:
+        return
+    if revision(exchange.request.raw) is not None:
+        required = ["Mcp-Method", _VERSION, *(["Mcp-Name"] if method in NAMED_IN_HEADERS and exchange.target else [])]
+    else:
+        required = [_VERSION] if agreed is not None and position(agreed) >= position(_WITH_VERSION) else []
+    for field in required:
+        if not head.get(field.lower()):
+            yield field
