@@ -7,6 +7,7 @@ client/elicitation; SEP-2663 for tasks from 2026-07-28 on.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
@@ -90,12 +91,10 @@ class Call:
     """
 
     exchanges: list[Exchange]
-    last_round: Exchange
-    """The exchange that asked for it last."""
-    rounds: int = 1
-    """How often it was asked for."""
-    polls: int = 0
-    """How often its task was asked for."""
+    rounds: list[Exchange] = field(default_factory=list)
+    """Those of them that ask for it. None, if it was asked for before the capture began."""
+    polls: list[Exchange] = field(default_factory=list)
+    """Those of them that ask how its task stands."""
     told: list[Stray] = field(default_factory=list)
     task: Task | None = None
     wire_ns: int = 0
@@ -116,6 +115,11 @@ class Call:
     def first(self) -> Exchange:
         """What began it."""
         return self.exchanges[0]
+
+    @property
+    def last_round(self) -> Exchange:
+        """What asked for it last."""
+        return self.rounds[-1] if self.rounds else self.exchanges[0]
 
     @property
     def row(self) -> int:
@@ -168,6 +172,12 @@ class Call:
         if exchange.method == UNSUBSCRIBE:
             return Part.END
         return ABOUT_TASKS.get(exchange.method, Part.ROUND)
+
+    def count(self, exchange: Exchange) -> int:
+        """The how many-th of its rounds, or of its polls, an exchange is; 0 where it is neither."""
+        part = self.part(exchange)
+        among = self.rounds if part is Part.ROUND else self.polls if part is Part.POLL else []
+        return bisect_right(among, exchange.row, key=lambda one: one.row)
 
     @property
     def _lasts(self) -> bool:

@@ -135,8 +135,7 @@ class Calls:
         if call is None:
             return None
         candidates.take(call)
-        call.rounds += 1
-        call.last_round = row
+        call.rounds.append(row)
         call.answered = None
         return self._join(call, row)
 
@@ -151,12 +150,13 @@ class Calls:
         call = found.call
         if call is None:  # it was begun before the capture
             call = self._begin(row)
-            call.rounds = 0
+            call.rounds.clear()
             call.task = Task(task)
             self._tasks.add((row.sender, task), self._asker(message), call)
         else:
             self._join(call, row)
-        call.polls += ABOUT_TASKS[row.method] is Part.POLL
+        if ABOUT_TASKS[row.method] is Part.POLL:
+            call.polls.append(row)
         return call
 
     def _within_task(self, row: Exchange, message: Message) -> Call | None:
@@ -168,8 +168,7 @@ class Calls:
         key = message.target or "", self._asker(message)
         before = self._subscribed.get(key)
         if before is not None and before.ended_ns is None:
-            before.rounds += 1
-            before.last_round = row
+            before.rounds.append(row)
             return self._join(before, row)
         call = self._subscribed[key] = self._begin(row)
         return call
@@ -288,7 +287,7 @@ class Calls:
     # What they have in common
 
     def _begin(self, row: Exchange) -> Call:
-        call = self._calls[row.row] = Call([row], row)
+        call = self._calls[row.row] = Call([row], [row])
         return call
 
     def _join(self, call: Call | None, row: Exchange) -> Call | None:

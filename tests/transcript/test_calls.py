@@ -76,7 +76,7 @@ def test_a_retry_may_bring_the_state_alone() -> None:
 def test_a_call_takes_as_many_rounds_as_the_server_wants() -> None:
     told = Dialogue().client(ask(1)).server(required(1, "a"))
     told.client(again(2, state="a")).server(required(2, "b")).client(again(3, state="b")).server(result(3))
-    assert (calls(told), only(told).rounds) == ([[1, 2, 3]], 3)
+    assert (calls(told), len(only(told).rounds)) == ([[1, 2, 3]], 3)
 
 
 def test_the_time_on_the_wire_and_the_time_it_took_are_two() -> None:
@@ -307,7 +307,7 @@ def status_told(name: str, status: str, revision: str = LEGACY, **more: Any) -> 
 @pytest.mark.parametrize("revision", [LEGACY, EXTENSION])
 def test_a_task_is_one_call_with_its_polls(revision: str) -> None:
     call = only(polled(Dialogue(), 17, revision))
-    assert (call.polls, call.rounds, call.task and (call.task.id, call.task.status)) == (17, 1, ("t", "working"))
+    assert (len(call.polls), len(call.rounds), call.task and (call.task.id, call.task.status)) == (17, 1, ("t", "working"))
 
 
 @pytest.mark.parametrize("revision", [LEGACY, EXTENSION])
@@ -433,7 +433,7 @@ def test_both_sides_may_run_a_task_of_the_same_name() -> None:
 def test_a_task_from_before_the_capture_is_a_call_of_polls() -> None:
     told = Dialogue().client(poll(1)).server(result(1, task("t"))).client(poll(2)).server(result(2, task("t", "completed")))
     call = only(told)
-    assert (calls(told), call.rounds, call.polls, call.outcome) == ([[1, 2]], 0, 2, Outcome.OK)
+    assert (calls(told), len(call.rounds), len(call.polls), call.outcome) == ([[1, 2]], 0, 2, Outcome.OK)
 
 
 def test_a_name_may_be_used_again_after_the_end_of_its_task() -> None:
@@ -449,7 +449,7 @@ def test_a_name_that_two_tasks_have_is_ambiguous() -> None:
 def test_input_may_be_required_before_there_is_a_task() -> None:
     told = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).server(created(2, revision=EXTENSION))
     told.client(poll(3)).server(result(3, task("t", "completed", EXTENSION, result={})))
-    assert (calls(told), only(told).rounds, only(told).polls) == ([[1, 2, 3]], 2, 1)
+    assert (calls(told), len(only(told).rounds), len(only(told).polls)) == ([[1, 2, 3]], 2, 1)
 
 
 # --- Subscriptions ---

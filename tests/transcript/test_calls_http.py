@@ -139,7 +139,7 @@ def test_a_task_is_found_again_in_the_session_that_followed_its_own() -> None:
     opened_session(told, "b")
     polled(told, "b", "completed")
     (call,) = told.transcript.calls
-    assert (call.polls, call.outcome) == (2, Outcome.OK)
+    assert (len(call.polls), call.outcome) == (2, Outcome.OK)
 
 
 def test_a_task_of_another_session_is_somebody_elses() -> None:
@@ -309,7 +309,7 @@ def _stood(transcriber: Transcriber, changed: Any) -> dict[int, Any]:
 
 
 def _standing(call: Any) -> Any:
-    return call.outcome, call.duration_ns, call.wire_ns, call.rounds, call.polls, len(call.told), spelled(call.task)
+    return call.outcome, call.duration_ns, call.wire_ns, len(call.rounds), len(call.polls), len(call.told), spelled(call.task)
 
 
 def test_ten_thousand_equal_rounds_take_time_in_proportion() -> None:
