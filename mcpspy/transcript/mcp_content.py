@@ -136,7 +136,7 @@ def _call(params: Any) -> Facts:
 
 
 def _sampling(params: Any) -> Facts:
-    made: Facts = {"messages": [_message(one) for one in listed(params, "messages")]}
+    made = _each("messages", _message)(params)
     hints = [one["name"] for one in listed(member(params, "modelPreferences"), "hints") if isinstance(one.get("name"), str)]
     named = {"cost": "costPriority", "speed": "speedPriority", "intelligence": "intelligencePriority"}
     if preferred := texts(member(params, "modelPreferences"), **named) | ({"hints": hints} if hints else {}):
@@ -203,7 +203,8 @@ _ASKED: Final[dict[str, Reader]] = {
 
 
 def _opened(result: Any) -> Facts:
-    made = texts(result, revision="protocolVersion") | {"capabilities": capabilities(member(result, "capabilities"))}
+    made = texts(result, revision="protocolVersion")
+    made |= {"capabilities": capabilities(result["capabilities"])} if "capabilities" in result else {}
     server = implementation(member(result, "serverInfo"))
     supported = member(result, "supportedVersions")
     if isinstance(supported, list):
@@ -213,8 +214,10 @@ def _opened(result: Any) -> Facts:
     return made | ({"server": server} if server else {})
 
 
-def _tools(result: Any) -> Facts:
-    return {"tools": [_tool(one) for one in listed(result, "tools")]}
+def _each(name: str, read: Reader, theirs: str = "") -> Reader:
+    """A reader of an array of objects, under our name for it; nothing where there is no array."""
+    theirs = theirs or name
+    return lambda value: {name: [read(one) for one in listed(value, theirs)]} if isinstance(member(value, theirs), list) else {}
 
 
 def _tool(value: Any) -> Facts:
@@ -224,10 +227,6 @@ def _tool(value: Any) -> Facts:
     if isinstance(member(value, "outputSchema"), dict):
         made["results"] = _properties(value["outputSchema"])
     return made | texts(member(value, "execution"), task_support="taskSupport")
-
-
-def _prompts(result: Any) -> Facts:
-    return {"prompts": [_prompt(one) for one in listed(result, "prompts")]}
 
 
 def _prompt(value: Any) -> Facts:
@@ -240,12 +239,11 @@ def _resource(value: Any) -> Facts:
 
 
 def _message(value: Any) -> Facts:
-    role = member(value, "role")
-    return {"role": role if isinstance(role, str) else None, "content": blocks(member(value, "content"))}
+    return texts(value, role="role") | ({"content": blocks(value["content"])} if "content" in value else {})
 
 
 def _called(result: Any) -> Facts:
-    made: Facts = {"content": blocks(member(result, "content"))}
+    made: Facts = {"content": blocks(result["content"])} if "content" in result else {}
     structured = member(result, "structuredContent")
     if structured is not None:
         made["structured"] = sorted(structured) if isinstance(structured, dict) else []
@@ -264,28 +262,32 @@ def _elicited(result: Any) -> Facts:
 def _completed(result: Any) -> Facts:
     found = member(result, "completion")
     values = member(found, "values")
-    made: Facts = {"values": len(values) if isinstance(values, list) else 0}
+    made: Facts = {"values": len(values)} if isinstance(values, list) else {}
     return made | texts(found, total="total") | ({"has_more": True} if member(found, "hasMore") is True else {})
+
+
+def _named(value: Any) -> Facts:
+    return texts(value, uri="uri", name="name")
 
 
 _ANSWERED: Final[dict[str, Reader]] = {
     "initialize": _opened,
     "server/discover": _opened,
-    "tools/list": _tools,
+    "tools/list": _each("tools", _tool),
     "tools/call": _called,
-    "prompts/list": _prompts,
-    "prompts/get": lambda result: {"messages": [_message(one) for one in listed(result, "messages")]},
-    "resources/list": lambda result: {"resources": [_resource(one) for one in listed(result, "resources")]},
-    "resources/templates/list": lambda result: {"templates": [_resource(one) for one in listed(result, "resourceTemplates")]},
-    "resources/directory/read": lambda result: {"resources": [_resource(one) for one in listed(result, "resources")]},
-    "resources/read": lambda result: {"contents": [contents(one) for one in listed(result, "contents")]},
+    "prompts/list": _each("prompts", _prompt),
+    "prompts/get": _each("messages", _message),
+    "resources/list": _each("resources", _resource),
+    "resources/templates/list": _each("templates", _resource, "resourceTemplates"),
+    "resources/directory/read": _each("resources", _resource),
+    "resources/read": _each("contents", contents),
     "sampling/createMessage": _sampled,
     "elicitation/create": _elicited,
-    "roots/list": lambda result: {"roots": [texts(one, uri="uri", name="name") for one in listed(result, "roots")]},
+    "roots/list": _each("roots", _named),
     "completion/complete": _completed,
-    "tasks/list": lambda result: {"tasks": [_task(one) for one in listed(result, "tasks")]},
-    "tasks/result": lambda result: _called(result) if "content" in result else {},
-    "skills/list": lambda result: {"skills": [texts(one, uri="uri") for one in listed(result, "skills")]},
+    "tasks/list": _each("tasks", _task),
+    "tasks/result": _called,
+    "skills/list": _each("skills", _named),
 }
 
 

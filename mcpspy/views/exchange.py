@@ -5,14 +5,16 @@ Payloads are laid out from the bytes as they came. Refuses to leave anything out
 
 from collections.abc import Iterable, Iterator
 
+from ..transcript.mcp_content import content_facts
 from ..transcript.model import Exchange, Kind, Message, Numbered, Row, Source, Stray, Transcript
 from ..transcript.transaction import Stream, Transaction
-from .cells import cells, chopped
+from .about import about_lines
+from .cells import MIN_CHOP_CELLS, cells, chopped
 from .escape import decoded, safe_text
 from .line import Line, Piece, fitted, joined
 from .logs import meanwhile, microseconds
 from .phrases import one_line, outcome_phrase, stray_phrase
-from .pretty import pretty
+from .pretty import INDENT, broken, pretty
 from .transaction import chunk_words, fact_lines, transaction_phrase
 from .units import duration, size
 
@@ -25,10 +27,12 @@ def messages_of(row: Numbered) -> list[Message]:
         return []
     if isinstance(row, Stray):
         return [row.message]
-    found = [row.request, *row.notifications, *row.more_responses]
-    if row.response is not None:
-        found.append(row.response)
-    return sorted(found, key=lambda one: (one.at_ns, one.number))
+    return sorted(row.messages, key=lambda one: (one.at_ns, one.number))
+
+
+def first_message(row: Numbered) -> Message | None:
+    """The message that a row began with; None for a transaction without one."""
+    return None if isinstance(row, Transaction) else row.message if isinstance(row, Stray) else row.request
 
 
 def carried(transcript: Transcript, rows: Iterable[Row]) -> dict[int, tuple[Transaction, list[int]]]:
@@ -53,6 +57,7 @@ def whole(transcript: Transcript, row: Numbered, *, width: int | None = None, st
     for message in messages_of(row):
         yield []
         yield fitted(_message_heading(row, message, source), width)
+        yield from _about(row, message, width)
         yield from _payload(message, width)
     for transaction in source.transactions_of(row):
         yield []
@@ -87,6 +92,8 @@ def _headings(row: Numbered, source: Source) -> list[Line]:
     where: list[Line] = [[(between, "dim")]]
     if id is not None:
         where.append([(f"id {one_line(id)}", "dim")])
+    if (message := first_message(row)) is not None and message.revision is not None:
+        where.append([(f"revision {one_line(message.revision)}", "dim")])
     return [joined(parts, _BETWEEN), joined(where, _BETWEEN)]
 
 
@@ -117,6 +124,16 @@ def _frame_facts(message: Message, source: Source) -> list[str]:
 
 def _chunks(stream: Stream, number: int) -> tuple[int, ...]:
     return next((frame.chunks for frame in stream.kept if frame.number == number), ())
+
+
+def _about(row: Numbered, message: Message, width: int | None) -> Iterator[Line]:
+    """What a message is about, over its payload."""
+    method = row.method if isinstance(row, Exchange) else message.method or ""
+    for text in about_lines(content_facts(message, method)):
+        indent = len(text) - len(text.lstrip(" ")) + INDENT
+        room = None if width is None else max(width - indent - INDENT, MIN_CHOP_CELLS)
+        for index, part in enumerate([text.strip()] if room is None else broken(text.strip(), room)):
+            yield [(" " * (indent + (INDENT if index else 0)), ""), (part.rstrip(), "")]
 
 
 def _payload(message: Message, width: int | None) -> Iterator[Line]:

@@ -10,7 +10,7 @@ from datetime import tzinfo
 
 from ..records import Spawn
 from ..transcript.filter import Filtered, about
-from ..transcript.model import HTTP_ERRORS, Event, Exchange, Log, Message, Numbered, Row, Source, Stray, Transcript
+from ..transcript.model import HTTP_ERRORS, Event, Exchange, Log, Message, Numbered, Outcome, Row, Source, Stray, Transcript
 from ..transcript.phases import StartUp, courses
 from ..transcript.quotes import LineKey, Quote, quotes
 from ..transcript.transaction import Transaction
@@ -167,7 +167,7 @@ class Timeline:
         line = self._left(row, row.at_ns, id=request.id or "", took_ns=row.duration_ns, size_bytes=size)
         line.append((" " + there, ""))
         line += self._words(one_line(row.method), one_line(row.target or ""))
-        lines += self._finished(line, self._with_status(outcome_phrase(row), row), row.row, below=True)
+        lines += self._finished(line, self._with_status(outcome_phrase(row), row), row.row, below=row.outcome is not Outcome.OK)
         if row.notifications:
             self._notifications(row.notifications, lines)
         if row.more_responses:

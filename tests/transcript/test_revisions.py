@@ -17,8 +17,9 @@ SUB = "/messages?s=1"
 
 def enveloped(id: Any, method: str = "tools/list", revision: str = MODERN, **params: Any) -> dict[str, Any]:
     """A request of the modern era, or one that says it is."""
-    info = {"name": "tester", "version": "1"}
-    return request(id, method, {**params, "_meta": {ENVELOPE: revision, "io.modelcontextprotocol/clientInfo": info}})
+    of = "io.modelcontextprotocol/"
+    meta = {ENVELOPE: revision, f"{of}clientInfo": {"name": "tester", "version": "1"}, f"{of}clientCapabilities": {}}
+    return request(id, method, {**params, "_meta": meta})
 
 
 def initialize(id: Any, revision: str = "2025-11-25", name: str = "tester") -> dict[str, Any]:

@@ -40,7 +40,7 @@ _LATE_NS: Final = 250_000_000
 
 def find(story: Story) -> Iterator[Found]:
     """Requests given up after a round time."""
-    for exchange in story.cancelled:
+    for exchange in (one for one in story.cancelled if not one.probes):
         gave_up_ns = exchange.left_ns if exchange.cancelled is None else exchange.cancelled.at_ns
         if gave_up_ns is None or (exchange.response is not None and exchange.response.at_ns <= gave_up_ns):
             continue
