@@ -14,6 +14,7 @@ from ..transcript.model import Event, Exchange, Kind, Log, Message, Outcome, Row
 from ..transcript.phases import courses
 from ..transcript.quotes import quotes
 from ..transcript.transaction import Transaction
+from .calls_json import call_object
 from .json_text import SCHEMA, as_json, payload
 from .logs_json import course_object, quote_object
 from .messages_json import id_text, message_object
@@ -100,13 +101,15 @@ def row_object(row: Row, sources: list[Source], *, whole: bool = False) -> dict[
     """One row. `whole` puts in its messages with all they say."""
     match row:
         case Exchange():
-            return _exchange(row, sources[row.capture], whole=whole) | _transactions(row, sources)
+            source = sources[row.capture]
+            return _exchange(row, source, whole=whole) | call_object(row, source) | _transactions(row, sources)
         case Stray():
             made = _message(row.message, sources[row.capture], whole=whole)
             if row.message.kind is Kind.MALFORMED:
                 made |= payload(row.message.raw)
             where = {"row": row.row, "capture": row.capture, "at_ns": row.at_ns}
-            return {"kind": "stray", **where, "message": made, **_transactions(row, sources)}
+            call = call_object(row, sources[row.capture])
+            return {"kind": "stray", **where, "message": made, **call, **_transactions(row, sources)}
         case Transaction():
             where = {"row": row.row, "capture": row.capture, "at_ns": row.at_ns}
             return {"kind": "transaction", **where, "duration_ns": row.duration_ns, **transaction_object(row)}
@@ -139,12 +142,16 @@ def _exchange(row: Exchange, source: Source, *, whole: bool) -> dict[str, Any]:
         "target": row.target,
         "outcome": row.outcome.value,
     }
+    if row.response is not None and row.response.result_type is not None:
+        made["result_type"] = row.response.result_type
     made |= _failure(row)
     made["progress"] = row.progress
     made["request"] = _message(row.request, source, whole=whole)
     made["response"] = None if row.response is None else _message(row.response, source, whole=whole)
     notifications = row.notifications if whole else [one for one in row.notifications if one.method != PROGRESS]
     made["notifications"] = [_message(one, source, whole=whole) for one in notifications]
+    if row.partials:
+        made["partials"] = [_message(one, source, whole=whole) for one in row.partials]
     if row.more_responses:
         made["more_responses"] = [_message(one, source, whole=whole) for one in row.more_responses]
     return made
