@@ -25,9 +25,7 @@ from .screen import Screen, say
 @click.option(
     "--json", "as_json", is_flag=True, help="JSON for programs (docs/json.md); with -f an object per change of state."
 )
-@click.option(
-    "--http", is_flag=True, help="HTTP as it was on the wire: heads, chunks, events and bodies; with -f as they come."
-)
+@click.option("--http", is_flag=True, help="HTTP as it was on the wire: heads, chunks, events and bodies of each transaction.")
 @click.option(
     "--stats", is_flag=True, help="Numbers: what was called, how often, how long it took, what failed, what it costs."
 )
@@ -51,8 +49,8 @@ def command(
     """
     if raw and (follow or as_json):
         raise click.UsageError("--raw goes with neither -f nor --json.")
-    if http and raw:
-        raise click.UsageError("--http does not go with --raw.")
+    if http and (follow or raw):
+        raise click.UsageError("--http goes with neither -f nor --raw.")
     if stats and (follow or raw or http):
         raise click.UsageError("--stats goes with neither -f, --raw nor --http.")
     screen, wanted = Screen(), filter_of(filters)
@@ -109,15 +107,13 @@ def _rows(transcript: Transcript, asked: Chosen, what: tuple[str, ...]) -> list[
     return selected(transcript.rows, asked.rows)
 
 
-def _http(
-    transcript: Transcript, rows: list[Row], screen: Screen, *, as_json: bool, whole: bool, whats: tuple[str, ...]
-) -> None:
-    """The transactions that carried `rows`; of one row every byte, of many no line that is too long to be read."""
+def _http(transcript: Transcript, rows: list[Row], screen: Screen, *, as_json: bool) -> None:
+    """The transactions that carried `rows`."""
     transactions = carried(transcript, rows).values()
     if as_json:
         screen.texts(http_lines(transcript, transactions))
     elif transactions:
-        screen.lines(wire_lines(transcript, transactions, width=screen.width, whole=whole, whats=whats))
+        screen.lines(wire_lines(transcript, transactions, width=screen.width))
     else:
         say("mcpspy: there is no HTTP in this; without --http its messages are shown")
 
