@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import tzinfo
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..records import CLIENT, SERVER, Damage, Gap, Note, Partial
 from ..wire.slices import members, string
@@ -15,6 +15,9 @@ from .mcp_methods import PROGRESS
 from .message import Kind, Message
 from .model import HTTP_ERRORS, HTTP_REDIRECTS, Event, Exchange, Log, Numbered, Outcome, Row, Source, Stray
 from .transaction import ScopeKind, Transaction
+
+if TYPE_CHECKING:
+    from .call import Call
 
 
 class Subject:
@@ -95,9 +98,22 @@ resources: Final = _about(
     "resources/directory/read",
     "notifications/resources/updated",
 )
-tasks: Final = _about(
+_tasks_named: Final = _about(
     "tasks/get", "tasks/result", "tasks/update", "tasks/cancel", "notifications/tasks", "notifications/tasks/status"
 )
+
+
+def tasks(subject: Subject) -> tuple[str | None, ...]:
+    """The task that a message names, and that of the call which the row belongs to."""
+    call = call_of(subject)
+    named = tuple(_tasks_named(subject))
+    return named if call is None or call.task is None else (*named, call.task.id)
+
+
+def call_of(subject: Subject) -> Call | None:
+    """The call that the row is a part of; None for one that is an exchange and no more."""
+    row = subject.row
+    return subject.source.calls.get(row.row) if isinstance(row, Exchange | Stray) else None
 
 
 def directions(subject: Subject) -> tuple[str, ...]:
@@ -291,6 +307,14 @@ def message_bytes(subject: Subject) -> int | None:
 def row_numbers(subject: Subject) -> int | None:
     """The number of the row."""
     return subject.row.row if isinstance(subject.row, Numbered) else None
+
+
+def call_numbers(subject: Subject) -> int | None:
+    """The number of the first row of the call that the row is a part of."""
+    call = call_of(subject)
+    if call is not None:
+        return call.row
+    return subject.row.row if isinstance(subject.row, Exchange) else None
 
 
 def progress_counts(subject: Subject) -> int | None:

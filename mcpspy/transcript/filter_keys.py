@@ -212,7 +212,7 @@ _ALL: Final = (
     Key(name="target", values=_GLOB, example="target:*", test=_texts(facts.targets), of_notification=True,
         what="what the message is about, whatever its method: what stands behind the method on the timeline"),
     Key(name="task", values=_GLOB, example="task:*", test=_texts(facts.tasks), of_notification=True,
-        what="the id of the task that is asked for or told about"),
+        what="the id of the task that the call became, or that is asked for or told about"),
     Key(name="status", values=f"{_listed(_STATUS_WORDS)}; or the code of an error", example="status:-32601", test=_status,
         what="what became of the call. `failed` is error, tool-error, http-error and unanswered"),
     Key(name="dur", values="a number with `ns`, `us`, `ms`, `s`, `m` or `h`", example="dur>2s", operators=ORDER,
@@ -238,6 +238,9 @@ _ALL: Final = (
         test=_amounts(facts.progress_counts, COUNTS), what="how many progress notifications came"),
     Key(name="row", values="a number", example="row:7..20", operators=ORDER, test=_amounts(facts.row_numbers, COUNTS),
         what="the number of the row"),
+    Key(name="call", values="a number", example="call:7", operators=ORDER, test=_amounts(facts.call_numbers, COUNTS),
+        what="the number of the first row of the call that the row is a part of: rounds with input, polls of a task, news of a"
+        " subscription"),
     Key(name="server", values=_GLOB, example="server:weather", test=_texts(facts.servers),
         what="the name of the server, or its label"),
     Key(name="client", values=_GLOB, example="client:claude*", test=_texts(facts.clients), what="the name of the client"),
