@@ -106,7 +106,7 @@ def _answer(exchange: Exchange) -> str:
     if method not in OPENINGS:
         facts.pop("server", None)  # which every result of the modern era repeats
     elif facts.get("revision") == exchange.target:
-        del facts["revision"]
+        facts.pop("revision", None)  # neither may name one
     if method not in _QUESTIONS:
         return about_words(facts)
     asked = {name: one for name, one in content_facts(exchange.request, method).items() if name not in ("revision", "fields")}
