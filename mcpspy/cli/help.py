@@ -4,9 +4,14 @@ from importlib import import_module
 
 import click
 
+from ..transcript.findings.rules import RULES
+from ..views.rules_list import rule_lines, rules_lines
 from .screen import Screen
 
-TOPICS = {"filter": "which rows to show: the language of --filter"}
+TOPICS = {
+    "filter": "which rows to show: the language of --filter",
+    "rules": "what `mcpspy check` looks for; the name of a rule is a topic too",
+}
 """What is explained that is no verb."""
 
 
@@ -25,20 +30,26 @@ def command(ctx: click.Context, topic: str | None) -> None:
         click.echo(cli.get_help(parent))
         click.echo("\nTopics (mcpspy help TOPIC):")
         for name, words in TOPICS.items():
-            click.echo(f"  {name}  {words}")
+            click.echo(f"  {name:6}  {words}")
     elif topic in TOPICS:
         _topic(topic)
     elif topic in VERBS:
         verb: click.Command = import_module(f"mcpspy.cli.{topic}").command
         with click.Context(verb, parent=parent, info_name=topic) as context:
             click.echo(verb.get_help(context))
+    elif topic in RULES:
+        screen = Screen()
+        screen.lines(rule_lines(RULES[topic], width=screen.width))
     else:
-        known = ", ".join([*VERBS, *TOPICS])
+        known = ", ".join([*VERBS, *TOPICS, "the rules of findings"])
         raise click.UsageError(f"There is no help on {topic!r}; there is on {known}.")
 
 
 def _topic(topic: str) -> None:
+    screen = Screen()
+    if topic == "rules":
+        screen.lines(rules_lines(RULES.values(), width=screen.width))
+        return
     from ..views.filter_page import page_lines
 
-    screen = Screen()
-    screen.lines({"filter": page_lines}[topic](screen.width))
+    screen.lines(page_lines(screen.width))

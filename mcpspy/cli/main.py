@@ -21,6 +21,7 @@ VERBS = {
     "run": "wrap a stdio server; its exit status is ours",
     "proxy": "stand before an HTTP server",
     "show": "the timeline; one exchange whole",
+    "check": "what went wrong, and whose fault it is; for people and CI",
     "export": "sequence diagrams, decoded messages",
     "list": "the newest sittings and their captures",
     "verify": "is a capture intact; repair",

@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..wire.jsonrpc import parse
 from .definitions import Offer, Part
+
+if TYPE_CHECKING:
+    from .model import Source
 
 SCHEMA: Final = 1
 KIND: Final = "mcpspy baseline"
@@ -70,13 +73,12 @@ class Baseline:
 
 def baseline_of(offered: Offer) -> Baseline:
     """What a server offers, as it would be accepted."""
-    return Baseline(label_of(offered)).taken(offered)
+    return Baseline(label_of(offered.source)).taken(offered)
 
 
-def label_of(offered: Offer) -> str:
+def label_of(source: Source) -> str:
     """The name under which a server is accepted: the label of its captures."""
-    header = offered.source.header
-    return (header.label if header else "") or "server"
+    return (source.header.label if source.header else "") or "server"
 
 
 def _values(offered: Offer, part: Part) -> dict[str, Any]:

@@ -12,6 +12,8 @@ it looks like, and what to do. Findings stand below the timeline of [`mcpspy sho
 [its JSON](json.md#mcpspy-show---json) under these names, which are stable. The severity is the usual one; a finding may be milder
 where it does no harm. Where records are missing, nobody is blamed for what was not seen.
 
+[`mcpspy check`](check.md) lists them by culprit, and alone tells of cost and trust.
+
 In the examples `→` is what the client sends, `←` what the server sends, `!` what it writes to stderr, and `·` what else happens;
 `…` at the end of a line means that it has no line feed. Each example is a capture in `tests/findings/`, and so is its twin that
 is as it should be: the tests hold that the rule finds the one and is silent about the other.
@@ -25,7 +27,7 @@ def rules_page(rules: Iterable[Rule]) -> str:
     """The page in Markdown: a table of the rules of each family, and a section for each rule."""
     rules = list(rules)
     tables = [_table(family, [rule for rule in rules if rule.family is family]) for family in Family]
-    return "\n".join([HEAD, *filter(None, tables), *map(_section, rules)])
+    return "\n".join([HEAD, *filter(None, tables), *map(section, rules)])
 
 
 def _table(family: Family, rules: list[Rule]) -> str:
@@ -35,7 +37,8 @@ def _table(family: Family, rules: list[Rule]) -> str:
     return "\n".join([f"| {family} | severity | what it sees |", "| --- | --- | --- |", *rows, ""])
 
 
-def _section(rule: Rule) -> str:
+def section(rule: Rule) -> str:
+    """All about one rule, in Markdown."""
     clean = f"\nAs it should be:\n\n```text\n{rule.clean}\n```\n" if rule.clean else ""
     return f"""\
 ## {rule.name}

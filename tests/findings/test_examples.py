@@ -24,6 +24,7 @@ FOLDER = Path(__file__).parent
 
 ALSO: dict[str, set[str]] = {
     "half-line": {"no-final-newline"},
+    "ambiguous-pairing": {"fractional-id"},
 }
 """What else the example of a rule has, where one fault brings another with it."""
 
@@ -50,7 +51,9 @@ def found(name: str) -> list[Finding]:
     rule = RULES[name.removesuffix(".clean")]
     if rule.family not in (Family.COST, Family.TRUST):
         return told(name).findings
-    accepted = {} if rule is NOT_ACCEPTED else {label_of(one): baseline_of(one) for one in offers(told(f"{rule.name}.clean"))}
+    accepted = (
+        {} if rule is NOT_ACCEPTED else {label_of(one.source): baseline_of(one) for one in offers(told(f"{rule.name}.clean"))}
+    )
     return examined(told(name), None if rule in UNCOMPARED else accepted)
 
 

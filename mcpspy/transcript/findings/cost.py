@@ -69,7 +69,7 @@ def cost_findings(transcript: Transcript) -> Iterator[Found]:
     """What the servers of a transcript cost, where it is much."""
     labelled: dict[str, list[ServerCost]] = {}
     for cost in costs(transcript):
-        labelled.setdefault(label_of(cost.offered), []).append(cost)
+        labelled.setdefault(label_of(cost.offered.source), []).append(cost)
         yield from _costly(cost)
     for sessions in labelled.values():
         yield from _unused(sessions)
@@ -104,7 +104,7 @@ def _unused(sessions: list[ServerCost]) -> Iterator[Found]:
     tokens = sum(one.definition_tokens for one in unused)
     where = f" in {len(sessions)} captures" if len(sessions) > 1 else ""
     what = f"{len(unused):,} of {len(offered):,} tools were never called{where}, and take about {tokens:,} tokens: {_tools(unused)}."
-    yield _about(UNUSED_TOOLS, unused[0].definition, what)
+    yield _about(UNUSED_TOOLS, unused[0].definition, what, culprit="unclear")
 
 
 def _large(row: Exchange) -> Iterator[Found]:
@@ -123,6 +123,6 @@ def _tools(tools: list[ToolCost]) -> str:
     return f"{names} and {len(tools) - LISTED_TOOLS:,} more" if len(tools) > LISTED_TOOLS else names
 
 
-def _about(rule: Rule, definition: Definition | None, what: str) -> Found:
+def _about(rule: Rule, definition: Definition | None, what: str, culprit: str = "server") -> Found:
     assert definition is not None
-    return found_in(rule, definition.message, definition.row, what)
+    return found_in(rule, definition.message, definition.row, what, culprit=culprit)

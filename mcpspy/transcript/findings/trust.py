@@ -120,7 +120,7 @@ def trust_findings(transcript: Transcript, baselines: Mapping[str, Baseline] | N
         yield from _hidden_in(one)
     if baselines is not None:
         for one in offered:
-            yield from _compared(one, baselines.get(label_of(one)))
+            yield from _compared(one, baselines.get(label_of(one.source)))
     yield from _shared(offered)
 
 
@@ -152,7 +152,7 @@ def _compared(offered: Offer, accepted: Baseline | None) -> Iterator[Found]:
         first = next((one for part in Part for one in offered.definitions(part)), None)
         if first is not None:
             counts = [_counted(part, len(offered.definitions(part))) for part in Part if offered.definitions(part)]
-            what = f"The server {quoted(label_of(offered).encode())} has no baseline; it offers {', '.join(counts)}."
+            what = f"The server {quoted(label_of(offered.source).encode())} has no baseline; it offers {', '.join(counts)}."
             yield found_in(NOT_ACCEPTED, first.message, first.row, what, culprit="unclear")
         return
     for change in changes(offered, accepted):
@@ -183,7 +183,7 @@ def _changed(offered: Offer, change: Change) -> Found:
 def _shared(offered: list[Offer]) -> Iterator[Found]:
     seen: dict[str, tuple[str, Message]] = {}
     for one in offered:
-        label = label_of(one)
+        label = label_of(one.source)
         for tool in one.definitions(Part.TOOL):
             other, _ = seen.setdefault(tool.name, (label, tool.message))
             if other != label:

@@ -1,0 +1,206 @@
+"""`mcpspy check`: what there is to find in captures, as text or in a form that other programs take; exit status 1 if it is bad."""
+
+import sys
+from collections.abc import Iterable
+
+import click
+
+from .. import __version__
+from ..capture.address import STDIN
+from ..capture.placing import lines_of
+from ..capture.reader import read
+from ..errors import CaptureError
+from ..records import Header
+from ..transcript.baseline import Baseline
+from ..transcript.definitions import offers
+from ..transcript.filter import about, filter_of, filtered
+from ..transcript.finding import Finding, Severity
+from ..transcript.findings.examine import examined
+from ..transcript.findings.rule import Rule
+from ..transcript.findings.selection import rule_named, selected_rules
+from ..transcript.model import Numbered, Transcript
+from ..views.accepted import accepted_lines
+from ..views.check_github import github_lines
+from ..views.check_json import check_json
+from ..views.check_junit import junit_lines
+from ..views.check_sarif import check_sarif
+from ..views.check_text import check_lines, next_lines
+from ..views.checked import Checked
+from ..views.rules_list import rule_lines, rules_lines
+from ..views.timeline import selected
+from .baseline import accept as write_baselines
+from .baseline import baselines
+from .filtering import filter_option
+from .reading import Chosen, WhatCommand, chosen, row_of, transcript_of
+from .screen import Screen
+
+FORMATS = ("text", "json", "junit", "sarif", "github")
+SEVERITIES = [one.value for one in Severity]
+FAILED = 1
+
+
+@click.command("check", cls=WhatCommand)
+@click.argument("what", nargs=-1)
+@click.option(
+    "--fail-on",
+    type=click.Choice(SEVERITIES),
+    default="warning",
+    show_default=True,
+    help="From which severity on the check fails.",
+)
+@click.option(
+    "--select", multiple=True, metavar="RULE,…", help="Only these rules: names, globs, families (transport, cost, …)."
+)
+@click.option("--ignore", multiple=True, metavar="RULE,…", help="All but these.")
+@click.option(
+    "--format", type=click.Choice(FORMATS), default="text", show_default=True, help="Junit and sarif are files for CI."
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json (docs/json.md).")
+@click.option(
+    "--baseline", metavar="DIR", help="Compare what servers offer with what was accepted: a folder with a file for each."
+)
+@click.option("--accept", is_flag=True, help="Write what servers offer now into the baseline.")
+@click.option("--rules", "list_rules", is_flag=True, help="List the rules, or those selected, and nothing else.")
+@click.option("--explain", metavar="RULE", help="All about one rule: what, why, whose fault, an example, what to do.")
+@filter_option
+def command(
+    what: tuple[str, ...],
+    fail_on: str,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    format: str,
+    as_json: bool,
+    baseline: str | None,
+    accept: bool,
+    list_rules: bool,
+    explain: str | None,
+    filters: tuple[str, ...],
+) -> int:
+    """Findings: what went wrong, whose fault it is, what to do. The exit status is 1 if there is one of --fail-on or worse.
+
+    WHAT is as in `mcpspy show`: captures, sittings, labels, `-`; `:7..20` takes what is about rows 7 to 20. `--rules` lists what is
+    looked for.
+    """
+    screen = Screen()
+    if explain is not None:
+        screen.lines(rule_lines(rule_named(explain), width=screen.width))
+        return 0
+    rules = selected_rules(select, ignore)
+    if list_rules:
+        screen.lines(rules_lines(rules.values(), width=screen.width))
+        return 0
+    if accept and baseline is None:
+        raise click.UsageError("--accept wants to know where: --baseline DIR.")
+    wanted = filter_of(filters)
+    asked = chosen(what)
+    transcript, _ = transcript_of(asked.paths)
+    accepted = None if baseline is None else baselines(baseline, transcript)
+    if accept and baseline is not None and accepted is not None:
+        accepted = _accept(baseline, transcript, accepted, screen)
+    transcript.findings = [one for one in examined(transcript, accepted) if one.rule in rules]
+    found = transcript.findings
+    if asked.rows is not None:
+        row_of(transcript, " ".join(what), asked.rows[0])
+        numbers = {row.row for row in selected(transcript.rows, asked.rows) if isinstance(row, Numbered)}
+        found = [one for one in found if one.row in numbers]
+    if wanted is not None:
+        found = about(filtered(wanted, transcript, transcript.rows), found)
+    checked = _checked(transcript, found, rules, Severity(fail_on), asked, what)
+    _print(checked, "json" if as_json else format, screen)
+    return FAILED if checked.failed else 0
+
+
+def _accept(folder: str, transcript: Transcript, before: dict[str, Baseline], screen: Screen) -> dict[str, Baseline]:
+    """Write the baseline, say on stderr what changed in it, and give what is accepted now."""
+    written = write_baselines(folder, offers(transcript), before)
+    for line in accepted_lines(written, before):
+        click.echo(screen.letters(line), err=True)
+    return {label: baseline for label, (_, baseline) in written.items()}
+
+
+def _print(checked: Checked, format: str, screen: Screen) -> None:
+    match format:
+        case "json":
+            sys.stdout.write(check_json(checked))
+        case "junit":
+            _whole(junit_lines(checked))
+        case "sarif":
+            _whole([check_sarif(checked, __version__).rstrip("\n")])
+        case "github":
+            _whole(github_lines(checked))
+        case _:
+            screen.lines(check_lines(checked, width=screen.width))
+            for line in next_lines(checked, screen.width):
+                screen.advise(line)
+
+
+def _whole(texts: Iterable[str]) -> None:
+    """Print for a program, which is promised UTF-8."""
+    for text in texts:
+        sys.stdout.buffer.write(f"{text}\n".encode("utf-8", "backslashreplace"))
+    sys.stdout.flush()
+
+
+def _checked(
+    transcript: Transcript,
+    found: list[Finding],
+    rules: dict[str, Rule],
+    fail_on: Severity,
+    asked: Chosen,
+    what: tuple[str, ...],
+) -> Checked:
+    paths = _paths(transcript, asked.paths)
+    numbers: dict[int, set[int]] = {}
+    for one in found:
+        if transcript.sources[one.capture].damages and paths[one.capture] != _STDIN_NAME:
+            numbers.setdefault(one.capture, set()).add(one.number)
+    lines = {
+        (capture, number): line for capture, some in numbers.items() for number, line in lines_of(paths[capture], some).items()
+    }
+    pointed_at = {one.row for one in found}
+    return Checked(
+        transcript=transcript,
+        findings=found,
+        rules=rules,
+        fail_on=fail_on,
+        paths=paths,
+        address=_address(what),
+        lines=lines,
+        rows={row.row: row for row in transcript.rows if isinstance(row, Numbered) and row.row in pointed_at},
+    )
+
+
+_STDIN_NAME = "stdin"
+
+
+def _paths(transcript: Transcript, paths: tuple[str, ...]) -> dict[int, str]:
+    """The file of each source. They are in the order in which they began, the paths in that in which they were named."""
+    if len(paths) == 1:
+        return dict.fromkeys(range(len(transcript.sources)), _STDIN_NAME if paths[0] == STDIN else paths[0])
+    waiting = {path: _capture_id(path) for path in paths}
+    found: dict[int, str] = {}
+    for source in transcript.sources:
+        id = source.header.capture_id if source.header else None
+        path = next((path for path, known in waiting.items() if known == id), None) or next(iter(waiting), STDIN)
+        waiting.pop(path, None)
+        found[source.index] = _STDIN_NAME if path == STDIN else path
+    return found
+
+
+def _capture_id(path: str) -> str | None:
+    if path == STDIN:
+        return None
+    try:
+        first = next(read(path), None)
+    except CaptureError:
+        return None
+    return first.capture_id if isinstance(first, Header) else None
+
+
+def _address(what: tuple[str, ...]) -> str:
+    """What rows can be asked for by; empty where several WHATs were named, or rows already, or it cannot be read twice."""
+    if len(what) > 1 or (what and what[0].startswith(STDIN)):
+        return ""
+    named = what[0] if what else "@"
+    name, _, rows = named.rpartition(":")
+    return name if name and rows.replace(".", "").isdecimal() else named

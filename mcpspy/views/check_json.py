@@ -1,0 +1,36 @@
+"""A check as JSON for programs: docs/json.md describes every field."""
+
+from typing import Any
+
+from ..transcript.finding import Finding
+from .checked import WORST_FIRST, Checked, culprit_name
+from .json_text import SCHEMA, as_json
+from .rows_json import finding_object, source_object
+
+
+def check_json(checked: Checked) -> str:
+    """One object, with a finding per line."""
+    captures = [{**source_object(one), "path": checked.paths.get(one.index)} for one in checked.transcript.sources]
+    counts = {one.value: checked.counts[one] for one in WORST_FIRST}
+    summary = {
+        "calls": len(checked.transcript.exchanges),
+        "findings": len(checked.findings),
+        **counts,
+        "rules": len(checked.rules),
+        "fail_on": checked.fail_on.value,
+        "failed": checked.failed,
+    }
+    head = as_json({"schema": SCHEMA, "captures": captures, "summary": summary})[:-1]
+    findings = ",\n".join(as_json(_finding(checked, one)) for one in checked.findings)
+    return f'{head},"findings":[\n{findings}]}}\n' if findings else f'{head},"findings":[]}}\n'
+
+
+def _finding(checked: Checked, finding: Finding) -> dict[str, Any]:
+    rule = checked.rules[finding.rule]
+    return {
+        **finding_object(finding),
+        "family": rule.family.value,
+        "culprit_name": culprit_name(checked, finding),
+        "path": checked.path(finding),
+        "line": checked.line(finding),
+    }

@@ -1,0 +1,110 @@
+"""A check for people: the findings by culprit, the worst first, each with what happened, whose fault it is and what to do.
+
+Below stand the totals. Refuses to leave out a finding.
+"""
+
+from collections.abc import Iterator
+
+from ..transcript.finding import Finding, Severity
+from .cells import wrapped
+from .checked import WORST_FIRST, Checked, culprit_name, is_at_least, worst_first
+from .escape import safe_text
+from .findings import STYLES
+from .line import Line, fitted, joined
+from .phrases import one_line
+from .units import counted, seconds
+
+INDENT = "    "
+MAX_LINES = 6
+"""So many lines a sentence may take on a screen."""
+
+_BETWEEN = (" · ", "dim")
+
+
+def check_lines(checked: Checked, *, width: int | None = None) -> Iterator[Line]:
+    """All of it; the totals alone where there is nothing."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in worst_first(checked.findings):
+        groups.setdefault(culprit_name(checked, finding), []).append(finding)
+    for name, findings in groups.items():
+        yield fitted([(safe_text(name), "strong"), (" · ", "dim"), (_counts_text(findings), "dim")], width)
+        for finding in findings:
+            yield fitted(_heading(checked, finding), width)
+            yield from _sentences(finding, width)
+        yield []
+    yield fitted(_totals(checked), width)
+
+
+def _heading(checked: Checked, finding: Finding) -> Line:
+    style = STYLES[finding.severity]
+    where = [f"{_place(checked, finding)}", f"{seconds(finding.at_ns)} s"]
+    where += [f"×{finding.count:,}"] if finding.count > 1 else []
+    return [("  ", ""), (f"{finding.severity.value:7} ", style), (finding.rule, "strong"), ("  " + "  ".join(where), "dim")]
+
+
+def _place(checked: Checked, finding: Finding) -> str:
+    """Where to look: an address that `mcpspy show` takes; else the file and its line."""
+    if finding.row is not None and checked.address:
+        return safe_text(f"{checked.address}:{finding.row}")
+    place = safe_text(f"{checked.path(finding)}, line {checked.line(finding)}")
+    return place if finding.row is None else f"row {finding.row} ({place})"
+
+
+def _sentences(finding: Finding, width: int | None) -> Iterator[Line]:
+    limit = None if width is None else max(width - len(INDENT), 1)
+    for words, style in ((finding.what, ""), (finding.blame, "dim"), (f"→ {finding.advice}", "")):
+        text = one_line(words)
+        for part in [text] if limit is None else wrapped(text, limit, MAX_LINES):
+            if part:
+                yield [(INDENT, ""), (part, style)]
+
+
+def _totals(checked: Checked) -> Line:
+    calls = counted(len(checked.transcript.exchanges), "call")
+    captures = counted(len(checked.transcript.sources), "capture")
+    if not checked.findings:
+        return [("✓ ", "good"), ("nothing found", "strong"), (f" in {calls} of {captures}", "dim")]
+    sign: Line = [("✗ ", "bad")] if checked.failed else [("✓ ", "good")]
+    counts = checked.counts
+    parts: list[Line] = [[(_counted(counts[one], one), STYLES[one])] for one in WORST_FIRST if counts[one]]
+    parts.append([(f"in {calls} of {captures}", "dim")])
+    if not checked.failed:
+        parts.append([(f"none is as bad as {_article(checked.fail_on)}", "dim")])
+    return [*sign, *joined(parts, _BETWEEN)]
+
+
+def _article(severity: Severity) -> str:
+    return f"a {severity.value}" if severity is Severity.WARNING else f"an {severity.value}"
+
+
+def _counts_text(findings: list[Finding]) -> str:
+    counts = {one: sum(finding.severity is one for finding in findings) for one in WORST_FIRST}
+    return ", ".join(_counted(count, one) for one, count in counts.items() if count)
+
+
+def _counted(count: int, severity: Severity) -> str:
+    return counted(count, severity.value, "info" if severity is Severity.INFO else "")
+
+
+def next_lines(checked: Checked, width: int | None = None) -> list[Line]:
+    """What to do next, behind an empty line: the worst finding's row whole, the page of its rule."""
+    found = worst_first(checked.findings)
+    if not found:
+        return []
+    commands = [(f"mcpspy check --explain {found[0].rule}", "all about this rule")]
+    row = next((one.row for one in found if one.row is not None), None)
+    if row is not None and checked.address:
+        commands.insert(0, (f"mcpspy show {_quoted(f'{checked.address}:{row}')}", "the call that it is about, whole"))
+    if not is_at_least(found[0].severity, Severity.WARNING):
+        commands = commands[:1]
+    longest = max(len(command) for command, _ in commands)
+    return [
+        [],
+        *(fitted([(safe_text(command.ljust(longest)), "strong"), (f"   {why}", "dim")], width) for command, why in commands),
+    ]
+
+
+def _quoted(text: str) -> str:
+    from shlex import quote
+
+    return quote(text)
