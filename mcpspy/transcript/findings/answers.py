@@ -53,7 +53,45 @@ ID_TYPE_MISMATCH: Final = Rule(
     fix="Send the id back as it came, without converting it.",
 )
 
-RULES: Final = (UNPAIRED_RESPONSE, DUPLICATE_RESPONSE, ID_TYPE_MISMATCH)
+PARTIAL_RESULT: Final = Rule(
+    name="partial-result",
+    family=Family.PROTOCOL,
+    severity=Severity.WARNING,
+    what="A request is answered with several results, of which all but the last say isComplete: false.",
+    why="MCP has no partial results: SDKs take the first one for all of it, and drop the rest.",
+    blame="Whoever answered: the request was made once, and the answers say themselves that they are parts.",
+    example=(
+        '→ tools/call 1 {"name":"search"}\n← result 1 {"content":[],"isComplete":false}\n'
+        '← result 1 {"content":[],"isComplete":true}'
+    ),
+    clean='→ tools/call 1 {"name":"search"}\n← result 1 {"content":[]}',
+    fix="Answer once; report what comes before the result as progress notifications.",
+)
+
+AMBIGUOUS_PAIRING: Final = Rule(
+    name="ambiguous-pairing",
+    family=Family.PROTOCOL,
+    severity=Severity.WARNING,
+    what="A message names what several others could mean: an answer, progress, a retry with input, a task, a stream to resume.",
+    why="Nobody can tell which of them it belongs to: neither mcpspy, which leaves it alone, nor the other side, which has to guess.",
+    blame="Unclear: the one side gave the same name twice, or the other spelled it in its own way.",
+    example=(
+        '→ tools/call 7 {"name":"a"}\n→ tools/call "7" {"name":"b"}\n← {"jsonrpc":"2.0","id":7.0,"result":{"content":[]}}\n'
+        '← result 7 {"content":[]}\n← result "7" {"content":[]}'
+    ),
+    clean=(
+        '→ tools/call 7 {"name":"a"}\n→ tools/call "8" {"name":"b"}\n← result 7 {"content":[]}\n← result "8" {"content":[]}'
+    ),
+    fix="Give every request an id and a token of its own, and send both back as they came.",
+)
+
+RULES: Final = (UNPAIRED_RESPONSE, DUPLICATE_RESPONSE, PARTIAL_RESULT, ID_TYPE_MISMATCH, AMBIGUOUS_PAIRING)
+
+_AMBIGUOUS: Final = {
+    "ambiguous-id": "An answer has an id that several waiting requests have in another spelling",
+    "ambiguous-progress": "Progress has a token that several requests gave out",
+    "ambiguous-call": "A retry, or what names a task or an elicitation, could belong to several calls",
+}
 
 
 def find(story: Story) -> Iterator[Found]:
@@ -67,6 +105,13 @@ def find(story: Story) -> Iterator[Found]:
         count = 1 + len(exchange.more_responses)
         what = f"{call(exchange)} was answered {count} times."
         yield found_in(DUPLICATE_RESPONSE, exchange.more_responses[0], exchange.row, what)
+    for exchange in story.partial:
+        what = f"{call(exchange)} was answered in {1 + len(exchange.partials)} parts."
+        yield found_in(PARTIAL_RESULT, exchange.partials[0], exchange.row, what, group=exchange.method)
+    for row, message in story.flawed:
+        for flaw in message.flaws:
+            if flaw in _AMBIGUOUS:
+                yield found_in(AMBIGUOUS_PAIRING, message, row, f"{_AMBIGUOUS[flaw]}.", culprit="unclear", group=flaw)
     for stray in story.unpaired:
         message = stray.message
         unseen = story.first_hole_ns is not None and story.first_hole_ns <= stray.at_ns

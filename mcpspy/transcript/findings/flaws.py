@@ -86,6 +86,18 @@ FLAWS: Final[dict[str, Rule]] = {
         clean='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n→ {"jsonrpc":"2.0","id":2,"method":"prompts/list"}\n'
         '← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}\n← {"jsonrpc":"2.0","id":2,"result":{"prompts":[]}}',
     ),
+    "token-in-use": _flaw(
+        "token-in-use",
+        "A request with the progress token of one that still waits for its answer.",
+        "Progress cannot be told apart: it is shown with the wrong request, or keeps the wrong one from timing out.",
+        '→ tools/call 1 {"name":"a","_meta":{"progressToken":1}}\n→ tools/call 2 {"name":"b","_meta":{"progressToken":1}}\n'
+        '← result 1 {"content":[]}\n← result 2 {"content":[]}',
+        "Give every request a token of its own; its id will do.",
+        family=Family.PROTOCOL,
+        blame="Whoever asked: tokens are given by the side that asks, and this one was in use.",
+        clean='→ tools/call 1 {"name":"a","_meta":{"progressToken":1}}\n→ tools/call 2 {"name":"b","_meta":{"progressToken":2}}\n'
+        '← result 1 {"content":[]}\n← result 2 {"content":[]}',
+    ),
     "bom": _flaw(
         "byte-order-mark",
         "A message that begins with a byte order mark.",
@@ -162,6 +174,7 @@ _WORDS: Final = {
     "fractional-id": "its id is no integer",
     "ambiguous": "it has members of two kinds of messages",
     "id-in-use": "its id is that of a request that waits for its answer",
+    "token-in-use": "its progress token is that of a request that waits for its answer",
     "bom": "it begins with a byte order mark",
     "invalid-utf-8": "it is not valid UTF-8",
     "nan": "NaN or an infinity stands for a number",

@@ -131,10 +131,12 @@ def find(story: Story) -> Iterator[Found]:
         message = stray.message
         if story.is_unseen(stray.at_ns) or message.token is None or story.source.header is None:
             continue
+        if "late-progress" in message.flaws or "ambiguous-progress" in message.flaws:
+            continue
         if message.method == PROGRESS:
             what = f"Progress was reported under the token {message.token}, which no request gave out."
             yield found_in(UNKNOWN_PROGRESS_TOKEN, message, stray.row, what, group=message.token)
-        elif "related-task" not in str(message.raw[:1000]):
+        else:
             what = f"A cancellation names the request {message.token}, which the {message.sender} never made."
             yield found_in(CANCELLED_UNKNOWN_REQUEST, message, stray.row, what)
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from . import (
     answers,
+    behaviour,
     capture,
     channel,
     cost,
@@ -22,6 +23,7 @@ from . import (
     lines,
     methods,
     progress,
+    rounds,
     sessions,
     streams,
     timeouts,
@@ -33,7 +35,9 @@ FINDERS: Final[tuple[ModuleType, ...]] = (
     # transport
     lines, flaws, channel, endings, timeouts, http, http_endings, sessions, streams,
     # protocol
-    answers, methods, handshake, progress, errors, http_heads,
+    answers, methods, handshake, progress, rounds, errors, http_heads,
+    # behaviour
+    behaviour,
     # capture
     capture,
 )  # fmt: skip

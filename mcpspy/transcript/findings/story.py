@@ -15,6 +15,9 @@ LAST_WORDS: Final = 3
 _FOR_THE_SERVER: Final = ("SIGUSR1", "SIGUSR2")
 """How notes of signals begin that are passed on and end nothing: who sends one stays."""
 
+_CLAIMED: Final = frozenset({"ambiguous-stream", "ambiguous-id"})
+"""Flaws of answers that are paired with nothing because they could be paired with several."""
+
 _KEPT: Final = frozenset({"tools/call", "tools/list", "initialize"})
 _NAMING: Final = frozenset({PROGRESS, CANCELLED})
 
@@ -43,9 +46,10 @@ class Story:
     """
 
     __slots__ = (
-        "asked_in", "batches", "calls", "cancelled", "damages", "definitions", "end", "errors", "exit", "first_hole_ns", "flawed",
-        "gaps", "gone_ns", "http", "initializes", "last_hole_ns", "last_words", "left_ns", "malformed", "mismatched", "notes",
-        "partials", "repeated", "source", "stalls", "started", "told", "unanswered", "unpaired", "untold", "uses",
+        "asked_in", "batches", "calls", "cancelled", "damages", "definitions", "end", "errors", "exit", "first_hole_ns",
+        "flawed", "gaps", "gone_ns", "http", "initializes", "last_hole_ns", "last_words", "left_ns", "malformed",
+        "mismatched", "notes", "partial", "partials", "repeated", "source", "stalls", "started", "told", "unanswered",
+        "unfinished", "unpaired", "untold", "uses",
     )  # fmt: skip
 
     def __init__(self, source: Source) -> None:
@@ -64,6 +68,8 @@ class Story:
         """Answered `tools/list`."""
         self.calls: list[Exchange] = []
         """Every `tools/call`."""
+        self.unfinished: list[Exchange] = []
+        """Exchanges whose result is of another type than complete: input is required, a task was made."""
         self.errors: list[Exchange] = []
         """Exchanges that ended in a JSON-RPC error."""
         self.cancelled: list[Exchange] = []
@@ -75,6 +81,8 @@ class Story:
         self.batches: list[Numbered] = []
         """Rows that began in a batch."""
         self.repeated: list[Exchange] = []
+        self.partial: list[Exchange] = []
+        """Exchanges with results that say that they are parts."""
         self.mismatched: list[Exchange] = []
         self.flawed: list[tuple[int, Message]] = []
         """Messages with flaws, and the rows they stand in."""
@@ -105,6 +113,8 @@ class Story:
                 self.mismatched.append(row)
             if response.flaws:
                 self.flawed.append((row.row, response))
+            if response.result_type is not None:
+                self.unfinished.append(row)
         transaction = row.transaction
         scope: ScopeKey = 0
         if transaction is not None:
@@ -132,6 +142,8 @@ class Story:
         if row.notifications:
             self.told.append(row)
             self.flawed += [(row.row, one) for one in row.notifications if one.flaws]
+        if row.partials:
+            self.partial.append(row)
         if row.more_responses:
             self.repeated.append(row)
             self.flawed += [(row.row, one) for one in row.more_responses if one.flaws]
@@ -154,7 +166,7 @@ class Story:
             return
         if message.kind is Kind.NOTIFICATION:
             self._notification(row, message)
-        elif "ambiguous-stream" not in message.flaws:
+        elif not message.flaws or _CLAIMED.isdisjoint(message.flaws):
             self.unpaired.append(row)
         if message.batch:
             self.batches.append(row)
