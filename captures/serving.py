@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PEERS = ROOT / "tests" / "peers"
 PROGRAMS = (Path(sys.executable).parent, ROOT / "build" / "npm" / "node_modules" / ".bin")
-WAIT_S = 20.0
+WAIT_S = 60.0
 POLL_S = 0.005
 
 PORT = re.compile(r"^(?:listening 127\.0\.0\.1:)?(\d+)$", re.MULTILINE)

@@ -6,8 +6,11 @@
 import os
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import TypeVar
 
 import hypothesis
+
+Size = TypeVar("Size")
 
 
 class Tier(StrEnum):
@@ -17,8 +20,8 @@ class Tier(StrEnum):
     MORE = "more"
     FULL = "full"
 
-    def __call__(self, *, sample: int, more: int, full: int) -> int:
-        """The count that belongs to this tier."""
+    def __call__(self, *, sample: Size, more: Size, full: Size) -> Size:
+        """The count that belongs to this tier, or the selection."""
         return {Tier.SAMPLE: sample, Tier.MORE: more, Tier.FULL: full}[self]
 
 

@@ -4,6 +4,7 @@ from captures.make import TOOLS, call
 from captures.serving import LOOPBACK_ONLY
 from tests.interop.scenes import INSPECTOR, PYSERVER, steps
 from tests.interop.serving import HttpScene
+from tests.tiers import current_tier
 
 LETTERS = 300_000
 """More than a socket takes at once, and less than the most that the SDK takes in one event."""
@@ -50,6 +51,13 @@ PYTHON = {
     "stateless, JSON responses, legacy": official("http", "legacy", "stateless_http", "json_response", said=""),
 }
 """Without a session, and with JSON for every response, a legacy server cannot ask: there `greet` fails, the same way each time."""
+
+REDACTED = current_tier()(
+    sample=("Streamable HTTP, legacy", "HTTP+SSE, legacy"),
+    more=tuple(PYTHON),
+    full=tuple(PYTHON),
+)
+"""Those that are played with redaction too; the sample has a session's id in a header field, and in a URL."""
 
 EVERYTHING = (
     TOOLS,

@@ -1,9 +1,10 @@
-"""Playing a scene: a real client with a real server, directly, through mcpspy, or through mcpspy between two byte loggers.
+"""Playing a scene: a real client with a real server, directly, and through mcpspy between two byte loggers.
 
 Each run has a folder of its own for what the server works on (`FOLDER` in a scene's words), and the small environment in which
 captures are recorded, so that nothing of the machine takes part.
 """
 
+import json
 import re
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ from captures.make import nothing, repository
 from captures.serving import environment
 from mcpspy.records import Exit, Frame, Header, Note, Record, Spawn
 from tests.conftest import PEERS
-from tests.deadlines import DEADLINE_S
+from tests.deadlines import SCENE_S
 
 CLOCK = re.compile(r"\[\d\d/\d\d/\d\d \d\d:\d\d:\d\d\]")
 """The time before a line of the Python SDK's log, which leaves it out where it is the same as in the line above."""
@@ -61,6 +62,17 @@ class Wire:
     stderr: bytes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What a client showed without mcpspy and with it, and then: the capture, and the bytes on either side of mcpspy."""
+
+    direct: Played
+    tapped: Played
+    records: list[Record]
+    client_end: Wire
+    server_end: Wire
+
+
 class Playing:
     """A scene under way in `folder`; it runs beside the test until its `end` is asked for."""
 
@@ -85,7 +97,7 @@ class Playing:
     def end(self) -> Played:
         """Wait for the client to be done. What differs from run to run (its folder, the clock) is made equal."""
         try:
-            output, errors = self._process.communicate(timeout=DEADLINE_S)
+            output, errors = self._process.communicate(timeout=SCENE_S)
         finally:
             self._process.kill()
         return Played(output=self._neutral(output), errors=self._neutral(errors), status=self._process.returncode)
@@ -99,14 +111,17 @@ def tap(scene: Scene, *options: str) -> list[str]:
     return [sys.executable, "-m", "mcpspy", "run", *options, *([] if scene.eats_dashes else ["--"])]
 
 
-def play_logged(scene: Scene, folder: Path) -> tuple[Played, Wire, Wire, Wire]:
-    """Play a scene through logger, mcpspy and logger. Returns what the client showed, and the bytes of the three, outermost first."""
+def play(scene: Scene, folder: Path) -> Run:
+    """Play a scene directly and, at the same time, through logger, mcpspy and logger."""
     capture, outer, inner = folder / "a.mcpspy", folder / "outer", folder / "inner"
     logger = [sys.executable, str(PEERS / "bytelog.py")]
     outside = [*logger, *(["--sockets"] if scene.is_node else []), str(outer)]
-    tapped = tap(scene, "--redact", "none", "--capture", str(capture))
-    played = Playing(scene, folder, [*outside, *tapped, *logger, str(inner)]).end()
-    return played, logged(outer), recorded(list(mcpspy.read(capture))), logged(inner)
+    through = [*outside, *tap(scene, "--redact", "none", "--capture", str(capture)), *logger, str(inner)]
+    playing = Playing(scene, folder / "direct"), Playing(scene, folder / "tapped", through)
+    direct, tapped = (one.end() for one in playing)
+    return Run(
+        direct=direct, tapped=tapped, records=list(mcpspy.read(capture)), client_end=logged(outer), server_end=logged(inner)
+    )
 
 
 def logged(folder: Path) -> Wire:
@@ -118,6 +133,12 @@ def recorded(records: Sequence[Record]) -> Wire:
     """What a capture holds: the frames of each stream, joined."""
     streams = [b"".join(one.data for one in records if isinstance(one, Frame) and one.stream == number) for number in range(3)]
     return Wire(stdin=streams[0], stdout=streams[1], stderr=streams[2])
+
+
+def opening(wire: Wire) -> str:
+    """The method of the client's first message."""
+    method: str = json.loads(wire.stdin.splitlines()[0])["method"]
+    return method
 
 
 def stored(folder: Path) -> list[Record]:

@@ -63,14 +63,14 @@ def logged(url: str, folder: Path, name: str) -> Iterator[str]:
 
 
 @contextmanager
-def serving(scene: HttpScene, folder: Path) -> Iterator[str]:
+def serving(scene: HttpScene, folder: Path, clients: int = 1) -> Iterator[str]:
     """The scene's server in a new folder. Yields its URL; at the end it has said what it has to say."""
     (folder / "home").mkdir(parents=True)
     scene.prepare(folder)
     with started(scene.server, folder, folder / "server.log", scene.variables) as said:
         yield f"http://127.0.0.1:{port(said)}{scene.path}"
         if scene.said:
-            eventually(lambda: scene.said in said(), f"the server to say {scene.said!r}")
+            eventually(lambda: said().count(scene.said) >= clients, f"the server to say {scene.said!r} of each client")
 
 
 def play(scene: HttpScene, url: str, folder: Path) -> Played:
@@ -81,11 +81,6 @@ def play(scene: HttpScene, url: str, folder: Path) -> Played:
     return Played(output=origin.sub("ORIGIN", played.output), errors=origin.sub("ORIGIN", played.errors), status=played.status)
 
 
-def play_direct(scene: HttpScene, folder: Path) -> Played:
-    with serving(scene, folder) as url:
-        return play(scene, url, folder)
-
-
 def play_tapped(scene: HttpScene, folder: Path, *options: str) -> tuple[Played, list[Record]]:
     """What the client shows with mcpspy before its server, and the capture."""
     with serving(scene, folder) as url, recorded(url, folder, *options) as tap:
@@ -93,21 +88,29 @@ def play_tapped(scene: HttpScene, folder: Path, *options: str) -> tuple[Played, 
     return played, list(mcpspy.read(folder / "a.mcpspy"))
 
 
-def play_both(scene: HttpScene, folder: Path, *options: str) -> tuple[Played, Played]:
-    """What the client shows without mcpspy, and with it; the two play at the same time."""
-    with ThreadPoolExecutor() as pool:
-        direct = pool.submit(play_direct, scene, folder / "direct")
-        tapped = pool.submit(play_tapped, scene, folder / "tapped", *options)
-    return direct.result(), tapped.result()[0]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpRun:
+    """What a client showed without mcpspy and with it, and then: the capture, and where the loggers of either side kept theirs."""
+
+    direct: Played
+    tapped: Played
+    records: list[Record]
+    wires: Path
 
 
-def play_logged(scene: HttpScene, folder: Path) -> tuple[Played, list[Record]]:
-    """The same with a logger on either side of mcpspy: `FOLDER/outer` and `FOLDER/inner`."""
-    with (
-        serving(scene, folder) as url,
-        logged(url, folder, "inner") as inner,
-        recorded(inner, folder, "--redact", "none", "--allowed-host", "127.0.0.1") as tap,  # the client names the logger's port
-        logged(tap, folder, "outer") as outer,
-    ):
-        played = play(scene, outer, folder)
-    return played, list(mcpspy.read(folder / "a.mcpspy"))
+def play_both(scene: HttpScene, folder: Path) -> HttpRun:
+    """Play a scene directly and, at the same time and with the same server, through logger, mcpspy and logger.
+
+    These write to FOLDER/outer and FOLDER/inner.
+    """
+    with serving(scene, folder, clients=2) as url, ThreadPoolExecutor() as pool:
+        direct = pool.submit(play, scene, url, folder / "direct")
+        with (
+            logged(url, folder, "inner") as inner,
+            recorded(
+                inner, folder, "--redact", "none", "--allowed-host", "127.0.0.1"
+            ) as tap,  # the client names the logger's port
+            logged(tap, folder, "outer") as outer,
+        ):
+            tapped = play(scene, outer, folder / "tapped")
+    return HttpRun(direct=direct.result(), tapped=tapped, records=list(mcpspy.read(folder / "a.mcpspy")), wires=folder)

@@ -32,7 +32,7 @@ def sums(exchange: Exchange) -> tuple[int, int]:
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.parametrize("kind", ["http", "sse"])
 def test_each_of_many_clients_gets_its_own_answer(kind: str, mode: str, tmp_path: Path, tier: Tier) -> None:
-    count = tier(sample=30, more=100, full=100)
+    count = tier(sample=12, more=100, full=100)
     played, records = play_tapped(crowd(kind, mode, count), tmp_path / "crowd")
     assert played.status == 0, played.errors
     right = [(number, number + MILLION) for number in range(count)]

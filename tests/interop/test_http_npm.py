@@ -1,35 +1,27 @@
 """mcpspy between npm's programs over HTTP: the server and the client on the TypeScript SDK, and the official Python ones."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from mcpspy.records import CLIENT
 from tests.conftest import NpmProgram
 from tests.interop.http_scenes import NPM
-from tests.interop.serving import play_both, play_logged
-from tests.interop.wires import disagreements, recorded
-
-pytestmark = pytest.mark.parametrize("name", NPM)
+from tests.interop.serving import play_both, play_tapped
+from tests.interop.wires import disagreements, opening
 
 
-@pytest.fixture(autouse=True)
-def _installed(npm_program: NpmProgram) -> None:
-    """Scenes name programs as users do; here they are looked for, so that tests are skipped where there are none."""
-    npm_program("mcp-inspector")
-
-
-def test_the_client_sees_the_same_with_mcpspy_as_without(name: str, tmp_path: Path) -> None:
-    direct, tapped = play_both(NPM[name], tmp_path)
-    assert direct.status == 0, direct.errors
-    assert tapped == direct
-
-
-def test_the_capture_holds_the_bytes_of_the_wire(name: str, tmp_path: Path) -> None:
-    folder = tmp_path / "logged"
-    played, records = play_logged(NPM[name], folder)
-    assert played.status == 0, played.errors
-    assert disagreements(folder, records) == []
-    posted = [json.loads(message.body) for one in recorded(records, CLIENT) for message in one.requests if message.body]
-    assert NPM[name].opening in {message["method"] for message in posted[:1]}
+@pytest.mark.parametrize("name", NPM)
+def test_mcpspy_changes_nothing_and_misses_nothing(
+    name: str, tmp_path: Path, npm_program: NpmProgram, subtests: pytest.Subtests
+) -> None:
+    npm_program("mcp-inspector")  # scenes name programs as users do; here one is looked for
+    run = play_both(NPM[name], tmp_path / "run")
+    with subtests.test("the scene goes as it should"):
+        assert run.direct.status == 0, run.direct.errors
+        assert opening(run.records) == NPM[name].opening
+    with subtests.test("the client sees the same with mcpspy as without"):
+        assert run.tapped == run.direct
+    with subtests.test("the capture holds the bytes of the wire"):
+        assert disagreements(run.wires, run.records) == []
+    with subtests.test("what is redacted on the disk passes as it is"):
+        assert play_tapped(NPM[name], tmp_path / "redacted")[0] == run.direct

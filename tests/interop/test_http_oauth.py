@@ -14,6 +14,7 @@ from mcpspy.records import Note, Open
 from tests.conftest import NPM_MODULES, NPM_SCRIPTS, PEERS, NpmProgram
 from tests.interop.scenes import steps
 from tests.interop.serving import HttpScene, play, recorded, serving
+from tests.tiers import current_tier
 
 CALL = {"call": "whoami", "arguments": {}}
 
@@ -36,9 +37,11 @@ def authorizing(folder: Path) -> Iterator[tuple[str, Callable[[], list[dict[str,
         yield f"http://127.0.0.1:{port(said)}", lambda: [json.loads(line) for line in said().splitlines()[1:]]
 
 
-@pytest.mark.parametrize("options", [[], ["--redact", "none"]], ids=["redacted", "as it is"])
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_a_client_logs_in_through_mcpspy(mode: str, options: list[str], tmp_path: Path) -> None:
+LOGINS = [(mode, options) for mode in ("auto", "legacy") for options in ((), ("--redact", "none"))]
+
+
+@pytest.mark.parametrize(("mode", "options"), current_tier()(sample=[LOGINS[0], LOGINS[3]], more=LOGINS, full=LOGINS))
+def test_a_client_logs_in_through_mcpspy(mode: str, options: tuple[str, ...], tmp_path: Path) -> None:
     with authorizing(tmp_path / "issuer") as (issuer, asked):
         scene = guarded(asking(mode), issuer)
         with serving(scene, tmp_path / "run") as url, recorded(url, tmp_path / "run", *options) as tap:

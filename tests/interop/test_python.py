@@ -1,29 +1,24 @@
 """mcpspy between clients and servers on the official Python SDK, in both eras: neither can tell that it is there."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from tests.interop.playing import Playing, escalations, play_logged, stored, tap
+from tests.interop.playing import escalations, opening, play, recorded
 from tests.interop.scenes import PYTHON
 
-pytestmark = pytest.mark.parametrize("name", PYTHON)
 
-
-def test_the_client_sees_the_same_with_mcpspy_as_without(name: str, tmp_path: Path) -> None:
-    scene = PYTHON[name]
-    runs = Playing(scene, tmp_path / "direct"), Playing(scene, tmp_path / "tapped", tap(scene))
-    direct, tapped = (run.end() for run in runs)
-    assert direct.status == 0, direct.errors
-    assert tapped == direct
-    assert escalations(stored(tmp_path / "tapped")) == [], "mcpspy had no reason to do anything but forward"
-
-
-def test_the_capture_holds_the_bytes_of_the_wire(name: str, tmp_path: Path) -> None:
-    scene = PYTHON[name]
-    played, client_end, capture, server_end = play_logged(scene, tmp_path / "logged")
-    assert played.status == 0, played.errors
-    assert capture == client_end
-    assert capture == server_end
-    assert json.loads(capture.stdin.splitlines()[0])["method"] == scene.opening
+@pytest.mark.parametrize("name", PYTHON)
+def test_mcpspy_changes_nothing_and_misses_nothing(name: str, tmp_path: Path, subtests: pytest.Subtests) -> None:
+    run = play(PYTHON[name], tmp_path)
+    capture = recorded(run.records)
+    with subtests.test("the scene goes as it should"):
+        assert run.direct.status == 0, run.direct.errors
+        assert opening(capture) == PYTHON[name].opening
+    with subtests.test("the client sees the same with mcpspy as without"):
+        assert run.tapped == run.direct
+    with subtests.test("mcpspy has no reason to do anything but forward"):
+        assert escalations(run.records) == []
+    with subtests.test("the capture holds the bytes of the wire, at the client's end and at the server's"):
+        assert capture == run.client_end
+        assert capture == run.server_end

@@ -6,6 +6,7 @@ Content-Length or chunks, as real servers send it, and bodies that were cut shor
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -121,6 +122,13 @@ def recorded(records: Sequence[Record], end: Side) -> list[Connection]:
             case Close(by="client") if opened[one.stream].sender == SERVER:
                 connections[opened[one.stream].connection].client_left = True
     return list(connections.values())
+
+
+def opening(records: Sequence[Record]) -> str:
+    """The method of the first message that a client sent."""
+    connections = recorded(records, CLIENT)
+    method: str = next(json.loads(sent.body)["method"] for one in connections for sent in one.requests if sent.body)
+    return method
 
 
 def disagreements(folder: Path, records: Sequence[Record]) -> list[str]:

@@ -13,11 +13,13 @@ from mcp import Client
 from mcp.client.sse import sse_client
 
 MILLION = 1_000_000
+TIMEOUT_S = 60.0
+"""For HTTP+SSE, whose client gives up a connection after 5 s: not enough where a crowd shares a busy machine."""
 
 
 async def one(number: int, mode: str, url: str, everybody: asyncio.Barrier) -> None:
     """The life of one client."""
-    async with Client(sse_client(url) if url.endswith("/sse") else url, mode=mode) as client:
+    async with Client(sse_client(url, timeout=TIMEOUT_S) if url.endswith("/sse") else url, mode=mode) as client:
         await everybody.wait()
         result = await client.call_tool("add", {"a": number, "b": MILLION})
         print(number, (result.structured_content or {}).get("result"), flush=True)

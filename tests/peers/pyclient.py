@@ -18,6 +18,7 @@ from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters
 
 TIMEOUT_S = 0.8
+CONNECT_S = 60.0
 
 
 async def answer(context: ClientRequestContext, params: mcp_types.ElicitRequestParams) -> mcp_types.ElicitResult:
@@ -52,7 +53,7 @@ async def main(kind: str, mode: str, *target: str) -> None:
         server = StdioServerParameters(command=target[0], args=list(target[1:]))
         client = Client(server, mode=mode, elicitation_callback=answer)
     elif kind == "sse":
-        client = Client(sse_client(target[0]), mode=mode, elicitation_callback=answer)
+        client = Client(sse_client(target[0], timeout=CONNECT_S), mode=mode, elicitation_callback=answer)
     else:
         client = Client(target[0], mode=mode, elicitation_callback=answer)
     async with client:

@@ -15,7 +15,7 @@ from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 from urllib.parse import urlsplit
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 AWAY_S = 1.5
 """How long it takes to come back: longer than the call, since the TypeScript SDK sends what comes later to the lost connection."""
 FIELDS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}

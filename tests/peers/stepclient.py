@@ -33,6 +33,8 @@ from pydantic import FileUrl
 
 ANSWERS: dict[str, str | int | float | bool | list[str] | None] = {"name": "Ada", "check": True, "integer": 7}
 SELF = mcp_types.Implementation(name="stepclient", version="1.0")
+TIMEOUT_S = 60.0
+"""For HTTP+SSE, whose client gives up a connection after 5 s: not enough on a busy machine."""
 SAMPLED = "A tap sees what both sides say."
 
 
@@ -100,7 +102,7 @@ def server(command: str, *arguments: str) -> Any:
     """What the SDK calls a server: a command or a place."""
     if not command.startswith("http://"):
         return StdioServerParameters(command=command, args=list(arguments), env=dict(os.environ))
-    return sse_client(command) if command.endswith("/sse") else command
+    return sse_client(command, timeout=TIMEOUT_S) if command.endswith("/sse") else command
 
 
 async def main(mode: str, steps: str, *target: str) -> None:
