@@ -184,6 +184,16 @@ STORIES = {
         steps=[TOOLS, {**call("slow", n=2), "progress": True}, call("greet"), {"read": "lab://café/x"}, call("sing")],
         prepare=labserver,
     ),
+    "logs": Story(
+        command=["python", "logserver.py", "0.5"],
+        steps=[
+            TOOLS,
+            call("calculator", operation="add", a=1000, b=9),
+            call("weather", city="北京"),
+            call("calculator", operation="divide", a=1, b=0),
+        ],
+        prepare=peer("logserver.py"),
+    ),
     "sse": Story(command=["python", "pageserver.py", "PORT"], path="/sse", steps=[TOOLS, PAGE], prepare=peer("pageserver.py")),
     "streamable": Story(
         command=["mcp-server-everything", "streamableHttp"],

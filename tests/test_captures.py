@@ -15,7 +15,7 @@ from tests.conftest import NpmProgram
 MAX_BYTES = 320_000
 ABSOLUTE_PATH = re.compile(r"(?<![\w.:/<\\])/(?:[\w.-]+/)*[\w.-]+")
 PATH_OF_URL = re.compile(r'"(?:GET|POST|DELETE) /\S*|data: /\S*')
-FROM_PYPI = ("time", "git", "question", "sse", "stateless", "oauth")
+FROM_PYPI = ("time", "git", "question", "logs", "sse", "stateless", "oauth")
 FROM_NPM = tuple(name for name in STORIES if name not in (*FROM_PYPI, "goodbye"))
 """`goodbye` is a race of 350 ms between the client's end and the server's question, which a busy machine may lose."""
 

@@ -3,13 +3,14 @@
 Refuses to look for quotes: `transcript.quotes` finds them.
 """
 
+import re
 from collections.abc import Iterator
 
 from ..transcript.model import Event, Exchange, Log, Numbered, Row, Source, Transcript
 from ..transcript.quotes import Quote, line_text, quotes
 from .cells import ELLIPSIS, cells, chopped, cut
 from .escape import safe_text
-from .line import Line, fitted
+from .line import Line, fitted, line_cells
 from .phrases import event_phrase, log_text
 from .units import MICROSECOND_NS, SECOND_NS, counted, duration
 
@@ -20,6 +21,28 @@ MIN_WORDS_CELLS = 8
 """Of the words before a quote so many cells are shown at least."""
 
 _LETTERS_PER_CELL = 4
+
+
+_LEVELS = "TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL|SEVERE"
+_begins = re.compile(
+    r"(?:\[?[\d\-/T:.,Z+ ]{1,40}\]? ?)?(?:- )?(?:\[[^\]]{1,60}\] )?"
+    rf"\[?({_LEVELS})(?::[\w.]{{1,80}}:|\]?:? +(?:- )?(?:\[[^\]]{{1,60}}\] )?(?:[\w.$:/]{{1,80}}(?: -|:) )?)",
+    re.ASCII,
+).match
+"""How loggers begin a line: the time, the thread, the level, the name of a class."""
+
+
+def log_line(raw: bytes, room: int | None) -> Line:
+    """A line of the log in `room` cells. Where it is too long, what a logger puts before the words gives way to the level alone."""
+    text = log_text(raw, room)
+    if room is None or cells(text) <= room:
+        return [(text, "")]
+    return [(cut(_without_beginning(text), room), "")]
+
+
+def _without_beginning(text: str) -> str:
+    begin = _begins(text)
+    return text if begin is None else f"{begin[1]} {ELLIPSIS} {text[begin.end() :]}"
 
 
 def quoted_line(raw: bytes, quote: Quote, room: int | None, *, inside: int | None = None) -> Line:
@@ -36,7 +59,7 @@ def quoted_line(raw: bytes, quote: Quote, room: int | None, *, inside: int | Non
     before, after = _safe(text[: quote.begin][-letters:]), _safe(text[quote.end :][:letters])
     shown, told = f"{{{name}}}", f"{' ' if inside is None else ', '}{_gap(quote, spelled=inside is not None)}"
     free = room - cells(shown) - cells(told)
-    words = _end_of(before, max(free, MIN_WORDS_CELLS))
+    words = _before(before, max(free, MIN_WORDS_CELLS))
     rest = cut(after, free - cells(words)) if free > cells(words) else ""
     return fitted([(words, ""), (shown, "key"), (rest, ""), (told, "dim")], room)
 
@@ -75,12 +98,8 @@ def _line(other: Row, quote: Quote | None, row: int, source: Source, width: int 
     at = f"{microseconds(other.at_ns)} "
     if isinstance(other, Log) and stderr:
         head: Line = [(at, "dim"), ("stderr ", "dim")]
-        if quote is None:
-            return [*head, (log_text(other.raw, width), "")]
-        return [
-            *head,
-            *quoted_line(other.raw, quote, None if width is None else width - cells(at) - len("stderr "), inside=row),
-        ]
+        room = None if width is None else width - line_cells(head)
+        return [*head, *(log_line(other.raw, room) if quote is None else quoted_line(other.raw, quote, room, inside=row))]
     if isinstance(other, Event):
         phrase = event_phrase(other.record, source)
         if phrase is not None:
@@ -116,6 +135,13 @@ def _gap(quote: Quote, *, spelled: bool) -> str:
 
 def _safe(text: str) -> str:
     return safe_text(text.replace("\t", "    "))
+
+
+def _before(text: str, limit: int) -> str:
+    """Of the words before a quote what fits: all, all but what loggers put first, or the end."""
+    short = _without_beginning(text)
+    bare = short[short.find(ELLIPSIS) :] if short != text else short
+    return next((one for one in (text, short, bare) if cells(one) <= limit), _end_of(text, limit))
 
 
 def _end_of(text: str, limit: int) -> str:

@@ -4,13 +4,11 @@ from collections.abc import Iterator
 
 from ..transcript.numbers import ServerNumbers
 from ..transcript.numbers_http import HttpNumbers
-from .cells import cells, padded
+from .cells import padded
 from .line import Line, fitted
-from .phases import phase_words, start_up_words
+from .phases import filled, phase_words, start_up_words
 from .phrases import exit_words, one_line
 from .units import counted, duration, size
-
-_BETWEEN = " · "
 
 
 def facts(one: ServerNumbers, width: int | None) -> Iterator[Line]:
@@ -27,7 +25,7 @@ def facts(one: ServerNumbers, width: int | None) -> Iterator[Line]:
     shown = {name: words for name, words in found.items() if words}
     room = max(map(len, shown), default=0) + 2
     for name, words in shown.items():
-        lines = _filled(words, None if width is None else max(width - room, 1))
+        lines = filled(words, None if width is None else max(width - room, 1))
         for number, line in enumerate(lines):
             yield fitted([(padded("" if number else name, room), "dim"), (line, "")], width)
 
@@ -84,15 +82,3 @@ def _context(one: ServerNumbers) -> list[str]:
     if cost.listed and cost.unused and cost.calls:
         words.append(f"{counted(len(cost.unused), 'tool')} never called")
     return words
-
-
-def _filled(words: list[str], room: int | None) -> list[str]:
-    """`words` with a sign between them, on as many lines of `room` cells as they take."""
-    lines = [words[0]]
-    for word in words[1:]:
-        longer = lines[-1] + _BETWEEN + word
-        if room is None or cells(longer) <= room:
-            lines[-1] = longer
-        else:
-            lines.append(word)
-    return lines

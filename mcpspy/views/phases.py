@@ -1,8 +1,11 @@
 """The phases of a server's life in words, and how it came up. Refuses to know where one phase ends: `transcript.phases` does."""
 
 from ..transcript.phases import Course, Phase, StartUp
+from .cells import cells
 from .line import Line
 from .units import duration
+
+BETWEEN = " · "
 
 
 def phase_words(phases: list[Phase]) -> list[str]:
@@ -17,9 +20,21 @@ def start_up_words(start_up: StartUp) -> list[str]:
     return [f"{what} after {duration(max(0, at_ns - start_up.spawned_ns))}" for at_ns, what in known]
 
 
-def phases_line(course: Course) -> Line:
-    """The phases in one line; empty where no tap started the server, and where it never answered."""
+def phases_lines(course: Course, width: int | None) -> list[Line]:
+    """The phases in a line of `width` cells, or in more; none where no tap started the server, and where it never answered."""
     start_up = course.start_up
     if start_up is None or start_up.first_answer_ns is None:
         return []
-    return [("  " + " · ".join(phase_words(course.phases)), "dim")]
+    return [[("  " + line, "dim")] for line in filled(phase_words(course.phases), None if width is None else width - 2)]
+
+
+def filled(words: list[str], room: int | None) -> list[str]:
+    """`words`, of which there is one at least, with a sign between them, on as many lines of `room` cells as they take."""
+    lines = [words[0]]
+    for word in words[1:]:
+        longer = lines[-1] + BETWEEN + word
+        if room is None or cells(longer) <= room:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines

@@ -20,13 +20,12 @@ from .escape import safe_text
 from .filter_lines import filter_line
 from .findings import finding_lines
 from .line import Line, fitted, lane_style, line_cells
-from .logs import quoted_line
+from .logs import log_line, quoted_line
 from .phases import start_up_words
 from .phrases import (
     PROGRESS,
     Phrase,
     event_phrase,
-    log_text,
     notification_phrase,
     one_line,
     outcome_phrase,
@@ -238,9 +237,8 @@ class Timeline:
         width = self.columns.width
         line = [*self._left(row, row.at_ns), (" stderr ", "dim")]
         quote = self._quotes.get((row.capture, row.number))
-        if quote is None:
-            return fitted([*line, (log_text(row.raw, width), "")], width)
-        return fitted([*line, *quoted_line(row.raw, quote, None if width is None else width - line_cells(line))], width)
+        room = None if width is None else width - line_cells(line)
+        return fitted([*line, *(log_line(row.raw, room) if quote is None else quoted_line(row.raw, quote, room))], width)
 
     # The parts of a line
 
@@ -303,7 +301,7 @@ def timeline(
     a filter lets through: then they are shown and no others, nor findings about others.
     """
     yield from verdict(transcript, live=live, width=width)
-    for line in source_lines(transcript, zone):
+    for line in source_lines(transcript, zone, width=width):
         yield fitted(line, width)
     if found is not None:
         yield fitted([("  ", ""), *filter_line(found)], width)

@@ -10,7 +10,7 @@ from ..transcript.model import Outcome, Source, Transcript
 from ..transcript.phases import courses
 from .escape import safe_text
 from .line import Line, Piece, fitted, joined, line_cells
-from .phases import phases_line
+from .phases import phases_lines
 from .phrases import command_words, exit_words
 from .units import counted, duration
 
@@ -44,15 +44,18 @@ def outcome_counts(outcomes: Counter[Outcome]) -> list[Line]:
     return [[_count(outcomes[one], one.value, style)] for one, style in _STYLES.items() if outcomes[one]]
 
 
-def source_lines(transcript: Transcript, zone: tzinfo | None = None, *, phases: bool = True) -> list[Line]:
+def source_lines(
+    transcript: Transcript, zone: tzinfo | None = None, *, width: int | None = None, phases: bool = True
+) -> list[Line]:
     """Lines for each capture: its server, when it began in the time zone `zone` (None: the system's), and what was tapped.
 
-    `phases` puts the phases of a server that was started below it.
+    `phases` puts the phases of a server that was started below it, in `width` cells.
     """
     lines: list[Line] = []
     for one, course in zip(transcript.sources[:MAX_SOURCES], courses(transcript), strict=False):
         if one.header:
-            lines += [line for line in (source_line(one, zone), phases_line(course) if phases else []) if line]
+            lines.append(source_line(one, zone))
+            lines += phases_lines(course, width) if phases else []
     more = len(transcript.sources) - MAX_SOURCES
     if more > 0:
         lines.append([(f"… {counted(more, 'more capture')}", "dim")])

@@ -5,12 +5,14 @@ from datetime import UTC
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcpspy.transcript.model import Numbered
 from mcpspy.transcript.quotes import quotes
 from mcpspy.views.exchange import whole
 from mcpspy.views.line import line_cells, plain
-from mcpspy.views.logs import quoted_line
+from mcpspy.views.logs import log_line, quoted_line
 from mcpspy.views.rows_json import document
 from mcpspy.views.timeline import timeline
 from tests.transcript.dialogue import Dialogue, notification, request, result, tool_call
@@ -150,3 +152,28 @@ def test_a_quote_is_found_behind_any_number_of_letters() -> None:
     line = quoted_line(raw, quote, 60)
     assert plain(line).startswith("…")
     assert line_cells(line) <= 60
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        "09:38:50.339 [main] DEBUG c.e.mcp.server.McpServer - ",
+        "2026-11-21 09:38:50,339 - DEBUG - ",
+        "2026-11-21T09:38:50.339Z DEBUG mcp_server::stdio: ",
+        "[2026-11-21 09:38:50] [DEBUG] [McpServer] ",
+        "DEBUG:mcp.server.lowlevel:",
+    ],
+)
+def test_what_loggers_put_before_the_words_gives_way_where_the_line_is_too_long(begin: str) -> None:
+    shown = plain(log_line(f"{begin}已注册工具: weather\n".encode(), 34))
+    assert shown == "DEBUG … 已注册工具: weather"
+
+
+def test_a_line_that_fits_is_shown_as_it_is() -> None:
+    line = "09:38:50.339 [main] INFO c.e.McpServer - 已注册工具: weather"
+    assert plain(log_line(line.encode() + b"\n", 80)) == line
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=80), st.integers(1, 90))
+def test_no_line_of_a_log_is_wider_than_its_room(text: str, room: int) -> None:
+    assert line_cells(log_line(text.encode(), room)) <= room
