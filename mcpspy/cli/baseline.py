@@ -22,7 +22,7 @@ _unsafe_in_name = re.compile(r"[^A-Za-z0-9._-]").sub
 def file_name(server: str) -> str:
     """What the file of a server is called: its label, and a digest of it where it had to be changed."""
     plain = _unsafe_in_name("-", server)[:80]
-    if plain == server and not plain.startswith((".", "-")):
+    if plain and plain == server and not plain.startswith((".", "-")):
         return f"{plain}.json"
     return f"{plain.lstrip('.-') or 'server'}-{sha256(server.encode('utf-8', 'replace')).hexdigest()[:8]}.json"
 

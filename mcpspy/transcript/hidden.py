@@ -48,9 +48,7 @@ def hidden_characters(text: str) -> list[Hidden]:
     if text.isascii() and text.isprintable():
         return []
     flagless = _flag(lambda found: "·" * len(found[0]), text)
-    runs_left = not text.isascii() and any(
-        unicodedata.bidirectional(one) in _RIGHT_TO_LEFT for one in flagless if one > "\u0590"
-    )
+    runs_left = not text.isascii() and any(map(_runs_left, flagless))
     found: dict[str, Hidden] = {}
     for suspect in _suspects(flagless):
         at = suspect.start()
@@ -77,3 +75,7 @@ def _is_innocent(text: str, at: int, *, runs_left: bool) -> bool:
     if character in _JOINERS:
         return before in ("So", "Sk", "Mn", "Mc", "Lo")  # emoji and their modifiers, letters of scripts that join
     return ord(character) in _SELECTORS and before == "Lo"
+
+
+def _runs_left(character: str) -> bool:
+    return character > "\u0590" and character not in _MARKS and unicodedata.bidirectional(character) in _RIGHT_TO_LEFT

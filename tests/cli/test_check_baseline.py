@@ -1,0 +1,141 @@
+"""`mcpspy check --baseline`: what is accepted is a file of JSON for each server, and what differs from it is found."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from mcpspy.cli.baseline import file_name
+from tests.capture.making import header, lines, opens
+from tests.cli.terminal import run
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+GIT = str(CAPTURES / "git.mcpspy")
+TIME = str(CAPTURES / "time.mcpspy")
+EXAMPLES = Path(__file__).parents[1] / "findings"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "accepted"
+
+
+def check(name: str, folder: Path, *words: str) -> list[tuple[str, str]]:
+    """The rules and severities of what is found that differs."""
+    done = run("check", name, "--baseline", str(folder), "--select", "trust", "--json", *words)
+    return [(one["rule"], one["severity"]) for one in json.loads(done.stdout)["findings"]]
+
+
+def test_a_server_that_nobody_accepted_fails_the_check(folder: Path) -> None:
+    assert check(GIT, folder) == [("not-accepted", "warning")]
+
+
+def test_what_was_accepted_passes(folder: Path) -> None:
+    accepted = run("check", GIT, "--baseline", str(folder), "--accept")
+    assert accepted.returncode == 0
+    assert accepted.stderr.startswith("mcpspy: accepted git: 12 tools added (")
+    assert check(GIT, folder) == []
+
+
+def test_there_is_a_file_for_each_server(folder: Path) -> None:
+    run("check", GIT, TIME, "--baseline", str(folder), "--accept")
+    assert sorted(os.listdir(folder)) == ["git.json", "time.json"]
+
+
+def test_accepting_the_same_again_changes_no_byte(folder: Path) -> None:
+    run("check", GIT, "--baseline", str(folder), "--accept")
+    before = (folder / "git.json").read_bytes()
+    again = run("check", GIT, "--baseline", str(folder), "--accept")
+    assert again.stderr == f"mcpspy: accepted git: nothing changed; see {folder}/git.json\n"
+    assert (folder / "git.json").read_bytes() == before
+
+
+def test_a_change_is_found_and_can_be_accepted(folder: Path) -> None:
+    clean, changed = (str(EXAMPLES / name) for name in ("tool-changed.clean.mcpspy", "tool-changed.mcpspy"))
+    run("check", clean, "--baseline", str(folder), "--accept")
+    assert check(changed, folder) == [("tool-changed", "error")]
+    done = run("check", changed, "--baseline", str(folder), "--accept")
+    assert (done.returncode, "1 tool changed (read)" in done.stderr) == (0, True)
+    assert check(changed, folder) == []
+    assert check(clean, folder) == [("tool-changed", "error")]
+
+
+def test_a_file_is_made_to_be_read_and_compared(folder: Path) -> None:
+    run("check", GIT, "--baseline", str(folder), "--accept")
+    text = (folder / "git.json").read_text(encoding="utf-8")
+    made = json.loads(text)
+    assert (made["server"], list(made["tools"])) == ("git", sorted(made["tools"]))
+    assert text.splitlines()[1] == '  "kind": "mcpspy baseline",'
+    assert text.endswith("}\n")
+
+
+def test_nothing_that_is_hidden_stays_hidden_in_the_file(folder: Path) -> None:
+    run("check", str(EXAMPLES / "hidden-characters.mcpspy"), "--baseline", str(folder), "--accept")
+    text = (folder / "example.json").read_text(encoding="utf-8")
+    assert ("\u202e" in text, "\\u202e" in text) == (False, True)
+    assert check(str(EXAMPLES / "hidden-characters.mcpspy"), folder) == [("hidden-characters", "error")]
+
+
+@pytest.mark.parametrize("text", ["", "hello", "[]", "{}", '{"kind":"mcpspy baseline","schema":2}', "[" * 100_000])
+def test_a_file_that_is_no_baseline_is_corrupt_input(folder: Path, text: str) -> None:
+    folder.mkdir()
+    (folder / "git.json").write_text(text)
+    done = run("check", GIT, "--baseline", str(folder))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "git.json" in done.stderr
+
+
+def test_a_file_that_somebody_edited_is_refused_and_stays(folder: Path) -> None:
+    run("check", GIT, "--baseline", str(folder), "--accept")
+    path = folder / "git.json"
+    edited = path.read_text(encoding="utf-8").replace("Shows", "Sends")
+    path.write_text(edited, encoding="utf-8")
+    done = run("check", GIT, "--baseline", str(folder), "--accept")
+    assert (done.returncode, "somebody edited it" in done.stderr) == (3, True)
+    assert path.read_text(encoding="utf-8") == edited
+
+
+def test_accepting_without_a_folder_is_a_mistake() -> None:
+    done = run("check", GIT, "--accept")
+    assert (done.returncode, "--baseline DIR" in done.stderr) == (2, True)
+
+
+def test_a_capture_that_lists_nothing_accepts_nothing(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "x.mcpspy"
+    path.write_bytes(lines(opens()))
+    done = run("check", str(path), "--baseline", str(folder), "--accept")
+    assert "nothing to accept" in done.stderr
+    assert os.listdir(folder) == []
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run("check", GIT, "--baseline", str(tmp_path / "file" / "x"), "--accept")
+    assert (done.returncode, done.stdout, "file" in done.stderr) == (2, "", True)
+
+
+def test_no_label_leads_out_of_the_folder(folder: Path, tmp_path: Path) -> None:
+    talk = run("show", str(EXAMPLES / "tool-added.mcpspy"), "--raw").stdout.encode().splitlines(keepends=True)
+    from mcpspy.records import Frame
+
+    frames = [Frame(at % 2, at * 1000, at * 1000, line) for at, line in enumerate(talk)]
+    path = tmp_path / "x.mcpspy"
+    path.write_bytes(lines([*opens(), *frames], of=header(label="../../evil")))
+    run("check", str(path), "--baseline", str(folder), "--accept")
+    (name,) = os.listdir(folder)
+    assert name == file_name("../../evil")
+    assert sorted(os.listdir(tmp_path)) == ["accepted", "x.mcpspy"]
+
+
+@pytest.mark.parametrize("label", ["../x", "a/b", ".", "..", "", ".hidden", "-x", "a\x1bb", "ü", "a" * 300, "CON:"])
+def test_a_file_name_is_plain_and_short(label: str) -> None:
+    name = file_name(label)
+    assert name.endswith(".json")
+    assert len(name) < 120
+    assert not name.startswith((".", "-"))
+    assert set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+def test_labels_that_differ_have_files_that_differ() -> None:
+    assert len({file_name(one) for one in ("a b", "a/b", "a-b", "a" * 90, "a" * 91)}) == 5
