@@ -50,6 +50,8 @@ def message_object(message: Message, source: Source) -> dict[str, Any]:
         made["method"] = message.method
     if message.target is not None:
         made["target"] = message.target
+    if message.revision is not None:
+        made["revision"] = message.revision
     if message.flaws:
         made["flaws"] = message.flaws
     if message.batch:

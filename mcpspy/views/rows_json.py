@@ -10,6 +10,7 @@ from typing import Any
 from ..records import Record
 from ..transcript.filter import Filtered, about
 from ..transcript.finding import Finding
+from ..transcript.mcp_content import content_facts
 from ..transcript.model import Event, Exchange, Kind, Log, Message, Outcome, Row, Source, Stray, Transcript
 from ..transcript.phases import courses
 from ..transcript.quotes import quotes
@@ -104,7 +105,7 @@ def row_object(row: Row, sources: list[Source], *, whole: bool = False) -> dict[
             source = sources[row.capture]
             return _exchange(row, source, whole=whole) | call_object(row, source) | _transactions(row, sources)
         case Stray():
-            made = _message(row.message, sources[row.capture], whole=whole)
+            made = _message(row.message, sources[row.capture], row.message.method or "", whole=whole)
             if row.message.kind is Kind.MALFORMED:
                 made |= payload(row.message.raw)
             where = {"row": row.row, "capture": row.capture, "at_ns": row.at_ns}
@@ -140,20 +141,21 @@ def _exchange(row: Exchange, source: Source, *, whole: bool) -> dict[str, Any]:
         "id": id_text(row.request),
         "method": row.method,
         "target": row.target,
+        "revision": row.revision,
         "outcome": row.outcome.value,
     }
     if row.response is not None and row.response.result_type is not None:
         made["result_type"] = row.response.result_type
     made |= _failure(row)
     made["progress"] = row.progress
-    made["request"] = _message(row.request, source, whole=whole)
-    made["response"] = None if row.response is None else _message(row.response, source, whole=whole)
+    made["request"] = _message(row.request, source, row.method, whole=whole)
+    made["response"] = None if row.response is None else _message(row.response, source, row.method, whole=whole)
     notifications = row.notifications if whole else [one for one in row.notifications if one.method != PROGRESS]
-    made["notifications"] = [_message(one, source, whole=whole) for one in notifications]
+    made["notifications"] = [_message(one, source, row.method, whole=whole) for one in notifications]
     if row.partials:
-        made["partials"] = [_message(one, source, whole=whole) for one in row.partials]
+        made["partials"] = [_message(one, source, row.method, whole=whole) for one in row.partials]
     if row.more_responses:
-        made["more_responses"] = [_message(one, source, whole=whole) for one in row.more_responses]
+        made["more_responses"] = [_message(one, source, row.method, whole=whole) for one in row.more_responses]
     return made
 
 
@@ -173,9 +175,11 @@ def _failure(row: Exchange) -> dict[str, Any]:
     return {}
 
 
-def _message(message: Message, source: Source, *, whole: bool) -> dict[str, Any]:
+def _message(message: Message, source: Source, method: str, *, whole: bool) -> dict[str, Any]:
+    """A message of an exchange of `method`."""
     if whole:
-        return message_object(message, source)
+        about = content_facts(message, method)
+        return message_object(message, source) | ({"about": about} if about else {})
     made: dict[str, Any] = {
         "record": message.number,
         "at_ns": message.at_ns,
@@ -183,7 +187,7 @@ def _message(message: Message, source: Source, *, whole: bool) -> dict[str, Any]
         "bytes": message.size,
     }
     if message.kind not in (Kind.REQUEST, Kind.RESULT, Kind.ERROR):
-        made |= {"kind": message.kind.value, "from": message.sender, "method": message.method}
+        made |= {"kind": message.kind.value, "from": message.sender, "method": message.method, "revision": message.revision}
     if message.flaws:
         made["flaws"] = message.flaws
     return made
