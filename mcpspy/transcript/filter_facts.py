@@ -157,14 +157,16 @@ def kinds(subject: Subject) -> tuple[str, ...]:
         if isinstance(row, Event):
             return ("event", type(row.record).__name__.lower())
         return ("stderr",) if isinstance(row, Log) else ("transaction",)
-    kind = message.kind
-    if kind is Kind.RESULT or kind is Kind.ERROR:
-        return (kind.value, "response")
-    if kind is Kind.NOTIFICATION:
-        return (kind.value, "progress") if message.method == PROGRESS else (kind.value,)
-    if kind is Kind.MALFORMED and message.sender == SERVER and message.raw.lstrip()[:1] not in (b"{", b"["):
-        return (kind.value, "noise")
-    return (kind.value,)
+    if message.method == PROGRESS and message.kind is Kind.NOTIFICATION:
+        return _PROGRESS_KINDS
+    if message.kind is Kind.MALFORMED and message.sender == SERVER and message.raw.lstrip()[:1] not in (b"{", b"["):
+        return _NOISE_KINDS
+    return _KINDS[message.kind]
+
+
+_KINDS: Final = {kind: (kind.value,) for kind in Kind} | {kind: (kind.value, "response") for kind in (Kind.RESULT, Kind.ERROR)}
+_PROGRESS_KINDS: Final = (Kind.NOTIFICATION.value, "progress")
+_NOISE_KINDS: Final = (Kind.MALFORMED.value, "noise")
 
 
 _HYPHENATED: Final = {one: one.value.replace(" ", "-") for one in Outcome}
