@@ -25,6 +25,7 @@ from mcpspy.capture.format import header_line
 from mcpspy.capture.reader import CHUNK_BYTES, Reader, read
 from mcpspy.capture.writer import Writer
 from mcpspy.records import CLIENT, SERVER, Frame, Header, Open
+from mcpspy.transcript.findings.examine import examined
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 
 PAYLOAD_BYTES = 200
@@ -166,6 +167,7 @@ def check_us(path: Path) -> float:
     """The same and the findings: all that `mcpspy check` does before it prints."""
     start = time.process_time()
     transcript = transcribe(read(path))
+    examined(transcript)
     took = time.process_time() - start
     return took / transcript.sources[0].messages * MICROSECONDS
 
