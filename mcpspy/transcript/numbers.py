@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..records import CLIENT, SERVER
 from ..wire.slices import members
+from .call import Call, Part
 from .cost import ServerCost, costs
 from .model import Exchange, Kind, Log, Message, Outcome, Row, Source, Stray, Transcript
 from .numbers_http import HttpNumbers, http_numbers
@@ -25,7 +26,7 @@ BY_TARGET: Final = {"tools/call", "prompts/get"}
 """Methods that are counted by what they are about as well: there are as many tools as a server has, but URIs without end."""
 
 
-WELL: Final = frozenset({"ok", "pending", "probe"})
+WELL: Final = frozenset((Outcome.OK, Outcome.PENDING, Outcome.PROBE))
 """The outcomes of requests that have not failed: a client that asks to find out is often refused."""
 
 
@@ -57,10 +58,12 @@ def nearest_rank(ordered: list[int], percent: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
-    """What became of the requests with one method, or of those about one target; `parts` are the former by target.
+    """What became of the calls of one method, or of those about one target; `parts` are the former by target.
 
-    `latency` is of those that were answered, `codes` counts JSON-RPC errors by their code. Bytes are those of payloads, notifications
-    apart. `tokens` are of results, None where they are not what a model reads.
+    A call may take several exchanges: rounds with the input that was required, a task. `count`, `outcomes` and `latency` are of
+    calls, the latency of those that were answered; `wire` is that of the exchanges, None where each was a call. `codes` counts
+    JSON-RPC errors by their code. Bytes are those of payloads, notifications apart. `tokens` are of results, None where they are not
+    what a model reads.
     """
 
     method: str
@@ -69,6 +72,8 @@ class Calls:
     outcomes: dict[Outcome, int]
     codes: dict[str, int]
     latency: Latency | None
+    exchanges: int
+    wire: Latency | None
     request_bytes: int
     response_bytes: int
     progress: int
@@ -146,32 +151,59 @@ def numbers(transcript: Transcript, rows: list[Row] | None = None) -> list[Serve
 class _Group:
     """Requests of one kind on their way to `Calls`."""
 
-    __slots__ = ("codes", "durations_ns", "outcomes", "progress", "repeated", "request_bytes", "response_bytes")
+    __slots__ = (
+        "codes", "durations_ns", "exchanges", "is_joined", "outcomes", "progress", "repeated", "request_bytes", "response_bytes",
+        "wire_ns",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.durations_ns: list[int] = []
+        self.wire_ns: list[int] = []
+        self.exchanges = 0
+        self.is_joined = False
+        """Whether one of the calls took more than one exchange."""
         self.outcomes: Counter[Outcome] = Counter()
         self.codes: Counter[str] = Counter()
         self.request_bytes = self.response_bytes = self.progress = self.repeated = 0
 
-    def feed(self, row: Exchange) -> None:
-        outcome, response = row.outcome, row.response
-        self.outcomes[outcome] += 1
+    def feed(self, row: Exchange, call: Call | None) -> None:
+        """Take in an exchange; `call` is the one that it is a part of, if that took more than it."""
+        response = row.response
+        self.exchanges += 1
         self.request_bytes += row.request.size
         if row.notifications:
             self.progress += row.progress
         if response is not None:
-            self.durations_ns.append(response.at_ns - row.request.at_ns)
+            self.wire_ns.append(response.at_ns - row.request.at_ns)
             self.response_bytes += response.size
-            if outcome is Outcome.ERROR:
+            if response.kind is Kind.ERROR:
                 self.codes[_code(response)] += 1
         if row.more_responses:
             self.repeated += len(row.more_responses)
             self.response_bytes += sum(one.size for one in row.more_responses)
+        if call is None:
+            self.outcomes[row.outcome] += 1
+            if response is not None:
+                self.durations_ns.append(self.wire_ns[-1])
+        else:
+            self._join(row, call)
+
+    def _join(self, row: Exchange, call: Call) -> None:
+        """A call counts once, where its first round does."""
+        self.is_joined = True
+        if call.rounds[0] is not row:
+            return
+        self.outcomes[call.outcome] += 1
+        took_ns = call.duration_ns
+        if took_ns is not None and call.outcome is not Outcome.CANCELLED:
+            self.durations_ns.append(took_ns)
 
     def add(self, other: _Group) -> None:
         """Take in what another has counted."""
         self.durations_ns += other.durations_ns
+        self.wire_ns += other.wire_ns
+        self.exchanges += other.exchanges
+        self.is_joined |= other.is_joined
         self.outcomes += other.outcomes
         self.codes += other.codes
         self.request_bytes += other.request_bytes
@@ -187,6 +219,8 @@ class _Group:
             outcomes=dict(self.outcomes),
             codes=dict(self.codes),
             latency=latency(self.durations_ns),
+            exchanges=self.exchanges,
+            wire=latency(self.wire_ns) if self.is_joined else None,
             request_bytes=self.request_bytes,
             response_bytes=self.response_bytes,
             progress=self.progress,
@@ -201,6 +235,7 @@ class _Counter:
 
     __slots__ = (
         "_by_client",
+        "_calls_by_row",
         "_course",
         "_groups",
         "_logs",
@@ -216,6 +251,7 @@ class _Counter:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._course = Course(source)
+        self._calls_by_row = source.calls
         self._groups: defaultdict[tuple[Side, str, str | None], _Group] = defaultdict(_Group)
         self._by_client: defaultdict[str, _Group] = defaultdict(_Group)
         self._told: defaultdict[tuple[Side, str], list[int]] = defaultdict(list)
@@ -258,9 +294,10 @@ class _Counter:
     def _exchange(self, row: Exchange) -> None:
         request, response = row.request, row.response
         method = request.method or ""
-        self._groups[request.sender, method, request.target if method in BY_TARGET else None].feed(row)
+        call = _joined(self._calls_by_row.get(row.row), row)
+        self._groups[request.sender, method, request.target if method in BY_TARGET else None].feed(row, call)
         if request.sender == CLIENT:
-            self._by_client[self._source.client_of(row)].feed(row)
+            self._by_client[self._source.client_of(row)].feed(row, call)
         self._count(request)
         if response is not None and not (row.transaction is not None and self._is_known(response)):
             self._count(response)
@@ -300,6 +337,13 @@ class _Counter:
             if sender == side:
                 methods[method][target] = group
         return [_of_method(method, methods[method], tokens if method == "tools/call" else {}) for method in sorted(methods)]
+
+
+def _joined(call: Call | None, row: Exchange) -> Call | None:
+    """The call that an exchange is a round of, if it took more than one exchange; a subscription has no end to be measured."""
+    if call is None or len(call.exchanges) == 1 or call.is_subscription or call.part(row) is not Part.ROUND or not call.rounds:
+        return None
+    return call
 
 
 def _of_method(method: str, groups: dict[str | None, _Group], tokens: dict[str, int]) -> Calls:

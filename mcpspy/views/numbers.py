@@ -21,13 +21,15 @@ MAX_ROWS = 40
 
 LEGEND = (
     "Times run from a request's last byte to its answer's last byte, and only answered ones count; percentiles are by nearest rank.",
+    "A call may take several exchanges, as when it asks for input: then its time runs from the first to the last.",
     "Sizes are of payloads. Tokens are estimated.",
 )
 
 _CALLS = (
     Column("call"), Column("n"), Column("failed"), Column("open"), Column("min", 6), Column("p50", 1), Column("p90", 5),
-    Column("p99", 4), Column("max"), Column("asked", 3), Column("answer", 2), Column("tokens", 2), Column("progress", 7),
-    Column("how they failed", 8, words=True),
+    Column("p99", 4), Column("max"), Column("asked", 3), Column("answer", 2), Column("tokens", 2), Column("progress", 8),
+    Column("exchanges", 7), Column("wire p50", 5), Column("wire max", 6),
+    Column("how they failed", 9, words=True),
 )  # fmt: skip
 _HOW = len(_CALLS) - 1
 
@@ -113,6 +115,9 @@ def _row(one: Calls) -> list[Piece]:
         (size(one.response_bytes) if one.latency else "", "dim"),
         (f"{one.tokens:,}" if one.tokens else "", "dim"),
         (f"{one.progress:,}" if one.progress else "", "dim"),
+        (f"{one.exchanges:,}" if one.wire else "", "dim"),
+        *((duration(took_ns), "dim") for took_ns in ((one.wire.p50_ns, one.wire.max_ns) if one.wire else ())),
+        *([] if one.wire else [("", ""), ("", "")]),
         (_how(one), "warn"),
     ]
 

@@ -56,6 +56,8 @@ def _calls(one: Calls) -> dict[str, Any]:
         **{outcome.value.replace(" ", "_"): one.outcomes.get(outcome, 0) for outcome in Outcome},
         "codes": one.codes,
         "latency": _latency(one.latency),
+        "exchanges": one.exchanges,
+        "wire": _latency(one.wire),
         "request_bytes": one.request_bytes,
         "response_bytes": one.response_bytes,
         "progress": one.progress,

@@ -1,17 +1,21 @@
 """A transcript in numbers: each is what a person would count in the scene."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpspy import read
 from mcpspy.transcript.model import Exchange, Outcome, Transcript
 from mcpspy.transcript.numbers import Calls, ServerNumbers, latency, nearest_rank, numbers
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.transcript.dialogue import MS, Dialogue, error, notification, progress, request, result, tool_call
 from tests.transcript.traffic import Traffic, initialize, modern, opened_session
+
+CAPTURES = Path(__file__).parents[2] / "captures"
 
 
 def so_far(scene: Dialogue) -> Transcript:
@@ -99,6 +103,23 @@ def test_failures_are_counted_by_kind_and_errors_by_code() -> None:
 def test_an_error_without_a_code_is_counted_without_one() -> None:
     scene = Dialogue().client(tool_call(1)).server({"jsonrpc": "2.0", "id": 1, "error": "no"})
     assert calls(scene)["forecast"].codes == {"": 1}
+
+
+def test_a_call_in_two_rounds_is_one_that_took_as_long_as_both() -> None:
+    """The capture `question`: `greet` asks for more input, and is called again with it."""
+    (found,) = numbers(transcribe(read(CAPTURES / "question.mcpspy")))
+    (tools,) = [one for one in found.calls if one.method == "tools/call"]
+    (greet,) = [one for one in tools.parts if one.target == "greet"]
+    assert (greet.count, greet.exchanges, greet.outcomes) == (1, 2, {Outcome.OK: 1})
+    assert greet.latency is not None
+    assert greet.wire is not None
+    assert greet.latency.max_ns > greet.wire.min_ns + greet.wire.max_ns
+    assert (tools.count, tools.exchanges) == (3, 4)
+
+
+def test_where_every_call_is_one_exchange_nothing_is_said_of_the_wire() -> None:
+    found = calls(timed(1, 2))["forecast"]
+    assert (found.exchanges, found.wire) == (2, None)
 
 
 def test_requests_of_the_server_are_apart() -> None:
