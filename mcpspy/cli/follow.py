@@ -30,8 +30,8 @@ class Followed:
 
     __slots__ = ("growing", "parent", "pending", "streams")
 
-    def __init__(self) -> None:
-        self.growing = Growing()
+    def __init__(self, *, keeps_frames: bool = False) -> None:
+        self.growing = Growing(keeps_frames=keeps_frames)
         self.parent: tuple[object, ...] | None = None
         self.pending: dict[int, Exchange] = {}
         self.streams: set[int] = set()
@@ -61,11 +61,15 @@ class Output(Protocol):
 
 
 class Follower:
-    """What is followed, and the store that is watched for more. `wants` says which captures that appear later to follow."""
+    """What is followed, and the store that is watched for more. `wants` says which captures that appear later to follow.
 
-    __slots__ = ("_all", "_known", "_output", "_unborn", "_wants", "_watch")
+    `keeps_frames` is for outputs that show HTTP as it is on the wire.
+    """
 
-    def __init__(self, output: Output, watch: Watch, wants: Callable[[Entry], bool]) -> None:
+    __slots__ = ("_all", "_keeps_frames", "_known", "_output", "_unborn", "_wants", "_watch")
+
+    def __init__(self, output: Output, watch: Watch, wants: Callable[[Entry], bool], *, keeps_frames: bool = False) -> None:
+        self._keeps_frames = keeps_frames
         self._output = output
         self._watch = watch
         self._wants = wants
@@ -77,7 +81,7 @@ class Follower:
     def begin(self, paths: tuple[str, ...]) -> None:
         """Follow these, as one sitting."""
         if paths:
-            self._all.append(Followed())
+            self._all.append(Followed(keeps_frames=self._keeps_frames))
         for path in paths:
             self._add(self._all[-1], path, None if path == STDIN else entry(path))
 
@@ -137,7 +141,7 @@ class Follower:
         for _, path, found in sorted(followed, key=lambda one: one[:2]):
             sitting = self._sitting(found)
             if sitting is None:
-                sitting = Followed()
+                sitting = Followed(keeps_frames=self._keeps_frames)
                 self._all.append(sitting)
             self._add(sitting, path, found)
 
@@ -167,10 +171,10 @@ def _is_news(followed: Followed, row: Transaction) -> bool:
     return begins
 
 
-def follow(whats: tuple[str, ...], output: Output) -> None:
-    """Follow what `whats` name, and what appears later, until the user has seen enough."""
+def follow(whats: tuple[str, ...], output: Output, *, keeps_frames: bool = False) -> None:
+    """Follow what `whats` name, and what appears later, until the user has seen enough. `keeps_frames` is that of `Follower`."""
     watch = Watch(reader_fd=_output_fd(), input_fd=0 if STDIN in whats else None)
-    follower = Follower(output, watch, _wants(whats))
+    follower = Follower(output, watch, _wants(whats), keeps_frames=keeps_frames)
     signal(SIGTERM, _end)
     try:
         os.nice(NICENESS)

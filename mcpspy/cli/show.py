@@ -25,7 +25,9 @@ from .screen import Screen, say
 @click.option(
     "--json", "as_json", is_flag=True, help="JSON for programs (docs/json.md); with -f an object per change of state."
 )
-@click.option("--http", is_flag=True, help="HTTP as it was on the wire: heads, chunks, events and bodies of each transaction.")
+@click.option(
+    "--http", is_flag=True, help="HTTP as it was on the wire: heads, chunks, events and bodies; with -f as they come."
+)
 @click.option(
     "--stats", is_flag=True, help="Numbers: what was called, how often, how long it took, what failed, what it costs."
 )
@@ -49,13 +51,13 @@ def command(
     """
     if raw and (follow or as_json):
         raise click.UsageError("--raw goes with neither -f nor --json.")
-    if http and (follow or raw):
-        raise click.UsageError("--http goes with neither -f nor --raw.")
+    if http and raw:
+        raise click.UsageError("--http does not go with --raw.")
     if stats and (follow or raw or http):
         raise click.UsageError("--stats goes with neither -f, --raw nor --http.")
     screen, wanted = Screen(), filter_of(filters)
     if follow:
-        _follow(what, screen, wanted, as_json=as_json, stderr=not no_stderr)
+        _follow(what, screen, wanted, as_json=as_json, http=http, stderr=not no_stderr)
         return
     asked = chosen(what)
     is_one = asked.rows is not None and asked.rows[0] == asked.rows[1]
@@ -68,7 +70,7 @@ def command(
             say_nothing_matches(found)
             return
     if http:
-        _http(transcript, rows, screen, as_json=as_json)
+        _http(transcript, rows, screen, as_json=as_json, whole=is_one, whats=what)
     elif stats:
         _stats(transcript, None if asked.rows is None and found is None else rows, screen, live=live, as_json=as_json)
     elif raw:
@@ -85,19 +87,22 @@ def command(
             screen.advise(line)
 
 
-def _follow(what: tuple[str, ...], screen: Screen, wanted: Filter | None, *, as_json: bool, stderr: bool) -> None:
+def _follow(what: tuple[str, ...], screen: Screen, wanted: Filter | None, *, as_json: bool, http: bool, stderr: bool) -> None:
     from .follow import Output, follow
     from .outputs import RegionOut, RowsOut, StatesOut
+    from .wire_outputs import WireOut, WireStatesOut
 
     sieve = None if wanted is None else Sieve(wanted)
     output: Output
-    if as_json:
+    if http:
+        output = (WireStatesOut if as_json else WireOut)(screen, only_rows=sieve is not None)
+    elif as_json:
         output = StatesOut(screen, stderr=stderr)
     elif screen.redraws:
         output = RegionOut(screen, stderr=stderr, sieve=sieve)
     else:
         output = RowsOut(screen, screen.lines, stderr=stderr)
-    follow(what, output if sieve is None else FilteredOut(output, sieve))
+    follow(what, output if sieve is None else FilteredOut(output, sieve), keeps_frames=http)
 
 
 def _rows(transcript: Transcript, asked: Chosen, what: tuple[str, ...]) -> list[Row]:
@@ -107,13 +112,15 @@ def _rows(transcript: Transcript, asked: Chosen, what: tuple[str, ...]) -> list[
     return selected(transcript.rows, asked.rows)
 
 
-def _http(transcript: Transcript, rows: list[Row], screen: Screen, *, as_json: bool) -> None:
-    """The transactions that carried `rows`."""
+def _http(
+    transcript: Transcript, rows: list[Row], screen: Screen, *, as_json: bool, whole: bool, whats: tuple[str, ...]
+) -> None:
+    """The transactions that carried `rows`; of one row every byte, of many no line that is too long to be read."""
     transactions = carried(transcript, rows).values()
     if as_json:
         screen.texts(http_lines(transcript, transactions))
     elif transactions:
-        screen.lines(wire_lines(transcript, transactions, width=screen.width))
+        screen.lines(wire_lines(transcript, transactions, width=screen.width, whole=whole, whats=whats))
     else:
         say("mcpspy: there is no HTTP in this; without --http its messages are shown")
 

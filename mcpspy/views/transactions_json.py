@@ -3,7 +3,7 @@
 docs/json.md describes every field.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..records import Frame, Note
@@ -59,20 +59,31 @@ def stream_object(stream: Stream) -> dict[str, Any]:
 def http_lines(transcript: Transcript, transactions: Iterable[tuple[Transaction, list[int]]]) -> Iterator[str]:
     """A line for each transaction, with the rows that it carried and all that was on the wire."""
     for transaction, rows in transactions:
-        source = transcript.sources[transaction.capture]
-        lane = {"capture": transaction.capture, "client": source.client_of(transaction), "server": source.server}
-        made = {"schema": SCHEMA, **lane, "rows": rows, **transaction_object(transaction)}
-        interim = [_wire(one, source, set()) for one in transaction.interim]
-        if interim:
-            made["interim"] = interim
-        for name, stream in (("http_request", transaction.request), ("http_response", transaction.response)):
-            made[name] = None if stream is None else _wire(stream, source, set(transaction.redelivered))
-        yield as_json(made)
+        yield as_json({"schema": SCHEMA, **_on_wire(transaction, transcript.sources[transaction.capture], rows, {})})
 
 
-def _wire(stream: Stream, source: Source, redelivered: set[int]) -> dict[str, Any]:
+def wire_state(transaction: Transaction, source: Source, rows: list[int], told: Mapping[int, int]) -> str:
+    """A transaction as it is now, as a line; of its streams, by their numbers, `told` frames were told before and are left out."""
+    capture_id = source.header.capture_id if source.header else ""
+    return as_json({"schema": SCHEMA, "capture_id": capture_id, **_on_wire(transaction, source, rows, told)})
+
+
+def _on_wire(transaction: Transaction, source: Source, rows: list[int], told: Mapping[int, int]) -> dict[str, Any]:
+    lane = {"capture": transaction.capture, "client": source.client_of(transaction), "server": source.server}
+    made = {**lane, "rows": rows, **transaction_object(transaction)}
+    interim = [_wire(one, source, set(), told) for one in transaction.interim]
+    if interim:
+        made["interim"] = interim
+    redelivered = set(transaction.redelivered)
+    for name, stream in (("http_request", transaction.request), ("http_response", transaction.response)):
+        made[name] = None if stream is None else _wire(stream, source, redelivered, told)
+    return made
+
+
+def _wire(stream: Stream, source: Source, redelivered: set[int], told: Mapping[int, int]) -> dict[str, Any]:
     """A stream with its head and its frames."""
     opened = stream.opened
+    begin = told.get(opened.stream, 0)
     made = stream_object(stream)
     made["head"] = payload(opened.head)
     made["fields"] = [list(field) for field in stream.head.fields]
@@ -83,7 +94,7 @@ def _wire(stream: Stream, source: Source, redelivered: set[int]) -> dict[str, An
     is_events = opened.framing == "sse"
     made["frames"] = [
         _frame(frame, source, is_events=is_events, is_first=at == 0, redelivered=frame.number in redelivered)
-        for at, frame in enumerate(stream.kept)
+        for at, frame in enumerate(stream.kept[begin:], begin)
     ]
     return made
 

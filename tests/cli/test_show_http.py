@@ -5,8 +5,6 @@ import re
 import signal
 from pathlib import Path
 
-import pytest
-
 from tests.cli.recording import Recording
 from tests.cli.terminal import on_pipe, on_terminal, run
 from tests.transcript.dialogue import request, result
@@ -70,10 +68,21 @@ def test_there_is_no_http_in_a_capture_of_stdio() -> None:
     assert "there is no HTTP in this" in done.stderr
 
 
-@pytest.mark.parametrize("other", ["-f", "--raw"])
-def test_the_wire_view_stands_alone(other: str) -> None:
-    done = run("show", "--http", other, GOLDEN)
+def test_the_wire_view_does_not_go_with_raw_bytes() -> None:
+    done = run("show", "--http", "--raw", GOLDEN)
     assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_a_long_line_is_cut_among_all_rows_and_whole_in_its_own() -> None:
+    live = Live()
+    live.told.post(request(1)).answer(200, result(1, "x" * 9_000))
+    live.flush()
+    live.recording.close()
+    path = live.recording.path
+    all_rows, one_row = run("show", "--http", path).stdout, run("show", "--http", f"{path}:1").stdout
+    assert "x" * 9_000 not in all_rows
+    assert f"`mcpspy show --http {path}:ROW`" in all_rows
+    assert "x" * 9_000 in one_row
 
 
 def test_every_row_has_its_number_in_json() -> None:
@@ -134,3 +143,68 @@ def test_each_change_of_a_transaction_is_an_object() -> None:
         states = [json.loads(line) for line in shown.words.splitlines() if line.endswith("}")]
         assert {(one["kind"], one["row"], one["method"]) for one in states} == {("transaction", 1, "GET")}
     live.recording.close()
+
+
+def test_the_live_wire_view_prints_each_event_when_it_comes() -> None:
+    live = Live()
+    with on_pipe("show", "--http", "-f") as shown:
+        stream = live.told.get("/sse").stream()
+        live.flush()
+        shown.wait_for("HTTP/1.1 200 OK")
+        stream.event("first")
+        live.flush()
+        shown.wait_for("data: first")
+        stream.event("second")
+        live.flush()
+        shown.wait_for("data: second")
+        assert shown.words.count("data: first") == 1
+        assert shown.words.count("GET /sse") == 1
+    live.recording.close()
+
+
+def test_the_live_wire_view_fits_into_its_terminal() -> None:
+    live = Live()
+    with on_terminal("show", "--http", "-f", columns=60) as shown:
+        live.told.post(request(1)).answer(200, result(1, "x" * 900))
+        live.flush()
+        shown.wait_for("more bytes")
+        assert max(map(len, shown.words.splitlines())) <= 60
+        assert shown.end(signal.SIGINT) == 0
+    live.recording.close()
+
+
+def test_the_live_wire_view_as_json_gives_each_frame_once() -> None:
+    live = Live()
+    with on_pipe("show", "--http", "-f", "--json") as shown:
+        stream = live.told.get("/sse").stream().event("first")
+        live.flush()
+        shown.wait_for("data: first")
+        stream.event("second").close()
+        live.flush()
+        shown.wait_for("data: second")
+        made = [json.loads(line) for line in shown.words.splitlines() if line.endswith("}")]
+        frames = [frame["text"] for one in made if one["http_response"] for frame in one["http_response"]["frames"]]
+        assert [text.split()[1] for text in frames] == ["first", "second"]
+        assert {(one["capture_id"] != "", one["transaction"]) for one in made} == {(True, 1)}
+    live.recording.close()
+
+
+def test_the_live_wire_view_tells_of_what_a_filter_lets_through() -> None:
+    live = Live()
+    with on_pipe("show", "--http", "-f", "-F", "status:error") as shown:
+        live.told.post(request(1)).answer(200, result(1))
+        failed = {"jsonrpc": "2.0", "id": 2, "error": {"code": -32601, "message": "no"}}
+        live.told.post(request(2)).answer(200, failed)
+        live.flush()
+        shown.wait_for("-32601")
+        assert "transaction 2" in shown.words
+        assert "transaction 1" not in shown.words
+    live.recording.close()
+
+
+def test_the_live_wire_view_says_that_there_is_no_http() -> None:
+    recording = Recording("weather")
+    with on_pipe("show", "--http", "-f") as shown:
+        recording.write([])
+        shown.wait_for("there is no HTTP in weather")
+    recording.close()

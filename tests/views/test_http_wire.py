@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from mcpspy.transcript.model import Transcript
+from mcpspy.views.escape import decoded, safe_text
 from mcpspy.views.exchange import carried
-from mcpspy.views.http_wire import MAX_BODY_LINES, wire_lines
+from mcpspy.views.http_wire import wire_lines
 from mcpspy.views.line import Line, line_cells, plain
 from mcpspy.views.transactions_json import http_lines
+from mcpspy.views.wire_entries import MAX_BODY_LINES, MAX_LETTERS, MAX_LINES
 from tests.transcript.dialogue import notification, request, result
 from tests.transcript.traffic import Call, Traffic
 from tests.views.golden import same_as_golden
@@ -96,10 +98,62 @@ def test_a_redelivered_event_is_marked() -> None:
     assert sum("redelivered" in line for line in shown(told)) == 1
 
 
-def test_a_long_line_is_cut_on_a_screen_and_whole_on_a_pipe() -> None:
+def test_a_long_line_is_cut_on_a_screen_and_it_is_said_how_much_is_left_out() -> None:
     told = answered().event(result(1, "x" * 5_000)).close().traffic
-    assert any(line.startswith("… 5.0 kB in all") for line in words(told, width=80))
-    assert any("x" * 5_000 in line for line in words(told))
+    lines = [line for line in words(told, width=80) if "x" * 20 in line]
+    (said,) = [line for line in words(told, width=80) if line.endswith("more bytes")]
+    sent = len("data: " + json.dumps(result(1, "x" * 5_000)))
+    assert len(lines) == MAX_LINES
+    assert said == f"… {sent - sum(map(len, lines)):,} more bytes"
+
+
+def test_a_long_line_is_cut_on_a_pipe_too() -> None:
+    told = answered().event(result(1, "x" * 5_000)).close().traffic
+    (line,) = [line for line in words(told) if line.startswith("data: ")]
+    assert len(line) == MAX_LETTERS
+    sent = len("data: " + json.dumps(result(1, "x" * 5_000)))
+    assert f"… {sent - MAX_LETTERS:,} more bytes" in words(told)
+
+
+@pytest.mark.parametrize("text", ["x" * 5_000, "慕雪" * 2_000, "\x1b[31m" * 900, "\ud800" * 900, "e\u0301" * 3_000])
+@pytest.mark.parametrize("width", [40, 80, None])
+def test_what_is_shown_and_what_is_left_out_are_the_line(text: str, width: int | None) -> None:
+    told = Traffic()
+    sent = text.encode("utf-8", "surrogatepass")
+    told.get("/page").answer(200, sent, Content_Type="text/html")
+    (said,) = [line for line in words(told, width=width) if line.endswith("more bytes")]
+    left = int(said.split(" ")[1].replace(",", ""))
+    begin = safe_text(decoded(sent[: len(sent) - left]))
+    shown_text = "".join(words(told, width=width))
+    assert begin in shown_text
+    assert 0 < left < len(sent)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_of_one_row_every_byte_is_shown(width: int | None) -> None:
+    told = answered().event(result(1, "x" * 5_000)).close().traffic
+    assert "".join(words(told, width=width, whole=True)).count("x") == 5_000 + 2 * 2  # two sizes of chunks, in hex
+    assert not [line for line in words(told, width=width, whole=True) if line.startswith("…")]
+
+
+@pytest.mark.parametrize(
+    ("whats", "command"),
+    [
+        ((), "mcpspy show --http @:ROW"),
+        (("weather",), "mcpspy show --http weather:ROW"),
+        (("x.mcpspy:3..9",), "mcpspy show --http x.mcpspy:ROW"),
+        (("a b",), "mcpspy show --http 'a b:ROW'"),
+        (("one", "two"), "mcpspy show --http WHAT:ROW"),
+    ],
+)
+def test_it_is_said_what_shows_all(whats: tuple[str, ...], command: str) -> None:
+    told = answered().event(result(1, "x" * 5_000)).close().traffic
+    assert f"`{command}`" in words(told, whats=whats)[-1]
+
+
+def test_where_nothing_is_cut_nothing_is_said_of_it() -> None:
+    told = answered().event(result(1)).close().traffic
+    assert not any("cut here" in line for line in words(told))
 
 
 def test_a_body_of_many_lines_is_cut_on_a_screen() -> None:

@@ -1,0 +1,130 @@
+"""The wire view of captures that grow: what was told in pieces is what is told of the whole, and nothing is told twice."""
+
+import json
+from typing import Any
+
+import pytest
+
+from mcpspy.transcript.transcribe import Transcriber
+from mcpspy.views.exchange import carried
+from mcpspy.views.http_wire import wire_lines
+from mcpspy.views.line import plain
+from mcpspy.views.live_wire import LiveWire, LiveWireJson
+from mcpspy.views.transactions_json import http_lines
+from tests.transcript.dialogue import request, result
+from tests.transcript.traffic import Traffic
+from tests.views.http_scenes import http_scene
+
+
+def told_live(told: Traffic, step: int, wire: LiveWire | LiveWireJson) -> list[list[Any]]:
+    """What the wire says after every `step` records."""
+    transcriber = Transcriber(keeps_frames=True)
+    batches: list[list[Any]] = []
+    for begin in range(0, len(told.records), step):
+        for record in told.records[begin : begin + step]:
+            for row in transcriber.feed(record):
+                wire.row(row)
+        batches.append(wire.feed(transcriber.transcript.sources))
+    return batches
+
+
+def entries(lines: list[str]) -> list[str]:
+    """The lines but for headings, notes and margins."""
+    bare = [line.strip() for line in lines if line.startswith(" ")]
+    return sorted(line for line in bare if line)
+
+
+@pytest.mark.parametrize("step", [1, 2, 7, 1_000])
+@pytest.mark.parametrize("width", [80, 200, None])
+def test_what_is_told_in_pieces_is_what_is_told_of_the_whole(step: int, width: int | None) -> None:
+    told = http_scene()
+    # the margins differ by as many cells
+    room = None if width is None else width + len("9999.000000") - len("0.106000")
+    live = [plain(line) for batch in told_live(told, step, LiveWire(room)) for line in batch]
+    transcript = told.wire
+    whole = [plain(line) for line in wire_lines(transcript, carried(transcript, transcript.rows).values(), width=width)]
+    assert entries(live) == entries(whole)
+
+
+def test_an_event_is_told_when_it_comes_and_not_again() -> None:
+    told = Traffic()
+    stream = told.get("/sse").stream()
+    stream.event("one").event("two").close()
+    batches = [[plain(line) for line in batch] for batch in told_live(told, 1, LiveWire(None))]
+    assert [[word for word in ("one", "two") if any(f"data: {word}" in line for line in batch)] for batch in batches] == [
+        [], [], [], [], ["one"], ["two"], [],
+    ]  # fmt: skip
+
+
+def test_a_heading_stands_where_another_transaction_goes_on() -> None:
+    told = Traffic()
+    stream = told.get("/sse").stream()
+    stream.event("one")
+    told.post(request(1)).answer(202)
+    stream.event("two").event("three").close()
+    lines = [plain(line) for batch in told_live(told, 1, LiveWire(None)) for line in batch]
+    headings = [line.split(" · ")[0] for line in lines if line.startswith("transaction")]
+    assert headings == ["transaction 1", "transaction 2", "transaction 1"]
+
+
+def test_a_heading_names_the_row_once_it_is_known() -> None:
+    told = Traffic()
+    told.post(request(1)).answer(200, result(1))
+    (batch,) = told_live(told, 100, LiveWire(None))
+    assert "row 1" in plain(batch[0])
+
+
+def test_what_chunk_sizes_are_is_said_once() -> None:
+    lines = [plain(line) for batch in told_live(http_scene(), 1, LiveWire(None)) for line in batch]
+    assert sum(line.startswith("chunk 0x51 81:") for line in lines) == 1
+
+
+def test_that_long_lines_are_cut_is_said_once() -> None:
+    told = Traffic()
+    for number in range(3):
+        told.post(request(number)).answer(200, result(number, "x" * 5_000))
+    lines = [plain(line) for batch in told_live(told, 1, LiveWire(None)) for line in batch]
+    assert sum("more bytes" in line for line in lines) == 3
+    assert sum("cut here" in line for line in lines) == 1
+
+
+def test_only_the_transactions_of_rows_are_told_if_that_is_wanted() -> None:
+    told = Traffic()
+    told.post(request(1)).answer(200, result(1))
+    told.post(request(2)).answer(200, result(2))
+    wire = LiveWire(None, only_rows=True)
+    transcriber = Transcriber(keeps_frames=True)
+    for record in told.records:
+        for row in transcriber.feed(record):
+            if getattr(row, "row", 0) == 2:
+                wire.row(row)
+    lines = [plain(line) for line in wire.feed(transcriber.transcript.sources)]
+    assert [line.split(" · ")[0] for line in lines if line.startswith("transaction")] == ["transaction 2"]
+
+
+@pytest.mark.parametrize("step", [1, 3, 1_000])
+def test_the_frames_of_all_objects_are_the_stream(step: int) -> None:
+    told = http_scene()
+    transcript = told.wire
+    whole = [json.loads(line) for line in http_lines(transcript, carried(transcript, transcript.rows).values())]
+    live = [json.loads(line) for batch in told_live(told, step, LiveWireJson()) for line in batch]
+    for made in whole:
+        states = [one for one in live if one["transaction"] == made["transaction"]]
+        for name in ("http_request", "http_response"):
+            frames = [frame for one in states for frame in (one[name] or {"frames": []})["frames"]]
+            assert frames == (made[name] or {"frames": []})["frames"]
+        last = states[-1]
+        assert {key: last[key] for key in ("status", "method", "target")} == {
+            key: made[key] for key in ("status", "method", "target")
+        }
+        assert (last["http_response"] or {}).get("close") == (made["http_response"] or {}).get("close")
+
+
+def test_a_transaction_that_did_not_change_is_no_object() -> None:
+    told = Traffic()
+    told.get("/sse").stream()
+    told.post(request(1)).answer(202)
+    told.post(request(2)).answer(202)
+    batches = told_live(told, 1, LiveWireJson())
+    numbers = [[json.loads(line)["transaction"] for line in batch] for batch in batches]
+    assert max(map(len, numbers)) == 1
