@@ -97,7 +97,7 @@ class Matcher:
             subject.message = row.response
             if test(subject):
                 return True
-        return any(map(self._is_match, row.more_responses))
+        return any(map(self._is_match, (*row.partials, *row.more_responses)))
 
     def _notifications(self, row: Exchange) -> bool:
         """Whether a notification that belongs to an exchange matches."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..records import CLIENT, SERVER, Damage, Gap, Note, Partial
 from ..wire.slices import members, string
-from .mcp_methods import PROGRESS
+from .mcp import INPUT_REQUIRED, PROGRESS
 from .message import Kind, Message
 from .model import HTTP_ERRORS, HTTP_REDIRECTS, Event, Exchange, Log, Numbered, Outcome, Row, Source, Stray
 from .transaction import ScopeKind, Transaction
@@ -116,6 +116,14 @@ def call_of(subject: Subject) -> Call | None:
     return subject.source.calls.get(row.row) if isinstance(row, Exchange | Stray) else None
 
 
+def parts(subject: Subject) -> tuple[str, ...]:
+    """What the row is to its call."""
+    call, row = call_of(subject), subject.row
+    if call is None:
+        return ()
+    return (call.part(row),) if isinstance(row, Exchange) else ("notification",)
+
+
 def directions(subject: Subject) -> tuple[str, ...]:
     """Whose row it is: who asks, or who sends what stands alone."""
     match subject.row:
@@ -169,6 +177,7 @@ _PROGRESS_KINDS: Final = (Kind.NOTIFICATION.value, "progress")
 _NOISE_KINDS: Final = (Kind.MALFORMED.value, "noise")
 
 
+NEEDS_INPUT: Final = "needs-input"
 _HYPHENATED: Final = {one: one.value.replace(" ", "-") for one in Outcome}
 _FAILED: Final = {Outcome.ERROR, Outcome.TOOL_ERROR, Outcome.HTTP_ERROR, Outcome.UNANSWERED}
 
@@ -180,7 +189,11 @@ def statuses(subject: Subject) -> tuple[str, ...]:
         case Exchange(response=response):
             outcome = row.outcome
             found = (_HYPHENATED[outcome], "failed") if outcome in _FAILED else (_HYPHENATED[outcome],)
-            return found if response is None or response.kind is not Kind.ERROR else (*found, _code(response))
+            if response is None:
+                return found
+            if response.result_type == INPUT_REQUIRED:
+                return (*found, NEEDS_INPUT)
+            return (*found, _code(response)) if response.kind is Kind.ERROR else found
         case Stray(message=Message(kind=Kind.ERROR) as message):
             return ("error", "failed", _code(message))
         case Transaction():
@@ -284,6 +297,12 @@ def durations_ns(subject: Subject) -> int | None:
     if exchange is not None:
         return exchange.duration_ns
     return subject.row.duration_ns if isinstance(subject.row, Transaction) else None
+
+
+def totals_ns(subject: Subject) -> int | None:
+    """How long it took in all, with all its rounds, polls and what its task took."""
+    call = call_of(subject)
+    return durations_ns(subject) if call is None else call.duration_ns
 
 
 def sizes_bytes(subject: Subject) -> int | None:

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import Final, TypeAlias
 
 from . import filter_facts as facts
+from .call import Part
 from .filter_facts import Amount, Subject, Texts
 from .filter_grammar import MAX_KEY_LETTERS, Term
 from .filter_values import COUNTS, DURATIONS_NS, SIZES_BYTES, BadValue, Words, moment, named, numbers, wall_ns, words
@@ -136,7 +137,7 @@ def _http(term: Term) -> Test:
 
 
 _CODE: Final = re.compile(r"-?\d{1,20}", re.ASCII)
-_STATUS_WORDS: Final = (*(one.value.replace(" ", "-") for one in Outcome), "failed")
+_STATUS_WORDS: Final = (*(one.value.replace(" ", "-") for one in Outcome), "failed", facts.NEEDS_INPUT)
 _status_word: Final = _texts(facts.statuses, vocabulary=_STATUS_WORDS, closed=True)
 
 
@@ -192,6 +193,8 @@ _KINDS: Final = (
     *_EVENTS,
 )  # fmt: skip
 
+_PARTS: Final = (*(one.value for one in Part), "notification")
+
 _GLOB: Final = "a word"
 _SIDE: Final = "`client` (or `→`), `server` (or `←`)"
 _SIZE: Final = "bytes, or `kb`, `mb`, `gb`"
@@ -214,9 +217,13 @@ _ALL: Final = (
     Key(name="task", values=_GLOB, example="task:*", test=_texts(facts.tasks), of_notification=True,
         what="the id of the task that the call became, or that is asked for or told about"),
     Key(name="status", values=f"{_listed(_STATUS_WORDS)}; or the code of an error", example="status:-32601", test=_status,
-        what="what became of the call. `failed` is error, tool-error, http-error and unanswered"),
+        what="what became of the call. `failed` is error, tool-error, http-error and unanswered; `needs-input` an answer that"
+        " wants input, and is ok too"),
     Key(name="dur", values="a number with `ns`, `us`, `ms`, `s`, `m` or `h`", example="dur>2s", operators=ORDER,
         test=_amounts(facts.durations_ns, DURATIONS_NS, example="1s..2s"), what="how long the call took"),
+    Key(name="total", values="as `dur`", example="total>1m", operators=ORDER,
+        test=_amounts(facts.totals_ns, DURATIONS_NS, example="1s..2s"),
+        what="how long it took in all, with its rounds of input and with its task"),
     Key(name="size", values=_SIZE, example="size>=1.5mb", operators=ORDER,
         test=_amounts(facts.sizes_bytes, SIZES_BYTES, example="1kb..2kb"),
         what="the size that the row shows: request and response together"),
@@ -241,6 +248,8 @@ _ALL: Final = (
     Key(name="call", values="a number", example="call:7", operators=ORDER, test=_amounts(facts.call_numbers, COUNTS),
         what="the number of the first row of the call that the row is a part of: rounds with input, polls of a task, news of a"
         " subscription"),
+    Key(name="part", values=_listed(_PARTS), example="part:poll", test=_texts(facts.parts, vocabulary=_PARTS, closed=True),
+        what="what the row is to a call of several rows"),
     Key(name="server", values=_GLOB, example="server:weather", test=_texts(facts.servers),
         what="the name of the server, or its label"),
     Key(name="client", values=_GLOB, example="client:claude*", test=_texts(facts.clients), what="the name of the client"),

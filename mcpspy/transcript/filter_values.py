@@ -108,6 +108,8 @@ def numbers(operator: str, text: str, units: dict[str, int]) -> Numbers:
         if not dots:
             return low.__eq__
         high = amount(high_text, units)
+        if high < low:
+            raise BadValue(f"{named(text)} ends before it begins", f"Write {high_text}..{low_text}.")
         return lambda said: low <= said <= high
     bound = amount(text, units)
     return {

@@ -86,10 +86,10 @@ def test_the_example_of_a_key_is_a_filter_that_asks_for_it(key: Any) -> None:
 @pytest.mark.parametrize("key", KEYS.values(), ids=list(KEYS))
 @pytest.mark.parametrize("operator", [":", ">", ">=", "<", "<="])
 def test_a_key_takes_its_operators_and_refuses_the_others(key: Any, operator: str) -> None:
-    value = {"http": "401", "dur": "2s"}.get(key.name, "1")
+    value = {"http": "401", "dur": "2s", "total": "2s"}.get(key.name, "1")
     value = (
         "1s..2s"
-        if (key.name, operator) == ("dur", ":")
+        if key.name in ("dur", "total") and operator == ":"
         else "1..2"
         if operator == ":" and key.name in ("size", "bytes")
         else value
