@@ -131,7 +131,7 @@ class Course:
             if self._first_log_ns is None:
                 self._first_log_ns = row.at_ns
         elif isinstance(row, Stray) and row.message.method == INITIALIZED and self._first_call_ns is None:
-            self._shaken_ns = row.at_ns
+            self._shaken_ns = max(row.at_ns, self._shaken_ns or 0)
 
     def _exchange(self, row: Exchange) -> None:
         method, begin_ns = row.method, row.at_ns
@@ -144,7 +144,7 @@ class Course:
             return
         if method in HANDSHAKE and self._first_list_ns is None and self._first_call_ns is None:
             self._handshakes += 1
-            self._shaken_ns = self._shaken_ns if row.response is None else end_ns
+            self._shaken_ns = self._shaken_ns if row.response is None else max(end_ns, self._shaken_ns or 0)
         elif method in DISCOVERY and self._first_call_ns is None:
             self._first_list_ns = begin_ns if self._first_list_ns is None else self._first_list_ns
             self._list_end_ns, self._lists = max(end_ns, self._list_end_ns or end_ns), self._lists + 1

@@ -69,6 +69,11 @@ def test_a_phase_counts_the_requests_in_it() -> None:
     }  # fmt: skip
 
 
+def test_a_client_that_says_all_at_once_has_a_handshake_until_it_is_answered() -> None:
+    made = Dialogue().client(request(0, "initialize")).client(notification()).wait(500).stderr(b"up\n").server(result(0))
+    assert milliseconds(made)["handshake"] == 1
+
+
 def test_a_probe_that_fails_belongs_to_the_handshake() -> None:
     made = Dialogue().client(request(0, "server/discover")).server(error(0)).client(request(1, "initialize")).server(result(1))
     assert course(made).phases[1].exchanges == 2

@@ -1,0 +1,42 @@
+"""A server started as `java Demo.java`, as tutorials have it: slow to start, ids from 0, and every message in its log, in Chinese."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpspy import read, transcribe
+from mcpspy.transcript.model import Log, Outcome, Transcript
+from mcpspy.transcript.phases import courses
+from mcpspy.transcript.quotes import quotes
+from tests.conftest import PEERS, DebianProgram, Peer
+from tests.deadlines import DEADLINE_S
+
+STEPS: list[dict[str, Any]] = [{"list": "tools"}, {"call": "weather", "arguments": {"city": "北京"}}]
+
+
+@pytest.fixture
+def transcript(tmp_path: Path, mcpspy: list[str], peer: Peer, debian_program: DebianProgram) -> Transcript:
+    """What the official Python SDK's client and the server said to each other through mcpspy."""
+    capture = tmp_path / "demo.mcpspy"
+    tap = [*mcpspy, "run", "--quiet", "--capture", str(capture), "--", debian_program("java"), str(PEERS / "Demo.java")]
+    client = [*peer("stepclient.py"), "legacy", json.dumps(STEPS), *tap]
+    subprocess.run(client, capture_output=True, timeout=DEADLINE_S, check=True)
+    return transcribe(read(capture))
+
+
+def test_a_java_server_is_started_recorded_and_understood(transcript: Transcript) -> None:
+    assert [one.outcome for one in transcript.exchanges] == [Outcome.OK] * 3
+    assert [one.method for one in transcript.exchanges] == ["initialize", "tools/list", "tools/call"]
+    assert transcript.sources[0].complete
+    (course,) = courses(transcript)
+    assert [one.name for one in course.phases] == ["start", "handshake", "discovery", "calls", "shutdown"]
+    assert course.start_up is not None
+    assert course.start_up.first_log_ns is not None
+    assert course.start_up.first_answer_ns is not None
+    assert 0 < course.start_up.first_log_ns < course.start_up.first_answer_ns
+    quoted = {id(one.message) for one in quotes(transcript.rows).values()}
+    assert [one for one in transcript.messages if id(one) not in quoted] == []
+    assert any("启动".encode() in row.raw for row in transcript.rows if isinstance(row, Log))
