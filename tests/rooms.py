@@ -58,7 +58,7 @@ ROOMS = {
     "capture": room("errors records", others=JSON, never=NETWORK),
     # msgspec for its structs, which the garbage collector does not visit; JSON is read in wire
     "transcript": room(
-        "errors records wire", others=JSON, others_inside_functions={"jsonschema", "mcp_types"}, never=THE_WORLD, pure=True
+        "errors records wire", others=JSON, others_inside_functions={"jsonschema", "mcp_types", "referencing"}, never=THE_WORLD, pure=True
     ),
     "replay": room("errors records wire transcript", never=THE_WORLD, pure=True),
     "views": room("records wire transcript replay", others={"rich"}, never=THE_WORLD | TERMINAL, pure=True),

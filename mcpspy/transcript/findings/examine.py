@@ -12,15 +12,18 @@ from ..finding import Finding
 from ..model import Transcript
 from .cost import cost_findings
 from .found import Found
+from .schemas import schema_findings
 from .trust import trust_findings
 
 
 def examined(transcript: Transcript, baselines: Mapping[str, Baseline] | None = None) -> list[Finding]:
-    """The findings of `transcript`, what its servers cost, and how they differ from `baselines`, by label; in the order of time.
+    """All findings of `transcript`, in the order of time, also those that have to be asked for.
+
+    These are what servers promise and keep, what they cost, and how they differ from `baselines`, by label.
 
     None instead of baselines: nothing is compared.
     """
-    more = counted(chain(cost_findings(transcript), trust_findings(transcript, baselines)))
+    more = counted(chain(schema_findings(transcript), cost_findings(transcript), trust_findings(transcript, baselines)))
     return sorted([*transcript.findings, *more], key=lambda one: one.at_ns)
 
 

@@ -5,6 +5,7 @@ from typing import Final, TypeAlias
 
 from ...records import CLIENT, Close, Damage, End, Exit, Gap, Note, Partial, Spawn, Stall
 from ..correlate import spellings
+from ..definitions import LISTINGS
 from ..mcp_methods import CANCELLED, PROGRESS
 from ..model import Event, Exchange, Kind, Log, Message, Numbered, Outcome, Source, Stray, Transcript
 from ..transaction import Transaction
@@ -12,13 +13,16 @@ from ..transaction import Transaction
 LAST_WORDS: Final = 3
 """So many lines of stderr are kept, to be quoted if the server dies."""
 
+SAMPLED: Final = 10_000
+"""So many messages are kept for what only a full parse tells: that takes as long for each as all the rest."""
+
 _FOR_THE_SERVER: Final = ("SIGUSR1", "SIGUSR2")
 """How notes of signals begin that are passed on and end nothing: who sends one stays."""
 
 _CLAIMED: Final = frozenset({"ambiguous-stream", "ambiguous-id"})
 """Flaws of answers that are paired with nothing because they could be paired with several."""
 
-_KEPT: Final = frozenset({"tools/call", "tools/list", "initialize"})
+_KEPT: Final = LISTINGS | {"tools/call"}
 _NAMING: Final = frozenset({PROGRESS, CANCELLED})
 
 ScopeKey: TypeAlias = str | int
@@ -47,9 +51,9 @@ class Story:
 
     __slots__ = (
         "asked_in", "batches", "calls", "cancelled", "damages", "definitions", "end", "errors", "exit", "first_hole_ns",
-        "flawed", "gaps", "gone_ns", "http", "initializes", "last_hole_ns", "last_words", "left_ns", "malformed",
-        "mismatched", "notes", "partial", "partials", "repeated", "source", "stalls", "started", "told", "unanswered",
-        "unfinished", "unpaired", "untold", "uses",
+        "flawed", "gaps", "gone_ns", "http", "initializes", "last_hole_ns", "last_words", "left_ns", "listings", "malformed",
+        "mismatched", "notes", "partial", "partials", "repeated", "sample", "source", "stalls", "started", "told",
+        "unanswered", "unfinished", "unpaired", "untold", "uses",
     )  # fmt: skip
 
     def __init__(self, source: Source) -> None:
@@ -66,6 +70,8 @@ class Story:
         self.initializes: list[Exchange] = []
         self.definitions: list[Exchange] = []
         """Answered `tools/list`."""
+        self.listings: list[Exchange] = []
+        """Whatever defines something that the server offers: answered lists and greetings."""
         self.calls: list[Exchange] = []
         """Every `tools/call`."""
         self.unfinished: list[Exchange] = []
@@ -78,6 +84,8 @@ class Story:
         """Exchanges with notifications of their own: progress, cancellations."""
         self.untold: list[Stray] = []
         """Progress and cancellations that name no request that anybody made."""
+        self.sample: list[tuple[int, Message]] = []
+        """The first messages, and the rows they stand in."""
         self.batches: list[Numbered] = []
         """Rows that began in a batch."""
         self.repeated: list[Exchange] = []
@@ -105,6 +113,10 @@ class Story:
     def exchange(self, row: Exchange) -> None:
         """Take in an exchange."""
         request, response = row.request, row.response
+        if len(self.sample) < SAMPLED:
+            self.sample.append((row.row, request))
+            if response is not None:
+                self.sample.append((row.row, response))
         if response is None:
             if row.over and row.outcome in (Outcome.UNANSWERED, Outcome.PROBE):
                 self.unanswered.append(row)
@@ -151,10 +163,13 @@ class Story:
     def _keep(self, row: Exchange, method: str) -> None:
         if method == "tools/call":
             self.calls.append(row)
-        elif method == "initialize":
+            return
+        if method == "initialize":
             self.initializes.append(row)
-        elif row.response is not None and row.response.kind is Kind.RESULT:
-            self.definitions.append(row)
+        if row.response is not None and row.response.kind is Kind.RESULT:
+            self.listings.append(row)
+            if method == "tools/list":
+                self.definitions.append(row)
 
     def stray(self, row: Stray) -> None:
         """Take in a message that belongs to no exchange."""
@@ -164,6 +179,8 @@ class Story:
         if message.kind is Kind.MALFORMED:
             self.malformed.append(row)
             return
+        if len(self.sample) < SAMPLED:
+            self.sample.append((row.row, message))
         if message.kind is Kind.NOTIFICATION:
             self._notification(row, message)
         elif not message.flaws or _CLAIMED.isdisjoint(message.flaws):
