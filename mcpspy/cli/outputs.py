@@ -12,9 +12,10 @@ from ..transcript.model import Exchange, Log, Outcome, Row
 from ..transcript.transaction import Transaction
 from ..views.columns import columns
 from ..views.escape import safe_text
+from ..views.lanes import Lanes
 from ..views.line import PALETTE, Line, fitted, joined
 from ..views.rows_json import state_line
-from ..views.timeline import Lanes, Timeline
+from ..views.timeline import Timeline
 from ..views.units import counted
 from ..views.verdict import outcome_counts, source_line, verdict
 from .filtering import Sieve
@@ -91,6 +92,8 @@ class RowsOut:
 
     def close(self, all_followed: list[Followed]) -> None:
         """Print what is left."""
+        if self._last is not None:
+            self._lines += self.timeline(self._last).close()
         self.rest(all_followed)
 
     def timeline(self, followed: Followed) -> Timeline:
@@ -167,7 +170,7 @@ class RegionOut:
 
     def close(self, all_followed: list[Followed]) -> None:
         """Take the region away and leave a verdict on all that was followed, as the region's status line was."""
-        self._rows.rest(all_followed)
+        self._rows.close(all_followed)
         self._live.stop()
         if all_followed:
             transcripts = [followed.growing.transcript for followed in all_followed]

@@ -34,9 +34,10 @@ if TYPE_CHECKING:
 _ELICIT: Final = "elicitation/create"
 _ELICITED: Final = "notifications/elicitation/complete"
 _UPDATED: Final = "notifications/resources/updated"
-_TASK_NEWS: Final = frozenset(("notifications/tasks/status", "notifications/tasks"))
+TASK_NEWS: Final = frozenset(("notifications/tasks/status", "notifications/tasks"))
+"""Notifications of how a task stands."""
 
-JOINED: Final = frozenset((*ABOUT_TASKS, LISTEN, SUBSCRIBE, UNSUBSCRIBE, _ELICIT, _ELICITED, *_TASK_NEWS))
+JOINED: Final = frozenset((*ABOUT_TASKS, LISTEN, SUBSCRIBE, UNSUBSCRIBE, _ELICIT, _ELICITED, *TASK_NEWS))
 """Requests and notifications of which a call may be made though there is none yet. Where there is one, all may belong to it."""
 
 _OTHER: Final[dict[Side, Side]] = {CLIENT: SERVER, SERVER: CLIENT}
@@ -239,7 +240,7 @@ class Calls:
     def _told(self, row: Stray, message: Message) -> Call | None:
         method = message.method
         call: Call | None = None
-        if method in _TASK_NEWS:
+        if method in TASK_NEWS:
             call = self._task_news(message)
         elif method == _ELICITED:
             call = self._elicitation_done(message)

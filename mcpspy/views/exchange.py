@@ -9,6 +9,7 @@ from ..transcript.mcp_content import content_facts
 from ..transcript.model import Exchange, Kind, Message, Numbered, Row, Source, Stray, Transcript
 from ..transcript.transaction import Stream, Transaction
 from .about import about_lines
+from .calls import call_lines, of_part
 from .cells import MIN_CHOP_CELLS, cells, chopped
 from .escape import decoded, safe_text
 from .line import Line, Piece, fitted, joined
@@ -54,6 +55,8 @@ def whole(transcript: Transcript, row: Numbered, *, width: int | None = None, st
         if finding.row == row.row and finding.capture == row.capture:
             text = f"⚑ {safe_text(finding.rule)}: {one_line(finding.what)} {one_line(finding.advice)}"
             yield fitted([(text.rstrip(), "warn")], width)
+    if not isinstance(row, Transaction):
+        yield from call_lines(row, source, width)
     for message in messages_of(row):
         yield []
         yield fitted(_message_heading(row, message, source), width)
@@ -79,7 +82,8 @@ def _headings(row: Numbered, source: Source) -> list[Line]:
         parts = [[(f"row {row.row}", "strong")], [(phrase.word, phrase.style)]]
         sender, id = row.message.sender, row.message.id
     else:
-        phrase = outcome_phrase(row)
+        call = source.calls.get(row.row)
+        phrase = outcome_phrase(row) if call is None else of_part(outcome_phrase(row), row, call)
         words = one_line(f"{row.method} {row.target or ''}")
         outcome: Line = [(phrase.word, "good" if phrase.word == "ok" else phrase.style)]
         if phrase.detail:

@@ -9,17 +9,20 @@ from dataclasses import replace
 from datetime import tzinfo
 
 from ..records import Spawn
+from ..transcript.call import Part
 from ..transcript.filter import Filtered, about
-from ..transcript.model import HTTP_ERRORS, Event, Exchange, Log, Message, Numbered, Outcome, Row, Source, Stray, Transcript
+from ..transcript.model import HTTP_ERRORS, Event, Exchange, Log, Message, Numbered, Outcome, Row, Stray, Transcript
 from ..transcript.phases import StartUp, courses
 from ..transcript.quotes import LineKey, Quote, quotes
 from ..transcript.transaction import Transaction
+from .calls import Polls, with_call
 from .cells import cells, cut, padded, wrapped
 from .columns import GAP, Columns, columns
 from .escape import safe_text
 from .filter_lines import filter_line
 from .findings import finding_lines
-from .line import Line, fitted, lane_style, line_cells
+from .lanes import Lanes
+from .line import Line, fitted, line_cells
 from .logs import log_line, quoted_line
 from .phases import start_up_words
 from .phrases import (
@@ -46,42 +49,6 @@ MAX_NOTIFICATIONS = 200
 """So many lines of notifications are shown below one exchange; more are counted."""
 
 
-class Lanes:
-    """What the lane column says of each row: its server if there are several, else its client if there are several."""
-
-    __slots__ = ("_known", "_styles", "role", "sources")
-
-    def __init__(self, sources: list[Source]) -> None:
-        self.sources = sources
-        self._known = _participants(sources)
-        servers = list(dict.fromkeys(one.server for one in sources))
-        clients = list(dict.fromkeys(name for one in sources for name in one.clients))
-        self.role = "server" if len(servers) > 1 else "client" if len(clients) > 1 else ""
-        names = {"server": servers, "client": clients}.get(self.role, [])
-        self._styles = {name: lane_style(index) for index, name in enumerate(names)}
-
-    @property
-    def names(self) -> list[str]:
-        """The names for the column: none where one server and one client make it pointless."""
-        return [safe_text(name) for name in self._styles]
-
-    def knows(self, sources: list[Source]) -> bool:
-        """Whether nobody has joined since: no server, and no client that says its name."""
-        return self._known == _participants(sources)
-
-    def of(self, row: Row) -> tuple[str, str]:
-        """Name and style of the lane of a row."""
-        if not self._styles or row.capture >= len(self.sources):
-            return "", ""
-        source = self.sources[row.capture]
-        name = source.server if self.role == "server" else source.client_of(row)
-        return safe_text(name), self._styles.get(name, "")
-
-
-def _participants(sources: list[Source]) -> int:
-    return len(sources) + sum(len(one.names) for one in sources)
-
-
 class Timeline:
     """Lines from rows. `stderr` says whether the server's stderr is shown, `fold` whether long runs of it are folded.
 
@@ -89,7 +56,19 @@ class Timeline:
     servers came up, by their captures. A row is fed once, when it has ended.
     """
 
-    __slots__ = ("_flagged", "_folded", "_held", "_quotes", "_run", "_start_ups", "_stderr", "columns", "fold", "lanes")
+    __slots__ = (
+        "_flagged",
+        "_folded",
+        "_held",
+        "_polls",
+        "_quotes",
+        "_run",
+        "_start_ups",
+        "_stderr",
+        "columns",
+        "fold",
+        "lanes",
+    )
 
     def __init__(
         self,
@@ -112,6 +91,7 @@ class Timeline:
         self._run: tuple[int, int] | None = None  # the capture whose stderr is being read, and how many lines of it
         self._folded = 0
         self._held: list[Log] = []
+        self._polls = Polls()
 
     def feed(self, row: Row) -> list[Line]:
         """The lines of a row, and before them what was held back of a run that it ends."""
@@ -155,29 +135,54 @@ class Timeline:
 
     def close(self) -> list[Line]:
         """The end of what was held back."""
-        return self.pause()
+        lines = self.pause()
+        for run in self._polls.close():
+            self._one_exchange(run.last, lines, run.before)
+        return lines
 
     # The kinds of rows
 
     def _exchange(self, row: Exchange, lines: list[Line]) -> None:
+        """The lines of an exchange, if it is no poll that brings nothing new."""
+        call = self.lanes.sources[row.capture].calls.get(row.row)
+        if call is None or not self.fold:
+            self._one_exchange(row, lines)
+        elif not self._polls.feed(row, call, flagged=row.row in self._flagged):
+            run = self._polls.take(call)
+            is_poll = call.part(row) is Part.POLL
+            if run is not None and not is_poll:
+                self._one_exchange(run.last, lines, run.before)
+            self._one_exchange(row, lines, run.before + 1 if run is not None and is_poll else 0)
+
+    def _one_exchange(self, row: Exchange, lines: list[Line], held: int = 0) -> None:
+        """`held` polls of its task came before it and were not shown."""
         request, response = row.request, row.response
         size = request.size + (response.size if response else 0)
         there, back = ("→ ", "← ") if row.sender == "client" else ("← ", "→ ")
         line = self._left(row, row.at_ns, id=request.id or "", took_ns=row.duration_ns, size_bytes=size)
         line.append((" " + there, ""))
         line += self._words(one_line(row.method), one_line(row.target or ""))
-        lines += self._finished(line, self._with_status(outcome_phrase(row), row), row.row, below=row.outcome is not Outcome.OK)
+        source = self.lanes.sources[row.capture]
+        phrase = with_call(self._with_status(outcome_phrase(row), row), row, source, held)
+        lines += self._finished(line, phrase, row.row, below=row.outcome is not Outcome.OK or row.row in source.calls)
         if row.notifications:
             self._notifications(row.notifications, lines)
+        if row.partials:
+            self._partials(row, back, lines)
         if row.more_responses:
             text = f"{back}answered again ×{len(row.more_responses)}"
             lines.append(self._below(row.more_responses[-1].at_ns, [(text, "warn")]))
+
+    def _partials(self, row: Exchange, back: str, lines: list[Line]) -> None:
+        count = f" ×{len(row.partials)}" if len(row.partials) > 1 else ""
+        lines.append(self._below(row.partials[-1].at_ns, [(f"{back}partial result{count}", "warn")]))
 
     def _stray(self, row: Stray, lines: list[Line]) -> None:
         message = row.message
         line = self._left(row, message.at_ns, id=message.id or "", size_bytes=message.size)
         line.append((" → " if message.sender == "client" else " ← ", "dim"))
-        phrase = self._with_status(stray_phrase(row, self.lanes.sources[row.capture]), row)
+        source = self.lanes.sources[row.capture]
+        phrase = with_call(self._with_status(stray_phrase(row, source), row), row, source)
         lines += self._finished(line, phrase, row.row)
 
     def _transaction(self, row: Transaction, lines: list[Line]) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from mcpspy.records import Close, Frame, Unknown
 from mcpspy.transcript.model import Transcript
+from mcpspy.views.lanes import Lanes
 from mcpspy.views.line import line_cells, plain
-from mcpspy.views.timeline import FOLD_HEAD, FOLD_TAIL, Lanes, Timeline, fitting_columns, timeline
+from mcpspy.views.timeline import FOLD_HEAD, FOLD_TAIL, Timeline, fitting_columns, timeline
 from mcpspy.views.verdict import verdict
 from tests.transcript.dialogue import Dialogue, notification, request, result
 from tests.views.golden import same_as_golden
