@@ -21,9 +21,8 @@ LARGE_TOKENS: Final = 10_000
 LISTED_TOOLS: Final = 5
 
 _LIST: Final = "→ tools/list 1\n← result 1 "
-_TWO_TOOLS: Final = (
-    _LIST + '{"tools":[{"name":"read","description":"Reads a file."},{"name":"write","description":"Writes one."}]}'
-)
+_TOOL: Final = '{"name":"read","description":"Reads a file.","inputSchema":{"type":"object"}}'
+_TWO_TOOLS: Final = _LIST + '{"tools":[' + _TOOL + "," + _TOOL.replace("read", "write") + "]}"
 _CALLED: Final = '\n→ tools/call 2 {"name":"read"}\n← result 2 {"content":[{"type":"text","text":"ok"}]}'
 
 COSTLY_TOOLS: Final = Rule(
@@ -33,8 +32,9 @@ COSTLY_TOOLS: Final = Rule(
     what="The definitions of a server's tools take more than 10,000 tokens, estimated.",
     why="Clients put them into the model's context in every conversation, used or not: less is left for the work.",
     blame="The server, which offers so much; or who configured it, where the client can leave tools out.",
-    example=_LIST + '{"tools":[{"name":"read","description":"Reads a file. ⟪0123456789 ×1500⟫"}]}',
-    clean=_LIST + '{"tools":[{"name":"read","description":"Reads a file."}]}',
+    example=_LIST
+    + '{"tools":[{"name":"read","description":"Reads a file. ⟪0123456789 ×1500⟫","inputSchema":{"type":"object"}}]}',
+    clean=_LIST + '{"tools":[' + _TOOL + "]}",
     fix="Shorten descriptions and schemas, offer fewer tools, or switch off in the client those that are not used.",
 )
 

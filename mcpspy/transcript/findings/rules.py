@@ -24,28 +24,28 @@ from . import (
     methods,
     progress,
     rounds,
-    schemas,
     sessions,
+    smuggling,
     streams,
     timeouts,
-    traps,
     trust,
 )  # fmt: skip
 from .rule import Rule
 
 FINDERS: Final[tuple[ModuleType, ...]] = (
     # transport
-    lines, flaws, traps, channel, endings, timeouts, http, http_endings, sessions, streams,
+    lines, flaws, channel, endings, timeouts, http, http_endings, sessions, streams,
     # protocol
     answers, methods, handshake, progress, rounds, errors, http_heads,
     # behaviour
     behaviour,
     # trust
+    smuggling,
     # capture
     capture,
 )  # fmt: skip
 
-ASKED: Final[tuple[ModuleType, ...]] = (schemas, cost, trust)
+ASKED: Final[tuple[ModuleType, ...]] = (cost, trust)
 """Modules whose rules are followed only where somebody asks: `examine`."""
 
 RULES: Final[dict[str, Rule]] = {rule.name: rule for finder in (*FINDERS, *ASKED) for rule in finder.RULES}

@@ -1,17 +1,16 @@
-"""Findings about what a server tells the model: what nobody can see, and what differs from what was accepted.
+"""Findings about what a server offers now and did not when somebody accepted it.
 
-`mcpspy check` alone asks for them: that takes a look at every definition, and a baseline.
+`mcpspy check` alone asks for them: that takes a baseline, or several servers.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ..baseline import Baseline, label_of, value_of
-from ..definitions import Definition, Offer, Part, offers
+from ..baseline import Baseline, label_of
+from ..definitions import Offer, Part, offers
 from ..finding import Severity
-from ..hidden import Hidden, hidden_characters, spelled_by_tags
 from ..model import Message, Transcript
-from ..trust import Change, changes, strings
+from ..trust import Change, changes
 from .found import Found, found, found_in, quoted
 from .rule import Family, Rule
 
@@ -21,18 +20,6 @@ LISTED: Final = 5
 _TOOL: Final = '{"name":"read","description":"Reads a file.","inputSchema":{"type":"object"}}'
 _LIST: Final = "→ tools/list 1\n← result 1 "
 
-HIDDEN_CHARACTERS: Final = Rule(
-    name="hidden-characters",
-    family=Family.TRUST,
-    severity=Severity.ERROR,
-    what="A name, a description or the instructions have characters that nobody sees: controls, zero-width, bidi, tags.",
-    why="The model reads them and the human who approves the tool does not: that is how orders are smuggled in.",
-    blame="The server: it wrote the definition. Scripts and emoji that need joiners and direction marks are not meant.",
-    example=_LIST + '{"tools":[{"name":"read","description":"Reads a file.\\u202e","inputSchema":{"type":"object"}}]}',
-    clean=_LIST + '{"tools":[' + _TOOL + "]}",
-    fix="Do not use the tool before you know why they are there; write definitions in characters that can be seen.",
-)
-
 TOOL_ADDED: Final = Rule(
     name="tool-added",
     family=Family.TRUST,
@@ -40,7 +27,7 @@ TOOL_ADDED: Final = Rule(
     what="A server offers a tool that was not there when its definitions were accepted.",
     why="The model may call it, and nobody has looked at it.",
     blame="The server: its list has a tool that the baseline has not.",
-    example=_LIST + '{"tools":[' + _TOOL + ',{"name":"send","description":"Sends a file."}]}',
+    example=_LIST + '{"tools":[' + _TOOL + ',{"name":"send","description":"Sends a file.","inputSchema":{"type":"object"}}]}',
     clean=_LIST + '{"tools":[' + _TOOL + "]}",
     fix="Look at it, then accept it: mcpspy check --baseline DIR --accept.",
 )
@@ -102,49 +89,22 @@ SHARED_TOOL_NAME: Final = Rule(
     why="A client without prefixes calls one of them; a server can take another's calls that way.",
     blame="Unclear: either server may have been first; the client decides whose tool it is.",
     example=(f'{_LIST}{{"tools":[{_TOOL}]}}\n· another server\n{_LIST}{{"tools":[{_TOOL}]}}'),
-    clean=(
-        f'{_LIST}{{"tools":[{_TOOL}]}}\n· another server\n{_LIST}{{"tools":[{{"name":"search","description":"Searches."}}]}}'
-    ),
+    clean=f'{_LIST}{{"tools":[{_TOOL}]}}\n· another server\n{_LIST}{{"tools":[{_TOOL.replace("read", "search")}]}}',
     fix="Give one of the servers a prefix in the client, or switch its tool off.",
 )
 
 RULES: Final = (
-    HIDDEN_CHARACTERS, TOOL_ADDED, TOOL_CHANGED, TOOL_REMOVED, OFFER_CHANGED, NOT_ACCEPTED, SHARED_TOOL_NAME,
+    TOOL_ADDED, TOOL_CHANGED, TOOL_REMOVED, OFFER_CHANGED, NOT_ACCEPTED, SHARED_TOOL_NAME,
 )  # fmt: skip
 
 
 def trust_findings(transcript: Transcript, baselines: Mapping[str, Baseline] | None) -> Iterator[Found]:
-    """What is hidden, what differs from `baselines` (by the server's label; None: there are none), and tools of equal names."""
+    """What differs from `baselines`, by the server's label (None: there are none), and tools of equal names."""
     offered = offers(transcript)
-    for one in offered:
-        yield from _hidden_in(one)
     if baselines is not None:
         for one in offered:
             yield from _compared(one, baselines.get(label_of(one.source)))
     yield from _shared(offered)
-
-
-def _hidden_in(offered: Offer) -> Iterator[Found]:
-    """What a server hides in what it offers, or once offered."""
-    for one in offered.ever.values():
-        if one.raw.isascii() and b"\\" not in one.raw:
-            continue
-        for path, hidden, tags in _hidden(one):
-            yield found_in(HIDDEN_CHARACTERS, one.message, one.row, _smuggled(one, path, hidden, tags))
-
-
-def _hidden(one: Definition) -> Iterator[tuple[str, list[Hidden], str]]:
-    for path, text in strings(value_of(one.raw)):
-        hidden = hidden_characters(text)
-        if hidden:
-            yield path, hidden, spelled_by_tags(text)
-
-
-def _smuggled(one: Definition, path: str, hidden: list[Hidden], tags: str) -> str:
-    names = ", ".join(f"{each.name}{f' ×{each.count}' if each.count > 1 else ''}" for each in hidden[:LISTED])
-    more = f" and {len(hidden) - LISTED} more kinds" if len(hidden) > LISTED else ""
-    spelled = f" The tags spell {quoted(tags.encode())}." if tags else ""
-    return f"{_called(one.part, one.name)} has {names}{more} at {path[:200]}, letter {hidden[0].first}.{spelled}"
 
 
 def _compared(offered: Offer, accepted: Baseline | None) -> Iterator[Found]:
@@ -162,16 +122,16 @@ def _compared(offered: Offer, accepted: Baseline | None) -> Iterator[Found]:
 def _changed(offered: Offer, change: Change) -> Found:
     rules = {"added": TOOL_ADDED, "changed": TOOL_CHANGED, "removed": TOOL_REMOVED}
     rule = rules[change.how] if change.part is Part.TOOL else OFFER_CHANGED
-    called = _called(change.part, change.name)
+    subject = called(change.part, change.name)
     match change.how:
         case "added":
-            what = f"{called} was not there when the server was accepted."
+            what = f"{subject} was not there when the server was accepted."
         case "removed":
-            what = f"{called} is not offered any more."
+            what = f"{subject} is not offered any more."
         case "changed":
             more = f" and {len(change.paths) - LISTED} more places" if len(change.paths) > LISTED else ""
             where = f" at {', '.join(path[:200] for path in change.paths[:LISTED])}{more}" if change.paths != ("$",) else ""
-            what = f"{called} changed since it was accepted{where}."
+            what = f"{subject} changed since it was accepted{where}."
     brought = change.definition or next(iter(offered.definitions(change.part)), None)
     if brought is not None:
         return found_in(rule, brought.message, brought.row, what)
@@ -187,7 +147,7 @@ def _shared(offered: list[Offer]) -> Iterator[Found]:
         for tool in one.definitions(Part.TOOL):
             other, _ = seen.setdefault(tool.name, (label, tool.message))
             if other != label:
-                what = f"{_called(Part.TOOL, tool.name)} is offered by {quoted(other.encode())} and {quoted(label.encode())}."
+                what = f"{called(Part.TOOL, tool.name)} is offered by {quoted(other.encode())} and {quoted(label.encode())}."
                 yield found_in(SHARED_TOOL_NAME, tool.message, tool.row, what, culprit="unclear", group=other)
 
 
@@ -195,7 +155,7 @@ def _counted(part: Part, count: int) -> str:
     return str(part) if part is Part.INSTRUCTIONS else f"{count:,} {part}{'s' if count > 1 else ''}"
 
 
-def _called(part: Part, name: str) -> str:
+def called(part: Part, name: str) -> str:
     """What is spoken of, at the beginning of a sentence."""
     if part is Part.INSTRUCTIONS:
         return "What the server says as its instructions"
