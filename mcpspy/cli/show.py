@@ -9,6 +9,7 @@ import click
 from ..transcript.filter import Filter, filter_of, filtered
 from ..transcript.model import Log, Numbered, Row, Transcript
 from ..views.exchange import carried, messages_of, raw_lines, whole
+from ..views.filter_lines import filter_line
 from ..views.hint import next_commands
 from ..views.http_wire import wire_lines
 from ..views.rows_json import document
@@ -72,6 +73,8 @@ def command(
     if http:
         _http(transcript, rows, screen, as_json=as_json, whole=is_one, whats=what)
     elif stats:
+        if found is not None and not as_json:
+            screen.lines([filter_line(found), []])
         _stats(transcript, None if asked.rows is None and found is None else rows, screen, live=live, as_json=as_json)
     elif raw:
         _raw(rows, screen)

@@ -84,6 +84,17 @@ def test_the_wire_view_has_the_transactions_of_rows_that_match() -> None:
     assert "transaction 1 " not in wire
 
 
+def test_the_numbers_are_of_rows_that_match() -> None:
+    numbered = run("show", "--stats", FILES, "-F", "tool:*text*").stdout
+    assert numbered.startswith("2 of 9 rows match tool:*text*\n")
+    assert "read_text_file" in numbered
+    assert "write_file" not in numbered
+
+
+def test_findings_of_a_check_can_be_filtered() -> None:
+    assert [run("check", HTTP, "-F", one).returncode for one in ("http:502", "tool:echo rule:upstream-failed")] == [1, 0]
+
+
 def test_standard_input_can_be_filtered() -> None:
     done = run("show", "-", "-F", "status:tool-error", stdin=Path(FILES).read_bytes())
     assert numbers(done.stdout) == [9]
