@@ -15,6 +15,8 @@ from mcpspy.transcript.findings.cost import RULES as COST_RULES
 from mcpspy.transcript.findings.examine import examined
 from mcpspy.transcript.findings.rule import Family, Rule
 from mcpspy.transcript.findings.rules import RULES
+from mcpspy.transcript.findings.schemas import RULES as SCHEMA_RULES
+from mcpspy.transcript.findings.schemas import schema_findings
 from mcpspy.transcript.findings.smuggling import HIDDEN_CHARACTERS
 from mcpspy.transcript.findings.trust import NOT_ACCEPTED, SHARED_TOOL_NAME
 from mcpspy.transcript.model import Transcript
@@ -50,12 +52,15 @@ def told(name: str) -> Transcript:
 def found(name: str) -> list[Finding]:
     """What is found in the example of this name. What has to be asked for is asked for; the twin without the fault was accepted."""
     rule = RULES[name.removesuffix(".clean")]
+    if rule in SCHEMA_RULES:
+        return [*told(name).findings, *(one.finding for one in schema_findings(told(name)))]
     if rule.family not in (Family.COST, Family.TRUST):
         return told(name).findings
     accepted = (
         {} if rule is NOT_ACCEPTED else {label_of(one.source): baseline_of(one) for one in offers(told(f"{rule.name}.clean"))}
     )
-    return examined(told(name), None if rule in UNCOMPARED else accepted)
+    asked = examined(told(name), None if rule in UNCOMPARED else accepted)
+    return [one for one in asked if RULES[one.rule] not in SCHEMA_RULES]  # definitions are short there, and leave out schemas
 
 
 def test_the_captures_are_those_of_the_rules() -> None:

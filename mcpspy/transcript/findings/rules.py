@@ -24,17 +24,19 @@ from . import (
     methods,
     progress,
     rounds,
+    schemas,
     sessions,
     smuggling,
     streams,
     timeouts,
+    traps,
     trust,
 )  # fmt: skip
 from .rule import Rule
 
 FINDERS: Final[tuple[ModuleType, ...]] = (
     # transport
-    lines, flaws, channel, endings, timeouts, http, http_endings, sessions, streams,
+    lines, flaws, traps, channel, endings, timeouts, http, http_endings, sessions, streams,
     # protocol
     answers, methods, handshake, progress, rounds, errors, http_heads,
     # behaviour
@@ -45,7 +47,7 @@ FINDERS: Final[tuple[ModuleType, ...]] = (
     capture,
 )  # fmt: skip
 
-ASKED: Final[tuple[ModuleType, ...]] = (cost, trust)
+ASKED: Final[tuple[ModuleType, ...]] = (schemas, cost, trust)
 """Modules whose rules are followed only where somebody asks: `examine`."""
 
 RULES: Final[dict[str, Rule]] = {rule.name: rule for finder in (*FINDERS, *ASKED) for rule in finder.RULES}

@@ -13,6 +13,9 @@ from ..transaction import Transaction
 LAST_WORDS: Final = 3
 """So many lines of stderr are kept, to be quoted if the server dies."""
 
+SAMPLED: Final = 10_000
+"""So many messages are kept for what only a full parse tells: that takes as long for each as all the rest."""
+
 _FOR_THE_SERVER: Final = ("SIGUSR1", "SIGUSR2")
 """How notes of signals begin that are passed on and end nothing: who sends one stays."""
 
@@ -48,9 +51,9 @@ class Story:
 
     __slots__ = (
         "asked_in", "batches", "calls", "cancelled", "damages", "definitions", "end", "errors", "exit", "first_hole_ns",
-        "flawed", "gaps", "gone_ns", "http", "initializes", "last_hole_ns", "last_words", "left_ns", "listings",
-        "malformed", "mismatched", "notes", "partial", "partials", "repeated", "source", "stalls", "started", "told", "unanswered",
-        "unfinished", "unpaired", "untold", "uses",
+        "flawed", "gaps", "gone_ns", "http", "initializes", "last_hole_ns", "last_words", "left_ns", "listings", "malformed",
+        "mismatched", "notes", "partial", "partials", "repeated", "sample", "source", "stalls", "started", "told",
+        "unanswered", "unfinished", "unpaired", "untold", "uses",
     )  # fmt: skip
 
     def __init__(self, source: Source) -> None:
@@ -81,6 +84,8 @@ class Story:
         """Exchanges with notifications of their own: progress, cancellations."""
         self.untold: list[Stray] = []
         """Progress and cancellations that name no request that anybody made."""
+        self.sample: list[tuple[int, Message]] = []
+        """The first messages, and the rows they stand in."""
         self.batches: list[Numbered] = []
         """Rows that began in a batch."""
         self.repeated: list[Exchange] = []
@@ -108,6 +113,10 @@ class Story:
     def exchange(self, row: Exchange) -> None:
         """Take in an exchange."""
         request, response = row.request, row.response
+        if len(self.sample) < SAMPLED:
+            self.sample.append((row.row, request))
+            if response is not None:
+                self.sample.append((row.row, response))
         if response is None:
             if row.over and row.outcome in (Outcome.UNANSWERED, Outcome.PROBE):
                 self.unanswered.append(row)
@@ -170,6 +179,8 @@ class Story:
         if message.kind is Kind.MALFORMED:
             self.malformed.append(row)
             return
+        if len(self.sample) < SAMPLED:
+            self.sample.append((row.row, message))
         if message.kind is Kind.NOTIFICATION:
             self._notification(row, message)
         elif not message.flaws or _CLAIMED.isdisjoint(message.flaws):
