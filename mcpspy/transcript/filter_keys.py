@@ -267,7 +267,7 @@ _ALL: Final = (
     Key(name="revision", values=_GLOB, example="revision:2025-*", test=_texts(facts.revisions), of_message=True,
         what="the revision of MCP that the message is of"),
     Key(name="rule", values="the name of a rule", example="rule:stdout-noise",
-        test=_texts(facts.rules, vocabulary=RULES, closed=True), what="the rule of a finding that points at the row"),
+        test=_texts(facts.rules, vocabulary=RULES, closed=True), what="the rule of a finding that points at the row; of what was met several times, the first"),
     Key(name="flaw", values=_GLOB, example="flaw:crlf", test=_texts(facts.flaws), of_message=True,
         what="what is odd about the message's bytes"),
     Key(name="after", values=_MOMENT, example="after:+2.5s", test=_at(operator.ge), of_message=True,
