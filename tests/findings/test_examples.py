@@ -17,6 +17,7 @@ from mcpspy.transcript.findings.rule import Family, Rule
 from mcpspy.transcript.findings.rules import RULES
 from mcpspy.transcript.findings.schemas import RULES as SCHEMA_RULES
 from mcpspy.transcript.findings.schemas import schema_findings
+from mcpspy.transcript.findings.shapes import NOT_AS_SPECIFIED, shape_findings
 from mcpspy.transcript.findings.smuggling import HIDDEN_CHARACTERS
 from mcpspy.transcript.findings.trust import NOT_ACCEPTED, SHARED_TOOL_NAME
 from mcpspy.transcript.model import Transcript
@@ -52,6 +53,8 @@ def told(name: str) -> Transcript:
 def found(name: str) -> list[Finding]:
     """What is found in the example of this name. What has to be asked for is asked for; the twin without the fault was accepted."""
     rule = RULES[name.removesuffix(".clean")]
+    if rule is NOT_AS_SPECIFIED:
+        return [*told(name).findings, *(one.finding for one in shape_findings(told(name)))]
     if rule in SCHEMA_RULES:
         return [*told(name).findings, *(one.finding for one in schema_findings(told(name)))]
     if rule.family not in (Family.COST, Family.TRUST):
@@ -60,7 +63,7 @@ def found(name: str) -> list[Finding]:
         {} if rule is NOT_ACCEPTED else {label_of(one.source): baseline_of(one) for one in offers(told(f"{rule.name}.clean"))}
     )
     asked = examined(told(name), None if rule in UNCOMPARED else accepted)
-    return [one for one in asked if RULES[one.rule] not in SCHEMA_RULES]  # definitions are short there, and leave out schemas
+    return [one for one in asked if RULES[one.rule] not in (*SCHEMA_RULES, NOT_AS_SPECIFIED)]  # definitions are short there
 
 
 def test_the_captures_are_those_of_the_rules() -> None:

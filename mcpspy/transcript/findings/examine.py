@@ -13,6 +13,7 @@ from ..model import Transcript
 from .cost import cost_findings
 from .found import Found
 from .schemas import schema_findings
+from .shapes import shape_findings
 from .trust import trust_findings
 
 
@@ -23,7 +24,8 @@ def examined(transcript: Transcript, baselines: Mapping[str, Baseline] | None = 
 
     None instead of baselines: nothing is compared.
     """
-    more = counted(chain(schema_findings(transcript), cost_findings(transcript), trust_findings(transcript, baselines)))
+    promised = chain(schema_findings(transcript), shape_findings(transcript))
+    more = counted(chain(promised, cost_findings(transcript), trust_findings(transcript, baselines)))
     return sorted([*transcript.findings, *more], key=lambda one: one.at_ns)
 
 

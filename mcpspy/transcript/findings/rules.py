@@ -26,6 +26,7 @@ from . import (
     rounds,
     schemas,
     sessions,
+    shapes,
     smuggling,
     streams,
     timeouts,
@@ -47,7 +48,7 @@ FINDERS: Final[tuple[ModuleType, ...]] = (
     capture,
 )  # fmt: skip
 
-ASKED: Final[tuple[ModuleType, ...]] = (schemas, cost, trust)
+ASKED: Final[tuple[ModuleType, ...]] = (schemas, shapes, cost, trust)
 """Modules whose rules are followed only where somebody asks: `examine`."""
 
 RULES: Final[dict[str, Rule]] = {rule.name: rule for finder in (*FINDERS, *ASKED) for rule in finder.RULES}
