@@ -97,6 +97,11 @@ def peer(program: str) -> Callable[[Path], None]:
     return copy
 
 
+def known(*names: str) -> Step:
+    """The step that spares the client a list of the tools, of which the stories need no more than these."""
+    return {"known": names}
+
+
 TOOLS: Step = {"list": "tools"}
 PAGE = call("fetch", url="http://example.org/")
 EVERYTHING = ("mcp-server-everything", "stdio")
@@ -139,7 +144,7 @@ STORIES = {
     "memory": Story(
         command=["mcp-server-memory"],
         steps=[
-            TOOLS,
+            known("create_entities", "create_relations", "search_nodes", "open_nodes"),
             call(
                 "create_entities",
                 entities=[
@@ -165,18 +170,21 @@ STORIES = {
         ],
     ),
     "probe": Story(
-        mode="auto", command=["mcp-server-filesystem", "files"], steps=[call("list_allowed_directories")], prepare=files
+        mode="auto",
+        command=["mcp-server-filesystem", "files"],
+        steps=[known("list_allowed_directories"), call("list_allowed_directories")],
+        prepare=files,
     ),
     "cancelled": Story(
         command=EVERYTHING,
         steps=[
-            TOOLS,
+            known(LONG, "echo"),
             {**call(LONG, duration=2, steps=5), "progress": True, "timeout_s": 1.0},
             call(LONG, duration=1.2, steps=1),
             call("echo", message="still here"),
         ],
     ),
-    "goodbye": Story(command=EVERYTHING, steps=[call("echo", message="hello")]),
+    "goodbye": Story(command=EVERYTHING, steps=[known("echo"), call("echo", message="hello")]),
     "refused": Story(command=["mcp-server-filesystem", "no-such-folder"], steps=[TOOLS]),
     "question": Story(
         mode="auto",
@@ -199,6 +207,7 @@ STORIES = {
         command=["mcp-server-everything", "streamableHttp"],
         path="/mcp",
         steps=[
+            known(LONG, "trigger-sampling-request", "trigger-elicitation-request"),
             call(LONG, duration=0.6, steps=1),
             call("trigger-sampling-request", prompt="What is a tap?"),
             call("trigger-elicitation-request"),
@@ -295,9 +304,10 @@ def keep(name: str) -> None:
 
 
 def ladder(capture: Path) -> bytes:
-    """What `mcpspy export text` prints of a capture."""
+    """What `mcpspy export text` prints of a capture on a terminal of 80 columns."""
     words = [sys.executable, "-m", "mcpspy", "export", "text", str(capture)]
-    return subprocess.run(words, env=environment(capture.parent), capture_output=True, timeout=MAX_S, check=True).stdout
+    env = {**environment(capture.parent), "COLUMNS": "80"}
+    return subprocess.run(words, env=env, capture_output=True, timeout=MAX_S, check=True).stdout
 
 
 def main(words: list[str]) -> int:

@@ -2,7 +2,7 @@
 
     pageserver.py PORT
 
-The page is made up, and the same for every address: nothing is fetched. On PORT 0 a free port is taken; either way it is the first
+The page is made up, and as long for every address: nothing is fetched. On PORT 0 a free port is taken; either way it is the first
 line on standard output.
 """
 
@@ -12,7 +12,11 @@ import sys
 import uvicorn
 from mcp.server.mcpserver import MCPServer
 
-PARAGRAPHS = 120
+LETTERS = 61_514
+"""Of the page. The event that holds it is sent in one chunk of 61,629 bytes, 0xf0bd: more than a socket gives at once."""
+
+SAID = "<p>{}. What two sides say to each other, a third can read if it stands between them.</p>"
+END = "</body></html>"
 
 server = MCPServer("fetch")
 
@@ -20,9 +24,9 @@ server = MCPServer("fetch")
 @server.tool(structured_output=False)
 def fetch(url: str) -> str:
     """Fetch a web page."""
-    said = "What two sides say to each other, a third can read if it stands between them."
-    lines = [f"<p>{number}. {said}</p>" for number in range(PARAGRAPHS)]
-    return "\n".join([f'<html lang="en"><head><title>{url}</title></head><body>', *lines, "</body></html>"])
+    begin = f"<html lang=en><head><title>{url}</title></head><body>"
+    paragraphs = "".join(SAID.format(number) for number in range(LETTERS // len(SAID) + 1))
+    return (begin + paragraphs)[: LETTERS - len(END)] + END
 
 
 def main(port: str = "0") -> None:

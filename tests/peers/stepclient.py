@@ -12,6 +12,8 @@ newest era that both speak, `legacy` opens with `initialize`. STEPS is a JSON ar
     {"call": NAME, "arguments": {…}}      with "progress": true it asks for progress, with "timeout_s": S it gives up after
                                           so long, with "large": {ARGUMENT: N} that argument is a text of N letters
     {"together": [STEP, …]}               at the same time
+    {"known": [NAME, …]}                  take these tools for listed: else the SDK lists all after the first call of one, to
+                                          check results
 
 Every step prints one JSON line, and so does every progress notification. What the server asks (sampling, elicitation, roots) gets
 the same answer each time. The server gets this program's whole environment.
@@ -91,6 +93,9 @@ async def do(client: Client, step: dict[str, Any]) -> list[dict[str, Any]]:
     """Do one step, or several together. Returns what came of each, in the order asked."""
     if "together" in step:
         return [fact for facts in await asyncio.gather(*(do(client, one) for one in step["together"])) for fact in facts]
+    if "known" in step:
+        client.session._tool_output_schemas.update(dict.fromkeys(step["known"]))
+        return []
     try:
         result = await ask(client, step)
     except Exception as error:  # noqa: BLE001 - whatever the SDK raises is what is printed
