@@ -1,6 +1,7 @@
 # Every target sets up what it needs: a virtual environment in .venv, from Python (3.11 or later) and PyPI alone, without root.
 #   make demo        watch mcpspy record and show a small MCP server and client
-#   make test        the tests, in about two minutes
+#   make test        the tests that need Python and PyPI alone, in about two minutes
+#   make interop     the tests with programs of npm and Debian, after `make npm`
 #   make check       lint, types and tests: what a change has to pass
 #   make soak        the full counts: every bit flipped, hundreds of kills, a million messages
 #   make npm         the npm programs that the tests marked `npm` start, into build/npm
@@ -9,17 +10,21 @@
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(shell \
 	command -v $(name) >/dev/null && $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
 BIN := .venv/bin
-WORKERS ?= 2
+# One more than two cores: many tests wait for something.
+WORKERS ?= 3
 PYTEST_ARGS ?=
 
-.PHONY: demo test check lint types soak npm bench-stdio format clean
+.PHONY: demo test interop check lint types soak npm bench-stdio format clean
 .DEFAULT_GOAL := check
 
 demo: .venv/.installed
 	$(BIN)/mcpspy demo
 
 test: .venv/.tested
-	$(BIN)/pytest -n $(WORKERS) $(PYTEST_ARGS)
+	$(BIN)/pytest -n $(WORKERS) -m "not npm and not debian and not soak" $(PYTEST_ARGS)
+
+interop: .venv/.tested
+	$(BIN)/pytest -n $(WORKERS) -m "(npm or debian) and not soak" $(PYTEST_ARGS)
 
 check: lint types test
 

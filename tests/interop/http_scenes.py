@@ -52,11 +52,20 @@ PYTHON = {
 }
 """Without a session, and with JSON for every response, a legacy server cannot ask: there `greet` fails, the same way each time."""
 
-REDACTED = current_tier()(
-    sample=("Streamable HTTP, legacy", "HTTP+SSE, legacy"),
-    more=tuple(PYTHON),
-    full=tuple(PYTHON),
+ALL = tuple(PYTHON)
+PLAYED = current_tier()(
+    sample=(
+        "Streamable HTTP, modern",
+        "Streamable HTTP, legacy",
+        "HTTP+SSE, legacy",
+        "stateless, legacy",
+        "JSON responses, modern",
+    ),
+    more=ALL,
+    full=ALL,
 )
+"""The scenes of this tier: in the sample each era, transport and kind of response once."""
+REDACTED = current_tier()(sample=("Streamable HTTP, legacy", "HTTP+SSE, legacy"), more=ALL, full=ALL)
 """Those that are played with redaction too; the sample has a session's id in a header field, and in a URL."""
 
 EVERYTHING = (

@@ -11,7 +11,7 @@ from mcpspy import Exchange, transcribe
 from tests.conftest import PEERS
 from tests.interop.http_scenes import official
 from tests.interop.serving import HttpScene, play_tapped
-from tests.tiers import Tier
+from tests.tiers import Tier, current_tier
 
 MILLION = 1_000_000
 
@@ -29,8 +29,10 @@ def sums(exchange: Exchange) -> tuple[int, int]:
     return asked["a"], json.loads(exchange.response.raw)["result"]["structuredContent"]["result"]
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-@pytest.mark.parametrize("kind", ["http", "sse"])
+CROWDS = [("http", "auto"), ("sse", "legacy"), ("http", "legacy"), ("sse", "auto")]
+
+
+@pytest.mark.parametrize(("kind", "mode"), current_tier()(sample=CROWDS[:2], more=CROWDS, full=CROWDS))
 def test_each_of_many_clients_gets_its_own_answer(kind: str, mode: str, tmp_path: Path, tier: Tier) -> None:
     count = tier(sample=12, more=100, full=100)
     played, records = play_tapped(crowd(kind, mode, count), tmp_path / "crowd")

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.http_scenes import PYTHON, REDACTED
+from tests.interop.http_scenes import PLAYED, PYTHON, REDACTED
 from tests.interop.serving import play_both, play_tapped
 from tests.interop.wires import disagreements, opening
 
 
-@pytest.mark.parametrize("name", PYTHON)
+@pytest.mark.parametrize("name", PLAYED)
 def test_mcpspy_changes_nothing_and_misses_nothing(name: str, tmp_path: Path, subtests: pytest.Subtests) -> None:
     run = play_both(PYTHON[name], tmp_path / "run")
     with subtests.test("the scene goes as it should"):
