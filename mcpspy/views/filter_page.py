@@ -143,7 +143,8 @@ def markdown() -> str:
             parts.append("\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in table))
     parts.append(
         "On a terminal `mcpspy help filter` says the same. This page is made of the table in `mcpspy/transcript/filter_keys.py`"
-        " and of\n`mcpspy/views/filter_page.py`: change these, and write it with `MCPSPY_WRITE_DOCS=1 pytest tests/views/test_filter_page.py`."
+        " and of\n`mcpspy/views/filter_page.py`: change these, and write it with"
+        " `MCPSPY_WRITE_DOCS=1 pytest tests/views/test_filter_page.py`."
     )
     return "\n\n".join(parts) + "\n"
 
