@@ -58,6 +58,9 @@ def _in_words(name: str, facts: Facts) -> str:
     if name in _LISTS:
         noun, words_of, _ = _LISTS[name]
         items = facts[name]
+        if name == "messages":
+            roles = dict.fromkeys(map(_message_words, items))
+            return counted(len(items), noun) + (f": {', '.join(roles)}" if roles else "")
         if words_of is not None:
             return ", ".join(dict.fromkeys(words for one in items[:4] if (words := words_of(one)))) + (
                 " …" if len(items) > 4 else ""
@@ -325,7 +328,7 @@ _LISTS: Final[dict[str, tuple[str, Words | None, Callable[[Any], Iterator[str]]]
     "resources": ("resource", _NO_WORDS, lambda one: _resource_lines(one) if isinstance(one, dict) else iter([str(one)])),
     "templates": ("template", _NO_WORDS, _resource_lines),
     "contents": ("content", lambda one: bytes_words(one, one.get("mime_type", "")), _contents_lines),
-    "messages": ("message", _message_words, _message_lines),
+    "messages": ("message", _NO_WORDS, _message_lines),
     "content": ("block", lambda one: "" if one.get("type") == "text" else block_words(one), _block_lines),
     "roots": ("root", _NO_WORDS, _root_lines),
     "tasks": ("task", _NO_WORDS, lambda one: _task_lines(one) if isinstance(one, dict) else iter([str(one)])),
@@ -350,7 +353,6 @@ _ROW: Final[dict[str, Words]] = {
     "fields": lambda said: "{" + ", ".join(one if isinstance(one, str) else str(one.get("name", "?")) for one in said) + "}",
     "value": _quoted,
     "values": _values,
-    "total": lambda said: f"{said} in all",
     "model": lambda said: f"by {said}",
     "task": task_words,
     "listens_to": ", ".join,

@@ -32,7 +32,7 @@ SHORT_CELLS = 52
 TINY_CELLS = 34
 """and below this one even when."""
 
-OUTCOME_CELLS = 12
+OUTCOME_CELLS = 16
 """What is kept free for the outcome behind the method and its target."""
 
 MIN_WORDS_CELLS = 8

@@ -162,7 +162,8 @@ def notification_phrase(messages: list[Message]) -> Phrase:
             heads = [_shown(params[name]) for name in ("level", "logger") if params.get(name)]
             return Phrase(word, "", one_line(f"{' '.join(heads)}: {_shown(params.get('data'))}"))
         case _:
-            return Phrase(word, "", one_line(last.target or _shown(params.get("uri", ""))))
+            words = about_words(content_facts(last, method))
+            return Phrase(word, "", words or one_line(last.target or _shown(params.get("uri", ""))))
 
 
 def stray_phrase(stray: Stray, source: Source) -> Phrase:

@@ -30,7 +30,7 @@ DIGEST_LETTERS = 12
 
 _base64 = re.compile(rf'"(data:[\w./+;=-]*;base64,)?((?:[A-Za-z0-9+/]|\\/){{{MIN_BASE64_LETTERS},}}={{0,2}})"').fullmatch
 _tokens = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+|"', re.DOTALL).finditer
-_has_digit = re.compile("[0-9]").search
+_MIX = [re.compile(letters).search for letters in ("[0-9]", "[A-Z]", "[a-z]")]
 _to_line_ends = re.compile(r"[^\\]*(?:\\[^n][^\\]*)*(?:\\n)?", re.DOTALL).findall
 
 
@@ -98,7 +98,7 @@ def _held(word: str) -> str:
     if found is None:
         return ""
     letters = found[2].replace("\\/", "/")
-    if not (_has_digit(letters) and not letters.isupper() and not letters.islower()):
+    if not all(has(letters) for has in _MIX):
         return ""  # a long run of one kind of letters is a text
     try:
         data = b64decode(letters, validate=True)
@@ -117,7 +117,7 @@ def _placed(line: Line, word: str, style: str, width: int | None) -> list[Line]:
         return [[*line, (word, style)]]
     start = sum(cells(text) for text, _ in line)
     room = width - start - 1  # one for the comma
-    if cells(word) <= room or word[0] != '"':
+    if cells(word) <= room or word[0] not in '"<':
         return [[*line, (word, style)]]
     least = min(MIN_STRING_CELLS, width // 2)
     if room < least:
