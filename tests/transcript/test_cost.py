@@ -110,3 +110,10 @@ def test_a_result_of_another_shape_has_what_text_it_has() -> None:
     assert response({"content": [7, {"type": "text", "text": "one"}, {"text": 3}]}) == b"one"
     assert response({"content": "one"}) == b""
     assert response([]) == b""
+
+
+def test_of_very_many_results_a_part_is_weighed_and_the_rest_is_taken_to_be_alike() -> None:
+    told, words = Dialogue(), "The sun shines. " * 4000
+    for id in range(40):
+        told.client(tool_call(id)).server(result(id, text(words)))
+    assert abs(tool(told).result_tokens / (40 * estimated_tokens(words.encode())) - 1) < 0.001

@@ -74,8 +74,8 @@ def cost_findings(transcript: Transcript) -> Iterator[Found]:
     for sessions in labelled.values():
         yield from _unused(sessions)
     for row in transcript.rows:
-        if isinstance(row, Exchange) and row.request.method == "tools/call":
-            yield from _large(row)
+        if isinstance(row, Exchange) and row.response is not None and len(row.response.raw) > LARGE_TOKENS:
+            yield from _large(row)  # a token has a byte at least
 
 
 def _costly(cost: ServerCost) -> Iterator[Found]:
@@ -109,8 +109,8 @@ def _unused(sessions: list[ServerCost]) -> Iterator[Found]:
 
 def _large(row: Exchange) -> Iterator[Found]:
     response = row.response
-    if response is None or response.kind is not Kind.RESULT or len(response.raw) <= LARGE_TOKENS:
-        return  # a token has a byte at least
+    if response is None or response.kind is not Kind.RESULT or row.request.method != "tools/call":
+        return
     tokens = estimated_tokens(result_text(response))
     if tokens > LARGE_TOKENS:
         name = quoted((row.target or "").encode("utf-8", "replace"))
