@@ -57,7 +57,7 @@ class Calls:
     another one. `firsts` does the same for rows that changed without a message.
     """
 
-    __slots__ = ("_calls", "_elicited", "_retries", "_source", "_subscribed", "_tasks", "_tried_again")
+    __slots__ = ("_calls", "_early", "_elicited", "_retries", "_source", "_subscribed", "_tasks", "_tried_again")
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -67,6 +67,8 @@ class Calls:
         self._tried_again = Candidates()
         """Calls whose user was sent to a URL, by what they ask for."""
         self._tasks = Candidates()
+        self._early: dict[tuple[Side, str, Asker], list[Stray]] = {}
+        """What was told of tasks before the answer that made them: servers are quicker to tell than to answer."""
         self._elicited = Candidates()
         self._subscribed: dict[tuple[str, Asker | None], Call] = {}
 
@@ -213,6 +215,9 @@ class Calls:
         self._tasks.add(name, asker, call)
         if call.task is None:
             call.task = Task(facts.id)
+        for early in self._early.pop((*name, asker), ()):
+            call.told.append(early)
+            self._calls[early.row] = call
         self._note_status(call, facts, message.at_ns)
 
     def _settle(self, call: Call, row: Exchange, message: Message) -> None:
@@ -241,7 +246,7 @@ class Calls:
         method = message.method
         call: Call | None = None
         if method in TASK_NEWS:
-            call = self._task_news(message)
+            call = self._task_news(row, message)
         elif method == _ELICITED:
             call = self._elicitation_done(message)
         elif self._calls:
@@ -254,13 +259,15 @@ class Calls:
             self._calls[row.row] = call
         return call
 
-    def _task_news(self, message: Message) -> Call | None:
+    def _task_news(self, row: Stray, message: Message) -> Call | None:
         """The side that runs a task tells how it stands."""
         if message.target is None:
             return None
         found = self._task(_OTHER[message.sender], message.target, message)
         if found.ambiguous:
             _flag(message)
+        elif found.call is None:
+            self._early.setdefault((_OTHER[message.sender], message.target, self._asker(message)), []).append(row)
         facts = None if found.call is None else task_facts(message)
         if found.call is not None and facts is not None:
             self._note_status(found.call, facts, message.at_ns)

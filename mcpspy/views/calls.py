@@ -37,10 +37,13 @@ def with_call(phrase: Phrase, row: Exchange | Stray, source: Source, held: int =
         return phrase
     if isinstance(row, Stray):
         facts = task_facts(row.message) if row.message.method in TASK_NEWS else None
-        details = [phrase.detail if facts is None else one_line(facts.status), _told_words(row, call)]
+        ends = f", {_took(call, row.at_ns)} in all" if facts is None and call.ended_ns == row.at_ns else ""
+        details = [phrase.detail if facts is None else _status(facts.status, call, row.at_ns), f"of row {call.row}{ends}"]
     else:
         phrase = of_part(phrase, row, call)
         details = [_part_words(row, call, held), phrase.detail]
+        if call.part(row) is Part.POLL:
+            details.reverse()
         if held:
             phrase = phrase._replace(word=f"{phrase.word} ×{held + 1}")
     return phrase._replace(detail=" · ".join(one for one in details if one))
@@ -54,7 +57,18 @@ def of_part(phrase: Phrase, row: Exchange, call: Call) -> Phrase:
         return Phrase("needs input", "wait", phrase.detail.removeprefix("wants "))
     if call.part(row) not in (Part.POLL, Part.CANCEL) or (facts := task_facts(row.response)) is None:
         return phrase
-    return phrase if phrase.detail.startswith("wants ") else phrase._replace(detail=one_line(facts.status))
+    if phrase.detail.startswith("wants "):
+        return phrase
+    return phrase._replace(detail=_status(facts.status, call, row.response.at_ns))
+
+
+def _status(status: str, call: Call, at_ns: int) -> str:
+    """How a task stands; and, where that is the last word on it, after how long."""
+    return one_line(status) + (f" after {_took(call, at_ns)}" if call.ended_ns == at_ns else "")
+
+
+def _took(call: Call, end_ns: int) -> str:
+    return duration(end_ns - call.first.at_ns)
 
 
 def _part_words(row: Exchange, call: Call, held: int) -> str:
@@ -68,16 +82,9 @@ def _part_words(row: Exchange, call: Call, held: int) -> str:
         words = f"polls {count - held}–{count} of row {call.row}" if held else f"poll {count} of row {call.row}"
     else:
         words = _WORDS[part].format(call.row)
-    ends = call.answered is row or (row.response is not None and call.ended_ns == row.response.at_ns)
-    return words + (_in_all(call) if ends else "")
-
-
-def _told_words(row: Stray, call: Call) -> str:
-    return f"of row {call.row}" + (_in_all(call) if call.ended_ns == row.at_ns else "")
-
-
-def _in_all(call: Call) -> str:
-    return "" if call.duration_ns is None else f", {duration(call.duration_ns)} in all"
+    if row.response is None or not (call.answered is row or (part is Part.END and call.ended_ns == row.response.at_ns)):
+        return words
+    return f"{words}, {_took(call, row.response.at_ns)} in all"
 
 
 class Run(NamedTuple):

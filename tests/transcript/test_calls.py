@@ -368,6 +368,11 @@ def test_the_server_may_tell_how_a_task_stands(revision: str) -> None:
     assert (len(call.told), call.outcome, call.duration_ns) == (1, Outcome.OK, 2 * MS)
 
 
+def test_what_is_told_of_a_task_before_the_answer_that_makes_it_belongs_to_its_call() -> None:
+    told = Dialogue().client(ask(1)).server(status_told("t", "working")).server(created(1))
+    assert [one.row for one in only(told).told] == [2]
+
+
 def test_what_is_told_after_the_end_of_a_task_changes_nothing() -> None:
     told = polled(Dialogue(), 0).server(status_told("t", "completed")).server(status_told("t", "working"))
     assert only(told).outcome is Outcome.OK

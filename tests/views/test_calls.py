@@ -80,7 +80,7 @@ def test_polls_that_bring_nothing_new_are_counted_in_the_one_that_does() -> None
     told = polled(Dialogue(), 16).client(poll(17)).server(result(17, task("t", "completed")))
     told.client(poll(18, method="tasks/result")).server(result(18))
     assert outcomes(told)[1:] == [
-        "ok ×17: polls 1–17 of row 1, 16.0 s in all · completed",
+        "ok ×17: completed after 16.0 s · polls 1–17 of row 1",
         "ok: result of row 1, 16.0 s in all",
     ]
 
@@ -93,26 +93,26 @@ def test_polls_are_counted_though_others_ask_meanwhile() -> None:
         told.client(poll(id, "t")).server(result(id, task("t"))).client(poll(id, "u")).server(result(id, task("u")))
     told.client(poll(9, "t")).server(result(9, task("t", "completed")))
     assert [line.split(":")[1] for line in outcomes(told)[2:]] == [
-        " polls 1–5 of row 1, 21.0 ms in all · completed",
-        " polls 1–4 of row 2 · working",
+        " completed after 21.0 ms · polls 1–5 of row 1",
+        " working · polls 1–4 of row 2",
     ]
 
 
 def test_polls_that_were_held_come_before_what_follows_them_in_their_call() -> None:
     told = polled(Dialogue(), 3).server(status_told("t", "completed")).client(poll(9, method="tasks/result")).server(result(9))
-    assert outcomes(told)[1:] == ["ok ×3: polls 1–3 of row 1 · working", "ok: result of row 1, 3.00 s in all"]
+    assert outcomes(told)[1:] == ["ok ×3: working · polls 1–3 of row 1", "ok: result of row 1, 3.00 s in all"]
 
 
 def test_each_poll_that_brings_another_status_is_shown() -> None:
     told = polled(Dialogue(), 0)
     for id, status in enumerate(("working", "working", "input_required", "working"), 1):
         told.client(poll(id)).server(result(id, task("t", status)))
-    assert outcomes(told)[1:] == ["ok ×3: polls 1–3 of row 1 · input_required", "ok: poll 4 of row 1 · working"]
+    assert outcomes(told)[1:] == ["ok ×3: input_required · polls 1–3 of row 1", "ok: working · poll 4 of row 1"]
 
 
 def test_a_poll_that_failed_is_shown() -> None:
     told = polled(Dialogue(), 2).client(poll(8)).server({"jsonrpc": "2.0", "id": 8, "error": {"code": 1, "message": "no"}})
-    assert outcomes(told)[-1] == "error ×3: polls 1–3 of row 1 · 1 no"
+    assert outcomes(told)[-1] == "error ×3: 1 no · polls 1–3 of row 1"
 
 
 def test_rows_that_were_asked_for_are_not_folded() -> None:
@@ -138,7 +138,7 @@ def test_live_and_offline_fold_alike() -> None:
 @pytest.mark.parametrize(
     ("told", "words"),
     [
-        (polled(Dialogue(), 0).server(status_told("t", "completed")), "completed · of row 1, 2.00 ms in all"),
+        (polled(Dialogue(), 0).server(status_told("t", "completed")), "completed after 2.00 ms · of row 1"),
         (Dialogue().client(subscribe(1)).server(result(1)).server(updated()), "x:1 · of row 1"),
         (Dialogue().client(listen(1)).server(on(1)), "of row 1"),
         (Dialogue().client(ask(1)).server(to_urls(1, "e")).server(done("e")), "of row 1"),
