@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..records import Close, Frame, Open, Record
+from ..records import Close, Frame, Open, Partial, Record
 
 if TYPE_CHECKING:
     from .bodies import Body
@@ -26,10 +26,32 @@ MAX_ENDPOINT_BYTES = 1 << 13
 class Redacting:
     """Passes records on to `sink`, redacted. stdio records are passed on as they are."""
 
-    __slots__ = ("_bodies", "_heads", "_oauth", "_opaque", "_redactor", "_sink", "_sse")
+        passed: list[Record] = []
+        for record in records:
+            match record:
+                case Open() if record.head:
+                    self._open(record)
+                case Open() if record.connection:
+                    self._opaque.add(record.stream)
+                case Frame():
+                    self._frame(record)
+                case Partial():
+                    self._partial(record)
+                case Close():
+                    passed += self._close(record)
+            passed.append(record)
+        self._sink(passed)
+
+    def event(self, stream: int, at_ns: int, data: bytes) -> None:
+        """One whole event that came as one HTTP chunk."""
+        if b"endpoint" in data or self._event is None or stream not in self._sse:
+            self((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),))
+        else:
+            self._event(stream, at_ns, data)
 
     def __init__(self, sink: Callable[[Sequence[Record]], None], redactor: Redactor) -> None:
         self._sink = sink
+        self._event: Callable[[int, int, bytes], None] | None = getattr(sink, "event", None)
         self._redactor = redactor
         self._heads: dict[bytes, tuple[bytes, tuple[tuple[int, int, str], ...]]] = {}
         self._sse: set[int] = set()  # streams of events, which may announce an endpoint
@@ -38,6 +60,7 @@ class Redacting:
         self._oauth: set[int] = set()  # transactions at OAuth's paths
 
     def __call__(self, records: Sequence[Record]) -> None:
+<<<<<<< HEAD
         passed: list[Record] = []
         for record in records:
             match record:
@@ -51,6 +74,30 @@ class Redacting:
                     passed += self._close(record)
             passed.append(record)
         self._sink(passed)
+=======
+        self._sink([self._redacted(record) for record in records])
+
+    def event(self, stream: int, at_ns: int, data: bytes) -> None:
+        """One whole event that came as one HTTP chunk."""
+        if b"endpoint" in data or self._event is None or stream not in self._sse:
+            self((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),))
+        else:
+            self._event(stream, at_ns, data)
+
+    def _redacted(self, record: Record) -> Record:
+        match record:
+            case Open() if record.head:
+                self._open(record)
+            case Open() if record.connection:
+                self._opaque.add(record.stream)
+            case Frame():
+                self._frame(record)
+            case Close():
+                self._sse.discard(record.stream)
+                self._bodies.pop(record.stream, None)
+                self._sealed.discard(record.stream)
+        return record
+>>>>>>> 305edf4 (Relay HTTP without asyncio, and write events and repeated heads in fewer steps)
 
     def _frame(self, record: Frame) -> None:
         stream = record.stream
@@ -62,6 +109,12 @@ class Redacting:
             self._opaque.discard(stream)
             record.data, redacted = self._redactor.head(record.data)
             _mark(record, redacted)
+
+    def _partial(self, record: Partial) -> None:
+        """What waits may hold the beginning of a secret: of anything but MCP's own messages only the length is kept."""
+        stream = record.stream
+        if stream in self._bodies or stream in self._opaque or (stream in self._sse and b'"jsonrpc"' not in record.data):
+            record.data = b""
 
     def _open(self, record: Open) -> None:
         content_type = _value(record.head, b"content-type")

@@ -12,16 +12,20 @@ import sys
 from _json import encode_basestring as _quoted  # as in `format`
 from binascii import crc32
 
-from ..records import End, Frame, Gap, Note, Open, Partial
-from .format import LARGE_BYTES, frame_line, plain_frame_line, plain_frame_lines, record_line
+from ..records import Close, End, Frame, Gap, Note, Open, Partial
+from .format import LARGE_BYTES, close_line, event_line, frame_line, open_line, plain_frame_line, plain_frame_lines, record_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from ..records import Record
 
 _SHORT = "the disk took only a part"
+
+_LINES: dict[type, Callable[[int, Any], bytes]] = {Frame: frame_line, Open: open_line, Close: close_line}
+"""The kinds that come with every message; the others are rare."""
 
 _write = os.write  # looked up once: it is called for every message
 
@@ -88,6 +92,23 @@ class Writer:
                 return
         self((Frame(stream, at_ns, at_ns, data),))
 
+    def event(self, stream: int, at_ns: int, data: bytes) -> None:
+        """Append one whole event of SSE that came as one HTTP chunk: what a call with such a `Frame` does, in half the time."""
+        number = self.number
+        if number < self._until and len(data) < LARGE_BYTES:
+            try:
+                line = event_line(number, stream, at_ns, data, (len(data),))
+                written = _write(self._fd, line)
+            except (UnicodeDecodeError, OSError):
+                pass
+            else:
+                if written == len(line):
+                    self.number = number + 1
+                else:
+                    self._short((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),), line, written, _SHORT)
+                return
+        self((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),))
+
     def frames(self, stream: int, at_ns: int, frames: Sequence[bytes]) -> None:
         """Append several whole frames that one read brought. Not for stderr."""
         number = self.number
@@ -112,10 +133,7 @@ class Writer:
         number = self.number
         lines = [self._owed] if self._owed else []  # one line alone is joined without a copy
         for record in records:
-            if record.__class__ is Frame:
-                lines.append(frame_line(number, record))
-            else:
-                lines.append(record_line(number, record))
+            lines.append(_LINES.get(record.__class__, record_line)(number, record))
             number += 1
         data = b"".join(lines)
         try:
@@ -170,14 +188,15 @@ class Writer:
         """Take note of what is in the file now."""
         self.number += len(records)
         for record in records:
-            if record.__class__ is Frame:
-                self._silent += record.part or record.stream in self._logs
-            else:
-                self._others += 1
-                if isinstance(record, Gap):
-                    self._gaps += 1
-                elif isinstance(record, Open) and record.name == "stderr":
-                    self._logs.add(record.stream)
+            if isinstance(record, Frame):
+                if record.part or record.stream in self._logs:
+                    self._silent += 1
+                continue
+            self._others += 1
+            if isinstance(record, Gap):
+                self._gaps += 1
+            elif isinstance(record, Open) and record.name == "stderr":
+                self._logs.add(record.stream)
         self._size += written
         if self._max_bytes and self._size > self._max_bytes and not self._over:
             self._over, self._plain = True, False

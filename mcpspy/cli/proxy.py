@@ -170,7 +170,7 @@ def _record_and_serve(tap: HttpTap, listener: socket.socket, beginning: Beginnin
     if writer is not None:
         writer.later = _sync_later
         writer(())  # the header at once, so that `list` and `show -f` see the tap
-        tap.sink = writer if isinstance(redactor, Verbatim) else Redacting(writer, redactor)
+        tap.record_to(writer if isinstance(redactor, Verbatim) else Redacting(writer, redactor))
 
     def ready() -> None:
         nonlocal shown

@@ -1,27 +1,29 @@
 """The HTTP tap: a reverse proxy for one upstream that relays bytes between a client connection and an upstream connection of its own.
 
-It listens, lets links begin, connects them, and ends them all within 2 s when it is told to. Refuses remote clients unless asked to
-take them, and an upstream that is the tap itself.
+It listens, lets links begin, connects them, and ends them all when it is told to. Refuses an upstream that is the tap itself.
 """
 
 from __future__ import annotations
 
-import asyncio
+import errno
 import signal
 import socket
 import ssl
 from collections.abc import Callable, Sequence
+from functools import partial
+from select import EPOLLIN
 from time import monotonic_ns
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import TapError
-from ..records import Note
+from ..records import Frame, Note
 from .authority import Authority, Origin
-from .ends import ClientEnd, ServerEnd
+from .dial import Dial
 from .gate import Gate
 from .link import Link
 from .mapping import Mapping
 from .native import keep_freed_memory
+from .reactor import Reactor
 from .recording import Numbers
 from .transaction import Answered, Asked
 
@@ -32,10 +34,12 @@ if TYPE_CHECKING:
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
-CONNECT_S = 30.0
-"""How long an upstream may take to accept a connection, its TLS included."""
-
 BACKLOG = 1024
+
+REST_S = 1.0
+"""So long nobody is let in once descriptors or memory have run out."""
+
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 MAX_REMEMBERED = 256
 MAX_REMEMBERED_BYTES = 1 << 12
@@ -43,7 +47,7 @@ MAX_REMEMBERED_BYTES = 1 << 12
 
 
 class HttpTap:
-    """A tap before `upstream`; its clock began at `begin_ns` of the monotonic one. Records go to `sink`, once there is one.
+    """A tap before `upstream`; its clock began at `begin_ns` of the monotonic one. Records go where `record_to` says.
 
     `extra_fields` are put into every request. `tls` is how to talk to an https upstream.
     """
@@ -59,7 +63,8 @@ class HttpTap:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.upstream = upstream
-        self.sink: Sink = _nowhere
+        self.sink: Sink = nowhere
+        self.event = self._event_as_record
         self.extra_fields = extra_fields
         self.numbers = Numbers()
         self.own = Authority("127.0.0.1", 0)
@@ -72,9 +77,17 @@ class HttpTap:
         self._mappings: dict[str, Mapping] = {}
         self._asked: dict[bytes, Asked] = {}
         self._answered: dict[tuple[bytes, str], Answered] = {}
-        self._group: asyncio.TaskGroup | None = None
         self._told_tls = False
-        self._connecting: set[asyncio.Task[None]] = set()
+        self._listener: socket.socket | None = None
+        self.reactor = Reactor()
+
+    def record_to(self, sink: Sink) -> None:
+        """Have everything recorded there."""
+        self.sink = sink
+        self.event = getattr(sink, "event", self._event_as_record)
+
+    def _event_as_record(self, stream: int, at_ns: int, data: bytes) -> None:
+        self.sink((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),))
 
     def now_ns(self) -> int:
         """Nanoseconds since the tap's clock began."""
@@ -83,8 +96,7 @@ class HttpTap:
     def listen(self, host: str, port: int) -> socket.socket:
         """Take the address; port 0 picks one. Raises: TapError: if it is taken, or not ours."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        # named as TCP, for asyncio sets TCP_NODELAY on no other: without it an event waits 40 ms for the client's delayed ACK
-        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listener = socket.socket(family, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, port))
@@ -104,63 +116,57 @@ class HttpTap:
     def run(self, listener: socket.socket, ready: Callable[[], None]) -> None:
         """Relay until SIGINT, SIGTERM or SIGHUP comes. `ready` is called once clients can connect and signals are heard."""
         keep_freed_memory()
-        asyncio.run(self._until_signalled(listener, ready))
-
-    async def _until_signalled(self, listener: socket.socket, ready: Callable[[], None]) -> None:
-        stop = asyncio.Event()
+        signal.set_wakeup_fd(self.reactor.wake_fd, warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        await self.serve(listener, stop, ready)
+            signal.signal(number, lambda *_: self.reactor.stop())
+        self.serve(listener, ready)
+        signal.set_wakeup_fd(-1)
 
-    async def serve(self, listener: socket.socket, stop: asyncio.Event, ready: Callable[[], None]) -> None:
-        """Relay until `stop` is set; then every connection is closed and recorded. `ready` is called once clients can connect."""
-        loop = asyncio.get_running_loop()
-        async with asyncio.TaskGroup() as group:
-            self._group = group
-            server = await loop.create_server(lambda: ClientEnd(self), sock=listener, backlog=BACKLOG)
-            ready()
-            await stop.wait()
-            self._group = None
-            server.close()
-            for link in list(self._links):
-                link.abort()
-            for task in self._connecting:
-                task.cancel()
-            await asyncio.sleep(0)  # the connections report their ends in the next turn of the loop
-        await asyncio.sleep(0)
+    def serve(self, listener: socket.socket, ready: Callable[[], None]) -> None:
+        """Relay until the reactor is stopped; then every connection is closed and recorded."""
+        self._listener = listener
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+        self.reactor.watch(listener.fileno(), EPOLLIN, self._enter)
+        ready()
+        self.reactor.run()
+        self.reactor.forget(listener.fileno())
+        listener.close()
+        for link in list(self._links):
+            link.abort()
+        self.reactor.close()
 
-    def connect(self, link: Link) -> None:
+    def _enter(self, events: int) -> None:
+        """Let in whoever waits."""
+        assert self._listener is not None
+        while True:
+            try:
+                client = self._listener.accept()[0]
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _EXHAUSTED:
+                    self.reactor.change(self._listener.fileno(), 0)
+                    self.reactor.later(REST_S, partial(self.reactor.change, self._listener.fileno(), EPOLLIN))
+                    return
+                continue  # it has left already
+            client.setblocking(False)
+            # without it an event waits 40 ms for the client's delayed ACK
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._links.add(Link(self, client))
+
+    def dial(self, link: Link) -> Dial:
         """Get the link its upstream connection."""
-        if self._group is None:
-            return
-        task = self._group.create_task(self._connect(link))
-        self._connecting.add(task)
-        task.add_done_callback(self._connecting.discard)
+        return Dial(self.reactor, self.upstream, self._tls, connected=link.connected, failed=link.unreachable)
 
-    async def _connect(self, link: Link) -> None:
-        loop, to = asyncio.get_running_loop(), self.upstream.authority
-        name = to.host if self._tls is not None else None
-        try:
-            async with asyncio.timeout(CONNECT_S):
-                server, _ = await loop.create_connection(
-                    lambda: ServerEnd(link), to.host, to.port, ssl=self._tls, server_hostname=name
-                )
-        except TimeoutError:
-            link.unreachable(504, f"{self.upstream} did not accept a connection within {CONNECT_S:.0f} s")
-        except (OSError, UnicodeError) as error:  # the latter from names that no resolver takes
-            link.unreachable(502, f"{self.upstream} cannot be reached: {getattr(error, 'strerror', None) or error}")
-        else:
-            self._tell_tls(server)
-            link.connected(server)
-
-    def _tell_tls(self, server: asyncio.Transport) -> None:
-        """Note once how the upstream is spoken to, where that is by TLS."""
-        tls = server.get_extra_info("ssl_object")
-        if tls is None or self._told_tls:
+    def tell_tls(self, tls: ssl.SSLSocket) -> None:
+        """Note once how the upstream is spoken to."""
+        if self._told_tls:
             return
         self._told_tls = True
-        cipher, certificate = tls.cipher(), tls.getpeercert() or {}
-        subject = ", ".join(f"{name}={value}" for pair in certificate.get("subject", ()) for name, value in pair)
+        cipher = tls.cipher()
+        named: Any = (tls.getpeercert() or {}).get("subject", ())
+        subject = ", ".join(f"{name}={value}" for pair in named for name, value in pair)
         text = f"{tls.version()}, {cipher[0] if cipher else 'no cipher'}" + (f", certificate of {subject}" if subject else "")
         self.sink((Note(at_ns=self.now_ns(), topic="tls", text=text),))
 
@@ -192,12 +198,6 @@ class HttpTap:
             _remember(self._mappings, own, found)
         return found
 
-    def entered(self, client: asyncio.Transport) -> Link:
-        """A client has connected."""
-        link = Link(self, client)
-        self._links.add(link)
-        return link
-
     def left(self, link: Link) -> None:
         """A client's connection is gone."""
         self._links.discard(link)
@@ -209,5 +209,5 @@ def _remember(known: dict[_Key, _Value], key: _Key, value: _Value) -> None:
     known[key] = value
 
 
-def _nowhere(records: object) -> None:
+def nowhere(records: object) -> None:
     """The sink of a tap that has none."""

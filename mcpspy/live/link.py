@@ -7,15 +7,16 @@ none or the gate says no: such responses are forged, and recorded as that.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
+from ssl import SSLSocket
+from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 from ..records import CLIENT, MCPSPY, SERVER, Frame, Record
 from ..wire.http import Requests, Responses
 from ..wire.http_body import Blank, Body, End, Incomplete, Opaque, Refused
 from ..wire.http_head import RequestHead, ResponseHead
-from .ends import close_by_reset
+from .channel import Channel
 from .gate import Refusal, forged_response
 from .opaque import Opaque as OpaqueStreams
 from .patience import REQUEST_S, Patience
@@ -24,6 +25,9 @@ from .substitution import EndpointWatch, MetadataHold
 from .transaction import Transaction
 
 if TYPE_CHECKING:
+    from socket import socket
+
+    from .dial import Dial
     from .http import HttpTap
 
 
@@ -31,18 +35,27 @@ class Link:
     """The two connections, what is under way on them, and what is recorded of it. `number` is the client connection's."""
 
     __slots__ = (
-        "_client", "_is_full", "_is_over", "_is_raw", "_opaque", "_patience", "_refusal", "_requests", "_responses", "_sending",
-        "_server", "_substitution", "_tap", "_unsent", "_waiting", "number",
+        "_client", "_dial", "_is_full", "_is_over", "_is_raw", "_opaque", "_patience", "_refusal", "_requests", "_responses", "_sending",
+        "_server", "_substitution", "_tap", "_unsent", "_waiting", "_whole_chunk", "number",
     )  # fmt: skip
 
-    def __init__(self, tap: HttpTap, client: asyncio.Transport) -> None:
+    def __init__(self, tap: HttpTap, client: socket) -> None:
         self._tap = tap
         self.number = tap.numbers.connection()
-        self._client = client
-        self._server: asyncio.Transport | None = None
+        self._client = Channel(
+            tap.reactor,
+            client,
+            took=self.client_data,
+            full=self.pause_server,
+            drained=self.resume_server,
+            lost=self.client_lost,
+        )
+        self._server: Channel | None = None
+        self._dial: Dial | None = None
         self._unsent: list[bytes] = []
         self._requests = Requests()
         self._responses = Responses()
+        self._whole_chunk = self._responses.whole_chunk
         self._waiting: deque[Transaction] = deque()
         self._sending: Transaction | None = None
         self._substitution: EndpointWatch | MetadataHold | None = None
@@ -51,7 +64,7 @@ class Link:
         self._is_raw = False  # the upstream sends what is no HTTP
         self._is_over = False
         self._is_full = False  # the upstream does not take more for now
-        self._patience = Patience(self._too_slow)
+        self._patience = Patience(tap.reactor, self._too_slow)
 
     # The client's direction
 
@@ -117,6 +130,8 @@ class Link:
             self._ended(CLIENT, "eof" if error is None else "reset")
         if self._server is not None:
             self._server.abort()
+        elif self._dial is not None:
+            self._dial.cancel()
 
     def _ended(self, by: str, how: str) -> None:
         """Record that what is under way ends here."""
@@ -145,14 +160,23 @@ class Link:
 
     # The server's direction
 
-    def connected(self, server: asyncio.Transport) -> None:
+    def connected(self, server: socket) -> None:
         """The upstream connection is there: what waited for it goes out."""
-        if self._is_over or self._client.is_closing():
-            server.abort()
+        if self._is_over or self._client.is_closing:
+            server.close()
             return
-        self._server = server
+        if isinstance(server, SSLSocket):
+            self._tap.tell_tls(server)
+        self._server = Channel(
+            self._tap.reactor,
+            server,
+            took=self.server_data,
+            full=self.pause_client,
+            drained=self.resume_client,
+            lost=self.server_lost,
+        )
         unsent, self._unsent = self._unsent, []
-        server.write(b"".join(unsent))
+        self._server.write(b"".join(unsent))
         if not self._is_full:
             self.resume_client()
 
@@ -165,7 +189,13 @@ class Link:
         """Bytes that the upstream sent."""
         if self._is_over:
             return
-        now_ns = self._tap.now_ns()
+        now_ns = monotonic_ns() - self._tap.begin_ns
+        if self._substitution is None and (event := self._whole_chunk(data)) is not None:
+            response = self._waiting[0].response
+            if response is not None and response.is_next(event):  # as nearly all events come
+                self._tap.event(response.number, now_ns, event)
+                self._client.write(data)
+                return
         records: list[Record] = []
         out: list[bytes] = []
         for piece in self._responses.feed(data):
@@ -238,6 +268,8 @@ class Link:
                 text = f"the endpoint event names {third}, which is not the upstream; it passes as it is (see --allow-endpoint)"
                 records.append(note(now_ns, "endpoint", text, self.number, self._waiting[0].number))
                 watch.third = None
+            if watch.is_idle:
+                self._substitution = None
 
     def _finished(self, end: End, now_ns: int, records: list[Record], out: list[bytes], *, how: str = "eof") -> None:
         transaction = self._waiting[0]
@@ -287,10 +319,8 @@ class Link:
             self._forge(Refusal(status=502, reason="the upstream closed the connection without a response"), now_ns)
             return
         self._ended(SERVER, how)
-        if error is not None and (ends_by_close or self._is_raw):
-            close_by_reset(self._client)  # nothing else tells it that something is missing
-        else:
-            self._client.close()  # without a last chunk, if that is missing
+        # a reset, where nothing else tells it that something is missing; a chunked body just lacks its last chunk
+        self._client.close(by_reset=error is not None and (ends_by_close or self._is_raw))
 
     def _let_go(self, out: list[bytes]) -> None:
         """Send on what is held back of a body that will not be whole."""
@@ -332,7 +362,7 @@ class Link:
 
     def _linger(self) -> None:
         """Say that nothing more comes, and wait a little for the client to leave."""
-        self._client.write_eof()
+        self._client.end()
         self.resume_client()
         self._patience.linger(self._client.abort)
 
@@ -346,33 +376,30 @@ class Link:
         if not data:
             return
         if self._server is None:
-            if not self._unsent:
-                self._tap.connect(self)
             self._unsent.append(data)
-            if not self._client.is_closing():
-                self._client.pause_reading()  # until the upstream is there, no more is read than one buffer
+            self._client.pause()  # until the upstream is there, no more is read than one buffer
+            if self._dial is None:
+                self._dial = self._tap.dial(self)
         else:
             self._server.write(data)
 
     def pause_client(self) -> None:
         self._is_full = True
         self._patience.forget()  # the client cannot go on: its time does not run
-        if not self._client.is_closing():
-            self._client.pause_reading()
+        self._client.pause()
 
     def resume_client(self) -> None:
         self._is_full = False
-        if not self._client.is_closing():
-            self._client.resume_reading()
-            self._watch_time()
+        self._client.resume()
+        self._watch_time()
 
     def pause_server(self) -> None:
-        if self._server is not None and not self._server.is_closing():
-            self._server.pause_reading()
+        if self._server is not None:
+            self._server.pause()
 
     def resume_server(self) -> None:
-        if self._server is not None and not self._server.is_closing():
-            self._server.resume_reading()
+        if self._server is not None:
+            self._server.resume()
 
     def _watch_time(self) -> None:
         """While it is the client that all wait for, and not the upstream, its request must go on."""

@@ -101,6 +101,11 @@ class Recorded:
         self._first_ns = began_ns
         return records
 
+    def is_next(self, payload: bytes) -> bool:
+        """Whether a chunk with this payload is one whole event: a frame of its own, that need not be taken."""
+        cut = self._cut
+        return isinstance(cut, Events) and (self._sizes is None or self._sizes.is_between) and cut.is_next(payload)
+
     def ended(self, now_ns: int, by: str, how: str, *, trailers: bytes = b"", missing_bytes: int | None = None) -> list[Record]:
         """What is left of the body, and the stream's `close` record."""
         began_ns = self._first_ns if self._cut.held_bytes else now_ns
@@ -118,9 +123,10 @@ class Recorded:
         return not piece.endswith(b"\n") if isinstance(self._cut, Lines) else self._cut.is_part
 
     def _frame(self, data: bytes, now_ns: int, began_ns: int) -> Frame:
+        frame = Frame(self.number, now_ns, began_ns, data)
         if self._sizes is not None and (chunks := self._sizes.take(len(data))):
-            return Frame(self.number, now_ns, began_ns, data, chunks=chunks)
-        return Frame(self.number, now_ns, began_ns, data)
+            frame.rare["chunks"] = chunks
+        return frame
 
 
 def note(now_ns: int, topic: str, text: str, connection: int, transaction: int = 0, *, by: str = "") -> Note:

@@ -68,6 +68,11 @@ class EndpointWatch:
         self._rechunks = bool(self.mapped) and not is_boundary
         return released
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it holds nothing, and will pass on all that comes as it comes."""
+        return self._is_over and not self._rechunks and not self._raw
+
     def release(self) -> bytes:
         """What is held back."""
         raw, payload = b"".join(self._raw), b"".join(self._body)

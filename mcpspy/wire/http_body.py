@@ -90,12 +90,20 @@ class ChunkSizes:
     def add(self, sizes: Sequence[int]) -> None:
         self._sizes.extend(sizes)
 
+    @property
+    def is_between(self) -> bool:
+        """Whether all that came has been taken."""
+        return not self._sizes
+
     def take(self, length: int) -> tuple[int, ...]:
         sizes = self._sizes
         if not length or not sizes:
             return ()
         length += self._taken
         first = sizes[0]
+        if length == first:  # one event, one chunk: as most servers send them
+            self._taken = 0
+            return (sizes.popleft(),)
         if length < first:
             self._taken = length
             return (first,)

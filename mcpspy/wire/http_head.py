@@ -5,6 +5,7 @@ llhttp is the judge of the grammar. What it lets through and peers could read in
 """
 
 import re
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -14,6 +15,10 @@ from .http_fields import fields, first_value, values
 
 MAX_HEAD_BYTES: Final = 1 << 16
 """A longer head is refused. Servers stop at 8 to 64 KiB."""
+
+_REMEMBERED: Final = 256
+_REMEMBERED_BYTES: Final = 1 << 11
+"""So many heads up to this size are remembered as read: clients and servers repeat themselves, but for lengths and dates."""
 
 EndsBy: TypeAlias = Literal["head", "length", "chunks", "close", "upgrade"]
 """What a message ends by: its head, its Content-Length, its last chunk, the close; or never, giving way to another protocol."""
@@ -119,6 +124,15 @@ _has_stray_control = re.compile(rb"\r(?!\n)|\0").search
 
 def request_head(raw: bytes) -> RequestHead | str:
     """The head of a request, or why it is refused. `raw` ends with its first empty line."""
+    return _known_request_head(raw) if len(raw) <= _REMEMBERED_BYTES else _request_head(raw)
+
+
+def response_head(raw: bytes, method: bytes) -> ResponseHead | str:
+    """The head of a response to a request with this method, or why it is refused. `raw` ends with its first empty line."""
+    return _known_response_head(raw, method) if len(raw) <= _REMEMBERED_BYTES else _response_head(raw, method)
+
+
+def _request_head(raw: bytes) -> RequestHead | str:
     try:
         HttpRequestParser(_NOBODY).feed_data(raw)
     except HttpParserUpgrade:
@@ -147,8 +161,7 @@ def request_head(raw: bytes) -> RequestHead | str:
     return RequestHead(raw, lowered, method, target, version, ends_by, length)
 
 
-def response_head(raw: bytes, method: bytes) -> ResponseHead | str:
-    """The head of a response to a request with this method, or why it is refused. `raw` ends with its first empty line."""
+def _response_head(raw: bytes, method: bytes) -> ResponseHead | str:
     try:
         HttpResponseParser(_NOBODY).feed_data(raw)
     except HttpParserUpgrade:
@@ -177,6 +190,10 @@ def response_head(raw: bytes, method: bytes) -> ResponseHead | str:
         elif b"chunked" in b"".join(values(raw, b"transfer-encoding")).lower():
             return _AMBIGUOUS
     return ResponseHead(raw, lowered, status, version, ends_by, length)
+
+
+_known_request_head = lru_cache(_REMEMBERED)(_request_head)
+_known_response_head = lru_cache(_REMEMBERED)(_response_head)
 
 
 def request_objection(begun: bytes) -> str:

@@ -54,7 +54,7 @@ class Events:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The pieces that `data` completed."""
-        if not self._held and not self.is_part and _is_one_event(data):
+        if self.is_next(data):
             return [data]
         if not self._may_end(data):
             return self._hold(data)
@@ -68,6 +68,19 @@ class Events:
             events[0] = self.held[: self.held_bytes - len(tail)] + events[0]
         self._forget()
         return events + self._hold(rest)
+
+    def is_next(self, data: bytes) -> bool:
+        """Whether `data` is one event in one sort of line ends, as nearly every read is, and nothing is held.
+
+        To feed it would return just that.
+        """
+        if self._held or self.is_part:
+            return False
+        if data.endswith(b"\n\n"):
+            return data[0] != _LF and data.find(b"\n\n") == len(data) - 2 and b"\r" not in data
+        if data.endswith(b"\r\n\r\n"):
+            return data[0] != _CR and data.find(b"\r\n\r\n") == len(data) - 4 and _has_only_crlf(data)
+        return False
 
     def close(self) -> list[bytes]:
         """The last event, if its end has not come; else nothing."""
@@ -108,15 +121,6 @@ class Events:
         self.held_bytes = len(rest)
         self.is_part = True
         return [part]
-
-
-def _is_one_event(data: bytes) -> bool:
-    """Whether this is one event and nothing else, in one sort of line ends: what nearly every read is."""
-    if data.endswith(b"\n\n"):
-        return data[0] != _LF and data.find(b"\n\n") == len(data) - 2 and b"\r" not in data
-    if data.endswith(b"\r\n\r\n"):
-        return data[0] != _CR and data.find(b"\r\n\r\n") == len(data) - 4 and _has_only_crlf(data)
-    return False
 
 
 def _has_only_crlf(data: bytes) -> bool:

@@ -1,34 +1,50 @@
 """Events go out as they come: the kernel does not hold a small write back until the one before it is acknowledged."""
 
-import asyncio
+import os
 import socket
+import stat
+import threading
 
 from mcpspy.live.authority import Authority, Origin
 from mcpspy.live.http import HttpTap
-from tests.deadlines import DEADLINE_S
+from tests.deadlines import DEADLINE_S, eventually
 
 
-async def accepted_socket(tap: HttpTap) -> int:
-    """TCP_NODELAY of the tap's end of a connection."""
-    listener = tap.listen("127.0.0.1", 0)
-    found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    entered = tap.entered
-
-    def watched(client: asyncio.Transport) -> object:
-        found.set_result(client.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
-        return entered(client)
-
-    tap.entered = watched  # type: ignore[method-assign, assignment]  # the one place that sees the connection
-    stop, listening = asyncio.Event(), asyncio.Event()
-    serving = asyncio.create_task(tap.serve(listener, stop, listening.set))
-    await asyncio.wait_for(listening.wait(), DEADLINE_S)
-    with socket.create_connection(listener.getsockname(), timeout=DEADLINE_S):
-        value = await asyncio.wait_for(found, DEADLINE_S)
-    stop.set()
-    await serving
-    return value
+def accepted(client: socket.socket) -> socket.socket | None:
+    """The other end of a connection, where it is in this process and has been let in."""
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if not stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                continue
+            end = socket.socket(fileno=os.dup(int(name)))
+        except OSError:
+            continue  # it was closed meanwhile
+        try:
+            if end.family == socket.AF_INET and end.getpeername() == client.getsockname():
+                return end
+        except OSError:
+            pass  # it listens
+        end.close()
+    return None
 
 
 def test_small_writes_to_a_client_do_not_wait_for_each_other() -> None:
     tap = HttpTap(Origin("http", Authority("127.0.0.1", 1)), 0)
-    assert asyncio.run(accepted_socket(tap)) != 0
+    listener = tap.listen("127.0.0.1", 0)
+    ready = threading.Event()
+    thread = threading.Thread(target=tap.serve, args=(listener, ready.set), daemon=True)
+    thread.start()
+    assert ready.wait(DEADLINE_S)
+
+    def waits() -> bool:
+        """Whether the tap's end of the connection would hold a write back."""
+        end = accepted(client)
+        if end is None:
+            return True
+        with end:
+            return end.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 0
+
+    with socket.create_connection(("127.0.0.1", tap.own.port), timeout=DEADLINE_S) as client:
+        eventually(lambda: not waits(), "the connection to be let in with TCP_NODELAY")
+    tap.reactor.wake(tap.reactor.stop)
+    thread.join(DEADLINE_S)

@@ -1,11 +1,10 @@
 """How long a tap waits for a slow request: the tap runs in this process, with a patience that a test can wait for."""
 
-import asyncio
 import select
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -52,20 +51,13 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ends]:
 def serving(tap: HttpTap, listener: socket.socket) -> Iterator[None]:
     """The tap, at work in a thread of its own."""
     ready = threading.Event()
-    stopped: list[Callable[[], object]] = []
-
-    async def serve() -> None:
-        loop, stop = asyncio.get_running_loop(), asyncio.Event()
-        stopped.append(lambda: loop.call_soon_threadsafe(stop.set))
-        await tap.serve(listener, stop, ready.set)
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread = threading.Thread(target=tap.serve, args=(listener, ready.set), daemon=True)
     thread.start()
     assert ready.wait(DEADLINE_S)
     try:
         yield
     finally:
-        stopped[0]()
+        tap.reactor.wake(tap.reactor.stop)
         thread.join(DEADLINE_S)
         assert not thread.is_alive()
 

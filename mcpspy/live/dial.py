@@ -1,0 +1,182 @@
+"""Getting a connection to the upstream: names resolved, addresses tried in turn, TLS spoken, all within one deadline.
+
+Refuses to try again once one address has accepted. Only the resolver blocks, and it has a thread of its own.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import ssl
+from _thread import start_new_thread
+from collections import deque
+from functools import partial
+from select import EPOLLIN, EPOLLOUT
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .authority import Origin
+    from .reactor import Reactor, Timer
+
+    Address: TypeAlias = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
+
+CONNECT_S = 30.0
+"""How long an upstream may take to accept a connection, its name and its TLS included."""
+
+
+class Dial:
+    """One attempt: exactly one of `connected` (with a non-blocking socket) and `failed` (with status and reason) is called once.
+
+    `tls` is how to talk to an https upstream.
+    """
+
+    __slots__ = ("_addresses", "_connected", "_deadline", "_failed", "_reactor", "_reasons", "_socket", "_tls", "_to")
+
+    def __init__(
+        self,
+        reactor: Reactor,
+        to: Origin,
+        tls: ssl.SSLContext | None,
+        *,
+        connected: Callable[[socket.socket], None],
+        failed: Callable[[int, str], None],
+    ) -> None:
+        self._reactor = reactor
+        self._to = to
+        self._tls = tls
+        self._connected = connected
+        self._failed = failed
+        self._socket: socket.socket | None = None
+        self._addresses: deque[Address] = deque()
+        self._reasons: list[str] = []
+        self._deadline: Timer = reactor.later(CONNECT_S, self._too_late)
+        host, port = to.authority.host, to.authority.port
+        try:
+            self._resolved(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST))
+        except OSError:
+            start_new_thread(self._resolve, (host, port))
+        except UnicodeError as error:  # a name that no resolver takes
+            self._fail(502, f"{to} cannot be reached: {error}")
+
+    def cancel(self) -> None:
+        """Nothing is called any more."""
+        self._deadline.cancel()
+        self._drop()
+        self._addresses.clear()
+        self._connected, self._failed = _nobody, _nobody
+
+    def _resolve(self, host: str, port: int) -> None:
+        """In a thread of its own."""
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            self._reactor.wake(partial(self._unresolved, getattr(error, "strerror", None) or str(error)))
+        else:
+            self._reactor.wake(partial(self._resolved, found))
+
+    def _unresolved(self, reason: str) -> None:
+        self._reasons.append(reason)
+        self._next()
+
+    def _resolved(self, found: Sequence[Address]) -> None:
+        if self._deadline.call is not None:
+            self._addresses.extend(found)
+            self._next()
+
+    def _next(self) -> None:
+        """Try the next address."""
+        if not self._addresses:
+            reasons = "; ".join(dict.fromkeys(self._reasons))
+            self._fail(502, f"{self._to} cannot be reached: {reasons}")
+            return
+        family, kind, protocol, _, address = self._addresses.popleft()
+        try:
+            tried = self._socket = socket.socket(family, kind, protocol)
+            tried.setblocking(False)
+            code = tried.connect_ex(address)
+        except OSError as error:
+            self._refused(error)
+            return
+        if code == 0:
+            self._accepted()
+        elif code == errno.EINPROGRESS:
+            self._reactor.watch(tried.fileno(), EPOLLOUT, self._answered)
+        else:
+            self._refused(OSError(code, os.strerror(code)))
+
+    def _answered(self, events: int) -> None:
+        assert self._socket is not None
+        self._reactor.forget(self._socket.fileno())
+        code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            self._refused(OSError(code, os.strerror(code)))
+        else:
+            self._accepted()
+
+    def _refused(self, error: OSError) -> None:
+        self._reasons.append(error.strerror or str(error))
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        self._next()
+
+    def _accepted(self) -> None:
+        assert self._socket is not None
+        try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tls is None:
+                self._succeed()
+                return
+            host = self._to.authority.host
+            self._socket = self._tls.wrap_socket(self._socket, server_hostname=host, do_handshake_on_connect=False)
+            self._reactor.watch(self._socket.fileno(), EPOLLOUT, self._shake)
+        except (OSError, ValueError) as error:
+            self._fail(502, f"{self._to} cannot be reached: {error}")
+
+    def _shake(self, events: int) -> None:
+        """The next step of the TLS handshake."""
+        spoken = self._socket
+        assert isinstance(spoken, ssl.SSLSocket)
+        try:
+            spoken.do_handshake()
+        except ssl.SSLWantReadError:
+            self._reactor.change(spoken.fileno(), EPOLLIN)
+        except ssl.SSLWantWriteError:
+            self._reactor.change(spoken.fileno(), EPOLLOUT)
+        except OSError as error:
+            self._fail(502, f"{self._to} cannot be reached: {error.strerror or error}")
+        else:
+            self._reactor.forget(spoken.fileno())
+            self._succeed()
+
+    def _succeed(self) -> None:
+        self._deadline.cancel()
+        connected, self._socket = self._socket, None
+        assert connected is not None
+        self._connected(connected)
+
+    def _fail(self, status: int, reason: str) -> None:
+        self._deadline.cancel()
+        self._drop()
+        self._failed(status, reason)
+
+    def _too_late(self) -> None:
+        self._deadline.cancel()
+        self._drop()
+        self._addresses.clear()
+        self._failed(504, f"{self._to} did not accept a connection within {CONNECT_S:.0f} s")
+
+    def _drop(self) -> None:
+        """Let go of a connection that is not there yet."""
+        if self._socket is not None:
+            if self._reactor.watches(self._socket.fileno()):
+                self._reactor.forget(self._socket.fileno())
+            self._socket.close()
+            self._socket = None
+
+
+def _nobody(*_: object) -> None:
+    """Whom a cancelled attempt tells."""
