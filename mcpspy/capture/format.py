@@ -211,6 +211,7 @@ def open_line(number: int, record: Open) -> bytes:
 
 
 def close_line(number: int, record: Close) -> bytes:
+    """A close record's line."""
     body = (
         f'{{"n":{number},"at_ns":{record.at_ns},"kind":"close","stream":{record.stream}'
         f',"by":{_quoted(record.by)},"how":{_quoted(record.how)}'

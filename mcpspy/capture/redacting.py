@@ -26,6 +26,19 @@ MAX_ENDPOINT_BYTES = 1 << 13
 class Redacting:
     """Passes records on to `sink`, redacted. stdio records are passed on as they are."""
 
+    __slots__ = ("_bodies", "_event", "_heads", "_oauth", "_opaque", "_redactor", "_sink", "_sse")
+
+    def __init__(self, sink: Callable[[Sequence[Record]], None], redactor: Redactor) -> None:
+        self._sink = sink
+        self._event: Callable[[int, int, bytes], None] | None = getattr(sink, "event", None)
+        self._redactor = redactor
+        self._heads: dict[bytes, tuple[bytes, tuple[tuple[int, int, str], ...]]] = {}
+        self._sse: set[int] = set()  # streams of events, which may announce an endpoint
+        self._bodies: dict[int, Body] = {}  # streams with bodies of OAuth, and what these pass through
+        self._opaque: set[int] = set()  # streams without a head, whose first frame may hold one that was refused
+        self._oauth: set[int] = set()  # transactions at OAuth's paths
+
+    def __call__(self, records: Sequence[Record]) -> None:
         passed: list[Record] = []
         for record in records:
             match record:
@@ -48,56 +61,6 @@ class Redacting:
             self((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),))
         else:
             self._event(stream, at_ns, data)
-
-    def __init__(self, sink: Callable[[Sequence[Record]], None], redactor: Redactor) -> None:
-        self._sink = sink
-        self._event: Callable[[int, int, bytes], None] | None = getattr(sink, "event", None)
-        self._redactor = redactor
-        self._heads: dict[bytes, tuple[bytes, tuple[tuple[int, int, str], ...]]] = {}
-        self._sse: set[int] = set()  # streams of events, which may announce an endpoint
-        self._bodies: dict[int, Body] = {}  # streams with bodies of OAuth, and what these pass through
-        self._opaque: set[int] = set()  # streams without a head, whose first frame may hold one that was refused
-        self._oauth: set[int] = set()  # transactions at OAuth's paths
-
-    def __call__(self, records: Sequence[Record]) -> None:
-<<<<<<< HEAD
-        passed: list[Record] = []
-        for record in records:
-            match record:
-                case Open() if record.head:
-                    self._open(record)
-                case Open() if record.connection:
-                    self._opaque.add(record.stream)
-                case Frame():
-                    self._frame(record)
-                case Close():
-                    passed += self._close(record)
-            passed.append(record)
-        self._sink(passed)
-=======
-        self._sink([self._redacted(record) for record in records])
-
-    def event(self, stream: int, at_ns: int, data: bytes) -> None:
-        """One whole event that came as one HTTP chunk."""
-        if b"endpoint" in data or self._event is None or stream not in self._sse:
-            self((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),))
-        else:
-            self._event(stream, at_ns, data)
-
-    def _redacted(self, record: Record) -> Record:
-        match record:
-            case Open() if record.head:
-                self._open(record)
-            case Open() if record.connection:
-                self._opaque.add(record.stream)
-            case Frame():
-                self._frame(record)
-            case Close():
-                self._sse.discard(record.stream)
-                self._bodies.pop(record.stream, None)
-                self._sealed.discard(record.stream)
-        return record
->>>>>>> 305edf4 (Relay HTTP without asyncio, and write events and repeated heads in fewer steps)
 
     def _frame(self, record: Frame) -> None:
         stream = record.stream

@@ -33,8 +33,8 @@ class Channel:
     """
 
     __slots__ = (
-        "_drained", "_events", "_fd", "_full", "_is_ending", "_is_gone", "_is_tls", "_lost", "_pending", "_reactor", "_read_bytes", "_recv",
-        "_send", "_socket", "_took", "is_closing",
+        "_drained", "_events", "_fd", "_full", "_is_ending", "_is_gone", "_is_tls", "_lost", "_pending", "_reactor", "_read_bytes",
+        "_recv", "_send", "_socket", "_took", "is_closing",
     )  # fmt: skip
 
     def __init__(

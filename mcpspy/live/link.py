@@ -21,6 +21,7 @@ from .gate import Refusal, forged_response
 from .opaque import Opaque as OpaqueStreams
 from .patience import REQUEST_S, Patience
 from .recording import Recorded, note
+from .slowness import Slowness
 from .substitution import EndpointWatch, MetadataHold
 from .transaction import Transaction
 
@@ -31,12 +32,17 @@ if TYPE_CHECKING:
     from .http import HttpTap
 
 
+MAX_PIPELINED = 64
+"""So many requests may wait for their answers on one connection before no more is read of it."""
+
+
 class Link:
     """The two connections, what is under way on them, and what is recorded of it. `number` is the client connection's."""
 
     __slots__ = (
-        "_client", "_dial", "_is_full", "_is_over", "_is_raw", "_opaque", "_patience", "_refusal", "_requests", "_responses", "_sending",
-        "_server", "_substitution", "_tap", "_unsent", "_waiting", "_whole_chunk", "number",
+        "_client", "_dial", "_is_full", "_is_over", "_is_raw", "_opaque", "_patience", "_refusal", "_request", "_requests",
+        "_response", "_responses", "_sending", "_server", "_slowness", "_substitution", "_tap", "_unsent", "_waiting",
+        "_whole_chunk", "number",
     )  # fmt: skip
 
     def __init__(self, tap: HttpTap, client: socket) -> None:
@@ -65,6 +71,8 @@ class Link:
         self._is_over = False
         self._is_full = False  # the upstream does not take more for now
         self._patience = Patience(tap.reactor, self._too_slow)
+        self._slowness = Slowness(tap)
+        self._request = self._response = -1  # the streams whose bytes were sent last
 
     # The client's direction
 
@@ -100,6 +108,10 @@ class Link:
                 break
         self._record(records)
         self._to_server(b"".join(out))
+        if self._sending is not None and self._sending.request.waits_since_ns is not None:
+            self._slowness.holds(self._sending.request)
+        if len(self._waiting) >= MAX_PIPELINED:
+            self._client.pause()
         self._watch_time()
         self._refuse_in_turn()
 
@@ -109,6 +121,7 @@ class Link:
         asked = tap.asked(head)
         number = tap.numbers.transaction()
         request = Recorded(tap.numbers.stream(), CLIENT, asked.framing)
+        self._request = request.number
         forwarded = None if asked.refusal is not None or asked.forwarded == head.raw else asked.forwarded
         records.append(request.begun(now_ns, head.raw, transaction=number, connection=self.number, forwarded=forwarded))
         self._sending = Transaction(number, asked, request)
@@ -125,6 +138,7 @@ class Link:
     def client_lost(self, error: Exception | None) -> None:
         """The client's connection is gone."""
         self._patience.forget()
+        self._slowness.forget()
         self._tap.left(self)
         if not self._is_over:
             self._ended(CLIENT, "eof" if error is None else "reset")
@@ -145,6 +159,8 @@ class Link:
                 self._sending = None
             elif isinstance(piece, Incomplete):
                 records += self._opaque.took(CLIENT, piece.raw, now_ns)  # half a head
+        if isinstance(self._substitution, MetadataHold):
+            records += self._substitution.opened(is_over=True)
         for transaction in self._waiting:
             if transaction.request.is_open:
                 records += transaction.request.ended(now_ns, by, how)
@@ -211,7 +227,7 @@ class Link:
                     number = self._waiting[0].number if self._waiting else 0
                     records.append(note(now_ns, "response-refused", text, self.number, number))
                     self._is_raw = True
-                    self._let_go(out)
+                    self._let_go(records, out)
                     records += self._opaque.took(SERVER, piece.raw, now_ns)
                     out.append(piece.raw)
                 case Opaque():
@@ -221,6 +237,9 @@ class Link:
                     out.append(piece.raw)
         self._record(records)
         self._client.write(b"".join(out))
+        response = self._waiting[0].response if self._waiting else None
+        if response is not None and response.waits_since_ns is not None:
+            self._slowness.holds(response)
         self._refuse_in_turn()
 
     def _answered(self, head: ResponseHead, now_ns: int, records: list[Record], out: list[bytes]) -> None:
@@ -228,18 +247,19 @@ class Link:
         asked = transaction.asked
         answered = tap.answered(head, asked.mapping)
         response = Recorded(tap.numbers.stream(), SERVER, answered.framing)
+        self._response = response.number
         forwarded = None if answered.forwarded == head.raw else answered.forwarded
-        records.append(
-            response.begun(now_ns, head.raw, transaction=transaction.number, connection=self.number, forwarded=forwarded)
-        )
+        opening = response.begun(now_ns, head.raw, transaction=transaction.number, connection=self.number, forwarded=forwarded)
+        if not head.is_interim and asked.is_metadata and head.status == 200 and head.ends_by in ("length", "chunks"):
+            transaction.response = response
+            self._substitution = MetadataHold(opening, answered.forwarded, asked.mapping)
+            return
+        records.append(opening)
         if head.is_interim:
             records += response.ended(now_ns, SERVER, "eof")
             out.append(answered.forwarded)
             return
         transaction.response = response
-        if asked.is_metadata and head.status == 200 and head.ends_by in ("length", "chunks"):
-            self._substitution = MetadataHold(head, answered.forwarded, asked.mapping)
-            return
         if asked.wants_events and answered.framing == "sse":
             self._substitution = EndpointWatch(head, asked.mapping)
         if head.ends_by == "upgrade":
@@ -253,12 +273,11 @@ class Link:
     def _took(self, body: Body, now_ns: int, records: list[Record], out: list[bytes]) -> None:
         response = self._waiting[0].response
         frames = response.took(body, now_ns) if response is not None else []
-        records += frames
         watch = self._substitution
-        if watch is None:
-            out.append(body.raw)
-            return
-        out.append(watch.feed(body))
+        out.append(body.raw if watch is None else watch.feed(body))
+        if isinstance(watch, MetadataHold):
+            records += watch.opened()
+        records += frames
         if isinstance(watch, EndpointWatch):
             for frame in frames:
                 if watch.event and isinstance(frame, Frame) and frame.data == watch.event:
@@ -278,6 +297,7 @@ class Link:
             ended = transaction.response.ended(now_ns, SERVER, how, trailers=end.trailers)
             if isinstance(watch, MetadataHold):
                 out.append(watch.close(end))
+                records += watch.opened()
                 if watch.body and isinstance(ended[0], Frame):
                     ended[0].rare["forwarded"] = watch.body
             elif watch is not None:
@@ -286,6 +306,8 @@ class Link:
                 out.append(end.raw)
             records += ended
             self._waiting.popleft()
+            if len(self._waiting) == MAX_PIPELINED - 1 and not self._is_full:
+                self._client.resume()
         else:
             out.append(end.raw)  # an interim response has no body, and its end is the head's
 
@@ -306,7 +328,7 @@ class Link:
                 self._finished(piece, now_ns, records, out, how=how)
             elif isinstance(piece, Incomplete) and self._waiting and self._waiting[0].response is not None:
                 is_broken = True
-                self._let_go(out)
+                self._let_go(records, out)
                 out.append(piece.raw)
                 broken = "abort" if error is None else how
                 records += self._waiting[0].response.ended(now_ns, SERVER, broken, missing_bytes=piece.missing_bytes)
@@ -322,11 +344,13 @@ class Link:
         # a reset, where nothing else tells it that something is missing; a chunked body just lacks its last chunk
         self._client.close(by_reset=error is not None and (ends_by_close or self._is_raw))
 
-    def _let_go(self, out: list[bytes]) -> None:
+    def _let_go(self, records: list[Record], out: list[bytes]) -> None:
         """Send on what is held back of a body that will not be whole."""
         watch, self._substitution = self._substitution, None
         if watch is not None:
             out.append(watch.release())
+        if isinstance(watch, MetadataHold):
+            records += watch.opened()
 
     def _waiting_for_answers(self) -> bool:
         """Whether the upstream still owes a response."""
@@ -387,17 +411,23 @@ class Link:
         self._is_full = True
         self._patience.forget()  # the client cannot go on: its time does not run
         self._client.pause()
+        if self._server is not None:
+            self._slowness.blocked(self._request, self._server)
 
     def resume_client(self) -> None:
         self._is_full = False
-        self._client.resume()
+        self._slowness.drained(self._request)
+        if len(self._waiting) < MAX_PIPELINED:
+            self._client.resume()
         self._watch_time()
 
     def pause_server(self) -> None:
+        self._slowness.blocked(self._response, self._client)
         if self._server is not None:
             self._server.pause()
 
     def resume_server(self) -> None:
+        self._slowness.drained(self._response)
         if self._server is not None:
             self._server.resume()
 

@@ -36,7 +36,18 @@ class Timer:
 class Reactor:
     """Makes all calls in the thread that is in `run`. `wake_fd` is where a byte wakes it, as `signal.set_wakeup_fd` wants it."""
 
-    __slots__ = ("_callbacks", "_heard", "_is_stopped", "_order", "_poll", "_soon", "_timers", "_wake_read_fd", "_woken", "wake_fd")
+    __slots__ = (
+        "_callbacks",
+        "_heard",
+        "_is_stopped",
+        "_order",
+        "_poll",
+        "_soon",
+        "_timers",
+        "_wake_read_fd",
+        "_woken",
+        "wake_fd",
+    )
 
     def __init__(self) -> None:
         self._poll = epoll()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..records import CLIENT, Close, Frame, Note, Open, Record
+from ..records import CLIENT, Close, Frame, Note, Open, Partial, Record
 from ..wire.body import Whole
 from ..wire.http_body import Body, ChunkSizes
 from ..wire.lines import Lines
@@ -49,7 +49,7 @@ class Recorded:
     `sender` is the side whose bytes these are. Times are those of the tap's clock.
     """
 
-    __slots__ = ("_cut", "_first_ns", "_framing", "_sizes", "is_open", "number", "sender")
+    __slots__ = ("_cut", "_first_ns", "_framing", "_sizes", "_told_ns", "is_open", "number", "sender")
 
     def __init__(self, number: int, sender: Side, framing: Framing) -> None:
         self.number = number
@@ -59,6 +59,7 @@ class Recorded:
         self._cut = _FRAMINGS[framing]()
         self._sizes: ChunkSizes | None = None  # few requests and no short responses are chunked
         self._first_ns = 0
+        self._told_ns = -1
 
     def begun(
         self,
@@ -100,6 +101,16 @@ class Recorded:
             records[-1].part = True  # type: ignore[union-attr]  # it is a frame
         self._first_ns = began_ns
         return records
+
+    @property
+    def waits_since_ns(self) -> int | None:
+        """Since when the beginning of a frame waits for its end; None where none does, or it has been told."""
+        return self._first_ns if self.is_open and self._cut.held_bytes and self._told_ns != self._first_ns else None
+
+    def partial(self, now_ns: int) -> Partial:
+        """What waits for its end, told once."""
+        self._told_ns = self._first_ns
+        return Partial(at_ns=now_ns, stream=self.number, first_ns=self._first_ns, data=self._cut.held)
 
     def is_next(self, payload: bytes) -> bool:
         """Whether a chunk with this payload is one whole event: a frame of its own, that need not be taken."""

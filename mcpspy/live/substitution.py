@@ -12,6 +12,7 @@ from ..wire.http_fields import removed, with_value
 from ..wire.sse import BOM, Events, parse, with_data
 
 if TYPE_CHECKING:
+    from ..records import Open, Record
     from ..wire.http_body import Body, End
     from ..wire.http_head import ResponseHead
     from .mapping import Mapping
@@ -126,13 +127,16 @@ class _Chunks:
 
 
 class MetadataHold:
-    """The response with protected-resource metadata, held back whole: its length changes with what is mapped."""
+    """The response with protected-resource metadata, held back whole: its length changes with what is mapped.
 
-    __slots__ = ("_body", "_head", "_held_bytes", "_mapping", "_raw", "_sent", "body", "head")
+    So is `opening`, its record, which says what head was sent on; `opened` has it once that is known.
+    """
 
-    def __init__(self, head: ResponseHead, forwarded: bytes, mapping: Mapping) -> None:
+    __slots__ = ("_body", "_held_bytes", "_mapping", "_opening", "_raw", "_sent", "body", "head")
+
+    def __init__(self, opening: Open, forwarded: bytes, mapping: Mapping) -> None:
         self._mapping = mapping
-        self._head = head
+        self._opening: Open | None = opening
         self._raw = [forwarded]
         self._body: list[bytes] = []
         self._held_bytes = 0
@@ -146,7 +150,7 @@ class MetadataHold:
         self._raw.append(body.raw)
         self._body.append(body.payload)
         self._held_bytes += len(body.payload)
-        if self._sent or self._held_bytes > MAX_HELD_BYTES:
+        if self._sent or self._held_bytes >= MAX_HELD_BYTES:
             return self.release()
         return b""
 
@@ -169,6 +173,15 @@ class MetadataHold:
         raw = b"".join(self._raw)
         self._raw, self._body = [], []
         return raw
+
+    def opened(self, *, is_over: bool = False) -> list[Record]:
+        """The record of the response's head, once: when its head has been sent on, or never will be."""
+        opening = self._opening
+        if opening is None or not (self._sent or is_over):
+            return []
+        self._opening = None
+        opening.forwarded = None if self.head == opening.head else self.head
+        return [opening]
 
 
 def _chunk(payload: bytes) -> bytes:

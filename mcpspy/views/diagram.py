@@ -147,7 +147,9 @@ class _Layout:
         asks, answers = self._ends(row, row.sender)
         carried = row.transaction
         match row.outcome:
-            case Outcome.HTTP_ERROR | Outcome.REDIRECTED | Outcome.PROBE if carried is not None and carried.response is not None:
+            case Outcome.HTTP_ERROR | Outcome.REDIRECTED | Outcome.PROBE if (
+                carried is not None and carried.response is not None
+            ):
                 yield self._status(carried, carried.response, row, phrase.style)
             case Outcome.CANCELLED if row.cancelled is None and row.left_ns is not None:
                 kind, text = ArrowKind.CANCELLATION, f"{row.row} {_sentence(phrase)}"

@@ -146,6 +146,7 @@ def test_a_disk_that_is_full_leaves_the_traffic_alone_and_is_counted(tmp_path: P
             if number == 1:
                 resource.prlimit(proxy.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
             client.send(proxy.request())
+        server.head()
         assert "recording stopped" in proxy.stop()
         assert len(proxy.found(Gap)) == 1
         assert proxy.found(Damage) == []

@@ -1,65 +1,27 @@
 """How long a tap waits for a slow request: the tap runs in this process, with a patience that a test can wait for."""
 
 import select
-import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from mcpspy.live import patience
-from mcpspy.live.authority import Authority, Origin
-from mcpspy.live.http import HttpTap
 from tests.deadlines import DEADLINE_S, eventually
-from tests.live.http_ends import EVENTS, OK, Upstream, Wire, chunk
+from tests.live.http_ends import EVENTS, OK, Wire, chunk
+from tests.live.in_process import Ends, tapped
 
 PATIENCE_S = 0.3
 
 HEAD = b"POST / HTTP/1.1\r\nHost: localhost:%d\r\nContent-Length: 5\r\n\r\n"
 
 
-class Ends:
-    """An upstream, and connections to a tap before it."""
-
-    def __init__(self, upstream: Upstream, port: int) -> None:
-        self.upstream = upstream
-        self.port = port
-        self.wires: list[Wire] = []
-
-    def connect(self) -> Wire:
-        self.wires.append(Wire(socket.create_connection(("127.0.0.1", self.port), DEADLINE_S)))
-        return self.wires[-1]
-
-
 @pytest.fixture
 def ends(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ends]:
     monkeypatch.setattr(patience, "REQUEST_S", PATIENCE_S)
-    upstream = Upstream()
-    tap = HttpTap(Origin("http", Authority("127.0.0.1", upstream.port)), time.monotonic_ns())
-    listener = tap.listen("127.0.0.1", 0)
-    both = Ends(upstream, tap.own.port)
-    with serving(tap, listener):
+    with tapped() as both:
         yield both
-    for wire in both.wires:
-        wire.close()
-    upstream.end()
-
-
-@contextmanager
-def serving(tap: HttpTap, listener: socket.socket) -> Iterator[None]:
-    """The tap, at work in a thread of its own."""
-    ready = threading.Event()
-    thread = threading.Thread(target=tap.serve, args=(listener, ready.set), daemon=True)
-    thread.start()
-    assert ready.wait(DEADLINE_S)
-    try:
-        yield
-    finally:
-        tap.reactor.wake(tap.reactor.stop)
-        thread.join(DEADLINE_S)
-        assert not thread.is_alive()
 
 
 def dribbled(wire: Wire, data: bytes, seconds: float) -> None:

@@ -61,6 +61,28 @@ def test_any_cutting_of_the_input_gives_the_same_pieces(direction: Direction, da
     assert merged(direction(reads(data, sizes))) == merged(direction([data]))
 
 
+@given(before=STREAMS, data=st.sampled_from(PARTICLES) | STREAMS | st.binary())
+@example(before=CHUNKED_OK, data=b"5\r\nhello\r\n")
+@example(before=CHUNKED_OK, data=b"0x5\r\nhello\r\n")
+@example(before=CHUNKED_OK, data=b"1_0\r\n0123456789abcdef\r\n")
+@example(before=CHUNKED_OK + b"5\r\nhel", data=b"5\r\nhello\r\n")
+@example(before=CHUNKED_OK + b"5\r\nhello", data=b"5\r\nhello\r\n")
+def test_what_is_known_as_one_chunk_would_be_that_chunk_if_it_were_fed(before: bytes, data: bytes) -> None:
+    cut = Responses()
+    cut.expect(b"GET")
+    cut.feed(before)
+    payload = cut.whole_chunk(data)
+    if payload is not None:
+        assert cut.feed(data) == [Body(data, payload, (len(payload),))]
+
+
+def test_a_chunk_as_servers_send_it_is_known() -> None:
+    cut = Responses()
+    cut.expect(b"GET")
+    cut.feed(CHUNKED_OK)
+    assert cut.whole_chunk(b"14\r\ndata: 01234567890123\r\n") == b"data: 01234567890123"
+
+
 @DIRECTIONS
 @given(data=STREAMS | st.binary(), sizes=CUTS)
 def test_the_raw_bytes_of_the_pieces_are_the_input(direction: Direction, data: bytes, sizes: list[int]) -> None:
