@@ -199,7 +199,7 @@ def open_line(number: int, record: Open) -> bytes:
         body += f',"connection":{record.connection}'
     if record.transaction:
         body += f',"transaction":{record.transaction}'
-    if record.head:
+    if record.head or record.forwarded is not None:
         body += _heads(record.head, record.forwarded)
     if record.redacted:
         body += f',"redacted":{_json([list(one) for one in record.redacted])}'
@@ -226,7 +226,7 @@ def _heads(head: bytes, forwarded: bytes | None) -> str:
     key = (head, forwarded)
     members = _known_heads.get(key)
     if members is None:
-        members = _bytes_member("head", head)
+        members = _bytes_member("head", head) if head else ""
         if forwarded is not None:
             members += _bytes_member("forwarded", forwarded)
         if len(_known_heads) >= _KNOWN_HEADS:

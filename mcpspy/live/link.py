@@ -7,22 +7,21 @@ none or the gate says no: such responses are forged, and recorded as that.
 
 from __future__ import annotations
 
-from collections import deque
 from ssl import SSLSocket
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
-from ..records import CLIENT, MCPSPY, SERVER, Frame, Record
-from ..wire.http import Requests, Responses
+from ..records import CLIENT, MCPSPY, SERVER, Record
+from ..wire.http import Requests
 from ..wire.http_body import Blank, Body, End, Incomplete, Opaque, Refused
-from ..wire.http_head import RequestHead, ResponseHead
+from ..wire.http_head import RequestHead
+from .answers import Answers
 from .channel import Channel
 from .gate import Refusal, forged_response
 from .opaque import Opaque as OpaqueStreams
 from .patience import REQUEST_S, Patience
 from .recording import Recorded, note
 from .slowness import Slowness
-from .substitution import EndpointWatch, MetadataHold
 from .transaction import Transaction
 
 if TYPE_CHECKING:
@@ -40,9 +39,8 @@ class Link:
     """The two connections, what is under way on them, and what is recorded of it. `number` is the client connection's."""
 
     __slots__ = (
-        "_client", "_dial", "_is_full", "_is_over", "_is_raw", "_opaque", "_patience", "_refusal", "_request", "_requests",
-        "_response", "_responses", "_sending", "_server", "_slowness", "_substitution", "_tap", "_unsent", "_waiting",
-        "_whole_chunk", "number",
+        "_answers", "_client", "_dial", "_is_full", "_is_over", "_opaque", "_patience", "_refusal", "_request", "_requests",
+        "_sending", "_server", "_slowness", "_tap", "_unsent", "number",
     )  # fmt: skip
 
     def __init__(self, tap: HttpTap, client: socket) -> None:
@@ -60,19 +58,15 @@ class Link:
         self._dial: Dial | None = None
         self._unsent: list[bytes] = []
         self._requests = Requests()
-        self._responses = Responses()
-        self._whole_chunk = self._responses.whole_chunk
-        self._waiting: deque[Transaction] = deque()
         self._sending: Transaction | None = None
-        self._substitution: EndpointWatch | MetadataHold | None = None
         self._refusal: Refusal | None = None
         self._opaque = OpaqueStreams(tap.numbers, self.number)
-        self._is_raw = False  # the upstream sends what is no HTTP
+        self._answers = Answers(tap, self.number, self._opaque)
         self._is_over = False
         self._is_full = False  # the upstream does not take more for now
         self._patience = Patience(tap.reactor, self._too_slow)
         self._slowness = Slowness(tap)
-        self._request = self._response = -1  # the streams whose bytes were sent last
+        self._request = -1  # the stream that the client sent last
 
     # The client's direction
 
@@ -110,7 +104,7 @@ class Link:
         self._to_server(b"".join(out))
         if self._sending is not None and self._sending.request.waits_since_ns is not None:
             self._slowness.holds(self._sending.request)
-        if len(self._waiting) >= MAX_PIPELINED:
+        if len(self._answers.waiting) >= MAX_PIPELINED:
             self._client.pause()
         self._watch_time()
         self._refuse_in_turn()
@@ -125,11 +119,11 @@ class Link:
         forwarded = None if asked.refusal is not None or asked.forwarded == head.raw else asked.forwarded
         records.append(request.begun(now_ns, head.raw, transaction=number, connection=self.number, forwarded=forwarded))
         self._sending = Transaction(number, asked, request)
-        self._waiting.append(self._sending)
+        self._answers.waiting.append(self._sending)
         if asked.refusal is not None:
             self._refusal = asked.refusal
             return
-        self._responses.expect(head.method)
+        self._answers.expect(self._sending)
         out.append(asked.forwarded)
         if asked.proves_address:
             text = "a DPoP proof is bound to the address that the client dialled, which is ours"
@@ -159,19 +153,8 @@ class Link:
                 self._sending = None
             elif isinstance(piece, Incomplete):
                 records += self._opaque.took(CLIENT, piece.raw, now_ns)  # half a head
-        if isinstance(self._substitution, MetadataHold):
-            records += self._substitution.opened(is_over=True)
-        for transaction in self._waiting:
-            if transaction.request.is_open:
-                records += transaction.request.ended(now_ns, by, how)
-            if transaction.response is None:
-                text = f"{by} closed the connection before the response came"
-                records.append(note(now_ns, "left", text, self.number, transaction.number, by=by))
-            elif transaction.response.is_open:
-                broken = how if how != "eof" else "broken" if by == CLIENT else "abort"
-                records += transaction.response.ended(now_ns, by, broken)
+        records += self._answers.abandoned(now_ns, by, how)
         records += self._opaque.closed(now_ns, by, how)
-        self._waiting.clear()
         self._record(records)
 
     # The server's direction
@@ -196,120 +179,36 @@ class Link:
         if not self._is_full:
             self.resume_client()
 
-    def unreachable(self, status: int, reason: str) -> None:
-        """There is no upstream."""
-        if not self._is_over:
-            self._forge(Refusal(status=status, reason=reason), self._tap.now_ns())
-
     def server_data(self, data: bytes) -> None:
         """Bytes that the upstream sent."""
         if self._is_over:
             return
         now_ns = monotonic_ns() - self._tap.begin_ns
-        if self._substitution is None and (event := self._whole_chunk(data)) is not None:
-            response = self._waiting[0].response
-            if response is not None and response.is_next(event):  # as nearly all events come
-                self._tap.event(response.number, now_ns, event)
-                self._client.write(data)
-                return
+        found = self._answers.event_in(data)
+        if found is not None:
+            response, event = found
+            self._tap.event(response.number, now_ns, event)
+            self._client.write(data)
+            return
         records: list[Record] = []
         out: list[bytes] = []
-        for piece in self._responses.feed(data):
-            match piece:
-                case Body():
-                    self._took(piece, now_ns, records, out)
-                case ResponseHead():
-                    self._answered(piece, now_ns, records, out)
-                case End():
-                    self._finished(piece, now_ns, records, out)
-                case Refused():
-                    text = f"{piece.reason}; what follows is relayed as it comes"
-                    number = self._waiting[0].number if self._waiting else 0
-                    records.append(note(now_ns, "response-refused", text, self.number, number))
-                    self._is_raw = True
-                    self._let_go(records, out)
-                    records += self._opaque.took(SERVER, piece.raw, now_ns)
-                    out.append(piece.raw)
-                case Opaque():
-                    records += self._opaque.took(SERVER, piece.raw, now_ns)
-                    out.append(piece.raw)
-                case Blank():
-                    out.append(piece.raw)
+        self._answers.feed(data, now_ns, records, out)
+        if self._answers.is_switched:
+            self._switch(now_ns, records)
         self._record(records)
         self._client.write(b"".join(out))
-        response = self._waiting[0].response if self._waiting else None
-        if response is not None and response.waits_since_ns is not None:
-            self._slowness.holds(response)
+        response_now = self._answers.current
+        if response_now is not None and response_now.waits_since_ns is not None:
+            self._slowness.holds(response_now)
+        if not self._is_full and not self._unsent and len(self._answers.waiting) < MAX_PIPELINED:
+            self._client.resume()
         self._refuse_in_turn()
 
-    def _answered(self, head: ResponseHead, now_ns: int, records: list[Record], out: list[bytes]) -> None:
-        tap, transaction = self._tap, self._waiting[0]
-        asked = transaction.asked
-        answered = tap.answered(head, asked.mapping)
-        response = Recorded(tap.numbers.stream(), SERVER, answered.framing)
-        self._response = response.number
-        forwarded = None if answered.forwarded == head.raw else answered.forwarded
-        opening = response.begun(now_ns, head.raw, transaction=transaction.number, connection=self.number, forwarded=forwarded)
-        if not head.is_interim and asked.is_metadata and head.status == 200 and head.ends_by in ("length", "chunks"):
-            transaction.response = response
-            self._substitution = MetadataHold(opening, answered.forwarded, asked.mapping)
-            return
-        records.append(opening)
-        if head.is_interim:
-            records += response.ended(now_ns, SERVER, "eof")
-            out.append(answered.forwarded)
-            return
-        transaction.response = response
-        if asked.wants_events and answered.framing == "sse":
-            self._substitution = EndpointWatch(head, asked.mapping)
-        if head.ends_by == "upgrade":
-            records += response.ended(now_ns, SERVER, "eof")
-            self._waiting.popleft()
-            for waiting in self._requests.switch():
-                records += self._opaque.took(CLIENT, waiting.raw, now_ns)
-                self._to_server(waiting.raw)
-        out.append(answered.forwarded)
-
-    def _took(self, body: Body, now_ns: int, records: list[Record], out: list[bytes]) -> None:
-        response = self._waiting[0].response
-        frames = response.took(body, now_ns) if response is not None else []
-        watch = self._substitution
-        out.append(body.raw if watch is None else watch.feed(body))
-        if isinstance(watch, MetadataHold):
-            records += watch.opened()
-        records += frames
-        if isinstance(watch, EndpointWatch):
-            for frame in frames:
-                if watch.event and isinstance(frame, Frame) and frame.data == watch.event:
-                    frame.rare["forwarded"] = watch.mapped
-                    watch.event = b""
-            if (third := watch.third) is not None:
-                text = f"the endpoint event names {third}, which is not the upstream; it passes as it is (see --allow-endpoint)"
-                records.append(note(now_ns, "endpoint", text, self.number, self._waiting[0].number))
-                watch.third = None
-            if watch.is_idle:
-                self._substitution = None
-
-    def _finished(self, end: End, now_ns: int, records: list[Record], out: list[bytes], *, how: str = "eof") -> None:
-        transaction = self._waiting[0]
-        watch, self._substitution = self._substitution, None
-        if transaction.response is not None:
-            ended = transaction.response.ended(now_ns, SERVER, how, trailers=end.trailers)
-            if isinstance(watch, MetadataHold):
-                out.append(watch.close(end))
-                records += watch.opened()
-                if watch.body and isinstance(ended[0], Frame):
-                    ended[0].rare["forwarded"] = watch.body
-            elif watch is not None:
-                out += (watch.release(), end.raw)
-            else:
-                out.append(end.raw)
-            records += ended
-            self._waiting.popleft()
-            if len(self._waiting) == MAX_PIPELINED - 1 and not self._is_full:
-                self._client.resume()
-        else:
-            out.append(end.raw)  # an interim response has no body, and its end is the head's
+    def _switch(self, now_ns: int, records: list[Record]) -> None:
+        """From here on the connection speaks another protocol: what the client has sent of it already goes on."""
+        for waiting in self._requests.switch():
+            records += self._opaque.took(CLIENT, waiting.raw, now_ns)
+            self._to_server(waiting.raw)
 
     def server_lost(self, error: Exception | None) -> None:
         """The upstream's connection is gone."""
@@ -320,21 +219,7 @@ class Link:
         how = "eof" if error is None else "reset"
         records: list[Record] = []
         out: list[bytes] = []
-        is_broken = self._is_raw
-        ends_by_close = False
-        for piece in self._responses.close():
-            if isinstance(piece, End):
-                ends_by_close = True
-                self._finished(piece, now_ns, records, out, how=how)
-            elif isinstance(piece, Incomplete) and self._waiting and self._waiting[0].response is not None:
-                is_broken = True
-                self._let_go(records, out)
-                out.append(piece.raw)
-                broken = "abort" if error is None else how
-                records += self._waiting[0].response.ended(now_ns, SERVER, broken, missing_bytes=piece.missing_bytes)
-            elif isinstance(piece, Incomplete | Refused):
-                records += self._opaque.took(SERVER, piece.raw, now_ns)  # half a head, which is not passed on
-        records += self._opaque.closed(now_ns, SERVER, how)
+        is_broken, ends_by_close = self._answers.close(now_ns, how, records, out)
         self._record(records)
         self._client.write(b"".join(out))
         if self._waiting_for_answers() and not is_broken:
@@ -342,19 +227,16 @@ class Link:
             return
         self._ended(SERVER, how)
         # a reset, where nothing else tells it that something is missing; a chunked body just lacks its last chunk
-        self._client.close(by_reset=error is not None and (ends_by_close or self._is_raw))
+        self._client.close(by_reset=error is not None and (ends_by_close or self._answers.is_raw))
 
-    def _let_go(self, records: list[Record], out: list[bytes]) -> None:
-        """Send on what is held back of a body that will not be whole."""
-        watch, self._substitution = self._substitution, None
-        if watch is not None:
-            out.append(watch.release())
-        if isinstance(watch, MetadataHold):
-            records += watch.opened()
+    def unreachable(self, status: int, reason: str) -> None:
+        """There is no upstream."""
+        if not self._is_over:
+            self._forge(Refusal(status=status, reason=reason), self._tap.now_ns())
 
     def _waiting_for_answers(self) -> bool:
         """Whether the upstream still owes a response."""
-        return any(one is not self._sending or self._refusal is None for one in self._waiting)
+        return any(one is not self._sending or self._refusal is None for one in self._answers.waiting)
 
     def _refuse_in_turn(self) -> None:
         """Answer a request that was refused, once those before it have been answered."""
@@ -364,7 +246,7 @@ class Link:
     def _forge(self, refusal: Refusal, now_ns: int) -> None:
         """Answer what waits in the upstream's place, and close. Where an answer has begun already, only close."""
         tap = self._tap
-        transaction = self._waiting[0] if self._waiting else None
+        transaction = self._answers.waiting[0] if self._answers.waiting else None
         has_begun = transaction.response is not None if transaction else self._sending is not None
         records: list[Record] = []
         if not has_begun:
@@ -375,7 +257,7 @@ class Link:
             number = transaction.number if transaction else tap.numbers.transaction()
             records.append(response.begun(now_ns, head, transaction=number, connection=self.number, forged=True))
             records += (*response.took(Body(body, body), now_ns), *response.ended(now_ns, MCPSPY, "eof"))
-            self._waiting.clear()
+            self._answers.waiting.clear()
             self._sending = None
             self._record(records)
             self._client.write(head + body)
@@ -417,17 +299,17 @@ class Link:
     def resume_client(self) -> None:
         self._is_full = False
         self._slowness.drained(self._request)
-        if len(self._waiting) < MAX_PIPELINED:
+        if len(self._answers.waiting) < MAX_PIPELINED:
             self._client.resume()
         self._watch_time()
 
     def pause_server(self) -> None:
-        self._slowness.blocked(self._response, self._client)
+        self._slowness.blocked(self._answers.stream, self._client)
         if self._server is not None:
             self._server.pause()
 
     def resume_server(self) -> None:
-        self._slowness.drained(self._response)
+        self._slowness.drained(self._answers.stream)
         if self._server is not None:
             self._server.resume()
 

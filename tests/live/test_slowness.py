@@ -7,8 +7,8 @@ import pytest
 
 from mcpspy.live import link, slowness
 from mcpspy.records import Frame, Open, Partial, Record, Stall
-from tests.deadlines import eventually
-from tests.live.http_ends import EVENTS, OK, chunk
+from tests.deadlines import DEADLINE_S, eventually
+from tests.live.http_ends import EVENTS, OK, Wire, chunk
 from tests.live.in_process import Ends, tapped
 
 WAIT_NS = 100_000_000
@@ -28,6 +28,25 @@ def told(ends: Ends, kind: type[Record]) -> list[Record]:
     return [one for one in ends.records if isinstance(one, kind)]
 
 
+def sent_until_told(ends: Ends, wire: Wire) -> int:
+    """Send what is taken until a stall is told. Returns how many bytes were taken."""
+    sent = 0
+    wire.socket.setblocking(False)
+
+    def is_told() -> bool:
+        nonlocal sent
+        try:
+            while sent < MORE_THAN_SOCKETS_HOLD:
+                sent += wire.socket.send(b"x" * min(1 << 16, MORE_THAN_SOCKETS_HOLD - sent))
+        except BlockingIOError:
+            pass
+        return bool(told(ends, Stall))
+
+    eventually(is_told, "the stall to be told")
+    wire.socket.settimeout(DEADLINE_S)
+    return sent
+
+
 def sender_of(ends: Ends, stream: int) -> str:
     return next(one.sender for one in ends.records if isinstance(one, Open) and one.stream == stream)
 
@@ -37,14 +56,13 @@ def test_a_client_that_stops_reading_is_told_and_told_again_when_it_goes_on(ends
     client.send(HEAD % (ends.port, 0))
     server = ends.upstream.accept()
     server.head()
-    server.socket.setblocking(False)
-    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % MORE_THAN_SOCKETS_HOLD
-    sent = server.socket.send(head + b"x" * MORE_THAN_SOCKETS_HOLD)
-    eventually(lambda: bool(told(ends, Stall)), "the stall to be told")
+    server.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % MORE_THAN_SOCKETS_HOLD)
+    sent = sent_until_told(ends, server)
     stall = told(ends, Stall)[0]
     assert isinstance(stall, Stall)
     assert sender_of(ends, stall.stream) == "server"
     assert stall.waiting_bytes > 0
+    client.head()
     client.take(sent)
     eventually(lambda: len(told(ends, Stall)) == 2, "its end to be told")
     over = told(ends, Stall)[1]
@@ -58,9 +76,7 @@ def test_an_upstream_that_stops_reading_is_told(ends: Ends) -> None:
     client = ends.connect()
     client.send(HEAD % (ends.port, MORE_THAN_SOCKETS_HOLD))
     ends.upstream.accept().head()
-    client.socket.setblocking(False)
-    client.socket.send(b"x" * MORE_THAN_SOCKETS_HOLD)
-    eventually(lambda: bool(told(ends, Stall)), "the stall to be told")
+    sent_until_told(ends, client)
     stall = told(ends, Stall)[0]
     assert isinstance(stall, Stall)
     assert sender_of(ends, stall.stream) == "client"
