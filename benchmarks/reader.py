@@ -5,7 +5,7 @@
 
 The capture is made by mcpspy's own writer: requests and results in turns, 200 bytes each. `pair` is the reader and the exchanges,
 `check` these and the findings, `live` the former line by line, as they come while somebody follows. Each measure has a process of
-its own, and they take turns; times are of the processor, memory is the peak.
+its own, and they take turns; times are of the processor, memory is the peak. `mixed` is another capture, with a bit of everything.
 """
 
 import argparse
@@ -16,10 +16,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
+from benchmarks import mixed
 from benchmarks.report import median
 from mcpspy.capture.format import header_line
 from mcpspy.capture.reader import CHUNK_BYTES, Reader, read
@@ -48,7 +49,7 @@ def payload(message: dict[str, object], filler: dict[str, object]) -> bytes:
 
 def request(id: int) -> bytes:
     """A call of a tool."""
-    arguments: dict[str, object] = {}
+    arguments: dict[str, object] = {"page": id}
     params = {"name": "search", "arguments": arguments}
     return payload({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}, arguments)
 
@@ -75,10 +76,10 @@ def opened(path: Path) -> Writer:
     return writer
 
 
-def write(path: Path, messages: int) -> None:
+def write(path: Path, made: Iterable[Frame], *, messages: int) -> None:
     """A capture of so many messages, each with a write of its own, as a tap makes them."""
     writer = opened(path)
-    for frame in frames(messages):
+    for frame in made:
         writer.frame(frame.stream, frame.at_ns, frame.data)
     writer.close(messages * 1_000_000)
 
@@ -195,6 +196,9 @@ MEASURES: dict[str, Callable[[Path], float]] = {
     "write many": write_many_us,
 }
 
+OF_MIXED = ("json.loads", "pair", "check", "live")
+"""The measures that are taken of the mixed capture too."""
+
 
 def measured(name: str, path: Path) -> tuple[float, float]:
     """One measure in a process of its own: microseconds, and the peak of its memory in MiB."""
@@ -203,20 +207,36 @@ def measured(name: str, path: Path) -> tuple[float, float]:
     return float(us), float(peak_mib)
 
 
-def report(samples: dict[str, list[tuple[float, float]]]) -> int:
+Samples = dict[str, list[tuple[float, float]]]
+
+
+def report(samples: Samples, of_mixed: Samples) -> int:
     """Print the medians and their ratios; 1 where a target is missed."""
-    us = {name: median(one for one, _ in column) or 0.0 for name, column in samples.items()}
-    peak_mib = max(one for _, one in samples["check"])
+    us, us_mixed = medians(samples), medians(of_mixed)
+    peak_mib = max(one for column in (samples["check"], of_mixed["check"]) for _, one in column)
     for name, value in us.items():
-        print(f"{name:12} {value:6.2f} µs a line, peak {max(one for _, one in samples[name]):5.0f} MiB")
-    pairing, checking, live = us["pair"] / us["json.loads"], us["check"] / us["json.loads"], us["live"]
+        print(f"{name:12} {value:6.2f} µs a line, peak {max(one for _, one in samples[name]):5.0f} MiB{beside(us_mixed, name)}")
+    checking = max(one["check"] / one["json.loads"] for one in (us, us_mixed))
+    live = max(us["live"], us_mixed["live"])
+    for name in ("pair", "check"):
+        mixed_ratio = us_mixed[name] / us_mixed["json.loads"]
+        print(f"{name} / json.loads: {us[name] / us['json.loads']:.2f}; mixed {mixed_ratio:.2f} (target: at most {MAX_RATIO})")
+    print(f"live: {us['live']:.1f} µs a message; mixed {us_mixed['live']:.1f} (target: at most {MAX_LIVE_US})")
     one, many = us["json.dumps"] / us["write"], us["json.dumps"] / us["write many"]
-    print(f"pair / json.loads: {pairing:.2f}; check / json.loads: {checking:.2f} (target: at most {MAX_RATIO})")
-    print(f"live: {live:.1f} µs a message (target: at most {MAX_LIVE_US})")
     print(f"rate of write / rate of json.dumps: {one:.2f} line by line, {many:.2f} by the read (target: at least {MIN_RATE})")
     print(f"peak memory of check: {peak_mib:.0f} MiB (target: below {MAX_PEAK_MIB})")
     missed = (checking > MAX_RATIO, live > MAX_LIVE_US, one < MIN_RATE, peak_mib >= MAX_PEAK_MIB)
     return int(any(missed))
+
+
+def medians(samples: Samples) -> dict[str, float]:
+    """The median time of each measure."""
+    return {name: median(one for one, _ in column) or 0.0 for name, column in samples.items()}
+
+
+def beside(us_mixed: dict[str, float], name: str) -> str:
+    """What the same measure gave for the mixed capture."""
+    return f"; mixed {us_mixed[name]:6.2f} µs" if name in us_mixed else ""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -233,11 +253,19 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bench.mcpspy"
-        write(path, chosen.messages)
+        write(path, frames(chosen.messages), messages=chosen.messages)
+        other = Path(folder) / "mixed.mcpspy"
+        write(other, mixed.frames(chosen.messages), messages=chosen.messages)
         megabytes = path.stat().st_size / 1e6
         print(f"{chosen.messages:,} messages of {PAYLOAD_BYTES} bytes, {megabytes:.0f} MB, Python {sys.version.split()[0]}")
-        rounds = [{name: measured(name, path) for name in MEASURES} for _ in range(chosen.rounds)]
-    return report({name: [one[name] for one in rounds] for name in MEASURES})
+        samples: Samples = {name: [] for name in MEASURES}
+        of_mixed: Samples = {name: [] for name in OF_MIXED}
+        for _ in range(chosen.rounds):
+            for name, column in samples.items():
+                column.append(measured(name, path))
+            for name, column in of_mixed.items():
+                column.append(measured(name, other))
+    return report(samples, of_mixed)
 
 
 if __name__ == "__main__":

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import reader
+from benchmarks import mixed, reader
 from mcpspy.capture.reader import read
-from mcpspy.transcript.model import Outcome
+from mcpspy.transcript.model import Kind, Outcome
 from mcpspy.transcript.transcribe import transcribe
 
 
 @pytest.fixture
 def capture(tmp_path: Path) -> Path:
     path = tmp_path / "bench.mcpspy"
-    reader.write(path, 20)
+    reader.write(path, reader.frames(20), messages=20)
     return path
 
 
@@ -34,3 +34,27 @@ def test_what_is_measured_is_free_of_findings_and_complete(capture: Path) -> Non
 def test_every_measure_takes_time(name: str, capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "SAMPLE", 100)
     assert reader.MEASURES[name](capture) > 0
+
+
+@pytest.fixture
+def mixed_capture(tmp_path: Path) -> Path:
+    path = tmp_path / "mixed.mcpspy"
+    reader.write(path, mixed.frames(500), messages=500)
+    return path
+
+
+def test_the_mixed_capture_has_a_bit_of_everything(mixed_capture: Path) -> None:
+    transcript = transcribe(read(mixed_capture))
+    assert 500 <= len(transcript.messages) <= 510
+    assert {one.outcome for one in transcript.exchanges} == {Outcome.OK, Outcome.ERROR, Outcome.TOOL_ERROR}
+    assert {one.sender for one in transcript.exchanges} == {"client", "server"}
+    assert {one.kind for one in transcript.messages} == set(Kind) - {Kind.MALFORMED}
+
+
+def test_the_mixed_capture_is_free_of_findings(mixed_capture: Path) -> None:
+    assert transcribe(read(mixed_capture)).findings == []
+
+
+@pytest.mark.parametrize("name", reader.OF_MIXED)
+def test_every_measure_of_the_mixed_capture_takes_time(name: str, mixed_capture: Path) -> None:
+    assert reader.MEASURES[name](mixed_capture) > 0
