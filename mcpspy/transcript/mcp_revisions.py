@@ -36,6 +36,7 @@ def is_known(revision: str) -> bool:
     return revision in _ORDER
 
 
+@lru_cache(maxsize=256)
 def era(revision: str) -> Era:
     """The era of a revision, also of one that nobody released.
 
