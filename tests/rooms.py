@@ -54,11 +54,18 @@ def room(
 ROOMS = {
     "errors": room(never=THE_WORLD, pure=True),
     "records": room(never=THE_WORLD, pure=True),
-    "wire": room(others={"httptools"} | JSON, never=THE_WORLD, pure=True),
+    # what decodes br and zstd, where it is installed
+    "wire": room(
+        others={"httptools"} | JSON, others_inside_functions={"backports", "brotli", "compression"}, never=THE_WORLD, pure=True
+    ),
     "capture": room("errors records", others=JSON, never=NETWORK),
     # msgspec for its structs, which the garbage collector does not visit; JSON is read in wire
     "transcript": room(
-        "errors records wire", others=JSON, others_inside_functions={"jsonschema", "mcp_types", "referencing"}, never=THE_WORLD, pure=True
+        "errors records wire",
+        others=JSON,
+        others_inside_functions={"jsonschema", "mcp_types", "referencing"},
+        never=THE_WORLD,
+        pure=True,
     ),
     "replay": room("errors records wire transcript", never=THE_WORLD, pure=True),
     "views": room("records wire transcript replay", others={"rich"}, never=THE_WORLD | TERMINAL, pure=True),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from ..wire.body import decoded
+from ..wire.codings import MissingDecoderError, decoded
 from ..wire.jsonrpc import Piece, cut, malformed
 from ..wire.sse import Event, Events, parse
 from .decode import joined
@@ -17,6 +17,9 @@ from .payloads import DONE, body_pieces
 if TYPE_CHECKING:
     from ..records import Frame
     from .head import Head
+
+SEALED: Final = "compressed with"
+"""How the reason begins why a body could not be read whose library is not installed."""
 
 MESSAGE: Final = "message"
 """The type of events that carry messages; an event without a type is one."""
@@ -66,7 +69,10 @@ class BodyDecoder:
     def _pieces(self, frame: Frame) -> Sequence[Piece]:
         if not frame.data and frame.length:
             return [malformed(b"", "not recorded")] if self._is_json and self._answers else []
-        data = _read(frame.data, self._encoding)
+        try:
+            data = _read(frame.data, self._encoding)
+        except MissingDecoderError as error:
+            return [sealed(frame.data, error)] if self._is_json and self._answers else []
         return body_pieces(data, is_json=self._is_json, answers=self._answers)
 
 
@@ -123,7 +129,10 @@ class CompressedEventDecoder:
             return []
         whole, self._held = joined(self._held), []
         events = Events()
-        data = _read(whole.data, self._encoding)
+        try:
+            data = _read(whole.data, self._encoding)
+        except MissingDecoderError as error:
+            return [Unit(whole, [sealed(whole.data, error)], damaged=self.damaged)]
         found = [parse(piece, is_first=at == 0) for at, piece in enumerate((*events.feed(data), *events.close()))]
         return [Unit(whole, event_pieces(event), event, self.damaged) for event in found]
 
@@ -132,13 +141,20 @@ StreamDecoder: TypeAlias = BodyDecoder | EventDecoder | CompressedEventDecoder
 
 
 def _read(data: bytes, encoding: str) -> bytes:
-    """What a body says; the body itself where nobody can decode it."""
+    """What a body says; the body itself where nobody can decode it. Raises: MissingDecoderError: if a library is missing."""
     if not encoding:
         return data
     try:
         return decoded(data, encoding.encode("utf-8", "replace"))
+    except MissingDecoderError:
+        raise
     except ValueError:
         return data
+
+
+def sealed(data: bytes, error: MissingDecoderError) -> Piece:
+    """What is known of a body that cannot be read here."""
+    return malformed(data, f"{SEALED} {error.coding}")
 
 
 def event_pieces(event: Event) -> list[Piece]:

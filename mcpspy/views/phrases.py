@@ -20,10 +20,12 @@ from ..records import (
     Stall,
     Unknown,
 )
+from ..transcript.http_decode import SEALED
 from ..transcript.mcp_content import content_facts
 from ..transcript.mcp_methods import OPENINGS
 from ..transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, Exchange, Kind, Message, Outcome, Source, Stray
 from ..transcript.transaction import Transaction
+from ..wire.codings import EXTRA
 from .about import about_words
 from .escape import decoded, safe_text
 from .excerpt import PHRASE_LETTERS, one_line
@@ -178,6 +180,8 @@ def stray_phrase(stray: Stray, source: Source) -> Phrase:
             return Phrase("error without a request", "bad", error_phrase(message))
         case Kind.REQUEST:
             return Phrase(one_line(message.method or "request"), "", one_line(message.target or ""))
+        case Kind.MALFORMED if message.reason.startswith(SEALED):
+            return Phrase(one_line(message.reason), "warn", f"pip install '{EXTRA}' to read it")
         case Kind.MALFORMED:
             return Phrase(f"{_malformed(message)} on {stream_name(source, message.stream)}", "warn", raw_phrase(message.raw))
 

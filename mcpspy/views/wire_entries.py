@@ -10,7 +10,8 @@ from ..records import CLIENT, Frame
 from ..transcript.chunks import Chunks
 from ..transcript.model import Source
 from ..transcript.transaction import Stream, Transaction
-from ..wire.body import decoded as decompressed
+from ..wire.codings import EXTRA, MissingDecoderError
+from ..wire.codings import decoded as decompressed
 from .cells import cells, chopped
 from .escape import decoded, safe_text
 from .head_lines import head_lines
@@ -158,6 +159,9 @@ class _StreamEntries:
         data, self._sealed = b"".join(self._sealed), []
         try:
             said = decompressed(data, self._encoding.encode("utf-8", "replace"))
+        except MissingDecoderError as error:
+            words = f"{size(len(data))} of {one_line(error.coding)}: pip install '{EXTRA}' to read them"
+            return _wrapped(words, "warn", self._layout.room)
         except ValueError:
             return self._texts(data)
         sizes = f"{size(len(data))} of {one_line(self._encoding)}, decoded {size(len(said))}:"

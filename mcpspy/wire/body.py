@@ -1,19 +1,12 @@
-"""Bodies that are one unit, JSON or anything; which framing a body has; and what a compressed one says.
+"""Bodies that are one unit, JSON or anything; and which framing a body has.
 
-Refuses to decode what passes: a body is kept as it was sent, and decoded when somebody looks at it (RFC 9110, section 8.4).
+Refuses to decode what passes: a body is kept as it was sent, and decoded (`codings`) when somebody looks at it.
 """
 
-import zlib
 from typing import Final, Literal
 
 from .lines import MAX_HELD_BYTES, character_boundary
 
-MAX_DECODED_BYTES: Final = 1 << 26
-"""What decodes to more is not decoded: 64 KiB of gzip can stand for as much."""
-
-_MAX_CODINGS: Final = 3
-_INPUT_BYTES: Final = 1 << 14
-_GZIP: Final = 16 + zlib.MAX_WBITS
 _LINE_TYPES: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/jsonlines")
 
 
@@ -68,58 +61,3 @@ def framing(content_type: bytes | None, content_encoding: bytes | None = None) -
     if media_type == "text/event-stream":
         return "sse"
     return "lines" if media_type in _LINE_TYPES else "body"
-
-
-def decoded(data: bytes, encoding: bytes) -> bytes:
-    """What `data` says, given its Content-Encoding: gzip, deflate, identity, or several of them in the order of the field.
-
-    Of data that was cut short, what could be decoded. Bytes behind the end are left out, as clients do.
-
-    Raises:
-        ValueError: if a coding is unknown (br and zstd are), there are more than three, the data is not what the coding says, or
-            it would decode to more than `MAX_DECODED_BYTES`.
-    """
-    codings = [coding.strip().lower() for coding in encoding.split(b",")]
-    if len(codings) > _MAX_CODINGS:
-        raise ValueError(f"{len(codings)} content codings")
-    for coding in reversed(codings):
-        if coding in (b"gzip", b"x-gzip"):
-            data = _inflated(data, _GZIP)
-        elif coding == b"deflate":
-            data = _deflated(data)
-        elif coding not in (b"", b"identity"):
-            raise ValueError(f"no decoder for the content coding {coding.decode('latin-1')}")
-    return data
-
-
-def _deflated(data: bytes) -> bytes:
-    """`deflate` is zlib's format by RFC 9110, and raw deflate by some servers."""
-    try:
-        return _inflated(data, zlib.MAX_WBITS)
-    except ValueError:
-        return _inflated(data, -zlib.MAX_WBITS)
-
-
-def _inflated(data: bytes, window_bits: int) -> bytes:
-    pieces: list[bytes] = []
-    room = MAX_DECODED_BYTES
-    at = 0
-    while at < len(data):
-        inflater = zlib.decompressobj(window_bits)
-        while at < len(data) and not inflater.eof:
-            waiting = data[at : at + _INPUT_BYTES]  # little at a time: what is behind the end is copied for every member
-            at += len(waiting)
-            while waiting:
-                try:
-                    piece = inflater.decompress(waiting, room + 1)
-                except zlib.error as error:
-                    raise ValueError(str(error)) from error
-                pieces.append(piece)
-                room -= len(piece)
-                if room < 0:
-                    raise ValueError(f"decodes to more than {MAX_DECODED_BYTES >> 20} MiB")
-                waiting = inflater.unconsumed_tail
-        at -= len(inflater.unused_data)
-        if window_bits != _GZIP or data[at : at + 2] != b"\x1f\x8b":
-            break  # only gzip has members (RFC 1952, section 2.2)
-    return b"".join(pieces)

@@ -2,7 +2,7 @@
 
     pyserver.py stdio
     pyserver.py sse PORT
-    pyserver.py http PORT [stateless_http] [json_response]
+    pyserver.py http PORT [stateless_http] [json_response] [compress]
 
 Tools: `add` answers at once, `slow` reports progress and notices its cancellation, `greet` asks the user a question (by
 elicitation, or by asking for more input where there are no server requests). One resource has a URI that is not ASCII. On
@@ -82,6 +82,10 @@ def main(kind: str = "stdio", port: str = "0", *options: str) -> None:
         serve(server.sse_app(), int(port))
     else:
         app = server.streamable_http_app(stateless_http="stateless_http" in options, json_response="json_response" in options)
+        if "compress" in options:
+            from starlette_compress import CompressMiddleware
+
+            app.add_middleware(CompressMiddleware, minimum_size=1)
         serve(app, int(port))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ..finding import Severity
+from ..http_decode import SEALED
 from ..model import Message, Stray
 from .found import Found, found_in, quoted
 from .rule import Family, Rule
@@ -79,7 +80,7 @@ def find(story: Story) -> Iterator[Found]:
 
 def _malformed(story: Story, stray: Stray) -> Iterator[Found]:
     message = stray.message
-    if message.reason in ("not recorded", "cut short") or "damaged" in message.flaws:
+    if message.reason in ("not recorded", "cut short") or message.reason.startswith(SEALED) or "damaged" in message.flaws:
         return
     text = message.raw.strip()
     if not text:

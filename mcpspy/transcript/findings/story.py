@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 from ...records import CLIENT, Close, Damage, End, Exit, Gap, Note, Partial, Spawn, Stall
 from ..correlate import spellings
 from ..definitions import LISTINGS
+from ..http_decode import SEALED
 from ..mcp_methods import CANCELLED, PROGRESS
 from ..model import Event, Exchange, Kind, Log, Message, Numbered, Outcome, Source, Stray, Transcript
 from ..transaction import Transaction
@@ -174,7 +175,7 @@ class Story:
     def stray(self, row: Stray) -> None:
         """Take in a message that belongs to no exchange."""
         message = row.message
-        if message.reason == "not recorded" or "damaged" in message.flaws:
+        if message.reason == "not recorded" or message.reason.startswith(SEALED) or "damaged" in message.flaws:
             self._hole(row.at_ns)
         if message.kind is Kind.MALFORMED:
             self.malformed.append(row)
