@@ -85,7 +85,7 @@ class Traffic:
         if session:
             named["Mcp_Session_Id"] = session
             named.setdefault("Mcp_Protocol_Version", "2025-11-25")
-        if isinstance(message, dict) and MODERN.items() <= message.get("params", {}).get("_meta", {}).items():
+        if _is_modern(message):
             about = message["params"].get("name", message["params"].get("uri"))
             mirrored = {"Mcp_Protocol_Version": "2026-07-28", "Mcp_Method": message["method"], "Mcp_Name": about}
             named = {name: value for name, value in mirrored.items() if value} | named
@@ -261,7 +261,11 @@ class Call:
 
 def initialize(id: Any = 0, name: str = "claude-code", *capabilities: str) -> dict[str, Any]:
     """How a client of the legacy era begins."""
-    params = {"protocolVersion": "2025-11-25", "capabilities": {one: {} for one in capabilities}, "clientInfo": {"name": name, "version": "1"}}
+    params = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {one: {} for one in capabilities},
+        "clientInfo": {"name": name, "version": "1"},
+    }
     return {"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params}
 
 
@@ -277,8 +281,16 @@ def modern(id: Any, method: str = "tools/list", client: str = "claude-code", **p
 
 def opened_session(traffic: Traffic, session: str, name: str = "claude-code", *capabilities: str) -> None:
     """A session of Streamable HTTP begins: initialize and its notification."""
-    traffic.post(initialize(0, name, *capabilities)).answer(200, {"jsonrpc": "2.0", "id": 0, "result": {}}, Mcp_Session_Id=session)
+    traffic.post(initialize(0, name, *capabilities)).answer(
+        200, {"jsonrpc": "2.0", "id": 0, "result": {}}, Mcp_Session_Id=session
+    )
     traffic.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, session=session).answer(202)
+
+
+def _is_modern(message: Any) -> bool:
+    params = message.get("params") if isinstance(message, dict) else None
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return isinstance(meta, dict) and MODERN.items() <= meta.items()
 
 
 def _spelled(fields: dict[str, str]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from ...records import CLIENT, Exit
+from ...records import CLIENT, SERVER, Exit
 from ..finding import Severity
 from ..model import Exchange
 from .found import Found, call, found, found_in, quoted, seconds
@@ -59,7 +59,19 @@ DESCENDANTS_LEFT: Final = Rule(
     fix="End children when stdin ends and on SIGTERM; start the server itself instead of a launcher.",
 )
 
-RULES: Final = (UNANSWERED_REQUEST, SERVER_DIED, SERVER_NOT_STARTED, DESCENDANTS_LEFT)
+UNUSED_START: Final = Rule(
+    name="unused-start",
+    family=Family.TRANSPORT,
+    severity=Severity.INFO,
+    what="The server was started, ran for five seconds or more, and nobody sent a message.",
+    why="It costs memory and start-up time; a client that starts a server twice may have forgotten the one.",
+    blame="The client: it started the server, and did not write to it.",
+    example="! ready\n· 60.0 s later\n· the client closes stdin",
+    clean='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}\n· 60.0 s later',
+    fix="See whether the client has the server in two of its configuration files, and talks to the other one.",
+)
+
+RULES: Final = (UNANSWERED_REQUEST, SERVER_DIED, SERVER_NOT_STARTED, DESCENDANTS_LEFT, UNUSED_START)
 
 PATIENCE_NS: Final = 5_000_000_000
 """Who leaves sooner than this after asking did not wait for the answer; who waited longer was kept waiting."""
@@ -85,6 +97,14 @@ def find(story: Story) -> Iterator[Found]:
             names = ", ".join(str(one.get("name", "?")) for one in record.descendants[:LISTED_CALLS])
             what = f"The server ended and left {len(record.descendants)} of its processes behind: {names}."
             yield _about_process(DESCENDANTS_LEFT, story, at_ns, record, what)
+        if (
+            story.source.messages == 0
+            and story.started
+            and at_ns - story.started[0] > PATIENCE_NS
+            and not story.is_unseen(at_ns)
+        ):
+            what = f"The server ran for {seconds(at_ns - story.started[0])}, and the client never sent it a message."
+            yield _about_process(UNUSED_START, story, at_ns, record, what, culprit=CLIENT)
         if not record.error and _died(story, at_ns):
             left_alone = [one for one in pending if one.sender == CLIENT and one.at_ns <= at_ns]
             pending = [one for one in pending if one.sender != CLIENT or one.at_ns > at_ns]
@@ -120,8 +140,8 @@ def _obituary(story: Story, record: Exit, pending: list[Exchange]) -> str:
     return f"The server {how}{waiting}." + (f" Its last lines on stderr: {words}" if words else "")
 
 
-def _about_process(rule: Rule, story: Story, at_ns: int, record: Exit, what: str) -> Found:
-    return found(rule, at_ns=at_ns, capture=story.source.index, number=record.number, row=None, what=what, culprit="server")
+def _about_process(rule: Rule, story: Story, at_ns: int, record: Exit, what: str, *, culprit: str = SERVER) -> Found:
+    return found(rule, at_ns=at_ns, capture=story.source.index, number=record.number, row=None, what=what, culprit=culprit)
 
 
 def _unanswered(story: Story, exchange: Exchange) -> Found:

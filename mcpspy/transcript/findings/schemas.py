@@ -71,8 +71,11 @@ RULES: Final = (ARGUMENTS_INVALID, STRUCTURED_CONTENT_INVALID, TOOL_SCHEMA_INVAL
 
 MAX_SCHEMA_BYTES: Final = 64 << 10
 MAX_VALUE_BYTES: Final = 256 << 10
-MAX_STEPS: Final = 200_000
-"""So many keywords of schemas are applied in one capture, about half a second; what comes after is not checked."""
+MAX_STEPS: Final = 50_000
+"""So many keywords of schemas are applied in one capture; what comes after is not checked."""
+
+MAX_EACH: Final = 200
+"""So many calls of a tool are checked: who gets its arguments wrong does so from the beginning."""
 
 _LIST_CHANGED: Final = "notifications/tools/list_changed"
 _NOT_RUN: Final = ("pattern", "patternProperties", "format", "uniqueItems", "$dynamicRef", "$recursiveRef")
@@ -85,6 +88,7 @@ class _Server:
     def __init__(self) -> None:
         self.tools: dict[tuple[str | int, str], dict[str, Any]] = {}
         self.complete: set[str | int] = set()
+        self.checked: dict[tuple[str | int, str], int] = {}
         self.steps = [0]
         self._validators: dict[int, tuple[dict[str, Any], Any]] = {}
 
@@ -146,7 +150,8 @@ def _called(server: _Server, row: Exchange) -> Iterator[Found]:
             what = f"The tool {name[:80]} was called, which the server had not listed."
             yield found_in(UNKNOWN_TOOL, request, row.row, what, group=name)
         return
-    if server.steps[0] >= MAX_STEPS:
+    checked = server.checked[scope, name] = server.checked.get((scope, name), 0) + 1
+    if checked > MAX_EACH or server.steps[0] >= MAX_STEPS:
         return
     params = request.params if len(request.raw) <= MAX_VALUE_BYTES else None
     if isinstance(params, dict):

@@ -97,29 +97,31 @@ def find(story: Story) -> Iterator[Found]:
     transactions = story.source.transactions
     if not transactions:
         return
-    initialized_ns = [one.at_ns for one in story.initializes]
-    alive: dict[str, int] = {}
+    initialized_ns = max((one.at_ns for one in story.initializes), default=0)
+    alive: set[str] = set()
+    first_ns: int | None = None
     dead: dict[str, list[Transaction]] = {}
     streams: dict[str, Transaction] = {}
     ended: set[str] = set()
     for one in transactions.values():
         session = one.scope.session if one.scope.kind is ScopeKind.SESSION else ""
         if not session:
-            yield from _without(story, one, alive)
+            yield from _without(story, one, given_out=first_ns is not None and first_ns < one.at_ns)
             continue
         if one.method == "DELETE":
             ended.add(session)
         elif one.status == _NOT_FOUND and session in alive and session not in ended:
             dead.setdefault(session, []).append(one)
         elif 0 < one.status < _BAD_REQUEST:
-            alive.setdefault(session, one.at_ns)
+            alive.add(session)
+            first_ns = one.at_ns if first_ns is None else first_ns
             dead.pop(session, None)
         if one.method == "GET":
             yield from _second_stream(story, one, streams.get(session))
             if one.is_stream:
                 streams[session] = one
     for session, refused in dead.items():
-        if not any(at_ns > refused[0].at_ns for at_ns in initialized_ns):
+        if initialized_ns <= refused[0].at_ns:
             yield _lost(story, session, refused)
 
 
@@ -129,7 +131,7 @@ def _lost(story: Story, session: str, refused: list[Transaction]) -> Found:
     return _about(SESSION_LOST, story, refused[0], what, CLIENT, severity=None if more else Severity.WARNING)
 
 
-def _without(story: Story, one: Transaction, alive: dict[str, int]) -> Iterator[Found]:
+def _without(story: Story, one: Transaction, *, given_out: bool) -> Iterator[Found]:
     """Transactions without a session."""
     asked = story.asked_in.get(one.number)
     if asked is None or one.request is None:
@@ -141,7 +143,7 @@ def _without(story: Story, one: Transaction, alive: dict[str, int]) -> Iterator[
             yield _about(MODERN_SESSION, story, one, what, SERVER, group="one")
         return
     is_bare = _SESSION_FIELD not in one.request.opened.head.lower()
-    if one.status == _BAD_REQUEST and is_bare and asked.method != "initialize" and any(at < one.at_ns for at in alive.values()):
+    if one.status == _BAD_REQUEST and is_bare and asked.method != "initialize" and given_out:
         what = f"{asked.method} came without {SESSION.title()} and was refused, after the server had given out a session."
         yield _about(SESSION_MISSING, story, one, what, CLIENT, group=asked.method)
 

@@ -50,11 +50,11 @@ def shape_findings(transcript: Transcript) -> Iterator[Found]:
         method = row.method if isinstance(row, Exchange) else row.message.method or ""
         messages = [row.request, row.response] if isinstance(row, Exchange) else [row.message]
         for message in messages:
-            if message is None or message.kind not in _MEMBER or message.revision is None:
+            if message is None or message.revision is None:
                 continue
             key = (row.capture, method, message.sender, message.kind)
-            seen[key] = seen.get(key, 0) + 1
-            if seen[key] <= MAX_EACH and len(message.raw) <= MAX_BYTES:
+            count = seen[key] = seen.get(key, 0) + 1
+            if count <= MAX_EACH and message.kind in _MEMBER and len(message.raw) <= MAX_BYTES:
                 yield from _held(checks, method, row.row, message)
 
 

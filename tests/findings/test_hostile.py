@@ -1,0 +1,222 @@
+"""Whatever peers send, findings are made of it: nothing raises, and no schema of theirs makes work without end."""
+
+import json
+import sys
+from itertools import chain
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.records import Record
+from mcpspy.transcript.findings.examine import examined
+from mcpspy.transcript.findings.schemas import MAX_STEPS, schema_findings
+from mcpspy.transcript.findings.shapes import shape_findings
+from mcpspy.transcript.mcp_methods import METHODS
+from mcpspy.transcript.transcribe import transcribe
+from tests.transcript.dialogue import Dialogue, request, result, tool_call
+from tests.transcript.traffic import Traffic
+
+NAMES = st.sampled_from([*dict.fromkeys(one.name for one in METHODS), "x", "pong", ""])
+REVISIONS = st.sampled_from(["2024-11-05", "2025-03-26", "2025-11-25", "2026-07-28", "2024.11.05", "draft", "", 5, None])
+IDS = st.sampled_from([0, 1, 2, "1", 1.0, None, 10**30, True])
+SCHEMAS: st.SearchStrategy[Any] = st.recursive(
+    st.sampled_from(
+        [{"type": "object"}, {"type": 5}, {"required": ["a"]}, {"$ref": "http://127.0.0.1:1/x"}, {"$ref": "#"}, [], None, "x"]
+    ),
+    lambda inner: st.builds(lambda one: {"type": "object", "properties": {"a": one}, "items": one}, inner),
+    max_leaves=4,
+)  # fmt: skip
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | IDS,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "name", "method", "_meta"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+CAPABILITIES = st.dictionaries(st.sampled_from(["tools", "roots", "tasks", "logging"]), VALUES, max_size=3)
+META = st.fixed_dictionaries(
+    {},
+    optional={
+        "io.modelcontextprotocol/protocolVersion": REVISIONS,
+        "io.modelcontextprotocol/clientCapabilities": CAPABILITIES | VALUES,
+        "progressToken": VALUES,
+    },
+)
+PARAMS = st.fixed_dictionaries(
+    {},
+    optional={
+        "protocolVersion": REVISIONS,
+        "capabilities": CAPABILITIES | VALUES,
+        "name": st.sampled_from(["a", "b", 5]),
+        "arguments": VALUES,
+        "requestId": IDS,
+        "progressToken": IDS,
+        "progress": VALUES,
+        "taskId": st.sampled_from(["t", 5]),
+        "requestState": VALUES,
+        "inputResponses": VALUES,
+        "_meta": META | VALUES,
+    },
+)
+TOOLS = st.lists(
+    st.fixed_dictionaries({"name": st.sampled_from(["a", "b", 5])}, optional={"inputSchema": SCHEMAS, "outputSchema": SCHEMAS})
+    | VALUES
+)
+RESULTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "protocolVersion": REVISIONS,
+        "capabilities": CAPABILITIES | VALUES,
+        "tools": TOOLS | VALUES,
+        "content": VALUES,
+        "structuredContent": VALUES,
+        "isError": VALUES,
+        "resultType": st.sampled_from(["complete", "input_required", "task", "x", 5]),
+        "inputRequests": st.dictionaries(
+            st.text(max_size=2), st.fixed_dictionaries({"method": NAMES | VALUES}) | VALUES, max_size=2
+        )
+        | VALUES,
+        "requestState": VALUES,
+        "task": VALUES,
+        "taskId": st.sampled_from(["t", 5]),
+        "pollInterval": VALUES,
+    },
+)
+MESSAGES = st.one_of(
+    st.builds(
+        lambda id, method, params: {"jsonrpc": "2.0", "id": id, "method": method, "params": params}, IDS, NAMES, PARAMS | VALUES
+    ),
+    st.builds(lambda method, params: {"jsonrpc": "2.0", "method": method, "params": params}, NAMES, PARAMS | VALUES),
+    st.builds(lambda id, value: {"jsonrpc": "2.0", "id": id, "result": value}, IDS, RESULTS | VALUES),
+    st.builds(
+        lambda id, value: {"jsonrpc": "2.0", "id": id, "error": value}, IDS, st.fixed_dictionaries({"code": VALUES}) | VALUES
+    ),
+)
+SAID = st.lists(st.tuples(st.integers(0, 1), MESSAGES | st.lists(MESSAGES, max_size=2)), max_size=12)
+FIELDS = st.dictionaries(
+    st.sampled_from(["Mcp_Method", "Mcp_Name", "Mcp_Protocol_Version", "Mcp_Session_Id"]),
+    st.sampled_from(["", "s", "tools/call", "2025-11-25", "2026-07-28", "=?base64?%%?=", "=?base64?/w==?="]),
+)
+
+
+def nothing_raises(records: list[Record]) -> None:
+    transcript = transcribe(records)
+    assert len(examined(transcript)) >= len(transcript.findings)
+
+
+@given(SAID)
+def test_no_dialogue_raises(said: list[tuple[int, Any]]) -> None:
+    told = Dialogue()
+    for stream, message in said:
+        told.line(stream, message)
+    nothing_raises(told.closes().records)
+
+
+@given(
+    st.lists(
+        st.tuples(MESSAGES, MESSAGES, FIELDS, FIELDS, st.sampled_from([200, 202, 400, 404, 409, 500]), st.booleans()),
+        max_size=6,
+    )
+)
+def test_no_traffic_raises(said: list[Any]) -> None:
+    told = Traffic()
+    for asked, answered, fields, more, status, is_stream in said:
+        call = told.post(asked, fields=fields)
+        if is_stream:
+            call.stream(status, **more).event(answered).event(asked).close()
+        else:
+            call.answer(status, answered, **more)
+    nothing_raises(told.ends().records)
+
+
+# --- Schemas that mean harm ---
+
+
+def with_schema(schema: Any, arguments: Any, calls: int = 1) -> Dialogue:
+    told = Dialogue().client(request(1)).server(result(1, {"tools": [{"name": "forecast", "inputSchema": schema}]}))
+    for id in range(2, 2 + calls):
+        made = tool_call(id)
+        made["params"]["arguments"] = arguments
+        told.client(made).server(result(id))
+    return told.closes()
+
+
+def rules(told: Dialogue) -> list[str]:
+    return [one.finding.rule for one in schema_findings(told.transcript)]
+
+
+def test_arguments_are_held_against_the_schema() -> None:
+    assert rules(with_schema({"type": "object", "required": ["city"]}, {})) == ["arguments-invalid"]
+
+
+def test_a_schema_that_doubles_its_work_at_each_step_has_an_end() -> None:
+    definitions = {f"d{at}": {"allOf": [{"$ref": f"#/$defs/d{at + 1}"}, {"$ref": f"#/$defs/d{at + 1}"}]} for at in range(64)}
+    schema = {"type": "object", "$ref": "#/$defs/d0", "$defs": {**definitions, "d64": {"required": ["never"]}}}
+    schema["$defs"]["d64"] = {"type": "object"}  # type: ignore[index]  # a schema
+    assert rules(with_schema(schema, {}, calls=3)) == []
+
+
+def test_a_schema_that_refers_to_itself_has_an_end() -> None:
+    assert rules(with_schema({"type": "object", "$ref": "#"}, {})) == []
+
+
+def test_nothing_is_fetched_for_a_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetch(*_: Any, **__: Any) -> None:
+        raise AssertionError("somebody went to fetch something")
+
+    monkeypatch.setattr("urllib.request.urlopen", fetch)
+    monkeypatch.setattr("socket.create_connection", fetch)
+    assert rules(with_schema({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/x"}}}, {"a": 1})) == []
+
+
+def test_no_expression_of_a_schema_is_run() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}
+    assert rules(with_schema(schema, {"a": "a" * 5000 + "!"})) == []
+
+
+def test_a_schema_nested_too_deep_is_left_alone() -> None:
+    schema: Any = {"type": "object"}
+    for _ in range(400):
+        schema = {"type": "object", "properties": {"a": schema}}
+    value: Any = {}
+    for _ in range(400):
+        value = {"a": value}
+    assert rules(with_schema(schema, value)) == []
+
+
+def test_the_steps_of_a_capture_are_counted_together() -> None:
+    properties = {f"p{at}": {"type": "integer"} for at in range(1000)}
+    told = with_schema({"type": "object", "properties": properties}, dict.fromkeys(properties, 1), calls=5 + MAX_STEPS // 1000)
+    assert rules(told) == []
+
+
+@pytest.mark.parametrize("package", ["jsonschema", "mcp_types"])
+def test_without_the_packages_nothing_of_theirs_is_found(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    transcript = with_schema({"type": "object", "required": ["city"]}, {}).transcript
+    found = chain(schema_findings(transcript) if package == "jsonschema" else (), shape_findings(transcript))
+    assert [one.finding.rule for one in found] == []
+
+
+# --- Much of a kind ---
+
+
+@pytest.mark.parametrize(
+    "message", ['"method":"m%d"', '"method":"notifications/cancelled","params":{"requestId":%d}', '"id":%d,"error":%d']
+)
+def test_thousands_of_odd_messages_take_no_longer_than_others(message: str) -> None:
+    told = Dialogue()
+    for number in range(5000):
+        told.server(b'{"jsonrpc":"2.0",%s}\n' % message.replace("%d", str(number)).encode())
+    assert len(told.closes().transcript.findings) <= 5000
+
+
+def test_a_message_of_the_first_ones_is_read_for_names_that_come_twice_and_none_of_the_last() -> None:
+    told = Dialogue()
+    for number in range(10_050):
+        twice = b'"a":1,"a":2' if number in (0, 10_040) else b'"a":1'
+        told.server(b'{"jsonrpc":"2.0","method":"x","params":{%s}}\n' % twice)
+    (one,) = [one for one in told.closes().findings if one.rule == "duplicate-keys"]
+    assert (one.count, json.dumps("a")[1] in one.what) == (1, True)
