@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from captures.make import Story as Played
-from captures.make import client, play, put
+from captures.make import Step, client, play, put
 from captures.serving import PEERS, ROOT, port, started, tapped
 
 HERE = Path(__file__).parent / "recorded"
@@ -34,7 +34,7 @@ def record_scene(scene: str, capture: Path) -> None:
 def record_greeting(transport: str, mode: str, capture: Path) -> None:
     """A tool that asks its user's name."""
     shutil.copy(PEERS / "pyserver.py", FOLDER / "labserver.py")
-    steps = [{"known": ["greet", "slow"]}, {"call": "greet", "arguments": {}}]
+    steps: list[Step] = [{"known": ["greet", "slow"]}, {"call": "greet", "arguments": {}}]
     if transport == "stdio":
         words = client(Played(command=(), steps=steps, mode=mode))
         play([*words, "mcpspy", "run", "--capture", str(capture), "--", "python", "labserver.py", "stdio"], FOLDER, {})

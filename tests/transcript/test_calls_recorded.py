@@ -6,7 +6,7 @@ import pytest
 
 from mcpspy.capture.reader import read
 from mcpspy.transcript.call import Call, Part
-from mcpspy.transcript.model import Outcome, Transcript
+from mcpspy.transcript.model import Outcome, Stray, Transcript
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -53,11 +53,9 @@ def test_a_tool_that_runs_as_a_task_is_one_call() -> None:
 def test_every_notification_about_a_task_belongs_to_it_also_the_one_before_the_answer() -> None:
     found = transcript("research")
     (call,) = found.calls
-    assert {one.row for one in call.told} == {
-        row.row
-        for row in found.rows
-        if getattr(row, "message", None) and row.message.target == call.task.id  # type: ignore[union-attr]
-    }
+    assert call.task is not None
+    about = [row for row in found.rows if isinstance(row, Stray) and row.message.target == call.task.id]
+    assert sorted(row.row for row in call.told) == [row.row for row in about]
     assert call.first.response is not None
     assert call.told[0].at_ns < call.first.response.at_ns
 
