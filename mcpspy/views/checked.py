@@ -72,10 +72,10 @@ def culprit_name(checked: Checked, finding: Finding) -> str:
     source = checked.source(finding)
     match finding.culprit:
         case "server":
-            return f"server {source.server}"
+            return _named("server", source.server)
         case "client":
             row = None if finding.row is None else checked.rows.get(finding.row)
-            return f"client {source.client if row is None else source.client_of(row)}"
+            return _named("client", source.client if row is None else source.client_of(row))
         case "file":
             return "the capture file"
         case "disk":
@@ -84,3 +84,7 @@ def culprit_name(checked: Checked, finding: Finding) -> str:
             return "nobody for certain"
         case word:
             return word
+
+
+def _named(side: str, name: str) -> str:
+    return side if name == side else f"{side} {name}"

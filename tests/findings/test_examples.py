@@ -19,7 +19,7 @@ from mcpspy.transcript.findings.schemas import RULES as SCHEMA_RULES
 from mcpspy.transcript.findings.schemas import schema_findings
 from mcpspy.transcript.findings.shapes import NOT_AS_SPECIFIED, shape_findings
 from mcpspy.transcript.findings.smuggling import HIDDEN_CHARACTERS
-from mcpspy.transcript.findings.trust import NOT_ACCEPTED, SHARED_TOOL_NAME
+from mcpspy.transcript.findings.trust import NOT_ACCEPTED, SHARED_TOOL_NAME, TOOL_REDEFINED
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.make import captures
@@ -32,7 +32,7 @@ ALSO: dict[str, set[str]] = {
 }
 """What else the example of a rule has, where one fault brings another with it."""
 
-UNCOMPARED = (*COST_RULES, HIDDEN_CHARACTERS, SHARED_TOOL_NAME)
+UNCOMPARED = (*COST_RULES, HIDDEN_CHARACTERS, SHARED_TOOL_NAME, TOOL_REDEFINED)
 """Rules that have to be asked for, and need no baseline."""
 
 CULPRITS = {"client", "server", "mcpspy", "disk", "file", "unclear"}

@@ -235,7 +235,7 @@ def test_what_tags_spell_is_told() -> None:
 
 def test_hidden_characters_in_what_was_offered_earlier_are_found() -> None:
     told = offering({**READ, "title": "a\x1b[8m"}).client(request(2)).server(result(2, {"tools": [READ]}))
-    assert found(told, None) == [("hidden-characters", "error")]
+    assert found(told, None) == [("hidden-characters", "error"), ("tool-redefined", "info")]
 
 
 def test_hidden_characters_in_names_and_instructions_are_found() -> None:
@@ -250,3 +250,14 @@ def test_one_definition_that_is_fetched_often_is_looked_at_once() -> None:
     )
     (one,) = suspicious(told)
     assert one.count == 1
+
+
+def test_a_tool_that_is_defined_anew_in_one_session_is_told_and_lets_pass() -> None:
+    told = offering(READ).client(request(2)).server(result(2, {"tools": [{**READ, "description": "Sends a file."}]}))
+    (one,) = suspicious(told)
+    assert (one.rule, one.severity, one.row) == ("tool-redefined", "info", 3)
+    assert one.what == "The tool “read” was defined anew, with changes at $.description."
+
+
+def test_a_tool_that_is_spelled_anew_is_the_same() -> None:
+    assert found(offering(READ).client(request(2)).server(result(2, {"tools": [dict(reversed(READ.items()))]})), None) == []

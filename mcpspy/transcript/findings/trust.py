@@ -4,13 +4,14 @@
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Final
 
-from ..baseline import Baseline, label_of
-from ..definitions import Offer, Part, offers
+from ..baseline import Baseline, label_of, value_of
+from ..definitions import Definition, Offer, Part, offers
 from ..finding import Severity
 from ..model import Message, Transcript
-from ..trust import Change, changes
+from ..trust import Change, changes, differences
 from .found import Found, found, found_in, quoted
 from .rule import Family, Rule
 
@@ -81,6 +82,24 @@ NOT_ACCEPTED: Final = Rule(
     fix="Look at what it offers, then accept it: mcpspy check --baseline DIR --accept.",
 )
 
+TOOL_REDEFINED: Final = Rule(
+    name="tool-redefined",
+    family=Family.TRUST,
+    severity=Severity.INFO,
+    what="A server defined a tool anew while it was in use: two lists of one capture have it, and not alike.",
+    why="A client that asked its user about the first definition calls the second; not every client fetches the list again.",
+    blame="The server: both definitions are its own. It may have a reason, such as who is logged in.",
+    example=_LIST
+    + '{"tools":['
+    + _TOOL
+    + "]}\n→ tools/list 2\n← result 2 "
+    + '{"tools":['
+    + _TOOL.replace("Reads", "Sends")
+    + "]}",
+    clean=_LIST + '{"tools":[' + _TOOL + "]}\n→ tools/list 2\n← result 2 " + '{"tools":[' + _TOOL + "]}",
+    fix="Look at what changed. Servers: give a tool that does something else another name.",
+)
+
 SHARED_TOOL_NAME: Final = Rule(
     name="shared-tool-name",
     family=Family.TRUST,
@@ -94,13 +113,15 @@ SHARED_TOOL_NAME: Final = Rule(
 )
 
 RULES: Final = (
-    TOOL_ADDED, TOOL_CHANGED, TOOL_REMOVED, OFFER_CHANGED, NOT_ACCEPTED, SHARED_TOOL_NAME,
+    TOOL_ADDED, TOOL_CHANGED, TOOL_REMOVED, OFFER_CHANGED, NOT_ACCEPTED, TOOL_REDEFINED, SHARED_TOOL_NAME,
 )  # fmt: skip
 
 
 def trust_findings(transcript: Transcript, baselines: Mapping[str, Baseline] | None) -> Iterator[Found]:
-    """What differs from `baselines`, by the server's label (None: there are none), and tools of equal names."""
+    """What differs from `baselines`, by the server's label (None: there are none); and tools that are told twice, and not alike."""
     offered = offers(transcript)
+    for one in offered:
+        yield from _redefined(one)
     if baselines is not None:
         for one in offered:
             yield from _compared(one, baselines.get(label_of(one.source)))
@@ -138,6 +159,22 @@ def _changed(offered: Offer, change: Change) -> Found:
     source = offered.source  # the list is empty now: nothing in it can be pointed at
     at_ns = source.last_ns + source.shift_ns
     return found(rule, at_ns=at_ns, capture=source.index, number=-1, row=None, what=what, culprit="server")
+
+
+def _redefined(offered: Offer) -> Iterator[Found]:
+    before: dict[str, Definition] = {}
+    for one in offered.ever.values():
+        if one.part is not Part.TOOL:
+            continue
+        first = before.setdefault(one.name, one)
+        if first is one:
+            continue
+        paths = list(islice(differences(value_of(first.raw), value_of(one.raw)), LISTED + 1))
+        if paths:
+            more = " and more" if len(paths) > LISTED else ""
+            where = ", ".join(path[:200] for path in paths[:LISTED])
+            what = f"{called(Part.TOOL, one.name)} was defined anew, with changes at {where}{more}."
+            yield found_in(TOOL_REDEFINED, one.message, one.row, what, group=one.name)
 
 
 def _shared(offered: list[Offer]) -> Iterator[Found]:
