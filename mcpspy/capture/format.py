@@ -97,6 +97,20 @@ def event_line(number: int, stream: int, at_ns: int, data: bytes, chunks: Sequen
     return b'%b,"crc":"%08x"}\n' % (body, crc32(body))
 
 
+def event_lines(number: int, stream: int, at_ns: int, events: Sequence[bytes]) -> list[bytes]:
+    """The lines of events that came in one read and in one chunk each, the first numbered `number`. Raises: UnicodeDecodeError."""
+    head = f',"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":'
+    lines = []
+    for data in events:
+        if len(data) < LARGE_BYTES:
+            body = f'{{"n":{number}{head}{_quoted(data.decode())},"chunks":[{len(data)}]'.encode()
+            lines.append(b'%b,"crc":"%08x"}\n' % (body, crc32(body)))
+        else:
+            lines.append(frame_line(number, Frame(stream, at_ns, at_ns, data, chunks=(len(data),))))
+        number += 1
+    return lines
+
+
 def plain_frame_lines(number: int, stream: int, at_ns: int, frames: Sequence[bytes]) -> bytes:
     """The lines of whole frames that came in one read, the first numbered `number`. Raises: UnicodeDecodeError."""
     head = f',"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":'

@@ -26,11 +26,12 @@ MAX_ENDPOINT_BYTES = 1 << 13
 class Redacting:
     """Passes records on to `sink`, redacted. stdio records are passed on as they are."""
 
-    __slots__ = ("_bodies", "_event", "_heads", "_oauth", "_opaque", "_redactor", "_sink", "_sse")
+    __slots__ = ("_bodies", "_event", "_events", "_heads", "_oauth", "_opaque", "_redactor", "_sink", "_sse")
 
     def __init__(self, sink: Callable[[Sequence[Record]], None], redactor: Redactor) -> None:
         self._sink = sink
         self._event: Callable[[int, int, bytes], None] | None = getattr(sink, "event", None)
+        self._events: Callable[[Sequence[Record], int, int, Sequence[bytes]], None] | None = getattr(sink, "events", None)
         self._redactor = redactor
         self._heads: dict[bytes, tuple[bytes, tuple[tuple[int, int, str], ...]]] = {}
         self._sse: set[int] = set()  # streams of events, which may announce an endpoint
@@ -39,6 +40,9 @@ class Redacting:
         self._oauth: set[int] = set()  # transactions at OAuth's paths
 
     def __call__(self, records: Sequence[Record]) -> None:
+        self._sink(self._redacted(records))
+
+    def _redacted(self, records: Sequence[Record]) -> list[Record]:
         passed: list[Record] = []
         for record in records:
             match record:
@@ -53,7 +57,7 @@ class Redacting:
                 case Close():
                     passed += self._close(record)
             passed.append(record)
-        self._sink(passed)
+        return passed
 
     def event(self, stream: int, at_ns: int, data: bytes) -> None:
         """One whole event that came as one HTTP chunk."""
@@ -61,6 +65,13 @@ class Redacting:
             self((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),))
         else:
             self._event(stream, at_ns, data)
+
+    def events(self, before: Sequence[Record], stream: int, at_ns: int, events: Sequence[bytes]) -> None:
+        """Records, and events behind them that came in one HTTP chunk each."""
+        if self._events is None or any(b"endpoint" in data for data in events):
+            self((*before, *(Frame(stream, at_ns, at_ns, data, chunks=(len(data),)) for data in events)))
+        else:
+            self._events(self._redacted(before), stream, at_ns, events)
 
     def _frame(self, record: Frame) -> None:
         stream = record.stream

@@ -62,9 +62,16 @@ class Answers:
                 return response, event
         return None
 
-    def feed(self, data: bytes, now_ns: int, records: list[Record], out: list[bytes]) -> None:
-        """Bytes came."""
-        for piece in self._responses.feed(data):
+    def feed(self, data: bytes, now_ns: int, records: list[Record], out: list[bytes]) -> list[bytes]:
+        """Bytes came. Returns the events that follow those in `records` and came in a chunk each: in a burst, nearly all."""
+        run: list[bytes] = []
+        pieces = self._responses.feed(data)
+        if len(pieces) == 1 and isinstance(pieces[0], Body) and self._substitution is None:
+            response = self.waiting[0].response
+            records += response.took(pieces[0], now_ns, run) if response is not None else ()
+            out.append(data)
+            return run
+        for piece in pieces:
             match piece:
                 case Body():
                     self._took(piece, now_ns, records, out)
@@ -85,6 +92,7 @@ class Answers:
                     out.append(piece.raw)
                 case Blank():
                     out.append(piece.raw)
+        return run
 
     def _answered(self, head: ResponseHead, now_ns: int, records: list[Record], out: list[bytes]) -> None:
         tap, transaction = self._tap, self.waiting[0]

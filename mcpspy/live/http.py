@@ -28,7 +28,7 @@ from .recording import Numbers
 from .transaction import Answered, Asked
 
 if TYPE_CHECKING:
-    from ..records import Sink
+    from ..records import Record, Sink
     from ..wire.http_head import RequestHead, ResponseHead
 
 _Key = TypeVar("_Key")
@@ -65,6 +65,7 @@ class HttpTap:
         self.upstream = upstream
         self.sink: Sink = nowhere
         self.event = self._event_as_record
+        self.events = self._events_as_records
         self.extra_fields = extra_fields
         self.numbers = Numbers()
         self.own = Authority("127.0.0.1", 0)
@@ -85,9 +86,13 @@ class HttpTap:
         """Have everything recorded there."""
         self.sink = sink
         self.event = getattr(sink, "event", self._event_as_record)
+        self.events = getattr(sink, "events", self._events_as_records)
 
     def _event_as_record(self, stream: int, at_ns: int, data: bytes) -> None:
         self.sink((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),))
+
+    def _events_as_records(self, before: Sequence[Record], stream: int, at_ns: int, events: Sequence[bytes]) -> None:
+        self.sink((*before, *(Frame(stream, at_ns, at_ns, data, chunks=(len(data),)) for data in events)))
 
     def now_ns(self) -> int:
         """Nanoseconds since the tap's clock began."""

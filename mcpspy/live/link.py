@@ -192,10 +192,13 @@ class Link:
             return
         records: list[Record] = []
         out: list[bytes] = []
-        self._answers.feed(data, now_ns, records, out)
+        run = self._answers.feed(data, now_ns, records, out)
         if self._answers.is_switched:
             self._switch(now_ns, records)
-        self._record(records)
+        if run:
+            self._tap.events(records, self._answers.stream, now_ns, run)
+        else:
+            self._record(records)
         self._client.write(b"".join(out))
         response_now = self._answers.current
         if response_now is not None and response_now.waits_since_ns is not None:

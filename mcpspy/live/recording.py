@@ -85,15 +85,26 @@ class Recorded:
             forged=forged,
         )
 
-    def took(self, body: Body, now_ns: int) -> list[Record]:
-        """The frames that this stretch of the body completed."""
-        began_ns = self._first_ns if self._cut.held_bytes else now_ns
+    def took(self, body: Body, now_ns: int, run: list[bytes] | None = None) -> list[Record]:
+        """The frames that this stretch of the body completed.
+
+        Where `run` is given, events that follow them and came in one chunk each are put there instead.
+        """
+        was_begun = self._cut.held_bytes > 0
+        began_ns = self._first_ns if was_begun else now_ns
         if body.chunks:
             if self._sizes is None:
                 self._sizes = ChunkSizes()
             self._sizes.add(body.chunks)
         pieces = self._cut.feed(body.payload)
         records: list[Record] = []
+        if run is not None and pieces and self._sizes is not None and isinstance(self._cut, Events) and not self._cut.is_part:
+            if was_begun:
+                records.append(self._frame(pieces.pop(0), now_ns, began_ns))
+                began_ns = now_ns
+            if self._sizes.take_each(list(map(len, pieces))):
+                run += pieces
+                pieces = []
         for piece in pieces:
             records.append(self._frame(piece, now_ns, began_ns))
             began_ns = now_ns

@@ -6,6 +6,7 @@ The grammar of chunks and trailers is that of RFC 9112, section 7.1. Refuses to 
 import re
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -94,6 +95,15 @@ class ChunkSizes:
     def is_between(self) -> bool:
         """Whether all that came has been taken."""
         return not self._sizes
+
+    def take_each(self, lengths: list[int]) -> bool:
+        """Whether so many bytes of payload, one after the other, came in one chunk each. If so, they are taken."""
+        sizes = self._sizes
+        if self._taken or lengths != list(islice(sizes, len(lengths))):
+            return False
+        for _ in lengths:
+            sizes.popleft()
+        return True
 
     def take(self, length: int) -> tuple[int, ...]:
         sizes = self._sizes

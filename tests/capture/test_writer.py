@@ -77,7 +77,9 @@ def test_numbers_have_no_gap_however_records_come(capture: Capture) -> None:
     capture.writer(talk())
     capture.writer.frame(0, 9, b"\xff\n")
     capture.writer.frames(0, 9, [REQUEST, b"\xff\n"])
-    assert [record.number for record in capture.records()] == list(range(14))
+    capture.writer.event(0, 9, b"data: 1\n\n")
+    capture.writer.events(talk(), 0, 9, [b"data: 1\n\n", b"data: 2\n\n"])
+    assert [record.number for record in capture.records()] == list(range(17 + len(talk())))
 
 
 def test_the_short_ways_write_what_records_would(tmp_path: Path) -> None:
@@ -87,6 +89,23 @@ def test_the_short_ways_write_what_records_would(tmp_path: Path) -> None:
         ways[0].writer((frame(7, one),))
         ways[1].writer.frame(0, 7, one)
     ways[2].writer.frames(0, 7, data)
+    assert ways[0].path.read_bytes() == ways[1].path.read_bytes() == ways[2].path.read_bytes()
+
+
+def test_the_short_ways_of_events_write_what_records_would(tmp_path: Path) -> None:
+    ways = [Capture(tmp_path / name) for name in ("records", "event", "events")]
+    data = [b"data: 1\n\n", b"data: \xff\n\n", b'data: "\\"\r\n\r\n', b": " + b"x" * 5_000 + b"\n\n", b"data: 2\n\n"]
+    before = [Frame(0, 7, 6, b"data: 0\n\n"), Frame(3, 7, 7, b"part", part=True)]
+    ways[0].writer(before)
+    ways[1].writer(before)
+    for one in data:
+        ways[0].writer((Frame(0, 7, 7, one, chunks=(len(one),)),))
+        ways[1].writer.event(0, 7, one)
+    ways[2].writer(before[:1])
+    ways[2].writer.events(before[1:], 0, 7, data[:1])
+    ways[2].writer.events((), 0, 7, data[1:])
+    for way in ways:
+        way.writer.close(8)
     assert ways[0].path.read_bytes() == ways[1].path.read_bytes() == ways[2].path.read_bytes()
 
 
@@ -129,6 +148,8 @@ def test_a_full_disk_is_told_once_and_never_raised() -> None:
     writer(opens())
     writer.frame(0, 5, REQUEST)
     writer.frames(0, 6, [REQUEST, REQUEST])
+    writer.event(0, 6, b"data: 1\n\n")
+    writer.events(talk(), 0, 6, [b"data: 1\n\n"])
     writer.close(7)
     assert complaints == ["mcpspy: recording stopped (No space left on device); traffic goes on unrecorded"]
     assert (writer.failed, writer.number) == (True, 1)
