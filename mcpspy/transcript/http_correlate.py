@@ -126,12 +126,13 @@ class HttpCorrelator:
                 return [*told, *self.scopes.openings.take()]
         row = self._reach(work, message).correlator.feed(message)
         if isinstance(row, Exchange):
-            if row.request is not message:
-                return [row, *self.scopes.openings.take()] if self.scopes.openings.changed else [row]
-            row.transaction = transaction
-            (work.asked if message.sender == CLIENT else work.asked_back).append(row)
-            if transaction.number in self._alone:
-                self._waiting.setdefault((message.sender, message.id or ""), {})[transaction.number] = work
+            if row.request is message:
+                row.transaction = transaction
+                (work.asked if message.sender == CLIENT else work.asked_back).append(row)
+                if transaction.number in self._alone:
+                    self._waiting.setdefault((message.sender, message.id or ""), {})[transaction.number] = work
+            if self.scopes.openings.changed:
+                return [*self.scopes.openings.take(), row]
         return [row]
 
     def close(self, work: Work) -> Sequence[Exchange]:

@@ -23,10 +23,11 @@ class Openings:
     `changed` are exchanges that later ones turned into probes: who reports changes takes them from there.
     """
 
-    __slots__ = ("_agreed", "_tried", "changed")
+    __slots__ = ("_agreed", "_discovers", "_tried", "changed")
 
     def __init__(self) -> None:
         self._agreed: set[str] = set()
+        self._discovers: dict[str, Exchange] = {}
         self._tried: dict[str, list[Exchange]] = {}
         self.changed: list[Exchange] = []
 
@@ -35,8 +36,13 @@ class Openings:
         name = client_name(exchange.request.raw) or ""
         if exchange.method == DISCOVER:
             exchange.probes = name not in self._agreed
-        else:
-            self._tried.setdefault(name, []).append(exchange)
+            self._discovers[name] = exchange
+            return
+        self._tried.setdefault(name, []).append(exchange)
+        discover = self._discovers.pop(name, None)
+        if discover is not None and discover.probes and discover.response is None and not discover.over:
+            discover.over = True  # who goes on to `initialize` waits for it no longer
+            self.changed.append(discover)
 
     def answer(self, exchange: Exchange, message: Message) -> None:
         """It was answered: by a result, and what was tried before was a probe; or by an error."""

@@ -190,6 +190,19 @@ def test_a_discover_that_waits_is_pending() -> None:
     assert [one.outcome for one in transcriber.transcript.exchanges] == [Outcome.PENDING]
 
 
+def test_a_discover_is_over_once_the_client_goes_on_without_its_answer() -> None:
+    transcriber = Transcriber()
+    told = Dialogue().client(enveloped(1, "server/discover")).wait(10_000).client(initialize(2))
+    changed = [list(transcriber.feed(record)) for record in told.records][-1]
+    assert [row.outcome for row in changed if hasattr(row, "outcome")] == [Outcome.PROBE, Outcome.PENDING]
+
+
+def test_a_discover_that_is_answered_too_late_is_answered() -> None:
+    told = Dialogue().client(enveloped(1, "server/discover")).client(initialize(2)).server(agreed(2))
+    told.server(result(1, {"supportedVersions": [MODERN]}))
+    assert outcomes(told) == [Outcome.OK, Outcome.OK]
+
+
 def test_a_discover_that_is_answered_is_no_probe() -> None:
     told = Dialogue().client(enveloped(1, "server/discover")).server(result(1, {"supportedVersions": [MODERN]}))
     assert outcomes(told) == [Outcome.OK]
