@@ -12,8 +12,8 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from captures.make import Story as Played
 from captures.make import Step, client, play, put
+from captures.make import Story as Played
 from captures.serving import PEERS, ROOT, port, started, tapped
 
 HERE = Path(__file__).parent / "recorded"
