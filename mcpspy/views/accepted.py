@@ -9,12 +9,13 @@ from .escape import safe_text
 from .units import counted
 
 LISTED = 5
+MAX_LETTERS = 80
 
 
 def accepted_lines(written: Mapping[str, tuple[str, Baseline]], before: Mapping[str, Baseline]) -> Iterator[str]:
     """A line for each server, by label; `written` has the file too."""
     for label, (path, baseline) in written.items():
-        yield f"mcpspy: accepted {safe_text(label)}: {_changed(before.get(label), baseline)}; see {safe_text(path)}"
+        yield f"mcpspy: accepted {safe_text(label[:MAX_LETTERS])}: {_changed(before.get(label), baseline)}; see {safe_text(path)}"
     if not written:
         yield "mcpspy: nothing to accept: no list of tools, prompts or templates, and no instructions were seen whole"
 
@@ -36,5 +37,6 @@ def _part(part: Part, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]
         if names and part is Part.INSTRUCTIONS:
             yield f"instructions {verb}"
         elif names:
+            listed = ", ".join(safe_text(name[:MAX_LETTERS]) for name in names[:LISTED])
             more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-            yield f"{counted(len(names), part.value)} {verb} ({', '.join(map(safe_text, names[:LISTED]))}{more})"
+            yield f"{counted(len(names), part.value)} {verb} ({listed}{more})"

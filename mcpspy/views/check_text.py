@@ -10,7 +10,7 @@ from .cells import wrapped
 from .checked import WORST_FIRST, Checked, culprit_name, is_at_least, worst_first
 from .escape import safe_text
 from .findings import STYLES
-from .line import Line, fitted, joined
+from .line import Line, fitted, joined, line_cells
 from .phrases import one_line
 from .units import counted, seconds
 
@@ -29,25 +29,30 @@ def check_lines(checked: Checked, *, width: int | None = None) -> Iterator[Line]
     for name, findings in groups.items():
         yield fitted([(safe_text(name), "strong"), (" · ", "dim"), (_counts_text(findings), "dim")], width)
         for finding in findings:
-            yield fitted(_heading(checked, finding), width)
+            yield _heading(checked, finding, width)
             yield from _sentences(finding, width)
         yield []
     yield fitted(_totals(checked), width)
 
 
-def _heading(checked: Checked, finding: Finding) -> Line:
-    style = STYLES[finding.severity]
-    where = [f"{_place(checked, finding)}", f"{seconds(finding.at_ns)} s"]
-    where += [f"×{finding.count:,}"] if finding.count > 1 else []
-    return [("  ", ""), (f"{finding.severity.value:7} ", style), (finding.rule, "strong"), ("  " + "  ".join(where), "dim")]
+def _heading(checked: Checked, finding: Finding, width: int | None) -> Line:
+    """Severity, rule, where, when, how often. The folder is left out of a path where there is no room for it."""
+    at_ns = finding.at_ns if checked.address else finding.at_ns - checked.source(finding).shift_ns
+    when = [f"{seconds(at_ns)} s", *([f"×{finding.count:,}"] if finding.count > 1 else [])]
+    head: Line = [("  ", ""), (f"{finding.severity.value:7} ", STYLES[finding.severity]), (finding.rule, "strong")]
+    for place in _places(checked, finding):
+        line: Line = [*head, ("  " + "  ".join([place, *when]), "dim")]
+        if width is None or line_cells(line) <= width:
+            return line
+    return fitted(line, width)
 
 
-def _place(checked: Checked, finding: Finding) -> str:
-    """Where to look: an address that `mcpspy show` takes; else the file and its line."""
+def _places(checked: Checked, finding: Finding) -> list[str]:
+    """Where to look, the long way and the short one: an address that `mcpspy show` takes; else the file and its line."""
     if finding.row is not None and checked.address:
-        return safe_text(f"{checked.address}:{finding.row}")
-    place = safe_text(f"{checked.path(finding)}, line {checked.line(finding)}")
-    return place if finding.row is None else f"row {finding.row} ({place})"
+        return [safe_text(f"{checked.address}:{finding.row}")]
+    path, line = checked.path(finding), checked.line(finding)
+    return [safe_text(f"{one}, line {line}") for one in (path, path.rpartition("/")[2])]
 
 
 def _sentences(finding: Finding, width: int | None) -> Iterator[Line]:

@@ -1,6 +1,7 @@
 """A check for people: by culprit, the worst first, whole and harmless at every width."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -47,6 +48,18 @@ def test_a_row_is_an_address_and_everything_else_a_line_of_the_file() -> None:
     text = "\n".join(shown(checked(busy())))
     assert re.search(r"malformed-message +@:6", text)
     assert "server-died  captures/weather.mcpspy, line" in text
+
+
+def test_the_folder_of_a_file_is_left_out_where_there_is_no_room() -> None:
+    long = checked(busy(), path="/a/very/long/way/to/the/captures/of/this/week/weather.mcpspy")
+    assert "server-died  /a/very/long/way" in "\n".join(shown(long))
+    assert "server-died  weather.mcpspy, line 18  0.013 s" in "\n".join(shown(long, 80))
+
+
+def test_of_captures_that_were_named_together_each_has_its_own_time() -> None:
+    check = replace(checked(busy()), address="")
+    check.transcript.sources[0].shift_ns -= 10**9
+    assert "malformed-message  captures/weather.mcpspy, line 13  1.008 s" in "\n".join(shown(check))
 
 
 def test_the_totals_come_last() -> None:
