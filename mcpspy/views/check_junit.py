@@ -6,13 +6,15 @@ down in tests/views/junit.xsd. XML has no escape for most control characters, so
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from xml.sax.saxutils import escape, quoteattr
 
 from ..transcript.finding import Finding
 from ..transcript.findings.rule import Rule
 from ..transcript.model import Source
 from .checked import Checked, culprit_name, is_at_least
 from .escape import safe_text
+
+_XML_SIGNS = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
+"""What `xml.sax.saxutils` escapes too, at the price of importing urllib (17 ms, CPython 3.11)."""
 
 
 def junit_lines(checked: Checked) -> Iterator[str]:
@@ -81,8 +83,9 @@ def _began(source: Source) -> str:
 
 
 def _value(text: str) -> str:
-    return quoteattr(safe_text(text))
+    """An attribute's value with its quotation marks."""
+    return f'"{_text(safe_text(text))}"'
 
 
 def _text(text: str) -> str:
-    return escape(text)
+    return text.translate(_XML_SIGNS)
