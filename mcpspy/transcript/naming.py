@@ -35,6 +35,7 @@ class TaskFacts(NamedTuple):
 
     id: str
     status: str
+    message: str
     ttl_ms: int | None
     poll_interval_ms: int | None
     is_error: bool
@@ -90,6 +91,7 @@ def task_facts(message: Message) -> TaskFacts | None:
     return TaskFacts(
         id,
         _text(said, "status") or "",
+        _text(said, "statusMessage") or "",
         _milliseconds(said, "ttl", "ttlMs"),
         _milliseconds(said, "pollInterval", "pollIntervalMs"),
         error is not None and bytes(error) == b"true",

@@ -11,7 +11,7 @@ from ..transcript.calls import TASK_NEWS
 from ..transcript.mcp import INPUT_REQUIRED
 from ..transcript.mcp_methods import LISTEN
 from ..transcript.model import Exchange, Outcome, Source, Stray
-from ..transcript.naming import task_facts
+from ..transcript.naming import TaskFacts, task_facts
 from .line import Line, fitted, joined
 from .phrases import Phrase, one_line, outcome_phrase
 from .units import counted, duration
@@ -38,7 +38,7 @@ def with_call(phrase: Phrase, row: Exchange | Stray, source: Source, held: int =
     if isinstance(row, Stray):
         facts = task_facts(row.message) if row.message.method in TASK_NEWS else None
         ends = f", {_took(call, row.at_ns)} in all" if facts is None and call.ended_ns == row.at_ns else ""
-        details = [phrase.detail if facts is None else _status(facts.status, call, row.at_ns), f"of row {call.row}{ends}"]
+        details = [phrase.detail if facts is None else _status(facts, call, row.at_ns), f"of row {call.row}{ends}"]
     else:
         phrase = of_part(phrase, row, call)
         details = [_part_words(row, call, held), phrase.detail]
@@ -59,12 +59,13 @@ def of_part(phrase: Phrase, row: Exchange, call: Call) -> Phrase:
         return phrase
     if phrase.detail.startswith("wants "):
         return phrase
-    return phrase._replace(detail=_status(facts.status, call, row.response.at_ns))
+    return phrase._replace(detail=_status(facts, call, row.response.at_ns))
 
 
-def _status(status: str, call: Call, at_ns: int) -> str:
-    """How a task stands; and, where that is the last word on it, after how long."""
-    return one_line(status) + (f" after {_took(call, at_ns)}" if call.ended_ns == at_ns else "")
+def _status(facts: TaskFacts, call: Call, at_ns: int) -> str:
+    """How a task stands, in its own words too; and, where that is the last word on it, after how long."""
+    words = one_line(facts.status) + (f" after {_took(call, at_ns)}" if call.ended_ns == at_ns else "")
+    return f"{words}, {one_line(facts.message)}" if facts.message else words
 
 
 def _took(call: Call, end_ns: int) -> str:

@@ -131,6 +131,8 @@ class _Layout:
         words = one_line(f"{row.row} {row.method} {row.target or ''}")
         yield request.number, self._arrow(request, ArrowKind.REQUEST, words)
         yield from self._notifications(row)
+        for message in row.partials:
+            yield message.number, self._arrow(message, ArrowKind.RESPONSE, f"{row.row} partial result", "warn")
         phrase = outcome_phrase(row)
         if response is not None:
             took = "" if row.duration_ns is None else f" · {duration(row.duration_ns)}"
