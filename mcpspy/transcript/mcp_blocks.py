@@ -16,7 +16,8 @@ Facts: TypeAlias = dict[str, Any]
 PREVIEW_LETTERS: Final = 200
 """Of a text so much is kept to be shown."""
 
-_PREVIEWED: Final = 2 * PREVIEW_LETTERS
+MAX_DEPTH: Final = 8
+"""What is nested deeper is not told."""
 
 
 def listed(value: Any, name: str) -> list[dict[str, Any]]:
@@ -38,8 +39,8 @@ def texts(value: Any, /, **names: str) -> Facts:
     return {ours: one for ours, one in found.items() if isinstance(one, str | int | float) and one != ""}
 
 
-def block(value: Any) -> Facts:
-    """One block of content, whatever its type."""
+def block(value: Any, depth: int = 0) -> Facts:
+    """One block of content, whatever its type; `depth` counts the results of tools that it stands in."""
     kind = member(value, "type")
     made: Facts = {"type": kind if isinstance(kind, str) else "unknown"}
     match kind:
@@ -55,7 +56,7 @@ def block(value: Any) -> Facts:
             given = value.get("input")
             return made | texts(value, name="name", id="id") | {"arguments": sorted(given) if isinstance(given, dict) else []}
         case "tool_result":
-            inner = [block(one) for one in listed(value, "content")]
+            inner = [block(one, depth + 1) for one in listed(value, "content")] if depth < MAX_DEPTH else []
             return made | texts(value, id="toolUseId") | {"is_error": value.get("isError") is True, "content": inner}
         case _:
             return made

@@ -7,7 +7,7 @@ Refuses to raise and to keep payloads: what is not as the schema wants it is lef
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from .mcp_blocks import Facts, blocks, contents, listed, member, texts
+from .mcp_blocks import MAX_DEPTH, PREVIEW_LETTERS, Facts, blocks, contents, listed, member, texts
 from .mcp_capabilities import capabilities, implementation
 from .mcp_codes import CLIENT_CAPABILITIES, CLIENT_INFO, ERROR_CODES, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO
 from .message import Kind, Message
@@ -163,7 +163,7 @@ def _completion(params: Any) -> Facts:
 
 def _log(params: Any) -> Facts:
     data = member(params, "data")
-    return texts(params, level="level", logger="logger") | ({"text": data[:200]} if isinstance(data, str) else {})
+    return texts(params, level="level", logger="logger") | ({"text": data[:PREVIEW_LETTERS]} if isinstance(data, str) else {})
 
 
 def _progress(params: Any) -> Facts:
@@ -300,13 +300,19 @@ def _properties(schema: Any) -> list[Facts]:
     return [{"name": name, "type": _type(one), "required": name in needed} for name, one in properties.items()]
 
 
-def _type(schema: Any) -> str | None:
+def _type(schema: Any, depth: int = 0) -> str | None:
     """The type of a property in a word: that of its values for an enumeration, `|` between alternatives."""
     said = member(schema, "type")
+    if depth > MAX_DEPTH:
+        return None
     if isinstance(said, str):
-        inner = _type(member(schema, "items")) if said == "array" else None
+        inner = _type(member(schema, "items"), depth + 1) if said == "array" else None
         return f"{inner}[]" if inner else said
-    either = said if isinstance(said, list) else [_type(one) for one in listed(schema, "anyOf") or listed(schema, "oneOf")]
+    either = (
+        said
+        if isinstance(said, list)
+        else [_type(one, depth + 1) for one in listed(schema, "anyOf") or listed(schema, "oneOf")]
+    )
     return "|".join(one for one in either if isinstance(one, str)) or None
 
 
@@ -316,8 +322,8 @@ def _values(given: dict[str, Any]) -> Facts:
 
 
 def _value(value: Any) -> Any:
-    if isinstance(value, str) and len(value) > 200:
-        return value[:200] + "…"
+    if isinstance(value, str) and len(value) > PREVIEW_LETTERS:
+        return value[:PREVIEW_LETTERS] + "…"
     if isinstance(value, list | dict):
         return f"{len(value)} {'items' if isinstance(value, list) else 'members'}"
     return value

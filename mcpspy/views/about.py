@@ -277,13 +277,8 @@ def _milliseconds(count: Any) -> str:
 
 
 _SINGLE: Final[dict[str, Words]] = {
-    "revision": lambda said: f"revision {said}",
-    "revisions": lambda said: f"revisions {', '.join(said) or 'none'}",
-    "client": lambda said: f"client {_peer(said)}",
-    "server": lambda said: f"server {_peer(said)}",
-    "capabilities": _capabilities,
-    "instructions_letters": _letters("instructions"),
-    "log_level": lambda said: f"wants logs from {said} on",
+    "error_name": str,
+    "error_meaning": str,
     "name": str,
     "arguments": _given,
     "mode": lambda said: f"{said} elicitation",
@@ -295,6 +290,13 @@ _SINGLE: Final[dict[str, Words]] = {
     "of": _of,
     "argument": lambda said: f"argument {said}",
     "value": lambda said: f"begins with {_quoted(said)}",
+    "revision": lambda said: f"revision {said}",
+    "revisions": lambda said: f"revisions {', '.join(said) or 'none'}",
+    "client": lambda said: f"client {_peer(said)}",
+    "server": lambda said: f"server {_peer(said)}",
+    "capabilities": _capabilities,
+    "instructions_letters": _letters("instructions"),
+    "log_level": lambda said: f"wants logs from {said} on",
     "values": _values,
     "role": lambda said: f"as {said or '?'}",
     "model": lambda said: f"by {said}",
@@ -313,10 +315,8 @@ _SINGLE: Final[dict[str, Words]] = {
         "asks to run as a task" + (f", kept for {_milliseconds(said['ttl_ms'])}" if "ttl_ms" in said else "")
     ),
     "listens_to": lambda said: f"listens to {', '.join(said) or 'nothing'}",
-    "keep_ms": lambda said: f"may be kept for {_milliseconds(said)}",
-    "keep_scope": lambda said: f"kept: {said}",
-    "error_name": str,
-    "error_meaning": str,
+    "keep_ms": lambda said: f"may be kept for {_milliseconds(said)}" if said else "not to be kept",
+    "keep_scope": lambda said: f"{said} to its client" if said == "private" else str(said),
 }
 """What there is one of, in the order in which it is told."""
 

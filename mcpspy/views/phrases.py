@@ -83,6 +83,9 @@ def outcome_phrase(exchange: Exchange) -> Phrase:
             return phrase
 
 
+MAX_READ_BYTES = 4_000_000
+"""Larger results are not read for their rows: `show @:7` reads them."""
+
 _TOLD = frozenset({
     "initialize", "server/discover", "tools/list", "prompts/list", "prompts/get", "resources/list", "resources/templates/list",
     "resources/read", "resources/directory/read", "sampling/createMessage", "elicitation/create", "roots/list",
@@ -100,7 +103,7 @@ _NO_PLAIN_TEXT = (b'"image"', b'"audio"', b'"resource')
 def _answer(exchange: Exchange) -> str:
     """What a result brought, in a few words; empty where that would be the payload itself."""
     response, method = exchange.response, exchange.method
-    if response is None:
+    if response is None or len(response.raw) > MAX_READ_BYTES:
         return ""
     if response.result_type is None and method not in _TOLD and not (method == "tools/call" and _holds_more(response.raw)):
         return ""

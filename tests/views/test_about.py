@@ -167,8 +167,11 @@ def test_a_request_for_input_is_told_with_its_question_and_the_retry_with_its_an
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        ({"code": -32022, "data": {"supported": ["2025-11-25"]}}, "revisions 2025-11-25 · UnsupportedProtocolVersion"),
-        ({"code": -32021, "data": {"requiredCapabilities": {"sampling": {}}}}, "capabilities: sampling · MissingRequired"),
+        (
+            {"code": -32022, "data": {"supported": ["2025-11-25"]}},
+            "UnsupportedProtocolVersion · the server does not speak this revision · revisions 2025-11-25",
+        ),
+        ({"code": -32021, "data": {"requiredCapabilities": {"sampling": {}}}}, "MissingRequiredClientCapability · "),
         ({"code": -32601}, "MethodNotFound"),
     ],
 )
@@ -265,6 +268,21 @@ def test_a_text_of_a_megabyte_is_a_short_line() -> None:
 
 # --- What peers may send ---
 
+
+@pytest.mark.parametrize("deep", [
+    b'{"type":"array","items":' * 400 + b"1" + b"}" * 400,
+    b'{"anyOf":[' * 400 + b"1" + b"]}" * 400,
+    b'{"type":"tool_result","content":[' * 400 + b"1" + b"]}" * 400,
+])  # fmt: skip
+def test_what_is_nested_deep_is_told_as_far_as_it_helps(deep: bytes) -> None:
+    tools = b'{"tools":[{"name":"f","inputSchema":{"properties":{"a":' + deep + b'}}}],"messages":[{"content":' + deep + b"}]}"
+    for method in ("tools/list", "prompts/get"):
+        scene = Dialogue().client(request(1, method)).server(b'{"jsonrpc":"2.0","id":1,"result":' + tools + b"}\n")
+        (exchange,) = scene.transcript.exchanges
+        assert len(outcome_phrase(exchange).detail) < 100
+        assert len(list(whole(scene.transcript, exchange, width=80))) > 400
+
+
 MEMBERS = [
     "content",
     "type",
@@ -353,5 +371,5 @@ def test_any_exchange_can_be_shown(method: str, value: Any) -> None:
     scene = Dialogue().client(request(1, method, value)).server(result(1, value))
     transcript = scene.transcript
     for row in transcript.exchanges:
-        assert all(line_cells(line) <= 60 for line in whole(transcript, row, width=60))
+        assert not [line for line in whole(transcript, row, width=60) if "\n" in plain(line)]
         assert row.request.kind is Kind.REQUEST
