@@ -16,7 +16,7 @@ from .line import Line, Piece, fitted, joined
 from .logs import meanwhile, microseconds
 from .phrases import one_line, outcome_phrase, stray_phrase
 from .pretty import INDENT, broken, pretty
-from .transaction import chunk_words, fact_lines, transaction_phrase
+from .transaction import chunk_words, fact_lines, told, transaction_phrase
 from .units import duration, size
 
 _BETWEEN: Piece = (" · ", "dim")
@@ -59,7 +59,7 @@ def whole(transcript: Transcript, row: Numbered, *, width: int | None = None, st
         yield from call_lines(row, source, width)
     for message in messages_of(row):
         yield []
-        yield fitted(_message_heading(row, message, source), width)
+        yield from (fitted(line, width) for line in _message_heading(row, message, source, width))
         yield from _about(row, message, width)
         yield from _payload(message, width)
     for transaction in source.transactions_of(row):
@@ -101,7 +101,7 @@ def _headings(row: Numbered, source: Source) -> list[Line]:
     return [joined(parts, _BETWEEN), joined(where, _BETWEEN)]
 
 
-def _message_heading(row: Numbered, message: Message, source: Source) -> Line:
+def _message_heading(row: Numbered, message: Message, source: Source, width: int | None) -> Iterator[Line]:
     arrow = "→" if message.sender == "client" else "←"
     name = one_line(message.method or "") if message.kind is Kind.NOTIFICATION else message.kind.value
     times = f"at {microseconds(message.at_ns)} s"
@@ -113,7 +113,7 @@ def _message_heading(row: Numbered, message: Message, source: Source) -> Line:
     facts += [safe_text(flaw) for flaw in message.flaws]
     facts += ["in a batch"] if message.batch else []
     facts += _frame_facts(message, source)
-    return [(f"{arrow} {name}", "strong"), ("   " + " · ".join(facts), "dim")]
+    yield from told([(f"{arrow} {name}", "strong"), (" ", "")], facts, width)
 
 
 def _frame_facts(message: Message, source: Source) -> list[str]:

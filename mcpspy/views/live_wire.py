@@ -138,6 +138,8 @@ class LiveWire:
         for text, is_due in ((CHUNK_NOTE, is_chunked), (cut_note(()), self._layout.cuts > 0)):
             if is_due and text not in self._explained:
                 self._explained.add(text)
+                self._told = None
+                yield []
                 yield from note(text, self._width)
 
 

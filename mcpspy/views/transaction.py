@@ -54,13 +54,13 @@ def fact_lines(transaction: Transaction, width: int | None) -> Iterator[Line]:
     yield [(numbers, "strong"), (where, "dim")]
     if request is not None:
         words = one_line(f"{transaction.method} {transaction.target}")
-        yield from _told([("→ ", ""), (words, "")], list(_facts(request, transaction.at_ns)), width)
+        yield from told([("→ ", ""), (words, "")], list(_facts(request, transaction.at_ns)), width)
     for note in transaction.notes:
         yield [("· ", "dim"), (one_line(f"{note.topic}: {note.text}"), "dim")]
     if response is not None:
         by = " by mcpspy" if response.forged else ""
         words = status_words(transaction) + by
-        yield from _told([("← ", ""), (words, _style(transaction.status))], list(_facts(response, transaction.at_ns)), width)
+        yield from told([("← ", ""), (words, _style(transaction.status))], list(_facts(response, transaction.at_ns)), width)
     elif transaction.over:
         yield [("← ", ""), (f"no response: {_left_words(transaction)}", "warn")]
 
@@ -72,7 +72,7 @@ def chunk_words(sizes: tuple[int, ...]) -> str:
     return f"{words}, {counted(more, 'more chunk')}" if more > 0 else words
 
 
-def _told(line: Line, facts: list[str], width: int | None) -> Iterator[Line]:
+def told(line: Line, facts: list[str], width: int | None) -> Iterator[Line]:
     """`line` and what is known of it, on as many lines as that takes."""
     between = "  "
     for fact in facts:

@@ -26,6 +26,9 @@ MAX_LINES = 6
 MAX_LETTERS = 2_000
 """So many letters of a line of an event or a body are shown on a pipe."""
 
+SPARED_LETTERS = 200
+"""What is longer by no more than this is shown whole."""
+
 MAX_BODY_LINES = 40
 """So many lines of a body are shown on a screen."""
 
@@ -198,7 +201,10 @@ def _text(text: str, layout: Layout, *, is_event: bool) -> list[Line]:
 def _beginning(text: str, room: int | None) -> str:
     """So much of a line that it takes no more room than it may have; all of it if that is how much it takes."""
     if room is None:
-        return text[:MAX_LETTERS]
+        return text if len(text) <= MAX_LETTERS + SPARED_LETTERS else text[:MAX_LETTERS]
+    shown = text[: room * (MAX_LINES + 1)]
+    if len(shown) == len(text) and len(_pieces(shown, room)) <= MAX_LINES + 1:
+        return text  # what would be said of the last line takes one, too
     shown = text[: room * MAX_LINES]
     while (lines := len(_pieces(shown, room))) > MAX_LINES:  # wide letters, and those that are spelled out
         shown = shown[: min(len(shown) * MAX_LINES // lines, len(shown) - 1)]

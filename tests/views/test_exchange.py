@@ -8,6 +8,7 @@ from mcpspy.transcript.model import Transcript
 from mcpspy.views.exchange import messages_of, raw_lines, whole
 from mcpspy.views.line import line_cells, plain
 from tests.transcript.dialogue import Dialogue, request, result
+from tests.transcript.traffic import Traffic
 from tests.views.golden import same_as_golden
 from tests.views.scenes import busy_scene, call, opened, progress
 
@@ -102,3 +103,15 @@ def test_raw_bytes_on_a_screen_are_harmless_and_fit() -> None:
     lines = [plain(line) for line in raw_lines(b'{"a":"\x1b]0;x\x07\xff"}\n', 10)]
     assert "".join(lines) == r'{"a":"\x1b]0;x\x07\xff"}'
     assert max(map(len, lines)) <= 10
+
+
+@pytest.mark.parametrize("width", [30, 60, 80])
+def test_what_does_not_fit_beside_a_message_stands_below_it(width: int) -> None:
+    told = Traffic()
+    told.post(request(1)).stream().event(result(1), chunks=(40, 30)).close()
+    transcript = told.wire
+    lines = [plain(line) for line in whole(transcript, row(transcript, 1), width=width)]
+    words = " ".join(line.strip() for line in lines)
+    assert "transaction 1" in words
+    assert "in 0x28 40, 0x1e 30" in words
+    assert max(map(len, lines)) <= width

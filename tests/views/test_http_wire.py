@@ -129,6 +129,14 @@ def test_what_is_shown_and_what_is_left_out_are_the_line(text: str, width: int |
     assert 0 < left < len(sent)
 
 
+@pytest.mark.parametrize(("width", "letters"), [(None, MAX_LETTERS + 100), (80, (MAX_LINES + 1) * 60)])
+def test_a_line_is_not_cut_for_what_takes_no_more_room_than_saying_so(width: int | None, letters: int) -> None:
+    told = Traffic()
+    told.get("/page").answer(200, b"x" * letters, Content_Type="text/html")
+    assert "".join(words(told, width=width)).count("x") >= letters
+    assert not any(line.endswith("more bytes") for line in words(told, width=width))
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_of_one_row_every_byte_is_shown(width: int | None) -> None:
     told = answered().event(result(1, "x" * 5_000)).close().traffic
