@@ -157,11 +157,15 @@ def _in_line(log: Log) -> Iterator[_Found]:
     if len(log.raw) > MAX_LINE_BYTES:
         return
     text = line_text(log.raw)
-    at = text.find("{")
+    at, gave_up = text.find("{"), False
     for _ in range(MAX_TRIES):
         if at < 0:
             return
-        value, end = _json(text, at) or _printed(text, at) or (None, at + 1)
+        found = _json(text, at)
+        if found is None and not gave_up and text.startswith("{'", at):
+            found = _printed(text, at)
+            gave_up = found is None  # it may have read to the end of the line: once is enough
+        value, end = found or (None, at + 1)
         if isinstance(value, dict) and ("jsonrpc" in value or "method" in value or "id" in value):
             digest = _digest(value)
             if digest is not None:
@@ -184,8 +188,6 @@ _LETTERS: Final = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", "'": "'", '"': '
 
 def _printed(text: str, at: int) -> tuple[Any, int] | None:
     """A value as Python prints it, and where it ends: `{'id': 1, 'params': None}`."""
-    if text[at + 1 : at + 2] != "'":
-        return None
     depth, words = 0, []
     while (found := _words(text, at)) is not None:
         word, at = found[1], found.end()

@@ -166,3 +166,15 @@ def test_every_value_is_found_in_json_and_as_python_prints_it(value: Any) -> Non
 def test_nesting_without_end_is_no_quote() -> None:
     deep = b'{"a":' * 50_000
     assert not found(Dialogue().client(CALL).stderr(deep + b"\n").stderr(deep.replace(b'"', b"'") + b"\n"))
+
+
+def test_a_line_that_is_no_value_of_python_is_read_as_one_but_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each reading may go to the end of the line: eight of a million letters took two seconds."""
+    read: list[int] = []
+
+    def failing(_: str, at: int) -> None:
+        read.append(at)
+
+    monkeypatch.setattr("mcpspy.transcript.quotes._printed", failing)
+    assert not found(Dialogue().client(CALL).stderr(b"{'a'," * 50 + b"\n"))
+    assert len(read) == 1
