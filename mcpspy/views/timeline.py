@@ -11,6 +11,7 @@ from datetime import tzinfo
 from ..records import Spawn
 from ..transcript.call import Part
 from ..transcript.filter import Filtered, about
+from ..transcript.mcp_methods import INITIALIZE
 from ..transcript.model import HTTP_ERRORS, Event, Exchange, Log, Message, Numbered, Outcome, Row, Stray, Transcript
 from ..transcript.phases import StartUp, courses
 from ..transcript.quotes import LineKey, Quote, quotes
@@ -197,6 +198,8 @@ class Timeline:
         """`phrase`, and the HTTP status where it is one that should be told."""
         source = self.lanes.sources[row.capture]
         note = status_note(row, source) if source.transactions else ""
+        if isinstance(row, Exchange) and row.method == INITIALIZE and row.transaction and row.transaction.scope.before:
+            note = "in the place of a session that was lost"
         if not note or phrase.word in ("http error", "redirected"):
             return phrase
         return phrase._replace(detail=f"{phrase.detail} ({note})" if phrase.detail else note)

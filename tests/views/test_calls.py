@@ -11,6 +11,7 @@ from mcpspy.views.lanes import Lanes
 from mcpspy.views.line import line_cells, plain
 from mcpspy.views.rows_json import row_object
 from mcpspy.views.timeline import Timeline, fitting_columns, timeline
+from mcpspy.views.transactions_json import transaction_object
 from tests.transcript.dialogue import Dialogue, notification, request, result
 from tests.transcript.test_calls import (
     EXTENSION,
@@ -30,6 +31,7 @@ from tests.transcript.test_calls import (
     updated,
     url_elicitation,
 )
+from tests.transcript.traffic import Traffic, opened_session
 
 HARM = "\x1b[31m\u202e\x07"
 
@@ -166,6 +168,18 @@ def test_partial_results_are_counted_below_their_row() -> None:
     told = Dialogue().client(ask(1)).server(result(1, {"isComplete": False})).server(result(1, {"isComplete": False}))
     lines = [plain(line).strip() for line in timeline(told.server(result(1, {"isComplete": True})).transcript)]
     assert "0.003                   ← partial result ×2" in lines
+
+
+def test_a_session_that_takes_the_place_of_a_lost_one_says_so() -> None:
+    told = Traffic()
+    opened_session(told, "s1")
+    told.post(request(7), session="s1").answer(404)
+    opened_session(told, "s2")
+    lines = [plain(line) for line in timeline(told.transcript)]
+    (line,) = [line for line in lines if "in the place of a session that was lost" in line]
+    assert "initialize" in line
+    found = [transaction_object(one) for one in told.transcript.sources[0].transactions.values()]
+    assert [(one.get("session_lost"), one.get("session_before")) for one in found[2:4]] == [(3, None), (None, "s1")]
 
 
 # --- Whole ---
