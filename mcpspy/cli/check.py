@@ -21,7 +21,7 @@ from ..transcript.findings.selection import rule_named, selected_rules
 from ..transcript.model import Numbered, Transcript
 from ..views.accepted import accepted_lines
 from ..views.check_github import github_lines
-from ..views.check_json import check_json
+from ..views.check_json import check_json, rules_json
 from ..views.check_junit import junit_lines
 from ..views.check_sarif import check_sarif
 from ..views.check_text import check_lines, next_lines
@@ -82,12 +82,9 @@ def command(
     looked for.
     """
     screen = Screen()
-    if explain is not None:
-        screen.lines(rule_lines(rule_named(explain), width=screen.width))
-        return 0
     rules = selected_rules(select, ignore)
-    if list_rules:
-        screen.lines(rules_lines(rules.values(), width=screen.width))
+    if explain is not None or list_rules:
+        _explain(rules if explain is None else rule_named(explain), screen, as_json=as_json or format == "json")
         return 0
     if accept and baseline is None:
         raise click.UsageError("--accept wants to know where: --baseline DIR.")
@@ -108,6 +105,16 @@ def command(
     checked = _checked(transcript, found, rules, Severity(fail_on), asked, what)
     _print(checked, "json" if as_json else format, screen)
     return FAILED if checked.failed else 0
+
+
+def _explain(told: Rule | dict[str, Rule], screen: Screen, *, as_json: bool) -> None:
+    """One rule whole, or several as a list; as JSON all are whole."""
+    if as_json:
+        sys.stdout.write(rules_json(told.values() if isinstance(told, dict) else [told]))
+    elif isinstance(told, dict):
+        screen.lines(rules_lines(told.values(), width=screen.width))
+    else:
+        screen.lines(rule_lines(told, width=screen.width))
 
 
 def _accept(folder: str, transcript: Transcript, before: dict[str, Baseline], screen: Screen) -> dict[str, Baseline]:

@@ -1,8 +1,11 @@
 """A check as JSON for programs: docs/json.md describes every field."""
 
+from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any
 
 from ..transcript.finding import Finding
+from ..transcript.findings.rule import Rule
 from .checked import WORST_FIRST, Checked, culprit_name
 from .json_text import SCHEMA, as_json
 from .rows_json import finding_object, source_object
@@ -23,6 +26,12 @@ def check_json(checked: Checked) -> str:
     head = as_json({"schema": SCHEMA, "captures": captures, "summary": summary})[:-1]
     findings = ",\n".join(as_json(_finding(checked, one)) for one in checked.findings)
     return f'{head},"findings":[\n{findings}]}}\n' if findings else f'{head},"findings":[]}}\n'
+
+
+def rules_json(rules: Iterable[Rule]) -> str:
+    """What rules say, as one object with a rule per line."""
+    told = ",\n".join(as_json({one.name: str(getattr(rule, one.name)) for one in fields(rule)}) for rule in rules)
+    return f'{{"schema":{SCHEMA},"rules":[\n{told}]}}\n'
 
 
 def _finding(checked: Checked, finding: Finding) -> dict[str, Any]:

@@ -9,7 +9,8 @@ import pytest
 from mcpspy.capture.placing import lines_of
 from mcpspy.transcript.findings.rules import RULES
 from tests.capture.making import header, lines, opens
-from tests.cli.terminal import on_terminal, run
+from tests.cli.recording import Recording
+from tests.cli.terminal import PLAIN, on_terminal, run
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = ROOT / "captures"
@@ -51,6 +52,12 @@ def test_the_exit_status_follows_the_severity_that_fails(name: str, fail_on: str
     assert run("check", name, "--fail-on", fail_on).returncode == status
 
 
+@pytest.mark.parametrize(("path", "found"), [("", ["arguments-invalid"]), (PLAIN["PYTHONPATH"], [])], ids=["extras", "plain"])
+def test_arguments_are_held_against_their_schema_where_the_extras_are_installed(path: str, found: list[str]) -> None:
+    done = run("check", str(FINDINGS / "arguments-invalid.mcpspy"), "--json", PYTHONPATH=path)
+    assert [one["rule"] for one in json.loads(done.stdout)["findings"]] == found
+
+
 def test_a_file_that_is_no_capture_is_corrupt_input(tmp_path: Path) -> None:
     path = tmp_path / "x.mcpspy"
     path.write_text("hello\n")
@@ -82,8 +89,19 @@ def test_a_filter_leaves_what_is_about_its_rows() -> None:
     assert rules(GIT, "--filter", "method:tools/call") == []
 
 
+def test_a_filter_knows_findings_that_have_to_be_asked_for() -> None:
+    assert rules(GIT, "--filter", "rule:unused-tools") == ["unused-tools"]
+
+
 def test_a_filter_that_cannot_be_read_is_a_mistake() -> None:
     assert run("check", GIT, "--filter", "method:(").returncode == 2
+
+
+def test_a_capture_that_is_being_recorded_is_checked_as_it_is_now() -> None:
+    recording = Recording()
+    recording.ask(1, name="forecast")
+    assert rules("@") == []
+    recording.kill()
 
 
 # --- Which rules ---
@@ -139,6 +157,13 @@ def test_a_rule_is_explained(words: tuple[str, ...]) -> None:
     shown = run(*words).stdout
     rule = RULES["stdout-noise"]
     assert all(said in shown for said in (rule.what, rule.why, rule.blame, rule.fix, rule.example.splitlines()[0]))
+
+
+def test_rules_are_data_too() -> None:
+    made = json.loads(run("check", "--rules", "--select", "cost", "--json").stdout)
+    assert [one["name"] for one in made["rules"]] == ["costly-tools", "unused-tools", "large-result"]
+    (one,) = json.loads(run("check", "--explain", "stdout-noise", "--json").stdout)["rules"]
+    assert (one["severity"], one["family"], one["fix"]) == ("warning", "transport", RULES["stdout-noise"].fix)
 
 
 @pytest.mark.parametrize("width", ["40", "80"])
