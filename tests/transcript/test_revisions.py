@@ -1,15 +1,18 @@
 """Which revision a message is of, and which first tries were probes: decided message by message, whatever carries them."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mcpspy import read
 from mcpspy.transcript.mcp_revisions import Era
-from mcpspy.transcript.model import Kind, Message, Outcome
-from mcpspy.transcript.transcribe import Transcriber
+from mcpspy.transcript.model import Kind, Message, Outcome, Transcript
+from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.transcript.dialogue import Dialogue, error, notification, progress, request, result, tool_call
 from tests.transcript.traffic import Traffic
 
+ROOT = Path(__file__).parents[2]
 MODERN = "2026-07-28"
 ENVELOPE = "io.modelcontextprotocol/protocolVersion"
 SUB = "/messages?s=1"
@@ -257,6 +260,40 @@ def test_whoever_follows_is_told_that_a_failure_was_a_probe() -> None:
     transcriber = Transcriber()
     changed = [list(transcriber.feed(record)) for record in told.records][-1]
     assert [row.outcome for row in changed if hasattr(row, "outcome")] == [Outcome.PROBE, Outcome.OK]
+
+
+# --- Recordings of real programs ---
+
+
+def recorded(name: str) -> Transcript:
+    return transcribe(read(ROOT / name))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("everything", {"2025-11-25"}),
+        ("streamable", {"2025-11-25"}),
+        ("git", {MODERN}),
+        ("question", {MODERN}),
+        ("stateless", {MODERN}),
+        ("probe", {MODERN, "2025-11-25"}),
+    ],
+)
+def test_every_message_of_a_recording_is_of_a_revision(name: str, expected: set[str]) -> None:
+    assert {one.revision for one in recorded(f"captures/{name}.mcpspy").messages} == expected
+
+
+def test_the_python_sdk_probes_on_the_connection_that_it_goes_on_with() -> None:
+    transcript = recorded("captures/probe.mcpspy")
+    assert [one.method for one in transcript.exchanges if one.outcome is Outcome.PROBE] == ["server/discover"]
+    assert transcript.findings == []
+
+
+def test_the_typescript_sdk_probes_with_a_process_to_be_thrown_away() -> None:
+    transcript = recorded("tests/transcript/sibling.mcpspy")  # by @modelcontextprotocol/client 2.4.0, mode `auto`
+    assert [(one.method, one.outcome) for one in transcript.exchanges] == [("server/discover", Outcome.PROBE)]
+    assert transcript.findings == []
 
 
 def test_a_message_that_cannot_be_read_is_of_the_revision_in_force() -> None:
