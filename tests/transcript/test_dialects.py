@@ -1,0 +1,116 @@
+"""What servers of third parties say that no specification has, told as they are seen to say it: shown, paired where that is sure."""
+
+from typing import Any
+
+import pytest
+
+from mcpspy.transcript.model import Kind, Outcome
+from tests.transcript.dialogue import notification, request, result
+from tests.transcript.traffic import Call, Traffic
+
+ENDPOINT = "/messages?sessionId=szN2CtIyxmYqjDAAAAAF"
+
+
+def part(id: int | None, text: str, *, complete: bool) -> dict[str, Any]:
+    """A result cut as some servers cut it; without an id also without the version."""
+    said = {"content": [{"type": "text", "text": text}], "isComplete": complete}
+    return {"result": said} if id is None else result(id, said)
+
+
+@pytest.fixture
+def told() -> Traffic:
+    """A whole session over HTTP+SSE in a dialect: an endpoint in JSON, a dotted revision, a session in the query and in a field."""
+    told = Traffic()
+    stream = told.get("/sse").stream().event({"uri": ENDPOINT, "protocol": "ssE"}, kind="endpoint")
+
+    def post(message: Any) -> Call:
+        return told.post(message, ENDPOINT, session="szN2CtIyxmYqjDAAAAAF").answer(202, b"Accepted")
+
+    post(request(1, "initialize", {"protocolVersion": "2024.11.05", "capabilities": {"tools": {}}}))
+    stream.event(result(1, {"protocolVersion": "2024.11.05", "capabilities": {}}), kind="message")
+    post(request(2, "tools/list"))
+    stream.event(result(2, {"tools": [{"name": "get_weather"}]}), kind="message")
+    post(request(3, "tools/call", {"name": "get_weather"}))
+    stream.event(part(3, "a", complete=False), kind="message").event(part(3, "b", complete=True), kind="message")
+    stream.event("[DONE]")
+    post(notification("ping"))
+    stream.event(notification("pong"), kind="message")
+    for text, complete in (("function", False), ("}", True)):
+        stream.event(part(None, text, complete=complete))
+    stream.event({"result": {"progress": 30, "status": "processing"}})
+    stream.close("client")
+    return told
+
+
+def test_every_request_of_a_dialect_has_its_answer(told: Traffic) -> None:
+    assert [(one.method, one.outcome) for one in told.exchanges] == [
+        ("initialize", Outcome.OK),
+        ("tools/list", Outcome.OK),
+        ("tools/call", Outcome.OK),
+    ]
+
+
+def test_the_parts_of_an_answer_are_one_exchange_in_their_order(told: Traffic) -> None:
+    exchange = told.exchanges[2]
+    assert exchange.response is not None
+    texts = [one.result["content"][0]["text"] for one in (*exchange.partials, exchange.response)]
+    assert (texts, exchange.more_responses) == (["a", "b"], ())
+
+
+def test_ping_and_pong_as_notifications_are_both_shown(told: Traffic) -> None:
+    assert [(one.sender, one.method) for one in told.strays if one.kind is Kind.NOTIFICATION] == [
+        ("client", "ping"),
+        ("server", "pong"),
+    ]
+
+
+def test_results_that_answer_nobody_are_shown_and_paired_with_nothing(told: Traffic) -> None:
+    bare = [one for one in told.strays if one.kind is Kind.RESULT]
+    assert [(one.id, one.flaws) for one in bare] == [(None, ("no-jsonrpc", "no-id"))] * 3
+
+
+def test_the_end_mark_of_another_protocol_is_an_oddity_of_the_stream(told: Traffic) -> None:
+    (get,) = told.transactions
+    assert [one.name for one in get.oddities] == ["endpoint-dialect", "done-event"]
+
+
+def test_the_query_decides_whose_request_it_is_though_a_field_names_a_session_too(told: Traffic) -> None:
+    scopes = {one.transaction.scope.kind.value for one in told.exchanges if one.transaction}
+    assert scopes == {"stream"}
+
+
+def test_without_an_endpoint_two_paths_make_one_session() -> None:
+    told = Traffic()
+    stream = told.get("/mcp/events").stream()
+    told.post(request(1, "prompts/list"), "/mcp/request").answer(202)
+    stream.event(result(1, {"prompts": []}))
+    told.post(request(2, "prompts/get", {"name": "x"}), "/mcp/request").answer(202)
+    stream.event(result(2, {"messages": []}))
+    assert [one.outcome for one in told.exchanges] == [Outcome.OK, Outcome.OK]
+
+
+def test_progress_without_an_endpoint_finds_the_one_request_that_gave_its_token() -> None:
+    told = Traffic()
+    stream = told.get("/mcp/events").stream()
+    told.post(request(1, "tools/call", {"name": "x", "_meta": {"progressToken": "t"}}), "/mcp/request").answer(202)
+    stream.event(notification("notifications/progress", {"progressToken": "t", "progress": 1})).event(result(1))
+    assert (told.exchange.progress, told.exchange.outcome) == (1, Outcome.OK)
+
+
+def test_two_requests_with_one_id_and_one_stream_are_not_guessed() -> None:
+    told = Traffic()
+    stream = told.get("/mcp/events").stream()
+    for _ in range(2):
+        told.post(request(1), "/mcp/request").answer(202)
+    stream.event(result(1))
+    (answer,) = told.strays
+    assert ([one.response for one in told.exchanges], answer.flaws) == ([None, None], ("ambiguous-stream",))
+
+
+def test_plain_text_that_is_json_by_the_line_is_read_by_the_line() -> None:
+    told = Traffic()
+    lines = (
+        b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}\n{"jsonrpc":"2.0","id":1,"result":{}}\n'
+    )
+    told.post(request(1), fields={"Accept": "text/plain"}).answer(200, lines, Content_Type="text/plain")
+    assert (told.exchange.outcome, [one.method for one in told.strays]) == (Outcome.OK, ["notifications/message"])
