@@ -23,9 +23,11 @@ class PhaseName(StrEnum):
     """The phases, in their order."""
 
     START = "start"
-    """From the spawn to the first request; a server that logs sooner than it answers starts until its first line on stderr."""
+    """From the spawn to the first sign of life: a line on stderr, or a message."""
     HANDSHAKE = "handshake"
-    """To the end of `initialize` or `server/discover`, with the notification that follows."""
+    """From there, or from a later first request, to the end of `initialize` or `server/discover`, with the notification that
+    follows.
+    """
     DISCOVERY = "discovery"
     """From the first list that was asked for to the last that came before the calls."""
     CALLS = "calls"
@@ -70,7 +72,7 @@ class Course:
     """How one capture went. A machine: `feed` takes its rows in their order; `phases` and `start_up` say what they made."""
 
     __slots__ = (
-        "_call_end_ns", "_calls", "_exit_ns", "_first_answer_ns", "_first_call_ns", "_first_log_ns", "_first_request_ns",
+        "_alive_ns", "_call_end_ns", "_calls", "_exit_ns", "_first_answer_ns", "_first_call_ns", "_first_log_ns", "_first_request_ns",
         "_handshakes", "_left_ns", "_list_end_ns", "_lists", "_names", "_shaken_ns", "_spawned_ns", "_first_list_ns",
     )  # fmt: skip
 
@@ -78,6 +80,7 @@ class Course:
         self._names = {stream: opened.name for stream, opened in source.streams.items()}
         self._handshakes = self._lists = self._calls = 0
         self._spawned_ns: int | None = None
+        self._alive_ns: int | None = None
         self._first_log_ns: int | None = None
         self._first_request_ns: int | None = None
         self._first_answer_ns: int | None = None
@@ -106,12 +109,12 @@ class Course:
         """Those that there were, in their order; none where no tap started the server."""
         if self._spawned_ns is None:
             return []
-        started_ns = self._started_ns()
-        begin_ns = started_ns if started_ns is not None else self._exit_ns
-        found = [Phase(name=PhaseName.START, begin_ns=self._spawned_ns, end_ns=begin_ns)]
-        if self._handshakes and started_ns is not None:
-            end_ns = self._exit_ns if self._shaken_ns is None else self._shaken_ns
-            found.append(_phase(PhaseName.HANDSHAKE, started_ns, end_ns, self._handshakes))
+        exit_ns = self._exit_ns
+        found = [Phase(name=PhaseName.START, begin_ns=self._spawned_ns, end_ns=_first(self._alive_ns, exit_ns))]
+        if self._handshakes and self._first_request_ns is not None:
+            begin_ns = max(self._first_request_ns, self._first_request_ns if self._alive_ns is None else self._alive_ns)
+            end_ns = exit_ns if self._shaken_ns is None else self._shaken_ns
+            found.append(_phase(PhaseName.HANDSHAKE, begin_ns, end_ns, self._handshakes))
         if self._first_list_ns is not None:
             found.append(_phase(PhaseName.DISCOVERY, self._first_list_ns, self._list_end_ns, self._lists))
         if self._first_call_ns is not None:
@@ -125,21 +128,27 @@ class Course:
         if isinstance(row, Exchange):
             if row.sender == CLIENT:
                 self._exchange(row)
+            else:
+                self._alive_ns = _first(self._alive_ns, row.at_ns)
         elif isinstance(row, Event):
             self._event(row.at_ns, row.record)
         elif isinstance(row, Log):
-            if self._first_log_ns is None:
-                self._first_log_ns = row.at_ns
-        elif isinstance(row, Stray) and row.message.method == INITIALIZED and self._first_call_ns is None:
-            self._shaken_ns = max(row.at_ns, self._shaken_ns or 0)
+            self._first_log_ns = _first(self._first_log_ns, row.at_ns)
+            self._alive_ns = _first(self._alive_ns, row.at_ns)
+        elif isinstance(row, Stray):
+            if row.message.sender != CLIENT:
+                self._alive_ns = _first(self._alive_ns, row.at_ns)
+            elif row.message.method == INITIALIZED and self._first_call_ns is None:
+                self._shaken_ns = max(row.at_ns, self._shaken_ns or 0)
 
     def _exchange(self, row: Exchange) -> None:
         method, begin_ns = row.method, row.at_ns
         end_ns = begin_ns if row.response is None else row.response.at_ns
         if self._first_request_ns is None:
             self._first_request_ns = begin_ns
-        if row.response is not None and (self._first_answer_ns is None or end_ns < self._first_answer_ns):
-            self._first_answer_ns = end_ns
+        if row.response is not None:
+            self._first_answer_ns = _first(self._first_answer_ns, end_ns)
+            self._alive_ns = _first(self._alive_ns, end_ns)
         if method in ANY_TIME:
             return
         if method in HANDSHAKE and self._first_list_ns is None and self._first_call_ns is None:
@@ -167,13 +176,6 @@ class Course:
         if self._left_ns is None and self._exit_ns is None:
             self._left_ns = at_ns
 
-    def _started_ns(self) -> int | None:
-        """When the server was seen to live, or was asked, whichever is later: until then it has not kept anybody waiting."""
-        asked_ns, log_ns, answer_ns = self._first_request_ns, self._first_log_ns, self._first_answer_ns
-        if asked_ns is None or log_ns is None or log_ns < asked_ns:
-            return asked_ns
-        return log_ns if answer_ns is None or log_ns <= answer_ns else asked_ns
-
 
 def courses(transcript: Transcript) -> list[Course]:
     """One for each capture of `transcript`."""
@@ -185,3 +187,10 @@ def courses(transcript: Transcript) -> list[Course]:
 
 def _phase(name: PhaseName, begin_ns: int, end_ns: int | None, exchanges: int) -> Phase:
     return Phase(name=name, begin_ns=begin_ns, end_ns=end_ns, exchanges=exchanges)
+
+
+def _first(known_ns: int | None, at_ns: int | None) -> int | None:
+    """The earlier of two points in time; None are those that are not known."""
+    if known_ns is None or at_ns is None:
+        return at_ns if known_ns is None else known_ns
+    return min(known_ns, at_ns)

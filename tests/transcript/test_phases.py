@@ -41,21 +41,22 @@ def test_the_start_up_is_told_from_the_spawn_to_the_first_answer() -> None:
     assert (start_up.first_request_ns, start_up.first_log_ns, start_up.took_ns) == (MS, 3000 * MS, 3200 * MS)
 
 
-def test_a_server_that_logs_nothing_starts_until_it_is_asked() -> None:
-    assert milliseconds(Dialogue().wait(40).client(request(0, "initialize")).server(result(0)))["start"] == 41
+def test_a_server_that_logs_nothing_starts_until_it_answers() -> None:
+    made = Dialogue().client(request(0, "initialize")).wait(40).server(result(0)).client(notification())
+    assert milliseconds(made) == {"start": 42, "handshake": 1}
 
 
-def test_a_server_that_logs_after_its_first_answer_starts_until_it_is_asked() -> None:
-    made = Dialogue().wait(40).client(request(0, "initialize")).server(result(0)).stderr(b"hello\n")
-    assert milliseconds(made)["start"] == 41
+def test_a_server_starts_until_its_first_message_whatever_that_is() -> None:
+    assert milliseconds(Dialogue().wait(7).server(b"Listening\n").client(request(0, "initialize")))["start"] == 8
 
 
-def test_a_server_that_is_up_before_it_is_asked_starts_until_it_is_asked() -> None:
-    assert milliseconds(Dialogue().stderr(b"ready\n").wait(40).client(request(0, "initialize")))["start"] == 42
+def test_a_server_that_is_up_before_it_is_asked_has_started_by_then() -> None:
+    made = Dialogue().stderr(b"ready\n").wait(40).client(request(0, "initialize")).wait(2).server(result(0))
+    assert milliseconds(made) == {"start": 1, "handshake": 3}
 
 
-def test_a_server_that_has_not_answered_yet_is_in_its_handshake() -> None:
-    assert milliseconds(Dialogue().client(request(0, "initialize"))) == {"start": 1, "handshake": None}
+def test_a_server_that_has_not_said_anything_yet_is_starting() -> None:
+    assert milliseconds(Dialogue().client(request(0, "initialize"))) == {"start": None, "handshake": None}
 
 
 def test_what_has_not_ended_has_no_duration() -> None:
