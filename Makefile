@@ -42,7 +42,7 @@ format: .venv/.tested
 soak: .venv/.tested
 	MCPSPY_TIER=full $(BIN)/pytest -n $(WORKERS) -m "soak or tiered or hypothesis" --timeout 3600 $(PYTEST_ARGS)
 
-npm: build/npm/.installed
+npm: build/npm/.installed build/inspector/.installed
 
 bench-stdio: .venv/.installed
 	$(BIN)/python -m benchmarks.bench_stdio $(BENCH_ARGS)
@@ -71,4 +71,11 @@ build/npm/.installed: tests/npm/package.json
 	mkdir -p build/npm
 	cp tests/npm/package.json build/npm/
 	cd build/npm && npm install --no-audit --no-fund --no-package-lock --engine-strict=false
+	touch $@
+
+# The inspector's line 2 wants Node 22, which comes as a package of its own.
+build/inspector/.installed: tests/npm/inspector/package.json
+	mkdir -p build/inspector
+	cp tests/npm/inspector/package.json build/inspector/
+	cd build/inspector && npm install --no-audit --no-fund --no-package-lock
 	touch $@
