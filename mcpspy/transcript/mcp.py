@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from ..wire.slices import Slice, members, string, token
 from .mcp_codes import CLIENT_INFO, PROGRESS_TOKEN, PROTOCOL_VERSION
 from .mcp_methods import CANCELLED, PROGRESS, TARGETS
+from .mcp_revisions import Era, era
 
 if TYPE_CHECKING:
     from .model import Message
@@ -24,9 +25,6 @@ TASK: Final = "task"
 """What `resultType` says, from 2026-07-28. Absent, it means `complete`; tasks of 2025-11-25 are told by their shape."""
 PARTIAL: Final = "partial"
 """Our word for a result with `isComplete: false`, as some servers send them: more of it follows under the same id."""
-
-_MODERN_YEAR: Final = "2026"
-
 
 Facts: TypeAlias = tuple[str | None, str | None, str | None]
 """The target of a message, the token by which it is found or finds another, and the revision that it names."""
@@ -95,7 +93,7 @@ def revision(request: bytes) -> str | None:
         return None
     named = members(members(members(request).get("params", b"")).get("_meta", b"")).get(PROTOCOL_VERSION)
     said = None if named is None else string(named)
-    return said if said is not None and said >= _MODERN_YEAR else None
+    return said if said is not None and era(said) is Era.MODERN else None
 
 
 def _shared(value: Slice) -> str | None:
