@@ -1,6 +1,7 @@
 """The page on findings, docs/findings.md: made of the rules in `transcript.findings`. Refuses to add to them."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from ..transcript.findings.rule import Family, Rule
 
@@ -22,12 +23,42 @@ This page is made of the rules in `mcpspy/transcript/findings/`: change them, an
 `MCPSPY_WRITE_DOCS=1 pytest tests/views/test_rules_page.py`.
 """
 
+REAL: Final = (
+    (
+        "Python SDK servers over HTTP (`mcp` 2.3.0 on uvicorn)",
+        "body-waits",
+        "An answer as JSON comes in two pieces: uvicorn writes head and body apart, without TCP_NODELAY: 40 ms for each call.",
+    ),
+    (
+        "`@modelcontextprotocol/server-everything` on stdio",
+        "unanswered-request",
+        "A client that leaves soon after its handshake is asked for its roots when its stdin is closed already. Info: nobody waits.",
+    ),
+    (
+        "`@modelcontextprotocol/server-filesystem`",
+        "server-died",
+        "With a folder that does not exist it exits with 1 while the client waits for initialize, and says why on stderr alone.",
+    ),
+)
+"""Where real programs are really wrong: the program, the rule, and what it does."""
+
+_REAL: Final = """\
+## Found in real programs
+
+The tests let servers and clients that nobody here wrote talk to each other: the official SDKs, their servers and inspector, on stdio,
+HTTP+SSE and Streamable HTTP, in both eras. Nothing is found in these sessions at the default level, warning, but for what is listed
+here and for what scenes do on purpose (they call tools that there are not, and with wrong arguments). What stands here is true:
+
+"""
+
 
 def rules_page(rules: Iterable[Rule]) -> str:
     """The page in Markdown: a table of the rules of each family, and a section for each rule."""
     rules = list(rules)
     tables = [_table(family, [rule for rule in rules if rule.family is family]) for family in Family]
-    return "\n".join([HEAD, *filter(None, tables), *map(section, rules)])
+    real = [f"| {program} | [`{rule}`](#{rule}) | {_cell(what)} |" for program, rule, what in REAL]
+    found = "\n".join([_REAL + "| program | rule | what it does |", "| --- | --- | --- |", *real, ""])
+    return "\n".join([HEAD, *filter(None, tables), found, *map(section, rules)])
 
 
 def _table(family: Family, rules: list[Rule]) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import NpmProgram
+from tests.interop.faults import faults
 from tests.interop.http_scenes import NPM
 from tests.interop.serving import play_both, play_tapped
 from tests.interop.wires import disagreements, opening
@@ -21,6 +22,8 @@ def test_mcpspy_changes_nothing_and_misses_nothing(
         assert opening(run.records) == NPM[name].opening
     with subtests.test("the client sees the same with mcpspy as without"):
         assert run.tapped == run.direct
+    with subtests.test("nothing is found but what the scene does on purpose"):
+        assert faults(run.records) == []
     with subtests.test("the capture holds the bytes of the wire"):
         assert disagreements(run.wires, run.records) == []
     with subtests.test("what is redacted on the disk passes as it is"):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interop.faults import faults
 from tests.interop.http_scenes import PLAYED, PYTHON, REDACTED
 from tests.interop.serving import play_both, play_tapped
 from tests.interop.wires import disagreements, opening
@@ -17,6 +18,8 @@ def test_mcpspy_changes_nothing_and_misses_nothing(name: str, tmp_path: Path, su
         assert opening(run.records) == PYTHON[name].opening
     with subtests.test("the client sees the same with mcpspy as without"):
         assert run.tapped == run.direct
+    with subtests.test("nothing is found but what the scene does on purpose"):
+        assert faults(run.records) == []
     with subtests.test("the capture holds the bytes of the wire"):
         assert disagreements(run.wires, run.records) == []
     if name in REDACTED:

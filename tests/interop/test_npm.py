@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import NpmProgram
+from tests.interop.faults import faults
 from tests.interop.playing import opening, play, recorded
 from tests.interop.scenes import NPM
 
@@ -21,6 +22,8 @@ def test_mcpspy_changes_nothing_and_misses_nothing(
         assert opening(capture) == NPM[name].opening
     with subtests.test("the client sees the same with mcpspy as without"):
         assert run.tapped == run.direct
+    with subtests.test("nothing is found but what the scene does on purpose"):
+        assert faults(run.records) == []
     with subtests.test("the capture holds the bytes of the wire, at the client's end and at the server's"):
         assert capture == run.client_end
         assert capture == run.server_end

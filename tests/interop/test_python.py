@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interop.faults import faults
 from tests.interop.playing import escalations, opening, play, recorded
 from tests.interop.scenes import PYTHON
 
@@ -19,6 +20,8 @@ def test_mcpspy_changes_nothing_and_misses_nothing(name: str, tmp_path: Path, su
         assert run.tapped == run.direct
     with subtests.test("mcpspy has no reason to do anything but forward"):
         assert escalations(run.records) == []
+    with subtests.test("nothing is found but what the scene does on purpose"):
+        assert faults(run.records) == []
     with subtests.test("the capture holds the bytes of the wire, at the client's end and at the server's"):
         assert capture == run.client_end
         assert capture == run.server_end

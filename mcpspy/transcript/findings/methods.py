@@ -1,20 +1,25 @@
 """Findings about who sends what under which revision: directions, kinds, methods that came or went with a revision.
 
-Source: MCP specification, schema of each revision, as `mcp_methods` has it. Where no revision is known nothing is found, and
+Source: MCP specification, schema of each revision, as `mcp_methods` has it. Where no revision is known, all of them have to say so;
 methods that no revision has are somebody's own, which is legal.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, SERVER
 from ..finding import Severity
-from ..mcp_methods import Standing, row, rows, standing
+from ..mcp_methods import MethodKind, Standing, row, rows, standing
 from ..mcp_revisions import Era, era
 from ..model import Exchange, Kind
 from .found import Found, found_in
 from .rule import Family, Rule
-from .story import Story, Use, UseKey
+
+if TYPE_CHECKING:
+    from ...records import Side
+    from .story import Story, Use, UseKey
 
 WRONG_DIRECTION: Final = Rule(
     name="wrong-direction",
@@ -108,13 +113,11 @@ def find(story: Story) -> Iterator[Found]:
 
 def _used(key: UseKey, use: Use) -> Iterator[Found]:
     method, sender, revision, _ = key
-    if revision is None:
-        return
     first = use.first
     is_request = isinstance(first, Exchange)
     message = first.request if isinstance(first, Exchange) else first.message
     side = CLIENT if sender == CLIENT else SERVER
-    said = standing(method, "request" if is_request else "notification", side, revision)
+    said = _standing(method, side, revision, is_request=is_request)
     name = f"{method} {'request' if is_request else 'notification'}"
     if said is Standing.OTHER_SIDE:
         what = f"The {sender} sent a {name}, which is the other side's to send."
@@ -123,6 +126,8 @@ def _used(key: UseKey, use: Use) -> Iterator[Found]:
         kind = "notification, without an id, and it is a request" if not is_request else "request, and it is a notification"
         what = f"The {sender} sent {method} as a {kind}."
         yield found_in(WRONG_KIND, message, first.row, what, count=use.count)
+    elif revision is None:
+        return
     elif said in (Standing.OTHER_REVISION, Standing.INSIDE_ONLY):
         if side == SERVER and is_request and era(revision) is Era.MODERN:
             return
@@ -133,6 +138,19 @@ def _used(key: UseKey, use: Use) -> Iterator[Found]:
         if known is not None and known.deprecated and known.deprecated <= revision:
             what = f"{method} is deprecated since {known.deprecated}."
             yield found_in(DEPRECATED_METHOD, message, first.row, what, count=use.count)
+
+
+def _standing(method: str, side: Side, revision: str | None, *, is_request: bool) -> Standing:
+    """What the revision says of a method; where none is known, what all of them say."""
+    kind: MethodKind = "request" if is_request else "notification"
+    if revision is not None:
+        return standing(method, kind, side, revision)
+    known = rows(method)
+    if not known:
+        return Standing.UNKNOWN
+    if known[0].kind != kind:
+        return Standing.OTHER_KIND
+    return Standing.KNOWN if any(one.sender == side for one in known) else Standing.OTHER_SIDE
 
 
 def _asked_in_modern_era(story: Story) -> Iterator[Found]:

@@ -7,11 +7,14 @@ overtake each other.
 from collections.abc import Iterator
 from typing import Final
 
+from ...records import SERVER
 from ...wire.slices import members
 from ..finding import Severity
 from ..mcp import TASK
 from ..mcp_methods import CANCELLED, INITIALIZE, PROGRESS
+from ..mcp_revisions import Era
 from ..model import Exchange, Message
+from ..transaction import ScopeKind
 from .found import Found, call, found_in, seconds
 from .rule import Family, Rule
 from .story import Story
@@ -131,7 +134,7 @@ def find(story: Story) -> Iterator[Found]:
         message = stray.message
         if story.is_unseen(stray.at_ns) or message.token is None or story.source.header is None:
             continue
-        if "late-progress" in message.flaws or "ambiguous-progress" in message.flaws:
+        if "late-progress" in message.flaws or "ambiguous-progress" in message.flaws or not _is_known(story, message):
             continue
         if message.method == PROGRESS:
             what = f"Progress was reported under the token {message.token}, which no request gave out."
@@ -139,6 +142,17 @@ def find(story: Story) -> Iterator[Found]:
         else:
             what = f"A cancellation names the request {message.token}, which the {message.sender} never made."
             yield found_in(CANCELLED_UNKNOWN_REQUEST, message, stray.row, what)
+
+
+def _is_known(story: Story, message: Message) -> bool:
+    """Whether all that a notification could name is known. Where each transaction stands alone, it names what went in another.
+
+    From 2026-07-28 on a server ends a subscription with a cancellation, which names a request of the client.
+    """
+    if message.method == CANCELLED and message.sender == SERVER and message.era is Era.MODERN:
+        return False
+    transaction = story.source.transaction_of(message.stream)
+    return transaction is None or transaction.scope.kind is not ScopeKind.TRANSACTION
 
 
 def _late(exchange: Exchange, reports: list[Message]) -> Iterator[Found]:

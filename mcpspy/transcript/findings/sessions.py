@@ -11,6 +11,7 @@ from ..finding import Severity
 from ..head import SESSION
 from ..mcp_revisions import Era
 from ..transaction import ScopeKind, Transaction
+from .endings import PATIENCE_NS
 from .found import Found, found
 from .rule import Family, Rule
 from .story import Story
@@ -128,7 +129,9 @@ def find(story: Story) -> Iterator[Found]:
 def _lost(story: Story, session: str, refused: list[Transaction]) -> Found:
     more = f" It asked {len(refused) - 1} more times in it." if len(refused) > 1 else ""
     what = f"The session {session[:20]} was answered 404, and the client did not initialize again.{more}"
-    return _about(SESSION_LOST, story, refused[0], what, CLIENT, severity=None if more else Severity.WARNING)
+    left_ns = story.source.last_ns + story.source.shift_ns - refused[0].at_ns
+    milder = None if more else Severity.WARNING if left_ns > PATIENCE_NS else Severity.INFO  # it may have had no time to
+    return _about(SESSION_LOST, story, refused[0], what, CLIENT, severity=milder)
 
 
 def _without(story: Story, one: Transaction, *, given_out: bool) -> Iterator[Found]:

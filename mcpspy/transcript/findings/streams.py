@@ -110,6 +110,9 @@ RULES: Final = (EVENTS_IN_BURST, LATE_HEAD, KEEP_ALIVE_STOPPED, IDLE_STREAM_CUT,
 _BURST_NS: Final = 20_000_000
 _SILENCE_NS: Final = 2_000_000_000
 _IDLE_NS: Final = 25_000_000_000
+_LIMITS_S: Final = (30, 60, 90, 100, 120, 180, 240, 300, 350, 600, 900, 3600)
+"""After so long without a byte proxies and load balancers cut a connection, as they come; else somebody may have ended the server."""
+_ROUND_NS: Final = 1_500_000_000
 _INTERVALS: Final = 2.5
 _FEW_EVENTS: Final = 3
 _NAGLE_NS: Final = range(37_000_000, 60_000_000)
@@ -162,12 +165,16 @@ def _stream(story: Story, one: Transaction, response: Stream) -> Iterator[Found]
             yield _about(KEEP_ALIVE_STOPPED, story, one, what, SERVER)
     elif silent_ns >= _IDLE_NS:
         what = f"The stream of {one.method} {one.target} broke off after {seconds(silent_ns)} of silence."
-        yield _about(IDLE_STREAM_CUT, story, one, what, "unclear")
+        is_round = any(abs(silent_ns - limit_s * 1_000_000_000) <= _ROUND_NS for limit_s in _LIMITS_S)
+        yield _about(IDLE_STREAM_CUT, story, one, what, "unclear", severity=None if is_round else Severity.INFO)
 
 
-def _about(rule: Rule, story: Story, one: Transaction, what: str, culprit: str) -> Found:
+def _about(rule: Rule, story: Story, one: Transaction, what: str, culprit: str, *, severity: Severity | None = None) -> Found:
     response = one.response
     assert response is not None
     number, at_ns = response.opened.number, response.closed_ns or response.at_ns
     row = story.row_of(one)
-    return found(rule, at_ns=at_ns, capture=one.capture, number=number, row=row, what=what, culprit=culprit, group=one.target)
+    return found(
+        rule, at_ns=at_ns, capture=one.capture, number=number, row=row, what=what, culprit=culprit, group=one.target,
+        severity=severity,
+    )  # fmt: skip

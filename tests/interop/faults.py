@@ -1,0 +1,17 @@
+"""What mcpspy finds in what real programs say to each other: nothing that is not true, and docs/findings.md lists that."""
+
+from collections.abc import Sequence
+
+from mcpspy.records import Record
+from mcpspy.transcript.finding import Severity
+from mcpspy.transcript.findings.examine import examined
+from mcpspy.transcript.transcribe import transcribe
+
+ON_PURPOSE = {"unknown-tool", "arguments-invalid"}
+"""Scenes call tools that there are not, and with arguments that are wrong, to see errors pass."""
+
+
+def faults(records: Sequence[Record]) -> list[str]:
+    """What is found at the default level or above, but for what scenes do on purpose."""
+    found = examined(transcribe(records))
+    return [f"{one.rule}: {one.what}" for one in found if one.severity is not Severity.INFO and one.rule not in ON_PURPOSE]
