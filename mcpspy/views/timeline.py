@@ -200,7 +200,10 @@ class Timeline:
         note = status_note(row, source) if source.transactions else ""
         if isinstance(row, Exchange) and row.method == INITIALIZE and row.transaction and row.transaction.scope.before:
             note = "in the place of a session that was lost"
-        if not note or phrase.word in ("http error", "redirected"):
+        is_told = phrase.word in ("http error", "redirected") or (
+            isinstance(row, Exchange) and row.outcome is Outcome.PROBE and row.response is None
+        )
+        if not note or is_told:
             return phrase
         return phrase._replace(detail=f"{phrase.detail} ({note})" if phrase.detail else note)
 

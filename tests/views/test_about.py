@@ -21,7 +21,8 @@ from mcpspy.views.phrases import notification_phrase, outcome_phrase
 from mcpspy.views.pretty import pretty
 from mcpspy.views.rows_json import row_object
 from mcpspy.views.timeline import timeline
-from tests.transcript.dialogue import Dialogue, notification, request, result
+from tests.transcript.dialogue import Dialogue, error, notification, request, result
+from tests.transcript.traffic import Traffic
 from tests.views.golden import same_as_golden
 
 ROOT = Path(__file__).parents[2]
@@ -199,6 +200,17 @@ def test_progress_and_logs_keep_their_words() -> None:
     scene = Dialogue().server(notification("notifications/progress", {"progressToken": 1, "progress": 3, "total": 10}))
     scene.server(notification("notifications/message", {"level": "warning", "logger": "db", "data": "slow"}))
     assert [notification_phrase([one]).detail for one in scene.strays] == ["3/10", "warning db: slow"]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [(b"", "probe: 405 Method Not Allowed"), (error(1), "probe: -32601 no (HTTP 405)")],
+    ids=["status", "message"],
+)
+def test_a_probe_over_http_says_once_how_it_was_refused(body: Any, words: str) -> None:
+    told = Traffic()
+    told.post(request(1, "server/discover")).answer(405, body)
+    assert [line for line in map(plain, timeline(told.transcript)) if line.endswith(words)]
 
 
 # --- Scripts ---
