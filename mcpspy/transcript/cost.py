@@ -22,9 +22,9 @@ TOLD: Final = ("name", "description", "inputSchema")
 _HELD_BYTES: Final = 1 << 18
 """Texts are weighed together, so many bytes at once: a call for each of a million short ones would take longer than all the rest."""
 
-_WHOLE_TURNS: Final = 4
-_EVERY_TURN: Final = 8
-"""Of a tool's results the first MiB is weighed, then an eighth: 10 ns for each byte of all would be half of what pairing takes."""
+_ALL_OF: Final = 4096
+_EVERY: Final = 8
+"""So many results of one tool are weighed, then every eighth: reading and weighing all would be half of what pairing takes."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -183,7 +183,10 @@ class _Weighing:
         if tool.largest is None or tool.largest.response is None or size > tool.largest.response.size:
             tool.largest = exchange
         if response.kind is Kind.RESULT:
-            self._held.setdefault(name, _Held()).feed(result_text(response))
+            held = self._held.get(name)
+            if held is None:
+                held = self._held[name] = _Held()
+            held.feed(response)
 
     def close(self) -> ServerCost:
         for name, held in self._held.items():
@@ -193,19 +196,26 @@ class _Weighing:
 
 
 class _Held:
-    """Texts that wait to be weighed. Of many bytes of one tool not all are; the rest is taken to be like them."""
+    """Results of one tool that wait to be weighed. Of very many not all are; the rest is taken to be like them, byte for byte."""
 
-    __slots__ = ("_bytes", "_held_bytes", "_texts", "_turn", "_weighed_bytes", "_weight")
+    __slots__ = ("_bytes", "_count", "_held_bytes", "_texts", "_weighed_bytes", "_weight")
 
     def __init__(self) -> None:
         self._bytes = 0
+        self._count = 0
         self._held_bytes = 0
         self._texts: list[bytes] = []
-        self._turn = 0
         self._weighed_bytes = 0
         self._weight = 0
 
-    def feed(self, text: bytes) -> None:
+    def feed(self, response: Message) -> None:
+        size = len(response.raw)
+        self._bytes += size
+        self._count += 1
+        if self._count > _ALL_OF and self._count % _EVERY:
+            return
+        text = result_text(response)
+        self._weighed_bytes += size
         self._texts.append(text)
         self._held_bytes += len(text)
         if self._held_bytes >= _HELD_BYTES:
@@ -213,15 +223,10 @@ class _Held:
 
     def close(self) -> int:
         self._weigh()
-        weighed = self._weighed_bytes or 1
-        return -(-self._weight * self._bytes // (weighed * 1000))
+        return -(-self._weight * self._bytes // ((self._weighed_bytes or 1) * 1000))
 
     def _weigh(self) -> None:
-        if self._turn < _WHOLE_TURNS or self._turn % _EVERY_TURN == 0:
-            self._weight += weight(b"".join(self._texts))
-            self._weighed_bytes += self._held_bytes
-        self._turn += 1
-        self._bytes += self._held_bytes
+        self._weight += weight(b"".join(self._texts))
         self._texts.clear()
         self._held_bytes = 0
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from mcpspy.transcript.cost import ServerCost, ToolCost, costs, result_text
-from mcpspy.transcript.tokens import estimated_tokens
+from mcpspy.transcript.tokens import estimated_tokens, weight
 from tests.transcript.dialogue import Dialogue, error, request, result, tool_call
 
 FORECAST = {"name": "forecast", "description": "The weather of tomorrow.", "inputSchema": {"type": "object"}}
@@ -113,7 +113,9 @@ def test_a_result_of_another_shape_has_what_text_it_has() -> None:
 
 
 def test_of_very_many_results_a_part_is_weighed_and_the_rest_is_taken_to_be_alike() -> None:
-    told, words = Dialogue(), "The sun shines. " * 4000
-    for id in range(40):
+    told, whole = Dialogue(), 0
+    for id in range(6000):
+        words = "The sun shines. " * (id % 7)
+        whole += weight(words.encode())
         told.client(tool_call(id)).server(result(id, text(words)))
-    assert abs(tool(told).result_tokens / (40 * estimated_tokens(words.encode())) - 1) < 0.001
+    assert abs(tool(told).result_tokens / (whole / 1000) - 1) < 0.01
