@@ -16,7 +16,6 @@ from ..records import Close, End, Frame, Gap, Note, Open, Partial
 from .format import (
     LARGE_BYTES,
     close_line,
-    event_line,
     event_lines,
     frame_line,
     open_line,
@@ -107,7 +106,9 @@ class Writer:
         number = self.number
         if number < self._until and len(data) < LARGE_BYTES:
             try:
-                line = event_line(number, stream, at_ns, data, (len(data),))
+                head = f'{{"n":{number},"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":'
+                body = f'{head}{_quoted(data.decode())},"chunks":[{len(data)}]'.encode()
+                line = b'%b,"crc":"%08x"}\n' % (body, crc32(body))
                 written = _write(self._fd, line)
             except (UnicodeDecodeError, OSError):
                 pass

@@ -30,7 +30,7 @@ class Answers:
     """
 
     __slots__ = (
-        "_number", "_opaque", "_responses", "_substitution", "_tap", "is_raw", "is_switched", "stream", "waiting", "whole_chunk",
+        "_number", "_opaque", "_responses", "_substitution", "_tap", "is_raw", "is_switched", "stream", "waiting",
     )  # fmt: skip
 
     def __init__(self, tap: HttpTap, number: int, opaque: OpaqueStreams) -> None:
@@ -40,7 +40,6 @@ class Answers:
         self._responses = Responses()
         self._substitution: EndpointWatch | MetadataHold | None = None
         self.waiting: deque[Transaction] = deque()
-        self.whole_chunk = self._responses.whole_chunk
         self.is_raw = False
         self.is_switched = False
         self.stream = -1
@@ -54,13 +53,19 @@ class Answers:
         """The response that is on its way."""
         return self.waiting[0].response if self.waiting else None
 
-    def event_in(self, data: bytes) -> tuple[Recorded, bytes] | None:
-        """The response and its event, where `data` is one whole event in one chunk and nothing is held: as events come."""
-        if self._substitution is None and (event := self.whole_chunk(data)) is not None:
-            response = self.waiting[0].response
-            if response is not None and response.is_next(event):
-                return response, event
-        return None
+    @property
+    def is_between_events(self) -> bool:
+        """Whether one whole event in one chunk, as nearly all events come, is next, to be passed on as it comes.
+
+        Such an event of `current` need not be fed.
+        """
+        response = self.current
+        return (
+            response is not None
+            and self._substitution is None
+            and self._responses.is_between_chunks
+            and response.is_between_events
+        )
 
     def feed(self, data: bytes, now_ns: int, records: list[Record], out: list[bytes]) -> list[bytes]:
         """Bytes came. Returns the events that follow those in `records` and came in a chunk each: in a burst, nearly all."""

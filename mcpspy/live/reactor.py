@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _WAKE_BYTES = 1 << 12
 
+MAX_EVENTS = 40
+"""So many are asked for at once: room for them is taken anew each time, and for more it would come from a slower place."""
+
 
 class Timer:
     """A call that is due at `due_s` of the monotonic clock, unless it is cancelled before."""
@@ -105,7 +108,7 @@ class Reactor:
         """Wait and make the calls, round after round, until stopped."""
         wait, callback_of, soon = self._poll.poll, self._callbacks.get, self._soon
         while not self._is_stopped:
-            for fd, events in wait(self._timeout_s()) if self._timers else wait():
+            for fd, events in wait(self._timeout_s() if self._timers else -1, MAX_EVENTS):
                 callback = callback_of(fd)
                 if callback is not None:  # an earlier call of this round may have closed it
                     callback(events)

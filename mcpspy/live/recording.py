@@ -123,10 +123,11 @@ class Recorded:
         self._told_ns = self._first_ns
         return Partial(at_ns=now_ns, stream=self.number, first_ns=self._first_ns, data=self._cut.held)
 
-    def is_next(self, payload: bytes) -> bool:
-        """Whether a chunk with this payload is one whole event: a frame of its own, that need not be taken."""
+    @property
+    def is_between_events(self) -> bool:
+        """Whether a whole event that comes next, in a chunk of its own, is a frame that need not be taken."""
         cut = self._cut
-        return isinstance(cut, Events) and (self._sizes is None or self._sizes.is_between) and cut.is_next(payload)
+        return isinstance(cut, Events) and cut.is_between and (self._sizes is None or self._sizes.is_between)
 
     def ended(self, now_ns: int, by: str, how: str, *, trailers: bytes = b"", missing_bytes: int | None = None) -> list[Record]:
         """What is left of the body, and the stream's `close` record."""

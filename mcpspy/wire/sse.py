@@ -13,6 +13,8 @@ from .lines import MAX_HELD_BYTES, character_boundary
 
 BOM: Final = b"\xef\xbb\xbf"
 
+_HEX: Final = b"0123456789abcdefABCDEF"
+_SHORTEST: Final = 4
 _LF: Final = 10
 _CR: Final = 13
 _MAX_RETRY_DIGITS: Final = 18
@@ -54,7 +56,7 @@ class Events:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The pieces that `data` completed."""
-        if self.is_next(data):
+        if self.is_between and is_one_event(data):
             return [data]
         if not self._may_end(data):
             return self._hold(data)
@@ -69,18 +71,10 @@ class Events:
         self._forget()
         return events + self._hold(rest)
 
-    def is_next(self, data: bytes) -> bool:
-        """Whether `data` is one event in one sort of line ends, as nearly every read is, and nothing is held.
-
-        To feed it would return just that.
-        """
-        if self._held or self.is_part:
-            return False
-        if data.endswith(b"\n\n"):
-            return data[0] != _LF and data.find(b"\n\n") == len(data) - 2 and b"\r" not in data
-        if data.endswith(b"\r\n\r\n"):
-            return data[0] != _CR and data.find(b"\r\n\r\n") == len(data) - 4 and _has_only_crlf(data)
-        return False
+    @property
+    def is_between(self) -> bool:
+        """Whether the next bytes begin an event. Then one that comes whole, by itself, need not be fed."""
+        return not self._held and not self.is_part
 
     def close(self) -> list[bytes]:
         """The last event, if its end has not come; else nothing."""
@@ -121,6 +115,32 @@ class Events:
         self.held_bytes = len(rest)
         self.is_part = True
         return [part]
+
+
+def is_one_event(data: bytes) -> bool:
+    """Whether this is one event and nothing else, in one sort of line ends: what nearly every read is."""
+    if data.endswith(b"\n\n"):
+        return data[0] != _LF and data.find(b"\n\n") == len(data) - 2 and b"\r" not in data
+    if data.endswith(b"\r\n\r\n"):
+        return data[0] != _CR and data.find(b"\r\n\r\n") == len(data) - 4 and _has_only_crlf(data)
+    return False
+
+
+def event_of_chunk(data: bytes) -> bytes | None:
+    """The event, where `data` is one HTTP chunk with one event in one sort of line ends; None for everything else.
+
+    A relay asks this of each read of a steady stream, so it takes as few steps as can be: when the machine has done other things
+    between, each costs 0.5 µs.
+    """
+    digits, _, rest = data.partition(b"\r\n")
+    size = len(rest) - 2
+    if size < _SHORTEST or digits.strip(_HEX) or not digits or int(digits, 16) != size or rest[0] in b"\r\n":
+        return None
+    if rest.find(b"\r") == size:  # the chunk's own
+        return rest[:size] if rest.find(b"\n\n") == size - 2 and rest.endswith(b"\n") else None
+    if rest.find(b"\r\n\r\n") == size - 4 and rest.endswith(b"\r\n"):
+        return rest[:size] if _has_only_crlf(rest) else None
+    return None
 
 
 def _has_only_crlf(data: bytes) -> bool:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mcpspy.wire.http import Piece, Requests, Responses
 from mcpspy.wire.http_body import END, MAX_CHUNK_LINE_BYTES, Blank, Body, End, Incomplete, Opaque, Refused
 from mcpspy.wire.http_head import MAX_HEAD_BYTES, RequestHead, ResponseHead
+from mcpspy.wire.sse import Events, event_of_chunk
 from tests.wire.cutting import CUTS, reads
 from tests.wire.messages import merged, of_requests, of_responses, raw
 
@@ -61,26 +62,42 @@ def test_any_cutting_of_the_input_gives_the_same_pieces(direction: Direction, da
     assert merged(direction(reads(data, sizes))) == merged(direction([data]))
 
 
-@given(before=STREAMS, data=st.sampled_from(PARTICLES) | STREAMS | st.binary())
-@example(before=CHUNKED_OK, data=b"5\r\nhello\r\n")
-@example(before=CHUNKED_OK, data=b"0x5\r\nhello\r\n")
-@example(before=CHUNKED_OK, data=b"1_0\r\n0123456789abcdef\r\n")
-@example(before=CHUNKED_OK + b"5\r\nhel", data=b"5\r\nhello\r\n")
-@example(before=CHUNKED_OK + b"5\r\nhello", data=b"5\r\nhello\r\n")
-def test_what_is_known_as_one_chunk_would_be_that_chunk_if_it_were_fed(before: bytes, data: bytes) -> None:
+EVENTS = [
+    b"data: hello\n\n",
+    b"event: a\r\ndata: b\r\n\r\n",
+    b": ping\n\n",
+    b"data: a\r\n\n",
+    b"\n\n",
+    b"data: a\n\ndata: b\n\n",
+]
+CHUNKS = [b"%x\r\n%b\r\n" % (len(event), event) for event in EVENTS]
+
+
+@given(before=STREAMS, data=st.sampled_from(CHUNKS + PARTICLES) | STREAMS | st.binary())
+@example(before=CHUNKED_OK, data=b"0x7\r\ndata:\n\n\r\n")
+@example(before=CHUNKED_OK, data=b"1_0\r\ndata: 89abcdef\n\n\r\n")
+@example(before=CHUNKED_OK, data=CHUNKS[0])
+@example(before=CHUNKED_OK + b"5\r\nhel", data=CHUNKS[0])
+@example(before=CHUNKED_OK + b"5\r\nhello", data=CHUNKS[0])
+def test_what_is_known_as_one_event_in_a_chunk_would_be_that_if_it_were_fed(before: bytes, data: bytes) -> None:
     cut = Responses()
     cut.expect(b"GET")
     cut.feed(before)
-    payload = cut.whole_chunk(data)
-    if payload is not None:
-        assert cut.feed(data) == [Body(data, payload, (len(payload),))]
+    event = event_of_chunk(data)
+    if event is not None:
+        assert Events().feed(event) == [event]
+    if event is not None and cut.is_between_chunks:
+        assert cut.feed(data) == [Body(data, event, (len(event),))]
+        assert cut.is_between_chunks
 
 
-def test_a_chunk_as_servers_send_it_is_known() -> None:
+@pytest.mark.parametrize("event", EVENTS[:3])
+def test_events_as_servers_send_them_are_known(event: bytes) -> None:
     cut = Responses()
     cut.expect(b"GET")
     cut.feed(CHUNKED_OK)
-    assert cut.whole_chunk(b"14\r\ndata: 01234567890123\r\n") == b"data: 01234567890123"
+    assert cut.is_between_chunks
+    assert event_of_chunk(b"%x\r\n%b\r\n" % (len(event), event)) == event
 
 
 @DIRECTIONS
