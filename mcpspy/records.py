@@ -383,6 +383,7 @@ if TYPE_CHECKING:
 
     A sink may also have the methods `frame(stream, at_ns, data)` and `frames(stream, at_ns, frames)`, a shorter way for the most
     frequent case: whole lines of stdin or stdout, come in one read. A frame object and its place in a list cost 0.5 µs, a
-    tenth of what a tap adds to a message. So too, for events of SSE that came in an HTTP chunk each, `event(stream, at_ns, data)`, and
-    `events(before, stream, at_ns, events)`, which takes the records that come before them too.
+    tenth of what a tap adds to a message. So too `event(stream, at_ns, data)` and
+    `events(before, stream, at_ns, events)`, for events of SSE that came in an HTTP chunk each; the latter takes the records before
+    them too.
     """
