@@ -9,6 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 import xmlschema
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from junitparser import Failure, JUnitXml
 from sarif_pydantic import Sarif
 
@@ -18,8 +20,10 @@ from mcpspy.views.check_github import github_lines
 from mcpspy.views.check_json import check_json
 from mcpspy.views.check_junit import junit_lines
 from mcpspy.views.check_sarif import check_sarif
+from mcpspy.views.check_text import check_lines
+from mcpspy.views.line import line_cells
 from tests.transcript.dialogue import Dialogue
-from tests.views.checking import busy, checked, hostile, quiet
+from tests.views.checking import EVIL, busy, checked, hostile, quiet
 
 HERE = Path(__file__).parent
 SARIF_SCHEMA = json.loads((HERE / "sarif.schema.json").read_text(encoding="utf-8"))
@@ -183,3 +187,24 @@ def test_a_path_with_signs_of_the_commands_is_escaped() -> None:
 def test_a_message_keeps_its_sentences_apart() -> None:
     (first, *_) = commands(busy())
     assert first.count("%0A") == 2
+
+
+# --- Whatever was said ---
+
+SAID = st.lists(
+    st.tuples(st.integers(0, 2), st.text(max_size=30) | st.sampled_from([EVIL, '{"jsonrpc":"2.0","id":1}'])), max_size=8
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(SAID, st.text(max_size=8))
+def test_whatever_was_said_every_format_is_sound(said: list[tuple[int, str]], label: str) -> None:
+    told = Dialogue(label=label)
+    for stream, text in said:
+        told.line(stream, text.encode("utf-8", "surrogatepass") + b"\n")
+    check = checked(told.closes())
+    JUNIT_SCHEMA.validate(io.StringIO("\n".join(junit_lines(check))))
+    jsonschema.validate(json.loads(check_sarif(check, "0.1.0")), SARIF_SCHEMA)
+    assert len(json.loads(check_json(check))["findings"]) == len(check.findings)
+    assert all(COMMAND.fullmatch(one) for one in github_lines(check))
+    assert max(line_cells(line) for line in check_lines(check, width=60)) <= 60
