@@ -10,7 +10,7 @@ Line by line, each 1 ms after the one before:
     ← data: …                    an event on the stream of events that was opened last; `#1 data: …` on that of the first request
     · 30.0 s later
     · handshake 2025-11-25, client: roots, server: tools logging     the usual beginning, on stdio or, after `· HTTP`, in a session
-    · revision 2026-07-28        from here on short requests of the client say so in their `_meta`
+    · revision 2026-07-28        from here on short requests of the client say so in their `_meta`; `none` ends that
 
 A LINE is what it says, or short for JSON-RPC: `tools/call 7 {"name":"add"}`, `notifications/initialized`, `result 7 {…}`,
 `error 7 -32601 no such method`. In it `\x` and two digits are a byte, `\r` at its end is a CR, and `…` at its end says that
@@ -263,7 +263,7 @@ class Telling:
         """What follows is HTTP."""
 
     def revise(self, revision: str, capabilities: str | None) -> None:
-        self.revision, self.capabilities = revision, _capabilities(capabilities)
+        self.revision, self.capabilities = "" if revision == "none" else revision, _capabilities(capabilities)
 
     def handshake(self, revision: str, session: str | None, client: str | None, server: str | None) -> None:
         asked = {"protocolVersion": revision, "capabilities": _capabilities(client), "clientInfo": CLIENT_INFO}

@@ -22,6 +22,7 @@ from . import (
     http_heads,
     lines,
     methods,
+    modern,
     progress,
     rounds,
     schemas,
@@ -39,7 +40,7 @@ FINDERS: Final[tuple[ModuleType, ...]] = (
     # transport
     lines, flaws, traps, channel, endings, timeouts, http, http_endings, sessions, streams,
     # protocol
-    answers, methods, handshake, progress, rounds, errors, http_heads,
+    answers, methods, handshake, progress, rounds, modern, errors, http_heads,
     # behaviour
     behaviour,
     # trust

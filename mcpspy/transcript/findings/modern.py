@@ -1,0 +1,127 @@
+"""Findings about the era from 2026-07-28 on that no other module has: its revisions, and its notifications.
+
+Source: MCP specification 2026-07-28, basic/versioning and basic/patterns/subscriptions.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from ...records import CLIENT, SERVER
+from ..finding import Severity
+from ..mcp_codes import SUBSCRIPTION_ID, UNSUPPORTED_REVISION
+from ..mcp_methods import INITIALIZE
+from ..mcp_revisions import Era, era
+from ..model import Exchange, Stray
+from ..transaction import ScopeKind
+from .found import Found, call, found_in
+from .rule import Family, Rule
+from .story import Story
+
+_LISTEN: Final = '· revision 2026-07-28\n→ subscriptions/listen 1 {"notifications":{"toolsListChanged":true}}\n'
+_REFUSED: Final = (
+    '· revision 2026-07-28\n→ tools/list 1\n← {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"Unsupported",'
+    '"data":{"supported":["2025-11-25"],"requested":"2026-07-28"}}}\n'
+)
+
+REFUSED_REVISION: Final = Rule(
+    name="refused-revision",
+    family=Family.PROTOCOL,
+    severity=Severity.ERROR,
+    what="The client goes on with a revision that the server had refused, though the server said which ones it speaks.",
+    why="Every such request fails.",
+    blame="The client: the error -32022 names the revisions to choose from.",
+    example=f"{_REFUSED}→ tools/list 2\n← error 2 -32022 Unsupported protocol version",
+    clean=(f'{_REFUSED}· revision none\n· handshake 2025-11-25, server: tools\n→ tools/list 2\n← result 2 {{"tools":[]}}'),
+    fix="Choose the newest revision of data.supported that you speak, or stop.",
+)
+
+UNSUBSCRIBED_NOTIFICATION: Final = Rule(
+    name="unsubscribed-notification",
+    family=Family.PROTOCOL,
+    severity=Severity.WARNING,
+    what="The server tells of a change without saying for which subscription, under a revision from 2026-07-28 on.",
+    why="Clients know no notifications there but those that they asked for with subscriptions/listen, and drop it.",
+    blame="The server: io.modelcontextprotocol/subscriptionId is the id of the request that wants the notification.",
+    example=f"{_LISTEN}← notifications/subscriptions/acknowledged\n← notifications/tools/list_changed\n← result 1",
+    clean=(
+        f"{_LISTEN}← notifications/subscriptions/acknowledged\n"
+        '← notifications/tools/list_changed {"_meta":{"io.modelcontextprotocol/subscriptionId":1}}\n← result 1'
+    ),
+    fix="Put the id of the listen request, type included, into _meta of each notification for it; send none to who does not listen.",
+)
+
+DEPRECATED_TRANSPORT: Final = Rule(
+    name="deprecated-transport",
+    family=Family.PROTOCOL,
+    severity=Severity.INFO,
+    what="HTTP+SSE, the transport of 2024-11-05, is used under a later revision, which calls it deprecated.",
+    why="A later release of SDKs will not have it.",
+    blame="Whoever chose the URL; it is allowed for now.",
+    example=(
+        "→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages?session_id=5f2c\n→ POST /messages?session_id=5f2c\n"
+        '  initialize 0 {"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"client"}}\n← 202 Accepted\n'
+        '← #1 data: result 0 {"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"server","version":"1"}}'
+    ),
+    clean="· HTTP\n· handshake 2025-11-25",
+    fix="Serve Streamable HTTP at one URL.",
+)
+
+RULES: Final = (REFUSED_REVISION, UNSUBSCRIBED_NOTIFICATION, DEPRECATED_TRANSPORT)
+
+_CHANGES: Final = frozenset(
+    {
+        "notifications/tools/list_changed",
+        "notifications/prompts/list_changed",
+        "notifications/resources/list_changed",
+        "notifications/resources/updated",
+    }
+)
+
+
+def find(story: Story) -> Iterator[Found]:
+    """Revisions refused and used again, changes told to nobody, and a transport that goes."""
+    yield from _refused(story)
+    for (method, sender, revision, _), use in story.notes.items():
+        first = use.first
+        if method not in _CHANGES or sender != SERVER or revision is None or not isinstance(first, Stray):
+            continue
+        if era(revision) is Era.MODERN and SUBSCRIPTION_ID.encode() not in first.message.raw:
+            what = f"The server sent {method} without naming a subscription."
+            yield found_in(UNSUBSCRIBED_NOTIFICATION, first.message, first.row, what, count=use.count)
+    for exchange in story.initializes:
+        transaction, response = exchange.transaction, exchange.response
+        if transaction is None or response is None or transaction.scope.kind is not ScopeKind.STREAM:
+            continue
+        if (response.revision or "") > "2024-11-05":
+            what = f"{response.revision} was agreed on over HTTP+SSE."
+            yield found_in(DEPRECATED_TRANSPORT, response, exchange.row, what, culprit="unclear", group="one")
+
+
+def _refused(story: Story) -> Iterator[Found]:
+    """Requests under a revision that the same server had refused before, while it named others."""
+    refused: dict[str, Exchange] = {}
+    for exchange in story.errors:
+        revision, error = exchange.revision, exchange.response.error if exchange.response is not None else None
+        if (
+            revision is None
+            or exchange.sender != CLIENT
+            or not isinstance(error, dict)
+            or error.get("code") != UNSUPPORTED_REVISION
+        ):
+            continue
+        first = refused.get(revision)
+        if first is None:
+            data = error.get("data")
+            supported = data.get("supported") if isinstance(data, dict) else None
+            if isinstance(supported, list) and supported and revision not in supported:
+                refused[revision] = exchange
+            continue
+        if first.response is None or exchange.at_ns <= first.response.at_ns or exchange.method == INITIALIZE:
+            continue
+        if _who(first) == _who(exchange):
+            what = f"{call(exchange)} came under {revision}, which the server had refused before."
+            yield found_in(REFUSED_REVISION, exchange.request, exchange.row, what, group=revision)
+
+
+def _who(exchange: Exchange) -> str:
+    return "" if exchange.transaction is None else exchange.transaction.scope.client or str(exchange.transaction.connection)

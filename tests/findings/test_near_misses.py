@@ -1,0 +1,134 @@
+"""What is nearly a fault, and is none; and what is one in a place where the examples do not look."""
+
+import pytest
+
+from mcpspy.transcript.transcribe import transcribe
+from tests.findings.telling import told
+
+INITIALIZE = '→ initialize 0 {"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"client","version":"1"}}\n'
+HELLO = '← result 0 {"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"server","version":"1"}}\n'
+SESSION = "· HTTP\n· handshake 2025-11-25, server: tools\n"
+TOOLS = '→ POST /mcp\n  tools/list 1\n← 200 OK\n  result 1 {"tools":[]}\n'
+CALL = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"slow"}\n'
+GIVE_UP = '→ notifications/cancelled {"requestId":1}\n'
+TASK = '← result 1 {"task":{"taskId":"t","status":"working","ttl":60000}}\n'
+STREAM = "→ GET /sse\n  Accept: text/event-stream\n"
+
+WELL = {
+    "a request given up before the round time": f"{CALL}· 59.0 s later\n{GIVE_UP}",
+    "a request given up long after the round time": f"{CALL}· 61.0 s later\n{GIVE_UP}",
+    "an answer that crossed its cancellation": f"{CALL}← result 1\n{GIVE_UP}",
+    "a probe of the modern era before initialize": (
+        f'· revision 2026-07-28\n→ server/discover 9\n← error 9 -32601 Method not found\n· revision none\n{INITIALIZE}{HELLO}'
+        "→ notifications/initialized\n→ tools/list 1\n← result 1"
+    ),
+    "initialize once more, after it failed": (
+        f"{INITIALIZE}← error 0 -32603 Not yet\n{INITIALIZE}{HELLO}→ notifications/initialized"
+    ),
+    "a ping before initialize is answered": f"{INITIALIZE}→ ping 1\n← result 1\n{HELLO}→ notifications/initialized",
+    "a client that only says hello": f"{INITIALIZE}{HELLO}",
+    "a ping of the server before the handshake is over": f"{INITIALIZE}{HELLO}← ping 1\n→ result 1\n→ notifications/initialized",
+    "a method of somebody's own": "· handshake 2025-11-25\n→ acme/paint 1\n← result 1\n← notifications/acme/dried",
+    "a handshake without capabilities, which declares nothing and denies nothing": (
+        f'{INITIALIZE}← result 0 {{"protocolVersion":"2025-11-25"}}\n→ notifications/initialized\n→ prompts/list 1\n← result 1'
+    ),
+    "messages of which no revision is known": "→ tools/list 1\n← result 1\n← elicitation/create 1\n→ result 1",
+    "progress that starts at nothing": (
+        '→ tools/call 1 {"name":"a","_meta":{"progressToken":1}}\n← notifications/progress {"progressToken":1,"progress":0}\n'
+        '← notifications/progress {"progressToken":1,"progress":0.5}\n← result 1'
+    ),
+    "a session that the client ended": (
+        f"{SESSION}{TOOLS}→ DELETE /mcp\n← 200 OK\n→ GET /mcp\n← 404 Not Found"
+    ),
+    "a 404 to a session that nobody gave out": "· HTTP\n· session 77aa\n→ POST /mcp\n  tools/list 1\n← 404 Not Found",
+    "a 404 just before the capture ends": f"{SESSION}{TOOLS}→ GET /mcp\n← 404 Not Found",
+    "a stream whose head comes at once and whose events late": (
+        f"{STREAM}← 200 OK\n  Content-Type: text/event-stream\n· 30.0 s later\n← : ping\n· the client closes the stream"
+    ),
+    "an answer of one event that took its time": (
+        '→ POST /mcp\n  tools/call 1 {"name":"a"}\n· 30.0 s later\n← 200 OK\n  data: result 1\n· the server closes the stream'
+    ),
+    "a stream that the server ends in good order": (
+        f"{STREAM}← 200 OK\n  Content-Type: text/event-stream\n· 60.0 s later\n· the server closes the stream"
+    ),
+    "an integer as large as a double holds": "→ tools/call 9007199254740991 {\"name\":\"a\"}\n← result 9007199254740991",
+    "the same name in two objects": '→ tools/call 1 {"name":"a","arguments":{"name":"b"}}\n← result 1',
+    "the same call again while the first is under way": "\n".join(
+        [f'→ tools/call {at} {{"name":"a"}}' for at in range(4)] + [f"← result {at}" for at in range(4)]
+    ),
+    "the same call again with other arguments": "\n".join(
+        f'→ tools/call {at} {{"name":"a","arguments":{{"at":{at}}}}}\n← result {at}' for at in range(5)
+    ),
+    "an error that a server of both eras gives who comes with the wrong one": (
+        f"{INITIALIZE}← error 0 -32022 Unsupported protocol version"
+    ),
+    "a field that says in Base64 what the body says": (
+        "· revision 2026-07-28\n→ POST /mcp\n  Mcp-Method: tools/call\n  Mcp-Name: =?base64?Y2Fmw6k=?=\n"
+        '  tools/call 1 {"name":"café"}\n← 200 OK\n  result 1 {"resultType":"complete","content":[]}'
+    ),
+}  # fmt: skip
+
+FAULTS = {
+    "a request given up a moment after the round time": (f"{CALL}· 60.1 s later\n{GIVE_UP}", "timed-out"),
+    "progress that nobody asked for, over HTTP": (
+        (
+            f'{SESSION}→ POST /mcp\n  tools/call 1 {{"name":"a"}}\n← 200 OK\n'
+            '  data: notifications/progress {"progressToken":5,"progress":1}\n← data: result 1\n· the server closes the stream'
+        ),
+        "unknown-progress-token",
+    ),
+    "ping as a notification, where no revision is known": ("→ ping\n← pong", "wrong-kind"),
+    "a request that only servers make, where no revision is known": ("→ roots/list 1\n← error 1 -32601 no", "wrong-direction"),
+    "a session that is gone, and a client that tries and tries": (
+        f"{SESSION}{TOOLS}→ GET /mcp\n← 404 Not Found\n→ GET /mcp\n← 404 Not Found",
+        "session-lost",
+    ),
+    "a revision with dots, of the server": (
+        f"{INITIALIZE}{HELLO.replace('2025-11-25', '2024.11.05')}→ notifications/initialized",
+        "unknown-revision",
+    ),
+    "a log message of a server that declares no logging": (
+        '· handshake 2025-06-18\n← notifications/message {"level":"info","data":"x"}',
+        "undeclared-capability",
+    ),
+    "a change of the tools, of which the server said that it would not tell": (
+        "· handshake 2025-06-18, server: tools\n← notifications/tools/list_changed",
+        "undeclared-capability",
+    ),
+    "elicitation under a revision that has none": (
+        "· handshake 2024-11-05, client: elicitation\n← elicitation/create 1\n→ error 1 -32601 no",
+        "method-not-in-revision",
+    ),
+    "ping under a revision that has it no longer": (
+        "· revision 2026-07-28\n→ ping 1\n← error 1 -32601 no",
+        "method-not-in-revision",
+    ),
+    "another revision in the field than in the handshake": (
+        f"{SESSION}→ POST /mcp\n  MCP-Protocol-Version: 2025-06-18\n  tools/list 1\n← 200 OK\n  result 1".replace(
+            "→ POST /mcp\n  MCP", "· session none\n→ POST /mcp\n  Mcp-Session-Id: 5f2c\n  MCP"
+        ),
+        "header-contradicts",
+    ),
+}
+
+
+def found(account: str) -> set[str]:
+    return {one.rule for one in transcribe(told(account)).findings}
+
+
+@pytest.mark.parametrize("account", WELL.values(), ids=list(WELL))
+def test_what_is_nearly_a_fault_is_none(account: str) -> None:
+    assert {one.rule for one in transcribe(told(account)).findings if one.severity != "info"} == set()
+
+
+@pytest.mark.parametrize(("account", "rule"), FAULTS.values(), ids=list(FAULTS))
+def test_a_fault_is_one_wherever_it_is(account: str, rule: str) -> None:
+    assert found(account) == {rule}
+
+
+@pytest.mark.parametrize("account", ["missing-initialized", "unknown-progress-token", "cancelled-unknown-request"])
+def test_where_records_are_missing_nobody_is_blamed_for_what_was_not_seen(account: str) -> None:
+    from mcpspy.transcript.findings.rules import RULES
+
+    gap = "· No space left on device: 3 frames, 600 bytes\n"
+    assert account not in found(gap + RULES[account].example)
