@@ -104,6 +104,17 @@ def test_an_endpoint_of_somebody_else_passes_as_it_is_and_is_noted(sent: bytes, 
         assert "s3cr3t" not in note.text
 
 
+@pytest.mark.parametrize("sent", [one for one in THIRD if b"s3cr3t" in one])
+def test_the_password_in_an_endpoint_reaches_no_disk(sent: bytes, tmp_path: Path) -> None:
+    with between(tmp_path / "x.mcpspy", redact="credentials") as (upstream, proxy):
+        client, server = opened(upstream, proxy)
+        body = chunk(b"event: endpoint\ndata: " + named(sent, upstream, proxy) + b"\n\n")
+        server.send(EVENTS + body)
+        assert b"s3cr3t" in client.take(len(EVENTS + body))
+        assert "endpoint" in proxy.topics()
+        assert b"s3cr3t" not in (tmp_path / "x.mcpspy").read_bytes()
+
+
 def test_an_endpoint_of_somebody_else_is_mapped_if_the_user_says_so(tmp_path: Path) -> None:
     with between(tmp_path / "x.mcpspy", "--allow-endpoint", "http://gateway.example") as (upstream, proxy):
         client, server = opened(upstream, proxy)
