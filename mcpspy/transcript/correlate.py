@@ -231,10 +231,6 @@ class Correlator:
         """Whether a request of `sender` with exactly this id waits for its answer."""
         return id in self._asked[sender].waiting
 
-    def tells(self, sender: Side, token: str) -> bool:
-        """Whether a request of `sender` gave out exactly this progress token."""
-        return token in self._asked[sender].by_token
-
     def settle(self, exchange: Exchange, message: Message) -> None:
         """`message` answers `exchange`, though its id does not say so: HTTP does."""
         self._asked[exchange.sender].settle(exchange, message)

@@ -6,7 +6,7 @@ Refuses to read bytes and to make rows. Source: MCP specification, basic/transpo
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..records import CLIENT
 from .head import SESSION, Head
@@ -58,7 +58,7 @@ class Work:
 class HttpCorrelator:
     """The exchanges of one capture over HTTP. `named` is told each name that a client gives itself, once."""
 
-    __slots__ = ("_alone", "_broken_off", "_named", "_source", "_unannounced", "_waiting", "scopes")
+    __slots__ = ("_alone", "_broken_off", "_held", "_named", "_source", "_told", "_unannounced", "_waiting", "scopes")
 
     def __init__(self, source: Source, next_row: Callable[[], int], named: Callable[[Source, str], None]) -> None:
         self._source = source
@@ -68,10 +68,14 @@ class HttpCorrelator:
         """Transactions whose ids mean something in them alone, also ended ones whose answer may come on another stream."""
         self._unannounced: dict[int, Work] = {}
         """Open streams of events that a GET brought, without a session and without an endpoint."""
+        self._held: list[Work] = []
+        """Ended ones whose answers may come on such a stream."""
         self._broken_off: dict[str, dict[int, Work]] = {}
         """What nobody answered before its stream ended, without a session: by the last event, by which it may be resumed."""
         self._waiting: dict[tuple[Side, str], dict[int, Work]] = {}
         """Of `_alone` those that asked, by who asks and with what id; also some that wait no more."""
+        self._told: dict[str, dict[int, Work]] = {}
+        """Of `_alone` those that asked for progress, by its token."""
 
     def begin(self, work: Work, head: Head) -> bool:
         """A transaction began, with this head. Whether it resumes a stream, and cannot be told which."""
@@ -131,6 +135,8 @@ class HttpCorrelator:
                 (work.asked if message.sender == CLIENT else work.asked_back).append(row)
                 if transaction.number in self._alone:
                     self._waiting.setdefault((message.sender, message.id or ""), {})[transaction.number] = work
+                    if message.token is not None and message.sender == CLIENT:
+                        self._told.setdefault(message.token, {})[transaction.number] = work
             if self.scopes.openings.changed:
                 return [*self.scopes.openings.take(), row]
         return [row]
@@ -206,16 +212,13 @@ class HttpCorrelator:
         if self._alone.pop(number, None) is None:
             return
         for exchange in (*work.asked, *work.asked_back):
-            about = exchange.sender, exchange.request.id or ""
-            asked = self._waiting.get(about)
-            if asked is not None and asked.pop(number, None) is not None and not asked:
-                del self._waiting[about]
+            _remove(self._waiting, (exchange.sender, exchange.request.id or ""), number)
+            _remove(self._told, exchange.request.token, number)
 
     def _elsewhere(self, work: Work, message: Message) -> list[Work]:
         """Other transactions whose request a message may be about: none, one, or two for any more than that."""
         if message.method == PROGRESS and message.token is not None and work.transaction.number in self._unannounced:
-            token = message.token
-            return list(islice((one for one in self._alone.values() if one.reach.correlator.tells(CLIENT, token)), 2))
+            return list(islice(self._told.get(message.token, {}).values(), 2))
         about = named_request(message)
         if about is None or work.reach.correlator.waits(*about):
             return []
@@ -242,6 +245,7 @@ class HttpCorrelator:
             root = root.taken_up
         transaction, waiting = work.transaction, root.waiting
         if waiting and self._unannounced and 0 < transaction.status < HTTP_REDIRECTS and not transaction.answered:
+            self._held.append(work)
             return ()  # HTTP+SSE whose server announces no endpoint: the answer comes on the stream
         if waiting and not root.is_modern and _may_be_resumed(transaction):
             last_event_id = transaction.response.last_event_id if transaction.response else ""
@@ -260,9 +264,16 @@ class HttpCorrelator:
         self._leave(work)
         news = [*work.reach.correlator.close()]
         if not self._unannounced:
-            for other in [one for one in self._alone.values() if one.transaction.over and not _may_be_resumed(one.transaction)]:
+            held, self._held = self._held, []
+            for other in held:
                 news += self._ended_alone(other)
         return news
+
+
+def _remove(works: dict[Any, dict[int, Work]], key: object, number: int) -> None:
+    asked = works.get(key)
+    if asked is not None and asked.pop(number, None) is not None and not asked:
+        del works[key]
 
 
 def _move(work: Work, reach: Reach) -> None:

@@ -114,3 +114,12 @@ def test_plain_text_that_is_json_by_the_line_is_read_by_the_line() -> None:
     )
     told.post(request(1), fields={"Accept": "text/plain"}).answer(200, lines, Content_Type="text/plain")
     assert (told.exchange.outcome, [one.method for one in told.strays]) == (Outcome.OK, ["notifications/message"])
+
+
+def test_thousands_of_streams_that_break_off_take_time_in_proportion() -> None:
+    told = Traffic()
+    for id in range(5_000):
+        told.post(request(id)).stream().event("", id="e").close("server")
+    for id in range(5_000):
+        told.get(Last_Event_ID="e").stream().event(result(id), id="x").close()
+    assert {one.outcome for one in told.exchanges} == {Outcome.UNANSWERED}
