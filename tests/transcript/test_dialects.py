@@ -118,8 +118,8 @@ def test_plain_text_that_is_json_by_the_line_is_read_by_the_line() -> None:
 
 def test_thousands_of_streams_that_break_off_take_time_in_proportion() -> None:
     told = Traffic()
-    for id in range(5_000):
-        told.post(request(id)).stream().event("", id="e").close("server")
-    for id in range(5_000):
-        told.get(Last_Event_ID="e").stream().event(result(id), id="x").close()
+    for _ in range(5_000):
+        told.post(request(1)).stream().event("", id="e").close("server")
+    for _ in range(5_000):
+        told.get(Last_Event_ID="e").stream().event(result(1), id="x").close()
     assert {one.outcome for one in told.exchanges} == {Outcome.UNANSWERED}
