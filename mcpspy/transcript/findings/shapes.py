@@ -5,7 +5,7 @@ for all revisions until then, and of 2026-07-28. Of each kind of message the fir
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ...records import CLIENT
 from ..finding import Severity
@@ -30,6 +30,9 @@ NOT_AS_SPECIFIED: Final = Rule(
 
 RULES: Final = (NOT_AS_SPECIFIED,)
 
+Checks: TypeAlias = dict[str, Callable[..., Any]]
+"""Functions that raise for what is not of its type, by sender and kind."""
+
 MAX_EACH: Final = 50
 """So many messages of one method, sender and kind: who gets a type wrong does so from the beginning."""
 
@@ -40,9 +43,7 @@ _MEMBER: Final = {Kind.REQUEST: "params", Kind.NOTIFICATION: "params", Kind.RESU
 
 def shape_findings(transcript: Transcript) -> Iterator[Found]:
     """What the official types do not take, of the first messages of each kind."""
-    checks = _checks()
-    if not checks:
-        return
+    checks: Checks | None = None
     seen: dict[tuple[int, str, str, Kind], int] = {}
     for row in transcript.rows:
         if not isinstance(row, Exchange | Stray):
@@ -55,17 +56,18 @@ def shape_findings(transcript: Transcript) -> Iterator[Found]:
             key = (row.capture, method, message.sender, message.kind)
             count = seen[key] = seen.get(key, 0) + 1
             if count <= MAX_EACH and message.kind in _MEMBER and len(message.raw) <= MAX_BYTES:
+                checks = _checks() if checks is None else checks  # importing them takes 0.4 s
                 yield from _held(checks, method, row.row, message)
 
 
-def _held(checks: dict[str, Callable[..., Any]], method: str, row: int, message: Message) -> Iterator[Found]:
+def _held(checks: Checks, method: str, row: int, message: Message) -> Iterator[Found]:
     revision = nearest(message.revision or OLDEST)
     body = message.body
     if not isinstance(body, dict) or (message.kind is Kind.RESULT and message.result_type is not None):
         return
     content = body.get(_MEMBER[message.kind])
-    check = checks[f"{message.sender} {message.kind}"]
-    wrong = _mistake(check, method, max(revision, _FIRST_KNOWN), content)
+    check = checks.get(f"{message.sender} {message.kind}")
+    wrong = "" if check is None else _mistake(check, method, max(revision, _FIRST_KNOWN), content)
     if wrong:
         name = f"The {_MEMBER[message.kind]} of {method}" if message.kind is not Kind.RESULT else f"The result of {method}"
         severity = None if message.kind is Kind.RESULT else Severity.WARNING
@@ -88,7 +90,7 @@ def _mistake(check: Callable[..., Any], method: str, revision: str, content: Any
     return ""
 
 
-def _checks() -> dict[str, Callable[..., Any]]:
+def _checks() -> Checks:
     """The functions that check, by sender and kind; none without the package."""
     try:
         from mcp_types import methods
