@@ -610,6 +610,7 @@ def test_without_a_session_nobody_guesses_whose_stream_is_resumed() -> None:
     resumed(told, "1").event(result(1, "whose?"), id="2").close()
     (get,) = told.transactions
     assert (answers(told), [one.name for one in get.oddities]) == ([None, None], ["ambiguous-resume"])
+    assert "ambiguous-stream" in told.rules
 
 
 def test_the_modern_era_resumes_nothing() -> None:

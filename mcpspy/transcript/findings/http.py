@@ -184,6 +184,8 @@ def _oddities(story: Story, transaction: Transaction, row: int | None) -> Iterat
                 rule, what = ENDPOINT_DIALECT, f"The stream of {transaction.target} announces its endpoint as JSON: {said}"
             case "shared-endpoint":
                 rule, what = AMBIGUOUS_STREAM, f"Two open streams announced the same endpoint: {said}"
+            case "ambiguous-resume":
+                rule, what = AMBIGUOUS_STREAM, f"A stream goes on after the event {said}, with which several had broken off."
             case "done-event":
                 rule, what = DONE_EVENT, f"An event on the stream of {transaction.target} is {said}."
             case "forged":
