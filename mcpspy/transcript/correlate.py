@@ -136,10 +136,12 @@ class _Asked:
         by_token, token = self.by_token, message.token or ""
         found = by_token.get(token)
         if found is None:
-            token = next((one for one in spellings(token) if one in by_token), "")
-            found = by_token.get(token)
-            if found is None:
+            alike = [one for one in spellings(token) if one in by_token]
+            if len(alike) != 1:
+                message.flaws = (*message.flaws, "ambiguous-progress") if alike else message.flaws
                 return None
+            token = alike[0]
+            found = by_token[token]
         if token in self.sharing:
             found = self._shared(token)
             if found is None:

@@ -302,6 +302,34 @@ def test_who_follows_the_changes_knows_all_calls(steps: list[tuple[bool, Any]]) 
     assert known == {call.row: _standing(call) for call in transcriber.transcript.calls}
 
 
+HTTP_STEPS = st.lists(
+    st.tuples(st.integers(0, 2), STEPS, STEPS, st.sampled_from(["json", "events", "left", "open", "404"])), max_size=8
+)
+
+
+@given(HTTP_STEPS)
+def test_over_http_too_who_follows_the_changes_knows_all_calls(steps: list[tuple[int, Any, Any, str]]) -> None:
+    told = Traffic()
+    opened_session(told, "s0")
+    for session, line, answer, how in steps:
+        post = told.post(line, session=f"s{session}" if session else "")
+        match how:
+            case "json":
+                post.answer(200, answer)
+            case "404":
+                post.answer(404)
+            case "open":
+                post.stream().event(answer, id="e")
+            case _:
+                post.stream().event(answer, id="e").close("client" if how == "left" else "server")
+    transcriber = Transcriber()
+    known: dict[int, Any] = {}
+    for record in told.records:
+        known.update(_stood(transcriber, transcriber.feed(record)))
+    known.update(_stood(transcriber, transcriber.close()))
+    assert known == {call.row: _standing(call) for call in transcriber.transcript.calls}
+
+
 def _stood(transcriber: Transcriber, changed: Any) -> dict[int, Any]:
     """How the calls stand whose first rows changed."""
     found = [call for row in changed if (call := transcriber.transcript.call_of(row)) is not None and call.first is row]

@@ -278,6 +278,11 @@ def test_the_tokens_1_and_quoted_1_are_two() -> None:
     assert ([one.progress for one in told.exchanges], flaws(told)) == ([0, 1], [])
 
 
+def test_progress_with_a_token_that_two_requests_spelled_otherwise_belongs_to_neither() -> None:
+    told = Dialogue().client(tool_call(1, token="7")).client(tool_call(2, token=7.0)).server(progress(7))
+    assert ([one.progress for one in told.exchanges], flaws(told)) == ([0, 0], ["ambiguous-progress"])
+
+
 def test_a_token_may_be_used_again_after_the_answer() -> None:
     told = Dialogue().client(tool_call(1, token="t")).server(result(1)).client(tool_call(2, token="t")).server(progress("t"))
     assert ([one.progress for one in told.exchanges], flaws(told)) == ([0, 1], [])
