@@ -176,6 +176,27 @@ def test_no_expression_of_a_schema_is_run() -> None:
     assert rules(with_schema(schema, {"a": "a" * 5000 + "!"})) == []
 
 
+def test_no_expression_is_run_to_see_which_properties_are_left() -> None:
+    schema = {
+        "type": "object",
+        "patternProperties": {"^(a+)+$": {}},
+        "additionalProperties": False,
+        "unevaluatedProperties": False,
+    }
+    assert rules(with_schema(schema, {"a" * 5000 + "!": 1})) == []
+
+
+def test_long_lists_of_what_is_allowed_are_counted_by_their_length() -> None:
+    items = {"enum": list(range(9000))}
+    assert rules(with_schema({"type": "object", "properties": {"a": {"items": items}}}, {"a": [8999] * 40_000})) == []
+
+
+def test_names_within_a_schema_are_not_looked_for() -> None:
+    definitions = {f"d{at}": {"$anchor": f"a{at}"} for at in range(1500)}
+    schema = {"type": "object", "properties": {"a": {"items": {"$ref": "#a1499"}}}, "$defs": definitions}
+    assert rules(with_schema(schema, {"a": [1] * 40_000})) == []
+
+
 def test_a_schema_nested_too_deep_is_left_alone() -> None:
     schema: Any = {"type": "object"}
     for _ in range(400):

@@ -127,7 +127,8 @@ def find(story: Story) -> Iterator[Found]:
 
 
 def _lost(story: Story, session: str, refused: list[Transaction]) -> Found:
-    more = f" It asked {len(refused) - 1} more times in it." if len(refused) > 1 else ""
+    again = len(refused) - 1
+    more = f" It asked {'once' if again == 1 else f'{again} times'} more in it." if again else ""
     what = f"The session {session[:20]} was answered 404, and the client did not initialize again.{more}"
     left_ns = story.source.last_ns + story.source.shift_ns - refused[0].at_ns
     milder = None if more else Severity.WARNING if left_ns > PATIENCE_NS else Severity.INFO  # it may have had no time to
