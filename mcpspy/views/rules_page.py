@@ -13,7 +13,7 @@ it looks like, and what to do. Findings stand below the timeline of [`mcpspy sho
 [its JSON](json.md#mcpspy-show---json) under these names, which are stable. The severity is the usual one; a finding may be milder
 where it does no harm. Where records are missing, nobody is blamed for what was not seen.
 
-[`mcpspy check`](check.md) lists them by culprit, and alone tells of cost and trust.
+[`mcpspy check`](check.md) lists them by culprit, and alone tells of cost, of trust, and of what tools and types promise.
 
 In the examples `→` is what the client sends, `←` what the server sends, `!` what it writes to stderr, and `·` what else happens;
 `…` at the end of a line means that it has no line feed. `tools/call 7 {…}` is short for a request with the id 7 and these params,
