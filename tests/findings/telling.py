@@ -301,6 +301,9 @@ class Telling:
         status = None if code is None else int(code)
         self.add(Exit(at_ns=self.tick(), pid=101, code=status, signal=signal, descendants=descendants))
 
+    def signals(self, name: str) -> None:
+        self.add(Note(at_ns=self.tick(), topic="signal", text=f"{name} received and forwarded"))
+
     def never_starts(self, why: str) -> None:
         self.server_left = True
         self.add(Exit(at_ns=self.tick(), pid=101, error=why))
@@ -370,6 +373,7 @@ _EVENTS: tuple[tuple[str, Callable[..., None]], ...] = (
     (r"the (client|server) (?:closes|breaks off) the stream(?: of #(\d+))?(, broken)?", Telling.close_stream),
     (r"the client leaves", Telling.leaves),
     (r"the server exits(?: (\d+))?(?: by (SIG\w+))?(?:, leaving (.+))?", Telling.exits),
+    (r"the client sends (SIG\w+)", Telling.signals),
     (r"the server does not start: (.+)", Telling.never_starts),
     (r"the capture breaks off", Telling.breaks_off),
     (r"the line before is flipped", Telling.flipped),

@@ -51,6 +51,9 @@ WELL = {
     "a stream that the server ends in good order": (
         f"{STREAM}← 200 OK\n  Content-Type: text/event-stream\n· 60.0 s later\n· the server closes the stream"
     ),
+    "processes that a signal is about to end": (
+        "· handshake 2025-11-25\n· the client sends SIGTERM\n· the server exits by SIGTERM, leaving node"
+    ),
     "an integer as large as a double holds": "→ tools/call 9007199254740991 {\"name\":\"a\"}\n← result 9007199254740991",
     "the same name in two objects": '→ tools/call 1 {"name":"a","arguments":{"name":"b"}}\n← result 1',
     "the same call again while the first is under way": "\n".join(

@@ -96,7 +96,9 @@ def find(story: Story) -> Iterator[Found]:
         if record.descendants:
             names = ", ".join(str(one.get("name", "?")) for one in record.descendants[:LISTED_CALLS])
             what = f"The server ended and left {len(record.descendants)} of its processes behind: {names}."
-            yield _about_process(DESCENDANTS_LEFT, story, at_ns, record, what)
+            is_sudden = story.signalled or record.signal is not None  # then they may be about to end, too
+            severity = Severity.INFO if is_sudden else None
+            yield _about_process(DESCENDANTS_LEFT, story, at_ns, record, what, severity=severity)
         if (
             story.source.messages == 0
             and story.started
@@ -140,8 +142,19 @@ def _obituary(story: Story, record: Exit, pending: list[Exchange]) -> str:
     return f"The server {how}{waiting}." + (f" Its last lines on stderr: {words}" if words else "")
 
 
-def _about_process(rule: Rule, story: Story, at_ns: int, record: Exit, what: str, *, culprit: str = SERVER) -> Found:
-    return found(rule, at_ns=at_ns, capture=story.source.index, number=record.number, row=None, what=what, culprit=culprit)
+def _about_process(
+    rule: Rule, story: Story, at_ns: int, record: Exit, what: str, *, culprit: str = SERVER, severity: Severity | None = None
+) -> Found:
+    return found(
+        rule,
+        at_ns=at_ns,
+        capture=story.source.index,
+        number=record.number,
+        row=None,
+        what=what,
+        culprit=culprit,
+        severity=severity,
+    )
 
 
 def _unanswered(story: Story, exchange: Exchange) -> Found:

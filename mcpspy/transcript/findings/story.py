@@ -53,8 +53,8 @@ class Story:
     __slots__ = (
         "asked_in", "batches", "calls", "cancelled", "damages", "definitions", "end", "errors", "exit", "first_hole_ns",
         "flawed", "gaps", "gone_ns", "http", "initializes", "last_hole_ns", "last_words", "left_ns", "listings", "malformed",
-        "mismatched", "notes", "partial", "partials", "repeated", "sample", "source", "stalls", "started", "told",
-        "unanswered", "unfinished", "unpaired", "untold", "uses",
+        "mismatched", "notes", "partial", "partials", "repeated", "sample", "signalled", "source", "stalls", "started",
+        "told", "unanswered", "unfinished", "unpaired", "untold", "uses",
     )  # fmt: skip
 
     def __init__(self, source: Source) -> None:
@@ -107,6 +107,8 @@ class Story:
         self.exit: tuple[int, Exit] | None = None
         self.end: tuple[int, End] | None = None
         self.left_ns: int | None = None
+        self.signalled = False
+        """Whether a signal told the server to end."""
         self.gone_ns: int | None = None
         self.first_hole_ns: int | None = None
         self.last_hole_ns: int | None = None
@@ -208,6 +210,7 @@ class Story:
                 self._close(at_ns, record)
             case Note(topic="signal" | "escalation") as record if not record.text.startswith(_FOR_THE_SERVER):
                 self.left_ns = at_ns if self.left_ns is None else self.left_ns
+                self.signalled = True
             case Exit() as record:
                 self.exit = at_ns, record
                 self.gone_ns = at_ns if self.gone_ns is None else self.gone_ns
