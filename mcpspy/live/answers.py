@@ -74,7 +74,7 @@ class Answers:
         if len(pieces) == 1 and isinstance(pieces[0], Body) and self._substitution is None:
             response = self.waiting[0].response
             records += response.took(pieces[0], now_ns, run) if response is not None else ()
-            out.append(data)
+            out.append(pieces[0].raw)  # which begins with what was held back of the size of its first chunk
             return run
         for piece in pieces:
             match piece:
