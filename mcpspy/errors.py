@@ -5,6 +5,7 @@
     ├── RepairError     a capture that cannot be repaired, or not into that file
     ├── AddressError    a WHAT on the command line that names nothing
     ├── FilterError     a filter that cannot be read, and the column where
+    ├── PathError       a JSON path that cannot be read, and the column where
     ├── RuleError       a name that means no rule of findings, and the nearest that do
     ├── BaselineError   a file of accepted definitions that cannot be read
     └── TapError        one end of a tap could not be started or reached
@@ -83,6 +84,20 @@ class FilterError(McpspyError):
     def __str__(self) -> str:
         sentences = f"in the filter, column {self.column}: {self.reason}. {self.advice}"
         return sentences.rstrip()
+
+
+class PathError(McpspyError):
+    """A JSON path that cannot be read; `column` is where, the first being 1, and `advice` what to write instead."""
+
+    def __init__(self, path: str, column: int, reason: str, advice: str = "") -> None:
+        super().__init__(path, column, reason, advice)
+        self.path = path
+        self.column = column
+        self.reason = reason
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"the path {self.path}, column {self.column}: {self.reason}. {self.advice}".rstrip()
 
 
 class RuleError(McpspyError):
