@@ -29,12 +29,13 @@ class Channel:
 
     It reads from the beginning on, and calls `took` with what came. `full` is called when the other side does not take more for now,
     `drained` when it has taken all that waited. `lost` comes last: without an error the connection ended in good order, or by our
-    own close. `connected` is non-blocking, and belongs to the channel from now on.
+    own close; an error that is no `OSError` is a fault of our own. `connected` is non-blocking, and belongs to the channel from now
+    on.
     """
 
     __slots__ = (
-        "_drained", "_events", "_fd", "_full", "_is_ending", "_is_gone", "_is_tls", "_lost", "_pending", "_reactor", "_read_bytes",
-        "_recv", "_send", "_socket", "_took", "is_closing",
+        "_broken", "_drained", "_events", "_fd", "_full", "_is_ending", "_is_gone", "_is_tls", "_lost", "_pending", "_reactor",
+        "_read_bytes", "_recv", "_send", "_socket", "_took", "is_closing",
     )  # fmt: skip
 
     def __init__(
@@ -55,6 +56,7 @@ class Channel:
         self._took, self._full, self._drained, self._lost = took, full, drained, lost
         self._pending = memoryview(b"")
         self._read_bytes = READ_BYTES
+        self._broken: OSError | None = None  # why nothing arrives that is sent
         self._is_ending = False  # nothing more will be written
         self._is_gone = False
         self._is_tls = isinstance(connected, ssl.SSLSocket)  # its handshake is done
@@ -79,7 +81,7 @@ class Channel:
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             sent = 0
         except OSError as error:
-            self._lose(error)
+            self._cannot_send(error)
             return
         if sent != len(data):
             self._pending = memoryview(data)[sent:]
@@ -88,7 +90,7 @@ class Channel:
 
     def pause(self) -> None:
         """Read no more for now."""
-        if not self.is_closing:
+        if not self.is_closing and self._broken is None:
             self._watch(self._events & ~EPOLLIN)
 
     def resume(self) -> None:
@@ -108,34 +110,39 @@ class Channel:
         """Read no more, send what waits, and close; by a reset where the other side must not take this for an end."""
         if by_reset and not self._is_gone:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
-        self.pause()
+        self._watch(self._events & ~EPOLLIN)
         self.is_closing = True
         if not self._pending:
-            self._lose(None)
+            self._lose(self._broken)
 
     def abort(self) -> None:
         """Close at once, and forget what waits."""
         self._lose(None)
 
     def _ready(self, events: int) -> None:
-        if self._events != EPOLLIN and (events & EPOLLOUT or not self._events & EPOLLIN):
-            self._flush()  # also where nothing was asked for but to send: an error says so
-            if not self._events & EPOLLIN or events == EPOLLOUT:
-                return
         try:
-            data = self._recv(self._read_bytes)
-        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            return
-        except OSError as error:
+            if self._events != EPOLLIN and (events & EPOLLOUT or not self._events & EPOLLIN):
+                self._flush()  # also where nothing was asked for but to send: an error says so
+                if not self._events & EPOLLIN or events == EPOLLOUT:
+                    return
+            try:
+                data = self._recv(self._read_bytes)
+            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return
+            except OSError as error:
+                self._lose(error)
+                return
+            if data:
+                self._read_bytes = min(2 * self._read_bytes, MAX_READ_BYTES) if len(data) == self._read_bytes else READ_BYTES
+                self._took(data)
+                if self._is_tls:
+                    self._read_on()
+            else:
+                self.close()
+        except Exception as error:  # noqa: BLE001  # a fault of our own ends this connection, and no other
+            if self._is_gone:
+                self._reactor.fault(error)
             self._lose(error)
-            return
-        if data:
-            self._read_bytes = min(2 * self._read_bytes, MAX_READ_BYTES) if len(data) == self._read_bytes else READ_BYTES
-            self._took(data)
-            if self._is_tls:
-                self._read_on()
-        else:
-            self.close()
 
     def _flush(self) -> None:
         try:
@@ -143,7 +150,7 @@ class Channel:
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return
         except OSError as error:
-            self._lose(error)
+            self._cannot_send(error)
             return
         self._pending = self._pending[sent:]
         if self._pending:
@@ -155,6 +162,18 @@ class Channel:
         if self._is_ending:
             self._shut_down()
         self._drained()
+
+    def _cannot_send(self, error: OSError) -> None:
+        """Nothing arrives any more that is sent. What the other side said before it left still does: it is read, paused or not.
+
+        A server that refuses a request may answer and close without having read it.
+        """
+        self._pending = memoryview(b"")
+        if self.is_closing or not isinstance(error, ConnectionError):
+            self._lose(error)
+            return
+        self._broken = self._broken or error
+        self._watch(EPOLLIN)
 
     def _shut_down(self) -> None:
         if not self._is_gone:
@@ -185,8 +204,10 @@ class Channel:
 
     def _tell_loss(self, error: Exception | None) -> None:
         """In a call of its own: whoever wrote is not done yet."""
-        self._lost(error)
-        self._let_go()
+        try:
+            self._lost(error)
+        finally:
+            self._let_go()
 
     def _read_on(self) -> None:
         """TLS may have read more than it has handed on, which no `epoll` tells."""

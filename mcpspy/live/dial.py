@@ -53,20 +53,25 @@ class Dial:
         self._addresses: deque[Address] = deque()
         self._reasons: list[str] = []
         self._deadline: Timer = reactor.later(CONNECT_S, self._too_late)
-        host, port = to.authority.host, to.authority.port
-        try:
-            self._resolved(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST))
-        except OSError:
-            start_new_thread(self._resolve, (host, port))
-        except UnicodeError as error:  # a name that no resolver takes
-            self._fail(502, f"{to} cannot be reached: {error}")
+        self._begin(to.authority.host, to.authority.port)
 
     def cancel(self) -> None:
         """Nothing is called any more."""
-        self._deadline.cancel()
-        self._drop()
-        self._addresses.clear()
-        self._connected, self._failed = _nobody, _nobody
+        self._end()
+
+    def _begin(self, host: str, port: int) -> None:
+        """Find the addresses: at once where the host is one, else in a thread."""
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        except OSError:
+            try:
+                start_new_thread(self._resolve, (host, port))
+            except RuntimeError as error:  # there are too many
+                self._unresolved(str(error))
+        except UnicodeError as error:  # a name that no resolver takes
+            self._unresolved(str(error))
+        else:
+            self._resolved(found)
 
     def _resolve(self, host: str, port: int) -> None:
         """In a thread of its own."""
@@ -78,8 +83,9 @@ class Dial:
             self._reactor.wake(partial(self._resolved, found))
 
     def _unresolved(self, reason: str) -> None:
-        self._reasons.append(reason)
-        self._next()
+        if self._deadline.call is not None:
+            self._reasons.append(reason)
+            self._next()
 
     def _resolved(self, found: Sequence[Address]) -> None:
         if self._deadline.call is not None:
@@ -127,14 +133,16 @@ class Dial:
         assert self._socket is not None
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if self._tls is None:
-                self._succeed()
-                return
-            host = self._to.authority.host
-            self._socket = self._tls.wrap_socket(self._socket, server_hostname=host, do_handshake_on_connect=False)
-            self._reactor.watch(self._socket.fileno(), EPOLLOUT, self._shake)
+            if self._tls is not None:
+                host = self._to.authority.host
+                self._socket = self._tls.wrap_socket(self._socket, server_hostname=host, do_handshake_on_connect=False)
         except (OSError, ValueError) as error:
             self._fail(502, f"{self._to} cannot be reached: {error}")
+            return
+        if self._tls is None:
+            self._succeed()
+        else:
+            self._reactor.watch(self._socket.fileno(), EPOLLOUT, self._shake)
 
     def _shake(self, events: int) -> None:
         """The next step of the TLS handshake."""
@@ -153,21 +161,26 @@ class Dial:
             self._succeed()
 
     def _succeed(self) -> None:
-        self._deadline.cancel()
         connected, self._socket = self._socket, None
         assert connected is not None
-        self._connected(connected)
+        tell = self._connected
+        self._end()
+        tell(connected)
 
     def _fail(self, status: int, reason: str) -> None:
-        self._deadline.cancel()
-        self._drop()
-        self._failed(status, reason)
+        tell = self._failed
+        self._end()
+        tell(status, reason)
 
     def _too_late(self) -> None:
+        self._fail(504, f"{self._to} did not accept a connection within {CONNECT_S:.0f} s")
+
+    def _end(self) -> None:
+        """The attempt is over, and whoever it tells is told nothing more: they refer to us."""
         self._deadline.cancel()
         self._drop()
         self._addresses.clear()
-        self._failed(504, f"{self._to} did not accept a connection within {CONNECT_S:.0f} s")
+        self._connected, self._failed = _nobody, _nobody
 
     def _drop(self) -> None:
         """Let go of a connection that is not there yet."""

@@ -6,17 +6,20 @@ It listens, lets links begin, connects them, and ends them all when it is told t
 from __future__ import annotations
 
 import errno
+import logging
 import signal
 import socket
 import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from select import EPOLLIN
 from time import monotonic_ns
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import TapError
-from ..records import Frame, Note
+from ..records import MCPSPY, Frame, Note
 from .authority import Authority, Origin
 from .dial import Dial
 from .gate import Gate
@@ -24,12 +27,14 @@ from .link import Link
 from .mapping import Mapping
 from .native import keep_freed_memory
 from .reactor import Reactor
-from .recording import Numbers
+from .recording import Numbers, note
 from .transaction import Answered, Asked
 
 if TYPE_CHECKING:
     from ..records import Record, Sink
     from ..wire.http_head import RequestHead, ResponseHead
+
+_log = logging.getLogger("mcpspy.live")
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -80,7 +85,7 @@ class HttpTap:
         self._answered: dict[tuple[bytes, str], Answered] = {}
         self._told_tls = False
         self._listener: socket.socket | None = None
-        self.reactor = Reactor()
+        self.reactor = Reactor(self.fault)
 
     def record_to(self, sink: Sink) -> None:
         """Have everything recorded there."""
@@ -119,16 +124,30 @@ class HttpTap:
         return listener
 
     def run(self, listener: socket.socket, ready: Callable[[], None]) -> None:
-        """Relay until SIGINT, SIGTERM or SIGHUP comes. `ready` is called once clients can connect and signals are heard."""
+        """Relay until SIGINT, SIGTERM or SIGHUP comes, but for those that were ignored when we started: nohup means it.
+
+        `ready` is called once clients can connect and signals are heard.
+        """
         keep_freed_memory()
         signal.set_wakeup_fd(self.reactor.wake_fd, warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda *_: self.reactor.stop())
-        self.serve(listener, ready)
-        signal.set_wakeup_fd(-1)
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, lambda *_: self.reactor.stop())
+        try:
+            self.relay(listener, ready)
+        finally:
+            signal.set_wakeup_fd(-1)  # before its descriptor is closed: a second signal must not meet another file's
+            self.end()
 
     def serve(self, listener: socket.socket, ready: Callable[[], None]) -> None:
         """Relay until the reactor is stopped; then every connection is closed and recorded."""
+        try:
+            self.relay(listener, ready)
+        finally:
+            self.end()
+
+    def relay(self, listener: socket.socket, ready: Callable[[], None]) -> None:
+        """Let clients in, until the reactor is stopped."""
         self._listener = listener
         listener.listen(BACKLOG)
         listener.setblocking(False)
@@ -137,9 +156,23 @@ class HttpTap:
         self.reactor.run()
         self.reactor.forget(listener.fileno())
         listener.close()
+
+    def end(self) -> None:
+        """Close every connection, and record that it was us."""
         for link in list(self._links):
-            link.abort()
+            try:
+                link.abort()
+            except Exception as error:  # noqa: BLE001  # the others have to be closed too
+                self.fault(error)
         self.reactor.close()
+
+    def fault(self, error: Exception, connection: int = 0) -> None:
+        """Tell of a fault of our own: where it is, and not what it says, for that may be somebody's secret."""
+        *_, (frame, line) = walk_tb(error.__traceback__)
+        place = f"{Path(frame.f_code.co_filename).name}:{line}"
+        text = f"a fault of mcpspy's own, {type(error).__name__} in {place}: it ends one connection, the others go on"
+        _log.error("mcpspy: %s", text)
+        self.sink((note(self.now_ns(), "fault", text, connection, by=MCPSPY),))
 
     def _enter(self, events: int) -> None:
         """Let in whoever waits."""

@@ -140,12 +140,14 @@ class Link:
         self._patience.forget()
         self._slowness.forget()
         self._tap.left(self)
-        if not self._is_over:
-            self._ended(CLIENT, "eof" if error is None else "reset")
-        if self._server is not None:
-            self._server.abort()
-        elif self._dial is not None:
-            self._dial.cancel()
+        try:
+            if not self._is_over:
+                self._ended(self._culprit(error, CLIENT), _how(error))
+        finally:
+            if self._server is not None:
+                self._server.abort()
+            elif self._dial is not None:
+                self._dial.cancel()
 
     def _ended(self, by: str, how: str) -> None:
         """Record that what is under way ends here."""
@@ -160,6 +162,8 @@ class Link:
             elif isinstance(piece, Incomplete):
                 records += self._opaque.took(CLIENT, piece.raw, now_ns)  # half a head
         records += self._answers.abandoned(now_ns, by, how)
+        if self._sending is not None and self._sending.request.is_open:  # it has its answer, and was refused after that
+            records += self._sending.request.ended(now_ns, by, how)
         records += self._opaque.closed(now_ns, by, how)
         self._record(records)
 
@@ -200,13 +204,13 @@ class Link:
         run = self._answers.feed(data, now_ns, records, out)
         self._is_between_events = self._answers.is_between_events
         self._stream = self._answers.stream
-        if self._answers.is_switched:
-            self._switch(now_ns, records)
+        early = self._switched(now_ns, records) if self._answers.is_switched else b""
         if run:
             self._tap.events(records, self._stream, now_ns, run)
         else:
             self._record(records)
         self._client.write(b"".join(out))
+        self._to_server(early)
         response_now = self._answers.current
         if response_now is not None and response_now.waits_since_ns is not None:
             self._slowness.holds(response_now)
@@ -214,19 +218,22 @@ class Link:
             self._client.resume()
         self._refuse_in_turn()
 
-    def _switch(self, now_ns: int, records: list[Record]) -> None:
-        """From here on the connection speaks another protocol: what the client has sent of it already goes on."""
-        for waiting in self._requests.switch():
-            records += self._opaque.took(CLIENT, waiting.raw, now_ns)
-            self._to_server(waiting.raw)
+    def _switched(self, now_ns: int, records: list[Record]) -> bytes:
+        """From here on the connection speaks another protocol: what the client has sent of it already."""
+        early = b"".join(waiting.raw for waiting in self._requests.switch())
+        records += self._opaque.took(CLIENT, early, now_ns)
+        return early
 
     def server_lost(self, error: Exception | None) -> None:
         """The upstream's connection is gone."""
         self._server = None
         if self._is_over:
             return
+        if self._culprit(error, SERVER) == MCPSPY:
+            self.abort()
+            return
         now_ns = self._tap.now_ns()
-        how = "eof" if error is None else "reset"
+        how = _how(error)
         records: list[Record] = []
         out: list[bytes] = []
         is_broken, ends_by_close = self._answers.close(now_ns, how, records, out)
@@ -235,9 +242,14 @@ class Link:
         if self._waiting_for_answers() and not is_broken:
             self._forge(Refusal(status=502, reason="the upstream closed the connection without a response"), now_ns)
             return
+        is_asking = self._sending is not None
         self._ended(SERVER, how)
         # a reset, where nothing else tells it that something is missing; a chunked body just lacks its last chunk
-        self._client.close(by_reset=error is not None and (ends_by_close or self._answers.is_raw))
+        by_reset = error is not None and (ends_by_close or self._answers.is_raw)
+        if is_asking and not by_reset:
+            self._linger()
+        else:
+            self._client.close(by_reset=by_reset)
 
     def unreachable(self, status: int, reason: str) -> None:
         """There is no upstream."""
@@ -261,6 +273,8 @@ class Link:
         records: list[Record] = []
         if not has_begun:
             head, body = forged_response(refusal)
+            if transaction is not None and transaction.asked.method == b"HEAD":
+                body = b""
             if transaction is not None and transaction.request.is_open:
                 records += transaction.request.ended(now_ns, MCPSPY, "abort")
             response = Recorded(tap.numbers.stream(), SERVER, "body")
@@ -277,10 +291,18 @@ class Link:
         self._linger()
 
     def _linger(self) -> None:
-        """Say that nothing more comes, and wait a little for the client to leave."""
+        """Say that nothing more comes, and wait a little for the client to leave, once it has taken all."""
         self._client.end()
         self.resume_client()
-        self._patience.linger(self._client.abort)
+        if not self._client.pending_bytes:
+            self._patience.linger(self._client.abort)
+
+    def _culprit(self, error: Exception | None, side: str) -> str:
+        """Who it was when the connection with this side ended so: that side, or we, by a fault of our own."""
+        if error is None or isinstance(error, OSError):
+            return side
+        self._tap.fault(error, self.number)
+        return MCPSPY
 
     def _record(self, records: list[Record]) -> None:
         if records:
@@ -301,7 +323,7 @@ class Link:
 
     def pause_client(self) -> None:
         self._is_full = True
-        self._patience.forget()  # the client cannot go on: its time does not run
+        self._patience.watch(is_head=False, is_body=False)  # the client cannot go on: its time does not run
         self._client.pause()
         if self._server is not None:
             self._slowness.blocked(self._request, self._server)
@@ -339,8 +361,16 @@ class Link:
 
     def abort(self) -> None:
         """Close both connections, by our own decision."""
-        if not self._is_over:
-            self._ended(MCPSPY, "abort")
-        self._client.abort()
-        if self._server is not None:
-            self._server.abort()
+        try:
+            if not self._is_over:
+                self._ended(MCPSPY, "abort")
+        finally:
+            self._client.abort()
+            if self._server is not None:
+                self._server.abort()
+
+
+def _how(error: Exception | None) -> str:
+    if error is None:
+        return "eof"
+    return "reset" if isinstance(error, OSError) else "abort"

@@ -50,7 +50,9 @@ class Patience:
         self._timer = self._reactor.later(LINGER_S, leave)
 
     def forget(self) -> None:
+        """The connection is over: no request of it is waited for any more."""
         self._due_s = 0.0
+        self._expired = _nothing  # whose it is refers to us
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -63,3 +65,7 @@ class Patience:
         elif self._due_s:
             self._due_s = 0.0
             self._expired()
+
+
+def _nothing() -> None:
+    """What expires when nothing does."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from select import EPOLLIN, epoll
 from time import monotonic
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _WAKE_BYTES = 1 << 12
+
+_FEW_TIMERS = 1 << 10
+"""So many may wait before those that were cancelled are sorted out."""
 
 MAX_EVENTS = 40
 """So many are asked for at once: room for them is taken anew each time, and for more it would come from a slower place."""
@@ -37,10 +40,14 @@ class Timer:
 
 
 class Reactor:
-    """Makes all calls in the thread that is in `run`. `wake_fd` is where a byte wakes it, as `signal.set_wakeup_fd` wants it."""
+    """Makes all calls in the thread that is in `run`. `wake_fd` is where a byte wakes it, as `signal.set_wakeup_fd` wants it.
+
+    A call that raises ends nothing but itself: `fault` is told the error.
+    """
 
     __slots__ = (
         "_callbacks",
+        "_crowded",
         "_heard",
         "_is_stopped",
         "_order",
@@ -48,17 +55,19 @@ class Reactor:
         "_soon",
         "_timers",
         "_wake_read_fd",
-        "_woken",
+        "fault",
         "wake_fd",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, fault: Callable[[Exception], None]) -> None:
+        self.fault = fault
         self._poll = epoll()
         self._callbacks: dict[int, Callable[[int], None]] = {}
         self._soon: deque[Callable[[], None]] = deque()
         self._heard: deque[Callable[[], None]] = deque()
         self._timers: list[tuple[float, int, Timer]] = []
         self._order = count()
+        self._crowded = _FEW_TIMERS
         self._is_stopped = False
         self._wake_read_fd, self.wake_fd = os.pipe()
         for fd in (self._wake_read_fd, self.wake_fd):
@@ -89,6 +98,10 @@ class Reactor:
     def later(self, delay_s: float, call: Callable[[], None]) -> Timer:
         """Make this call in a while."""
         timer = Timer(monotonic() + delay_s, call)
+        if len(self._timers) >= self._crowded:  # most have been cancelled: a connection needs its timers for a moment only
+            self._timers = [entry for entry in self._timers if entry[2].call is not None]
+            heapify(self._timers)
+            self._crowded = max(_FEW_TIMERS, 2 * len(self._timers))
         heappush(self._timers, (timer.due_s, next(self._order), timer))
         return timer
 
@@ -106,25 +119,37 @@ class Reactor:
 
     def run(self) -> None:
         """Wait and make the calls, round after round, until stopped."""
-        wait, callback_of, soon = self._poll.poll, self._callbacks.get, self._soon
         while not self._is_stopped:
+            try:
+                self._rounds()
+            except Exception as error:  # noqa: BLE001  # what is left of this round is there in the next one too
+                self.fault(error)
+
+    def close(self) -> None:
+        """Make the calls that are due now, and let go of all."""
+        while self._soon:
+            try:
+                self._soon.popleft()()
+            except Exception as error:  # noqa: BLE001
+                self.fault(error)
+        self._poll.close()
+        os.close(self._wake_read_fd)
+        wake_fd, self.wake_fd = self.wake_fd, -1  # a resolver that comes late must not meet another file's descriptor
+        os.close(wake_fd)
+
+    def _rounds(self) -> None:
+        wait, callback_of, soon = self._poll.poll, self._callbacks.get, self._soon
+        while True:
+            while soon:
+                soon.popleft()()
+            if self._is_stopped:
+                return
             for fd, events in wait(self._timeout_s() if self._timers else -1, MAX_EVENTS):
                 callback = callback_of(fd)
                 if callback is not None:  # an earlier call of this round may have closed it
                     callback(events)
             if self._timers:
                 self._call_due()
-            while soon:
-                soon.popleft()()
-
-    def close(self) -> None:
-        """Make the calls that are due now, and let go of all."""
-        while self._soon:
-            self._soon.popleft()()
-        self._poll.close()
-        os.close(self._wake_read_fd)
-        wake_fd, self.wake_fd = self.wake_fd, -1  # a resolver that comes late must not meet another file's descriptor
-        os.close(wake_fd)
 
     def _timeout_s(self) -> float:
         return max(0.0, self._timers[0][0] - monotonic())
@@ -139,4 +164,4 @@ class Reactor:
     def _was_woken(self, events: int) -> None:
         os.read(self._wake_read_fd, _WAKE_BYTES)
         while self._heard:
-            self._heard.popleft()()
+            self._soon.append(self._heard.popleft())

@@ -153,8 +153,10 @@ class Recorded:
 
 
 def note(now_ns: int, topic: str, text: str, connection: int, transaction: int = 0, *, by: str = "") -> Note:
-    """What a tap has to say of a connection, and of a transaction on it where it knows which."""
-    extra: dict[str, int | str] = {"connection": connection}
+    """What a tap has to say of a connection, and of a transaction on it where it knows which; 0 is none."""
+    extra: dict[str, int | str] = {}
+    if connection:
+        extra["connection"] = connection
     if transaction:
         extra["transaction"] = transaction
     if by:

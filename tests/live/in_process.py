@@ -16,9 +16,10 @@ from tests.live.http_ends import Upstream, Wire
 class Ends:
     """An upstream, connections to a tap before it, and what the tap has recorded."""
 
-    def __init__(self, upstream: Upstream, port: int) -> None:
+    def __init__(self, upstream: Upstream, tap: HttpTap) -> None:
         self.upstream = upstream
-        self.port = port
+        self.tap = tap
+        self.port = tap.own.port
         self.wires: list[Wire] = []
         self.records: list[Record] = []
 
@@ -36,7 +37,7 @@ def tapped() -> Iterator[Ends]:
     upstream = Upstream()
     tap = HttpTap(Origin("http", Authority("127.0.0.1", upstream.port)), time.monotonic_ns())
     listener = tap.listen("127.0.0.1", 0)
-    ends = Ends(upstream, tap.own.port)
+    ends = Ends(upstream, tap)
     tap.record_to(ends.took)
     with serving(tap, listener):
         yield ends

@@ -213,3 +213,25 @@ def test_what_was_received_whole_is_in_the_capture_of_a_tap_that_is_killed(tmp_p
         proxy.process.kill()
         proxy.process.wait(DEADLINE_S)
         assert proxy.body("response").count(EVENT) == 20
+
+
+def test_the_answer_to_a_head_request_that_cannot_be_forwarded_has_no_body(tmp_path: Path) -> None:
+    with between(tmp_path / "x.mcpspy") as (upstream, proxy):
+        upstream.close()
+        client = proxy.connect()
+        client.send(b"HEAD / HTTP/1.1\r\nHost: %b\r\n\r\n" % proxy.host)
+        head = client.head()
+        assert head.startswith(b"HTTP/1.1 502 ")
+        assert client.rest() == b""
+
+
+def test_a_request_that_is_refused_behind_its_own_answer_is_recorded_to_its_end(tmp_path: Path) -> None:
+    with between(tmp_path / "x.mcpspy") as (upstream, proxy):
+        head = b"POST / HTTP/1.1\r\nHost: %b\r\nTransfer-Encoding: chunked\r\n\r\n" % proxy.host
+        client, server = asked(upstream, proxy, head + b"2\r\nok\r\n")
+        server.head()
+        server.send(OK)
+        assert client.take(len(OK)) == OK
+        client.send(b"zz\r\n")
+        assert client.rest() == b""
+        assert proxy.ending("request") == ("mcpspy", "abort")
