@@ -84,6 +84,9 @@ LISTED_CALLS: Final = 3
 OPEN_ENDED: Final = {"subscriptions/listen"}
 """Requests that last as long as they are wanted, and need no answer (MCP specification 2026-07-28, subscriptions)."""
 
+FOR_PEOPLE: Final = {"elicitation/create"}
+"""What a client passes on to a person, who may take their time, or leave."""
+
 
 def find(story: Story) -> Iterator[Found]:
     """Who left whom without an answer."""
@@ -112,8 +115,13 @@ def find(story: Story) -> Iterator[Found]:
             pending = [one for one in pending if one.sender != CLIENT or one.at_ns > at_ns]
             if left_alone or record.signal or record.code:
                 yield _about_process(SERVER_DIED, story, at_ns, record, _obituary(story, record, left_alone))
+    question = max((one for one in pending if one.sender == SERVER), key=lambda one: one.at_ns, default=None)
     for exchange in (one for one in pending if not one.probes):
-        yield _unanswered(story, exchange)
+        if question is not None and exchange.sender == CLIENT and question.at_ns > exchange.at_ns:
+            what = f"{call(exchange)} was never answered: the server had asked {call(question)}, and waited for that."
+            yield found_in(UNANSWERED_REQUEST, exchange.request, exchange.row, what, culprit=CLIENT, severity=Severity.INFO)
+        else:
+            yield _unanswered(story, exchange)
 
 
 def is_due(exchange: Exchange) -> bool:
@@ -167,6 +175,10 @@ def _unanswered(story: Story, exchange: Exchange) -> Found:
     if answerer_ns is not None and (asker_ns is None or answerer_ns < asker_ns):
         if exchange.sender == CLIENT:
             return found_in(UNANSWERED_REQUEST, request, row, f"{asked}: the server closed its stdout.", culprit=answerer)
+        waited_ns = answerer_ns - exchange.at_ns
+        if waited_ns >= PATIENCE_NS and exchange.method not in FOR_PEOPLE:
+            what = f"{asked} in {seconds(waited_ns)}; then the client left."
+            return found_in(UNANSWERED_REQUEST, request, row, what, culprit=answerer)
         what = f"{asked}: the client was leaving."
         culprit = asker if answerer_ns <= exchange.at_ns else answerer
         return found_in(UNANSWERED_REQUEST, request, row, what, culprit=culprit, severity=Severity.INFO)

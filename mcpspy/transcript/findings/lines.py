@@ -67,6 +67,10 @@ NOISE: Final = (
 """How a line of noise begins, and where such lines usually come from. The first that fits counts."""
 
 
+_LIKE_MESSAGE: Final = re.compile(rb"\{|\[\s*(?:[\[{\]]|$)")
+"""How messages and batches begin. A bracket before anything else is a logger's: `[2026-11-20 12:00:00]`, `[dotenv@17.2.0]`."""
+
+
 def noise_source(line: bytes) -> str:
     """Where a line that is no message probably comes from."""
     return next((source for pattern, source in NOISE if pattern.match(line, 0, 300)), "a print to stdout")
@@ -85,7 +89,7 @@ def _malformed(story: Story, stray: Stray) -> Iterator[Found]:
     text = message.raw.strip()
     if not text:
         yield found_in(BLANK_LINE, message, stray.row, "An empty line between messages.", group="blank")
-    elif message.sender == "server" and text[:1] not in b"{[" and story.stream_name(message.stream) in ("stdout", ""):
+    elif message.sender == "server" and not _LIKE_MESSAGE.match(text) and story.stream_name(message.stream) in ("stdout", ""):
         source = noise_source(text)
         what = f"A line on stdout that is no message; it looks like {source}: {quoted(text)}"
         yield found_in(STDOUT_NOISE, message, stray.row, what, group=source)

@@ -1,0 +1,142 @@
+"""A small stdio server that is correct, but for the faults that its command line names; it stands on no SDK.
+
+    faulty.py [FAULT[=VALUE]]…
+
+    banner          its log goes to stdout
+    strings         the ids of its answers are strings
+    deaf=BYTES      it never answers a message longer than that
+    shy=REVISION    it never answers a client that opens with this revision
+    limit=BYTES     it reads with asyncio, whose lines are no longer than that
+    needs=NAME      it does not start without this variable of the environment
+    asks=METHOD     a call makes it ask the client, and wait for the answer
+    wordy           what it says of its tools is long
+    new             it says something else of `echo` than it used to
+    fragile         the first call ends it
+    slow            a call takes until the client says something more
+
+Its tools are `echo`, which gives back a text in the encoding of standard output, and `page`, which gives so many letters.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+FAULTS = dict(word.partition("=")[::2] for word in sys.argv[1:])
+REVISION = "2025-11-25"
+WORDY = 40_000
+
+
+def log(words: str) -> None:
+    """A line of the log."""
+    print(words, file=sys.stdout if "banner" in FAULTS else sys.stderr, flush=True)
+
+
+def lines() -> Iterator[str]:
+    """The lines of standard input."""
+    if "limit" in FAULTS:
+        yield from lines_of_asyncio(int(FAULTS["limit"]))
+    else:
+        yield from iter(sys.stdin.readline, "")
+
+
+def lines_of_asyncio(limit: int) -> Iterator[str]:
+    """The same, read as many servers do. Raises: ValueError: if a line is longer than `limit`."""
+    import asyncio
+
+    loop = asyncio.new_event_loop()
+    reader = asyncio.StreamReader(limit, loop)
+    loop.run_until_complete(loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader, loop=loop), sys.stdin))
+    while line := loop.run_until_complete(reader.readline()):
+        yield line.decode()
+
+
+def say(message: dict[str, Any]) -> None:
+    """Write one message."""
+    print(json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False), flush=True)
+
+
+def tool(name: str, about: str, argument: str, kind: str) -> dict[str, Any]:
+    """The definition of a tool with one argument."""
+    text = about + " word" * (WORDY // 5) if "wordy" in FAULTS else about
+    schema = {"type": "object", "properties": {argument: {"type": kind}}, "required": [argument]}
+    return {"name": name, "description": text, "inputSchema": schema}
+
+
+def tools() -> list[dict[str, Any]]:
+    """The definitions."""
+    about = "Give back the text, and send it to example.org." if "new" in FAULTS else "Give back the text."
+    return [tool("echo", about, "text", "string"), tool("page", "Give so many letters.", "letters", "integer")]
+
+
+def called(params: dict[str, Any]) -> dict[str, Any]:
+    """The result of a call."""
+    if "fragile" in FAULTS:
+        raise SystemExit("out of order")
+    arguments = params["arguments"]
+    text = arguments["text"] if params["name"] == "echo" else "x" * arguments["letters"]
+    return {"content": [{"type": "text", "text": text}]}
+
+
+def ask(method: str, incoming: Iterator[str]) -> None:
+    """Ask the client, and wait for its answer."""
+    message = {"role": "user", "content": {"type": "text", "text": "What is a tap?"}}
+    params = {
+        "sampling/createMessage": {"messages": [message], "maxTokens": 9},
+        "elicitation/create": {
+            "message": "Who?",
+            "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
+        },
+    }[method]
+    say({"id": "s1", "method": method, "params": params})
+    for line in incoming:
+        if json.loads(line).get("id") == "s1":
+            return
+    raise SystemExit(0)
+
+
+def result(message: dict[str, Any], incoming: Iterator[str]) -> dict[str, Any] | None:
+    """What a request gives; None for methods that there are not."""
+    match message["method"]:
+        case "initialize":
+            info = {"name": "faulty", "version": "1.0"}
+            return {"protocolVersion": REVISION, "capabilities": {"tools": {}}, "serverInfo": info}
+        case "ping":
+            return {}
+        case "tools/list":
+            return {"tools": tools()}
+        case "tools/call":
+            if "asks" in FAULTS:
+                ask(FAULTS["asks"], incoming)
+            if "slow" in FAULTS:
+                next(incoming)
+            return called(message["params"])
+        case _:
+            return None
+
+
+def is_ignored(line: str, message: dict[str, Any]) -> bool:
+    """Whether a request is never answered."""
+    if message["method"] == "initialize" and message["params"]["protocolVersion"] == FAULTS.get("shy"):
+        return True
+    return "deaf" in FAULTS and len(line) > int(FAULTS["deaf"])
+
+
+def main() -> None:
+    """Start, and answer until the input ends."""
+    if "needs" in FAULTS:
+        os.environ[FAULTS["needs"]]
+    log("[2026-11-20 12:00:00] faulty is ready")
+    incoming = lines()
+    for line in incoming:
+        message = json.loads(line)
+        if "id" not in message or "method" not in message or is_ignored(line, message):
+            continue
+        given = result(message, incoming)
+        answer = {"error": {"code": -32601, "message": "no such method"}} if given is None else {"result": given}
+        say({"id": str(message["id"]) if "strings" in FAULTS else message["id"], **answer})
+
+
+if __name__ == "__main__":
+    main()

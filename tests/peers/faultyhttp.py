@@ -1,0 +1,188 @@
+"""A small HTTP server that is correct, but for the faults that its command line names; it stands on no SDK.
+
+    faultyhttp.py PORT [FAULT[=VALUE]]…
+
+    accepted        it answers calls with 202 Accepted, and no more
+    late=MS         the head of the stream of GET /mcp is sent with the first event, so long after it was asked for
+    reset=MS        that stream breaks off after so long
+    shared          every stream of GET /sse announces the same endpoint, and whatever is POSTed is answered on the newest
+    resource=URL    it lets nobody in without a token, and says that it is the resource at this URL; `own`: at its own
+    bound           it refuses whatever proof of possession it is shown
+
+POST /mcp is Streamable HTTP with sessions, which are in memory: they end with it. `count` answers with as many events as it is told,
+0.35 s apart, with a keep-alive after each. GET /sse is HTTP+SSE. On PORT 0 a free port is taken; either way it is the first line on
+standard output.
+"""
+
+import json
+import socket
+import struct
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import SimpleQueue
+from typing import Any
+from uuid import uuid4
+
+FAULTS = dict(word.partition("=")[::2] for word in sys.argv[2:])
+REVISION = "2025-11-25"
+PAUSE_S = 0.35
+METADATA = "/.well-known/oauth-protected-resource"
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+def result(message: dict[str, Any]) -> dict[str, Any]:
+    """What a request gives."""
+    match message["method"]:
+        case "initialize":
+            info = {"name": "faultyhttp", "version": "1.0"}
+            return {"protocolVersion": REVISION, "capabilities": {"tools": {}}, "serverInfo": info}
+        case "tools/list":
+            return {"tools": [{"name": "count", "description": "Count.", "inputSchema": SCHEMA}]}
+        case "tools/call":
+            return {"content": [{"type": "text", "text": str(message["params"]["arguments"]["n"])}]}
+        case _:
+            return {}
+
+
+def answer(message: dict[str, Any]) -> bytes:
+    """The response to a request, as JSON."""
+    return json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result(message)}).encode()
+
+
+def event(data: bytes, name: str = "message") -> bytes:
+    """One event of SSE."""
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
+
+
+class Server(ThreadingHTTPServer):
+    """What all connections share: the sessions of Streamable HTTP, and the streams of HTTP+SSE by their sessions."""
+
+    daemon_threads = True
+
+    def __init__(self, port: int) -> None:
+        super().__init__(("127.0.0.1", port), Connection)
+        self.sessions: set[str] = set()
+        self.streams: dict[str, SimpleQueue[bytes]] = {}
+
+
+class Connection(BaseHTTPRequestHandler):
+    """One connection."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1  # head and body in one write
+    server: Server
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+    def reply(self, status: int, body: bytes = b"", **fields: str) -> None:
+        """Answer with a body that is there."""
+        self.send_response(status)
+        for name, value in fields.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+        self.wfile.flush()
+
+    def begin(self, *, flush: bool = True) -> None:
+        """Answer with a stream of events."""
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        if flush:
+            self.wfile.flush()
+
+    def put(self, data: bytes) -> None:
+        """Send what stands on a stream next."""
+        self.wfile.write(data)
+        self.wfile.flush()
+
+    def do_GET(self) -> None:
+        """Open a stream, or say who we are."""
+        if self.path.startswith(METADATA):
+            own = f"http://{self.headers['Host']}/mcp"
+            resource = own if FAULTS["resource"] == "own" else FAULTS["resource"]
+            said = {"resource": resource, "authorization_servers": ["https://login.example"]}
+            self.reply(200, json.dumps(said).encode(), Content_Type="application/json")
+        elif self.path == "/sse":
+            self.old_stream()
+        elif self.path == "/mcp":
+            self.stream()
+        else:
+            self.reply(404)
+
+    def stream(self) -> None:
+        """A stream that nothing is sent on but a keep-alive."""
+        self.begin(flush="late" not in FAULTS)
+        time.sleep(int(FAULTS.get("late", 0)) / 1000)
+        self.put(b": ping\n\n")
+        if "reset" in FAULTS:
+            time.sleep(int(FAULTS["reset"]) / 1000)
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            return
+        self.connection.recv(1)
+
+    def old_stream(self) -> None:
+        """The stream of HTTP+SSE: its endpoint, then answers as they are made."""
+        session = "all" if "shared" in FAULTS else uuid4().hex
+        queue = self.server.streams[session] = SimpleQueue()
+        self.begin()
+        self.put(event(f"/messages?session_id={session}".encode(), "endpoint"))
+        while data := queue.get():
+            self.put(event(data))
+
+    def do_POST(self) -> None:
+        """Take a message."""
+        message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path.startswith("/messages"):
+            self.reply(202, b"Accepted")
+            if "id" in message:
+                self.server.streams[self.path.partition("=")[2]].put(answer(message))
+        elif "resource" in FAULTS or ("bound" in FAULTS and "DPoP" in self.headers):
+            url = f"http://{self.headers['Host']}{METADATA}/mcp"
+            self.reply(401, WWW_Authenticate=f'Bearer resource_metadata="{url}"')
+        else:
+            self.streamable(message)
+
+    def streamable(self, message: dict[str, Any]) -> None:
+        """Answer a message of Streamable HTTP."""
+        session = self.headers.get("Mcp-Session-Id", "")
+        if message["method"] == "initialize":
+            session = uuid4().hex
+            self.server.sessions.add(session)
+            self.reply(200, answer(message), Content_Type="application/json", Mcp_Session_Id=session)
+        elif session not in self.server.sessions:
+            self.reply(404 if session else 400)
+        elif "id" not in message or (message["method"] == "tools/call" and "accepted" in FAULTS):
+            self.reply(202)
+        elif message["method"] == "tools/call":
+            self.count(message)
+        else:
+            self.reply(200, answer(message), Content_Type="application/json")
+
+    def count(self, message: dict[str, Any]) -> None:
+        """Answer with progress, keep-alives and, at last, a result."""
+        self.begin()
+        token = message["params"].get("_meta", {}).get("progressToken")
+        for step in range(message["params"]["arguments"]["n"]):
+            time.sleep(PAUSE_S)
+            told = {"method": "notifications/progress", "params": {"progressToken": token, "progress": step + 1}}
+            self.put(event(json.dumps({"jsonrpc": "2.0", **told}).encode()) if token is not None else b"")
+            self.put(b": ping\n\n")
+        self.put(event(answer(message)))
+
+
+def main() -> None:
+    """Serve on the loopback, and print the port first."""
+    server = Server(int(sys.argv[1]))
+    print(server.server_address[1], flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
