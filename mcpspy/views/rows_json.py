@@ -196,8 +196,9 @@ def _message(message: Message, source: Source, method: str, *, whole: bool) -> d
 def _facts(record: Record) -> dict[str, Any]:
     """What a record says, under the names of its fields; bytes as text or base64."""
     facts: dict[str, Any] = {"event": type(record).__name__.lower()}
-    for name in type(record).__slots__:
-        value = getattr(record, name)
+    fields = {name: getattr(record, name) for name in type(record).__slots__}
+    rare = fields.pop("rare", {})
+    for name, value in (fields | rare).items():
         if name in _NO_FACTS or value is None or value is False or value in (b"", "", (), {}):
             continue
         if isinstance(value, bytes):

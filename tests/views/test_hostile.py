@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.records import Open
+from mcpspy.records import Header, Open, Record
 from mcpspy.transcript.model import Numbered, Transcript
+from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.diagram import diagram
 from mcpspy.views.exchange import carried, whole
 from mcpspy.views.hint import next_commands
@@ -23,6 +24,8 @@ from mcpspy.views.numbers_json import numbers_document
 from mcpspy.views.rows_json import document
 from mcpspy.views.timeline import timeline
 from mcpspy.views.transactions_json import http_lines
+from tests.capture import strategies
+from tests.transcript.test_properties import RECORDS
 from tests.views.http_scenes import hostile_traffic
 from tests.views.scenes import hostile_scene
 
@@ -105,6 +108,11 @@ def test_no_hostile_string_makes_a_line_of_http_wider_than_the_screen(text: str)
 def test_no_string_at_all_makes_anything_raise_or_prints_anything_dangerous(text: str) -> None:
     assert not any(dangerous(line) for line in printed(hostile_transcript(text), 80))
     assert not any(dangerous(line) for line in printed(hostile_traffic(text).wire, 80))
+
+
+@given(strategies.HEADERS, st.lists(strategies.RECORDS | RECORDS, max_size=12))
+def test_no_records_at_all_make_anything_raise_or_print_anything_dangerous(header: Header, records: list[Record]) -> None:
+    assert not any(dangerous(line) for line in printed(transcribe([header, *records]), 80))
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
