@@ -14,11 +14,11 @@ from ..mcp import revision
 from ..mcp_codes import CLIENT_CAPABILITIES
 from ..mcp_methods import DISCOVER, INITIALIZE, NAMED_IN_HEADERS
 from ..mcp_revisions import Era, era, position
-from ..model import Exchange, Kind
+from ..model import Exchange
 from ..transaction import ScopeKind, Stream
 from .found import Found, found_in, quoted
 from .rule import Family, Rule
-from .story import ScopeKey, Story
+from .story import Story, agreed_revisions
 
 _MODERN: Final = "· revision 2026-07-28\n→ POST /mcp\n  Mcp-Method: tools/call\n  Mcp-Name: forecast\n"
 _CALL: Final = '  tools/call 1 {"name":"forecast"}\n'
@@ -95,23 +95,13 @@ def find(story: Story) -> Iterator[Found]:
         if method != INITIALIZE and revision(first.request.raw) and CLIENT_CAPABILITIES.encode() not in first.request.raw:
             what = f"{method} names the revision {said}, and no capabilities of the client."
             yield found_in(MISSING_ENVELOPE, first.request, first.row, what, count=use.count)
-    agreed = _agreed(story)
+    agreed = agreed_revisions(story)
     for exchange in story.http:
         transaction = exchange.transaction
         if exchange.sender == CLIENT and transaction is not None and transaction.request is not None:
             is_streamable = transaction.scope.kind is not ScopeKind.STREAM
             scope = transaction.scope.session
             yield from _fields(exchange, transaction.request, agreed.get(scope) if scope else None, is_streamable=is_streamable)
-
-
-def _agreed(story: Story) -> dict[ScopeKey, str]:
-    """The revision that the handshake of each session agreed on."""
-    agreed: dict[ScopeKey, str] = {}
-    for exchange in story.initializes:
-        response, transaction = exchange.response, exchange.transaction
-        if transaction is not None and response is not None and response.kind is Kind.RESULT and response.revision:
-            agreed[transaction.scope.session] = response.revision
-    return agreed
 
 
 def _fields(exchange: Exchange, request: Stream, agreed: str | None, *, is_streamable: bool) -> Iterator[Found]:

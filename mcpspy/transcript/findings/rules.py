@@ -18,6 +18,7 @@ from . import (
     flaws,
     handshake,
     http,
+    http_answers,
     http_endings,
     http_heads,
     lines,
@@ -40,7 +41,7 @@ FINDERS: Final[tuple[ModuleType, ...]] = (
     # transport
     lines, flaws, traps, channel, endings, timeouts, http, http_endings, sessions, streams,
     # protocol
-    answers, methods, handshake, progress, rounds, modern, errors, http_heads,
+    answers, methods, handshake, progress, rounds, modern, errors, http_heads, http_answers,
     # behaviour
     behaviour,
     # trust

@@ -258,6 +258,18 @@ class Story:
         self.last_hole_ns = at_ns if self.last_hole_ns is None else max(at_ns, self.last_hole_ns)
 
 
+def agreed_revisions(story: Story) -> dict[ScopeKey, str]:
+    """The revision that the handshake of each session of HTTP agreed on."""
+    agreed: dict[ScopeKey, str] = {}
+    for exchange in story.initializes:
+        response, transaction = exchange.response, exchange.transaction
+        if transaction is None or response is None or not transaction.scope.session:
+            continue
+        if response.kind is Kind.RESULT and response.revision:
+            agreed[transaction.scope.session] = response.revision
+    return agreed
+
+
 def _is_spelled_otherwise(request: Message, response: Message) -> bool:
     """Whether the ids mean the same. They do not where HTTP tells what an error answers."""
     return response.id is not None and response.id in spellings(request.id or "")
