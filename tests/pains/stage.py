@@ -126,21 +126,22 @@ def on_stdio(server: list[str], talk: Callable[[Talker], None], *, through: tupl
     """Start `server` under `mcpspy run`, talk to it, and leave as a client should."""
 
     def play(folder: Path) -> Path:
-        with Talker(server, "--quiet", environment=environment, through=through) as client:
+        before = captures()
+        with Talker(server, "--quiet", "--label", "faulty", environment=environment, through=through) as client:
             talk(client)
             if client.stdin >= 0:
                 client.close(client.stdin)
             client.rest()
             client.wait()
-        (capture,) = captures()
+        (capture,) = captures() - before
         return capture
 
     return play
 
 
-def captures() -> list[Path]:
+def captures() -> set[Path]:
     """What is in this test's store."""
-    return sorted(Path(captures_folder()).glob("*.mcpspy"))
+    return set(Path(captures_folder()).glob("*.mcpspy"))
 
 
 # --- HTTP ---
@@ -217,30 +218,39 @@ def over_http(talk: Callable[[Caller], None], *faults: str, path: str = "/mcp") 
 
 def later(play: Play, seconds: float, since: Callable[[Record], bool]) -> Play:
     """The capture of `play`, its clock set forward by so much from the first record on of which `since` is true."""
+    begun = False
+
+    def moved(at_ns: int, record: Record) -> int:
+        nonlocal begun
+        begun = begun or since(record)
+        return at_ns + round(seconds * SECOND_NS) * begun
+
+    return edited(play, moved)
+
+
+def slowed(play: Play, times: int) -> Play:
+    """The capture of `play`, by a clock that is so many times as fast."""
+    return edited(play, lambda at_ns, record: at_ns * times)
+
+
+def edited(play: Play, moved: Callable[[int, Record], int]) -> Play:
+    """The capture of `play` with other times: what `moved` makes of them."""
 
     def played(folder: Path) -> Path:
         capture = play(folder)
         header, *records = mcpspy.read(capture)
         assert isinstance(header, Header)
-        assert any(map(since, records)), "nothing happened then"
-        begun = False
         lines = [header_line(header)]
         for number, record in enumerate(records, 1):
             assert not isinstance(record, Damage)
-            begun = begun or since(record)
-            if begun:
-                _move(record, round(seconds * SECOND_NS))
+            record.at_ns = moved(record.at_ns, record)
+            if isinstance(record, Frame):
+                record.first_ns = moved(record.first_ns, record)
             lines.append(record_line(number, record))
         capture.write_bytes(b"".join(lines))
         return capture
 
     return played
-
-
-def _move(record: Record, ns: int) -> None:
-    record.at_ns += ns
-    if isinstance(record, Frame):
-        record.first_ns += ns
 
 
 def holds(words: bytes, stream: int | None = None) -> Callable[[Record], bool]:

@@ -83,7 +83,7 @@ def talk(client: Talker) -> None:
 def call(client: Caller) -> None:
     """The same over HTTP."""
     client.greet()
-    client.post("tools/call", 1, name="count", arguments={"n": 0})
+    client.post("tools/call", 1, name="count", arguments={"n": 0}, _meta={"progressToken": "t"})
 
 
 def is_leaving(record: object) -> bool:

@@ -3,20 +3,18 @@
     faultyhttp.py PORT [FAULT[=VALUE]]…
 
     accepted        it answers calls with 202 Accepted, and no more
-    late=MS         the head of the stream of GET /mcp is sent with the first event, so long after it was asked for
-    reset=MS        that stream breaks off after so long
+    late=MS         the head of the stream of GET /mcp is sent with the first keep-alive, so long after it was asked for
+    reset=MS        that stream breaks off so long after its third keep-alive
     shared          every stream of GET /sse announces the same endpoint, and whatever is POSTed is answered on the newest
     resource=URL    it lets nobody in without a token, and says that it is the resource at this URL; `own`: at its own
     bound           it refuses whatever proof of possession it is shown
 
 POST /mcp is Streamable HTTP with sessions, which are in memory: they end with it. `count` answers with as many events as it is told,
-0.35 s apart, with a keep-alive after each. GET /sse is HTTP+SSE. On PORT 0 a free port is taken; either way it is the first line on
-standard output.
+0.35 s apart, with a keep-alive after each. GET /mcp gives keep-alives, 0.05 s apart. GET /sse is HTTP+SSE. On PORT 0 a free port is
+taken; either way it is the first line on standard output.
 """
 
 import json
-import socket
-import struct
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,6 +25,7 @@ from uuid import uuid4
 FAULTS = dict(word.partition("=")[::2] for word in sys.argv[2:])
 REVISION = "2025-11-25"
 PAUSE_S = 0.35
+BEAT_S = 0.05
 METADATA = "/.well-known/oauth-protected-resource"
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
@@ -92,14 +91,15 @@ class Connection(BaseHTTPRequestHandler):
         self.close_connection = True
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
         self.send_header("Connection", "close")
         self.end_headers()
         if flush:
             self.wfile.flush()
 
     def put(self, data: bytes) -> None:
-        """Send what stands on a stream next."""
-        self.wfile.write(data)
+        """Send what stands on a stream next; nothing is its end."""
+        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
         self.wfile.flush()
 
     def do_GET(self) -> None:
@@ -117,15 +117,16 @@ class Connection(BaseHTTPRequestHandler):
             self.reply(404)
 
     def stream(self) -> None:
-        """A stream that nothing is sent on but a keep-alive."""
+        """A stream that nothing is sent on but keep-alives."""
         self.begin(flush="late" not in FAULTS)
         time.sleep(int(FAULTS.get("late", 0)) / 1000)
-        self.put(b": ping\n\n")
+        for _ in range(3):
+            self.put(b": ping\n\n")
+            time.sleep(BEAT_S)
         if "reset" in FAULTS:
             time.sleep(int(FAULTS["reset"]) / 1000)
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            return
-        self.connection.recv(1)
+        else:
+            self.connection.recv(1)
 
     def old_stream(self) -> None:
         """The stream of HTTP+SSE: its endpoint, then answers as they are made."""
@@ -168,13 +169,14 @@ class Connection(BaseHTTPRequestHandler):
     def count(self, message: dict[str, Any]) -> None:
         """Answer with progress, keep-alives and, at last, a result."""
         self.begin()
-        token = message["params"].get("_meta", {}).get("progressToken")
+        token = message["params"]["_meta"]["progressToken"]
         for step in range(message["params"]["arguments"]["n"]):
             time.sleep(PAUSE_S)
             told = {"method": "notifications/progress", "params": {"progressToken": token, "progress": step + 1}}
-            self.put(event(json.dumps({"jsonrpc": "2.0", **told}).encode()) if token is not None else b"")
+            self.put(event(json.dumps({"jsonrpc": "2.0", **told}).encode()))
             self.put(b": ping\n\n")
         self.put(event(answer(message)))
+        self.put(b"")
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ Where a proxy between mcpspy and the server would look the same as the server it
 from collections.abc import Iterator
 from typing import Final
 
-from ...records import CLIENT, SERVER
+from ...records import SERVER
 from ..finding import Severity
 from ..head import EVENT_STREAM
 from ..transaction import Stream, Transaction
@@ -154,7 +154,7 @@ def _stream(story: Story, one: Transaction, response: Stream) -> Iterator[Found]
             what = f"The head of the stream of GET {one.target} came after {after}, with its first event."
             yield _about(LATE_HEAD, story, one, what, SERVER)
     close, closed_ns = response.close, response.closed_ns
-    if close is None or closed_ns is None or close.how == "eof" or close.by == CLIENT:
+    if close is None or closed_ns is None or close.how == "eof" or close.by != SERVER:
         return
     silent_ns = closed_ns - last_ns
     interval_ns = (last_ns - first_ns) / (response.comments - 1) if response.comments >= _FEW_EVENTS else 0
