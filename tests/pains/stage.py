@@ -21,7 +21,7 @@ from captures.serving import port, started
 from mcpspy.capture.format import header_line, record_line
 from mcpspy.capture.store import captures_folder
 from mcpspy.cli.check import command
-from mcpspy.records import Damage, Frame, Header, Record
+from mcpspy.records import Close, Damage, Frame, Header, Record
 from tests.conftest import PEERS
 from tests.deadlines import DEADLINE_S
 from tests.interop.serving import recorded
@@ -256,3 +256,8 @@ def edited(play: Play, moved: Callable[[int, Record], int]) -> Play:
 def holds(words: bytes, stream: int | None = None) -> Callable[[Record], bool]:
     """Whether a record is a frame with these words in it, on this stream or on any."""
     return lambda one: isinstance(one, Frame) and words in one.data and stream in (None, one.stream)
+
+
+def leaves(record: Record) -> bool:
+    """Whether the client closes the server's input here."""
+    return isinstance(record, Close) and record.stream == 0

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import mcpspy
-from mcpspy.records import Close
 from tests.conftest import PEERS
 from tests.deadlines import eventually
 from tests.pains.stage import (
@@ -20,6 +19,7 @@ from tests.pains.stage import (
     checked,
     holds,
     later,
+    leaves,
     on_stdio,
     over_http,
     python,
@@ -86,11 +86,6 @@ def call(client: Caller) -> None:
     client.post("tools/call", 1, name="count", arguments={"n": 0}, _meta={"progressToken": "t"})
 
 
-def is_leaving(record: object) -> bool:
-    """Whether the client closed the server's input here."""
-    return isinstance(record, Close) and record.stream == 0
-
-
 def at_cancellation(seconds: float) -> Play:
     """A client that gives up after so long, and a server that answers after 48 s more."""
     given_up = later(on_stdio([*FAULTY, "slow"], give_up), seconds, holds(b"notifications/cancelled"))
@@ -103,8 +98,8 @@ SCENES = (
         pain=4,
         rule="unanswered-request",
         culprit="server",
-        ill=later(on_stdio([*FAULTY, f"deaf={LETTERS}"], call_at_length), 30, is_leaving),
-        well=later(on_stdio(FAULTY, call_at_length), 30, is_leaving),
+        ill=later(on_stdio([*FAULTY, f"deaf={LETTERS}"], call_at_length), 30, leaves),
+        well=later(on_stdio(FAULTY, call_at_length), 30, leaves),
     ),
     Scene(pain=4, rule="accepted-request", culprit="server", ill=over_http(call, "accepted"), well=over_http(call)),
     Scene(
@@ -118,8 +113,8 @@ SCENES = (
         pain=9,
         rule="unanswered-request",
         culprit="client",
-        ill=later(on_stdio(ASKING, hear_no_question, through=(*SWALLOW, QUESTION)), 30, is_leaving),
-        well=later(on_stdio(ASKING, answer_question, through=(*SWALLOW, "nothing")), 30, is_leaving),
+        ill=later(on_stdio(ASKING, hear_no_question, through=(*SWALLOW, QUESTION)), 30, leaves),
+        well=later(on_stdio(ASKING, answer_question, through=(*SWALLOW, "nothing")), 30, leaves),
     ),
     Scene(
         pain=9,
@@ -142,10 +137,10 @@ def test_without_the_fault_nothing_is(scene: Scene, tmp_path: Path) -> None:
 
 
 def test_a_person_who_is_asked_may_take_their_time(tmp_path: Path) -> None:
-    capture = later(on_stdio([*FAULTY, "asks=elicitation/create"], hear_no_question), 30, is_leaving)(tmp_path)
+    capture = later(on_stdio([*FAULTY, "asks=elicitation/create"], hear_no_question), 30, leaves)(tmp_path)
     assert {one["severity"] for one in checked(capture)} == {"info"}
 
 
 def test_a_call_that_waits_for_an_answer_of_the_client_is_not_held_against_the_server(tmp_path: Path) -> None:
-    found = checked(later(on_stdio(ASKING, hear_no_question), 30, is_leaving)(tmp_path))
+    found = checked(later(on_stdio(ASKING, hear_no_question), 30, leaves)(tmp_path))
     assert {one["culprit"] for one in found if one["rule"] == "unanswered-request"} == {"client"}
