@@ -6,10 +6,12 @@ nothing does. Refuses to look at the bytes.
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import ssl
 import struct
-from select import EPOLLIN, EPOLLOUT
+from select import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class Channel:
         self._socket = connected
         self._fd = connected.fileno()
         self._recv = connected.recv
-        self._send = connected.send
+        self._send: Callable[[bytes | memoryview], int] = connected.send
         self._took, self._full, self._drained, self._lost = took, full, drained, lost
         self._pending = memoryview(b"")
         self._read_bytes = READ_BYTES
@@ -138,6 +140,8 @@ class Channel:
                 if self._is_tls:
                     self._read_on()
             else:
+                if self._is_tls and events & (EPOLLERR | EPOLLHUP):  # Python's TLS tells a reset as an end
+                    self._broken = ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
                 self.close()
         except Exception as error:  # noqa: BLE001  # a fault of our own ends this connection, and no other
             if self._is_gone:
@@ -169,10 +173,11 @@ class Channel:
         A server that refuses a request may answer and close without having read it.
         """
         self._pending = memoryview(b"")
-        if self.is_closing or not isinstance(error, ConnectionError):
+        if self.is_closing or not isinstance(error, ConnectionError | ssl.SSLEOFError):
             self._lose(error)
             return
-        self._broken = self._broken or error
+        self._broken = error
+        self._send = len  # it all goes nowhere: trying again would spoil what TLS has to read
         self._watch(EPOLLIN)
 
     def _shut_down(self) -> None:

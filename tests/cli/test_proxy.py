@@ -9,11 +9,11 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-import trustme
 
 from mcpspy.records import Header, Note
 from tests.deadlines import DEADLINE_S
-from tests.live.http_ends import EVENTS, OK, Proxy, Upstream, Wire, asked, between, chunk
+from tests.live.http_ends import EVENTS, OK, Proxy, Upstream, asked, between, chunk
+from tests.live.secure_ends import SecureUpstream
 
 SECRETS = [f"s3cr3t{number}0123456789abcdef0123456789abcdef" for number in range(8)]
 
@@ -168,25 +168,6 @@ def test_without_redaction_everything_is_in_the_file(tmp_path: Path) -> None:
 
 
 # TLS
-
-
-class SecureUpstream(Upstream):
-    """An upstream that speaks TLS, with a certificate of its own authority."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self.url = f"https://localhost:{self.port}/mcp"
-        authority = trustme.CA()
-        self.ca = folder / "ca.pem"
-        authority.cert_pem.write_to_path(str(self.ca))
-        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        authority.issue_cert("localhost").configure_cert(self._context)
-
-    def accept(self) -> Wire:
-        connection, _ = self.listener.accept()
-        connection.settimeout(DEADLINE_S)
-        self._wires.append(Wire(self._context.wrap_socket(connection, server_side=True)))
-        return self._wires[-1]
 
 
 @pytest.fixture
