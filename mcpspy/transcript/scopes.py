@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
+import msgspec
+
 from ..records import CLIENT, SERVER
 from ..wire.slices import members, string
 from .correlate import Correlator
@@ -22,15 +24,26 @@ if TYPE_CHECKING:
     from ..records import Side
 
 
-class Reach:
-    """One scope at work. `facts` is what a transcript says of it; `seen` are the events of its session that have ids."""
+class Sent(msgspec.Struct, frozen=True, gc=False):
+    """An event with an id: the transaction that began its stream, and its record."""
 
-    __slots__ = ("correlator", "facts", "is_open", "seen")
+    stream: int
+    number: int
+
+
+class Reach:
+    """One scope at work. `facts` is what a transcript says of it; `sent` are its events that have ids, by hashes of id and data.
+
+    `ids` are the same by hashes of their ids alone: None for an id that several have.
+    """
+
+    __slots__ = ("correlator", "facts", "ids", "is_open", "sent")
 
     def __init__(self, kind: ScopeKind, next_row: Callable[[], int], openings: Openings, *, session: str = "") -> None:
         self.facts = Scope(kind, session=session)
         self.correlator = Correlator(next_row, openings)
-        self.seen: set[int] = set()
+        self.sent: dict[int, Sent] = {}
+        self.ids: dict[int, Sent | None] = {}
         self.is_open = True
         """Whether the stream of HTTP+SSE goes on."""
 

@@ -21,8 +21,8 @@ from .http_correlate import HttpCorrelator, Work
 from .http_decode import BodyDecoder, CompressedEventDecoder, EventDecoder, StreamDecoder, Unit
 from .model import Exchange, Kind, Row, Source, Stray
 from .payloads import DONE
-from .scopes import Reach, endpoint, origin
-from .transaction import Oddity, Stream, Transaction
+from .scopes import Reach, Sent, endpoint, origin
+from .transaction import Oddity, ScopeKind, Stream, Transaction
 
 if TYPE_CHECKING:
     from ..records import Close, Frame, Note, Open
@@ -205,6 +205,9 @@ class Transactions:
         if self._correlator.begin(work, head):
             oddity = Oddity(record.number, stream.at_ns, "ambiguous-resume", work.resumes.encode("utf-8", "replace"))
             transaction.oddities = appended(transaction.oddities, oddity)
+        elif work.resumes and hash(work.resumes) not in work.reach.ids and reach.facts.kind is ScopeKind.SESSION:
+            oddity = Oddity(record.number, stream.at_ns, "unknown-event", work.resumes.encode("utf-8", "replace"))
+            transaction.oddities = appended(transaction.oddities, oddity)
         return work
 
     def _measure(self, body: _Body, frame: Frame) -> None:
@@ -246,6 +249,8 @@ class Transactions:
         if event.id is not None:
             stream.last_event_id = event.id
         if not event.data:
+            if event.id:
+                self._take_note(work, unit, event.id, b"")
             return False
         stream.events += 1
         if event.type == ENDPOINT:
@@ -253,20 +258,43 @@ class Transactions:
         elif event.data.strip() == DONE:
             self._note_oddity(work, unit, "done-event", event.data)
         elif event.id and unit.pieces:
-            return self._is_redelivered(work, unit, hash((event.id, event.data)))
+            return self._is_redelivered(work, unit, event.id, event.data)
         return False
 
-    def _is_redelivered(self, work: Work, unit: Unit, event: int) -> bool:
-        """`event` is the hash of id and data: servers that count their events anew on each stream repeat no data by that."""
-        seen = work.reach.seen
-        if event not in seen:
-            seen.add(event)
-            return False
-        if not work.resumes:
+    def _is_redelivered(self, work: Work, unit: Unit, id: str, data: bytes) -> bool:
+        """Whether an event is one that came before: servers that count anew on each stream repeat ids, and no data by that."""
+        before = work.reach.sent.get(hash((id, data))) if work.resumes else None
+        if before is None:
+            if self._take_note(work, unit, id, data):
+                self._note_oddity(work, unit, "event-id-again", id.encode("utf-8", "replace"))
             return False
         transaction = work.transaction
         transaction.redelivered = appended(transaction.redelivered, unit.frame.number)
+        after = work.reach.ids.get(hash(work.resumes))
+        if after is not None and work.reach.ids.get(hash(id)) is before:
+            if before.stream != after.stream:
+                self._note_oddity(work, unit, "foreign-event", id.encode("utf-8", "replace"))
+            elif before is after or before.number < after.number:
+                self._note_oddity(work, unit, "replayed-event", id.encode("utf-8", "replace"))
         return True
+
+    def _take_note(self, work: Work, unit: Unit, id: str, data: bytes) -> bool:
+        """An event with an id came for the first time. Whether another of the session has the same id.
+
+        A stream that resumes one goes on as that one. There an event that came before may be spelled anew.
+        """
+        reach, key = work.reach, hash(id)
+        after = reach.ids.get(hash(work.resumes)) if work.resumes else None
+        sent = Sent(work.transaction.number if after is None else after.stream, unit.frame.number)
+        if data:
+            reach.sent.setdefault(hash((id, data)), sent)
+        if key not in reach.ids:
+            reach.ids[key] = sent
+            return False
+        if not data:  # says once more how far the stream is
+            return False
+        reach.ids[key] = None
+        return not work.resumes
 
     def _announce(self, work: Work, event: Event, unit: Unit) -> None:
         """The stream says where to POST: what is POSTed there is answered on it."""

@@ -371,7 +371,8 @@ def test_what_comes_again_is_not_counted_again() -> None:
     told = Traffic()
     opened_session(told, "s")
     log, answer = notification("notifications/message", {"level": "info"}), result(1, "there")
-    told.post(tool_call(1), session="s").stream().event(log, id="e1").event(answer, id="e2").close("client", "reset")
+    posted = told.post(tool_call(1), session="s").stream().event("", id="e0")
+    posted.event(log, id="e1").event(answer, id="e2").close("client", "reset")
     told.get(session="s", Last_Event_ID="e0").stream().event(log, id="e1").event(answer, id="e2").close()
     exchange = told.exchanges[1]
     assert (answers(told)[1:], len(exchange.more_responses)) == (["there"], 0)

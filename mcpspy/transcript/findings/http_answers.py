@@ -14,7 +14,7 @@ from ..head import EVENT_STREAM, LAST_EVENT_ID
 from ..mcp import revision
 from ..mcp_codes import HTTP_STATUSES, METHOD_NOT_FOUND, MODERN_CODES
 from ..mcp_revisions import Era, era
-from ..model import HTTP_REDIRECTS, Exchange, Kind
+from ..model import HTTP_REDIRECTS, Exchange, Kind, Outcome
 from ..transaction import ScopeKind, Transaction
 from .found import Found, call, found, found_in, quoted
 from .rule import Family, Rule
@@ -189,7 +189,7 @@ def _media_types(exchange: Exchange, one: Transaction) -> Iterator[Found]:
     listed = _accepts(one.request.opened.head.lower())
     wanted = b",".join(listed).decode("latin-1")
     missing = [name for name in _TYPES if not _takes(wanted, name)]
-    if missing and (listed or one.status == _NOT_ACCEPTABLE):
+    if missing and (listed or (one.status == _NOT_ACCEPTABLE and exchange.outcome is not Outcome.PROBE)):
         what = f"{exchange.method} accepts {quoted(wanted.encode('latin-1')) if wanted else 'no type'}, and not {missing[0]}."
         yield found_in(NARROW_ACCEPT, exchange.request, exchange.row, what, group=wanted)
     response = one.response

@@ -25,6 +25,7 @@ from . import (
     methods,
     modern,
     progress,
+    resumption,
     rounds,
     schemas,
     sessions,
@@ -41,7 +42,7 @@ FINDERS: Final[tuple[ModuleType, ...]] = (
     # transport
     lines, flaws, traps, channel, endings, timeouts, http, http_endings, sessions, streams,
     # protocol
-    answers, methods, handshake, progress, rounds, modern, errors, http_heads, http_answers,
+    answers, methods, handshake, progress, rounds, modern, errors, http_heads, http_answers, resumption,
     # behaviour
     behaviour,
     # trust
