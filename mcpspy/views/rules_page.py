@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ..transcript.findings.rule import Family, Rule
+from .pains import PAINS, pains_table
 
 HEAD = """\
 # Findings
@@ -62,7 +63,7 @@ def rules_page(rules: Iterable[Rule]) -> str:
     tables = [_table(family, [rule for rule in rules if rule.family is family]) for family in Family]
     real = [f"| {program} | [`{rule}`](#{rule}) | {_cell(what)} |" for program, rule, what in REAL]
     found = "\n".join([_REAL + "| program | rule | what it does |", "| --- | --- | --- |", *real, ""])
-    return "\n".join([HEAD, *filter(None, tables), found, *map(section, rules)])
+    return "\n".join([HEAD, *filter(None, tables), pains_table(PAINS), found, *map(section, rules)])
 
 
 def _table(family: Family, rules: list[Rule]) -> str:

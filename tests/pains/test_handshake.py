@@ -1,4 +1,4 @@
-"""Pains of the handshake: servers that hang on a revision, and what a side says too early, undeclared, or without its header field."""
+"""Pains of the handshake: servers that hang on a revision, and what comes too early, undeclared, or without its header field."""
 
 import json
 from pathlib import Path
