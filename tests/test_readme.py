@@ -14,7 +14,11 @@ import pytest
 from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S
 
-PAGES = [ROOT / "README.md", ROOT / "docs" / "start.md", *(ROOT / "docs" / f"{name}.md" for name in ("check", "numbers"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "docs" / "start.md",
+    *(ROOT / "docs" / f"{name}.md" for name in ("check", "diff", "numbers")),
+]
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PYTHON = re.compile(r"^```python\n(.*?)^```\n\nprints\n\n```\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COLUMNS = "100"

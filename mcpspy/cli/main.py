@@ -22,6 +22,7 @@ VERBS = {
     "proxy": "stand before an HTTP server",
     "show": "the timeline; one exchange whole",
     "check": "what went wrong, and whose fault it is; for people and CI",
+    "diff": "what changed from one capture to another",
     "export": "sequence diagrams, decoded messages",
     "list": "the newest sittings and their captures",
     "verify": "is a capture intact; repair",

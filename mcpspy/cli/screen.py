@@ -16,7 +16,7 @@ LINES_PER_WRITE = 500
 PLAIN_LETTERS = str.maketrans(
     {
         "→": ">", "←": "<", "·": "-", "…": "...", "×": "x", "✓": "+", "✗": "!", "⚑": "!", "│": "|", "├": "|", "┤": "|", "─": "-",
-        "╌": ".", "►": ">", "◄": "<", "●": "*", "○": "o", "µ": "u",
+        "╌": ".", "►": ">", "◄": "<", "●": "*", "○": "o", "µ": "u", "≠": "!=",
     }
 )  # fmt: skip
 """Ours, for an encoding that lacks them. What is captured is spelled out by `backslashreplace` there."""

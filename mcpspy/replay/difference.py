@@ -63,9 +63,17 @@ class Differences:
         return self.count - len(self.listed)
 
 
+NO_DIFFERENCES: Final = Differences()
+
+
 def path_of(steps: Sequence[Step]) -> str:
     """Steps as a JSON path (RFC 9535)."""
     return "$" + "".join(f"[{one}]" if isinstance(one, int) else spelled_step(one) for one in steps)
+
+
+def rule_for(steps: Sequence[Step]) -> str:
+    """The ignore rule that leaves out a place, in every item of the lists that it is in."""
+    return "$" + "".join("[*]" if isinstance(one, int) else spelled_step(one) for one in steps)
 
 
 def differences(
@@ -87,12 +95,22 @@ def joined(parts: Sequence[Differences], *, limit: int = MAX_LISTED) -> Differen
 
 
 def pruned(value: Any, ignore: Ignore) -> Any:
-    """A value without what the rules leave out. An item of a list that is left out stays as null, so that others keep their place."""
+    """A value without what the rules leave out, and without objects of which nothing is left.
+
+    An item of a list that is left out stays as null, so that the others keep their place.
+    """
     if not ignore:
         return value
     if isinstance(value, dict):
-        members = ((name, one, ignore.into(name)) for name, one in value.items())
-        return {name: pruned(one, rules) for name, one, rules in members if rules is not None}
+        made: dict[str, Any] = {}
+        for name, one in value.items():
+            rules = ignore.into(name)
+            if rules is None:
+                continue
+            kept = pruned(one, rules)
+            if kept != {} or one == {}:
+                made[name] = kept
+        return made
     if isinstance(value, list):
         items = ((one, ignore.into(at)) for at, one in enumerate(value))
         return [None if rules is None else pruned(one, rules) for one, rules in items]
@@ -118,12 +136,18 @@ def _members(before: dict[str, Any], after: dict[str, Any], ignore: Ignore, step
         if rules is None:
             continue
         if name not in after:
-            yield Difference(steps=(*steps, name), how="removed", before=old)
+            if _is_left(old, rules):
+                yield Difference(steps=(*steps, name), how="removed", before=old)
         elif old is not after[name]:
             yield from walk(old, after[name], rules, (*steps, name))
     for name, new in after.items():
-        if name not in before and ignore.into(name) is not None:
+        if name not in before and (rules := ignore.into(name)) is not None and _is_left(new, rules):
             yield Difference(steps=(*steps, name), how="added", after=new)
+
+
+def _is_left(value: Any, rules: Ignore) -> bool:
+    """Whether the rules leave anything of a value."""
+    return not rules or value == {} or pruned(value, rules) != {}
 
 
 def _texts(before: str, after: str, ignore: Ignore, steps: tuple[Step, ...]) -> Iterator[Difference]:

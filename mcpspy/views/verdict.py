@@ -36,7 +36,7 @@ def verdict(*transcripts: Transcript, live: bool = False, width: int | None = No
         parts.append([(counted(findings, "finding"), "warn")])
     parts += _exits(sources)
     parts.append([_completeness(sources, live=live)])
-    return _broken(_sign(outcomes), parts, width)
+    return spread(_sign(outcomes), parts, width)
 
 
 def outcome_counts(outcomes: Counter[Outcome]) -> list[Line]:
@@ -125,7 +125,7 @@ def _completeness(sources: list[Source], *, live: bool) -> Piece:
     return (f"{word}: {', '.join(left_out)}" if left_out else word), "bad" if lost else "warn"
 
 
-def _broken(sign: Piece, parts: list[Line], width: int | None) -> list[Line]:
+def spread(sign: Piece, parts: list[Line], width: int | None) -> list[Line]:
     """The parts behind `sign`, broken between two of them where the line is full."""
     lines: list[Line] = [[sign, *parts[0]]]
     for part in parts[1:]:

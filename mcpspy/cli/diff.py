@@ -1,0 +1,91 @@
+"""`mcpspy diff`: what changed from one capture or sitting to another; exit status 1 if anything did."""
+
+import sys
+from shlex import quote
+
+import click
+
+from ..capture.address import STDIN
+from ..replay.compare import Compared, Limit, compare
+from ..replay.ignore import Ignore
+from ..transcript.filter import Filter, filter_of, filtered
+from ..transcript.findings.examine import examined
+from ..transcript.model import Numbered
+from ..views.comparison import comparison_lines, next_lines
+from ..views.comparison_json import comparison_json
+from ..views.timeline import selected
+from .filtering import filter_option
+from .reading import WhatCommand, chosen, row_of, transcript_of
+from .screen import Screen, say
+
+DIFFERENT = 1
+
+
+@click.command("diff", cls=WhatCommand)
+@click.argument("before", metavar="A")
+@click.argument("after", metavar="B")
+@click.option(
+    "--ignore", multiple=True, metavar="PATH", help="Leave out these places: $.result.content[*].text, $..timestamp, …"
+)
+@click.option(
+    "--slower",
+    type=click.FloatRange(min=1, min_open=True),
+    metavar="FACTOR",
+    help="A call that takes so many times as long, and 100 ms more, is a difference. Without this, times count for nothing.",
+)
+@click.option("--json", "as_json", is_flag=True, help="JSON for programs (docs/json.md).")
+@filter_option
+def command(
+    before: str, after: str, ignore: tuple[str, ...], slower: float | None, as_json: bool, filters: tuple[str, ...]
+) -> int:
+    """What changed from A to B: who speaks, what is offered, what was asked and answered. The exit status is 1 if anything did.
+
+    A and B are each a WHAT as in `mcpspy show`. Calls are brought together by method, target and params, never by id; what is new
+    at each run by the specification (tokens, cursors, task ids) is left out. With --filter, or `:7..20`, only those calls are
+    compared.
+
+    \b
+      mcpspy diff @1 @                                     the sitting before, and the newest one
+      mcpspy diff @:7 @:9                                  two calls of one sitting
+      mcpspy diff old.mcpspy new.mcpspy --ignore '$..time'
+    """
+    if before.startswith(STDIN) and after.startswith(STDIN):
+        raise click.UsageError("Standard input can be one of A and B, not both.")
+    Ignore.of(ignore)
+    wanted = filter_of(filters)
+    limit = Limit() if slower is None else Limit(factor=slower, counts=True)
+    found = compare(_side(before, wanted), _side(after, wanted), ignore, limit)
+    if not found.whole and not found.servers:
+        say("mcpspy: there is no call to compare: on neither side one was asked for, or matches.")
+    if as_json:
+        sys.stdout.write(comparison_json(found))
+    else:
+        screen = Screen()
+        screen.lines(comparison_lines(found, width=screen.width))
+        for line in next_lines(found, _address(before), _address(after), screen.width):
+            screen.advise(line)
+    return DIFFERENT if found.different else 0
+
+
+def _side(what: str, wanted: Filter | None) -> Compared:
+    """What a WHAT names, of it the rows that were asked for and match."""
+    asked = chosen((what,))
+    transcript, _ = transcript_of(asked.paths)
+    transcript.findings = examined(transcript)
+    rows = None
+    if asked.rows is not None:
+        row_of(transcript, what, asked.rows[0])
+        rows = selected(transcript.rows, asked.rows)
+    if wanted is not None:
+        rows = filtered(wanted, transcript, transcript.rows if rows is None else rows).rows
+    if rows is None:
+        return Compared(transcript=transcript)
+    return Compared(transcript=transcript, rows=frozenset(one.row for one in rows if isinstance(one, Numbered)))
+
+
+def _address(what: str) -> str:
+    """What rows can be asked of; empty where it cannot be read twice."""
+    if what.startswith(STDIN):
+        return ""
+    name, _, rows = what.rpartition(":")
+    return quote(name if name and rows.replace(".", "").isdecimal() else what)

@@ -1,0 +1,318 @@
+"""What changed between two transcripts: who speaks, what is offered, calls however they are numbered, times, findings."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.replay.compare import CallChange, Compared, Comparison, Limit, ServerComparison, compare
+from mcpspy.transcript.model import Outcome, Transcript
+from tests.transcript.dialogue import Dialogue, error, notification, request, result
+
+TOOL = {"name": "read", "description": "Reads.", "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}}}
+CLIENT: dict[str, Any] = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "c", "version": "1"}, "capabilities": {}}
+SERVER: dict[str, Any] = {
+    "protocolVersion": "2025-11-25",
+    "serverInfo": {"name": "s", "version": "1"},
+    "capabilities": {"tools": {}},
+}
+
+
+def call(id: Any, name: str = "read", meta: Any = None, **arguments: Any) -> dict[str, Any]:
+    return request(id, "tools/call", {"name": name, "arguments": arguments, **({"_meta": meta} if meta else {})})
+
+
+def text(id: Any, words: str, **more: Any) -> dict[str, Any]:
+    return result(id, {"content": [{"type": "text", "text": words}], **more})
+
+
+def told(*calls: tuple[dict[str, Any], Any]) -> Dialogue:
+    """Requests with their answers; None for none."""
+    made = Dialogue()
+    for asked, answer in calls:
+        made.client(asked)
+        if answer is not None:
+            made.server(answer)
+    return made
+
+
+def opened(client: Any = None, server: Any = None, tools: Any = (TOOL,)) -> Dialogue:
+    made = told((request(0, "initialize", client or CLIENT), result(0, server or SERVER)))
+    made.client(notification())
+    return made.client(request(1, "tools/list")).server(result(1, {"tools": list(tools)}))
+
+
+def compared(before: Dialogue, after: Dialogue, *ignore: str, limit: Limit | None = None) -> Comparison:
+    return compare(Compared(transcript=before.transcript), Compared(transcript=after.transcript), ignore, limit)
+
+
+def only(found: Comparison) -> ServerComparison:
+    (one,) = found.servers
+    return one
+
+
+def changes(before: Dialogue, after: Dialogue, *ignore: str) -> list[str]:
+    return [spelled(one) for one in only(compared(before, after, *ignore)).calls]
+
+
+def spelled(one: CallChange) -> str:
+    shown = one.after or one.before
+    assert shown is not None
+    places = [found.path for found in (*one.params.listed, *one.answer.listed)]
+    return " ".join([one.how, shown.target or shown.method, *places])
+
+
+# --- Calls ---
+
+
+def test_a_dialogue_does_not_differ_from_itself() -> None:
+    made = opened().client(call(2, path="a")).server(text(2, "x")).closes()
+    found = compared(made, made)
+    assert (found.different, only(found).same) == (False, 3)
+
+
+def test_ids_and_their_order_count_for_nothing() -> None:
+    before = told((call(1, path="a"), text(1, "x")), (call(2, path="b"), text(2, "y")))
+    after = told((call("q", path="b"), text("q", "y")), (call(77, path="a"), text(77, "x")))
+    assert changes(before, after) == []
+
+
+def test_how_params_are_spelled_counts_for_nothing() -> None:
+    before = Dialogue().client(b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":1.0,"b":2}}\n').server(result(1))
+    after = Dialogue().client(b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"b":2,"a":1}}\n').server(result(1))
+    assert changes(before, after) == []
+
+
+def test_tokens_count_for_nothing() -> None:
+    before = told((call(1, meta={"progressToken": 7}, path="a"), text(1, "x")))
+    after = told((call(1, path="a"), text(1, "x")))
+    assert changes(before, after) == []
+
+
+def test_params_that_are_not_there_are_empty_ones() -> None:
+    assert changes(told((request(1, "x"), result(1))), told((request(1, "x", {}), result(1)))) == []
+
+
+def test_calls_come_and_go() -> None:
+    before = told((call(1, "one"), text(1, "x")), (call(2, "two"), text(2, "x")))
+    after = told((call(1, "two"), text(1, "x")), (call(2, "three"), text(2, "x")))
+    assert changes(before, after) == ["removed one", "added three"]
+
+
+def test_a_call_that_is_asked_otherwise_is_changed() -> None:
+    before = told((call(1, path="a", depth=1), text(1, "x")))
+    after = told((call(1, path="b", depth=1), text(1, "x")))
+    assert changes(before, after) == ["changed read $.arguments.path"]
+
+
+def test_of_several_that_are_left_the_most_alike_are_brought_together() -> None:
+    before = told((call(1, path="a/long/way/one", depth=1), text(1, "x")), (call(2, path="other", depth=9), text(2, "y")))
+    after = told((call(1, path="other", depth=8), text(1, "y")), (call(2, path="a/long/way/two", depth=1), text(2, "x")))
+    assert changes(before, after) == ["changed read $.arguments.depth", "changed read $.arguments.path"]
+
+
+def test_equal_calls_are_brought_together_in_order() -> None:
+    before = told(*((call(id, path="a"), text(id, words)) for id, words in enumerate(["1", "2", "3"])))
+    after = told(*((call(id, path="a"), text(id, words)) for id, words in enumerate(["1", "2", "4", "5"])))
+    assert changes(before, after) == ["changed read $.result.content[0].text", "added read"]
+
+
+def test_very_many_calls_of_one_tool_are_brought_together_in_order() -> None:
+    before, after = (told(*((call(id, path=f"{name}{id}"), text(id, "x")) for id in range(300))) for name in ("a", "b"))
+    found = only(compared(before, after))
+    assert len(found.calls) == 300
+    assert all(one.before is not None and one.after is not None and one.before.row == one.after.row for one in found.calls)
+
+
+def test_an_outcome_that_changed_is_told_with_what_came_instead() -> None:
+    (change,) = only(compared(told((call(1), text(1, "x"))), told((call(1), error(1))))).calls
+    assert change.outcomes == (Outcome.OK, Outcome.ERROR)
+    assert [one.path for one in change.answer.listed] == ["$.result", "$.error"]
+
+
+def test_a_call_that_was_left_alone_differs_from_one_that_was_answered() -> None:
+    before = told((call(1), text(1, "x"))).closes()
+    (change,) = only(compared(before, told((call(1), None)).closes())).calls
+    assert change.outcomes == (Outcome.OK, Outcome.UNANSWERED)
+
+
+def test_what_the_server_asks_is_compared_too() -> None:
+    before, after = (
+        Dialogue().server(request(0, "roots/list")).client(result(0, {"roots": roots})) for roots in ([], [{"uri": "file:///"}])
+    )
+    assert changes(before, after) == ["changed roots/list $.result.roots[0]"]
+
+
+def test_json_in_texts_is_compared_by_what_it_means() -> None:
+    before, after = (told((call(1), text(1, words))) for words in ('{"t": 20, "at": 1}', '{"at":2,"t":20.0}'))
+    assert changes(before, after) == ["changed read $.result.content[0].text.at"]
+    assert changes(before, after, "$.result.content[*].text.at") == []
+
+
+def test_rules_leave_out_params_too() -> None:
+    before, after = (told((call(1, at=at), text(1, "x"))) for at in (1, 2))
+    assert changes(before, after) == ["changed read $.arguments.at"]
+    assert changes(before, after, "$.arguments.at") == []
+
+
+def test_members_that_a_payload_has_twice_are_said() -> None:
+    before = Dialogue().client(request(1, "x")).server(b'{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}\n')
+    after = Dialogue().client(request(1, "x")).server(result(1, {"a": 3}))
+    (change,) = only(compared(before, after)).calls
+    assert (spelled(change), change.repeated) == ("changed x $.result.a", ("a",))
+
+
+def test_two_single_calls_are_compared_whatever_they_ask() -> None:
+    made = told((call(1, "one", path="a"), text(1, "x")), (call(2, "two", path="a"), text(2, "x"))).transcript
+    first, second = (Compared(transcript=made, rows=frozenset({row})) for row in (1, 2))
+    (change,) = only(compare(first, second)).calls
+    assert spelled(change) == "changed two $.name"
+
+
+def test_only_the_last_poll_of_a_task_counts() -> None:
+    def task(id: str, *statuses: str) -> Dialogue:
+        made = told((call(1), result(1, {"task": {"taskId": id, "status": "working", "ttl": 1, "createdAt": id}})))
+        for at, status in enumerate(statuses, 2):
+            made.client(request(at, "tasks/get", {"taskId": id})).server(result(at, {"taskId": id, "status": status}))
+        return made
+
+    assert changes(task("t1", "working", "working", "completed"), task("t2", "completed")) == []
+    assert changes(task("t1", "working", "completed"), task("t2", "working", "failed")) == ["changed t2 $.result.status"]
+
+
+# --- Who speaks, what is offered, what was found ---
+
+
+@pytest.mark.parametrize(
+    ("client", "server", "paths"),
+    [
+        ({**CLIENT, "clientInfo": {"name": "c", "version": "2"}}, SERVER, ["$.client.version"]),
+        ({**CLIENT, "capabilities": {"roots": {}}}, SERVER, ["$.client.capabilities.roots"]),
+        (CLIENT, {**SERVER, "serverInfo": {"name": "z", "version": "1"}}, ["$.server.name"]),
+        (CLIENT, {**SERVER, "capabilities": {}}, ["$.server.capabilities.tools"]),
+        ({**CLIENT, "protocolVersion": "2025-06-18"}, {**SERVER, "protocolVersion": "2025-06-18"}, ["$.revision"]),
+    ],
+)
+def test_what_either_side_says_of_itself_is_compared(client: Any, server: Any, paths: list[str]) -> None:
+    found = only(compared(opened(), opened(client, server)))
+    assert [one.path for one in found.identity.listed] == paths
+    assert found.calls == []
+
+
+def test_how_the_server_ended_is_compared_where_both_ended() -> None:
+    assert [one.path for one in only(compared(opened().exits(0), opened().exits(3))).identity.listed] == ["$.server.exit.code"]
+    assert not only(compared(opened().exits(3), opened())).identity
+
+
+def test_a_tool_that_changed_says_in_which_field() -> None:
+    changed = {**TOOL, "description": "Sends.", "inputSchema": {"type": "object", "properties": {"to": {"type": "string"}}}}
+    found = only(compared(opened(), opened(tools=[changed, {**TOOL, "name": "new"}])))
+    assert [(one.how, one.name, [place.path for place in one.fields.listed]) for one in found.definitions] == [
+        ("changed", "read", ["$.description", "$.inputSchema.properties.path", "$.inputSchema.properties.to"]),
+        ("added", "new", []),
+    ]
+    assert found.calls == []
+
+
+def test_a_tool_that_is_gone_is_told() -> None:
+    assert [(one.how, one.name) for one in only(compared(opened(), opened(tools=[]))).definitions] == [("removed", "read")]
+
+
+def test_of_a_list_that_was_not_fetched_nothing_is_missing() -> None:
+    before = told((request(0, "initialize", CLIENT), result(0, SERVER)))
+    assert only(compared(before, opened())).definitions == []
+    assert only(compared(opened(), before)).definitions == []
+
+
+def test_findings_come_and_go() -> None:
+    before, after = opened(), opened().server(b"noise\n")
+    (change,) = only(compared(before, after)).findings
+    assert (change.how, change.finding.rule) == ("added", "stdout-noise")
+    (change,) = only(compared(after, before)).findings
+    assert change.how == "removed"
+
+
+# --- Time ---
+
+
+def took(before_ms: int, after_ms: int, limit: Limit | None = None) -> Comparison:
+    before, after = (Dialogue().client(call(1)).wait(ms).server(text(1, "x")) for ms in (before_ms, after_ms))
+    return compared(before, after, limit=limit)
+
+
+@pytest.mark.parametrize(
+    ("before_ms", "after_ms", "told"), [(10, 500, 1), (500, 10, 1), (10, 100, 0), (1000, 1500, 0), (200, 350, 0)]
+)
+def test_times_are_told_past_a_limit(before_ms: int, after_ms: int, told: int) -> None:
+    found = took(before_ms, after_ms)
+    assert len(only(found).took) == told
+    assert not found.different
+
+
+def test_longer_is_a_difference_where_that_is_asked_for() -> None:
+    limit = Limit(factor=3, counts=True)
+    assert took(100, 1000, limit).different
+    assert not took(1000, 100, limit).different
+    assert not took(1000, 2500, limit).different
+
+
+# --- Servers ---
+
+
+def labelled(*labels: str) -> Transcript:
+    from mcpspy.transcript.transcribe import transcribe
+    from tests.transcript.dialogue import make_header
+
+    made = [
+        Dialogue(header=make_header(label=label, wall_ns=10**18 + at, monotonic_ns=at)).client(call(1)).server(text(1, label))
+        for at, label in enumerate(labels)
+    ]
+    return transcribe(*(one.records for one in made))
+
+
+def test_servers_are_brought_together_by_label_in_order() -> None:
+    before, after = labelled("git", "time", "time"), labelled("time", "git", "time")
+    found = compare(Compared(transcript=before), Compared(transcript=after))
+    assert sorted(one.name for one in found.servers) == ["git", "time", "time 2"]
+    assert not found.different
+
+
+def test_a_server_on_one_side_alone_is_a_difference() -> None:
+    found = compare(Compared(transcript=labelled("git", "time")), Compared(transcript=labelled("git", "new")))
+    assert [(one.name, one.before is None, one.after is None) for one in found.servers] == [
+        ("git", False, False),
+        ("time", False, True),
+        ("new", True, False),
+    ]
+    assert found.different
+
+
+def test_one_server_on_either_side_is_the_same_whatever_its_label() -> None:
+    found = compare(Compared(transcript=labelled("old")), Compared(transcript=labelled("new")))
+    assert [spelled(one) for one in only(found).calls] == ["changed read $.result.content[0].text"]
+
+
+# --- Everything ---
+
+CALLS = st.lists(
+    st.tuples(
+        st.sampled_from(["read", "list", "x"]), st.integers(min_value=0, max_value=3), st.sampled_from(["a", '{"b": 1}', None])
+    ),
+    max_size=8,
+)
+
+
+@given(CALLS, CALLS)
+def test_every_call_is_the_same_or_stands_in_one_change(before: list[Any], after: list[Any]) -> None:
+    made = [
+        told(*((call(id, name, n=n), None if words is None else text(id, words)) for id, (name, n, words) in enumerate(calls)))
+        for calls in (before, after)
+    ]
+    found = only(compared(made[0], made[1]))
+    olds = [one.before.row for one in found.calls if one.before is not None]
+    news = [one.after.row for one in found.calls if one.after is not None]
+    assert len(set(olds)) == len(olds) == len(before) - found.same
+    assert len(set(news)) == len(news) == len(after) - found.same
+    assert found.same == len(before) or compared(made[0], made[1]).different
+    assert not compared(made[0], made[0]).different
