@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from captures.make import TOOLS, call, environment
+from captures.make import TOOLS, call
+from captures.serving import environment
 from tests.cli.recording import Recording
 from tests.cli.terminal import ESCAPE, MCPSPY, on_terminal, run
 from tests.conftest import PEERS
