@@ -396,13 +396,16 @@ def _json(value: Any) -> str:
 
 
 def _capabilities(words: str | None) -> Any:
-    """`tools.listChanged logging` as an object."""
+    """`tools.listChanged tasks.requests.tools.call` as an object: one part is a boolean, more of them are objects."""
     made: dict[str, Any] = {}
     for word in (words or "").split():
-        name, _, part = word.partition(".")
-        made.setdefault(name, {})
-        if part:
-            made[name][part] = True
+        name, *parts = word.split(".")
+        into = made.setdefault(name, {})
+        if len(parts) == 1:
+            into[parts[0]] = True
+        elif parts:
+            for part in parts:
+                into = into.setdefault(part, {})
     return made
 
 

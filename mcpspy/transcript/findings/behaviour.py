@@ -18,7 +18,7 @@ _SEARCHES: Final = "\n".join(
     f'→ tools/call {at} {{"name":"search","arguments":{{"q":{at}}}}}\n← result {at}' for at in range(1, 6)
 )
 _TASK: Final = (
-    '· handshake 2025-11-25, server: tools tasks\n→ tools/call 1 {"name":"report","task":{"ttl":60000}}\n'
+    '· handshake 2025-11-25, server: tools tasks.requests.tools.call\n→ tools/call 1 {"name":"report","task":{"ttl":60000}}\n'
     '← result 1 {"task":{"taskId":"t1","status":"working","ttl":60000,"pollInterval":1000}}\n'
 )
 

@@ -78,9 +78,10 @@ UNASKED_TASK: Final = Rule(
         '← result 1 {"task":{"taskId":"t1","status":"working","ttl":60000}}'
     ),
     clean=(
-        '· handshake 2025-11-25, server: tools tasks\n→ tools/call 1 {"name":"report","task":{"ttl":60000}}\n'
+        '· handshake 2025-11-25, server: tools tasks.requests.tools.call\n→ tools/call 1 {"name":"report","task":{"ttl":60000}}\n'
         '← result 1 {"task":{"taskId":"t1","status":"working","ttl":60000}}\n'
-        '→ tasks/result 2 {"taskId":"t1"}\n← result 2 {"content":[]}'
+        '→ tasks/result 2 {"taskId":"t1"}\n'
+        '← result 2 {"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}'
     ),
     fix="Make a task only of a request that asks for one.",
 )

@@ -32,6 +32,7 @@ from . import (
     shapes,
     smuggling,
     streams,
+    tasks,
     timeouts,
     traps,
     trust,
@@ -42,7 +43,7 @@ FINDERS: Final[tuple[ModuleType, ...]] = (
     # transport
     lines, flaws, traps, channel, endings, timeouts, http, http_endings, sessions, streams,
     # protocol
-    answers, methods, handshake, progress, rounds, modern, errors, http_heads, http_answers, resumption,
+    answers, methods, handshake, progress, rounds, tasks, modern, errors, http_heads, http_answers, resumption,
     # behaviour
     behaviour,
     # trust
