@@ -12,6 +12,7 @@ from .about import about_lines
 from .calls import call_lines, of_part
 from .cells import MIN_CHOP_CELLS, cells, chopped
 from .escape import decoded, safe_text
+from .findings import row_finding_lines
 from .line import Line, Piece, fitted, joined
 from .logs import meanwhile, microseconds
 from .phrases import one_line, outcome_phrase, stray_phrase
@@ -51,10 +52,7 @@ def whole(transcript: Transcript, row: Numbered, *, width: int | None = None, st
     source = transcript.sources[row.capture]
     for line in _headings(row, source):
         yield fitted(line, width)
-    for finding in transcript.findings:
-        if finding.row == row.row and finding.capture == row.capture:
-            text = f"⚑ {safe_text(finding.rule)}: {one_line(finding.what)} {one_line(finding.advice)}"
-            yield fitted([(text.rstrip(), "warn")], width)
+    yield from row_finding_lines(transcript, row, width=width)
     if not isinstance(row, Transaction):
         yield from call_lines(row, source, width)
     for message in messages_of(row):
@@ -104,6 +102,8 @@ def _headings(row: Numbered, source: Source) -> list[Line]:
 def _message_heading(row: Numbered, message: Message, source: Source, width: int | None) -> Iterator[Line]:
     arrow = "→" if message.sender == "client" else "←"
     name = one_line(message.method or "") if message.kind is Kind.NOTIFICATION else message.kind.value
+    if isinstance(row, Exchange) and any(message is one for one in row.partials):
+        name = f"partial {name}"
     times = f"at {microseconds(message.at_ns)} s"
     if message.first_ns < message.at_ns:
         times += f", its first byte {duration(message.at_ns - message.first_ns)} before"

@@ -1,9 +1,10 @@
 """Findings as lines: what is odd, where, and what to do about it. Refuses to leave one out; there is one per rule and culprit."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ..transcript.finding import Finding, Severity
-from ..transcript.model import Transcript
+from ..transcript.model import Numbered, Transcript
 from .cells import wrapped
 from .escape import safe_text
 from .line import Line
@@ -22,11 +23,24 @@ def finding_lines(transcript: Transcript, *, width: int | None = None) -> Iterat
     for finding in transcript.findings:
         server = safe_text(transcript.sources[finding.capture].server) if several else ""
         yield _heading(finding, server)
-        for sentence, style in ((one_line(finding.what), ""), (one_line(finding.advice), "dim")):
-            limit = None if width is None else width - len(INDENT)
-            for part in [sentence] if limit is None else wrapped(sentence, max(limit, 1), MAX_LINES):
-                if part:
-                    yield [(INDENT, ""), (part, style)]
+        yield from sentences(finding, width)
+
+
+def row_finding_lines(transcript: Transcript, row: Numbered, *, width: int | None = None) -> Iterator[Line]:
+    """The findings about one row."""
+    for finding in transcript.findings:
+        if finding.row == row.row and finding.capture == row.capture:
+            yield _heading(replace(finding, row=None), "")
+            yield from sentences(finding, width)
+
+
+def sentences(finding: Finding, width: int | None) -> Iterator[Line]:
+    """What happened, and what to do."""
+    for sentence, style in ((one_line(finding.what), ""), (one_line(finding.advice), "dim")):
+        limit = None if width is None else width - len(INDENT)
+        for part in [sentence] if limit is None else wrapped(sentence, max(limit, 1), MAX_LINES):
+            if part:
+                yield [(INDENT, ""), (part, style)]
 
 
 def _heading(finding: Finding, server: str) -> Line:

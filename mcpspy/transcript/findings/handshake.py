@@ -238,7 +238,8 @@ def _order(story: Story, agreed: dict[ScopeKey, Handshake]) -> Iterator[Found]:
             what = f"The server sent {call(first)} before notifications/initialized came."
             yield found_in(EARLY_SERVER_REQUEST, first.request, first.row, what, group=str(scope))
     for scope, first in followed.items():
-        if scope not in initialized and not story.is_unseen(first.at_ns):
+        unplaced = 0 in initialized and first.transaction is not None  # POSTed to what announced no endpoint: anybody's
+        if scope not in initialized and not unplaced and not story.is_unseen(first.at_ns):
             what = f"{call(first)} follows initialize, and notifications/initialized never came."
             yield found_in(MISSING_INITIALIZED, first.request, first.row, what, group=str(scope))
 

@@ -10,7 +10,7 @@ from ...records import CLIENT, SERVER
 from ..finding import Severity
 from ..mcp_codes import SUBSCRIPTION_ID, UNSUPPORTED_REVISION
 from ..mcp_methods import INITIALIZE
-from ..mcp_revisions import Era, era
+from ..mcp_revisions import Era, era, nearest
 from ..model import Exchange, Stray
 from ..transaction import ScopeKind
 from .found import Found, call, found_in
@@ -92,7 +92,7 @@ def find(story: Story) -> Iterator[Found]:
         transaction, response = exchange.transaction, exchange.response
         if transaction is None or response is None or transaction.scope.kind is not ScopeKind.STREAM:
             continue
-        if (response.revision or "") > "2024-11-05":
+        if response.revision is not None and nearest(response.revision) > "2024-11-05":
             what = f"{response.revision} was agreed on over HTTP+SSE."
             yield found_in(DEPRECATED_TRANSPORT, response, exchange.row, what, culprit="unclear", group="one")
 
