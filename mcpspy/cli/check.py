@@ -13,24 +13,18 @@ from ..errors import CaptureError
 from ..records import Header
 from ..transcript.baseline import Baseline
 from ..transcript.definitions import offers
-from ..transcript.filter import about, filter_of, filtered
+from ..transcript.filtered import about
 from ..transcript.finding import Finding, Severity
 from ..transcript.findings.examine import examined
 from ..transcript.findings.rule import Rule
 from ..transcript.findings.selection import rule_named, selected_rules
 from ..transcript.model import Numbered, Transcript
-from ..views.accepted import accepted_lines
-from ..views.check_github import github_lines
-from ..views.check_json import check_json, rules_json
-from ..views.check_junit import junit_lines
-from ..views.check_sarif import check_sarif
 from ..views.check_text import check_lines, next_lines
 from ..views.checked import Checked
-from ..views.rules_list import rule_lines, rules_lines
 from ..views.timeline import selected
 from .baseline import accept as write_baselines
 from .baseline import baselines
-from .filtering import filter_option
+from .filtering import filter_option, filtered, wanted_of
 from .reading import Chosen, WhatCommand, chosen, row_of, transcript_of
 from .screen import Screen
 
@@ -88,13 +82,13 @@ def command(
         return 0
     if accept and baseline is None:
         raise click.UsageError("--accept wants to know where: --baseline DIR.")
-    wanted = filter_of(filters)
+    wanted = wanted_of(filters)
     asked = chosen(what)
     transcript, _ = transcript_of(asked.paths)
     accepted = None if baseline is None else baselines(baseline, transcript)
     if accept and baseline is not None and accepted is not None:
         accepted = _accept(baseline, transcript, accepted, screen)
-    transcript.findings = [one for one in examined(transcript, accepted) if one.rule in rules]
+    transcript.findings = examined(transcript, accepted, rules)
     found = transcript.findings
     if asked.rows is not None:
         row_of(transcript, " ".join(what), asked.rows[0])
@@ -109,6 +103,9 @@ def command(
 
 def _explain(told: Rule | dict[str, Rule], screen: Screen, *, as_json: bool) -> None:
     """One rule whole, or several as a list; as JSON all are whole."""
+    from ..views.check_json import rules_json
+    from ..views.rules_list import rule_lines, rules_lines
+
     if as_json:
         sys.stdout.write(rules_json(told.values() if isinstance(told, dict) else [told]))
     elif isinstance(told, dict):
@@ -119,6 +116,8 @@ def _explain(told: Rule | dict[str, Rule], screen: Screen, *, as_json: bool) -> 
 
 def _accept(folder: str, transcript: Transcript, before: dict[str, Baseline], screen: Screen) -> dict[str, Baseline]:
     """Write the baseline, say on stderr what changed in it, and give what is accepted now."""
+    from ..views.accepted import accepted_lines
+
     written = write_baselines(folder, offers(transcript), before)
     for line in accepted_lines(written, before):
         click.echo(screen.letters(line), err=True)
@@ -128,12 +127,20 @@ def _accept(folder: str, transcript: Transcript, before: dict[str, Baseline], sc
 def _print(checked: Checked, format: str, screen: Screen) -> None:
     match format:
         case "json":
+            from ..views.check_json import check_json
+
             sys.stdout.write(check_json(checked))
         case "junit":
+            from ..views.check_junit import junit_lines
+
             _whole(junit_lines(checked))
         case "sarif":
+            from ..views.check_sarif import check_sarif
+
             _whole([check_sarif(checked, __version__).rstrip("\n")])
         case "github":
+            from ..views.check_github import github_lines
+
             _whole(github_lines(checked))
         case _:
             screen.lines(check_lines(checked, width=screen.width))

@@ -7,7 +7,6 @@ from typing import TextIO
 
 import click
 
-from ..transcript.filter import filter_of
 from ..transcript.model import Row, Transcript
 from ..views.diagram import diagram
 from ..views.ladder import ladder
@@ -15,7 +14,7 @@ from ..views.line import Line, fitted, plain
 from ..views.mermaid import MAX_TEXT_LETTERS, mermaid
 from ..views.messages_json import message_lines
 from ..views.timeline import selected
-from .filtering import filter_option, passed
+from .filtering import filter_option, passed, wanted_of
 from .reading import WhatCommand, chosen, row_of, transcript_of
 from .screen import Screen, say
 
@@ -42,7 +41,7 @@ def command(format: str, what: tuple[str, ...], output: str | None, filters: tup
 
     WHAT is as in `mcpspy show`: captures, sittings, labels; `:7..20` takes rows 7 to 20 only.
     """
-    wanted = filter_of(filters)
+    wanted = wanted_of(filters)
     asked = chosen(what)
     transcript, _ = transcript_of(asked.paths)
     if asked.rows is not None:

@@ -18,9 +18,9 @@ from ..views.rows_json import state_line
 from ..views.timeline import Timeline
 from ..views.units import counted
 from ..views.verdict import outcome_counts, source_line, verdict
-from .filtering import Sieve
 from .follow import Followed
 from .screen import Screen
+from .sieve import Sieve
 
 REDRAW_S = 0.2
 """How often running timers are redrawn while calls are pending."""

@@ -1,23 +1,28 @@
-"""`mcpspy show`: the timeline of captures, one exchange whole, both live, or all in numbers."""
+"""`mcpspy show`: the timeline of captures, one exchange whole, both live, or all in numbers.
+
+What only one of these needs is imported when it is asked for: the timeline, which is asked for most, is there 50 ms earlier.
+"""
+
+from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
-from ..transcript.filter import Filter, filter_of, filtered
 from ..transcript.model import Log, Numbered, Row, Transcript
-from ..views.exchange import carried, messages_of, raw_lines, whole
 from ..views.filter_lines import filter_line
 from ..views.hint import next_commands
-from ..views.http_wire import wire_lines
-from ..views.rows_json import document
 from ..views.timeline import selected, timeline
-from ..views.transactions_json import http_lines
-from .filtering import FilteredOut, Sieve, filter_option, say_nothing_matches
+from .filtering import filter_option, filtered, say_nothing_matches, wanted_of
 from .reading import Chosen, WhatCommand, chosen, row_of, transcript_of
 from .screen import Screen, say
+
+if TYPE_CHECKING:
+    from ..transcript.filter import Filter
+    from .follow import Output
 
 
 @click.command("show", cls=WhatCommand)
@@ -56,7 +61,7 @@ def command(
         raise click.UsageError("--http does not go with --raw.")
     if stats and (follow or raw or http):
         raise click.UsageError("--stats goes with neither -f, --raw nor --http.")
-    screen, wanted = Screen(), filter_of(filters)
+    screen, wanted = Screen(), wanted_of(filters)
     if follow:
         _follow(what, screen, wanted, as_json=as_json, http=http, stderr=not no_stderr)
         return
@@ -79,9 +84,13 @@ def command(
     elif raw:
         _raw(rows, screen)
     elif as_json:
+        from ..views.rows_json import document
+
         for piece in document(transcript, rows, live=live, whole=asked.rows is not None, found=found):
             sys.stdout.write(piece)
     elif asked.rows is not None and is_one:
+        from ..views.exchange import whole
+
         row = row_of(transcript, " ".join(what), asked.rows[0])
         screen.lines(whole(transcript, row, width=screen.width, stderr=not no_stderr))
     else:
@@ -91,8 +100,9 @@ def command(
 
 
 def _follow(what: tuple[str, ...], screen: Screen, wanted: Filter | None, *, as_json: bool, http: bool, stderr: bool) -> None:
-    from .follow import Output, follow
+    from .follow import follow
     from .outputs import RegionOut, RowsOut, StatesOut
+    from .sieve import FilteredOut, Sieve
     from .wire_outputs import WireOut, WireStatesOut
 
     sieve = None if wanted is None else Sieve(wanted)
@@ -119,6 +129,10 @@ def _http(
     transcript: Transcript, rows: list[Row], screen: Screen, *, as_json: bool, whole: bool, whats: tuple[str, ...]
 ) -> None:
     """The transactions that carried `rows`; of one row every byte, of many no line that is too long to be read."""
+    from ..views.exchange import carried
+    from ..views.http_wire import wire_lines
+    from ..views.transactions_json import http_lines
+
     transactions = carried(transcript, rows).values()
     if as_json:
         screen.texts(http_lines(transcript, transactions))
@@ -141,6 +155,8 @@ def _stats(transcript: Transcript, rows: list[Row] | None, screen: Screen, *, li
 
 def _raw(rows: Iterable[Row], screen: Screen) -> None:
     """The bytes of all messages, by time; a member of a batch, which has no line end of its own, gets one."""
+    from ..views.exchange import messages_of, raw_lines
+
     found = [message for row in rows if isinstance(row, Numbered) for message in messages_of(row)]
     for message in sorted(found, key=lambda one: (one.at_ns, one.capture, one.number)):
         if screen.terminal:

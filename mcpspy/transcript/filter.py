@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -18,10 +17,10 @@ from . import filter_facts as facts
 from .filter_facts import Subject
 from .filter_grammar import AllOf, AnyOf, Node, Not, Term, Text, parse, terms
 from .filter_keys import HINTS, KEYS, Test, checked
+from .filtered import Filtered
 from .model import Exchange, Numbered, Row, Stray, Transcript
 
 if TYPE_CHECKING:
-    from .finding import Finding
     from .message import Message
 
 _CHECKS: Final = dict.fromkeys(KEYS, checked)
@@ -108,33 +107,12 @@ class Matcher:
         return self._test(self._subject)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filtered:
-    """What a filter let through: `rows`, in their order. `matching` and `of` count those with numbers, of these and of all."""
-
-    wanted: Filter
-    rows: list[Row]
-    matching: int
-    of: int
-
-    @property
-    def numbers(self) -> frozenset[int]:
-        """The numbers of the rows, for what refers to rows by them."""
-        return frozenset(row.row for row in self.rows if isinstance(row, Numbered))
-
-
 def filtered(wanted: Filter, transcript: Transcript, rows: Sequence[Row], zone: tzinfo | None = None) -> Filtered:
     """What of `rows`, rows of `transcript`, a filter lets through. `zone` is that of `Matcher`."""
     matches = Matcher(wanted, transcript, zone).matches
     found = [row for row in rows if matches(row)]
     matching, of = (sum(1 for row in some if isinstance(row, Numbered)) for some in (found, rows))
     return Filtered(wanted=wanted, rows=found, matching=matching, of=of)
-
-
-def about(found: Filtered, findings: Iterable[Finding]) -> list[Finding]:
-    """The findings that point at rows which a filter let through."""
-    numbers = found.numbers
-    return [one for one in findings if one.row in numbers]
 
 
 def _rules(transcript: Transcript) -> dict[int, set[str]]:

@@ -1,11 +1,18 @@
 """What is said of a filter beside the rows that it lets through: how many match, and where one cannot be read."""
 
-from ..transcript.filter import Filter, Filtered
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ..transcript.model import Log
 from .cells import cells, cut
 from .escape import safe_text
-from .line import Line
 from .units import counted
+
+if TYPE_CHECKING:
+    from ..transcript.filter import Filter
+    from ..transcript.filtered import Filtered
+    from .line import Line
 
 
 def filter_line(found: Filtered) -> Line:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..records import Record
-from ..transcript.filter import Filtered, about
+from ..transcript.filtered import Filtered, about
 from ..transcript.finding import Finding
 from ..transcript.mcp_content import content_facts
 from ..transcript.model import Event, Exchange, Kind, Log, Message, Outcome, Row, Source, Stray, Transcript

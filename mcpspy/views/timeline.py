@@ -10,7 +10,7 @@ from datetime import tzinfo
 
 from ..records import Spawn
 from ..transcript.call import Part
-from ..transcript.filter import Filtered, about
+from ..transcript.filtered import Filtered, about
 from ..transcript.mcp_methods import INITIALIZE
 from ..transcript.model import HTTP_ERRORS, Event, Exchange, Log, Message, Numbered, Outcome, Row, Stray, Transcript
 from ..transcript.phases import StartUp, courses

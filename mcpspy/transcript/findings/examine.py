@@ -3,30 +3,36 @@
 Refuses to read a baseline's files.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from itertools import chain
 
 from ..baseline import Baseline
 from ..finding import Finding
 from ..model import Transcript
-from .cost import cost_findings
+from . import cost, schemas, shapes, trust
 from .found import Found
-from .schemas import schema_findings
-from .shapes import shape_findings
-from .trust import trust_findings
 
 
-def examined(transcript: Transcript, baselines: Mapping[str, Baseline] | None = None) -> list[Finding]:
+def examined(
+    transcript: Transcript, baselines: Mapping[str, Baseline] | None = None, rules: Container[str] | None = None
+) -> list[Finding]:
     """All findings of `transcript`, in the order of time, also those that have to be asked for.
 
     These are what servers promise and keep, what they cost, and how they differ from `baselines`, by label.
 
-    None instead of baselines: nothing is compared.
+    None instead of baselines: nothing is compared. Of `rules` only these are followed; None: all.
     """
-    promised = chain(schema_findings(transcript), shape_findings(transcript))
-    more = counted(chain(promised, cost_findings(transcript), trust_findings(transcript, baselines)))
-    return sorted([*transcript.findings, *more], key=lambda one: one.at_ns)
+    parts = (
+        (schemas.RULES, schemas.schema_findings(transcript)),
+        (shapes.RULES, shapes.shape_findings(transcript)),
+        (cost.RULES, cost.cost_findings(transcript)),
+        (trust.RULES, trust.trust_findings(transcript, baselines)),
+    )
+    asked = [found for some, found in parts if rules is None or any(rule.name in rules for rule in some)]
+    known = transcript.findings if rules is None else [one for one in transcript.findings if one.rule in rules]
+    more = [one for one in counted(chain.from_iterable(asked)) if rules is None or one.rule in rules]
+    return sorted([*known, *more], key=lambda one: one.at_ns)
 
 
 def counted(found: Iterable[Found]) -> list[Finding]:
