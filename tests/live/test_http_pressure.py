@@ -118,7 +118,7 @@ def test_a_large_request_to_a_slow_upstream_arrives_whole_through_little_memory(
 
 @pytest.mark.parametrize("line", [b"GET /sse", b"POST /mcp"])
 def test_one_large_event_arrives_whole_through_little_memory(line: bytes, tmp_path: Path, tier: Tier) -> None:
-    count = tier(sample=4, more=16, full=64) << 20
+    count = tier(sample=4, more=16, full=100) << 20
     with between(tmp_path / "x.mcpspy") as (upstream, proxy):
         client, server = asked(upstream, proxy, proxy.request(line, b"Accept: text/event-stream"))
         server.head()
