@@ -29,6 +29,7 @@ FOLDER = Path(__file__).parent
 ALSO: dict[str, set[str]] = {
     "half-line": {"no-final-newline"},
     "ambiguous-pairing": {"fractional-id"},
+    "unasked-log": {"deprecated-method"},
 }
 """What else the example of a rule has, where one fault brings another with it."""
 

@@ -65,13 +65,28 @@ WELL = {
     "an error that a server of both eras gives who comes with the wrong one": (
         f"{INITIALIZE}← error 0 -32022 Unsupported protocol version"
     ),
+    "a log message for who gave a level, on stdio": (
+        '· revision 2026-07-28\n→ tools/call 1 {"name":"a","_meta":{"io.modelcontextprotocol/logLevel":"info"}}\n'
+        '← notifications/message {"level":"info","data":"x"}\n← result 1 {"resultType":"complete","content":[]}'
+    ),
     "a field that says in Base64 what the body says": (
         "· revision 2026-07-28\n→ POST /mcp\n  Mcp-Method: tools/call\n  Mcp-Name: =?base64?Y2Fmw6k=?=\n"
         '  tools/call 1 {"name":"café"}\n← 200 OK\n  result 1 {"resultType":"complete","content":[]}'
     ),
 }  # fmt: skip
 
+LISTEN = '· revision 2026-07-28\n→ subscriptions/listen 1 {"notifications":{"toolsListChanged":true}}\n'
+FOR = '{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}'
+
 FAULTS = {
+    "a change for a subscription with another id": (
+        f"{LISTEN}← notifications/tools/list_changed {FOR % 2}",
+        "unsubscribed-notification",
+    ),
+    "a change that a subscription does not ask for": (
+        f"{LISTEN}← notifications/prompts/list_changed {FOR % 1}",
+        "unsubscribed-notification",
+    ),
     "a request given up a moment after the round time": (f"{CALL}· 60.1 s later\n{GIVE_UP}", "timed-out"),
     "progress that nobody asked for, over HTTP": (
         (
@@ -113,6 +128,16 @@ FAULTS = {
         "header-contradicts",
     ),
 }
+
+
+def of_rule(account: str, rule: str) -> list[str]:
+    """What `rule` finds in an account, besides which others may find something."""
+    return [one.what for one in transcribe(told(account)).findings if one.rule == rule]
+
+
+def test_a_log_message_on_stdio_that_nobody_asked_for_is_found() -> None:
+    account = '· revision 2026-07-28\n→ tools/call 1 {"name":"a"}\n← notifications/message {"level":"info","data":"x"}\n'
+    assert len(of_rule(account, "unasked-log")) == 1
 
 
 def found(account: str) -> set[str]:

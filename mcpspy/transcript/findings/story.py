@@ -1,14 +1,16 @@
 """What happened in one capture, sorted by what findings ask for: one pass over the rows, which keeps the odd ones only."""
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from ...records import CLIENT, Close, Damage, End, Exit, Gap, Note, Partial, Spawn, Stall
+from ...records import CLIENT, SERVER, Close, Damage, End, Exit, Gap, Note, Partial, Spawn, Stall
 from ..correlate import spellings
 from ..definitions import LISTINGS
 from ..http_decode import SEALED
 from ..mcp_methods import CANCELLED, PROGRESS
-from ..model import Event, Exchange, Kind, Log, Message, Numbered, Outcome, Source, Stray, Transcript
+from ..mcp_revisions import Era
+from ..model import Event, Exchange, Kind, Log, Message, Numbered, Outcome, Row, Source, Stray, Transcript
 from ..transaction import Transaction
 
 LAST_WORDS: Final = 3
@@ -25,6 +27,18 @@ _CLAIMED: Final = frozenset({"ambiguous-stream", "ambiguous-id"})
 
 _KEPT: Final = LISTINGS | {"tools/call"}
 _NAMING: Final = frozenset({PROGRESS, CANCELLED})
+
+LOG: Final = "notifications/message"
+CHANGES: Final = frozenset(
+    {
+        "notifications/tools/list_changed",
+        "notifications/prompts/list_changed",
+        "notifications/resources/list_changed",
+        "notifications/resources/updated",
+    }
+)
+_WANTED: Final = CHANGES | {LOG}
+"""What a server tells from 2026-07-28 on only to who asked for it."""
 
 ScopeKey: TypeAlias = str | int
 """The session of a message over HTTP, or the stream of HTTP+SSE; 0 on stdio, and where a transaction stands alone."""
@@ -53,12 +67,13 @@ class Story:
     __slots__ = (
         "asked_in", "batches", "calls", "cancelled", "damages", "definitions", "end", "errors", "exit", "first_hole_ns",
         "flawed", "gaps", "gone_ns", "http", "initializes", "last_hole_ns", "last_words", "left_ns", "listings", "malformed",
-        "mismatched", "notes", "partial", "partials", "repeated", "sample", "signalled", "source", "stalls", "started",
-        "told", "unanswered", "unfinished", "unpaired", "untold", "uses",
+        "mismatched", "news", "notes", "partial", "partials", "repeated", "sample", "signalled", "source", "stalls", "started",
+        "_rows", "told", "unanswered", "unfinished", "unpaired", "untold", "uses",
     )  # fmt: skip
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, rows: Sequence[Row] = ()) -> None:
         self.source = source
+        self._rows = rows
         self.unanswered: list[Exchange] = []
         self.http: list[Exchange] = []
         """Exchanges whose requests came by HTTP."""
@@ -85,6 +100,8 @@ class Story:
         """Exchanges with notifications of their own: progress, cancellations."""
         self.untold: list[Stray] = []
         """Progress and cancellations that name no request that anybody made."""
+        self.news: list[Stray] = []
+        """What a server of the modern era tells only to who asked for it: log messages, and changes of what it offers."""
         self.sample: list[tuple[int, Message]] = []
         """The first messages, and the rows they stand in."""
         self.batches: list[Numbered] = []
@@ -201,6 +218,8 @@ class Story:
         use.count += 1
         if method in _NAMING:
             self.untold.append(row)
+        elif method in _WANTED and message.sender == SERVER and message.era is Era.MODERN:
+            self.news.append(row)
 
     def event(self, row: Event) -> None:
         """Take in what happened to the channel."""
@@ -236,6 +255,12 @@ class Story:
             return transaction.row
         asked = self.asked_in.get(transaction.number)
         return None if asked is None else asked.row
+
+    def first_with(self, said: bytes) -> float:
+        """When the client first asked something in which these bytes are, at nanoseconds; infinity if it never did."""
+        of_client = (one for one in self._rows if isinstance(one, Exchange) and one.capture == self.source.index)
+        asked = (one.at_ns for one in of_client if one.sender == CLIENT and said in one.request.raw)
+        return min(asked, default=float("inf"))
 
     def is_unseen(self, at_ns: int) -> bool:
         """Whether what happened before this may not have been recorded."""
@@ -277,7 +302,7 @@ def _is_spelled_otherwise(request: Message, response: Message) -> bool:
 
 def stories(transcript: Transcript) -> list[Story]:
     """One for each capture of `transcript`."""
-    found = [Story(source) for source in transcript.sources]
+    found = [Story(source, transcript.rows) for source in transcript.sources]
     for row in transcript.rows:
         story = found[row.capture]
         if isinstance(row, Exchange):
