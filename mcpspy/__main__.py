@@ -1,6 +1,6 @@
-"""The entry point: `run` goes its own short way, every other verb goes through click.
+"""The entry point: `run` and `mock` go their own short way, every other verb goes through click.
 
-`run` stands in the start-up path of somebody's editor, so nothing is imported before the verb has been looked at.
+They stand in the start-up path of somebody's editor, so nothing is imported before the verb has been looked at.
 """
 
 import os
@@ -14,6 +14,10 @@ def main() -> int:
 
         # All is written. Taking the interpreter down would cost 2 ms, and PYTHONINSPECT, meant for the server, would keep it up.
         os._exit(run(sys.argv[2:]))
+    if sys.argv[1:2] == ["mock"]:
+        from .cli.mock import main as mock
+
+        return mock(sys.argv[2:])
     from .cli.main import main as others
 
     return others()

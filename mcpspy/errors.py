@@ -8,6 +8,7 @@
     ├── PathError       a JSON path that cannot be read, and the column where
     ├── RuleError       a name that means no rule of findings, and the nearest that do
     ├── BaselineError   a file of accepted definitions that cannot be read
+    ├── ReplayError     a capture that cannot be played
     └── TapError        one end of a tap could not be started or reached
 
 Input from a peer never raises: it becomes a `Malformed` message or a finding. These are for callers. Each holds values
@@ -55,6 +56,18 @@ class AddressError(McpspyError):
     def __str__(self) -> str:
         where = f" Looked in {self.looked}." if self.looked else ""
         return f"{self.what}: {self.reason}.{where}"
+
+
+class ReplayError(McpspyError):
+    """A capture that cannot be played: `what` names it, `reason` says what it lacks."""
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(what, reason)
+        self.what = what
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.reason}."
 
 
 class TapError(McpspyError):

@@ -17,7 +17,7 @@ from tests.deadlines import DEADLINE_S
 PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "start.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("check", "diff", "numbers")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("check", "diff", "mock", "numbers")),
 ]
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PYTHON = re.compile(r"^```python\n(.*?)^```\n\nprints\n\n```\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -35,14 +35,19 @@ def dialogues(page: Path) -> list[tuple[str, str]]:
 
 
 def printed(command: str) -> str:
-    """What `command`, a call of mcpspy, prints in the repository's folder, on a terminal as wide as the pages are."""
-    name, *arguments = shlex.split(command)
+    """What `command`, a call of mcpspy, prints in the repository's folder, on a terminal as wide as the pages are.
+
+    It may end with `< FILE`.
+    """
+    words, _, file = command.partition(" < ")
+    name, *arguments = shlex.split(words)
     assert name == "mcpspy", f"a page shows the output of mcpspy alone, not of {name}"
     environment = {**os.environ, "COLUMNS": COLUMNS, "PYTHONIOENCODING": "utf-8", "TZ": "UTC"}
     run = subprocess.run(
         [sys.executable, "-m", "mcpspy", *arguments],
         cwd=ROOT,
         env=environment,
+        input=(ROOT / file).read_bytes() if file else b"",
         capture_output=True,
         timeout=DEADLINE_S,
         check=False,

@@ -24,6 +24,7 @@ VERBS = {
     "check": "what went wrong, and whose fault it is; for people and CI",
     "diff": "what changed from one capture to another",
     "export": "sequence diagrams, decoded messages",
+    "mock": "serve a capture as a server",
     "list": "the newest sittings and their captures",
     "verify": "is a capture intact; repair",
     "demo": "a small server and client through a real tap",

@@ -1,4 +1,4 @@
-"""The options of `run`, as one plain table: `run`'s own parser and click's help are both made from it.
+"""The options of `run`, as one plain table, and the parser of it and of others like it: click's help is made from the same tables.
 
 `run` is somebody's editor starting up, and click costs 39 ms (CPython 3.11); so this imports nothing.
 """
@@ -44,10 +44,13 @@ class HelpWanted(Exception):  # noqa: N818 - nothing is wrong
     """Somebody asked what can be written here."""
 
 
-def parse(arguments: list[str], options: Sequence[Option]) -> tuple[dict[str, str], list[str]]:
+def parse(
+    arguments: list[str], options: Sequence[Option], advice: str = "put -- before the server's command"
+) -> tuple[dict[str, str], list[str]]:
     """Options by name, and what follows them: all behind `--`, or from the first word that is no option on.
 
-    A switch that is given has the value "yes". Raises: UsageError. HelpWanted: for `--help` or `-h` among the options.
+    `advice` follows on what is said of an option that there is not. A switch that is given has the value "yes".
+    Raises: UsageError. HelpWanted: for `--help` or `-h` among the options.
     """
     known = {f"--{one.name}": one for one in options}
     values: dict[str, str] = {}
@@ -61,7 +64,7 @@ def parse(arguments: list[str], options: Sequence[Option]) -> tuple[dict[str, st
         name, equals, value = word.partition("=")
         option = known.get(name)
         if option is None:
-            raise UsageError(f"there is no option {name}; put -- before the server's command")
+            raise UsageError(f"there is no option {name}; {advice}")
         if not option.metavar and not option.choices:
             if equals:
                 raise UsageError(f"{name} takes no value")

@@ -13,7 +13,6 @@ from .calls import JOINED, Calls
 from .clock import Clock
 from .correlate import Correlator
 from .decode import Decoded, Decoder
-from .findings.find import findings
 from .lanes import name_lanes
 from .mcp import client_name
 from .model import Event, Exchange, Kind, Message, Row, Source, Transcript
@@ -23,12 +22,12 @@ from .transactions import Transactions
 _ERROR: Final = Kind.ERROR
 
 
-def transcribe(*captures: Iterable[Record], keeps_frames: bool = False) -> Transcript:
-    """The transcript of captures that will not grow any more, merged by their clocks. `keeps_frames` is that of `Transcriber`.
+def transcribe(*captures: Iterable[Record], keeps_frames: bool = False, finds: bool = True) -> Transcript:
+    """The transcript of captures that will not grow any more, merged by their clocks. For the two words see `Transcriber`.
 
     `Transcript.sources` has them in the order in which they began; rows are numbered in the order of the common clock.
     """
-    transcriber = Transcriber(keeps_frames=keeps_frames)
+    transcriber = Transcriber(keeps_frames=keeps_frames, finds=finds)
     feed = transcriber.feed
     if len(captures) == 1:
         for record in captures[0]:
@@ -45,13 +44,15 @@ class Transcriber:
 
     `feed` and `close` return the rows that are new or changed; `transcript` has all of them at any time. `close` also makes its
     findings; while captures grow, `findings(transcript)` gives those there are so far. `keeps_frames` is for who wants to see HTTP
-    as it was on the wire: transactions keep the frames of their streams.
+    as it was on the wire: transactions keep the frames of their streams. Whoever only wants the rows `finds` nothing, which also
+    spares a start-up the import of all rules.
     """
 
-    __slots__ = ("_captures", "_client_names", "_clock", "_keeps_frames", "_next_row", "transcript")
+    __slots__ = ("_captures", "_client_names", "_clock", "_finds", "_keeps_frames", "_next_row", "transcript")
 
-    def __init__(self, *, keeps_frames: bool = False) -> None:
+    def __init__(self, *, keeps_frames: bool = False, finds: bool = True) -> None:
         self.transcript = Transcript()
+        self._finds = finds
         self._keeps_frames = keeps_frames
         self._captures: list[_Capture] = []
         self._clock = Clock()
@@ -71,7 +72,10 @@ class Transcriber:
         """Nothing more will come of this capture; None: of any."""
         chosen = self._captures if capture is None else self._captures[capture : capture + 1]
         rows = [row for one in chosen for row in one.close()]
-        self.transcript.findings = findings(self.transcript)
+        if self._finds:
+            from .findings.find import findings  # a fifth of the time that importing this module took
+
+            self.transcript.findings = findings(self.transcript)
         return rows
 
     def _begin(self, capture: int) -> None:

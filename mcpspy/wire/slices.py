@@ -95,7 +95,7 @@ class TrailingDataError(ValueError):
 def check(value: bytes) -> None:
     """Raise what `items` and `scanned_members` would if `value` were one of theirs: for values that are neither."""
     text = value.decode("latin-1")
-    _, at = _value(text, _end_of_space(text, 0))
+    _, at = _value(text, end_of_space(text, 0))
     _check_end(text, at)
 
 
@@ -107,7 +107,7 @@ _value = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).ra
 def _scan(value: bytes, opening: str, closing: str) -> list[tuple[bytes, bytes]]:
     """Name and value of each member of an object; of each item of an array, with an empty name."""
     text = value.decode("latin-1")
-    at = _expect(text, _end_of_space(text, 0), opening)
+    at = _expect(text, end_of_space(text, 0), opening)
     found: list[tuple[bytes, bytes]] = []
     if text[at : at + 1] == closing:
         _check_end(text, at + 1)
@@ -118,17 +118,23 @@ def _scan(value: bytes, opening: str, closing: str) -> list[tuple[bytes, bytes]]
             _expect(text, at, '"')
             _, end = _value(text, at)
             name = value[at:end]
-            at = _expect(text, _end_of_space(text, end), ":")
+            at = _expect(text, end_of_space(text, end), ":")
         _, end = _value(text, at)
         found.append((name, value[at:end]))
-        at = _end_of_space(text, end)
+        at = end_of_space(text, end)
         if text[at : at + 1] == closing:
             _check_end(text, at + 1)
             return found
         at = _expect(text, at, ",")
 
 
-def _end_of_space(text: str, at: int) -> int:
+def skip_value(text: str, at: int) -> int:
+    """The offset behind the JSON value at `at` of a text in latin-1. Raises ValueError or RecursionError where there is none."""
+    return _value(text, at)[1]
+
+
+def end_of_space(text: str, at: int) -> int:
+    """The offset of the first character from `at` on that is no white space."""
     space = _skip(text, at)
     return at if space is None else space.end()
 
@@ -137,9 +143,9 @@ def _expect(text: str, at: int, character: str) -> int:
     """The offset of what follows `character` and white space."""
     if text[at : at + 1] != character:
         raise ValueError(f"no {character} at {at}")
-    return _end_of_space(text, at + 1)
+    return end_of_space(text, at + 1)
 
 
 def _check_end(text: str, at: int) -> None:
-    if _end_of_space(text, at) != len(text):
+    if end_of_space(text, at) != len(text):
         raise TrailingDataError(f"more after the value, at {at}")

@@ -1,0 +1,208 @@
+"""`mcpspy mock`: plays the server of captures to a live client, and records what the two say.
+
+A client waits for the first answer as it would for the server's, so this goes the short way of `run`, past click.
+"""
+
+from __future__ import annotations
+
+import sys
+from time import monotonic_ns, time_ns
+from typing import TYPE_CHECKING
+
+from ..live.descriptors import ensure_standard_streams
+from ..live.signals import listen
+from .options import NO_FILE, HelpWanted, Option, UsageError, parse
+
+if TYPE_CHECKING:
+    import click
+
+    from ..capture.writer import Writer
+    from ..replay.scenes import Scenes
+    from ..transcript.model import Transcript
+
+USAGE = (
+    "usage: mcpspy mock WHAT… [--stdio] [--speed 0|1|X] [--on-miss error] [--reuse last|error] [--label NAME] [--capture FILE]"
+    " [--quiet]"
+)
+
+MOCK = (
+    Option("stdio", "", "Serve on standard input and output, which is the default."),
+    Option("speed", "X", "How fast to answer: 0 at once (the default), 1 as recorded, 2 twice as fast."),
+    Option("on-miss", "", "What to do with what was never recorded: answer it with an `error` (the default).", ("error",)),
+    Option("reuse", "", "After the last answer to equal requests: the `last` again (the default), or an `error`.", ("last", "error")),
+    Option("label", "NAME", "What to call the mock's own capture; by default the recorded server's label and `-mock`."),
+    Option("capture", "FILE", "Where to record; by default a new file in the store. An existing FILE is kept: FILE-2 is used."),
+    Option("quiet", "", "Say nothing on stderr but what is asked and was never recorded."),
+)  # fmt: skip
+
+
+def main(arguments: list[str]) -> int:
+    """Serve the captures named in `arguments`. Returns the exit status: the recorded server's; 2 for bad usage, 3 for no capture."""
+    ensure_standard_streams()
+    try:
+        values, whats = _parsed(arguments)
+        speed = _speed(values.get("speed", "0"))
+    except HelpWanted:
+        from .main import main as others
+
+        return others()
+    except UsageError as error:
+        _say(f"mcpspy mock: {error}\n{USAGE}")
+        return 2
+    from ..errors import McpspyError
+
+    signals_fd = listen()
+    begin_ns, wall_ns = monotonic_ns(), time_ns()
+    try:
+        transcript, scenes = recorded(whats)
+    except McpspyError as error:
+        _say(f"mcpspy: {error}")
+        return error.exit_status
+    except OSError as error:
+        _say(f"mcpspy: {error.filename}: {error.strerror}")
+        return 2
+    writer = _writer(values, whats, transcript, wall_ns, begin_ns)
+    return _serve(scenes, values, speed, writer, begin_ns, signals_fd)
+
+
+def recorded(whats: tuple[str, ...]) -> tuple[Transcript, Scenes]:
+    """What the captures hold that can be served. Raises: AddressError, CaptureError, ReplayError; OSError."""
+    from ..capture.address import resolve
+    from ..capture.reader import read
+    from ..errors import AddressError, ReplayError
+    from ..replay.scenes import scenes
+    from ..transcript.transcribe import transcribe
+
+    paths: dict[str, None] = {}
+    for what in whats:
+        address = resolve(what)
+        if address.rows is not None:
+            raise AddressError(what, "a mock serves whole captures; leave the rows out")
+        paths.update(dict.fromkeys(address.captures))
+    if "-" in paths:
+        raise AddressError("-", "standard input is where a mock hears its client; name a file")
+    transcript = transcribe(*map(read, paths), finds=False)
+    servers = list(dict.fromkeys((source.header.label if source.header else "") for source in transcript.sources))
+    if len(servers) > 1:
+        raise AddressError(
+            " ".join(whats), f"these are captures of {len(servers)} servers ({', '.join(servers)}), and a mock plays one"
+        )
+    found = scenes(transcript)
+    name = " ".join(whats)
+    if not any(source.messages for source in transcript.sources):
+        raise ReplayError(name, "it holds no messages, so there is nothing to serve")
+    if not found.has_answers:
+        raise ReplayError(
+            name, "it holds no messages from a server, so there is nothing to serve; mcpspy show says what happened"
+        )
+    return transcript, found
+
+
+def _parsed(arguments: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Options by name and WHATs, in any order. Raises: UsageError, HelpWanted."""
+    values: dict[str, str] = {}
+    whats: list[str] = []
+    rest = arguments
+    while rest:
+        if rest[0].startswith("-") and rest[0].partition(":")[0] != "-":
+            found, rest = parse(rest, MOCK, "mcpspy mock --help lists them")
+            values.update(found)
+        whats += rest[:1]
+        rest = rest[1:]
+    if not whats:
+        raise UsageError("which capture? Name a file, a label or @; mcpspy list shows what there is")
+    if values.get("capture") == "":
+        raise UsageError(NO_FILE)
+    return values, tuple(whats)
+
+
+def _speed(text: str) -> float:
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = -1
+    if not 0 <= speed <= sys.maxsize:
+        raise UsageError(f"--speed is 0, 1 or another number above 0; not {text}")
+    return speed
+
+
+def _writer(
+    values: dict[str, str], whats: tuple[str, ...], transcript: Transcript, wall_ns: int, begin_ns: int
+) -> Writer | None:
+    from .beginning import Beginning, open_writer
+
+    header = transcript.sources[0].header
+    beginning = Beginning(
+        wall_ns=wall_ns,
+        begin_ns=begin_ns,
+        label=values.get("label") or f"{(header.label if header else '') or 'server'}-mock",
+        named=values.get("capture"),
+        redact=header.redaction if header else "credentials",
+        max_bytes=0,
+        quiet="quiet" in values,
+    )
+    ids = [source.header.capture_id for source in transcript.sources if source.header]
+    writer, _ = open_writer(beginning, {"transport": "stdio", "argv": ["mcpspy", "mock", *whats], "mock": ids})
+    return writer
+
+
+def _serve(scenes: Scenes, values: dict[str, str], speed: float, writer: Writer | None, begin_ns: int, signals_fd: int) -> int:
+    from ..live.mock import Mock
+    from ..replay.exact import Exact
+    from ..replay.script import Script
+    from .beginning import nowhere
+
+    reuse = "error" if values.get("reuse") == "error" else "last"
+    script = Script(scenes, Exact(scenes.exchanges, reuse))  # type: ignore[arg-type]  # one of the two
+    mock = Mock(
+        script,
+        writer or nowhere,
+        begin_ns=begin_ns,
+        signals_fd=signals_fd,
+        exit_code=scenes.exit_code,
+        speed=speed,
+        tell=_say,
+    )
+    status = mock.run()
+    if writer is not None:
+        writer.close(mock.now_ns(), mock.why)
+    return status
+
+
+def _say(line: str) -> None:
+    """One line for a person; what captures and clients said in it is made harmless."""
+    from ..views.escape import safe_text
+    from .beginning import say
+
+    say("\n".join(map(safe_text, line.split("\n"))))
+
+
+def __getattr__(name: str) -> click.Command:
+    """`command`, made when click asks for it: for `--help`, and for calls from Python."""
+    if name != "command":
+        raise AttributeError(name)
+    import click
+
+    @click.command("mock")
+    @click.argument("what", nargs=-1)
+    def command(what: tuple[str, ...], **values: str | bool | None) -> int:
+        """Serve a capture as a server, on stdio: the answers it recorded, to a client that asks for the same.
+
+        \b
+        Example, in a client's configuration instead of the server's command:
+          mcpspy mock weather.mcpspy
+
+        Notifications, progress and what the server asked of its client come where the recording had them. Ids and progress tokens are
+        the live ones, every other byte is as it was recorded. What was never recorded is answered with an error that says what comes
+        nearest; stderr is told too. The mock records what it hears and says, as a tap does.
+        """
+        words = [
+            f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}") for name, value in values.items() if value
+        ]
+        return main([*words, "--", *what])
+
+    for option in MOCK:
+        kind = click.Choice(option.choices) if option.choices else None
+        is_flag = not option.metavar and not option.choices
+        click.option(f"--{option.name}", metavar=option.metavar or None, type=kind, is_flag=is_flag, help=option.help)(command)
+    return command

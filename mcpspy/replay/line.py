@@ -1,0 +1,112 @@
+"""What a recorded server said, as a line with blanks: the recorded bytes, but for ids and tokens, which belong to a session.
+
+A blank is filled with the live value; every other byte goes out as it came, never written anew. What a server gives out and its
+client only hands back (cursors, task ids, `requestState`) stays as it was: now the mock gives it out. Source of what names what: MCP
+specification, basic/utilities (progress, cancellation), basic/patterns/subscriptions (2026-07-28).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from ..transcript.mcp_codes import SUBSCRIPTION_ID
+from ..transcript.mcp_methods import CANCELLED, LISTEN, PROGRESS
+from ..transcript.model import Exchange, Kind, Message
+from ..wire.places import place
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Wants(Enum):
+    """Which live value a blank wants."""
+
+    ID = auto()
+    """The id of the request that is answered."""
+    TOKEN = auto()
+    """The progress token of the request that is told about."""
+    OWN_ID = auto()
+    """An id for a request of the server's."""
+    ASKED = auto()
+    """The id that a request of the server's got, of which `token` is the recorded one."""
+    LISTENS = auto()
+    """The id of the subscription of which `token` is the recorded one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blank:
+    """Where a live value goes; `token` is the recorded one."""
+
+    wants: Wants
+    token: str = ""
+
+
+Part = bytes | Blank
+
+_PATHS: Final = {
+    "id": ("id",),
+    "progress": ("params", "progressToken"),
+    "cancelled": ("params", "requestId"),
+    "subscription": ("params", "_meta", SUBSCRIPTION_ID),
+    "subscription result": ("result", "_meta", SUBSCRIPTION_ID),
+}
+
+
+def line(message: Message, exchange: Exchange | None, *, listeners: Sequence[str] = ()) -> list[Part]:
+    """The parts of the line that says `message` of the server's, with its end.
+
+    `exchange` is the one that it belongs to, if any; `listeners` are the recorded ids of subscriptions (2026-07-28).
+    """
+    data = one_line(message.raw)
+    blanks: list[tuple[int, int, Blank]] = []
+    for path, blank in _blanks(message, exchange, listeners):
+        found = place(data, path)
+        if found is not None:
+            blanks.append((*found, blank))
+    parts: list[Part] = []
+    at = 0
+    for start, end, blank in sorted(blanks, key=lambda one: one[0]):
+        parts += [data[at:start], blank]
+        at = end
+    return [*parts, data[at:]]
+
+
+def one_line(raw: bytes) -> bytes:
+    """A payload as a line of stdio: over HTTP it may have come on several, which JSON allows between its tokens alone."""
+    if raw.endswith(b"\n") and raw.find(b"\n") == len(raw) - 1:
+        return raw
+    return raw.strip(b"\r\n").replace(b"\r\n", b"  ").replace(b"\n", b" ") + b"\n"
+
+
+def _blanks(message: Message, exchange: Exchange | None, listeners: Sequence[str]) -> list[tuple[Sequence[str], Blank]]:
+    match message.kind:
+        case Kind.RESULT | Kind.ERROR if exchange is not None:
+            found: list[tuple[Sequence[str], Blank]] = [(_PATHS["id"], Blank(wants=Wants.ID))]
+            if exchange.method == LISTEN:
+                found.append((_PATHS["subscription result"], Blank(wants=Wants.ID)))
+            return found
+        case Kind.REQUEST:
+            return [(_PATHS["id"], Blank(wants=Wants.OWN_ID, token=message.id or ""))]
+        case Kind.NOTIFICATION:
+            return _of_notification(message, exchange, listeners)
+        case _:
+            return []
+
+
+def _of_notification(
+    message: Message, exchange: Exchange | None, listeners: Sequence[str]
+) -> list[tuple[Sequence[str], Blank]]:
+    found: list[tuple[Sequence[str], Blank]] = []
+    if message.method == PROGRESS and exchange is not None:
+        found.append((_PATHS["progress"], Blank(wants=Wants.TOKEN)))
+    if message.method == CANCELLED and message.token is not None:
+        wants = Wants.LISTENS if message.token in listeners else Wants.ASKED
+        found.append((_PATHS["cancelled"], Blank(wants=wants, token=message.token)))
+    if listeners and SUBSCRIPTION_ID.encode() in message.raw:
+        named = place(message.raw, _PATHS["subscription"])
+        if named is not None:
+            token = message.raw[named[0] : named[1]].decode("utf-8", "replace")
+            found.append((_PATHS["subscription"], Blank(wants=Wants.LISTENS, token=token)))
+    return found

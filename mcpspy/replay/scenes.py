@@ -1,0 +1,281 @@
+"""A recording read as a play: for each thing the client said, the scene that followed, so that a mock can perform it again.
+
+A scene belongs to a request of the client or to one of its notifications, and is a row of steps: what the server said, and where it
+waited for the client. What the server said on its own belongs to the scene of the client's message before it, or, over HTTP, to
+the request on whose stream it came. Refuses to know clocks and live values: steps have the times of the recording.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from ..records import CLIENT, Close, Exit, Note
+from ..transcript.mcp_methods import CANCELLED, LISTEN
+from ..transcript.model import HTTP_REDIRECTS, Event, Exchange, Kind, Message, Outcome, Source, Stray, Transcript
+
+if TYPE_CHECKING:
+    from .line import Part
+
+LIST_CHANGED: Final = "/list_changed"
+"""How the notifications end after which clients ask for a list again: said anew with each list, they would never stop asking."""
+
+
+@dataclass(slots=True, eq=False)
+class Say:
+    """The server says a message.
+
+    `answers` says that it is the answer to the scene's request; `once`, that it is left out when the scene is played again.
+    """
+
+    message: Message
+    exchange: Exchange | None
+    answers: bool = False
+    once: bool = False
+    parts: list[Part] | None = None
+    """Its line with blanks, once somebody made it: most of a large recording is never said."""
+
+    @property
+    def at_ns(self) -> int:
+        """When it was said."""
+        return self.message.at_ns
+
+
+@dataclass(slots=True, eq=False)
+class AwaitAnswer:
+    """The server had its request of this row answered."""
+
+    at_ns: int
+    row: int
+
+
+@dataclass(slots=True, eq=False)
+class AwaitCancel:
+    """The client gave the scene's request up."""
+
+    at_ns: int
+
+
+@dataclass(slots=True, eq=False)
+class Leave:
+    """The server's process ended while the client waited for it."""
+
+    at_ns: int
+    code: int | None
+    signal: str | None
+
+
+Step = Say | AwaitAnswer | AwaitCancel | Leave
+
+
+@dataclass(slots=True, eq=False)
+class Scene:
+    """What followed one message of the client's, which came at `at_ns`. `exchange` is that of a request."""
+
+    at_ns: int = 0
+    exchange: Exchange | None = None
+    steps: list[Step] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Scenes:
+    """All scenes of a recording: by the row of the request, and by the method of the notification, in the order of the recording.
+
+    `opening` is what the server said before it was asked, `closing` what it said when its input had ended.
+    """
+
+    of_request: dict[int, Scene] = field(default_factory=dict)
+    of_notification: dict[str, list[Scene]] = field(default_factory=dict)
+    opening: Scene = field(default_factory=Scene)
+    closing: Scene = field(default_factory=Scene)
+    listeners: dict[str, int] = field(default_factory=dict)
+    """The rows of subscriptions by the tokens of their ids; of equal ids the last."""
+    unkept: set[int] = field(default_factory=set)
+    """The rows of requests whose answers may be among the payloads that were not kept, past `--max-size`."""
+    exit_code: int = 0
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """The requests of the client that can be answered, in the order of the recording."""
+        return [scene.exchange for scene in self.of_request.values() if scene.exchange is not None]
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether the server said anything."""
+        told = [*self.of_request.values(), *(one for some in self.of_notification.values() for one in some), self.opening]
+        return any(isinstance(step, Say) for scene in told for step in scene.steps)
+
+
+def scenes(transcript: Transcript) -> Scenes:
+    """The scenes of a transcript. Those of several captures stand side by side."""
+    found = Scenes()
+    readers = [_Reader(source, found) for source in transcript.sources]
+    for one in _in_order(transcript):
+        if isinstance(one, Event):
+            readers[one.capture].happened(one)
+        else:
+            readers[one[0].capture].feed(*one)
+    return found
+
+
+def is_served(exchange: Exchange) -> bool:
+    """Whether a request of the client's has something that a mock can say to it, if only silence: what HTTP alone refused has not."""
+    if exchange.outcome in (Outcome.HTTP_ERROR, Outcome.REDIRECTED):
+        return False
+    transaction = exchange.transaction
+    return exchange.response is not None or transaction is None or transaction.status < HTTP_REDIRECTS
+
+
+def _in_order(transcript: Transcript) -> list[Event | tuple[Message, Exchange | Stray]]:
+    """Every message with its row, and every event, in the order in which a tap saw them."""
+    found: list[tuple[int, int, int, Event | tuple[Message, Exchange | Stray]]] = []
+    for row in transcript.rows:
+        if isinstance(row, Event):
+            found.append((row.at_ns, row.capture, row.record.number, row))
+        elif isinstance(row, Exchange):
+            found += [(one.at_ns, one.capture, one.number, (one, row)) for one in row.messages]
+        elif isinstance(row, Stray):
+            found.append((row.at_ns, row.capture, row.message.number, (row.message, row)))
+    found.sort(key=lambda one: one[:3])
+    return [one[3] for one in found]
+
+
+class _Reader:
+    """Reads one capture into `scenes`: `feed` takes its messages and `happened` its events, in their order."""
+
+    __slots__ = ("_asking", "_current", "_is_http", "_is_left", "_of_transaction", "_scenes", "_source", "_waiting")
+
+    def __init__(self, source: Source, scenes: Scenes) -> None:
+        self._source = source
+        self._scenes = scenes
+        self._is_http = bool(source.transactions)
+        self._is_left = False
+        """Whether the client has closed the server's input, or somebody has sent the server away."""
+        self._current: dict[int, Scene] = {}
+        """The scene of the client's last message, by whose it was: on stdio there is one client."""
+        self._waiting: dict[int, Exchange] = {}
+        """Requests of the client that are not answered yet, by their rows."""
+        self._asking: dict[int, Scene] = {}
+        """The scenes in which the server asks, by the rows of its requests."""
+        self._of_transaction: dict[int, Scene] = {}
+
+    def feed(self, message: Message, row: Exchange | Stray) -> None:
+        if message.sender == CLIENT:
+            scene = self._heard(message, row)
+            if scene is not None:
+                self._current[self._who(message)] = scene
+        elif message.kind is not Kind.MALFORMED:
+            self._said(message, row)
+        elif not self._is_http and message.raw:  # what is no JSON-RPC is of interest as noise on stdout alone
+            self._about(message).steps.append(Say(message, None, once=True))
+
+    def happened(self, event: Event) -> None:
+        match event.record:
+            case Close(stream=stream, by="client") if self._is_stdin(stream):
+                self._is_left = True
+                self._scenes.closing = self._current[0] = Scene(event.at_ns)
+            case Note(topic="signal" | "escalation"):
+                self._is_left = True
+            case Exit(code=code, signal=signal):
+                self._scenes.exit_code = code or 0
+                scene = self._current.get(0)
+                if (
+                    not self._is_left
+                    and scene is not None
+                    and scene.exchange is not None
+                    and scene.exchange.row in self._waiting
+                ):
+                    scene.steps.append(Leave(event.at_ns, code, signal))
+
+    # The client
+
+    def _heard(self, message: Message, row: Exchange | Stray) -> Scene | None:
+        """The scene that a message of the client's begins, or goes on with."""
+        if isinstance(row, Stray):
+            return self._told(message) if message.kind is Kind.NOTIFICATION else None
+        if row.request is message:
+            return self._asked(row) if row.sender == CLIENT else None
+        if row.sender == CLIENT:
+            scene = self._scenes.of_request.get(row.row)
+            if scene is not None and message.method == CANCELLED:
+                scene.steps.append(AwaitCancel(message.at_ns))
+                self._waiting.pop(row.row, None)
+            return scene
+        scene = self._asking.get(row.row)
+        if scene is not None and row.response is message:
+            scene.steps.append(AwaitAnswer(message.at_ns, row.row))
+        return scene
+
+    def _told(self, message: Message) -> Scene:
+        scene = Scene(message.at_ns)
+        self._scenes.of_notification.setdefault(message.method or "", []).append(scene)
+        return scene
+
+    def _asked(self, row: Exchange) -> Scene | None:
+        if not is_served(row):
+            return None
+        scene = self._scenes.of_request[row.row] = Scene(row.at_ns, row)
+        if row.method == LISTEN and row.request.id is not None:
+            self._scenes.listeners[row.request.id] = row.row
+        self._waiting[row.row] = row
+        if self._source.unkept and row.response is None and row.cancelled is None:
+            self._scenes.unkept.add(row.row)
+        if row.transaction is not None:
+            self._of_transaction.setdefault(row.transaction.number, scene)
+        return scene
+
+    # The server
+
+    def _said(self, message: Message, row: Exchange | Stray) -> None:
+        if isinstance(row, Stray):
+            if message.kind is Kind.NOTIFICATION:  # answers to nothing are left out
+                self._say_on_its_own(message, None)
+        elif row.sender == CLIENT:
+            self._say_of_request(message, row)
+        elif row.request is message:
+            scene = self._asking[row.row] = self._asker(message, row)
+            scene.steps.append(Say(message, row))
+        else:
+            self._say_on_its_own(message, row)
+
+    def _say_of_request(self, message: Message, row: Exchange) -> None:
+        scene = self._scenes.of_request.get(row.row)
+        if scene is not None:
+            answers = row.response is message
+            scene.steps.append(Say(message, row, answers=answers))
+            if answers:
+                self._waiting.pop(row.row, None)
+
+    def _say_on_its_own(self, message: Message, row: Exchange | None) -> None:
+        scene = self._about(message)
+        is_over = scene.exchange is not None and scene.exchange.row not in self._waiting
+        scene.steps.append(Say(message, row, once=is_over or (message.method or "").endswith(LIST_CHANGED)))
+
+    def _about(self, message: Message) -> Scene:
+        """The scene in which the server says something on its own."""
+        transaction = self._source.transaction_of(message.stream)
+        if transaction is not None and transaction.number in self._of_transaction:
+            return self._of_transaction[transaction.number]
+        return self._current.get(self._who(message), self._scenes.opening)
+
+    def _asker(self, message: Message, asked: Exchange) -> Scene:
+        """The scene in which the server asks: the current one, unless only others were answered after its question had been."""
+        current = self._about(message)
+        if self._is_http or asked.response is None or current.exchange is None:
+            return current
+        answered_ns = asked.response.at_ns
+        waiting = [one for one in self._waiting.values() if one.response is None or one.response.at_ns >= answered_ns]
+        if not waiting or current.exchange in waiting:
+            return current
+        return self._scenes.of_request[waiting[-1].row]
+
+    # What they have in common
+
+    def _who(self, message: Message) -> int:
+        """Whose the message is: over HTTP, a scope has all that belongs together."""
+        transaction = self._source.transaction_of(message.stream)
+        return 0 if transaction is None else id(transaction.scope)
+
+    def _is_stdin(self, stream: int) -> bool:
+        opened = self._source.streams.get(stream)
+        return opened is not None and opened.name == "stdin"

@@ -1,0 +1,232 @@
+"""The script of a mock: what to say to what a live client says, from the scenes of a recording.
+
+A machine: `open`, `feed` and `close` return what is to be said, each with how long after what it followed in the recording. Refuses
+to read clocks and to wait: who plays it does, and asks `is_due` at its time whether it is still to be said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from ..transcript.correlate import spellings
+from ..transcript.mcp_methods import CANCELLED
+from ..transcript.model import Kind
+from .line import Wants, line
+from .miss import Miss
+from .scenes import AwaitAnswer, AwaitCancel, Leave, Say, Scene, Scenes
+
+if TYPE_CHECKING:
+    from ..transcript.model import Exchange, Message
+    from .line import Blank
+
+PING = "ping"
+
+
+class Matcher(Protocol):
+    """Finds for what a client asks the recorded exchange that is to be played."""
+
+    def match(self, request: Message) -> Exchange | Miss:
+        """The exchange, or why there is none."""
+
+
+@dataclass(slots=True, eq=False)
+class Playing:
+    """A scene that is being played. `id` and `token` are the live request's; `again` says that it was played before."""
+
+    scene: Scene
+    id: str = ""
+    token: str | None = None
+    again: bool = False
+    next: int = 0
+    """The next step."""
+    began_ns: int = 0
+    """When, in the recording, that happened which the next steps followed."""
+    asked: dict[str, str] = field(default_factory=dict)
+    """The live ids of the server's requests, by the recorded ones."""
+    answered: set[int] = field(default_factory=set)
+    """The rows of the server's requests that the client has answered before it was waited for."""
+    is_over: bool = False
+    """The client gave it up, and in the recording it did not."""
+
+
+@dataclass(slots=True, eq=False)
+class Cue:
+    """What a mock is to do `delay_ns` after what it heard: say `data`, or end its process as the recorded one ended.
+
+    `playing` is the scene it is of; `miss` is there if it answers a miss.
+    """
+
+    data: bytes = b""
+    delay_ns: int = 0
+    playing: Playing | None = None
+    answers: bool = False
+    miss: Miss | None = None
+    leave: Leave | None = None
+
+
+class Script:
+    """What a mock says, from `scenes`; `matcher` finds what was recorded for a request."""
+
+    __slots__ = ("_asked", "_live", "_matcher", "_next_id", "_played", "_scenes", "_waiting")
+
+    def __init__(self, scenes: Scenes, matcher: Matcher) -> None:
+        self._scenes = scenes
+        self._matcher = matcher
+        self._next_id = 1
+        self._played: set[int] = set()
+        """The rows whose scenes have been played."""
+        self._asked: dict[str, Playing] = {}
+        """What the client has asked and is not answered yet, by the ids of its requests."""
+        self._waiting: dict[str, tuple[Playing, int]] = {}
+        """What the client has been asked and has not answered yet, by the ids of our requests: the scene, and the row."""
+        self._live: dict[int, str] = {}
+        """The live ids of subscriptions, by the rows of the recorded ones."""
+
+    def open(self) -> list[Cue]:
+        """What the server said before it was asked anything."""
+        return self._go_on(Playing(self._scenes.opening))
+
+    def feed(self, message: Message) -> list[Cue]:
+        """What follows on a message of the client's. Nothing does on what no server can answer."""
+        match message.kind:
+            case Kind.REQUEST:
+                return self._requested(message)
+            case Kind.NOTIFICATION if message.method == CANCELLED:
+                return self._cancelled(message.token or "")
+            case Kind.NOTIFICATION:
+                waiting = self._scenes.of_notification.get(message.method or "")
+                return self._go_on(_playing(waiting.pop(0))) if waiting else []
+            case Kind.RESULT | Kind.ERROR:
+                return self._answered(message.id or "")
+            case _:
+                return []
+
+    def close(self) -> list[Cue]:
+        """What the server said when its input had ended."""
+        return self._go_on(_playing(self._scenes.closing))
+
+    def is_due(self, cue: Cue) -> bool:
+        """Whether a cue whose time has come still holds. To be asked once."""
+        playing = cue.playing
+        if playing is None:
+            return True
+        if cue.answers and self._asked.get(playing.id) is playing:
+            del self._asked[playing.id]
+        return not playing.is_over
+
+    # What the client says
+
+    def _requested(self, request: Message) -> list[Cue]:
+        found = self._matcher.match(request)
+        if isinstance(found, Miss):
+            if request.method == PING and found.is_unknown:  # any server answers it (basic/utilities/ping)
+                return [Cue(f'{{"jsonrpc":"2.0","id":{request.id},"result":{{}}}}\n'.encode())]
+            return [Cue(found.line, miss=found)]
+        if found.row in self._scenes.unkept:
+            unkept = Miss(request=request, reason="was recorded past --max-size, where answers were not kept", nearest=found)
+            return [Cue(unkept.line, miss=unkept)]
+        playing = _playing(self._scenes.of_request[found.row])
+        playing.id, playing.token, playing.again = request.id or "null", request.token, found.row in self._played
+        self._played.add(found.row)
+        self._asked[playing.id] = playing
+        if found.row in self._scenes.listeners.values():
+            self._live[found.row] = playing.id
+        return self._go_on(playing)
+
+    def _cancelled(self, id: str) -> list[Cue]:
+        """The client gives a request up: the scene goes on behind where it did so in the recording, or not at all."""
+        playing = self._asked.get(id)
+        if playing is None:
+            return []
+        steps = playing.scene.steps
+        for at in range(playing.next, len(steps)):
+            step = steps[at]
+            if isinstance(step, AwaitCancel):
+                playing.next, playing.began_ns = at + 1, step.at_ns
+                return self._go_on(playing)
+        playing.is_over = True
+        del self._asked[id]
+        return []
+
+    def _answered(self, id: str) -> list[Cue]:
+        """The client answers a request of ours: the scene goes on if it waited for that."""
+        token = next((one for one in (id, *spellings(id)) if one in self._waiting), None)
+        if token is None:
+            return []
+        playing, row = self._waiting.pop(token)
+        playing.answered.add(row)
+        steps = playing.scene.steps
+        step = steps[playing.next] if playing.next < len(steps) else None
+        if not isinstance(step, AwaitAnswer) or step.row != row:
+            return []
+        playing.began_ns = step.at_ns
+        return self._go_on(playing)
+
+    # What the server says
+
+    def _go_on(self, playing: Playing) -> list[Cue]:
+        """The next steps of a scene, up to where it waits for the client."""
+        cues: list[Cue] = []
+        steps = playing.scene.steps
+        while playing.next < len(steps) and not playing.is_over:
+            step = steps[playing.next]
+            delay_ns = max(0, step.at_ns - playing.began_ns)
+            match step:
+                case Say():
+                    data = self._said(step, playing)
+                    if data is not None:
+                        cues.append(Cue(data, delay_ns, playing, answers=step.answers))
+                case Leave():
+                    cues.append(Cue(b"", delay_ns, playing, leave=step))
+                case AwaitAnswer() if step.row in playing.answered or not self._is_awaited(step.row, playing):
+                    pass
+                case _:
+                    break
+            playing.next += 1
+        return cues
+
+    def _is_awaited(self, row: int, playing: Playing) -> bool:
+        return any(one is playing and asked == row for one, asked in self._waiting.values())
+
+    def _said(self, step: Say, playing: Playing) -> bytes | None:
+        """The line, with the live values in its blanks; None if it is not to be said this time."""
+        if step.once and playing.again:
+            return None
+        if step.parts is None:
+            step.parts = line(step.message, step.exchange, listeners=list(self._scenes.listeners))
+        filled: list[bytes] = []
+        for part in step.parts:
+            if isinstance(part, bytes):
+                filled.append(part)
+            elif (value := self._value(part, step, playing)) is not None:
+                filled.append(value.encode("utf-8", "surrogatepass"))
+            else:
+                return None
+        return b"".join(filled)
+
+    def _value(self, blank: Blank, step: Say, playing: Playing) -> str | None:
+        """The live value that a blank wants; None where there is none, as a progress token that the client did not give."""
+        match blank.wants:
+            case Wants.ID:
+                return playing.id
+            case Wants.TOKEN:
+                return playing.token
+            case Wants.ASKED:
+                return playing.asked.get(blank.token)
+            case Wants.LISTENS:
+                return self._live.get(self._scenes.listeners.get(blank.token, 0))
+            case Wants.OWN_ID:
+                return self._own_id(blank.token, step, playing)
+
+    def _own_id(self, recorded: str, step: Say, playing: Playing) -> str:
+        id = str(self._next_id)
+        self._next_id += 1
+        playing.asked[recorded] = id
+        if step.exchange is not None:
+            self._waiting[id] = playing, step.exchange.row
+        return id
+
+
+def _playing(scene: Scene) -> Playing:
+    return Playing(scene, began_ns=scene.at_ns)

@@ -1,0 +1,131 @@
+"""`mcpspy mock` on the command line: what it serves, what it refuses, and that it starts quickly."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.deadlines import DEADLINE_S
+from tests.live.mocking import Mocking, written
+from tests.test_startup import bare_interpreter, imports
+from tests.transcript.dialogue import Dialogue, notification, request, result
+
+TIME = ROOT / "captures" / "time.mcpspy"
+
+
+def mock(*arguments: str | Path, said: bytes = b"") -> subprocess.CompletedProcess[str]:
+    """What `mcpspy mock` with these arguments says and ends with; `said` is its input."""
+    return subprocess.run(
+        [sys.executable, "-m", "mcpspy", "mock", *map(str, arguments)],
+        input=said.decode(),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+
+
+def store() -> list[Path]:
+    return list(Path(os.environ["MCPSPY_HOME"]).glob("captures/*"))
+
+
+# Refusals
+
+
+def test_an_empty_capture_is_refused(tmp_path: Path) -> None:
+    done = mock(written(tmp_path / "empty.mcpspy", Dialogue().records))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "it holds no messages, so there is nothing to serve" in done.stderr
+
+
+def test_a_capture_in_which_no_server_spoke_is_refused() -> None:
+    done = mock(ROOT / "captures" / "refused.mcpspy")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "it holds no messages from a server" in done.stderr
+
+
+def test_a_file_that_is_no_capture_is_refused() -> None:
+    done = mock(ROOT / "README.md")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "which capture?"),
+        (["no-such-label"], "nothing has been recorded yet"),
+        ([f"{TIME}:3"], "a mock serves whole captures; leave the rows out"),
+        (["-"], "standard input is where a mock hears its client"),
+        ([TIME, ROOT / "captures" / "git.mcpspy"], "these are captures of 2 servers (time, git)"),
+        ([TIME, "--speed", "fast"], "--speed is 0, 1 or another number above 0; not fast"),
+        ([TIME, "--speed", "-1"], "--speed is 0, 1 or another number above 0; not -1"),
+        ([TIME, "--speed", "nan"], "not nan"),
+        ([TIME, "--on-miss", "nearest"], "--on-miss is one of error, not nearest"),
+        ([TIME, "--listen"], "there is no option --listen; mcpspy mock --help lists them"),
+        ([TIME, "--capture="], "--capture wants the name of a file"),
+    ],
+)
+def test_wrong_use_gets_a_sentence(arguments: list[str | Path], sentence: str) -> None:
+    done = mock(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert store() == []
+
+
+def test_help_shows_an_example() -> None:
+    assert "mcpspy mock weather.mcpspy" in mock("--help").stdout
+
+
+# What is served
+
+
+def test_options_and_captures_come_in_any_order(tmp_path: Path) -> None:
+    capture = written(tmp_path / "a.mcpspy", Dialogue().client(request(1)).server(result(1)).records)
+    line = b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
+    assert mock("--quiet", capture, "--stdio", "--reuse", "error", "--", said=line * 2).stdout.count("\n") == 2
+
+
+def test_several_captures_of_one_server_are_served_together(tmp_path: Path) -> None:
+    first = written(tmp_path / "a.mcpspy", Dialogue().client(request(1)).server(result(1)).records)
+    second = written(tmp_path / "b.mcpspy", Dialogue().client(request(1, "prompts/list")).server(result(1)).records)
+    asked = b"".join(b'{"jsonrpc":"2.0","id":2,"method":"%b/list"}\n' % name for name in (b"tools", b"prompts"))
+    assert mock(first, second, said=asked).stdout.count("result") == 2
+
+
+def test_its_own_capture_goes_to_the_store_under_a_label_of_its_own() -> None:
+    mock(TIME, said=b'{"jsonrpc":"2.0","id":2,"method":"ping"}\n')
+    (own,) = store()
+    assert "time-mock" in own.name
+
+
+def test_a_capture_that_cannot_be_made_does_not_keep_it_from_serving(tmp_path: Path) -> None:
+    done = mock(TIME, "--capture", tmp_path / "no" / "such" / "folder", said=b'{"jsonrpc":"2.0","id":2,"method":"ping"}\n')
+    assert '"result":{}' in done.stdout
+    assert "not recording" in done.stderr
+
+
+def test_reuse_error_answers_no_request_twice(tmp_path: Path) -> None:
+    capture = written(tmp_path / "a.mcpspy", Dialogue().client(request(1)).server(result(1)).client(notification()).records)
+    with Mocking(capture, "--reuse", "error") as mocking:
+        mocking.send(request(1), request(2))
+        assert mocking.told() == result(1)
+        assert "was recorded once and asked for once more" in mocking.told()["error"]["message"]
+
+
+# The start
+
+TOO_SLOW = {"aiohttp", "asyncio", "click", "rich", "mcpspy.transcript.findings.find", "mcpspy.views.timeline"}
+
+
+def test_it_imports_nothing_that_a_client_would_wait_for(tmp_path: Path) -> None:
+    entry = "import sys; from mcpspy.__main__ import main; sys.exit(main())"
+    words = [sys.executable, "-X", "importtime", "-c", entry, "mock", str(TIME), "--capture", str(tmp_path / "own.mcpspy")]
+    line = '{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
+    done = subprocess.run(words, input=line, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
+    assert "get_current_time" in done.stdout
+    assert not (imports(done.stderr) - imports(bare_interpreter())) & TOO_SLOW
