@@ -1,7 +1,10 @@
 """What is nearly a fault, and is none; and what is one in a place where the examples do not look."""
 
+import json
+
 import pytest
 
+from mcpspy.transcript.findings.examine import examined
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.telling import told
 
@@ -78,7 +81,39 @@ WELL = {
 LISTEN = '· revision 2026-07-28\n→ subscriptions/listen 1 {"notifications":{"toolsListChanged":true}}\n'
 FOR = '{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}'
 
+REVISED = "· revision 2026-07-28\n"
+MODERN = f"{REVISED}→ POST /mcp\n  Mcp-Method: tools/list\n"
+LOG_IN = (
+    '{"resultType":"input_required","inputRequests":{"q":{"method":"elicitation/create","params":'
+    '{"mode":"url","message":"Log in","url":"https://example.com"}}}}'
+)
+GOOD = '{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}'
+
 FAULTS = {
+    "a session that a client names in the modern era": (
+        f"{MODERN}  Mcp-Session-Id: 5f2c\n  tools/list 1\n← 200 OK\n  result 1 {GOOD}",
+        "session-in-modern-era",
+    ),
+    "a revision in the head that the body does not name": (
+        f"{MODERN.replace(REVISED, '')}  MCP-Protocol-Version: 2026-07-28\n  tools/list 1\n← 400 Bad Request\n  error 1 -32020 no",
+        "missing-envelope",
+    ),
+    "a request without a revision after one with it, on stdio": (
+        f"· revision 2026-07-28\n→ tools/list 1\n← result 1 {GOOD}\n· revision none\n→ tools/list 2\n← error 2 -32602 no",
+        "missing-envelope",
+    ),
+    "a list of tasks under a revision that has none": (
+        "· revision 2026-07-28\n→ tasks/list 1\n← error 1 -32601 no",
+        "method-not-in-revision",
+    ),
+    "the result of a task under a revision that has none": (
+        '· revision 2026-07-28\n→ tasks/result 1 {"taskId":"t"}\n← error 1 -32601 no',
+        "method-not-in-revision",
+    ),
+    "a URL for a client that knows forms alone": (
+        f'· revision 2026-07-28, client: elicitation.form\n→ tools/call 1 {{"name":"a"}}\n← result 1 {LOG_IN}',
+        "undeclared-input",
+    ),
     "a change for a subscription with another id": (
         f"{LISTEN}← notifications/tools/list_changed {FOR % 2}",
         "unsubscribed-notification",
@@ -138,6 +173,13 @@ def of_rule(account: str, rule: str) -> list[str]:
 def test_a_log_message_on_stdio_that_nobody_asked_for_is_found() -> None:
     account = '· revision 2026-07-28\n→ tools/call 1 {"name":"a"}\n← notifications/message {"level":"info","data":"x"}\n'
     assert len(of_rule(account, "unasked-log")) == 1
+
+
+@pytest.mark.parametrize("missing", ["resultType", "ttlMs", "cacheScope"])
+def test_a_result_without_what_its_revision_requires_is_not_as_specified(missing: str) -> None:
+    result = json.dumps({name: value for name, value in json.loads(GOOD).items() if name != missing})
+    found = examined(transcribe(told(f"{REVISED}→ tools/list 1\n← result 1 {result}")))
+    assert [(one.rule, missing in one.what) for one in found] == [("not-as-specified", True)]
 
 
 def found(account: str) -> set[str]:

@@ -11,10 +11,10 @@ from ...records import CLIENT
 from ..finding import Severity
 from ..head import Head, meaning
 from ..mcp import revision
-from ..mcp_codes import CLIENT_CAPABILITIES
-from ..mcp_methods import DISCOVER, INITIALIZE, NAMED_IN_HEADERS
+from ..mcp_codes import CLIENT_CAPABILITIES, PROTOCOL_VERSION
+from ..mcp_methods import DISCOVER, INITIALIZE, NAMED_IN_HEADERS, rows
 from ..mcp_revisions import Era, era, position
-from ..model import Exchange
+from ..model import Exchange, Kind
 from ..transaction import ScopeKind, Stream
 from .found import Found, found_in, quoted
 from .rule import Family, Rule
@@ -68,9 +68,9 @@ MISSING_ENVELOPE: Final = Rule(
     name="missing-envelope",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
-    what="A request names its revision, 2026-07-28 or later, in _meta, and does not say there what the client can do.",
+    what="A request of 2026-07-28 or later lacks its revision, or what the client can do, in its _meta.",
     why="There is no handshake that would have told: the server has to refuse the request.",
-    blame="The client: io.modelcontextprotocol/clientCapabilities is required in each request.",
+    blame="The client: io.modelcontextprotocol/protocolVersion and …/clientCapabilities are required in each request.",
     example=(
         '→ tools/list 1 {"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}\n← error 1 -32602 Missing capabilities'
     ),
@@ -95,6 +95,7 @@ def find(story: Story) -> Iterator[Found]:
         if method != INITIALIZE and revision(first.request.raw) and CLIENT_CAPABILITIES.encode() not in first.request.raw:
             what = f"{method} names the revision {said}, and no capabilities of the client."
             yield found_in(MISSING_ENVELOPE, first.request, first.row, what, count=use.count)
+    yield from _unnamed(story)
     agreed = agreed_revisions(story)
     for exchange in story.http:
         transaction = exchange.transaction
@@ -102,6 +103,33 @@ def find(story: Story) -> Iterator[Found]:
             is_streamable = transaction.scope.kind is not ScopeKind.STREAM
             scope = transaction.scope.session
             yield from _fields(exchange, transaction.request, agreed.get(scope) if scope else None, is_streamable=is_streamable)
+
+
+def _unnamed(story: Story) -> Iterator[Found]:
+    """Requests on stdio without a revision, of a client that never shook hands and named one before."""
+    if story.source.transactions or story.initializes or story.source.header is None or story.first_hole_ns is not None:
+        return
+    named = [
+        use.first for (_, sender, said, _), use in story.uses.items() if sender == CLIENT and said and era(said) is Era.MODERN
+    ]
+    answered_ns = [
+        one.response.at_ns
+        for one in named
+        if isinstance(one, Exchange) and one.response is not None and one.response.kind is Kind.RESULT
+    ]
+    if not answered_ns:
+        return
+    for (method, sender, said, _), use in story.uses.items():
+        first = use.first
+        if (
+            sender == CLIENT
+            and said is None
+            and isinstance(first, Exchange)
+            and first.at_ns > min(answered_ns)
+            and rows(method)
+        ):
+            what = f"{method} names no revision, and the client never initialized."
+            yield found_in(MISSING_ENVELOPE, first.request, first.row, what, count=use.count)
 
 
 def _fields(exchange: Exchange, request: Stream, agreed: str | None, *, is_streamable: bool) -> Iterator[Found]:
@@ -115,6 +143,12 @@ def _fields(exchange: Exchange, request: Stream, agreed: str | None, *, is_strea
             yield found_in(DUPLICATE_HEADER, exchange.request, exchange.row, what, group=name)
             return
     head = request.head
+    told = head.get(_VERSION.lower())
+    if is_streamable and told and era(told) is Era.MODERN and PROTOCOL_VERSION.encode() not in exchange.request.raw:
+        if exchange.method != INITIALIZE:
+            what = f"{exchange.method} names the revision {quoted(told.encode())} in its head, and none in its _meta."
+            yield found_in(MISSING_ENVELOPE, exchange.request, exchange.row, what, group=exchange.method)
+        return
     for field, told, said in _mismatches(exchange, head, agreed):
         what = f"The field {field} of a request says {quoted(told.encode())}, its body {quoted(said.encode())}."
         yield found_in(HEADER_CONTRADICTS, exchange.request, exchange.row, what, group=field)

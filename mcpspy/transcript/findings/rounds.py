@@ -14,13 +14,14 @@ from ..mcp_codes import CLIENT_CAPABILITIES
 from ..mcp_methods import INPUT_REQUESTS, MAY_NEED_INPUT, TASKS, row
 from ..mcp_revisions import FIRST_MODERN
 from ..model import Exchange
-from .found import Found, call, found_in
+from .found import Found, call, found_in, quoted
 from .rule import Family, Rule
 from .story import Story
 
 _MODERN: Final = '· revision 2026-07-28, client: roots\n→ tools/call 1 {"name":"files"}\n'
 _ASKED: Final = '{"resultType":"input_required","inputRequests":{"roots":{"method":"roots/list"}},"requestState":"s1"}'
 _ANSWERED: Final = '→ tools/call 2 {"name":"files","inputResponses":{"roots":{"roots":[]}},"requestState":"s1"}\n'
+_TOO_MUCH: Final = _ANSWERED.replace('{"roots":{"roots"', '{"name":{"action":"decline"},"roots":{"roots"')
 _DONE: Final = '← result 2 {"resultType":"complete","content":[]}'
 _WELL: Final = f"{_MODERN}← result 1 {_ASKED}\n{_ANSWERED}{_DONE}"
 
@@ -66,6 +67,18 @@ CHANGED_REQUEST_STATE: Final = Rule(
     fix="Copy requestState from the result into the params of the retry.",
 )
 
+UNASKED_INPUT: Final = Rule(
+    name="unasked-input",
+    family=Family.PROTOCOL,
+    severity=Severity.WARNING,
+    what="A retry brings input that the result before it did not ask for.",
+    why="The server does not know what it is for, and may refuse the retry.",
+    blame="The client: the keys of inputResponses are those of the inputRequests that it got.",
+    example=f"{_MODERN}← result 1 {_ASKED}\n{_TOO_MUCH}{_DONE}",
+    clean=_WELL,
+    fix="Answer each of inputRequests under its own key, and nothing else.",
+)
+
 UNASKED_TASK: Final = Rule(
     name="unasked-task",
     family=Family.PROTOCOL,
@@ -86,7 +99,7 @@ UNASKED_TASK: Final = Rule(
     fix="Make a task only of a request that asks for one.",
 )
 
-RULES: Final = (MISPLACED_INPUT_REQUEST, UNDECLARED_INPUT, CHANGED_REQUEST_STATE, UNASKED_TASK)
+RULES: Final = (MISPLACED_INPUT_REQUEST, UNDECLARED_INPUT, CHANGED_REQUEST_STATE, UNASKED_INPUT, UNASKED_TASK)
 
 
 def find(story: Story) -> Iterator[Found]:
@@ -127,11 +140,25 @@ def _required(exchange: Exchange) -> Iterator[Found]:
         if known is not None and declared is not None and known.needs and known.needs[1] not in declared:
             what = f"The result of {call(exchange)} asks for {known.name}; the client did not declare {known.needs[1]}."
             yield found_in(UNDECLARED_INPUT, response, exchange.row, what, group=known.name)
+        elif known is not None and declared is not None and _sends_to_url(one) and not _has_url(declared):
+            what = f"The result of {call(exchange)} sends the user to a URL; the client did not declare elicitation.url."
+            yield found_in(UNDECLARED_INPUT, response, exchange.row, what, group=known.name)
 
 
 def _method(request: Any) -> str:
     method = request.get("method") if isinstance(request, dict) else None
     return method if isinstance(method, str) else ""
+
+
+def _sends_to_url(request: Any) -> bool:
+    params = request.get("params") if isinstance(request, dict) else None
+    return _method(request) == "elicitation/create" and isinstance(params, dict) and params.get("mode") == "url"
+
+
+def _has_url(declared: dict[str, Any]) -> bool:
+    """Whether the client can send its user to a URL; without a word on modes it knows forms alone (client/elicitation)."""
+    said = declared.get("elicitation")
+    return isinstance(said, dict) and isinstance(said.get("url"), dict)
 
 
 def _declared(exchange: Exchange) -> dict[str, Any] | None:
@@ -159,8 +186,16 @@ def _states(one: Call) -> Iterator[Found]:
             continue
         response = None if before is None else before.response
         if response is not None and response.result_type == INPUT_REQUIRED:
-            wanted = members(members(response.raw).get("result", b"")).get("requestState")
-            brought = members(members(exchange.request.raw).get("params", b"")).get("requestState")
+            result, params = (
+                members(members(response.raw).get("result", b"")),
+                members(members(exchange.request.raw).get("params", b"")),
+            )
+            unasked = set(members(params.get("inputResponses", b""))) - set(members(result.get("inputRequests", b"")))
+            if unasked:
+                named = quoted(min(unasked).encode("utf-8", "replace"))
+                what = f"The retry of {call(exchange)} brings the input {named}, for which nobody asked."
+                yield found_in(UNASKED_INPUT, exchange.request, exchange.row, what, group=exchange.method)
+            wanted, brought = result.get("requestState"), params.get("requestState")
             if (None if wanted is None else bytes(wanted)) != (None if brought is None else bytes(brought)):
                 said = "another requestState" if brought is not None and wanted is not None else "no requestState"
                 said = "a requestState that nobody gave it" if wanted is None else said

@@ -9,6 +9,7 @@ from typing import Final
 from ...records import CLIENT, SERVER
 from ..finding import Severity
 from ..head import SESSION
+from ..mcp import revision
 from ..mcp_revisions import Era
 from ..transaction import ScopeKind, Transaction
 from .endings import PATIENCE_NS
@@ -74,9 +75,9 @@ MODERN_SESSION: Final = Rule(
     name="session-in-modern-era",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="A request of the revision 2026-07-28 or later is answered with an Mcp-Session-Id.",
+    what="A request of the revision 2026-07-28 or later, or the answer to one, has an Mcp-Session-Id.",
     why="That era has no sessions: clients ignore the field, and what the server keeps under it is lost.",
-    blame="The server: it made the field.",
+    blame="Whoever sent the field: the server that gives out a session, the client that names one.",
     example=(
         "· revision 2026-07-28\n→ POST /mcp\n  Mcp-Method: tools/list\n  tools/list 1\n"
         '← 200 OK\n  Mcp-Session-Id: 5f2c\n  result 1 {"tools":[]}'
@@ -141,6 +142,9 @@ def _without(story: Story, one: Transaction, *, given_out: bool) -> Iterator[Fou
     if asked is None or one.request is None:
         return
     if asked.era is Era.MODERN:
+        if _SESSION_FIELD in one.request.opened.head.lower() and revision(asked.request.raw) is not None:
+            what = f"{asked.method}, of {asked.revision}, names a session."
+            yield _about(MODERN_SESSION, story, one, what, CLIENT, group="client")
         response = one.response
         if response is not None and not response.forged and _SESSION_FIELD in response.opened.head.lower():
             what = f"The answer to {asked.method}, of {asked.revision}, names a session."
