@@ -5,6 +5,7 @@ Refuses to look into JSON-RPC: which bodies are OAuth's is told by their type an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,11 @@ MAX_HEADS = 512
 """So many different heads are remembered as redacted: a client sends the same one again and again, and one costs 15 µs."""
 
 OAUTH_PATHS = (b"/token", b"/register", b"/authorize", b"/revoke", b"/introspect", b"/device")
+
+MAX_LINE_BYTES = 1 << 13
+"""A line of a refused head that comes in pieces; behind a longer one, or when the head has ended, nothing more is looked for."""
+
+_ENDS_HEAD = re.compile(rb"\n\r?\n").search
 
 MAX_ENDPOINT_BYTES = 1 << 13
 """An event that announces an endpoint is short; a longer one is not looked at."""
@@ -36,7 +42,9 @@ class Redacting:
         self._heads: dict[bytes, tuple[bytes, tuple[tuple[int, int, str], ...]]] = {}
         self._sse: set[int] = set()  # streams of events, which may announce an endpoint
         self._bodies: dict[int, Body] = {}  # streams with bodies of OAuth, and what these pass through
-        self._opaque: set[int] = set()  # streams without a head, whose first frame may hold one that was refused
+        self._opaque: dict[
+            int, bytes
+        ] = {}  # streams without a head, which may begin with one that was refused: its last line so far
         self._oauth: set[int] = set()  # transactions at OAuth's paths
 
     def __call__(self, records: Sequence[Record]) -> None:
@@ -49,7 +57,7 @@ class Redacting:
                 case Open() if record.head:
                     self._open(record)
                 case Open() if record.connection:
-                    self._opaque.add(record.stream)
+                    self._opaque[record.stream] = b""
                 case Frame():
                     self._frame(record)
                 case Partial():
@@ -80,9 +88,26 @@ class Redacting:
         elif stream in self._bodies:
             self._body(record, self._bodies[stream])
         elif stream in self._opaque:
-            self._opaque.discard(stream)
-            record.data, redacted = self._redactor.head(record.data)
-            _mark(record, redacted)
+            self._refused_head(record, self._opaque.pop(stream))
+
+    def _refused_head(self, record: Frame, begun: bytes) -> None:
+        """What may be a piece of a head that was refused; `begun` is the line, with the end of the one before, that it goes on."""
+        whole = begun + record.data
+        data, redacted = self._redactor.head(whole)
+        if not data.startswith(begun):  # a secret goes on: what has come of it before went to the disk as another name
+            rest = record.data.partition(b"\n")[0].rstrip(b"\r")
+            name = self._redactor.pseudonym(rest) if rest else b""
+            data, more = self._redactor.head(record.data[len(rest) :])
+            first = ((0, len(name), redacted[0][2]),) if name else ()
+            redacted = (*first, *((at + len(name), length, kind) for at, length, kind in more))
+            record.data = name + data
+        else:
+            record.data = data[len(begun) :]
+            redacted = tuple((at - len(begun), length, kind) for at, length, kind in redacted)
+        _mark(record, redacted)
+        last_line = whole[max(whole.rfind(b"\n"), 0) :]
+        if not _ENDS_HEAD(whole) and len(last_line) <= MAX_LINE_BYTES:
+            self._opaque[record.stream] = last_line
 
     def _partial(self, record: Partial) -> None:
         """What waits may hold the beginning of a secret: of anything but MCP's own messages only the length is kept."""
@@ -117,6 +142,7 @@ class Redacting:
     def _close(self, record: Close) -> list[Record]:
         """A stream has ended. What is left of a body that did not come to its end."""
         self._sse.discard(record.stream)
+        self._opaque.pop(record.stream, None)
         body = self._bodies.pop(record.stream, None)
         data, redacted = (b"", ()) if body is None else body.close()
         rest = Frame(record.stream, record.at_ns, record.at_ns, data)

@@ -185,6 +185,35 @@ def test_the_next_transaction_at_another_path_is_not_an_authorization_servers() 
     assert disk.framed(b'{"password":"%b"}' % SECRET).data == b'{"password":"%b"}' % SECRET
 
 
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("cuts", [2, 3, 7])
+def test_a_head_that_was_refused_and_came_in_pieces_keeps_no_secret(cuts: int, line_end: bytes) -> None:
+    lines = (
+        b"HTTP/1.1 200 OK",
+        b"X: 1",
+        b"Mcp-Session-Id: %b" % SECRET,
+        b"Set-Cookie: a=%b; Path=/" % SECRET,
+        b"Y: 2",
+        b"",
+        b"body",
+    )
+    refused = line_end.join(lines)
+    for shift in range(len(refused)):
+        disk = Disk()
+        disk.opened(SERVER, b"", transaction=0)
+        at = sorted({0, shift, *(shift + len(refused) * cut // cuts for cut in range(1, cuts))} - {len(refused)})
+        pieces = [refused[begin:end] for begin, end in zip(at, [*at[1:], None], strict=True) if refused[begin:end]]
+        frames = [disk.framed(piece, part=True) for piece in pieces]
+        kept = b"".join(frame.data for frame in frames)
+        assert SECRET[12:] not in kept
+        assert SECRET[:-12] not in kept
+        assert kept.startswith(b"HTTP/1.1 200 OK" + line_end + b"X: 1" + line_end + b"Mcp-Session-Id: " + PREFIX.encode())
+        assert kept.endswith(line_end + b"Y: 2" + line_end + line_end + b"body")
+        for frame in frames:
+            for begin, length, _ in frame.redacted or ():
+                assert frame.data[begin : begin + length].startswith(PREFIX.encode())
+
+
 def test_a_head_that_was_refused_keeps_no_secret() -> None:
     disk = Disk()
     disk.opened(CLIENT, b"", transaction=0)
