@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from ..records import CLIENT
+from ..records import CLIENT, SERVER
+from ..wire.slices import members, string
 from ..wire.sse import Event, parse
 from .calls import JOINED, Calls
 from .chunks import Chunks
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from ..records import Close, Frame, Note, Open
 
 ENDPOINT: Final = "endpoint"
+RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
+"""Where a server says as which resource it wants to be asked for (RFC 9728)."""
 MAX_FORGED_BYTES: Final = 500
 """So much is kept of what mcpspy itself said."""
 
@@ -38,13 +41,14 @@ _SWITCHING_PROTOCOLS: Final = 101
 class _Body:
     """A stream that goes on."""
 
-    __slots__ = ("broken", "chunks", "decoder", "stream", "work")
+    __slots__ = ("broken", "chunks", "decoder", "is_metadata", "stream", "work")
 
     def __init__(self, stream: Stream, work: Work, decoder: StreamDecoder | None) -> None:
         self.stream = stream
         self.work = work
         self.decoder = decoder
         self.chunks = Chunks()
+        self.is_metadata = stream.opened.sender == SERVER and work.transaction.target.startswith(RESOURCE_METADATA)
         self.broken: Stray | None = None
         """The last message that could not be read: cut short, if the stream turns out to be."""
 
@@ -205,7 +209,7 @@ class Transactions:
         if self._correlator.begin(work, head):
             oddity = Oddity(record.number, stream.at_ns, "ambiguous-resume", work.resumes.encode("utf-8", "replace"))
             transaction.oddities = appended(transaction.oddities, oddity)
-        elif work.resumes and hash(work.resumes) not in work.reach.ids and reach.facts.kind is ScopeKind.SESSION:
+        elif work.resumes and _is_unheard_of(work):
             oddity = Oddity(record.number, stream.at_ns, "unknown-event", work.resumes.encode("utf-8", "replace"))
             transaction.oddities = appended(transaction.oddities, oddity)
         return work
@@ -227,6 +231,8 @@ class Transactions:
         for unit in units:
             if unit.event is not None and self._came_before(body, unit.event, unit):
                 continue
+            if body.is_metadata:
+                self._resource(body.work, unit)
             if body.stream.forged and unit.frame.data:
                 self._note_oddity(body.work, unit, "forged", unit.frame.data[:MAX_FORGED_BYTES])
             for piece in unit.pieces:
@@ -310,6 +316,13 @@ class Transactions:
         if self._correlator.announce(work, uris):
             self._note_oddity(work, unit, "shared-endpoint", told.uri.encode("utf-8", "replace"))
 
+    def _resource(self, work: Work, unit: Unit) -> None:
+        """The server says which resource it is: clients take no other than the one that they asked."""
+        value = members(unit.frame.data).get("resource")
+        resource = "" if value is None else string(value) or ""
+        if resource and origin(resource) != origin(self._scopes.url):
+            self._note_oddity(work, unit, "foreign-resource", resource.encode("utf-8", "replace"))
+
     def _note_oddity(self, work: Work, unit: Unit, name: str, data: bytes) -> None:
         frame, transaction = unit.frame, work.transaction
         oddity = Oddity(frame.number, frame.at_ns + self._source.shift_ns, name, data)
@@ -333,6 +346,11 @@ class Transactions:
         transaction.row = self._next_row()
         self._rows.append(transaction)
         return (transaction,)
+
+
+def _is_unheard_of(work: Work) -> bool:
+    """Whether no event of its session had the id by which it resumes one. Ids that are not ASCII have no spelling in a head."""
+    return work.reach.facts.kind is ScopeKind.SESSION and work.resumes.isascii() and hash(work.resumes) not in work.reach.ids
 
 
 def _host_behind_user(url: str) -> str:

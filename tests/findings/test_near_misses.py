@@ -15,7 +15,9 @@ TOOLS = '→ POST /mcp\n  tools/list 1\n← 200 OK\n  result 1 {"tools":[]}\n'
 CALL = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"slow"}\n'
 GIVE_UP = '→ notifications/cancelled {"requestId":1}\n'
 TASK = '← result 1 {"task":{"taskId":"t","status":"working","ttl":60000}}\n'
-STREAM = "→ GET /sse\n  Accept: text/event-stream\n"
+GET = "→ GET /mcp\n  Accept: text/event-stream\n"
+SSE = "← 200 OK\n  Content-Type: text/event-stream\n"
+STREAM = "· HTTP\n· handshake 2025-11-25\n→ GET /mcp\n  Accept: text/event-stream\n"
 
 WELL = {
     "a request given up before the round time": f"{CALL}· 59.0 s later\n{GIVE_UP}",
@@ -48,6 +50,13 @@ WELL = {
     "a stream whose head comes at once and whose events late": (
         f"{STREAM}← 200 OK\n  Content-Type: text/event-stream\n· 30.0 s later\n← : ping\n· the client closes the stream"
     ),
+    "a stream whose client asked for nothing and left at once": (
+        "→ GET /sse\n  Accept: text/event-stream\n← 200 OK\n  Content-Type: text/event-stream\n· the client closes the stream"
+    ),
+    "metadata of a resource at another path of the server": (
+        "→ GET /.well-known/oauth-protected-resource\n← 200 OK\n  Content-Type: application/json\n"
+        '  {"resource":"http://127.0.0.1:3001/","authorization_servers":["http://localhost:9"]}'
+    ),
     "an answer of one event that took its time": (
         '→ POST /mcp\n  tools/call 1 {"name":"a"}\n· 30.0 s later\n← 200 OK\n  data: result 1\n· the server closes the stream'
     ),
@@ -67,6 +76,28 @@ WELL = {
     ),
     "an error that a server of both eras gives who comes with the wrong one": (
         f"{INITIALIZE}← error 0 -32022 Unsupported protocol version"
+    ),
+    "a retry with the input of all rounds so far": (
+        '· revision 2026-07-28, client: roots\n→ tools/call 1 {"name":"f"}\n← result 1 {"resultType":"input_required",'
+        '"inputRequests":{"a":{"method":"roots/list"}},"requestState":"1"}\n'
+        '→ tools/call 2 {"name":"f","requestState":"1","inputResponses":{"a":{"roots":[]}}}\n← result 2 {"resultType":'
+        '"input_required","inputRequests":{"b":{"method":"roots/list"}},"requestState":"2"}\n'
+        '→ tools/call 3 {"name":"f","requestState":"2","inputResponses":{"a":{"roots":[]},"b":{"roots":[]}}}\n'
+        '← result 3 {"resultType":"complete","content":[]}'
+    ),
+    "a stream that goes on after what came last, twice": (
+        f"{SESSION}{GET}{SSE}  id: 1\n  data:\n· the client closes the stream\n{GET}  Last-Event-ID: 1\n{SSE}"
+        f"  id: 1\n  data:\n· the client closes the stream\n{GET}  Last-Event-ID: 1\n{SSE}  id: 2\n  data:"
+    ),
+    "event ids that begin anew in each session": "".join(
+        f"· session none\n· handshake 2025-11-25 again as {name}, server: tools.listChanged\n{GET}{SSE}  id: 1\n"
+        "  data: notifications/tools/list_changed\n· the client closes the stream\n"
+        for name in ("5f2c", "77aa")
+    ).replace("· session none", "· HTTP", 1),
+    "a task that is asked for once more after its end": (
+        '· handshake 2025-11-25, server: tools tasks.requests.tools.call\n→ tools/call 1 {"name":"a","task":{}}\n'
+        f'{TASK}→ tasks/get 2 {{"taskId":"t"}}\n→ tasks/get 3 {{"taskId":"t"}}\n'
+        '← result 3 {"taskId":"t","status":"completed","ttl":1}\n← result 2 {"taskId":"t","status":"working","ttl":1}'
     ),
     "a log message for who gave a level, on stdio": (
         '· revision 2026-07-28\n→ tools/call 1 {"name":"a","_meta":{"io.modelcontextprotocol/logLevel":"info"}}\n'

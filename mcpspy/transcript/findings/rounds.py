@@ -6,7 +6,7 @@ Source: MCP specification, basic/patterns/mrtr of 2026-07-28; basic/utilities/ta
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ...wire.slices import members
+from ...wire.slices import Slice, members
 from ..call import Call, Part
 from ..finding import Severity
 from ..mcp import INPUT_REQUIRED, TASK
@@ -71,7 +71,7 @@ UNASKED_INPUT: Final = Rule(
     name="unasked-input",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="A retry brings input that the result before it did not ask for.",
+    what="A retry brings input that no result before it asked for.",
     why="The server does not know what it is for, and may refuse the retry.",
     blame="The client: the keys of inputResponses are those of the inputRequests that it got.",
     example=f"{_MODERN}← result 1 {_ASKED}\n{_TOO_MUCH}{_DONE}",
@@ -179,26 +179,29 @@ def _task(exchange: Exchange) -> Iterator[Found]:
 
 
 def _states(one: Call) -> Iterator[Found]:
-    """Each round has to bring the state of the one before."""
+    """Each round has to bring the state of the one before, and no input that no round before it asked for."""
     before: Exchange | None = None
+    asked: set[str] = set()
     for exchange in one.exchanges:
         if one.part(exchange) is not Part.ROUND:
             continue
         response = None if before is None else before.response
         if response is not None and response.result_type == INPUT_REQUIRED:
-            result, params = (
-                members(members(response.raw).get("result", b"")),
-                members(members(exchange.request.raw).get("params", b"")),
-            )
-            unasked = set(members(params.get("inputResponses", b""))) - set(members(result.get("inputRequests", b"")))
+            result = members(members(response.raw).get("result", b""))
+            params = members(members(exchange.request.raw).get("params", b""))
+            asked |= members(result.get("inputRequests", b"")).keys()
+            unasked = members(params.get("inputResponses", b"")).keys() - asked
             if unasked:
-                named = quoted(min(unasked).encode("utf-8", "replace"))
+                named = quoted(min(unasked).encode("utf-8", "backslashreplace"))
                 what = f"The retry of {call(exchange)} brings the input {named}, for which nobody asked."
                 yield found_in(UNASKED_INPUT, exchange.request, exchange.row, what, group=exchange.method)
-            wanted, brought = result.get("requestState"), params.get("requestState")
-            if (None if wanted is None else bytes(wanted)) != (None if brought is None else bytes(brought)):
-                said = "another requestState" if brought is not None and wanted is not None else "no requestState"
-                said = "a requestState that nobody gave it" if wanted is None else said
-                what = f"The retry of {call(exchange)} brings {said}."
-                yield found_in(CHANGED_REQUEST_STATE, exchange.request, exchange.row, what, group=exchange.method)
+            yield from _state(exchange, result.get("requestState"), params.get("requestState"))
         before = exchange
+
+
+def _state(exchange: Exchange, wanted: Slice | None, brought: Slice | None) -> Iterator[Found]:
+    if (None if wanted is None else bytes(wanted)) != (None if brought is None else bytes(brought)):
+        said = "another requestState" if brought is not None and wanted is not None else "no requestState"
+        said = "a requestState that nobody gave it" if wanted is None else said
+        what = f"The retry of {call(exchange)} brings {said}."
+        yield found_in(CHANGED_REQUEST_STATE, exchange.request, exchange.row, what, group=exchange.method)
