@@ -1,4 +1,4 @@
-"""`mcpspy run` stands in the start-up path of somebody's editor: what it may not have imported when it starts the server."""
+"""What verbs may not have imported: `mcpspy run`, which is in the start-up path of an editor, before its server runs; looks at all."""
 
 import re
 import subprocess
@@ -11,6 +11,7 @@ from tests.deadlines import DEADLINE_S
 TOO_SLOW = {"asyncio", "click", "dataclasses", "inspect", "json", "msgspec", "re", "rich", "subprocess", "typing"}
 NOT_A_TAPS_BUSINESS = {"mcpspy.capture.reader", "mcpspy.transcript", "mcpspy.views"}
 
+CAPTURES = Path(__file__).parent.parent / "captures"
 SPAWNED = "the server runs"
 IMPORTED = re.compile(r"^import time:\s+\d+ \|\s+\d+ \|\s*(\S+)$")
 
@@ -70,3 +71,19 @@ def test_the_import_log_is_read_as_the_interpreter_writes_it() -> None:
         check=True,
     ).stderr
     assert {"json", "json.decoder", "re"} <= imports(log)
+
+
+def imported_by_a_look(*arguments: str) -> set[str]:
+    """What a verb imported that looked at the capture of a file server."""
+    command = [sys.executable, "-X", "importtime", "-m", "mcpspy", *arguments, str(CAPTURES / "filesystem.mcpspy")]
+    return imports(subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=True).stderr)
+
+
+def test_a_timeline_waits_for_nothing_that_filters_follows_or_prints_json() -> None:
+    assert not imported_by_a_look("show") & {
+        "mcpspy.transcript.filter", "mcpspy.cli.follow", "mcpspy.views.exchange", "mcpspy.views.http_wire", "mcpspy.views.rows_json",
+    }  # fmt: skip
+
+
+def test_a_check_of_other_rules_waits_for_no_schemas_and_official_types() -> None:
+    assert not imported_by_a_look("check", "--select", "stdout-noise") & {"jsonschema", "mcp_types"}

@@ -22,11 +22,12 @@ from ..transcript.model import Numbered, Transcript
 from ..views.check_text import check_lines, next_lines
 from ..views.checked import Checked
 from ..views.timeline import selected
+from ..views.units import counted
 from .baseline import accept as write_baselines
 from .baseline import baselines
 from .filtering import filter_option, filtered, wanted_of
 from .reading import Chosen, WhatCommand, chosen, row_of, transcript_of
-from .screen import Screen
+from .screen import Screen, say
 
 FORMATS = ("text", "json", "junit", "sarif", "github")
 SEVERITIES = [one.value for one in Severity]
@@ -95,7 +96,10 @@ def command(
         numbers = {row.row for row in selected(transcript.rows, asked.rows) if isinstance(row, Numbered)}
         found = [one for one in found if one.row in numbers]
     if wanted is not None:
+        left = len(found)
         found = about(filtered(wanted, transcript, transcript.rows), found)
+        if len(found) < left:
+            say(f"mcpspy: {counted(left - len(found), 'finding')} left out by the filter")
     checked = _checked(transcript, found, rules, Severity(fail_on), asked, what)
     _print(checked, "json" if as_json else format, screen)
     return FAILED if checked.failed else 0

@@ -17,7 +17,7 @@ from ..capture.catalog import Entry, entry
 from ..capture.store import EXTENSION, captures_folder
 from ..errors import AddressError
 from ..live.watch import Watch
-from ..transcript.model import Exchange, Row, Source
+from ..transcript.model import Exchange, Outcome, Row, Source
 from ..transcript.transaction import Transaction
 from .reading import DEFAULT_WHAT, Growing, chosen
 
@@ -28,12 +28,14 @@ NICENESS = 5
 class Followed:
     """One sitting that is followed: its growing transcript, and the calls of it that are pending."""
 
-    __slots__ = ("growing", "parent", "pending", "streams")
+    __slots__ = ("growing", "parent", "pending", "streams", "working")
 
     def __init__(self, *, keeps_frames: bool = False) -> None:
         self.growing = Growing(keeps_frames=keeps_frames)
         self.parent: tuple[object, ...] | None = None
         self.pending: dict[int, Exchange] = {}
+        self.working: dict[int, Exchange] = {}
+        """What began calls whose task works, by its row."""
         self.streams: set[int] = set()
         """Rows of HTTP's open streams of events, which are told when they begin and when they end."""
 
@@ -41,6 +43,21 @@ class Followed:
     def sources(self) -> list[Source]:
         """Its captures."""
         return self.growing.transcript.sources
+
+    def waiting(self) -> list[Exchange]:
+        """What there is to wait for: requests without an answer, and what became a task that works."""
+        working = (row for row in self.working.values() if not self.sources[row.capture].closed)
+        return sorted([*self.pending.values(), *working], key=lambda row: row.row)
+
+    def note_task(self, row: Exchange) -> None:
+        """Whether the task of the call of `row`, if it became one, works."""
+        call = self.sources[row.capture].calls.get(row.row)
+        if call is None or call.task is None:
+            return
+        if call.outcome is Outcome.PENDING and call.row not in self.pending:
+            self.working[call.row] = call.first
+        else:
+            self.working.pop(call.row, None)
 
 
 class Output(Protocol):
@@ -96,7 +113,7 @@ class Follower:
             sys.stdout.flush()
             if self._all and all(tail.path == STDIN and tail.over for one in self._all for tail in one.growing.tails):
                 return
-            pending = any(followed.pending for followed in self._all)
+            pending = any(followed.waiting() for followed in self._all)
             self._watch.wait(self._output.redraw_s if pending else None)
 
     def close(self) -> None:
@@ -113,6 +130,7 @@ class Follower:
                     ended = False
                 else:
                     ended = followed.pending.pop(row.row, None) is not None
+                followed.note_task(row)
             elif isinstance(row, Transaction):
                 ended = _is_news(followed, row)
             self._output.row(followed, row, ended=ended)

@@ -3,11 +3,13 @@
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from ..transcript.counting import outcomes_of
 from ..transcript.model import Exchange, Log, Outcome, Row
 from ..transcript.transaction import Transaction
 from ..views.columns import columns
@@ -21,6 +23,9 @@ from ..views.verdict import outcome_counts, source_line, verdict
 from .follow import Followed
 from .screen import Screen
 from .sieve import Sieve
+
+if TYPE_CHECKING:
+    from ..transcript.call import Call
 
 REDRAW_S = 0.2
 """How often running timers are redrawn while calls are pending."""
@@ -149,6 +154,9 @@ class RegionOut:
         self._sieve = sieve
         self._rows = RowsOut(screen, self._print, stderr=stderr)
         self._outcomes: Counter[Outcome] = Counter()
+        """Of what was asked in one exchange."""
+        self._calls: dict[tuple[Followed, int], Call] = {}
+        """What may take several."""
         self._console = Console(highlight=False, markup=False, emoji=False, color_system="standard", soft_wrap=True)
         self._live = Live(
             console=self._console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
@@ -156,8 +164,12 @@ class RegionOut:
 
     def row(self, followed: Followed, row: Row, *, ended: bool) -> None:
         """Print what has ended."""
-        if ended and isinstance(row, Exchange):
-            self._outcomes[row.outcome] += 1
+        if isinstance(row, Exchange):
+            call = followed.sources[row.capture].calls.get(row.row)
+            if call is not None:
+                self._calls[followed, call.row] = call
+            elif ended:
+                self._outcomes[row.outcome] += 1
         self._rows.row(followed, row, ended=ended)
 
     def rest(self, all_followed: list[Followed]) -> None:
@@ -186,20 +198,28 @@ class RegionOut:
             self._screen.lines(lines)
 
     def _region(self, all_followed: list[Followed]) -> list[Line]:
-        pending = [
-            (followed, row) for followed in all_followed for row in followed.pending.values() if self._shows(followed, row)
-        ]
+        pending = [(followed, row) for followed in all_followed for row in followed.waiting() if self._shows(followed, row)]
         lines: list[Line] = []
         for followed, row in pending[:MAX_PENDING]:
             lines.append(self._rows.timeline(followed).pending(row, _now_ns(followed, row)))
         if len(pending) > MAX_PENDING:
             lines.append([(f"… {counted(len(pending) - MAX_PENDING, 'more pending call')}", "wait")])
-        return [[], *lines, self._status(all_followed, len(pending))] if lines else [[], self._status(all_followed, 0)]
+        return [[], *lines, self._status(all_followed)] if lines else [[], self._status(all_followed)]
 
     def _shows(self, followed: Followed, row: Exchange) -> bool:
         return self._sieve is None or self._sieve.has_passed(followed, row)
 
-    def _status(self, all_followed: list[Followed], pending: int) -> Line:
+    def _counted(self, all_followed: list[Followed]) -> Counter[Outcome]:
+        """What became of the calls so far, as the verdict counts them."""
+        found = Counter(self._outcomes)
+        for (followed, _), call in self._calls.items():
+            found += outcomes_of(call.exchanges, followed.sources)
+        for followed in all_followed:
+            single = (row for row in followed.pending.values() if row.row not in followed.sources[row.capture].calls)
+            found[Outcome.PENDING] += sum(1 for row in single if self._shows(followed, row))
+        return found
+
+    def _status(self, all_followed: list[Followed]) -> Line:
         recorded = [
             source.server
             for followed in all_followed
@@ -210,10 +230,8 @@ class RegionOut:
             what: Line = [("○ ", "dim"), ("waiting for the next capture", "dim")]
         else:
             what = [("● ", "bad"), (f"recording {safe_text(', '.join(recorded))}", "")]
-        calls = self._outcomes.total() + pending
-        parts = [what, [(counted(calls, "call"), "")], *outcome_counts(self._outcomes)]
-        if pending:
-            parts.append([(f"{pending} pending", "wait")])
+        found = self._counted(all_followed)
+        parts = [what, [(counted(found.total(), "call"), "")], *outcome_counts(found)]
         return joined([*parts, [("Ctrl-C ends", "dim")]], (" · ", "dim"))
 
     def _text(self, line: Line) -> Text:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .model import Numbered, Row
+from .model import Event, Log, Numbered, Row
 
 if TYPE_CHECKING:
     from .filter import Filter
@@ -29,6 +29,8 @@ class Filtered:
 
 
 def about(found: Filtered, findings: Iterable[Finding]) -> list[Finding]:
-    """The findings that point at rows which a filter let through."""
+    """The findings that point at rows which a filter let through; those about no numbered row by their record, as an exit."""
     numbers = found.numbers
-    return [one for one in findings if one.row in numbers]
+    records = {(row.capture, row.record.number) for row in found.rows if isinstance(row, Event)}
+    records |= {(row.capture, row.number) for row in found.rows if isinstance(row, Log)}
+    return [one for one in findings if one.row in numbers or (one.row is None and (one.capture, one.number) in records)]

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 from ..records import CLIENT, SERVER
 from ..wire.slices import members
-from .call import Call, Part
 from .cost import ServerCost, costs
+from .counting import joined
 from .model import Exchange, Kind, Log, Message, Outcome, Row, Source, Stray, Transcript
 from .numbers_http import HttpNumbers, http_numbers
 from .phases import Course
 
 if TYPE_CHECKING:
     from ..records import Side
+    from .call import Call
 
 BY_TARGET: Final = {"tools/call", "prompts/get"}
 """Methods that are counted by what they are about as well: there are as many tools as a server has, but URIs without end."""
@@ -294,7 +295,7 @@ class _Counter:
     def _exchange(self, row: Exchange) -> None:
         request, response = row.request, row.response
         method = request.method or ""
-        call = _joined(self._calls_by_row.get(row.row), row)
+        call = joined(self._calls_by_row.get(row.row), row)
         self._groups[request.sender, method, request.target if method in BY_TARGET else None].feed(row, call)
         if request.sender == CLIENT:
             self._by_client[self._source.client_of(row)].feed(row, call)
@@ -337,13 +338,6 @@ class _Counter:
             if sender == side:
                 methods[method][target] = group
         return [_of_method(method, methods[method], tokens if method == "tools/call" else {}) for method in sorted(methods)]
-
-
-def _joined(call: Call | None, row: Exchange) -> Call | None:
-    """The call that an exchange is a round of, if it took more than one exchange; a subscription has no end to be measured."""
-    if call is None or len(call.exchanges) == 1 or call.is_subscription or call.part(row) is not Part.ROUND or not call.rounds:
-        return None
-    return call
 
 
 def _of_method(method: str, groups: dict[str | None, _Group], tokens: dict[str, int]) -> Calls:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
+from ..transcript.counting import outcomes
 from ..transcript.finding import Finding
 from ..transcript.findings.rule import Rule
 from .checked import WORST_FIRST, Checked, culprit_name
@@ -16,7 +17,7 @@ def check_json(checked: Checked) -> str:
     captures = [{**source_object(one), "path": checked.paths.get(one.index)} for one in checked.transcript.sources]
     counts = {one.value: checked.counts[one] for one in WORST_FIRST}
     summary = {
-        "calls": len(checked.transcript.exchanges),
+        "calls": outcomes(checked.transcript).total(),
         "findings": len(checked.findings),
         **counts,
         "rules": len(checked.rules),

@@ -5,6 +5,7 @@ Below stand the totals. Refuses to leave out a finding.
 
 from collections.abc import Iterator
 
+from ..transcript.counting import outcomes
 from ..transcript.finding import Finding, Severity
 from .cells import wrapped
 from .checked import WORST_FIRST, Checked, culprit_name, is_at_least, worst_first
@@ -65,7 +66,7 @@ def _sentences(finding: Finding, width: int | None) -> Iterator[Line]:
 
 
 def _totals(checked: Checked) -> Line:
-    calls = counted(len(checked.transcript.exchanges), "call")
+    calls = counted(outcomes(checked.transcript).total(), "call")
     captures = counted(len(checked.transcript.sources), "capture")
     if not checked.findings:
         return [("✓ ", "good"), ("nothing found", "strong"), (f" in {calls} of {captures}", "dim")]

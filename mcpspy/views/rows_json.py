@@ -3,11 +3,11 @@
 docs/json.md describes every field. Without payloads but where rows were asked for by their numbers.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from ..records import Record
+from ..transcript.counting import outcomes
 from ..transcript.filtered import Filtered, about
 from ..transcript.finding import Finding
 from ..transcript.mcp_content import content_facts
@@ -86,11 +86,11 @@ def source_object(source: Source) -> dict[str, Any]:
 
 def verdict_object(transcript: Transcript, *, live: bool) -> dict[str, Any]:
     """The verdict in numbers."""
-    outcomes = Counter(one.outcome for one in transcript.exchanges)
-    counts = {outcome.value.replace(" ", "_"): outcomes[outcome] for outcome in Outcome}
+    found = outcomes(transcript)
+    counts = {outcome.value.replace(" ", "_"): found[outcome] for outcome in Outcome}
     complete = all(one.complete for one in transcript.sources)
     return {
-        "calls": outcomes.total(),
+        "calls": found.total(),
         **counts,
         "findings": len(transcript.findings),
         "complete": complete,

@@ -132,6 +132,9 @@ class Timeline:
         line += self._words(one_line(row.method), one_line(row.target or ""))
         progress = [one for one in row.notifications if one.method == PROGRESS]
         words = notification_phrase(progress[-1:]).detail if progress else ""
+        call = self.lanes.sources[row.capture].calls.get(row.row)
+        if call is not None and call.task is not None and not words:
+            words = f"task {one_line(call.task.status)}"
         return fitted([*line, (words or "pending", "wait")], self.columns.width)
 
     def close(self) -> list[Line]:

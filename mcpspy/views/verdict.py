@@ -6,6 +6,7 @@ Below it, one line for each capture that is shown. Refuses to list what went wro
 from collections import Counter
 from datetime import datetime, tzinfo
 
+from ..transcript.counting import outcomes
 from ..transcript.model import Outcome, Source, Transcript
 from ..transcript.phases import courses
 from .escape import safe_text
@@ -26,22 +27,21 @@ _BETWEEN: Piece = (" · ", "dim")
 
 def verdict(*transcripts: Transcript, live: bool = False, width: int | None = None) -> list[Line]:
     """One line on all of it, or more where `width` cells are too few; `live` says that a tap still records."""
-    exchanges = [row for one in transcripts for row in one.exchanges]
     sources = [source for one in transcripts for source in one.sources]
     findings = sum(len(one.findings) for one in transcripts)
-    outcomes = Counter(one.outcome for one in exchanges)
-    parts: list[Line] = [_calls(outcomes, _lasted_ns(transcripts))]
-    parts += outcome_counts(outcomes)
+    found: Counter[Outcome] = sum((outcomes(one) for one in transcripts), Counter())
+    parts: list[Line] = [_calls(found, _lasted_ns(transcripts))]
+    parts += outcome_counts(found)
     if findings:
         parts.append([(counted(findings, "finding"), "warn")])
     parts += _exits(sources)
     parts.append([_completeness(sources, live=live)])
-    return spread(_sign(outcomes), parts, width)
+    return spread(_sign(found), parts, width)
 
 
-def outcome_counts(outcomes: Counter[Outcome]) -> list[Line]:
+def outcome_counts(found: Counter[Outcome]) -> list[Line]:
     """What did not go well, and how often: `2 errors`, `1 pending`."""
-    return [[_count(outcomes[one], one.value, style)] for one, style in _STYLES.items() if outcomes[one]]
+    return [[_count(found[one], one.value, style)] for one, style in _STYLES.items() if found[one]]
 
 
 def source_lines(
@@ -74,12 +74,12 @@ _STYLES = {
 }
 
 
-def _calls(outcomes: Counter[Outcome], lasted_ns: int) -> Line:
-    calls = outcomes.total()
+def _calls(found: Counter[Outcome], lasted_ns: int) -> Line:
+    calls = found.total()
     if not calls:
         return [("no calls", "strong")]
     words = f"{counted(calls, 'call')} in {duration(lasted_ns)}"
-    if outcomes[Outcome.OK] + outcomes[Outcome.PROBE] == calls:
+    if found[Outcome.OK] + found[Outcome.PROBE] == calls:
         words += ", all well" if calls > 1 else ", well"
     return [(words, "strong")]
 
@@ -137,12 +137,12 @@ def spread(sign: Piece, parts: list[Line], width: int | None) -> list[Line]:
     return [fitted(line, width) for line in lines]
 
 
-def _sign(outcomes: Counter[Outcome]) -> Piece:
-    if any(outcomes[one] for one in _BAD):
+def _sign(found: Counter[Outcome]) -> Piece:
+    if any(found[one] for one in _BAD):
         return "✗ ", "bad"
-    if outcomes[Outcome.PENDING]:
+    if found[Outcome.PENDING]:
         return "… ", "wait"
-    return ("✓ ", "good") if outcomes else ("· ", "dim")
+    return ("✓ ", "good") if found else ("· ", "dim")
 
 
 def source_line(source: Source, zone: tzinfo | None = None) -> Line:

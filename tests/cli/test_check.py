@@ -89,6 +89,14 @@ def test_a_filter_leaves_what_is_about_its_rows() -> None:
     assert rules(GIT, "--filter", "method:tools/call") == []
 
 
+def test_a_filter_finds_what_is_about_a_record_that_has_no_number() -> None:
+    assert rules(REFUSED, "--filter", "kind:exit") == ["server-died"]
+
+
+def test_it_is_said_how_much_a_filter_left_out() -> None:
+    assert run("check", REFUSED, "--filter", "tool:none").stderr == "mcpspy: 1 finding left out by the filter\n"
+
+
 def test_a_filter_knows_findings_that_have_to_be_asked_for() -> None:
     assert rules(GIT, "--filter", "rule:unused-tools") == ["unused-tools"]
 

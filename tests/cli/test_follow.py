@@ -186,6 +186,19 @@ def test_the_last_verdict_counts_what_the_status_line_counted_over_all_sittings(
     assert re.fullmatch(r"✗ 2 calls in .* · 1 error · complete", shown.words.rstrip().splitlines()[-1])
 
 
+def test_a_task_that_works_is_pending_until_it_has_ended() -> None:
+    recording = Recording().ask(1, name="report", task={"ttl": 60_000})
+    working = {"taskId": "t", "status": "working", "createdAt": "", "lastUpdatedAt": "", "ttl": 60_000}
+    with on_terminal("show", "-f", columns=120) as shown:
+        shown.wait_for("1 pending")
+        recording.answer(1, result={"task": working})
+        shown.wait_for("task working")
+        assert "1 call · 1 pending" in shown.words
+        recording.ask(2, "tasks/get", taskId="t").answer(2, result={**working, "status": "completed"})
+        shown.wait_for("2 calls · Ctrl-C")
+    recording.end()
+
+
 def test_a_terminal_shows_progress_of_what_is_pending() -> None:
     recording = Recording().ask(1, name="forecast", _meta={"progressToken": 1})
     with on_terminal("show", "-f", columns=120) as shown:
