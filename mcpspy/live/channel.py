@@ -32,12 +32,12 @@ class Channel:
     It reads from the beginning on, and calls `took` with what came. `full` is called when the other side does not take more for now,
     `drained` when it has taken all that waited. `lost` comes last: without an error the connection ended in good order, or by our
     own close; an error that is no `OSError` is a fault of our own. `connected` is non-blocking, and belongs to the channel from now
-    on.
+    on. `sends_on`: what waits is sent even when the other side has said that it says no more.
     """
 
     __slots__ = (
         "_broken", "_drained", "_events", "_fd", "_full", "_is_ending", "_is_gone", "_is_tls", "_lost", "_pending", "_reactor",
-        "_read_bytes", "_recv", "_send", "_socket", "_took", "is_closing",
+        "_read_bytes", "_recv", "_send", "_sends_on", "_socket", "_took", "is_closing",
     )  # fmt: skip
 
     def __init__(
@@ -49,6 +49,7 @@ class Channel:
         full: Callable[[], None],
         drained: Callable[[], None],
         lost: Callable[[Exception | None], None],
+        sends_on: bool,
     ) -> None:
         self._reactor = reactor
         self._socket = connected
@@ -56,6 +57,7 @@ class Channel:
         self._recv = connected.recv
         self._send: Callable[[bytes | memoryview], int] = connected.send
         self._took, self._full, self._drained, self._lost = took, full, drained, lost
+        self._sends_on = sends_on
         self._pending = memoryview(b"")
         self._read_bytes = READ_BYTES
         self._broken: OSError | None = None  # why nothing arrives that is sent
@@ -142,6 +144,8 @@ class Channel:
             else:
                 if self._is_tls and events & (EPOLLERR | EPOLLHUP):  # Python's TLS tells a reset as an end
                     self._broken = ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+                if not self._sends_on:
+                    self._pending = memoryview(b"")
                 self.close()
         except Exception as error:  # noqa: BLE001  # a fault of our own ends this connection, and no other
             if self._is_gone:

@@ -56,6 +56,7 @@ class Link:
             full=self.pause_server,
             drained=self.resume_server,
             lost=self.client_lost,
+            sends_on=True,
         )
         self._server: Channel | None = None
         self._dial: Dial | None = None
@@ -183,6 +184,7 @@ class Link:
             full=self.pause_client,
             drained=self.resume_client,
             lost=self.server_lost,
+            sends_on=False,  # it has answered, or never will: nothing that still waits is of use
         )
         unsent, self._unsent = self._unsent, []
         self._server.write(b"".join(unsent))

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.deadlines import DEADLINE_S
-from tests.live.http_ends import Proxy, Upstream, Wire, between
+from tests.live.http_ends import Proxy, Upstream, Wire, asked, between
+from tests.live.test_http_pressure import sent_until_full
 from tests.tiers import Tier
 
 ANSWER = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnope"
@@ -65,3 +66,16 @@ def test_an_answer_that_comes_before_the_request_was_read_arrives(way: str, tmp_
     with between(tmp_path / "x.mcpspy") as (upstream, proxy), answering_early(upstream, way):
         for _ in range(tier(sample=12, more=50, full=500)):
             assert answered(proxy) == ANSWER
+
+
+def test_an_answer_ends_when_the_server_says_so_though_it_takes_no_more_of_the_request(tmp_path: Path) -> None:
+    answer = b"HTTP/1.1 413 Too Large\r\n\r\nno more"
+    with between(tmp_path / "x.mcpspy") as (upstream, proxy):
+        client, server = asked(upstream, proxy, b"POST / HTTP/1.1\r\nHost: %b\r\nContent-Length: 50000000\r\n\r\n" % proxy.host)
+        server.head()
+        sent_until_full(client, 50_000_000)
+        server.send(answer)
+        server.socket.shutdown(socket.SHUT_WR)
+        assert client.rest() == answer
+        assert proxy.ending("request") == ("server", "broken")
+        assert proxy.ending("response") == ("server", "eof")
