@@ -54,12 +54,10 @@ class Asked:
 class Answered:
     """What follows from a response's head, for one mapping: as what it passes on, and how its body is cut."""
 
-    __slots__ = ("forwarded", "framing", "is_encoded")
+    __slots__ = ("forwarded", "framing")
 
     def __init__(self, head: ResponseHead, mapping: Mapping) -> None:
-        encoding = head.value(b"content-encoding")
-        self.framing: Framing = framing(head.value(b"content-type"), encoding)
-        self.is_encoded = encoding is not None
+        self.framing: Framing = framing(head.value(b"content-type"), head.value(b"content-encoding"))
         raw = head.raw
         if b"\r\nlocation:" in head.lowered:
             raw = mapped(raw, b"location", mapping.location)

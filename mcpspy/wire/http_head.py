@@ -1,7 +1,7 @@
 """Heads of HTTP/1.x messages: validated, and read for what their bodies end by (RFC 9112, sections 3 to 6).
 
 llhttp is the judge of the grammar. What it lets through and peers could read in two ways (request smuggling, RFC 9112, section
-11.2) is refused here. Refuses to decide whether a sound request may pass: it reports the form of its target.
+11.2) is refused here. Refuses to decide whether a sound request may pass.
 """
 
 import re
@@ -23,9 +23,6 @@ _REMEMBERED_BYTES: Final = 1 << 11
 EndsBy: TypeAlias = Literal["head", "length", "chunks", "close", "upgrade"]
 """What a message ends by: its head, its Content-Length, its last chunk, the close; or never, giving way to another protocol."""
 
-Form: TypeAlias = Literal["origin", "absolute", "authority", "asterisk"]
-"""The forms of a request target (RFC 9112, section 3.2)."""
-
 
 class RequestHead(msgspec.Struct, frozen=True, gc=False):
     """The head of a request. `raw` is all of it, up to and with its empty line; `lowered` is the same in lower case.
@@ -41,19 +38,6 @@ class RequestHead(msgspec.Struct, frozen=True, gc=False):
     version: bytes
     ends_by: EndsBy
     length: int
-
-    @property
-    def asks_upgrade(self) -> bool:
-        """Whether it would like to go on in another protocol; whether it does is for the response to say."""
-        return self.method == b"CONNECT" or b"\r\nupgrade:" in self.lowered
-
-    @property
-    def form(self) -> Form:
-        if self.method == b"CONNECT":
-            return "authority"
-        if self.target[:1] == b"/":
-            return "origin"
-        return "asterisk" if self.target == b"*" else "absolute"
 
     @property
     def fields(self) -> list[tuple[bytes, bytes]]:
