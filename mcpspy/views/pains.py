@@ -33,8 +33,8 @@ PAINS: Final = (
     Pain(
         number=4,
         what="A call hangs for ever",
-        rules=("unanswered-request", "accepted-request", "server-died"),
-        said="Says whether the server was silent, gone, or took the call for a notification.",
+        rules=("unanswered-request", "accepted-request", "missing-endpoint", "server-died"),
+        said="Says whether the server was silent, gone, took the call for a notification, or never said where to send it.",
     ),
     Pain(
         number=5,
@@ -57,8 +57,8 @@ PAINS: Final = (
     Pain(
         number=8,
         what="OAuth fails behind a proxy",
-        rules=("dpop-proof",),
-        said="mcpspy maps the server's own address in metadata. What fails at the authorization server is asked past mcpspy.",
+        rules=("foreign-resource", "dpop-proof"),
+        said="mcpspy maps the server's own address in metadata. The authorization server is asked past mcpspy.",
     ),
     Pain(
         number=9,

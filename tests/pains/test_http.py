@@ -91,6 +91,12 @@ def prove(client: Caller) -> None:
     client.post("initialize", 0, **hello())
 
 
+def log_in(client: Caller) -> None:
+    """The beginning of a login: a request that is refused, and the metadata that the refusal names."""
+    client.post("initialize", 0, **hello())
+    client.request("GET", "/.well-known/oauth-protected-resource/mcp").read()
+
+
 def crowd(client: Caller) -> None:
     """Two clients of HTTP+SSE, both of which count their ids from 0."""
     endpoints = []
@@ -128,6 +134,13 @@ SCENES = (
     ),
     Scene(pain=7, rule="session-lost", culprit="client", ill=restarted(again=False), well=restarted(again=True)),
     Scene(pain=7, rule="session-missing", culprit="client", ill=over_http(forget_session), well=over_http(list_tools)),
+    Scene(
+        pain=8,
+        rule="foreign-resource",
+        culprit="server",
+        ill=over_http(log_in, "resource=https://mcp.example/mcp"),
+        well=over_http(log_in, "resource=own"),
+    ),
     Scene(pain=8, rule="dpop-proof", culprit="mcpspy", ill=over_http(prove, "bound"), well=over_http(list_tools, "bound")),
     Scene(
         pain=17,

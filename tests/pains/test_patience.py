@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import mcpspy
+from mcpspy.records import Close, Record
 from tests.conftest import PEERS
 from tests.deadlines import eventually
 from tests.pains.stage import (
@@ -86,6 +87,16 @@ def call(client: Caller) -> None:
     client.post("tools/call", 1, name="count", arguments={"n": 0}, _meta={"progressToken": "t"})
 
 
+def wait_for_endpoint(client: Caller) -> None:
+    """Open a stream of HTTP+SSE, as clients do before all else, and leave."""
+    client.request("GET")
+
+
+def hangs_up(record: Record) -> bool:
+    """Whether a stream ends here before its time."""
+    return isinstance(record, Close) and record.how != "eof"
+
+
 def at_cancellation(seconds: float) -> Play:
     """A client that gives up after so long, and a server that answers after 48 s more."""
     given_up = later(on_stdio([*FAULTY, "slow"], give_up), seconds, holds(b"notifications/cancelled"))
@@ -108,6 +119,13 @@ SCENES = (
         culprit="server",
         ill=on_stdio([*FAULTY, "fragile"], talk),
         well=on_stdio(FAULTY, talk),
+    ),
+    Scene(
+        pain=4,
+        rule="missing-endpoint",
+        culprit="server",
+        ill=later(over_http(wait_for_endpoint, "mute", path="/sse"), 30, hangs_up),
+        well=later(over_http(wait_for_endpoint, path="/sse"), 30, hangs_up),
     ),
     Scene(
         pain=9,

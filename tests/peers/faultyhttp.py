@@ -5,6 +5,7 @@
     accepted        it answers calls with 202 Accepted, and no more
     late=MS         the head of the stream of GET /mcp is sent with the first keep-alive, so long after it was asked for
     reset=MS        that stream breaks off so long after its third keep-alive
+    mute            the stream of GET /sse announces no endpoint
     shared          every stream of GET /sse announces the same endpoint, and whatever is POSTed is answered on the newest
     resource=URL    it lets nobody in without a token, and says that it is the resource at this URL; `own`: at its own
     bound           it refuses whatever proof of possession it is shown
@@ -133,7 +134,8 @@ class Connection(BaseHTTPRequestHandler):
         session = "all" if "shared" in FAULTS else uuid4().hex
         queue = self.server.streams[session] = SimpleQueue()
         self.begin()
-        self.put(event(f"/messages?session_id={session}".encode(), "endpoint"))
+        if "mute" not in FAULTS:
+            self.put(event(f"/messages?session_id={session}".encode(), "endpoint"))
         while data := queue.get():
             self.put(event(data))
 

@@ -6,8 +6,8 @@ from typing import Final
 from ...records import CLIENT, SERVER
 from ..finding import Severity
 from ..model import HTTP_ERRORS, Exchange, Kind
-from ..transaction import Stream, Transaction
-from .found import Found, call, found, found_in, quoted
+from ..transaction import ScopeKind, Stream, Transaction
+from .found import Found, call, found, found_in, quoted, seconds
 from .rule import Family, Rule
 from .story import Story
 
@@ -91,6 +91,39 @@ ENDPOINT_DIALECT: Final = Rule(
     fix="Send the URI alone as the data of the event.",
 )
 
+MISSING_ENDPOINT: Final = Rule(
+    name="missing-endpoint",
+    family=Family.TRANSPORT,
+    severity=Severity.ERROR,
+    what="The stream of HTTP+SSE never says where to POST, and nothing else passes.",
+    why="SDK clients wait for the endpoint event before they send anything, some for ever.",
+    blame="The server: on this transport it has to announce an endpoint before all else (2024-11-05, basic/transports).",
+    example=(
+        "→ GET /sse\n  Accept: text/event-stream\n← 200 OK\n  Content-Type: text/event-stream\n· 5.0 s later\n"
+        "· the client closes the stream"
+    ),
+    clean=_CLEAN_STREAM,
+    fix="Send an event of the type endpoint first, with the URI as its data. Of Streamable HTTP give the client the URL for POST.",
+)
+
+FOREIGN_RESOURCE: Final = Rule(
+    name="foreign-resource",
+    family=Family.TRANSPORT,
+    severity=Severity.ERROR,
+    what="The metadata of a protected resource names another origin than the URL at which mcpspy asks the server.",
+    why="Clients use no metadata of another resource than the one that they want (RFC 9728, section 3.3): the login ends there.",
+    blame="The server: it makes the name from an address of its own; or whoever gave mcpspy another URL than clients are to use.",
+    example=(
+        "→ GET /.well-known/oauth-protected-resource/mcp\n← 200 OK\n  Content-Type: application/json\n"
+        '  {"resource":"http://localhost:3001/mcp","authorization_servers":["https://login.example"]}'
+    ),
+    clean=(
+        "→ GET /.well-known/oauth-protected-resource/mcp\n← 200 OK\n  Content-Type: application/json\n"
+        '  {"resource":"http://127.0.0.1:3001/mcp","authorization_servers":["https://login.example"]}'
+    ),
+    fix="Tell the server its public URL, or mcpspy the one that the metadata names: localhost and 127.0.0.1 are two.",
+)
+
 AMBIGUOUS_STREAM: Final = Rule(
     name="ambiguous-stream",
     family=Family.TRANSPORT,
@@ -142,11 +175,13 @@ DPOP_PROOF: Final = Rule(
 )
 
 RULES: Final = (
-    UPSTREAM_FAILED, REQUEST_REFUSED, STATUS_CONTRADICTS, FOREIGN_ENDPOINT, ENDPOINT_USER, ENDPOINT_DIALECT, AMBIGUOUS_STREAM,
-    DONE_EVENT, DPOP_PROOF,
+    UPSTREAM_FAILED, REQUEST_REFUSED, STATUS_CONTRADICTS, FOREIGN_ENDPOINT, ENDPOINT_USER, ENDPOINT_DIALECT, MISSING_ENDPOINT,
+    FOREIGN_RESOURCE, AMBIGUOUS_STREAM, DONE_EVENT, DPOP_PROOF,
 )  # fmt: skip
 
 _UPSTREAM_FAILED: Final = (502, 504)
+_WAITED_NS: Final = 1_000_000_000
+"""An endpoint comes at once."""
 
 
 def find(story: Story) -> Iterator[Found]:
@@ -158,6 +193,7 @@ def find(story: Story) -> Iterator[Found]:
         yield from _oddities(story, transaction, row)
         if transaction.request is not None and b"\ndpop:" in transaction.request.opened.head.lower():
             yield _of_stream(DPOP_PROOF, story, transaction.request, row, "A request bears a DPoP proof.", "mcpspy")
+    yield from _unannounced(story)
     for row_number, message in story.flawed:
         if "ambiguous-stream" in message.flaws:
             what = (
@@ -182,6 +218,8 @@ def _oddities(story: Story, transaction: Transaction, row: int | None) -> Iterat
                 )
             case "endpoint-dialect":
                 rule, what = ENDPOINT_DIALECT, f"The stream of {transaction.target} announces its endpoint as JSON: {said}"
+            case "foreign-resource":
+                rule, what = FOREIGN_RESOURCE, f"The server says that it is the resource {said}, elsewhere."
             case "shared-endpoint":
                 rule, what = AMBIGUOUS_STREAM, f"Two open streams announced the same endpoint: {said}"
             case "ambiguous-resume":
@@ -198,6 +236,22 @@ def _oddities(story: Story, transaction: Transaction, row: int | None) -> Iterat
         yield found(
             rule, at_ns=oddity.at_ns, capture=index, number=oddity.number, row=row, what=what, culprit=culprit, group=group
         )
+
+
+def _unannounced(story: Story) -> Iterator[Found]:
+    """Streams that a client kept open, or left, for want of an endpoint: nothing but them is there."""
+    gets = []
+    for one in story.source.transactions.values():
+        if one.asked and one.status < HTTP_ERRORS:
+            return
+        if one.method == "GET" and one.scope.kind is ScopeKind.TRANSACTION and one.is_stream:
+            gets.append(one)
+    for get in gets:
+        ended_ns = story.source.last_ns + story.source.shift_ns if get.ended_ns is None else get.ended_ns
+        response, waited_ns = get.response, ended_ns - get.at_ns
+        if response is not None and waited_ns >= _WAITED_NS and not response.events and get.ended_by != SERVER:
+            what = f"The stream of {get.target} never said where to POST, and the client waited {seconds(waited_ns)}."
+            yield _of_stream(MISSING_ENDPOINT, story, response, story.row_of(get), what, SERVER, get.target)
 
 
 def _of_stream(rule: Rule, story: Story, stream: Stream, row: int | None, what: str, culprit: str, group: str = "one") -> Found:

@@ -18,6 +18,8 @@ _STREAMED: Final = (
     '→ POST /mcp\n  tools/call 1 {"name":"count","_meta":{"progressToken":1}}\n← 200 OK\n  Content-Type: text/event-stream\n'
 )
 
+_LISTENING: Final = "· HTTP\n· handshake 2025-11-25\n→ GET /mcp\n  Accept: text/event-stream\n"
+
 EVENTS_IN_BURST: Final = Rule(
     name="events-in-burst",
     family=Family.TRANSPORT,
@@ -46,10 +48,9 @@ LATE_HEAD: Final = Rule(
     what="The head of a stream of events came only with its first event, long after it was asked for.",
     why="Until the head comes, the client does not know that the stream is open: some wait with all else, some time out.",
     blame="The server, or a proxy between it and mcpspy: the head waited for the body, as where nobody flushes it.",
-    example=("→ GET /sse\n  Accept: text/event-stream\n· 15.0 s later\n← 200 OK\n  : ping\n· the client closes the stream"),
+    example=(f"{_LISTENING}· 15.0 s later\n← 200 OK\n  : ping\n· the client closes the stream"),
     clean=(
-        "→ GET /sse\n  Accept: text/event-stream\n← 200 OK\n  Content-Type: text/event-stream\n· 15.0 s later\n← : ping\n"
-        "· the client closes the stream"
+        f"{_LISTENING}← 200 OK\n  Content-Type: text/event-stream\n· 15.0 s later\n← : ping\n· the client closes the stream"
     ),
     fix="Send the head at once: flush it, or begin the stream with a comment.",
 )
@@ -62,11 +63,11 @@ KEEP_ALIVE_STOPPED: Final = Rule(
     why="Who sent them was stuck or gone for that long, and nobody noticed before the stream broke.",
     blame="The server, or the way to it: its comments stopped before the stream broke.",
     example=(
-        "→ GET /sse\n  Accept: text/event-stream\n← 200 OK\n  : ping\n· 15.0 s later\n← : ping\n· 15.0 s later\n← : ping\n"
+        f"{_LISTENING}← 200 OK\n  : ping\n· 15.0 s later\n← : ping\n· 15.0 s later\n← : ping\n"
         "· 100.0 s later\n· the server breaks off the stream, broken"
     ),
     clean=(
-        "→ GET /sse\n  Accept: text/event-stream\n← 200 OK\n  : ping\n· 15.0 s later\n← : ping\n· 15.0 s later\n← : ping\n"
+        f"{_LISTENING}← 200 OK\n  : ping\n· 15.0 s later\n← : ping\n· 15.0 s later\n← : ping\n"
         "· 10.0 s later\n· the client closes the stream"
     ),
     fix="See what blocked the server then: a long call on the thread that sends, a machine that slept, a network that was gone.",
@@ -80,13 +81,9 @@ IDLE_STREAM_CUT: Final = Rule(
     why="Proxies and load balancers cut connections on which nothing passes, often after 60 s; the server's messages are lost then.",
     blame="Unclear: the server, or a proxy between it and mcpspy with a limit on silence.",
     example=(
-        "→ GET /sse\n  Accept: text/event-stream\n← 200 OK\n  Content-Type: text/event-stream\n· 60.0 s later\n"
-        "· the server breaks off the stream, broken"
+        f"{_LISTENING}← 200 OK\n  Content-Type: text/event-stream\n· 60.0 s later\n· the server breaks off the stream, broken"
     ),
-    clean=(
-        "→ GET /sse\n  Accept: text/event-stream\n← 200 OK\n  : ping\n· 30.0 s later\n← : ping\n· 30.0 s later\n"
-        "· the client closes the stream"
-    ),
+    clean=(f"{_LISTENING}← 200 OK\n  : ping\n· 30.0 s later\n← : ping\n· 30.0 s later\n· the client closes the stream"),
     fix="Send a comment every 15 s, as SDK servers do, or raise the limit on the way.",
 )
 
