@@ -5,6 +5,8 @@ A client waits for the first answer as it would for the server's, so this goes t
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
 from time import monotonic_ns, time_ns
 from typing import TYPE_CHECKING
@@ -51,6 +53,7 @@ def main(arguments: list[str]) -> int:
         return 2
     from ..errors import McpspyError
 
+    gc.disable()  # nothing that a start-up makes is garbage: 3 ms
     signals_fd = listen()
     begin_ns, wall_ns = monotonic_ns(), time_ns()
     try:
@@ -67,20 +70,12 @@ def main(arguments: list[str]) -> int:
 
 def recorded(whats: tuple[str, ...]) -> tuple[Transcript, Scenes]:
     """What the captures hold that can be served. Raises: AddressError, CaptureError, ReplayError; OSError."""
-    from ..capture.address import resolve
     from ..capture.reader import read
     from ..errors import AddressError, ReplayError
     from ..replay.scenes import scenes
     from ..transcript.transcribe import transcribe
 
-    paths: dict[str, None] = {}
-    for what in whats:
-        address = resolve(what)
-        if address.rows is not None:
-            raise AddressError(what, "a mock serves whole captures; leave the rows out")
-        paths.update(dict.fromkeys(address.captures))
-    if "-" in paths:
-        raise AddressError("-", "standard input is where a mock hears its client; name a file")
+    paths = dict.fromkeys(path for what in whats for path in _paths(what))
     transcript = transcribe(*map(read, paths), finds=False)
     servers = list(dict.fromkeys((source.header.label if source.header else "") for source in transcript.sources))
     if len(servers) > 1:
@@ -96,6 +91,21 @@ def recorded(whats: tuple[str, ...]) -> tuple[Transcript, Scenes]:
             name, "it holds no messages from a server, so there is nothing to serve; mcpspy show says what happened"
         )
     return transcript, found
+
+
+def _paths(what: str) -> tuple[str, ...]:
+    """The captures that a WHAT names. Raises: AddressError; OSError."""
+    if os.path.isfile(what):
+        return (what,)  # without the catalog of all captures, whose import a client would wait for
+    from ..capture.address import STDIN, resolve
+    from ..errors import AddressError
+
+    address = resolve(what)
+    if STDIN in address.captures:
+        raise AddressError(what, "standard input is where a mock hears its client; name a file")
+    if address.rows is not None:
+        raise AddressError(what, "a mock serves whole captures; leave the rows out")
+    return address.captures
 
 
 def _parsed(arguments: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -163,6 +173,8 @@ def _serve(scenes: Scenes, values: dict[str, str], speed: float, writer: Writer 
         speed=speed,
         tell=_say,
     )
+    gc.freeze()
+    gc.enable()
     status = mock.run()
     if writer is not None:
         writer.close(mock.now_ns(), mock.why)

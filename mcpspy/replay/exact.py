@@ -7,7 +7,6 @@ the story goes on as it was recorded, whatever they say. Refuses to guess: what 
 from __future__ import annotations
 
 import json
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..transcript.mcp_methods import OPENINGS
@@ -20,6 +19,9 @@ if TYPE_CHECKING:
 
 Reuse = Literal["last", "error"]
 
+MAX_TARGETS: Final = 200
+"""Among so many targets the nearest is looked for: it is a hint, and each costs 0.1 ms."""
+
 MAX_METHODS: Final = 6
 """So many methods are named where one was never recorded."""
 
@@ -29,14 +31,17 @@ Key = tuple[str, str, str]
 class Exact:
     """Recorded answers by what was asked; `reuse` says what comes after the last of several: that one again, or an error."""
 
-    __slots__ = ("_answers", "_given", "_reuse")
+    __slots__ = ("_answers", "_given", "_reuse", "_targets")
 
     def __init__(self, exchanges: Iterable[Exchange], reuse: Reuse = "last") -> None:
         self._answers: dict[Key, list[Exchange]] = {}
         self._given: dict[Key, int] = {}
+        self._targets: dict[str, dict[str, Exchange]] = {}
+        """By method and target the first recorded exchange."""
         self._reuse = reuse
         for one in exchanges:
             self._answers.setdefault(key(one.request), []).append(one)
+            self._targets.setdefault(one.method, {}).setdefault(one.target or "", one)
 
     def match(self, request: Message) -> Exchange | Miss:
         """The recorded exchange to play for a request, or why there is none. Counts: the next equal one gets the next."""
@@ -54,16 +59,19 @@ class Exact:
         return Miss(request=request, reason=f"was recorded {times} and asked for once more", nearest=recorded[-1])
 
     def _missed(self, request: Message) -> Miss:
-        alike = [some for (method, _, _), some in self._answers.items() if method == request.method]
-        if not alike:
-            methods = list(dict.fromkeys(method for method, _, _ in self._answers))
-            return Miss(request=request, reason=_never(request, methods), is_unknown=True)
-        targets = {some[0].target or "": some[0] for some in reversed(alike)}
-        same = targets.get(request.target or "")
-        if same is not None:
-            return Miss(request=request, reason="was never recorded", nearest=same)
-        close = get_close_matches(request.target or "", targets, n=1, cutoff=0)
-        return Miss(request=request, reason="was never recorded", nearest=targets[close[0]] if close else alike[0][0])
+        targets = self._targets.get(request.method or "")
+        if targets is None:
+            return Miss(request=request, reason=_never(request, list(self._targets)), is_unknown=True)
+        nearest = targets.get(request.target or "") or _nearest(request.target or "", targets)
+        return Miss(request=request, reason="was never recorded", nearest=nearest)
+
+
+def _nearest(target: str, targets: dict[str, Exchange]) -> Exchange:
+    from difflib import get_close_matches  # a miss can wait for it, a start-up should not
+
+    some = list(targets)[:MAX_TARGETS]
+    close = get_close_matches(target, some, n=1, cutoff=0)
+    return targets[close[0] if close else some[0]]
 
 
 def key(request: Message) -> Key:

@@ -17,7 +17,7 @@ from ..transcript.model import Exchange, Kind, Message
 from ..wire.places import place
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
 
 class Wants(Enum):
@@ -54,7 +54,7 @@ _PATHS: Final = {
 }
 
 
-def line(message: Message, exchange: Exchange | None, *, listeners: Sequence[str] = ()) -> list[Part]:
+def line(message: Message, exchange: Exchange | None, *, listeners: Container[str] = ()) -> list[Part]:
     """The parts of the line that says `message` of the server's, with its end.
 
     `exchange` is the one that it belongs to, if any; `listeners` are the recorded ids of subscriptions (2026-07-28).
@@ -80,7 +80,7 @@ def one_line(raw: bytes) -> bytes:
     return raw.strip(b"\r\n").replace(b"\r\n", b"  ").replace(b"\n", b" ") + b"\n"
 
 
-def _blanks(message: Message, exchange: Exchange | None, listeners: Sequence[str]) -> list[tuple[Sequence[str], Blank]]:
+def _blanks(message: Message, exchange: Exchange | None, listeners: Container[str]) -> list[tuple[Sequence[str], Blank]]:
     match message.kind:
         case Kind.RESULT | Kind.ERROR if exchange is not None:
             found: list[tuple[Sequence[str], Blank]] = [(_PATHS["id"], Blank(wants=Wants.ID))]
@@ -96,7 +96,7 @@ def _blanks(message: Message, exchange: Exchange | None, listeners: Sequence[str
 
 
 def _of_notification(
-    message: Message, exchange: Exchange | None, listeners: Sequence[str]
+    message: Message, exchange: Exchange | None, listeners: Container[str]
 ) -> list[tuple[Sequence[str], Blank]]:
     found: list[tuple[Sequence[str], Blank]] = []
     if message.method == PROGRESS and exchange is not None:
@@ -104,7 +104,7 @@ def _of_notification(
     if message.method == CANCELLED and message.token is not None:
         wants = Wants.LISTENS if message.token in listeners else Wants.ASKED
         found.append((_PATHS["cancelled"], Blank(wants=wants, token=message.token)))
-    if listeners and SUBSCRIPTION_ID.encode() in message.raw:
+    if SUBSCRIPTION_ID.encode() in message.raw:
         named = place(message.raw, _PATHS["subscription"])
         if named is not None:
             token = message.raw[named[0] : named[1]].decode("utf-8", "replace")

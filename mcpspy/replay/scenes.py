@@ -7,6 +7,7 @@ the request on whose stream it came. Refuses to know clocks and live values: ste
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -85,7 +86,7 @@ class Scenes:
     """
 
     of_request: dict[int, Scene] = field(default_factory=dict)
-    of_notification: dict[str, list[Scene]] = field(default_factory=dict)
+    of_notification: dict[str, deque[Scene]] = field(default_factory=dict)
     opening: Scene = field(default_factory=Scene)
     closing: Scene = field(default_factory=Scene)
     listeners: dict[str, int] = field(default_factory=dict)
@@ -208,7 +209,7 @@ class _Reader:
 
     def _told(self, message: Message) -> Scene:
         scene = Scene(message.at_ns)
-        self._scenes.of_notification.setdefault(message.method or "", []).append(scene)
+        self._scenes.of_notification.setdefault(message.method or "", deque()).append(scene)
         return scene
 
     def _asked(self, row: Exchange) -> Scene | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from ..transcript.correlate import spellings
-from ..transcript.mcp_methods import CANCELLED
+from ..transcript.mcp_methods import CANCELLED, LISTEN
 from ..transcript.model import Kind
 from .line import Wants, line
 from .miss import Miss
@@ -44,8 +44,8 @@ class Playing:
     """When, in the recording, that happened which the next steps followed."""
     asked: dict[str, str] = field(default_factory=dict)
     """The live ids of the server's requests, by the recorded ones."""
-    answered: set[int] = field(default_factory=set)
-    """The rows of the server's requests that the client has answered before it was waited for."""
+    unanswered: set[int] = field(default_factory=set)
+    """The rows of the server's requests that were asked and not answered yet."""
     is_over: bool = False
     """The client gave it up, and in the recording it did not."""
 
@@ -96,7 +96,7 @@ class Script:
                 return self._cancelled(message.token or "")
             case Kind.NOTIFICATION:
                 waiting = self._scenes.of_notification.get(message.method or "")
-                return self._go_on(_playing(waiting.pop(0))) if waiting else []
+                return self._go_on(_playing(waiting.popleft())) if waiting else []
             case Kind.RESULT | Kind.ERROR:
                 return self._answered(message.id or "")
             case _:
@@ -130,7 +130,7 @@ class Script:
         playing.id, playing.token, playing.again = request.id or "null", request.token, found.row in self._played
         self._played.add(found.row)
         self._asked[playing.id] = playing
-        if found.row in self._scenes.listeners.values():
+        if found.method == LISTEN:
             self._live[found.row] = playing.id
         return self._go_on(playing)
 
@@ -155,7 +155,7 @@ class Script:
         if token is None:
             return []
         playing, row = self._waiting.pop(token)
-        playing.answered.add(row)
+        playing.unanswered.discard(row)
         steps = playing.scene.steps
         step = steps[playing.next] if playing.next < len(steps) else None
         if not isinstance(step, AwaitAnswer) or step.row != row:
@@ -179,22 +179,19 @@ class Script:
                         cues.append(Cue(data, delay_ns, playing, answers=step.answers))
                 case Leave():
                     cues.append(Cue(b"", delay_ns, playing, leave=step))
-                case AwaitAnswer() if step.row in playing.answered or not self._is_awaited(step.row, playing):
-                    pass
+                case AwaitAnswer() if step.row not in playing.unanswered:
+                    pass  # it came before it was waited for, or nothing was asked
                 case _:
                     break
             playing.next += 1
         return cues
-
-    def _is_awaited(self, row: int, playing: Playing) -> bool:
-        return any(one is playing and asked == row for one, asked in self._waiting.values())
 
     def _said(self, step: Say, playing: Playing) -> bytes | None:
         """The line, with the live values in its blanks; None if it is not to be said this time."""
         if step.once and playing.again:
             return None
         if step.parts is None:
-            step.parts = line(step.message, step.exchange, listeners=list(self._scenes.listeners))
+            step.parts = line(step.message, step.exchange, listeners=self._scenes.listeners)
         filled: list[bytes] = []
         for part in step.parts:
             if isinstance(part, bytes):
@@ -225,6 +222,7 @@ class Script:
         playing.asked[recorded] = id
         if step.exchange is not None:
             self._waiting[id] = playing, step.exchange.row
+            playing.unanswered.add(step.exchange.row)
         return id
 
 

@@ -1,0 +1,110 @@
+"""Recordings played to the very client that was recorded: it says again what it said, and hears, byte for byte, what it heard."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mcpspy.capture.reader import read
+from mcpspy.records import CLIENT, Frame
+from mcpspy.replay.exact import Exact
+from mcpspy.replay.line import one_line
+from mcpspy.replay.scenes import is_served, scenes
+from mcpspy.replay.script import Cue, Script
+from mcpspy.transcript.decode import Decoder
+from mcpspy.transcript.message import Message
+from mcpspy.transcript.model import Exchange, Kind, Source, Stray, Transcript
+from mcpspy.transcript.transcribe import transcribe
+from mcpspy.wire.places import place
+from tests.conftest import ROOT
+
+REAL = sorted([*(ROOT / "captures").glob("*.mcpspy"), *(ROOT / "tests" / "transcript" / "recorded").glob("*.mcpspy")])
+ODD = sorted((ROOT / "tests" / "findings").glob("*.mcpspy"))
+
+
+class Player:
+    """The recorded client. `heard` are the lines that the script said to it, the ids of the server's own requests left out."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.heard: list[bytes] = []
+        found = scenes(transcript)
+        self._script = Script(found, Exact(found.exchanges))
+        self._decoder = Decoder(Source(0))
+        self._asked: list[bytes] = []
+        """The live ids of the server's requests that wait for their answers."""
+        self._live: dict[int, bytes] = {}
+        """The same, by the rows of the recorded ones."""
+
+    def play(self, transcript: Transcript) -> list[bytes]:
+        self._hear(self._script.open())
+        for message, row in in_order(transcript):
+            if message.sender == CLIENT and message.raw and is_heard(row):
+                self._say(message, row)
+        self._hear(self._script.close())
+        return sorted(self.heard)
+
+    def _say(self, message: Message, row: Exchange | Stray) -> None:
+        line = one_line(message.raw)
+        is_answer = isinstance(row, Exchange) and row.sender != CLIENT and message.kind in (Kind.RESULT, Kind.ERROR)
+        if is_answer and row.row in self._live:
+            line = with_id(line, self._live[row.row])
+        for one in self._decoder.feed(Frame(0, 0, 0, line)):
+            if isinstance(one, Message):
+                self._hear(self._script.feed(one))
+
+    def _hear(self, cues: list[Cue]) -> None:
+        for cue in cues:
+            if not self._script.is_due(cue) or not cue.data:
+                continue
+            data = cue.data
+            waiting = {id: row for id, (_, row) in self._script._waiting.items()}
+            at = place(data, ("id",))
+            id = "" if at is None or b'"method"' not in data else data[at[0] : at[1]].decode()
+            if id in waiting:
+                self._live[waiting[id]] = id.encode()
+                data = with_id(data, b"ours")
+            self.heard.append(data)
+
+
+def with_id(line: bytes, id: bytes) -> bytes:
+    at = place(line, ("id",))
+    assert at is not None
+    return line[: at[0]] + id + line[at[1] :]
+
+
+def is_heard(row: Exchange | Stray) -> bool:
+    """Whether the server heard of it: HTTP refuses some requests by itself."""
+    return isinstance(row, Stray) or row.sender != CLIENT or is_served(row)
+
+
+def in_order(transcript: Transcript) -> Iterator[tuple[Message, Exchange | Stray]]:
+    rows = [row for row in transcript.rows if isinstance(row, Exchange | Stray)]
+    told = [(one, row) for row in rows for one in (row.messages if isinstance(row, Exchange) else [row.message])]
+    yield from sorted(told, key=lambda one: (one[0].at_ns, one[0].number))
+
+
+def recorded(transcript: Transcript) -> list[bytes]:
+    """What the server said: but for what HTTP alone refused, and answers to nothing."""
+    found = []
+    for message, row in in_order(transcript):
+        if message.sender == CLIENT or not is_heard(row):
+            continue
+        if isinstance(row, Stray) and message.kind is not Kind.NOTIFICATION:
+            continue
+        line = one_line(message.raw)
+        found.append(with_id(line, b"ours") if message.kind is Kind.REQUEST else line)
+    return sorted(found)
+
+
+@pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
+def test_the_recorded_client_hears_what_it_heard(path: Path) -> None:
+    transcript = transcribe(read(str(path)), finds=False)
+    assert Player(transcript).play(transcript) == recorded(transcript)
+
+
+@pytest.mark.parametrize("path", ODD, ids=lambda path: path.stem)
+def test_no_recording_is_too_odd_to_be_played(path: Path) -> None:
+    transcript = transcribe(read(str(path)), finds=False)
+    for line in Player(transcript).play(transcript):
+        assert line.endswith(b"\n")
+        assert line.count(b"\n") == 1
