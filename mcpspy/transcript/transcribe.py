@@ -3,10 +3,13 @@
 Refuses to read clocks and files: all it knows came in records. Records of unknown kinds and streams become events.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from heapq import merge
 from itertools import chain, count
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..records import CLIENT, Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Record
 from .calls import JOINED, Calls
@@ -17,7 +20,9 @@ from .lanes import name_lanes
 from .mcp import client_name
 from .model import Event, Exchange, Kind, Message, Row, Source, Transcript
 from .openings import Openings
-from .transactions import Transactions
+
+if TYPE_CHECKING:
+    from .transactions import Transactions
 
 _ERROR: Final = Kind.ERROR
 
@@ -82,7 +87,7 @@ class Transcriber:
         while len(self._captures) <= capture:
             source = Source(len(self._captures))
             rows, next_row = self.transcript.rows, self._next_row
-            http = Transactions(source, rows, next_row, self._named, keeps_frames=self._keeps_frames)
+            http = partial(_transactions, source, rows, next_row, self._named, keeps_frames=self._keeps_frames)
             self.transcript.sources.append(source)
             self._captures.append(_Capture(source, rows, next_row, self._named, http))
         self._name_lanes()
@@ -104,7 +109,18 @@ class Transcriber:
 class _Capture:
     """What `Transcriber` knows of one capture. On stdio it is also the scope of request ids; HTTP has scopes of its own."""
 
-    __slots__ = ("_calls", "_correlator", "_decoder", "_http", "_knows_client", "_named", "_openings", "_rows", "source")
+    __slots__ = (
+        "_calls",
+        "_correlator",
+        "_decoder",
+        "_http",
+        "_knows_client",
+        "_make_http",
+        "_named",
+        "_openings",
+        "_rows",
+        "source",
+    )
 
     def __init__(
         self,
@@ -112,10 +128,11 @@ class _Capture:
         rows: list[Row],
         next_row: Callable[[], int],
         named: Callable[[Source, str], None],
-        http: Transactions,
+        make_http: Callable[[], Transactions],
     ) -> None:
         self.source = source
-        self._http = http
+        self._http: Transactions | None = None
+        self._make_http = make_http
         self._rows = rows
         self._named = named
         self._decoder = Decoder(source)
@@ -131,11 +148,13 @@ class _Capture:
         if isinstance(record, Frame):
             if not record.data and record.length:
                 source.unkept += 1
-            if source.transactions and (rows := self._http.frame(record)) is not None:
+            if self._http is not None and (rows := self._http.frame(record)) is not None:
                 return rows
             return self._add(self._decoder.feed(record))
         if isinstance(record, Open):
             if record.transaction:
+                if self._http is None:
+                    self._http = self._make_http()
                 return self._http.open(record)
             self._decoder.open(record)
             return ()
@@ -148,15 +167,17 @@ class _Capture:
     def close(self) -> Sequence[Row]:
         rows = self._add(self._decoder.close())
         self.source.closed = True
-        return (*rows, *self._http.end(), *self._over(self._correlator.close()))
+        of_http = self._http.end() if self._http is not None else ()
+        return (*rows, *of_http, *self._over(self._correlator.close()))
 
     def _in_transaction(self, record: Record) -> Sequence[Row] | None:
         """What a record changes that belongs to a transaction; None for others."""
+        http = self._http
         match record:
-            case Close():
-                return self._http.close(record)
-            case Note():
-                return self._http.note(record)
+            case Close() if http is not None:
+                return http.close(record)
+            case Note() if http is not None:
+                return http.note(record)
             case _:
                 return None
 
@@ -182,7 +203,8 @@ class _Capture:
                 return ()
         source.complete = False
         self._decoder.damage()
-        self._http.damage()
+        if self._http is not None:
+            self._http.damage()
         return ()
 
     def _over(self, rows: list[Exchange]) -> Sequence[Row]:
@@ -219,6 +241,20 @@ class _Capture:
             if name is not None:
                 self._knows_client = True
                 self._named(self.source, name)
+
+
+def _transactions(
+    source: Source,
+    rows: list[Row],
+    next_row: Callable[[], int],
+    named: Callable[[Source, str], None],
+    *,
+    keeps_frames: bool,
+) -> Transactions:
+    """What HTTP needs, imported when the first of it comes: a fifth of what a start-up with a capture of stdio would wait for."""
+    from .transactions import Transactions
+
+    return Transactions(source, rows, next_row, named, keeps_frames=keeps_frames)
 
 
 def _merged(captures: Sequence[Iterable[Record]], transcriber: Transcriber) -> Iterator[tuple[Record, int]]:
