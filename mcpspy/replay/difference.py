@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
-from ..transcript.trust import step as spelled_step
 from .canonical import MAX_LEVELS, canonical, embedded, same
 from .ignore import NOTHING, Ignore, Step
 
@@ -68,12 +66,18 @@ NO_DIFFERENCES: Final = Differences()
 
 def path_of(steps: Sequence[Step]) -> str:
     """Steps as a JSON path (RFC 9535)."""
-    return "$" + "".join(f"[{one}]" if isinstance(one, int) else spelled_step(one) for one in steps)
+    return "$" + "".join(f"[{one}]" if isinstance(one, int) else _spelled(one) for one in steps)
 
 
 def rule_for(steps: Sequence[Step]) -> str:
     """The ignore rule that leaves out a place, in every item of the lists that it is in."""
-    return "$" + "".join("[*]" if isinstance(one, int) else spelled_step(one) for one in steps)
+    return "$" + "".join("[*]" if isinstance(one, int) else _spelled(one) for one in steps)
+
+
+def _spelled(name: str) -> str:
+    from ..transcript.trust import step  # 16 ms, which a mock need not wait for
+
+    return step(name)
 
 
 def differences(
@@ -191,6 +195,8 @@ def _aligned(before: list[Any], after: list[Any], ignore: Ignore) -> Iterator[tu
     if max(last_old, last_new) - begin > MAX_ALIGNED:
         yield from _side_by_side(begin, last_old, begin, last_new)
         return
+    from difflib import SequenceMatcher  # as above
+
     matcher = SequenceMatcher(None, old[begin:last_old], new[begin:last_new], autojunk=False)
     for how, old_from, old_to, new_from, new_to in matcher.get_opcodes():
         if how != "equal":

@@ -83,6 +83,16 @@ def test_a_number_is_the_same_with_its_point_elsewhere(number: int, zeros: int) 
     assert equal(str(number), f"{number * 10**zeros}e-{zeros}") or abs(number) >= 2**53
 
 
+@given(JSON)
+def test_short_values_are_read_as_long_ones_are(told: Any) -> None:
+    text = json.dumps(told)
+    assert (
+        canonical(read(text.encode()))
+        == canonical(read((text + " " * MAX_DIGITS).encode()))
+        == canonical(reading(text.encode()).value)
+    )
+
+
 @given(st.binary(max_size=200))
 def test_any_bytes_have_a_value(raw: bytes) -> None:
     assert isinstance(canonical(read(raw)), str)
