@@ -15,6 +15,7 @@ from mcpspy.transcript.findings.schemas import MAX_STEPS, schema_findings
 from mcpspy.transcript.findings.shapes import shape_findings
 from mcpspy.transcript.mcp_methods import METHODS
 from mcpspy.transcript.transcribe import transcribe
+from tests.findings.telling import told
 from tests.transcript.dialogue import Dialogue, request, result, tool_call
 from tests.transcript.traffic import Traffic
 
@@ -241,3 +242,21 @@ def test_a_message_of_the_first_ones_is_read_for_names_that_come_twice_and_none_
         told.server(b'{"jsonrpc":"2.0","method":"x","params":{%s}}\n' % twice)
     (one,) = [one for one in told.closes().findings if one.rule == "duplicate-keys"]
     assert (one.count, json.dumps("a")[1] in one.what) == (1, True)
+
+
+ODD_NAMES = """\
+· handshake 2025-11-25, server: tools tasks.requests.tools.call
+→ tools/call 1 {"name":"a","task":5}
+← {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"\\ud800","status":"working"}}}
+→ {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"\\ud800"}}
+← {"jsonrpc":"2.0","id":2,"result":{"taskId":"\\udfff","status":["x"]}}
+→ {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"\\ud800"}}
+← {"jsonrpc":"2.0","id":3,"result":{"taskId":"\\ud800","status":"completed"}}
+→ {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"\\ud800"}}
+← {"jsonrpc":"2.0","id":4,"result":{"taskId":"\\ud800","status":"\\ud801"}}"""
+
+
+def test_tasks_that_are_called_by_half_a_surrogate_pair_are_told_in_text() -> None:
+    told_of = [one.what for one in transcribe(told(ODD_NAMES)).findings if one.rule in ("other-task", "task-goes-on")]
+    assert len(told_of) == 2
+    assert all(one.encode() for one in told_of)

@@ -148,16 +148,19 @@ def _statuses(one: Call, task: str) -> Iterator[Found]:
         if facts is None:
             continue
         if facts.id != task:
-            what = (
-                f"{exchange.method} asked about the task {quoted(task.encode())} and was told of {quoted(facts.id.encode())}."
-            )
+            what = f"{exchange.method} asked about the task {_spelled(task)} and was told of {_spelled(facts.id)}."
             yield found_in(OTHER_TASK, response, exchange.row, what, group=exchange.method)
         elif ended is not None and exchange.at_ns > ended.at_ns and facts.status and facts.status != ending:
-            what = f"The task of {call(one.first)} was {ending}, and is {facts.status} later."
+            what = f"The task of {call(one.first)} was {ending}, and is {_spelled(facts.status)} later."
             yield found_in(TASK_GOES_ON, response, exchange.row, what)
             return
         elif ended is None and facts.status in _ENDINGS:
             ended, ending = response, facts.status
+
+
+def _spelled(text: str) -> str:
+    """What a peer calls something, in quotation marks; half of a surrogate pair is spelled out."""
+    return quoted(text.encode("utf-8", "backslashreplace"))
 
 
 def _unmarked(one: Call) -> Iterator[Found]:
