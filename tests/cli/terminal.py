@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.cli.forked import can_fork, forked
 from tests.deadlines import DEADLINE_S
 
 MCPSPY = [sys.executable, "-m", "mcpspy"]
@@ -25,6 +26,9 @@ ESCAPE = re.compile(r"\x1b\[[\d;?]*[a-zA-Z]")
 
 def run(*words: str, stdin: bytes | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     """The finished process of `mcpspy words`, its output as text. With `PYTHONPATH=""` it has the extras that are installed."""
+    if can_fork(environment):
+        copy = forked(words, stdin or b"", {**os.environ, "TZ": "UTC", **PLAIN, **environment})
+        return subprocess.CompletedProcess(copy.args, copy.returncode, copy.stdout.decode(), copy.stderr.decode())
     done = subprocess.run(
         [*MCPSPY, *words],
         input=stdin,
