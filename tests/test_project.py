@@ -50,7 +50,7 @@ def run_pytest(folder: Path, source: str, **environment: str) -> subprocess.Comp
             str(folder),
         ],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": "", **environment},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment},
         capture_output=True,
         text=True,
         timeout=DEADLINE_S,

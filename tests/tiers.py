@@ -37,6 +37,11 @@ def current_tier(environment: Mapping[str, str] = os.environ) -> Tier:
     return Tier.MORE if environment.get("CI") else Tier.SAMPLE
 
 
+def slow_examples(tier: Tier) -> int:
+    """How many examples of a property are tried of which one takes 50 ms, and not 5."""
+    return tier(sample=20, more=100, full=2_000)
+
+
 def load_hypothesis_profile(tier: Tier) -> None:
     """Give hypothesis the number of examples of this tier, and no deadline per example: two cores are shared."""
     hypothesis.settings.register_profile(

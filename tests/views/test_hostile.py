@@ -5,7 +5,7 @@ import unicodedata
 from datetime import UTC
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpspy.records import Header, Open, Record
@@ -25,6 +25,7 @@ from mcpspy.views.rows_json import document
 from mcpspy.views.timeline import timeline
 from mcpspy.views.transactions_json import http_lines
 from tests.capture import strategies
+from tests.tiers import current_tier, slow_examples
 from tests.transcript.test_properties import RECORDS
 from tests.views.http_scenes import hostile_traffic
 from tests.views.scenes import hostile_scene
@@ -104,12 +105,14 @@ def test_no_hostile_string_makes_a_line_of_http_wider_than_the_screen(text: str)
     assert [line for line in lines if line_cells(line) > 40] == []
 
 
+@settings(max_examples=slow_examples(current_tier()))
 @given(st.text(st.characters(), max_size=20))
 def test_no_string_at_all_makes_anything_raise_or_prints_anything_dangerous(text: str) -> None:
     assert not any(dangerous(line) for line in printed(hostile_transcript(text), 80))
     assert not any(dangerous(line) for line in printed(hostile_traffic(text).wire, 80))
 
 
+@settings(max_examples=slow_examples(current_tier()))
 @given(strategies.HEADERS, st.lists(strategies.RECORDS | RECORDS, max_size=12))
 def test_no_records_at_all_make_anything_raise_or_print_anything_dangerous(header: Header, records: list[Record]) -> None:
     assert not any(dangerous(line) for line in printed(transcribe([header, *records]), 80))
