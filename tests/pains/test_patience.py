@@ -100,7 +100,7 @@ def hangs_up(record: Record) -> bool:
 def at_cancellation(seconds: float) -> Play:
     """A client that gives up after so long, and a server that answers after 48 s more."""
     given_up = later(on_stdio([*FAULTY, "slow"], give_up), seconds, holds(b"notifications/cancelled"))
-    return later(given_up, 48, holds(b'"result"', 1))
+    return later(given_up, 48, holds(b'"content"', 1))
 
 
 SCENES = (
@@ -152,6 +152,12 @@ def test_the_fault_and_its_culprit_are_found(scene: Scene, tmp_path: Path) -> No
 @pytest.mark.parametrize("scene", SCENES, ids=str)
 def test_without_the_fault_nothing_is(scene: Scene, tmp_path: Path) -> None:
     assert_silent(scene, tmp_path)
+
+
+def test_a_timeout_says_when_the_answer_came_after_all(tmp_path: Path) -> None:
+    (found,) = checked(at_cancellation(60)(tmp_path), "--select", "timed-out")
+    assert "after 60.0 s" in found["what"]
+    assert "answered after 108.0 s" in found["what"]
 
 
 def test_a_person_who_is_asked_may_take_their_time(tmp_path: Path) -> None:

@@ -139,3 +139,15 @@ def test_without_the_fault_nothing_is(scene: Scene, tmp_path: Path) -> None:
 def test_the_last_words_of_a_reader_say_what_was_too_long(tmp_path: Path) -> None:
     found = checked(on_stdio([*FAULTY, "limit=65536"], say_much)(tmp_path))
     assert "limit" in next(one["what"] for one in found if one["rule"] == "server-died")
+
+
+def test_a_launcher_that_is_not_found_is_named(tmp_path: Path) -> None:
+    found = checked(on_stdio([NOWHERE, "-y", "some-server"], ask_nobody)(tmp_path))
+    assert NOWHERE in next(one["what"] for one in found if one["rule"] == "server-not-started")
+
+
+def test_the_variable_that_a_server_misses_is_in_its_last_words(tmp_path: Path) -> None:
+    found = checked(on_stdio([*FAULTY, "needs=TOKEN"], ask_nobody)(tmp_path))
+    said = next(one["what"] for one in found if one["rule"] == "server-died")
+    assert "KeyError: 'TOKEN'" in said
+    assert "^^^" not in said

@@ -42,7 +42,7 @@ SERVER_NOT_STARTED: Final = Rule(
     what="The server's command could not be started.",
     why="The client sees a server that is gone at once.",
     blame="Whoever wrote the command down: the system found no such program, or may not run it.",
-    example="· the server does not start: uvx: command not found",
+    example="· the server does not start: command not found",
     clean='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}',
     fix="Check the command, its path and its permissions: clients start servers with a PATH of their own.",
 )
@@ -94,7 +94,7 @@ def find(story: Story) -> Iterator[Found]:
     if story.exit is not None:
         at_ns, record = story.exit
         if record.error:
-            what = f"The server could not be started: {record.error.rstrip('.')}."
+            what = f"The server could not be started: {_command(story)}{record.error.rstrip('.')}."
             yield _about_process(SERVER_NOT_STARTED, story, at_ns, record, what)
         if record.descendants:
             names = ", ".join(str(one.get("name", "?")) for one in record.descendants[:LISTED_CALLS])
@@ -139,6 +139,13 @@ def _died(story: Story, exit_ns: int) -> bool:
     """Whether the server ended by itself while the client was there."""
     gone_ns = exit_ns if story.gone_ns is None else story.gone_ns
     return exit_ns - gone_ns < LAST_BREATH_NS and (story.left_ns is None or gone_ns < story.left_ns)
+
+
+def _command(story: Story) -> str:
+    """The program of the server's command, to be followed by what is wrong with it; empty where nobody wrote it down."""
+    header = story.source.header
+    argv = header.tapped.get("argv") if header is not None else None
+    return f"{quoted(str(argv[0]).encode())}: " if isinstance(argv, list) and argv else ""
 
 
 def _obituary(story: Story, record: Exit, pending: list[Exchange]) -> str:

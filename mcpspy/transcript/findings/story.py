@@ -13,6 +13,9 @@ from ..mcp_revisions import Era
 from ..model import Event, Exchange, Kind, Log, Message, Numbered, Outcome, Row, Source, Stray, Transcript
 from ..transaction import Transaction
 
+_NO_WORDS: Final = b" \t\r\n~^"
+"""What lines are made of that only mark a place in the line above."""
+
 LAST_WORDS: Final = 3
 """So many lines of stderr are kept, to be quoted if the server dies."""
 
@@ -310,7 +313,8 @@ def stories(transcript: Transcript) -> list[Story]:
         elif isinstance(row, Stray):
             story.stray(row)
         elif isinstance(row, Log):
-            story.last_words.append(row.raw)
+            if row.raw.strip(_NO_WORDS):
+                story.last_words.append(row.raw)
         elif isinstance(row, Event):
             story.event(row)
     return found
