@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from ..transcript.call import ABOUT_TASKS
 from ..transcript.mcp_methods import OPENINGS
 from ..transcript.model import Exchange
-from .asked import asked, question_key
+from .asked import asked_value, question_key
 from .difference import pruned
 from .likeness import likeness, traits
 
@@ -49,7 +49,7 @@ def aligned(before: Sequence[Exchange], after: Sequence[Exchange], ignore: Ignor
 
 
 def _key(exchange: Exchange, ignore: Ignore) -> bytes:
-    return question_key(exchange.sender, exchange.method, asked(exchange.request).value, ignore)
+    return question_key(exchange.sender, exchange.method, asked_value(exchange.request), ignore)
 
 
 def _group(exchange: Exchange) -> _Group:
@@ -89,7 +89,7 @@ def _nearest(old: list[_Question], new: list[_Question], ignore: Ignore) -> Iter
     if len(old) <= 1 >= len(new) or max(len(old), len(new)) > MAX_COMPARED:
         yield from zip(old, new, strict=False)
         return
-    olds, news = ([traits(pruned(asked(one.exchange.request).value, ignore)) for one in some] for some in (old, new))
+    olds, news = ([traits(pruned(asked_value(one.exchange.request), ignore)) for one in some] for some in (old, new))
     ranked = sorted((-likeness(one, other), abs(i - j), i, j) for i, one in enumerate(olds) for j, other in enumerate(news))
     taken_old: set[int] = set()
     taken_new: set[int] = set()

@@ -18,8 +18,8 @@ from ..transcript.mcp_codes import (
     SUBSCRIPTION_ID,
 )
 from ..transcript.model import HTTP_REDIRECTS, Exchange, Kind, Message
-from ..wire.slices import Slice, members
-from .canonical import Reading, canonical, reading
+from ..wire.slices import members
+from .canonical import Reading, canonical, read, reading
 from .difference import pruned
 
 if TYPE_CHECKING:
@@ -46,10 +46,26 @@ _ANSWERS: Final = {Kind.RESULT: "result", Kind.ERROR: "error"}
 
 def asked(request: Message) -> Reading:
     """What a request, or a notification, asks: its `params`. None are the same as empty ones."""
-    found = _member(request, "params")
-    if isinstance(found.value, dict) and found.value.get("_meta") == {}:
-        del found.value["_meta"]  # it says as much as none
+    found = reading(asked_bytes(request) or b"{}")
+    _drop_empty_meta(found.value)
     return found
+
+
+def asked_value(request: Message) -> Any:
+    """The same without what is odd about its spelling, which takes half the time."""
+    value = read(asked_bytes(request) or b"{}")
+    _drop_empty_meta(value)
+    return value
+
+
+def _drop_empty_meta(params: Any) -> None:
+    if isinstance(params, dict) and params.get("_meta") == {}:
+        del params["_meta"]  # it says as much as none
+
+
+def asked_bytes(request: Message) -> bytes:
+    """The same as the bytes that were sent, by which equal questions are told fast."""
+    return bytes(members(request.raw).get("params", b""))
 
 
 def answered(exchange: Exchange) -> Reading:
@@ -59,7 +75,7 @@ def answered(exchange: Exchange) -> Reading:
     if response is None or name is None:
         status = _refusal(exchange)
         return Reading({"status": status} if status else {})
-    found = _member(response, name)
+    found = reading(bytes(members(response.raw).get(name, b"{}")))
     return Reading({name: found.value}, found.repeated)
 
 
@@ -84,8 +100,3 @@ def _refusal(exchange: Exchange) -> int:
     """The HTTP status that stands for an answer; 0 where there is none."""
     status = 0 if exchange.transaction is None else exchange.transaction.status
     return status if status >= HTTP_REDIRECTS else 0
-
-
-def _member(message: Message, name: str) -> Reading:
-    found: Slice | None = members(message.raw).get(name)
-    return Reading({}) if found is None else reading(bytes(found))

@@ -16,7 +16,7 @@ from ..transcript.call import Part
 from ..transcript.definitions import LISTINGS, offers
 from ..transcript.model import Exchange, Outcome, Source, Transcript
 from .alignment import aligned
-from .asked import VOLATILE, answer_bytes, answered, asked
+from .asked import VOLATILE, answer_bytes, answered, asked, asked_bytes
 from .difference import NO_DIFFERENCES as _NONE
 from .difference import Differences, differences
 from .identity import identity
@@ -217,14 +217,20 @@ def _call_change(before: Exchange | None, after: Exchange | None, rules: Ignore,
     is_told = whole and not differ and before.method in LISTINGS  # by definitions and identity, better than as a payload
     params, answer = _NONE, _NONE
     repeated: tuple[str, ...] = ()
-    old, new = asked(before.request), asked(after.request)
     if not is_told:
-        params = differences(old.value, new.value, rules)
-        answer, repeated = _answers(before, after, rules)
+        params, in_params = _params(before, after, rules)
+        answer, in_answer = _answers(before, after, rules)
+        repeated = tuple(dict.fromkeys((*in_params, *in_answer)))
     if not (differ or params or answer or before.method != after.method):
         return None
-    names = tuple(dict.fromkeys((*old.repeated, *new.repeated, *repeated)))
-    return CallChange(how="changed", before=before, after=after, params=params, answer=answer, repeated=names)
+    return CallChange(how="changed", before=before, after=after, params=params, answer=answer, repeated=repeated)
+
+
+def _params(before: Exchange, after: Exchange, rules: Ignore) -> tuple[Differences, tuple[str, ...]]:
+    if asked_bytes(before.request) == asked_bytes(after.request):
+        return _NONE, ()
+    old, new = asked(before.request), asked(after.request)
+    return differences(old.value, new.value, rules), (*old.repeated, *new.repeated)
 
 
 def _answers(before: Exchange, after: Exchange, rules: Ignore) -> tuple[Differences, tuple[str, ...]]:

@@ -13,7 +13,7 @@ from ..transcript.mcp_codes import CLIENT_CAPABILITIES, CLIENT_INFO, SERVER_INFO
 from ..transcript.mcp_methods import INITIALIZE, OPENINGS
 from ..transcript.mcp_revisions import Era
 from ..transcript.model import Exchange, Kind
-from .asked import answered, asked
+from .asked import answered, asked_value
 
 
 def identity(exchanges: Iterable[Exchange], ended: Exit | None = None) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _introduction(exchanges: Iterable[Exchange]) -> Exchange | None:
 
 
 def _legacy(opening: Exchange) -> dict[str, Any]:
-    params, result = _object(asked(opening.request).value), _object(_object(answered(opening).value).get("result"))
+    params, result = _object(asked_value(opening.request)), _object(_object(answered(opening).value).get("result"))
     return {
         "client": _object(params.get("clientInfo")) | _capabilities(params.get("capabilities")),
         "server": _object(result.get("serverInfo")) | _capabilities(result.get("capabilities")),
@@ -52,7 +52,7 @@ def _legacy(opening: Exchange) -> dict[str, Any]:
 
 
 def _modern(first: Exchange) -> dict[str, Any]:
-    meta = _object(_object(asked(first.request).value).get("_meta"))
+    meta = _object(_object(asked_value(first.request)).get("_meta"))
     result = _object(_object(answered(first).value).get("result"))
     discovered = result.get("capabilities") if first.method in OPENINGS else None
     server = _object(_object(result.get("_meta")).get(SERVER_INFO)) or _object(result.get("serverInfo"))

@@ -21,6 +21,10 @@ Step: TypeAlias = str | int
 """A member's name or an item's index, the first being 0."""
 
 
+MAX_KNOWN: Final = 512
+"""So many steps are remembered at one place of the rules."""
+
+
 class _Any:
     """Every member and every item."""
 
@@ -94,12 +98,14 @@ def _unquoted(text: str) -> str | None:
 
 
 class Ignore:
-    """How far rules have come on the way into a value: the `segments` that each still has before it. It never changes."""
+    """How far rules have come on the way into a value: the `segments` that each still has before it. What it says never changes."""
 
-    __slots__ = ("segments",)
+    __slots__ = ("_known", "segments")
 
     def __init__(self, segments: Iterable[tuple[Segment, ...]] = ()) -> None:
         self.segments = tuple(dict.fromkeys(segments))
+        self._known: dict[Step, Ignore | None] = {}
+        """Where steps lead that were asked for before: values repeat their names, and the rules are held against each but once."""
 
     @classmethod
     def of(cls, paths: Iterable[str]) -> Ignore:
@@ -111,20 +117,32 @@ class Ignore:
 
     def into(self, *steps: Step) -> Ignore | None:
         """The same, these steps further in; None if a rule leaves that place out."""
-        here = self.segments
+        here = self
         for step in steps:
-            if not here:
-                return self if here is self.segments else NOTHING
-            next_here: list[tuple[Segment, ...]] = []
-            for segments in here:
-                if segments[0].anywhere:
-                    next_here.append(segments)
-                if segments[0].takes(step):
-                    if len(segments) == 1:
-                        return None
-                    next_here.append(segments[1:])
-            here = tuple(next_here)
-        return Ignore(here) if here else NOTHING
+            if not here.segments:
+                return here
+            found = here._known[step] if step in here._known else here._next(step)
+            if found is None:
+                return None
+            here = found
+        return here
+
+    def _next(self, step: Step) -> Ignore | None:
+        found: list[tuple[Segment, ...]] = []
+        made: Ignore | None = self
+        for segments in self.segments:
+            if segments[0].anywhere:
+                found.append(segments)
+            if segments[0].takes(step):
+                if len(segments) == 1:
+                    made = None
+                    break
+                found.append(segments[1:])
+        if made is not None and tuple(found) != self.segments:
+            made = Ignore(found) if found else NOTHING
+        if len(self._known) < MAX_KNOWN:
+            self._known[step] = made
+        return made
 
 
 NOTHING: Final = Ignore()

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..records import CLIENT
-from .asked import asked
+from .asked import asked_value
 from .ignore import Ignore
 from .masks import MAX_MASKS, Mask, mask_of, masked
 from .question import Asking, Strictness, key_of
@@ -147,14 +147,14 @@ class Matcher:
         from .explain import Candidate
 
         asking = self.asking
-        return [Candidate(one, asking.counted(one.method, asked(one.request).value)) for one in known.values()]
+        return [Candidate(one, asking.counted(one.method, asked_value(one.request))) for one in known.values()]
 
     def _add(self, exchanges: Iterable[Exchange]) -> None:
         node, way = _ROOT, self.ways
         self.ways += 1
         for at, exchange in enumerate(exchanges):
             method = exchange.method
-            counted = self.asking.counted(method, asked(exchange.request).value)
+            counted = self.asking.counted(method, asked_value(exchange.request))
             one = _Recorded(exchange, way, at)
             key = key_of(method, counted)
             self.entries.setdefault(key, _Entry()).add(one)
@@ -213,7 +213,7 @@ class Walk:
         """The recorded exchange that answers this request, which counts as given then; or why there is none."""
         matcher = self._matcher
         method = request.method or ""
-        counted = matcher.asking.counted(method, asked(request).value)
+        counted = matcher.asking.counted(method, asked_value(request))
         found = matcher.entry(method, counted)
         if found is not None:
             return self._given(request, *found)
