@@ -1,4 +1,4 @@
-"""What verbs may not have imported: `mcpspy run`, which is in the start-up path of an editor, before its server runs; looks at all."""
+"""What verbs may not have imported: `mcpspy run`, in the start-up path of an editor, before its server runs; looks at all."""
 
 import re
 import subprocess
