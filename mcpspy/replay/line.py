@@ -7,7 +7,6 @@ specification, basic/utilities (progress, cancellation), basic/patterns/subscrip
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
@@ -35,12 +34,14 @@ class Wants(Enum):
     """The id of the subscription of which `token` is the recorded one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Blank:
     """Where a live value goes; `token` is the recorded one."""
 
-    wants: Wants
-    token: str = ""
+    __slots__ = ("token", "wants")
+
+    def __init__(self, *, wants: Wants, token: str = "") -> None:
+        self.wants = wants
+        self.token = token
 
 
 Part = bytes | Blank

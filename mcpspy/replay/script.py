@@ -6,7 +6,6 @@ to read clocks and to wait: who plays it does, and asks `is_due` at its time whe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from ..transcript.correlate import spellings
@@ -30,39 +29,52 @@ class Matcher(Protocol):
         """The exchange, or why there is none."""
 
 
-@dataclass(slots=True, eq=False)
 class Playing:
-    """A scene that is being played. `id` and `token` are the live request's; `again` says that it was played before."""
+    """A scene that is being played. `id` and `token` are the live request's; `again` says that it was played before.
 
-    scene: Scene
-    id: str = ""
-    token: str | None = None
-    again: bool = False
-    next: int = 0
-    """The next step."""
-    began_ns: int = 0
-    """When, in the recording, that happened which the next steps followed."""
-    asked: dict[str, str] = field(default_factory=dict)
-    """The live ids of the server's requests, by the recorded ones."""
-    unanswered: set[int] = field(default_factory=set)
-    """The rows of the server's requests that were asked and not answered yet."""
-    is_over: bool = False
-    """The client gave it up, and in the recording it did not."""
+    `next` is the next step, and `began_ns` when, in the recording, that happened which it followed. `asked` are the live ids of the
+    server's requests by the recorded ones, `unanswered` the rows of those that were asked and not answered yet. `is_over` says that
+    the client gave it up, and in the recording it did not.
+    """
+
+    __slots__ = ("again", "asked", "began_ns", "id", "is_over", "next", "scene", "token", "unanswered")
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.began_ns = scene.at_ns
+        self.id = ""
+        self.token: str | None = None
+        self.again = False
+        self.next = 0
+        self.asked: dict[str, str] = {}
+        self.unanswered: set[int] = set()
+        self.is_over = False
 
 
-@dataclass(slots=True, eq=False)
 class Cue:
     """What a mock is to do `delay_ns` after what it heard: say `data`, or end its process as the recorded one ended.
 
     `playing` is the scene it is of; `miss` is there if it answers a miss.
     """
 
-    data: bytes = b""
-    delay_ns: int = 0
-    playing: Playing | None = None
-    answers: bool = False
-    miss: Miss | None = None
-    leave: Leave | None = None
+    __slots__ = ("answers", "data", "delay_ns", "leave", "miss", "playing")
+
+    def __init__(
+        self,
+        data: bytes = b"",
+        delay_ns: int = 0,
+        playing: Playing | None = None,
+        *,
+        answers: bool = False,
+        miss: Miss | None = None,
+        leave: Leave | None = None,
+    ) -> None:
+        self.data = data
+        self.delay_ns = delay_ns
+        self.playing = playing
+        self.answers = answers
+        self.miss = miss
+        self.leave = leave
 
 
 class Script:
@@ -96,7 +108,7 @@ class Script:
                 return self._cancelled(message.token or "")
             case Kind.NOTIFICATION:
                 waiting = self._scenes.of_notification.get(message.method or "")
-                return self._go_on(_playing(waiting.popleft())) if waiting else []
+                return self._go_on(Playing(waiting.popleft())) if waiting else []
             case Kind.RESULT | Kind.ERROR:
                 return self._answered(message.id or "")
             case _:
@@ -104,7 +116,7 @@ class Script:
 
     def close(self) -> list[Cue]:
         """What the server said when its input had ended."""
-        return self._go_on(_playing(self._scenes.closing))
+        return self._go_on(Playing(self._scenes.closing))
 
     def is_due(self, cue: Cue) -> bool:
         """Whether a cue whose time has come still holds. To be asked once."""
@@ -126,7 +138,7 @@ class Script:
         if found.row in self._scenes.unkept:
             unkept = Miss(request=request, reason="was recorded past --max-size, where answers were not kept", nearest=found)
             return [Cue(unkept.line, miss=unkept)]
-        playing = _playing(self._scenes.of_request[found.row])
+        playing = Playing(self._scenes.of_request[found.row])
         playing.id, playing.token, playing.again = request.id or "null", request.token, found.row in self._played
         self._played.add(found.row)
         self._asked[playing.id] = playing
@@ -224,7 +236,3 @@ class Script:
             self._waiting[id] = playing, step.exchange.row
             playing.unanswered.add(step.exchange.row)
         return id
-
-
-def _playing(scene: Scene) -> Playing:
-    return Playing(scene, began_ns=scene.at_ns)

@@ -12,7 +12,6 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Final
 
 from ..records import CLIENT, Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Record
-from .calls import JOINED, Calls
 from .clock import Clock
 from .correlate import Correlator
 from .decode import Decoded, Decoder
@@ -22,6 +21,7 @@ from .model import Event, Exchange, Kind, Message, Row, Source, Transcript
 from .openings import Openings
 
 if TYPE_CHECKING:
+    from .calls import Calls
     from .transactions import Transactions
 
 _ERROR: Final = Kind.ERROR
@@ -49,8 +49,8 @@ class Transcriber:
 
     `feed` and `close` return the rows that are new or changed; `transcript` has all of them at any time. `close` also makes its
     findings; while captures grow, `findings(transcript)` gives those there are so far. `keeps_frames` is for who wants to see HTTP
-    as it was on the wire: transactions keep the frames of their streams. Whoever only wants the rows `finds` nothing, which also
-    spares a start-up the import of all rules.
+    as it was on the wire: transactions keep the frames of their streams. Whoever only wants the rows `finds` nothing and joins no
+    calls, which also spares a start-up the import of all that.
     """
 
     __slots__ = ("_captures", "_client_names", "_clock", "_finds", "_keeps_frames", "_next_row", "transcript")
@@ -89,7 +89,7 @@ class Transcriber:
             rows, next_row = self.transcript.rows, self._next_row
             http = partial(_transactions, source, rows, next_row, self._named, keeps_frames=self._keeps_frames)
             self.transcript.sources.append(source)
-            self._captures.append(_Capture(source, rows, next_row, self._named, http))
+            self._captures.append(_Capture(source, rows, next_row, self._named, http, joins=self._finds))
         self._name_lanes()
 
     def _header(self, source: Source, header: Header) -> None:
@@ -111,6 +111,7 @@ class _Capture:
 
     __slots__ = (
         "_calls",
+        "_joined",
         "_correlator",
         "_decoder",
         "_http",
@@ -129,6 +130,8 @@ class _Capture:
         next_row: Callable[[], int],
         named: Callable[[Source, str], None],
         make_http: Callable[[], Transactions],
+        *,
+        joins: bool,
     ) -> None:
         self.source = source
         self._http: Transactions | None = None
@@ -136,7 +139,12 @@ class _Capture:
         self._rows = rows
         self._named = named
         self._decoder = Decoder(source)
-        self._calls = Calls(source)
+        self._calls: Calls | None = None
+        self._joined: frozenset[str] = frozenset()
+        if joins:
+            from .calls import JOINED, Calls
+
+            self._calls, self._joined = Calls(source), JOINED
         self._openings = Openings()
         self._correlator = Correlator(next_row, self._openings)
         self._knows_client = False
@@ -209,11 +217,11 @@ class _Capture:
 
     def _over(self, rows: list[Exchange]) -> Sequence[Row]:
         """Exchanges that nobody will answer, and the calls that change by that."""
-        return (*rows, *self._calls.firsts(rows))
+        return rows if self._calls is None else (*rows, *self._calls.firsts(rows))
 
     def _add(self, decoded: Sequence[Decoded]) -> Sequence[Row]:
         rows: list[Row] = []
-        calls = self.source.calls
+        calls, joining = self.source.calls, self._calls
         for one in decoded:
             if isinstance(one, Message):
                 row = self._correlator.feed(one)
@@ -225,9 +233,9 @@ class _Capture:
                     is_joined = one.result_type is not None or one.kind is _ERROR
                 else:
                     self._rows.append(row)
-                    is_joined = one.method in JOINED
+                    is_joined = one.method in self._joined
                 rows.append(row)
-                if (is_joined or calls) and (first := self._calls.feed(row, one)) is not None:
+                if (is_joined or calls) and joining is not None and (first := joining.feed(row, one)) is not None:
                     rows.append(first)
             else:
                 self._rows.append(one)
