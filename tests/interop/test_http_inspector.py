@@ -7,6 +7,7 @@ import pytest
 
 from captures.serving import LOOPBACK_ONLY, ROOT
 from tests.conftest import NpmProgram
+from tests.interop.faults import faults
 from tests.interop.http_scenes import TOOL_CALL
 from tests.interop.scenes import PYSERVER
 from tests.interop.serving import HttpScene, play_both
@@ -49,8 +50,11 @@ def _installed(npm_program: NpmProgram) -> None:
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_the_inspector_sees_the_same_with_mcpspy_as_without_and_the_capture_holds_the_wire(name: str, tmp_path: Path) -> None:
+def test_the_inspector_sees_the_same_with_mcpspy_as_without_the_capture_holds_the_wire_and_nothing_is_found(
+    name: str, tmp_path: Path
+) -> None:
     run = play_both(SCENES[name], tmp_path)
     assert run.direct.status == 0, run.direct.errors
     assert run.tapped == run.direct
     assert disagreements(run.wires, run.records) == []
+    assert faults(run.records) == []

@@ -12,6 +12,7 @@ import mcpspy
 from captures.serving import port, started
 from mcpspy.records import Note, Open
 from tests.conftest import NPM_MODULES, NPM_SCRIPTS, PEERS, NpmProgram
+from tests.interop.faults import faults
 from tests.interop.scenes import steps
 from tests.interop.serving import HttpScene, play, recorded, serving
 from tests.tiers import current_tier
@@ -55,6 +56,7 @@ def test_a_client_logs_in_through_mcpspy(mode: str, options: tuple[str, ...], tm
             ("POST", "/token"),
         ]
         assert {one["resource"] for one in asked()} == {None, tap}, "the resource is what the client knows: mcpspy"
+    assert faults(list(mcpspy.read(tmp_path / "run" / "a.mcpspy"))) == []
 
 
 def test_a_client_on_the_typescript_sdk_logs_in_through_mcpspy(tmp_path: Path, npm_program: NpmProgram) -> None:

@@ -9,6 +9,7 @@ import pytest
 from captures.serving import PEERS
 from mcpspy import Exchange, transcribe
 from tests.conftest import NpmProgram
+from tests.interop.faults import faults
 from tests.interop.http_scenes import everything
 from tests.interop.serving import play_both
 from tests.interop.wires import disagreements
@@ -34,3 +35,5 @@ def test_a_call_is_taken_up_again_as_without_mcpspy(tmp_path: Path, npm_program:
         (call,) = (row for row in rows if isinstance(row, Exchange) and row.request.method == "tools/call")
         assert call.response is not None
         assert [one.method for one in call.notifications] == ["notifications/progress"] * 4
+    with subtests.test("nothing is found"):
+        assert faults(run.records) == []

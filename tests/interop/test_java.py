@@ -30,7 +30,7 @@ def transcript(tmp_path: Path, mcpspy: list[str], peer: Peer, debian_program: De
     return transcribe(read(capture))
 
 
-def test_a_java_server_is_started_recorded_and_understood(transcript: Transcript) -> None:
+def test_a_java_server_is_started_recorded_understood_and_without_fault(transcript: Transcript) -> None:
     assert [one.outcome for one in transcript.exchanges] == [Outcome.OK] * 3
     assert [one.method for one in transcript.exchanges] == ["initialize", "tools/list", "tools/call"]
     assert transcript.sources[0].complete
@@ -44,3 +44,4 @@ def test_a_java_server_is_started_recorded_and_understood(transcript: Transcript
     quoted = {id(one.message) for one in quotes(transcript.rows).values()}
     assert [one for one in transcript.messages if id(one) not in quoted] == []
     assert any("启动".encode() in row.raw for row in transcript.rows if isinstance(row, Log))
+    assert [one.rule for one in transcript.findings] == []
