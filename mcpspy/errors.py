@@ -9,6 +9,7 @@
     ├── RuleError       a name that means no rule of findings, and the nearest that do
     ├── BaselineError   a file of accepted definitions that cannot be read
     ├── ReplayError     a capture that cannot be played
+    ├── SetupError      a client's configuration file that cannot be read or changed
     └── TapError        one end of a tap could not be started or reached
 
 Input from a peer never raises: it becomes a `Malformed` message or a finding. These are for callers. Each holds values
@@ -138,3 +139,15 @@ class BaselineError(McpspyError):
 
     def __str__(self) -> str:
         return f"{self.file}: {self.reason}. Accept anew with mcpspy check --baseline DIR --accept, after moving it away."
+
+
+class SetupError(McpspyError):
+    """A client's configuration file that cannot be read, or was not changed; nothing of it was lost."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(file, reason)
+        self.file = file
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.reason}"

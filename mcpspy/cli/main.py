@@ -20,6 +20,8 @@ from ..live.descriptors import ensure_standard_streams
 VERBS = {
     "run": "wrap a stdio server; its exit status is ours",
     "proxy": "stand before an HTTP server",
+    "wrap": "put `run` into clients' configuration files",
+    "unwrap": "take it out again, byte for byte",
     "show": "the timeline; one exchange whole",
     "check": "what went wrong, and whose fault it is; for people and CI",
     "diff": "what changed from one capture to another",
@@ -57,7 +59,7 @@ class _Verbs(click.Group):
 def cli(ctx: click.Context) -> None:
     """A debugging proxy between an MCP client and an MCP server.
 
-    Put `mcpspy run --` before a stdio server's command in the client's configuration, then:
+    Put it before the servers of your MCP clients with `mcpspy wrap`, restart the client, then:
 
     \b
       mcpspy show        what the two said

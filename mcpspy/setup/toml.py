@@ -1,0 +1,148 @@
+"""TOML read into values that know where they stand; `tomllib` has judged the text before, and is the authority on what it says.
+
+A table is gathered from wherever its lines stand: under its header, behind dotted keys, or within braces. Refuses what
+`tomllib` refuses.
+"""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from typing import Any
+
+from .spans import Member, Unreadable, Value, unreadable
+
+BLANK = re.compile(r"(?:[ \t\r\n]++|#[^\r\n]*+)*+")
+SPACE = re.compile(r"[ \t]*+")
+BARE = re.compile(r"[A-Za-z0-9_-]++")
+OTHER = re.compile(r"[^,\]}#\r\n]++")
+STRINGS = (
+    re.compile(r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*+"{3,5}', re.DOTALL),
+    re.compile(r"'''(?:[^']|'{1,2}(?!'))*+'{3,5}"),
+    re.compile(r'"(?:[^"\\\r\n]|\\.)*+"'),
+    re.compile(r"'[^'\r\n]*+'"),
+)
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One `key = value` of a file: the whole path that it sets."""
+
+    path: Path
+    member: Member
+
+
+def lines(text: str) -> list[Line]:
+    """Every `key = value` outside braces, in order. Those under `[[headers]]` are left out. Raises: Unreadable."""
+    begin = 1 if text.startswith("\ufeff") else 0
+    _judge(text[begin:])
+    found: list[Line] = []
+    table: Path | None = ()
+    arrays: set[Path] = set()
+    at = _end(BLANK, text, begin)
+    while at < len(text):
+        if text[at] == "[":
+            many = text.startswith("[[", at)
+            path, _, at = _key(text, _end(SPACE, text, at + 1 + many))
+            at = _end(SPACE, text, at) + 1 + many
+            if many:
+                arrays.add(path)
+            table = None if any(path[:n] in arrays for n in range(1, len(path) + 1)) else path
+        else:
+            member, path = _member(text, at)
+            if table is not None:
+                found.append(Line(path=table + path, member=member))
+            at = member.value.end
+        at = _end(BLANK, text, at)
+    return found
+
+
+def _judge(text: str) -> None:
+    try:
+        tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise Unreadable(str(error)) from error
+
+
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
+    return found.end() if found else at
+
+
+def _key(text: str, at: int) -> tuple[Path, int, int]:
+    """A key's parts, where its last part begins, and where it ends."""
+    parts: list[str] = []
+    while True:
+        last = at
+        if text[at] in "\"'":
+            value = _string(text, at)
+            parts.append(value.string)
+            at = value.end
+        else:
+            at = _end(BARE, text, at)
+            parts.append(text[last:at])
+        dot = _end(SPACE, text, at)
+        if not text.startswith(".", dot):
+            return tuple(parts), last, at
+        at = _end(SPACE, text, dot + 1)
+
+
+def _member(text: str, start: int) -> tuple[Member, Path]:
+    path, last, end = _key(text, start)
+    equals = _end(SPACE, text, end)
+    value = _value(text, _end(SPACE, text, equals + 1))
+    return Member(key=path[-1], start=start, value=value, before=text[start:last]), path
+
+
+def _value(text: str, at: int) -> Value:
+    sign = text[at]
+    if sign in "\"'":
+        return _string(text, at)
+    if sign == "[":
+        return _array(text, at)
+    if sign == "{":
+        return _braces(text, at)
+    end = _end(OTHER, text, at)
+    return Value(start=at, end=at + len(text[at:end].rstrip()), kind="other")
+
+
+def _string(text: str, at: int) -> Value:
+    for pattern in STRINGS:
+        found = pattern.match(text, at)
+        if found:
+            said: Any = tomllib.loads(f"v = {found[0]}")["v"]
+            return Value(start=at, end=found.end(), kind="string", string=said)
+    raise unreadable(text, at, "not a string of TOML")
+
+
+def _array(text: str, start: int) -> Value:
+    items: list[Value] = []
+    at = _end(BLANK, text, start + 1)
+    while text[at] != "]":
+        items.append(_value(text, at))
+        at = _after(text, items[-1].end)
+    return Value(start=start, end=at + 1, kind="array", items=tuple(items))
+
+
+def _braces(text: str, start: int) -> Value:
+    members: list[Member] = []
+    at = _end(BLANK, text, start + 1)
+    while text[at] != "}":
+        member, path = _member(text, at)
+        members.append(_nested(member, path))
+        at = _after(text, member.value.end)
+    return Value(start=start, end=at + 1, kind="object", members=tuple(members))
+
+
+def _nested(member: Member, path: Path) -> Member:
+    """A dotted key within braces, as the tables that it means."""
+    for part in reversed(path[:-1]):
+        inner = Value(start=member.start, end=member.value.end, kind="dotted", members=(member,))
+        member = Member(key=part, start=member.start, value=inner)
+    return member
+
+
+def _after(text: str, end: int) -> int:
+    at = _end(BLANK, text, end)
+    return _end(BLANK, text, at + 1) if text[at] == "," else at

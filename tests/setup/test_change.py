@@ -1,0 +1,183 @@
+"""Wrapping and unwrapping texts: what changes, what does not, and that the one undoes the other byte for byte."""
+
+import contextlib
+import json
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.strategies import DataObject
+
+from mcpspy.cli.options import RUN
+from mcpspy.setup.change import unwrapped, wrapped
+from mcpspy.setup.entry import State, Syntax, entries
+from mcpspy.setup.prefix import RUN_SWITCHES, inner
+from mcpspy.setup.spans import Unreadable
+from tests.setup.writing import NAMES, SERVERS, Server, json_file, toml_file
+
+PROGRAM = ["/opt/my tools/bin/mcpspy"]
+PYTHON = ["/usr/bin/python3.12", "-P", "-m", "mcpspy"]
+SECTION = {Syntax.JSON: ("mcpServers",), Syntax.TOML: ("mcp_servers",)}
+
+
+def wrap(text: str, syntax: Syntax = Syntax.JSON, program: list[str] = PROGRAM) -> str:
+    """All servers of it wrapped."""
+    section = SECTION[syntax]
+    return wrapped(text, syntax, section, {one.path for one in entries(text, syntax, section)}, program)
+
+
+def unwrap(text: str, syntax: Syntax = Syntax.JSON) -> str:
+    """All servers of it unwrapped."""
+    section = SECTION[syntax]
+    return unwrapped(text, syntax, section, {one.path for one in entries(text, syntax, section)})
+
+
+def servers(names: list[str], said: list[Server]) -> dict[str, Server]:
+    return dict(zip(names, said, strict=False))
+
+
+FILES = st.builds(servers, NAMES, st.lists(SERVERS, min_size=3, max_size=3))
+SYNTAXES = st.sampled_from(["json", "jsonc", "toml"])
+
+
+def text_of(data: DataObject, named: dict[str, Server], syntax: str) -> tuple[str, Syntax]:
+    """A file with these servers."""
+    if syntax == "toml":
+        return data.draw(toml_file(named)), Syntax.TOML
+    return data.draw(json_file(named, comments=syntax == "jsonc")), Syntax.JSON
+
+
+@given(named=FILES, syntax=SYNTAXES, program=st.sampled_from([PROGRAM, PYTHON]), data=st.data())
+def test_unwrapping_gives_back_every_byte(named: dict[str, Server], syntax: str, program: list[str], data: DataObject) -> None:
+    text, kind = text_of(data, named, syntax)
+    before = entries(text, kind, SECTION[kind])
+    if all(one.state is State.PLAIN for one in before):
+        assert unwrap(wrap(text, kind, program), kind) == text
+
+
+@given(named=FILES, syntax=SYNTAXES, program=st.sampled_from([PROGRAM, PYTHON]), data=st.data())
+def test_a_wrapped_server_gets_its_own_command_behind_ours(
+    named: dict[str, Server], syntax: str, program: list[str], data: DataObject
+) -> None:
+    text, kind = text_of(data, named, syntax)
+    for one in entries(wrap(text, kind, program), kind, SECTION[kind]):
+        said = named[one.name]
+        assert one.state is State.WRAPPED
+        if inner([said.command, *(said.args or [])]) is None:
+            assert one.server_argv == [said.command, *(said.args or [])]
+            assert one.argv[: len(program) + 1] == [*program, "run"]
+
+
+@given(named=FILES, syntax=st.sampled_from(["json", "toml"]), data=st.data())
+def test_the_rest_says_what_it_said(named: dict[str, Server], syntax: str, data: DataObject) -> None:
+    text, kind = text_of(data, named, syntax)
+    load = tomllib.loads if kind is Syntax.TOML else json.loads
+    before, after = load(text.removeprefix("\ufeff")), load(wrap(text, kind).removeprefix("\ufeff"))
+    for document in (before, after):
+        for entry in document[SECTION[kind][0]].values():
+            entry.pop("command")
+            entry.pop("args", None)
+    assert before == after
+
+
+@given(named=FILES, syntax=SYNTAXES, data=st.data())
+def test_wrapping_twice_is_wrapping_once(named: dict[str, Server], syntax: str, data: DataObject) -> None:
+    text, kind = text_of(data, named, syntax)
+    once = wrap(text, kind)
+    assert wrap(once, kind) == once
+
+
+@given(named=FILES, syntax=SYNTAXES, data=st.data())
+def test_what_is_edited_elsewhere_in_between_stays(named: dict[str, Server], syntax: str, data: DataObject) -> None:
+    text, kind = text_of(data, named, syntax)
+    if any(one.state is not State.PLAIN for one in entries(text, kind, SECTION[kind])):
+        return
+    tail = "\n# later\n[later]\nx = 1\n" if kind is Syntax.TOML else "\n\t"
+    assert unwrap(wrap(text, kind) + tail, kind) == text + tail
+
+
+@given(text=st.text('{}[]",:/*\\ \nab1mcpServers\ufeff', max_size=30))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    for syntax, section in SECTION.items():
+        with contextlib.suppress(Unreadable):
+            entries(text, syntax, section)
+
+
+@given(
+    text=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
+    )
+)
+def test_plain_json_is_read(text: object) -> None:
+    entries(json.dumps(text), Syntax.JSON, ("mcpServers",))
+
+
+EXAMPLES = [
+    (
+        '{"mcpServers": {"t": {\n   "command": "uvx", // c\n   "env": {}\n}}}',
+        '{"mcpServers": {"t": {\n   "command": "/m/mcpspy",\n   "args": ["run", "--label=t", "--", "uvx"], // c\n   "env": {}\n}}}',
+    ),
+    (
+        '{"mcpServers":{"x":{"command":"npx","args":[\n    "-y",\n    "s",\n  ]}}}',
+        '{"mcpServers":{"x":{"command":"/m/mcpspy","args":[\n    "run", "--label", "x", "--", "npx",\n    "-y",\n    "s",\n  ]}}}',
+    ),
+    (
+        '{"mcpServers":{"x":{"args":[],"command":"\\u006epx"}}}',
+        '{"mcpServers":{"x":{"args":["run", "--label", "x", "--", "\\u006epx"],"command":"/m/mcpspy"}}}',
+    ),
+]
+
+
+@pytest.mark.parametrize(("plain", "expected"), EXAMPLES)
+def test_wrapped_json_reads_as_its_author_wrote_it(plain: str, expected: str) -> None:
+    assert wrap(plain, program=["/m/mcpspy"]) == expected
+    assert unwrap(expected) == plain
+
+
+TOML_EXAMPLES = [
+    (
+        "[mcp_servers.time]\r\n  command = 'uvx' # fast",
+        '[mcp_servers.time]\r\n  command = "/m/mcpspy" # fast\r\n  args = ["run", "--label=time", "--", \'uvx\']',
+    ),
+    (
+        'mcp_servers.x.command = "npx"\n[a]\n',
+        'mcp_servers.x.command = "/m/mcpspy"\nmcp_servers.x.args = ["run", "--label=x", "--", "npx"]\n[a]\n',
+    ),
+]
+
+
+@pytest.mark.parametrize(("plain", "expected"), TOML_EXAMPLES)
+def test_wrapped_toml_reads_as_its_author_wrote_it(plain: str, expected: str) -> None:
+    assert wrap(plain, Syntax.TOML, ["/m/mcpspy"]) == expected
+    assert unwrap(expected, Syntax.TOML) == plain
+
+
+def test_a_command_that_was_wrapped_by_hand_is_unwrapped() -> None:
+    text = '{"mcpServers":{"x":{"command":"C:\\\\Py\\\\mcpspy.exe","args":["run","--quiet","--max-size=1gb","--","npx","-y"]}}}'
+    assert unwrap(text) == '{"mcpServers":{"x":{"command":"npx","args":["-y"]}}}'
+
+
+def test_arguments_added_behind_a_wrapped_command_stay() -> None:
+    text = wrap('{"mcpServers":{"x":{"command":"npx"}}}')
+    assert unwrap(text.replace('"npx"', '"npx", "-y"')) == '{"mcpServers":{"x":{"command":"npx", "args": ["-y"]}}}'
+
+
+@pytest.mark.parametrize(
+    ("argv", "behind"),
+    [
+        (["mcpspy", "run", "--", "x"], 3),
+        (["/old/mcpspy", "run", "--label", "a", "--", "x"], 5),
+        (["python", "-m", "mcpspy", "run", "x"], 4),
+        (["uvx", "mcpspy", "run", "--capture", "f", "x", "--", "y"], 5),
+        (["mcpspy", "run", "--"], None),
+        (["mcpspy", "show"], None),
+        (["npx", "--", "mcpspy", "run", "x"], None),
+    ],
+)
+def test_our_prefix_is_known_by_its_form(argv: list[str], behind: int | None) -> None:
+    assert inner(argv) == behind
+
+
+def test_the_switches_of_run_are_known() -> None:
+    assert {f"--{one.name}" for one in RUN if not one.metavar and not one.choices} == RUN_SWITCHES
