@@ -25,6 +25,27 @@ MAX_READ_BYTES = 1 << 18
 
 _LINGER_NOT = struct.pack("ii", 1, 0)
 
+IDLE_S = 60
+PROBE_S = 15
+PROBES = 4
+"""After so much silence a peer is asked whether it is still there, so often and so many times: one whose machine is gone, or behind a
+network that forgot the connection, would else be waited for for ever."""
+
+_OPTIONS = (
+    (socket.IPPROTO_TCP, "TCP_NODELAY", 1),  # without it an event waits 40 ms for the delayed ACK of the one before
+    (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
+    (socket.IPPROTO_TCP, "TCP_KEEPIDLE", IDLE_S),
+    (socket.IPPROTO_TCP, "TCP_KEEPINTVL", PROBE_S),
+    (socket.IPPROTO_TCP, "TCP_KEEPCNT", PROBES),
+)
+
+
+def set_options(connected: socket.socket) -> None:
+    """What every connection of a tap wants of TCP. Raises: OSError: if it is gone already."""
+    for level, name, value in _OPTIONS:
+        if hasattr(socket, name):  # some systems have no times
+            connected.setsockopt(level, getattr(socket, name), value)
+
 
 class Channel:
     """A connection, and whether it may still be used: `is_closing` says that nothing more is read from it.

@@ -15,6 +15,8 @@ from functools import partial
 from select import EPOLLIN, EPOLLOUT
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .channel import set_options
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -132,7 +134,7 @@ class Dial:
     def _accepted(self) -> None:
         assert self._socket is not None
         try:
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            set_options(self._socket)
             if self._tls is not None:
                 host = self._to.authority.host
                 self._socket = self._tls.wrap_socket(self._socket, server_hostname=host, do_handshake_on_connect=False)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..errors import TapError
 from ..records import MCPSPY, Frame, Note
 from .authority import Authority, Origin
+from .channel import set_options
 from .dial import Dial
 from .gate import Gate
 from .link import Link
@@ -189,8 +190,10 @@ class HttpTap:
                     return
                 continue  # it has left already
             client.setblocking(False)
-            # without it an event waits 40 ms for the client's delayed ACK
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            try:
+                set_options(client)
+            except OSError:
+                pass  # it is gone, which its first read tells
             self._links.add(Link(self, client))
 
     def dial(self, link: Link) -> Dial:

@@ -28,7 +28,7 @@ def accepted(client: socket.socket) -> socket.socket | None:
     return None
 
 
-def test_small_writes_to_a_client_do_not_wait_for_each_other() -> None:
+def test_small_writes_to_a_client_do_not_wait_and_a_client_that_vanishes_is_asked_after() -> None:
     tap = HttpTap(Origin("http", Authority("127.0.0.1", 1)), 0)
     listener = tap.listen("127.0.0.1", 0)
     ready = threading.Event()
@@ -36,15 +36,16 @@ def test_small_writes_to_a_client_do_not_wait_for_each_other() -> None:
     thread.start()
     assert ready.wait(DEADLINE_S)
 
-    def waits() -> bool:
-        """Whether the tap's end of the connection would hold a write back."""
+    def has(level: int, option: int) -> bool:
+        """Whether the tap's end of the connection has been let in, and has this option."""
         end = accepted(client)
         if end is None:
-            return True
+            return False
         with end:
-            return end.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 0
+            return end.getsockopt(level, option) != 0
 
     with socket.create_connection(("127.0.0.1", tap.own.port), timeout=DEADLINE_S) as client:
-        eventually(lambda: not waits(), "the connection to be let in with TCP_NODELAY")
+        eventually(lambda: has(socket.IPPROTO_TCP, socket.TCP_NODELAY), "the connection to be let in with TCP_NODELAY")
+        eventually(lambda: has(socket.SOL_SOCKET, socket.SO_KEEPALIVE), "whoever vanishes to be asked after")
     tap.reactor.wake(tap.reactor.stop)
     thread.join(DEADLINE_S)
