@@ -1,6 +1,5 @@
 """Pains of context and trust: what tools and results cost, and definitions that grow; and of sharing: ids that collide."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -33,9 +32,7 @@ def baseline(folder: Path) -> tuple[str, ...]:
 def share(client: Talker) -> None:
     """A server that two clients share through what passes their requests on as they are: both count from 1."""
     client.greet()
-    one = json.dumps(asking("tools/call", 1, {"name": "echo", "arguments": {"text": "one"}}))
-    other = json.dumps(asking("tools/call", 1, {"name": "echo", "arguments": {"text": "other"}}))
-    client.send(f"{one}\n{other}\n".encode())
+    client.together(*(asking("tools/call", 1, {"name": "echo", "arguments": {"text": text}}) for text in ("one", "other")))
     client.lines(2)
 
 

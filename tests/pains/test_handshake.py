@@ -1,6 +1,5 @@
 """Pains of the handshake: servers that hang on a revision, and what comes too early, undeclared, or without its header field."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,6 @@ from tests.pains.stage import (
 )
 
 FAULTY = python("faulty.py")
-
-
-def at_once(client: Talker, *messages: dict[str, Any]) -> None:
-    """Send several messages in one write, and hear as many answers."""
-    client.send(b"".join(json.dumps(one).encode() + b"\n" for one in messages))
-    for _ in messages:
-        client.line()
 
 
 def open_and_ping(client: Talker) -> None:
@@ -73,7 +65,8 @@ def skip_initialized(client: Talker) -> None:
 
 def hurry(client: Talker) -> None:
     """A request right after initialize was sent."""
-    at_once(client, asking("initialize", 0, hello()), asking("tools/list", 1, {}))
+    client.together(asking("initialize", 0, hello()), asking("tools/list", 1, {}))
+    client.lines(2)
     client.say("notifications/initialized")
 
 

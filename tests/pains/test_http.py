@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from mcpspy.records import Close, Record
+from mcpspy.transcript.transcribe import transcribe
+from tests.findings.telling import told
 from tests.interop.serving import recorded
 from tests.pains.stage import Caller, Play, Scene, assert_found, assert_silent, hello, later, over_http, serving, slowed
 
@@ -105,7 +107,7 @@ def crowd(client: Caller) -> None:
         stream.readline()
         endpoints.append(stream.readline().decode().removeprefix("data: ").strip())
     for path in endpoints:
-        client.post("initialize", 0, path, **hello())
+        client.post("initialize", 0, path, **hello("2024-11-05"))
 
 
 def ends(record: Record) -> bool:
@@ -129,7 +131,7 @@ SCENES = (
         pain=6,
         rule="keep-alive-stopped",
         culprit="server",
-        ill=slowed(over_http(listen, "reset=300"), 100),
+        ill=slowed(over_http(listen, "reset=800"), 100),
         well=slowed(over_http(listen_a_while), 100),
     ),
     Scene(pain=7, rule="session-lost", culprit="client", ill=restarted(again=False), well=restarted(again=True)),
@@ -160,3 +162,11 @@ def test_the_fault_and_its_culprit_are_found(scene: Scene, tmp_path: Path) -> No
 @pytest.mark.parametrize("scene", SCENES, ids=str)
 def test_without_the_fault_nothing_is(scene: Scene, tmp_path: Path) -> None:
     assert_silent(scene, tmp_path)
+
+
+def test_clients_that_were_given_one_endpoint_are_not_blamed_for_equal_ids() -> None:
+    stream = "→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages\n"
+    hello = '→ POST /messages\n  initialize 0 {"protocolVersion":"2024-11-05","capabilities":{}}\n← 202 Accepted\n'
+    answer = '← #2 data: result 0 {"protocolVersion":"2024-11-05","capabilities":{}}\n'
+    made = transcribe(told(f"{stream}{stream}{hello}{hello}{answer}{answer}"))
+    assert [(one.rule, one.culprit) for one in made.findings] == [("ambiguous-stream", "server")]

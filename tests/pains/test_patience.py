@@ -14,6 +14,7 @@ from tests.pains.stage import (
     Play,
     Scene,
     Talker,
+    asking,
     assert_found,
     assert_silent,
     captures,
@@ -37,8 +38,10 @@ LETTERS = 15_000
 def give_up(client: Talker) -> None:
     """Call, give up, and be answered all the same."""
     client.greet()
-    client.say("tools/call", 1, name="echo", arguments={"text": "report"})
-    client.say("notifications/cancelled", requestId=1, reason="Request timed out")
+    client.together(
+        asking("tools/call", 1, {"name": "echo", "arguments": {"text": "report"}}),
+        asking("notifications/cancelled", None, {"requestId": 1, "reason": "Request timed out"}),
+    )
     client.line()
 
 

@@ -154,18 +154,22 @@ RULES: Final = tuple(FLAWS.values())
 def find(story: Story) -> Iterator[Found]:
     """Messages with flaws, by time."""
     for row, message in sorted(story.flawed, key=lambda one: one[1].at_ns):
-        yield from _flawed(row, message)
+        yield from _flawed(story, row, message)
 
 
-def _flawed(row: int, message: Message) -> Iterator[Found]:
+def _flawed(story: Story, row: int, message: Message) -> Iterator[Found]:
     for name in message.flaws:
         rule = FLAWS.get(name)
         if rule is None or (name == "null-id" and message.kind is Kind.ERROR):  # the id such an error has to have
+            continue
+        if name in _IN_USE and story.is_shared(story.source.transaction_of(message.stream)):  # by another client
             continue
         article = "An" if message.kind is Kind.ERROR else "A"
         what = f"{article} {message.kind} is not as it should be: {_WORDS[name]}."
         yield found_in(rule, message, row, what, group=name)
 
+
+_IN_USE: Final = {"id-in-use", "token-in-use"}
 
 _WORDS: Final = {
     "no-jsonrpc": 'it has no "jsonrpc": "2.0"',

@@ -171,7 +171,7 @@ def find(story: Story) -> Iterator[Found]:
             what = "initialize came as a member of a batch."
             yield found_in(INITIALIZE_IN_BATCH, exchange.request, exchange.row, what)
         scope = _scope(exchange)
-        if scope in agreed and (scope or exchange.transaction is None) and not _is_shared(story, exchange):
+        if scope in agreed and (scope or exchange.transaction is None) and not story.is_shared(exchange.transaction):
             what = "The client sent initialize again, in a session that had its handshake."
             yield found_in(SECOND_INITIALIZE, exchange.request, exchange.row, what, group=str(scope))
         elif exchange.response is not None and exchange.response.kind is Kind.RESULT:
@@ -185,13 +185,6 @@ def find(story: Story) -> Iterator[Found]:
 
 def _scope(exchange: Exchange) -> ScopeKey:
     return 0 if exchange.transaction is None else exchange.transaction.scope.session or exchange.transaction.scope.stream
-
-
-def _is_shared(story: Story, exchange: Exchange) -> bool:
-    """Whether several streams announced the endpoint to which it was POSTed: then nobody knows whose it is."""
-    transaction = exchange.transaction
-    stream = None if transaction is None else story.source.transactions.get(transaction.scope.stream)
-    return stream is not None and any(one.name == "shared-endpoint" for one in stream.oddities)
 
 
 def _handshake(scope: ScopeKey, exchange: Exchange) -> Handshake:

@@ -265,6 +265,11 @@ class Story:
         asked = (one.at_ns for one in of_client if one.sender == CLIENT and said in one.request.raw)
         return min(asked, default=float("inf"))
 
+    def is_shared(self, transaction: Transaction | None) -> bool:
+        """Whether it was POSTed to an endpoint that several streams announced: then nobody knows whose it is."""
+        stream = None if transaction is None else self.source.transactions.get(transaction.scope.stream)
+        return stream is not None and any(one.name == "shared-endpoint" for one in stream.oddities)
+
     def is_unseen(self, at_ns: int) -> bool:
         """Whether what happened before this may not have been recorded."""
         return self.first_hole_ns is not None and self.first_hole_ns <= at_ns
