@@ -58,7 +58,7 @@ def overview() -> None:
 
 def _say_nothing_yet() -> None:
     say(f"Nothing has been recorded yet. Looked in {safe_text(captures_folder())}.")
-    say("Put mcpspy run -- before a server's command in a client's configuration, or try mcpspy demo.")
+    say("mcpspy wrap puts mcpspy before the servers of your clients; or try mcpspy demo.")
 
 
 def _listed(limit: int | None) -> tuple[list[Listed], list[Unusable], int]:

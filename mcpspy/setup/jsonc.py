@@ -6,6 +6,7 @@ would not read either.
 
 import json
 import re
+from functools import lru_cache
 
 from .spans import Member, Value, unreadable
 
@@ -19,8 +20,12 @@ MAX_DEPTH = 200
 """Objects and arrays in each other. Nobody's configuration comes near it, and our stack is far from its end."""
 
 
+@lru_cache(maxsize=2)
 def parse(text: str) -> Value:
-    """The document. Raises: Unreadable."""
+    """The document. Raises: Unreadable.
+
+    Kept for a while: wrapping reads a text several times, and Claude Code's file may have megabytes of history.
+    """
     begin = 1 if text.startswith("\ufeff") else 0
     value = _value(text, _blank(text, begin), 0)
     rest = _blank(text, value.end)

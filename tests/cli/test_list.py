@@ -57,7 +57,7 @@ def test_an_empty_store_says_where_it_looked_and_what_to_do(mcpspy: list[str], s
     done = run([*mcpspy, "list"])
     assert (done.returncode, done.stdout) == (0, "")
     assert str(store / "captures") in done.stderr
-    assert "mcpspy run --" in done.stderr
+    assert "mcpspy wrap" in done.stderr
 
 
 def test_an_empty_store_is_an_empty_document(mcpspy: list[str], store: Path) -> None:
