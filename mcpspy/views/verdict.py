@@ -7,6 +7,7 @@ from collections import Counter
 from datetime import datetime, tzinfo
 
 from ..transcript.counting import outcomes
+from ..transcript.finding import Severity
 from ..transcript.model import Outcome, Source, Transcript
 from ..transcript.phases import courses
 from .escape import safe_text
@@ -29,14 +30,15 @@ def verdict(*transcripts: Transcript, live: bool = False, width: int | None = No
     """One line on all of it, or more where `width` cells are too few; `live` says that a tap still records."""
     sources = [source for one in transcripts for source in one.sources]
     findings = sum(len(one.findings) for one in transcripts)
+    severities = {finding.severity for one in transcripts for finding in one.findings}
     found: Counter[Outcome] = sum((outcomes(one) for one in transcripts), Counter())
-    parts: list[Line] = [_calls(found, _lasted_ns(transcripts))]
+    parts: list[Line] = [_calls(found, _lasted_ns(transcripts), is_well=severities <= {Severity.INFO})]
     parts += outcome_counts(found)
     if findings:
         parts.append([(counted(findings, "finding"), "warn")])
     parts += _exits(sources)
     parts.append([_completeness(sources, live=live)])
-    return spread(_sign(found), parts, width)
+    return spread(_sign(found, is_bad=Severity.ERROR in severities), parts, width)
 
 
 def outcome_counts(found: Counter[Outcome]) -> list[Line]:
@@ -74,12 +76,12 @@ _STYLES = {
 }
 
 
-def _calls(found: Counter[Outcome], lasted_ns: int) -> Line:
+def _calls(found: Counter[Outcome], lasted_ns: int, *, is_well: bool) -> Line:
     calls = found.total()
     if not calls:
         return [("no calls", "strong")]
     words = f"{counted(calls, 'call')} in {duration(lasted_ns)}"
-    if found[Outcome.OK] + found[Outcome.PROBE] == calls:
+    if is_well and found[Outcome.OK] + found[Outcome.PROBE] == calls:
         words += ", all well" if calls > 1 else ", well"
     return [(words, "strong")]
 
@@ -137,8 +139,8 @@ def spread(sign: Piece, parts: list[Line], width: int | None) -> list[Line]:
     return [fitted(line, width) for line in lines]
 
 
-def _sign(found: Counter[Outcome]) -> Piece:
-    if any(found[one] for one in _BAD):
+def _sign(found: Counter[Outcome], *, is_bad: bool) -> Piece:
+    if is_bad or any(found[one] for one in _BAD):
         return "✗ ", "bad"
     if found[Outcome.PENDING]:
         return "… ", "wait"

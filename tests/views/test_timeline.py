@@ -68,6 +68,14 @@ def test_the_verdict_says_when_all_went_well_and_all_was_recorded() -> None:
     assert shown(scene.transcript)[0] == "✓ 2 calls in 8.00 ms, all well · complete"
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"), [(b"{\n", "✗ 1 call in 7.00 ms · 1 finding"), (b"hello\n", "✓ 1 call in 7.00 ms · 1 finding")]
+)
+def test_a_verdict_is_no_better_than_what_was_found(line: bytes, expected: str) -> None:
+    scene = opened("weather").client(request(1)).server(result(1)).server(line).closes()
+    assert shown(scene.transcript)[0] == f"{expected} · complete"
+
+
 def test_the_verdict_says_that_it_is_still_recorded() -> None:
     assert shown(opened("weather").client(request(1)).server(result(1)).transcript, live=True)[0].endswith(" · recording")
 
