@@ -177,7 +177,7 @@ class _Group:
         if response is not None:
             self.wire_ns.append(response.at_ns - row.request.at_ns)
             self.response_bytes += response.size
-            if response.kind is Kind.ERROR:
+            if response.kind is Kind.ERROR and row.outcome is Outcome.ERROR:  # no probe, and nothing that had been given up
                 self.codes[_code(response)] += 1
         if row.more_responses:
             self.repeated += len(row.more_responses)

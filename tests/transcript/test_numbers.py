@@ -105,6 +105,12 @@ def test_an_error_without_a_code_is_counted_without_one() -> None:
     assert calls(scene)["forecast"].codes == {"": 1}
 
 
+def test_a_call_that_was_given_up_and_then_answered_with_an_error_is_cancelled_and_no_error() -> None:
+    scene = Dialogue().client(tool_call(1)).client(notification("notifications/cancelled", {"requestId": 1}))
+    found = calls(scene.server(error(1, -32800)))["forecast"]
+    assert (found.outcomes, found.codes) == ({Outcome.CANCELLED: 1}, {})
+
+
 def test_a_call_in_two_rounds_is_one_that_took_as_long_as_both() -> None:
     """The capture `question`: `greet` asks for more input, and is called again with it."""
     (found,) = numbers(transcribe(read(CAPTURES / "question.mcpspy")))
