@@ -113,5 +113,5 @@ def _labelled(what: str, name: str, known: list[Entry]) -> str:
 
 
 def _nothing_yet(what: str) -> AddressError:
-    reason = "nothing has been recorded yet; put mcpspy run -- before a server's command, or try mcpspy demo"
+    reason = "nothing has been recorded yet; mcpspy wrap puts mcpspy before the servers of your clients, and mcpspy demo shows it"
     return AddressError(what, reason, looked=captures_folder())
