@@ -90,7 +90,7 @@ def fails(what: str) -> str:
 def test_an_empty_store_says_where_it_looked_and_what_to_do(store: Path) -> None:
     said = fails("@")
     assert str(store / "captures") in said
-    assert "mcpspy run" in said
+    assert "mcpspy wrap" in said
 
 
 def test_an_unknown_label_says_which_one_was_meant(paths: dict[str, str], store: Path) -> None:
