@@ -13,25 +13,30 @@ from typing import TYPE_CHECKING
 
 from ..live.descriptors import ensure_standard_streams
 from ..live.signals import listen
-from .options import NO_FILE, HelpWanted, Option, UsageError, parse
+from .options import NO_FILE, SEVERAL, HelpWanted, Option, UsageError, parse
 
 if TYPE_CHECKING:
     import click
 
     from ..capture.writer import Writer
+    from ..replay.matching import Matcher
     from ..replay.scenes import Scenes
+    from ..replay.script import Script
     from ..transcript.model import Transcript
 
 USAGE = (
-    "usage: mcpspy mock WHAT… [--stdio] [--speed 0|1|X] [--on-miss error] [--reuse last|error] [--label NAME] [--capture FILE]"
-    " [--quiet]"
+    "usage: mcpspy mock WHAT… [--stdio] [--match strict|default|loose] [--ignore PATH]… [--reuse last|error] [--on-miss error]"
+    " [--speed 0|1|X] [--label NAME] [--capture FILE] [--quiet]"
 )
 
 MOCK = (
     Option("stdio", "", "Serve on standard input and output, which is the default."),
+    Option("match", "", "What makes a request the same as a recorded one: everything (`strict`); all but who asks and what a user"
+           " answered (`default`); if nothing matches so, its method and target (`loose`).", ("strict", "default", "loose")),
+    Option("ignore", "PATH", "Leave out these places of params: $.arguments.path, $..timestamp, … Repeatable.", repeats=True),
+    Option("reuse", "", "After the last answer to equal requests: the `last` again (the default), or an `error`.", ("last", "error")),
     Option("speed", "X", "How fast to answer: 0 at once (the default), 1 as recorded, 2 twice as fast."),
     Option("on-miss", "", "What to do with what was never recorded: answer it with an `error` (the default).", ("error",)),
-    Option("reuse", "", "After the last answer to equal requests: the `last` again (the default), or an `error`.", ("last", "error")),
     Option("label", "NAME", "What to call the mock's own capture; by default the recorded server's label and `-mock`."),
     Option("capture", "FILE", "Where to record; by default a new file in the store. An existing FILE is kept: FILE-2 is used."),
     Option("quiet", "", "Say nothing on stderr but what is asked and was never recorded."),
@@ -58,6 +63,7 @@ def main(arguments: list[str]) -> int:
     begin_ns, wall_ns = monotonic_ns(), time_ns()
     try:
         transcript, scenes = recorded(whats)
+        matcher = _matcher(scenes, values)
     except McpspyError as error:
         _say(f"mcpspy: {error}")
         return error.exit_status
@@ -65,7 +71,9 @@ def main(arguments: list[str]) -> int:
         _say(f"mcpspy: {error.filename}: {error.strerror}")
         return 2
     writer = _writer(values, whats, transcript, wall_ns, begin_ns)
-    return _serve(scenes, values, speed, writer, begin_ns, signals_fd)
+    from ..replay.script import Script
+
+    return _serve(Script(scenes, matcher.walk()), scenes.exit_code, speed, writer, begin_ns, signals_fd)
 
 
 def recorded(whats: tuple[str, ...]) -> tuple[Transcript, Scenes]:
@@ -156,20 +164,26 @@ def _writer(
     return writer
 
 
-def _serve(scenes: Scenes, values: dict[str, str], speed: float, writer: Writer | None, begin_ns: int, signals_fd: int) -> int:
+def _matcher(scenes: Scenes, values: dict[str, str]) -> Matcher:
+    """What finds the recorded answers, as the options say. Raises: PathError."""
+    from ..replay.matching import Matcher, Reuse
+    from ..replay.question import Strictness
+
+    ignore = values["ignore"].split(SEVERAL) if "ignore" in values else ()
+    strictness, reuse = Strictness(values.get("match", "default")), Reuse(values.get("reuse", "last"))
+    return Matcher(scenes.exchanges, strictness=strictness, ignore=ignore, reuse=reuse)
+
+
+def _serve(script: Script, exit_code: int, speed: float, writer: Writer | None, begin_ns: int, signals_fd: int) -> int:
     from ..live.mock import Mock
-    from ..replay.exact import Exact
-    from ..replay.script import Script
     from .beginning import nowhere
 
-    reuse = "error" if values.get("reuse") == "error" else "last"
-    script = Script(scenes, Exact(scenes.exchanges, reuse))  # type: ignore[arg-type]  # one of the two
     mock = Mock(
         script,
         writer or nowhere,
         begin_ns=begin_ns,
         signals_fd=signals_fd,
-        exit_code=scenes.exit_code,
+        exit_code=exit_code,
         speed=speed,
         tell=_say,
     )
@@ -197,7 +211,7 @@ def __getattr__(name: str) -> click.Command:
 
     @click.command("mock")
     @click.argument("what", nargs=-1)
-    def command(what: tuple[str, ...], **values: str | bool | None) -> int:
+    def command(what: tuple[str, ...], **values: str | bool | tuple[str, ...] | None) -> int:
         """Serve a capture as a server, on stdio: the answers it recorded, to a client that asks for the same.
 
         \b
@@ -208,13 +222,20 @@ def __getattr__(name: str) -> click.Command:
         the live ones, every other byte is as it was recorded. What was never recorded is answered with an error that says what comes
         nearest; stderr is told too. The mock records what it hears and says, as a tap does.
         """
-        words = [
-            f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}") for name, value in values.items() if value
-        ]
+        words: list[str] = []
+        for key, value in values.items():
+            option = f"--{key.replace('_', '-')}"
+            if isinstance(value, bool):
+                words += [option] * value
+            else:
+                words += [f"{option}={one}" for one in ((value,) if isinstance(value, str) else value or ())]
         return main([*words, "--", *what])
 
     for option in MOCK:
         kind = click.Choice(option.choices) if option.choices else None
         is_flag = not option.metavar and not option.choices
-        click.option(f"--{option.name}", metavar=option.metavar or None, type=kind, is_flag=is_flag, help=option.help)(command)
+        metavar = option.metavar or None
+        click.option(
+            f"--{option.name}", metavar=metavar, type=kind, is_flag=is_flag, multiple=option.repeats, help=option.help
+        )(command)
     return command

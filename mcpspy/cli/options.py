@@ -15,16 +15,24 @@ HELP = ("-h", "--help")
 NO_FILE = "--capture wants the name of a file, and got an empty one"
 
 
+SEVERAL = "\0"
+"""What stands between the values of an option that is given several times: no argument of a program can hold it."""
+
+
 class Option:
-    """One option: its name without dashes, what its value is called (empty for a switch), its choices, what it does."""
+    """One option: its name without dashes, what its value is called (empty for a switch), its choices, what it does.
 
-    __slots__ = ("choices", "help", "metavar", "name")
+    `repeats` says that it may be given several times, and all of its values count: `SEVERAL` stands between them.
+    """
 
-    def __init__(self, name: str, metavar: str, help: str, choices: Sequence[str] = ()) -> None:
+    __slots__ = ("choices", "help", "metavar", "name", "repeats")
+
+    def __init__(self, name: str, metavar: str, help: str, choices: Sequence[str] = (), *, repeats: bool = False) -> None:
         self.name = name
         self.metavar = metavar
         self.help = help
         self.choices = choices
+        self.repeats = repeats
 
 
 RUN = (
@@ -76,7 +84,7 @@ def parse(
             value = rest.pop(0)
         if option.choices and value not in option.choices:
             raise UsageError(f"{name} is one of {', '.join(option.choices)}, not {value}")
-        values[option.name] = value
+        values[option.name] = f"{values[option.name]}{SEVERAL}{value}" if option.repeats and option.name in values else value
     return values, rest
 
 

@@ -211,7 +211,7 @@ class Mock:
         lines: list[bytes] = []
         while self._cues and self._cues[0][0] <= now_ns:
             due_ns, _, cue = heappop(self._cues)
-            if cue.playing is not None and self._floors.get(cue.playing) == due_ns:
+            if self._floors.get(cue.playing) == due_ns:
                 del self._floors[cue.playing]
             if not self._script.is_due(cue):
                 continue

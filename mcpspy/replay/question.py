@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..transcript.mcp_codes import PROGRESS_TOKEN
 from ..transcript.mcp_methods import OPENINGS
-from .asked import VOLATILE_META
 from .canonical import canonical
 from .difference import pruned
 
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from .ignore import Ignore
 
 _ALWAYS_NEW: Final = frozenset({PROGRESS_TOKEN, "traceparent", "tracestate", "baggage"})
-_OF_THIS_RUN: Final = frozenset(VOLATILE_META)
-
 _ANSWERS: Final = "inputResponses"
 
 
@@ -29,9 +26,9 @@ class Strictness(StrEnum):
     STRICT = "strict"
     """All of it but progress tokens and trace context, which are new each time."""
     DEFAULT = "default"
-    """Not what `_meta` says of who asks and of this run, nor what a user or a model answered; of an opening the method alone.
+    """Not `_meta`, which says who asks and names this run, nor what a user or a model answered; of an opening the method alone.
 
-    So another version of a client may ask, and whatever is answered to a question, the story goes on.
+    So another client may ask, or another version of it, and whatever is answered to a question, the story goes on.
     """
     LOOSE = "loose"
     """The same; where nothing matches so, method and target are enough."""
@@ -40,33 +37,30 @@ class Strictness(StrEnum):
 class Asking:
     """The rules by which questions are the same."""
 
-    __slots__ = ("_ignore", "_meta", "strictness")
+    __slots__ = ("_ignore", "strictness")
 
     def __init__(self, strictness: Strictness, ignore: Ignore) -> None:
         self.strictness = strictness
         self._ignore = ignore
-        self._meta = _ALWAYS_NEW if strictness is Strictness.STRICT else _OF_THIS_RUN
 
     def counted(self, method: str, params: Any) -> Any:
-        """What of params counts. Volatile keys of `_meta` are taken out by hand: a rule for each would take ten times as long."""
+        """What of params counts. `_meta` is taken out by hand: rules would take ten times as long."""
         if method in OPENINGS and self.strictness is not Strictness.STRICT:
             return {}
         if isinstance(params, dict):
             if "_meta" in params:
-                params = self._without_volatile(params)
+                params = self._without_meta(params)
             if isinstance(params.get(_ANSWERS), dict) and self.strictness is not Strictness.STRICT:
                 params = {**params, _ANSWERS: sorted(params[_ANSWERS])}
         return pruned(params, self._ignore)
 
-    def _without_volatile(self, params: dict[str, Any]) -> dict[str, Any]:
+    def _without_meta(self, params: dict[str, Any]) -> dict[str, Any]:
         meta = params["_meta"]
-        if not isinstance(meta, dict):
-            return params
-        kept = {name: one for name, one in meta.items() if name not in self._meta}
         made = {name: one for name, one in params.items() if name != "_meta"}
-        if kept:
-            made["_meta"] = kept
-        return made
+        if self.strictness is not Strictness.STRICT:
+            return made
+        kept = {name: one for name, one in meta.items() if name not in _ALWAYS_NEW} if isinstance(meta, dict) else meta
+        return {**made, "_meta": kept} if kept else made
 
 
 def key_of(method: str, counted: Any) -> str:

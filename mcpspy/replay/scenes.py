@@ -9,7 +9,6 @@ The classes are plain and slotted: a client waits for a mock's first answer, and
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -90,11 +89,12 @@ class Scene:
 class Scenes:
     """All scenes of a recording: by the row of the request, and by the method of the notification, in the order of the recording.
 
+    They never change once they are read, so that any number of live clients are played to from the same ones.
     `opening` is what the server said before it was asked, `closing` what it said when its input had ended.
     """
 
     of_request: dict[int, Scene] = field(default_factory=dict)
-    of_notification: dict[str, deque[Scene]] = field(default_factory=dict)
+    of_notification: dict[str, list[Scene]] = field(default_factory=dict)
     opening: Scene = field(default_factory=Scene)
     closing: Scene = field(default_factory=Scene)
     listeners: dict[str, int] = field(default_factory=dict)
@@ -217,7 +217,7 @@ class _Reader:
 
     def _told(self, message: Message) -> Scene:
         scene = Scene(message.at_ns)
-        self._scenes.of_notification.setdefault(message.method or "", deque()).append(scene)
+        self._scenes.of_notification.setdefault(message.method or "", []).append(scene)
         return scene
 
     def _asked(self, row: Exchange) -> Scene | None:

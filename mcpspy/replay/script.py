@@ -6,7 +6,7 @@ to read clocks and to wait: who plays it does, and asks `is_due` at its time whe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ..transcript.correlate import spellings
 from ..transcript.mcp_methods import CANCELLED, LISTEN
@@ -19,31 +19,56 @@ if TYPE_CHECKING:
     from ..transcript.model import Exchange, Message
     from .line import Blank
 
-PING = "ping"
+PING: Final = "ping"
 
 
-class Matcher(Protocol):
-    """Finds for what a client asks the recorded exchange that is to be played."""
+NOTHING: Final = Scene()
+"""The scene of a request that has none, since it was never recorded."""
+
+
+class Finder(Protocol):
+    """Finds for what one client asks the recorded exchange that is to be played, as a walk of a matcher does."""
 
     def match(self, request: Message) -> Exchange | Miss:
-        """The exchange, or why there is none."""
+        """The exchange, which counts as given then; or why there is none."""
+
+
+class OnMiss(Protocol):
+    """What becomes of a request that the recording has no answer for."""
+
+    def missed(self, miss: Miss) -> Exchange | bytes | None:
+        """The recorded exchange to play instead, or the line to say; None to say nothing, as somebody else will answer."""
+
+
+class Error:
+    """The policy that answers a miss with the error that explains it."""
+
+    __slots__ = ()
+
+    def missed(self, miss: Miss) -> bytes:
+        """The line of the error."""
+        return miss.line
+
+
+ERROR: Final = Error()
 
 
 class Playing:
-    """A scene that is being played. `id` and `token` are the live request's; `again` says that it was played before.
+    """A scene that is being played. `id` and `token` are the live request's, empty and None where none began it.
 
-    `next` is the next step, and `began_ns` when, in the recording, that happened which it followed. `asked` are the live ids of the
-    server's requests by the recorded ones, `unanswered` the rows of those that were asked and not answered yet. `is_over` says that
-    the client gave it up, and in the recording it did not.
+    `again` says that it was played before. `next` is the next step, and `began_ns` when, in the recording, that happened which it
+    followed. `asked` are the live ids of the server's requests by the recorded ones, `unanswered` the rows of those that were asked
+    and not answered yet. `is_over` says that the client gave it up, and in the recording it did not.
     """
 
-    __slots__ = ("again", "asked", "began_ns", "id", "is_over", "next", "scene", "token", "unanswered")
+    __slots__ = ("again", "asked", "began_ns", "id", "is_over", "next", "request", "scene", "token", "unanswered")
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, request: Message | None = None) -> None:
         self.scene = scene
+        self.request = request
         self.began_ns = scene.at_ns
-        self.id = ""
-        self.token: str | None = None
+        self.id = "" if request is None else request.id or "null"
+        self.token = None if request is None else request.token
         self.again = False
         self.next = 0
         self.asked: dict[str, str] = {}
@@ -52,42 +77,52 @@ class Playing:
 
 
 class Cue:
-    """What a mock is to do `delay_ns` after what it heard: say `data`, or end its process as the recorded one ended.
+    """What a mock is to do `delay_ns` after what it heard: say `data`, a line, or end its process as the recorded one ended.
 
-    `playing` is the scene it is of; `miss` is there if it answers a miss.
+    `playing` is the scene that it is of: whose request it belongs to, if any. `say` is the recorded step; there is none where the
+    recording has no such words: the answer to a `ping`, and to a miss, of which `miss` tells (without `data` if somebody else
+    answers it). `answers` says that it is the answer to the request of `playing`.
     """
 
-    __slots__ = ("answers", "data", "delay_ns", "leave", "miss", "playing")
+    __slots__ = ("answers", "data", "delay_ns", "leave", "miss", "playing", "say")
 
     def __init__(
         self,
+        playing: Playing,
         data: bytes = b"",
         delay_ns: int = 0,
-        playing: Playing | None = None,
         *,
+        say: Say | None = None,
         answers: bool = False,
         miss: Miss | None = None,
         leave: Leave | None = None,
     ) -> None:
+        self.playing = playing
         self.data = data
         self.delay_ns = delay_ns
-        self.playing = playing
+        self.say = say
         self.answers = answers
         self.miss = miss
         self.leave = leave
 
 
 class Script:
-    """What a mock says, from `scenes`; `matcher` finds what was recorded for a request."""
+    """What a mock says to one live client, from `scenes`; `finder` finds what was recorded for a request.
 
-    __slots__ = ("_asked", "_live", "_matcher", "_next_id", "_played", "_scenes", "_waiting")
+    Any number of scripts may share the scenes, which do not change; a finder belongs to one script alone.
+    """
 
-    def __init__(self, scenes: Scenes, matcher: Matcher) -> None:
+    __slots__ = ("_asked", "_finder", "_live", "_next_id", "_on_miss", "_played", "_scenes", "_told", "_waiting")
+
+    def __init__(self, scenes: Scenes, finder: Finder, on_miss: OnMiss = ERROR) -> None:
         self._scenes = scenes
-        self._matcher = matcher
+        self._finder = finder
+        self._on_miss = on_miss
         self._next_id = 1
         self._played: set[int] = set()
         """The rows whose scenes have been played."""
+        self._told: dict[str, int] = {}
+        """How many notifications of each method the client has sent."""
         self._asked: dict[str, Playing] = {}
         """What the client has asked and is not answered yet, by the ids of its requests."""
         self._waiting: dict[str, tuple[Playing, int]] = {}
@@ -107,8 +142,7 @@ class Script:
             case Kind.NOTIFICATION if message.method == CANCELLED:
                 return self._cancelled(message.token or "")
             case Kind.NOTIFICATION:
-                waiting = self._scenes.of_notification.get(message.method or "")
-                return self._go_on(Playing(waiting.popleft())) if waiting else []
+                return self._notified(message.method or "")
             case Kind.RESULT | Kind.ERROR:
                 return self._answered(message.id or "")
             case _:
@@ -121,8 +155,6 @@ class Script:
     def is_due(self, cue: Cue) -> bool:
         """Whether a cue whose time has come still holds. To be asked once."""
         playing = cue.playing
-        if playing is None:
-            return True
         if cue.answers and self._asked.get(playing.id) is playing:
             del self._asked[playing.id]
         return not playing.is_over
@@ -130,21 +162,39 @@ class Script:
     # What the client says
 
     def _requested(self, request: Message) -> list[Cue]:
-        found = self._matcher.match(request)
+        found = self._finder.match(request)
         if isinstance(found, Miss):
             if request.method == PING and found.is_unknown:  # any server answers it (basic/utilities/ping)
-                return [Cue(f'{{"jsonrpc":"2.0","id":{request.id},"result":{{}}}}\n'.encode())]
-            return [Cue(found.line, miss=found)]
+                pong = f'{{"jsonrpc":"2.0","id":{request.id},"result":{{}}}}\n'.encode()
+                return [Cue(Playing(NOTHING, request), pong, answers=True)]
+            return self._missed(found)
         if found.row in self._scenes.unkept:
-            unkept = Miss(request=request, reason="was recorded past --max-size, where answers were not kept", nearest=found)
-            return [Cue(unkept.line, miss=unkept)]
-        playing = Playing(self._scenes.of_request[found.row])
-        playing.id, playing.token, playing.again = request.id or "null", request.token, found.row in self._played
+            reason = "was recorded past --max-size, where answers were not kept"
+            return self._missed(Miss(request=request, reason=reason, nearest=found))
+        return self._play(request, found)
+
+    def _missed(self, miss: Miss) -> list[Cue]:
+        instead = self._on_miss.missed(miss)
+        if isinstance(instead, bytes) or instead is None:
+            return [Cue(Playing(NOTHING, miss.request), instead or b"", answers=instead is not None, miss=miss)]
+        return [Cue(Playing(NOTHING, miss.request), miss=miss), *self._play(miss.request, instead)]
+
+    def _play(self, request: Message, found: Exchange) -> list[Cue]:
+        playing = Playing(self._scenes.of_request[found.row], request)
+        playing.again = found.row in self._played
         self._played.add(found.row)
         self._asked[playing.id] = playing
         if found.method == LISTEN:
             self._live[found.row] = playing.id
         return self._go_on(playing)
+
+    def _notified(self, method: str) -> list[Cue]:
+        scenes = self._scenes.of_notification.get(method, ())
+        at = self._told.get(method, 0)
+        if at >= len(scenes):
+            return []
+        self._told[method] = at + 1
+        return self._go_on(Playing(scenes[at]))
 
     def _cancelled(self, id: str) -> list[Cue]:
         """The client gives a request up: the scene goes on behind where it did so in the recording, or not at all."""
@@ -188,9 +238,9 @@ class Script:
                 case Say():
                     data = self._said(step, playing)
                     if data is not None:
-                        cues.append(Cue(data, delay_ns, playing, answers=step.answers))
+                        cues.append(Cue(playing, data, delay_ns, say=step, answers=step.answers))
                 case Leave():
-                    cues.append(Cue(b"", delay_ns, playing, leave=step))
+                    cues.append(Cue(playing, b"", delay_ns, leave=step))
                 case AwaitAnswer() if step.row not in playing.unanswered:
                     pass  # it came before it was waited for, or nothing was asked
                 case _:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from copy import copy
+from typing import TYPE_CHECKING, Any, Self
 
 from mcpspy.records import Frame
-from mcpspy.replay.exact import Exact
+from mcpspy.replay.matching import Matcher, Reuse
+from mcpspy.replay.question import Strictness
 from mcpspy.replay.scenes import scenes
 from mcpspy.replay.script import Cue, Script
 from mcpspy.transcript.decode import Decoder
@@ -15,7 +17,6 @@ from mcpspy.transcript.model import Source
 from mcpspy.transcript.transcribe import transcribe
 
 if TYPE_CHECKING:
-    from mcpspy.replay.exact import Reuse
     from tests.transcript.dialogue import Dialogue
     from tests.transcript.traffic import Traffic
 
@@ -23,10 +24,20 @@ if TYPE_CHECKING:
 class Play:
     """The script of a recording. Each method returns what is to be said; `lines` of them are their bytes, `told` the parsed ones."""
 
-    def __init__(self, recorded: Dialogue | Traffic, reuse: Reuse = "last") -> None:
-        found = scenes(transcribe(recorded.records))
-        self.script = Script(found, Exact(found.exchanges, reuse))
+    def __init__(self, recorded: Dialogue | Traffic, reuse: str = "last", match: str = "default") -> None:
+        self.scenes = scenes(transcribe(recorded.records))
+        self.matcher = Matcher(self.scenes.exchanges, reuse=Reuse(reuse), strictness=Strictness(match))
+        self._begin()
+
+    def _begin(self) -> None:
+        self.script = Script(self.scenes, self.matcher.walk())
         self._decoder = Decoder(Source(0))
+
+    def another(self) -> Self:
+        """The same recording, played to another client."""
+        other = copy(self)
+        other._begin()
+        return other
 
     def cues(self, line: Any) -> list[Cue]:
         data = line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n"

@@ -84,6 +84,7 @@ PING: Asked = ("ping", None)
         b'{"arguments":{"path":"x"},"name":"read"}', b'{"name":"read","arguments":{"path":"\\u0078"}}',
         b'{"name":"read","arguments":{"path":"x"},"_meta":{"progressToken":7}}',
         b'{"name":"read","arguments":{"path":"x"},"_meta":{}}',
+        b'{"name":"read","arguments":{"path":"x"},"_meta":{"claudecode/toolUseId":"toolu_1"}}',
     ],
 )  # fmt: skip
 def test_how_a_question_is_spelled_counts_for_nothing(params: bytes) -> None:
@@ -300,6 +301,16 @@ def test_of_a_method_that_was_never_recorded_those_that_were_are_told() -> None:
     found = missed(Matcher(recorded([READ, PING])), ("prompts/list", {}))
     assert found.sentence == "prompts/list was never recorded; what was is tools/call, ping"
     assert found.is_unknown
+
+
+def test_a_client_of_the_other_era_is_told_how_the_recording_opens() -> None:
+    found = missed(Matcher(recorded([("server/discover", {})])), ("initialize", {}))
+    assert found.sentence.endswith("initialize was never recorded: this recording opens with server/discover")
+
+
+def test_what_a_miss_says_is_bounded() -> None:
+    found = missed(Matcher(recorded([tool("read", text="y" * 5000)])), tool("read", text="x" * 5000))
+    assert len(found.sentence) + len(json.dumps(found.data)) < 1000
 
 
 def test_nothing_recorded_answers_nothing() -> None:

@@ -183,6 +183,23 @@ def test_answers_come_in_any_order_in_which_they_are_asked_for() -> None:
     assert play.told(tool_call(2, "b")) == [result(2, {"b": 1})]
 
 
+def test_scripts_that_share_their_scenes_do_not_take_anything_from_each_other() -> None:
+    recorded = Dialogue().client(notification()).server(LOG).client(request(1)).server(CHANGED).server(result(1))
+    play = Play(recorded)
+    other = play.another()
+    for one in (play, other):
+        assert methods(one.told(notification())) == ["notifications/message"]
+        assert methods(one.told(request(1))) == ["notifications/tools/list_changed", "answer"]
+
+
+def test_an_answer_that_was_not_kept_is_a_miss() -> None:
+    dialogue = Dialogue().client(request(1))
+    frame = dialogue.server(result(1)).records[-1]
+    frame.data, frame.rare = b"", {"length": 40, "sha256": "x"}  # type: ignore[union-attr]  # a frame
+    (told,) = Play(dialogue).told(request(2))
+    assert told["error"]["message"].startswith("mcpspy mock: tools/list was recorded past --max-size")
+
+
 def test_a_request_that_was_never_answered_stays_unanswered() -> None:
     assert Play(Dialogue().client(request(1)).closes()).told(request(1)) == []
 

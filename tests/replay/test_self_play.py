@@ -7,8 +7,8 @@ import pytest
 
 from mcpspy.capture.reader import read
 from mcpspy.records import CLIENT, Frame
-from mcpspy.replay.exact import Exact
 from mcpspy.replay.line import one_line
+from mcpspy.replay.matching import Matcher
 from mcpspy.replay.scenes import is_served, scenes
 from mcpspy.replay.script import Cue, Script
 from mcpspy.transcript.decode import Decoder
@@ -28,7 +28,7 @@ class Player:
     def __init__(self, transcript: Transcript) -> None:
         self.heard: list[bytes] = []
         found = scenes(transcript)
-        self._script = Script(found, Exact(found.exchanges))
+        self._script = Script(found, Matcher(found.exchanges).walk())
         self._decoder = Decoder(Source(0))
         self._asked: list[bytes] = []
         """The live ids of the server's requests that wait for their answers."""
