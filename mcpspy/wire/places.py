@@ -15,17 +15,17 @@ Place: TypeAlias = tuple[int, int]
 _name = json.JSONDecoder().raw_decode
 
 
-def place(payload: bytes, path: Sequence[str]) -> Place | None:
-    """Where the value at `path` stands: members of members, of equal names the last. None where there is no such value."""
+def place(payload: bytes, path: Sequence[str | int]) -> Place | None:
+    """Where the value at `path` stands: members by name, of equal names the last, and items by index. None where there is none."""
     # In latin-1 each byte is one character, so offsets in the text are offsets in the bytes.
     text = payload.decode("latin-1")
     at = end_of_space(text, len(_BOM) if text.startswith(_BOM) else 0)
     found: Place | None = at, len(text)
     try:
-        for name in path:
+        for step in path:
             if found is None:
                 return None
-            found = _member(text, found[0], name)
+            found = _member(text, found[0], step) if isinstance(step, str) else _item(text, found[0], step)
     except (*Refusal, IndexError):
         return None
     return found
@@ -54,3 +54,21 @@ def _member(text: str, at: int, wanted: str) -> Place | None:
             break
         at = end_of_space(text, at + 1)
     return found
+
+
+def _item(text: str, at: int, index: int) -> Place | None:
+    """Where an item of the array at `at` stands. Raises: ValueError, IndexError: where it is no sound array."""
+    if text[at] != "[" or index < 0:
+        return None
+    at = end_of_space(text, at + 1)
+    if text[at] == "]":
+        return None
+    while True:
+        start, end = at, skip_value(text, at)
+        at = end_of_space(text, end)
+        if index == 0:
+            return start, end
+        if text[at] != ",":
+            return None
+        index -= 1
+        at = end_of_space(text, at + 1)

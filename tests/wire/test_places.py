@@ -61,3 +61,21 @@ def test_exchanging_the_value_at_a_place_changes_nothing_else(
 @given(st.binary(max_size=60))
 def test_no_bytes_are_too_odd(payload: bytes) -> None:
     place(payload, ("params", "id"))
+
+
+@pytest.mark.parametrize(
+    ("payload", "path", "value"),
+    [
+        (b'{"a":[1, {"b":[ "x" ,"y"]} ]}', ("a", 1, "b", 1), b'"y"'),
+        (b"[[],[0]]", (1, 0), b"0"),
+        (b"[[],[0]]", (0, 0), None),
+        (b'[1,"\xc3\xbc",2]', (2,), b"2"),
+        (b"[1]", (1,), None),
+        (b"[1]", (-1,), None),
+        (b'{"0":1}', (0,), None),
+        (b"[1,", (1,), None),
+    ],
+)
+def test_an_item_is_found_by_its_index(payload: bytes, path: tuple[str | int, ...], value: bytes | None) -> None:
+    found = place(payload, path)
+    assert (None if found is None else payload[slice(*found)]) == value
