@@ -60,9 +60,11 @@ class Miss:
 
         ways = [" ".join(f"--ignore {quote(rule)}" for rule in self.ignore), *self.options]
         advice = " or ".join(one for one in ways if one)
-        return self._told() + (f"; {advice} would let it match" if advice else "")
+        return self.told + (f"; {advice} would let it match" if advice else "")
 
-    def _told(self) -> str:
+    @property
+    def told(self) -> str:
+        """The same without advice."""
         if self.differences and self.nearest is not None:
             where = _where(self.differences)
             return f"{named(self.request)} {self.reason}; the nearest is row {self.nearest.row}{self._name()}, where {where}"
