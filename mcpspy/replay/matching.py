@@ -106,7 +106,7 @@ class Matcher:
         self._methods: dict[str, dict[str, Exchange]] = {}
         self._targets: dict[tuple[str, str | None], dict[str, Exchange]] = {}
         """The first questions that differ, by their keys: those that a miss is held against."""
-        for way in _ways(exchanges, side):
+        for way in ways(exchanges, side):
             self._add(way)
 
     def walk(self, number: int = 0) -> Walk:
@@ -295,7 +295,7 @@ def _loose_key(method: str, target: str | None) -> str:
     return f"loose {method} {target or ''}"
 
 
-def _ways(exchanges: Iterable[Exchange], side: Side) -> list[list[Exchange]]:
+def ways(exchanges: Iterable[Exchange], side: Side = CLIENT) -> list[list[Exchange]]:
     """What each client asked, in order: by capture, and over HTTP by session, or by the client's name where there is none."""
     found: dict[tuple[int, int | str], list[Exchange]] = {}
     for row in exchanges:
