@@ -11,7 +11,7 @@ from .matching import ways
 from .miss import Miss
 
 if TYPE_CHECKING:
-    from ..transcript.model import Exchange, Transcript
+    from ..transcript.model import Transcript
     from .matching import Matcher
 
 
