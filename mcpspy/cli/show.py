@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -95,7 +94,9 @@ def command(
         screen.lines(whole(transcript, row, width=screen.width, stderr=not no_stderr))
     else:
         screen.lines(timeline(transcript, width=screen.width, stderr=not no_stderr, rows=asked.rows, live=live, found=found))
-        for line in next_commands(replace(transcript, rows=rows), what, live=live, width=screen.width, filters=filters):
+        for line in next_commands(
+            Transcript(transcript.sources, rows, transcript.findings), what, live=live, width=screen.width, filters=filters
+        ):
             screen.advise(line)
 
 

@@ -14,7 +14,7 @@ from ..transcript.call import ABOUT_TASKS
 from ..transcript.mcp_methods import OPENINGS
 from ..transcript.model import Exchange
 from .asked import asked_value, question_key
-from .difference import pruned
+from .ignore import pruned
 from .likeness import likeness, traits
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from ..transcript.mcp_codes import (
 from ..transcript.model import HTTP_REDIRECTS, Exchange, Kind, Message
 from ..wire.slices import members
 from .canonical import Reading, canonical, read, reading
-from .difference import pruned
+from .ignore import pruned
 
 if TYPE_CHECKING:
     from .ignore import Ignore

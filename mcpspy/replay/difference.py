@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
 from .canonical import MAX_LEVELS, canonical, embedded, same
-from .ignore import NOTHING, Ignore, Step
+from .ignore import NOTHING, Ignore, Step, pruned
 
 MAX_LISTED: Final = 50
 """So many differences of two values are listed; past that they are others altogether."""
@@ -96,29 +96,6 @@ def joined(parts: Sequence[Differences], *, limit: int = MAX_LISTED) -> Differen
     """The differences of several pairs of values as those of one."""
     listed = [one for part in parts for one in part.listed]
     return Differences(listed=tuple(listed[:limit]), count=sum(part.count for part in parts))
-
-
-def pruned(value: Any, ignore: Ignore) -> Any:
-    """A value without what the rules leave out, and without objects of which nothing is left.
-
-    An item of a list that is left out stays as null, so that the others keep their place.
-    """
-    if not ignore:
-        return value
-    if isinstance(value, dict):
-        made: dict[str, Any] = {}
-        for name, one in value.items():
-            rules = ignore.into(name)
-            if rules is None:
-                continue
-            kept = pruned(one, rules)
-            if kept != {} or one == {}:
-                made[name] = kept
-        return made
-    if isinstance(value, list):
-        items = ((one, ignore.into(at)) for at, one in enumerate(value))
-        return [None if rules is None else pruned(one, rules) for one, rules in items]
-    return value
 
 
 def walk(before: Any, after: Any, ignore: Ignore, steps: tuple[Step, ...]) -> Iterator[Difference]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ..errors import PathError
 
@@ -147,3 +147,26 @@ class Ignore:
 
 NOTHING: Final = Ignore()
 """No rules: everything counts."""
+
+
+def pruned(value: Any, ignore: Ignore) -> Any:
+    """A value without what the rules leave out, and without objects of which nothing is left.
+
+    An item of a list that is left out stays as null, so that the others keep their place.
+    """
+    if not ignore:
+        return value
+    if isinstance(value, dict):
+        made: dict[str, Any] = {}
+        for name, one in value.items():
+            rules = ignore.into(name)
+            if rules is None:
+                continue
+            kept = pruned(one, rules)
+            if kept != {} or one == {}:
+                made[name] = kept
+        return made
+    if isinstance(value, list):
+        items = ((one, ignore.into(at)) for at, one in enumerate(value))
+        return [None if rules is None else pruned(one, rules) for one, rules in items]
+    return value

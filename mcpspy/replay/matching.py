@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -61,13 +60,15 @@ class _Recorded(NamedTuple):
     at: int
 
 
-@dataclass(slots=True, eq=False)
 class _Entry:
     """The recorded questions of one key, by way, in order."""
 
-    of: dict[int, list[_Recorded]] = field(default_factory=dict)
-    ways: list[int] = field(default_factory=list)
-    count: int = 0
+    __slots__ = ("count", "of", "ways")
+
+    def __init__(self) -> None:
+        self.of: dict[int, list[_Recorded]] = {}
+        self.ways: list[int] = []
+        self.count = 0
 
     def add(self, one: _Recorded) -> None:
         if one.way not in self.of:

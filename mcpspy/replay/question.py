@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..transcript.mcp_codes import PROGRESS_TOKEN
 from ..transcript.mcp_methods import OPENINGS
 from .canonical import canonical
-from .difference import pruned
+from .ignore import pruned
 
 if TYPE_CHECKING:
     from .ignore import Ignore

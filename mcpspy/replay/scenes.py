@@ -9,7 +9,6 @@ The classes are plain and slotted: a client waits for a mock's first answer, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ..records import CLIENT, Close, Exit, Note
@@ -85,7 +84,6 @@ class Scene:
         self.steps: list[Step] = []
 
 
-@dataclass(slots=True, eq=False)
 class Scenes:
     """All scenes of a recording: by the row of the request, and by the method of the notification, in the order of the recording.
 
@@ -93,15 +91,18 @@ class Scenes:
     `opening` is what the server said before it was asked, `closing` what it said when its input had ended.
     """
 
-    of_request: dict[int, Scene] = field(default_factory=dict)
-    of_notification: dict[str, list[Scene]] = field(default_factory=dict)
-    opening: Scene = field(default_factory=Scene)
-    closing: Scene = field(default_factory=Scene)
-    listeners: dict[str, int] = field(default_factory=dict)
-    """The rows of subscriptions by the tokens of their ids; of equal ids the last."""
-    unkept: set[int] = field(default_factory=set)
-    """The rows of requests whose answers may be among the payloads that were not kept, past `--max-size`."""
-    exit_code: int = 0
+    __slots__ = ("closing", "exit_code", "listeners", "of_notification", "of_request", "opening", "unkept")
+
+    def __init__(self) -> None:
+        self.of_request: dict[int, Scene] = {}
+        self.of_notification: dict[str, list[Scene]] = {}
+        self.opening = Scene()
+        self.closing = Scene()
+        self.listeners: dict[str, int] = {}
+        """The rows of subscriptions by the tokens of their ids; of equal ids the last."""
+        self.unkept: set[int] = set()
+        """The rows of requests whose answers may be among the payloads that were not kept, past `--max-size`."""
+        self.exit_code = 0
 
     @property
     def exchanges(self) -> list[Exchange]:

@@ -5,9 +5,10 @@ All else that mcpspy knows of methods is derived from this table. Source: MCP sp
 tasks, SEP-2640 for skills). Refuses to know shapes beyond what a message is about: those are in `mcp-types`.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import msgspec
 
 from ..records import CLIENT, SERVER
 from .mcp_revisions import FIRST_MODERN, LATEST, OLDEST, position
@@ -35,8 +36,7 @@ UI: Final = "io.modelcontextprotocol/ui"
 _BEFORE_MODERN: Final = "2025-11-25"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Method:
+class Method(msgspec.Struct, frozen=True, kw_only=True):
     """What one side may send under one name, from the revision `first` to `last`. A method has one row for each side and shape."""
 
     name: str

@@ -5,7 +5,6 @@ go of lines that were held back to be folded, `close` ends it. Refuses to print,
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import tzinfo
 
 from ..records import Spawn
@@ -339,7 +338,7 @@ def timeline(
     for row in chosen:
         yield from machine.feed(row)
     yield from machine.close()
-    told = transcript if found is None else replace(transcript, findings=about(found, transcript.findings))
+    told = transcript if found is None else Transcript(transcript.sources, transcript.rows, about(found, transcript.findings))
     if rows is None and told.findings:
         yield []
         yield from (fitted(line, width) for line in finding_lines(told, width=width))

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.replay.canonical import read, same
-from mcpspy.replay.difference import MAX_LISTED, Difference, differences, pruned
-from mcpspy.replay.ignore import Ignore
+from mcpspy.replay.difference import MAX_LISTED, Difference, differences
+from mcpspy.replay.ignore import Ignore, pruned
 from tests.replay.test_canonical import JSON
 
 
