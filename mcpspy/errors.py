@@ -10,7 +10,8 @@
     ├── BaselineError   a file of accepted definitions that cannot be read
     ├── ReplayError     a capture that cannot be played
     ├── SetupError      a client's configuration file that cannot be read or changed
-    └── TapError        one end of a tap could not be started or reached
+    ├── TapError        one end of a tap could not be started or reached
+    └── PeerError       a live server that cannot be started or reached
 
 Input from a peer never raises: it becomes a `Malformed` message or a finding. These are for callers. Each holds values
 and formats them in `__str__`, as one sentence on what is wrong and one on what to do next.
@@ -83,6 +84,21 @@ class TapError(McpspyError):
 
     def __str__(self) -> str:
         return self.reason
+
+
+class PeerError(McpspyError):
+    """A live server that cannot be started or reached; `server` is its command or URL, `reason` why, and `advice` what to do."""
+
+    exit_status = 4
+
+    def __init__(self, server: str, reason: str, advice: str = "") -> None:
+        super().__init__(server, reason, advice)
+        self.server = server
+        self.reason = reason
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"{self.server}: {self.reason}. {self.advice}".rstrip()
 
 
 class FilterError(McpspyError):

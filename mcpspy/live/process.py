@@ -200,3 +200,8 @@ def holds(pid: int, pipe_names: set[str]) -> bool:
         except OSError:
             continue
     return False
+
+
+def in_session(session: int) -> list[Process]:
+    """Every live process of the session that the process with this pid began."""
+    return [one for one in _listed() if one.session == session]

@@ -1,0 +1,119 @@
+"""A peer and what it tells, in order: messages parsed, with whose stream they came on; losses and failures as they are."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from functools import wraps
+from time import monotonic_ns
+from typing import Any, ParamSpec
+
+from mcpspy.live.peer import Failure, Peer
+from mcpspy.records import Close, Exit, Frame, Header, Note, Record
+from mcpspy.transcript.model import Transcript
+from mcpspy.transcript.transcribe import transcribe
+from tests.deadlines import DEADLINE_S
+
+Told = dict[str, Any] | list[Any] | Failure | str
+Params = ParamSpec("Params")
+
+
+def scene(play: Callable[Params, Coroutine[Any, Any, None]]) -> Callable[Params, None]:
+    """A test that awaits, in an event loop of its own."""
+
+    @wraps(play)
+    def test(*args: Params.args, **kwargs: Params.kwargs) -> None:
+        asyncio.run(play(*args, **kwargs))
+
+    return test
+
+
+class Meeting:
+    """What came of a peer. `abouts` are the ids on whose streams the messages came, `lost` is why the server is gone."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.abouts: list[str | None] = []
+        self.lost: list[str] = []
+        self._told: asyncio.Queue[Told] = asyncio.Queue()
+        self._begin_ns = monotonic_ns()
+        self.peer: Peer
+
+    def callbacks(self) -> dict[str, Any]:
+        """What a peer is made with."""
+        return {
+            "sink": self.records.extend,
+            "now_ns": lambda: monotonic_ns() - self._begin_ns,
+            "heard": self._hear,
+            "lost": self._lose,
+            "failed": self._told.put_nowait,
+        }
+
+    async def told(self) -> Any:
+        """The next that the peer has to tell."""
+        return await asyncio.wait_for(self._told.get(), DEADLINE_S)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether all that was told has been asked for."""
+        return self._told.empty()
+
+    async def says(self, message: Any) -> None:
+        """Send this: bytes as they are, everything else as JSON."""
+        await self.peer.send(message if isinstance(message, bytes) else json.dumps(message).encode())
+
+    async def asks(self, message: Any) -> Any:
+        """Send this, and wait for what comes next."""
+        await self.says(message)
+        return await self.told()
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        """The records of this kind."""
+        return [record for record in self.records if isinstance(record, kind)]
+
+    @property
+    def ends(self) -> list[tuple[int, str, str]]:
+        """Stream, by whom and how, of each close."""
+        return [(one.stream, one.by, one.how) for one in self.of(Close)]
+
+    @property
+    def exit(self) -> Exit:
+        (found,) = self.of(Exit)
+        assert isinstance(found, Exit)
+        return found
+
+    @property
+    def notes(self) -> list[str]:
+        return [f"{note.topic}: {note.text}" for note in self.of(Note)]
+
+    def stream(self, number: int) -> bytes:
+        """All bytes of a stream."""
+        return b"".join(frame.data for frame in self.of(Frame) if frame.stream == number)
+
+    @property
+    def transcript(self) -> Transcript:
+        """What a reader makes of the records."""
+        header = Header(capture_id="c", wall_ns=0, monotonic_ns=0, pid=1, tapped={"transport": "stdio"})
+        for number, record in enumerate(self.records, 1):
+            record.number = number
+        return transcribe([header, *self.records])
+
+    def _hear(self, payload: bytes, about: str | None) -> None:
+        self.abouts.append(about)
+        self._told.put_nowait(json.loads(payload))
+
+    def _lose(self, why: str) -> None:
+        self.lost.append(why)
+        self._told.put_nowait(why)
+
+
+@asynccontextmanager
+async def meeting(make: Callable[..., Peer]) -> AsyncIterator[Meeting]:
+    """A peer that was started; leaving the block closes it."""
+    met = Meeting()
+    met.peer = make(**met.callbacks())
+    await met.peer.start()
+    try:
+        yield met
+    finally:
+        await asyncio.wait_for(met.peer.close(), DEADLINE_S)
