@@ -1,0 +1,149 @@
+"""The transactions of a recording, as replay goes by them: what was asked, and what HTTP said to it, as the client saw it.
+
+Refuses to judge which of them another client is to get.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from ..records import CLIENT
+from ..transcript.head import EVENT_STREAM, SESSION, Head, read_head
+from ..transcript.model import HTTP_REDIRECTS, Kind
+from ..transcript.transaction import ScopeKind
+from ..wire.codings import decoded
+from .asked import asked_value
+from .http_answer import Answer, playable
+from .question import key_of
+from .scenes import is_served
+
+if TYPE_CHECKING:
+    from ..transcript.message import Message
+    from ..transcript.model import Exchange, Transcript
+    from ..transcript.transaction import Stream, Transaction
+    from .question import Asking
+
+_NO_ANSWER: Final = Answer(0)
+
+
+class Recorded:
+    """One transaction. `messages` are what its client said in JSON-RPC, `exchanges` what it asked so.
+
+    `answer` is as the client got it, `head` that of the response, or an empty one. `is_kept`: nothing of its body is missing.
+    """
+
+    __slots__ = (
+        "answer",
+        "exchanges",
+        "head",
+        "is_authorized",
+        "is_kept",
+        "messages",
+        "method",
+        "path",
+        "session",
+        "target",
+        "transaction",
+    )
+
+    def __init__(self, transaction: Transaction, messages: list[Message], exchanges: list[Exchange]) -> None:
+        request = Head("") if transaction.request is None else transaction.request.head
+        self.transaction = transaction
+        self.messages = messages
+        self.exchanges = exchanges
+        self.method = transaction.method
+        self.target = transaction.target
+        self.path = path_of(transaction.target)
+        self.session = request.get(SESSION)
+        self.is_authorized = bool(request.get("authorization"))
+        self.head, self.answer, self.is_kept = _answer(transaction)
+
+    @property
+    def status(self) -> int:
+        """0 where no response came."""
+        return self.transaction.status
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it was answered by a stream of events."""
+        return self.head.media_type == EVENT_STREAM
+
+    @property
+    def is_mcp(self) -> bool:
+        """Whether it is of MCP beyond doubt: by its messages, its session or its stream."""
+        return bool(self.messages or self.session or (self.method == "GET" and self.is_stream))
+
+    @property
+    def is_of_sse(self) -> bool:
+        """Whether it is of HTTP+SSE: the stream that announces an endpoint, or what is POSTed there."""
+        return self.transaction.scope.kind is ScopeKind.STREAM
+
+    @property
+    def is_refused_alone(self) -> bool:
+        """Whether HTTP refused it, without a word of JSON-RPC that says what of."""
+        return self.status >= HTTP_REDIRECTS and not any(map(is_served, self.exchanges))
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it was the first to be told that its session is no more."""
+        return self.transaction.scope.lost == self.transaction.number
+
+    @property
+    def is_challenged(self) -> bool:
+        """Whether it was refused for want of what says who asks."""
+        return self.status == 401 and not self.is_authorized
+
+
+def recorded(transcript: Transcript) -> list[Recorded]:
+    """The transactions of a transcript, those of several captures one after the other. Best of one that keeps frames."""
+    messages: defaultdict[int, list[Message]] = defaultdict(list)
+    for message in transcript.messages:
+        if message.sender == CLIENT and message.kind is not Kind.MALFORMED:
+            transaction = transcript.sources[message.capture].transaction_of(message.stream)
+            messages[id(transaction)].append(message)
+    exchanges: defaultdict[int, list[Exchange]] = defaultdict(list)
+    for one in transcript.exchanges:
+        if one.sender == CLIENT and one.transaction is not None:
+            exchanges[id(one.transaction)].append(one)
+    every = (one for source in transcript.sources for _, one in sorted(source.transactions.items()))
+    return [Recorded(one, messages[id(one)], exchanges[id(one)]) for one in every]
+
+
+def path_of(target: str) -> str:
+    """The path of a request target."""
+    return target.partition("?")[0]
+
+
+def question_of(message: Message | None, asking: Asking) -> str:
+    """What a request of HTTP asks in JSON-RPC: equal for equal questions, and one for all answers to what the server asked."""
+    if message is None:
+        return ""
+    if message.kind not in (Kind.REQUEST, Kind.NOTIFICATION):
+        return "an answer"
+    method = message.method or ""
+    return key_of(method, asking.counted(method, asked_value(message)))
+
+
+def _answer(transaction: Transaction) -> tuple[Head, Answer, bool]:
+    response = transaction.response
+    if response is None:
+        return Head(""), _NO_ANSWER, False
+    head = read_head(response.opened.head if response.opened.forwarded is None else response.opened.forwarded)
+    if head.media_type == EVENT_STREAM:
+        return head, Answer(transaction.status, head.reason, playable(head)), False
+    body, is_kept = _body(response, head)
+    return head, Answer(transaction.status, head.reason, playable(head), body), is_kept
+
+
+def _body(response: Stream, head: Head) -> tuple[bytes, bool]:
+    """The body as the client read it, and whether all of it is there."""
+    data = b"".join(frame.data if frame.forwarded is None else frame.forwarded for frame in response.kept)
+    is_kept = bool(response.kept or not response.body_bytes) and all(frame.data or not frame.length for frame in response.kept)
+    encoding = head.get("content-encoding")
+    if encoding and data:
+        try:
+            return decoded(data, encoding.encode("utf-8", "replace")), is_kept
+        except ValueError:
+            return b"", False
+    return data, is_kept
