@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..records import CLIENT, Close, Exit, Note
+from ..transcript.correlate import spellings
 from ..transcript.mcp_methods import CANCELLED, LISTEN
-from ..transcript.model import HTTP_REDIRECTS, Event, Exchange, Kind, Message, Outcome, Source, Stray, Transcript
+from ..transcript.model import HTTP_REDIRECTS, Event, Exchange, Kind, Message, Source, Stray, Transcript
 
 if TYPE_CHECKING:
     from .line import Part
@@ -129,11 +130,14 @@ def scenes(transcript: Transcript) -> Scenes:
 
 
 def is_served(exchange: Exchange) -> bool:
-    """Whether a request of the client's has something that a mock can say to it, if only silence: what HTTP alone refused has not."""
-    if exchange.outcome in (Outcome.HTTP_ERROR, Outcome.REDIRECTED):
+    """Whether a request of the client's has something that a mock can say to it, if only silence: what HTTP refused has not."""
+    transaction, response = exchange.transaction, exchange.response
+    if transaction is None or transaction.status < HTTP_REDIRECTS:
+        return True
+    if response is None:
         return False
-    transaction = exchange.transaction
-    return exchange.response is not None or transaction is None or transaction.status < HTTP_REDIRECTS
+    id = exchange.request.id or ""  # an error that names another, or none, is about a session, or about HTTP
+    return response.id in (id, *spellings(id))
 
 
 def _in_order(transcript: Transcript) -> list[Event | tuple[Message, Exchange | Stray]]:
