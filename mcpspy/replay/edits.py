@@ -5,11 +5,14 @@ Refuses to read the values that it puts in: they are JSON already.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..wire.places import Place, place
-from .ignore import Step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from .ignore import Step
 
 
 class Edit(NamedTuple):
@@ -43,7 +46,7 @@ def _put(payload: bytes, edit: Edit) -> bytes:
 
 
 def _added(payload: bytes, edit: Edit) -> bytes:
-    """The payload with the member added to the object that it is missing in; objects around it are made where they are missing too."""
+    """The payload with the member added to its object, and with objects around it where these are missing too."""
     *around, last = edit.steps
     if not isinstance(last, str):
         return payload
