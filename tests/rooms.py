@@ -73,6 +73,9 @@ ROOMS = {
     "setup": room("errors", others={"tomlkit"}),
     "demo": room(),
     "cli": room("__init__ errors records wire capture transcript replay views live setup demo", others={"click", "rich"}),
+    "testing": room("errors records capture transcript replay views __main__", others_inside_functions={"mcp"}),
+    # What pytest loads: nothing of ours before a test asks for it.
+    "pytest_plugin": room("testing", others={"pytest"}),
     # The two doors: the library's, whose names are resolved lazily, and the command line's.
     "__init__": room("errors capture transcript"),
     "__main__": room("cli"),

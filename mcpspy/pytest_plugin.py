@@ -1,0 +1,79 @@
+"""The pytest plugin: the fixture `mcpspy`, its options, and the words of a miss in the report of the test that had it.
+
+pytest loads it wherever mcpspy is installed, so it imports nothing of ours before a test asks for the fixture. Refuses to know what
+a capture is: `testing` does.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from .testing.servers import Servers
+
+_SERVERS = pytest.StashKey["Servers"]()
+
+RECORD = "--mcpspy-record"
+MATCH = "--mcpspy-match"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ours."""
+    group = parser.getgroup("mcpspy", "mcpspy: MCP servers played from captures")
+    group.addoption(
+        RECORD,
+        choices=("none", "once", "all"),
+        help="What to record: `once` what has no capture yet (the default), `none` nothing (the default where CI is set),"
+        " `all` everything anew.",
+    )
+    group.addoption(
+        MATCH,
+        choices=("strict", "default", "loose"),
+        help="How alike a request and a recorded one have to be, where a test does not say (mcpspy mock --help).",
+    )
+
+
+@pytest.fixture
+def mcpspy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """MCP servers for this test, played from captures: `mcpspy.serve("weather", record=["python", "server.py"])`."""
+    from .testing.servers import Servers, is_ci
+
+    servers = Servers(
+        test_file=request.path,
+        test=request.node.nodeid,
+        record=request.config.getoption(RECORD) or ("none" if is_ci(os.environ) else "once"),
+        match=request.config.getoption(MATCH),
+        make_folder=lambda: tmp_path_factory.mktemp("mcpspy"),
+    )
+    request.node.stash[_SERVERS] = servers
+    yield servers
+    told = servers.close()
+    if told:
+        pytest.fail(told, pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Fail a test that went well although the code under test asked for what was never recorded, and said nothing of it."""
+    yield
+    servers = item.stash.get(_SERVERS, None)
+    if servers is not None:
+        told = servers.misses_told()
+        if told:
+            pytest.fail(told, pytrace=False)
+        servers.is_well = True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Put what the servers of a failed test were asked into its report."""
+    report = yield
+    servers = item.stash.get(_SERVERS, None)
+    if servers is not None and report.failed:
+        report.sections += servers.sections()
+    return report

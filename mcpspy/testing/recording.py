@@ -1,0 +1,77 @@
+"""A server that is recorded while it is tested: the real one, under a tap that writes where no capture of a test lies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import ReplayError
+from ..records import Exit
+from ..transcript.model import Event, Exchange, Transcript
+from .asked import transcript_of
+from .process import LISTEN, Process
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from ..replay.miss import Miss
+
+
+class Recording:
+    """The server that `source` starts, a command, or is at, a URL.
+
+    `name` is what its capture is called, `capture` the file for now.
+    """
+
+    is_recording = True
+
+    __slots__ = ("_source", "capture", "name")
+
+    def __init__(self, source: Sequence[str] | str, name: str, capture: Path) -> None:
+        self.name = name
+        self.capture = capture
+        self._source = source
+
+    def stdio_arguments(self) -> list[str]:
+        """The command line of mcpspy that starts the server under a tap. Raises: ReplayError: if it is one of HTTP."""
+        if isinstance(self._source, str):
+            raise ReplayError(self.name, f"it is to be recorded from {self._source}, which is HTTP: connect to `url`")
+        return ["run", "--quiet", f"--capture={self.capture}", "--", *self._source]
+
+    def listen(self) -> Process:
+        """Stand before the server. Raises: ReplayError: if it is one of stdio, or cannot be reached."""
+        if not isinstance(self._source, str):
+            raise ReplayError(
+                self.name,
+                "it is to be recorded from a command, which is stdio: start `command`, or record from the URL of a server",
+            )
+        arguments = ["proxy", self._source, f"--listen={LISTEN}", "--quiet", f"--capture={self.capture}"]
+        return Process(arguments, what=self.name, errors=self.capture.with_suffix(".stderr"))
+
+    def misses(self, transcript: Transcript) -> list[Miss]:
+        """Nothing is missed where the real server answers."""
+        return []
+
+    def left_over(self, transcript: Transcript) -> list[Exchange]:
+        """Nothing is left over either."""
+        return []
+
+
+def source_words(source: Sequence[str] | str | None) -> str:
+    """What is recorded, as a person would write it."""
+    return source if isinstance(source, str) else " ".join(source or ())
+
+
+def failure(paths: Sequence[Path], source: str) -> str:
+    """Why captures of a recording cannot be played again; empty if they can."""
+    if not paths:
+        return f"nothing was recorded: nobody connected to {source}"
+    transcript = transcript_of(paths)
+    if any(one.response is not None for one in transcript.exchanges):
+        return ""
+    exits = [row.record for row in transcript.rows if isinstance(row, Event) and isinstance(row.record, Exit)]
+    for one in exits:
+        if one.error:
+            return f"{source} could not be started: {one.error}"
+    found = [one.what for one in transcript.findings if one.severity == "error"]
+    return found[0] if found else f"{source} answered nothing"

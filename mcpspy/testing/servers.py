@@ -1,0 +1,189 @@
+"""All MCP servers of one test: what the fixture `mcpspy` is. Decides what is played and what is recorded, and what is kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from shlex import quote
+from time import monotonic, sleep
+from typing import Final, Literal
+
+from ..capture.store import is_live
+from ..errors import McpspyError, ReplayError
+from . import asked
+from .place import land, made, place, runs, told
+from .playing import Playing
+from .recording import Recording, failure, source_words
+from .server import Server
+
+ENDS_S: Final = 5.0
+"""So long a server may go on after its test, whose business it was to leave it."""
+
+POLL_S: Final = 0.005
+
+NO_RECORDING: Final = "none is recorded here (--mcpspy-record=none, the default where CI is set)"
+
+Source = Sequence[str] | str
+"""A command, or a URL."""
+
+
+def is_ci(environment: Mapping[str, str]) -> bool:
+    """Whether we are where nothing is to be recorded by accident."""
+    return environment.get("CI", "").lower() not in ("", "0", "false")
+
+
+class Servers:
+    """The servers of the test `test` (pytest's node id) in `test_file`. `record` and `match` are what the command line says.
+
+    `make_folder` makes a folder for what is recorded meanwhile.
+    """
+
+    def __init__(self, *, test_file: Path, test: str, record: str, match: str | None, make_folder: Callable[[], Path]) -> None:
+        self.is_well = False
+        """Whether the test went well."""
+        self._test_file = test_file
+        self._test = test
+        self._record = record
+        self._match = match
+        self._make_folder = make_folder
+        self._servers: list[Server] = []
+        self._unnamed = 0
+        self._told: dict[Server, int] = {}
+        """How many misses of each have been told."""
+
+    def serve(
+        self,
+        name: str | os.PathLike[str] | None = None,
+        *,
+        record: Sequence[str] | str | None = None,
+        match: Literal["strict", "default", "loose"] | None = None,
+        ignore: Sequence[str] = (),
+        reuse: Literal["last", "error"] | None = None,
+        on_miss: Literal["error", "nearest"] | None = None,
+        speed: float | None = None,
+        transport: Literal["streamable", "sse"] | None = None,
+        allow_misses: bool = False,
+    ) -> Server:
+        """A server played from the capture `name`, or recorded into it from `record`, a command or a URL.
+
+        Names are those of files in `captures/` beside the test; without one it is `captures/MODULE/TEST.mcpspy`. What is recorded is
+        kept if the test goes well. `match`, `ignore`, `reuse`, `on_miss`, `speed` and `transport` are those of `mcpspy mock`. A test
+        whose server was asked what was never recorded fails, unless misses are allowed.
+
+        Raises: AddressError, CaptureError, PathError, ReplayError: if it can be neither played nor recorded.
+        """
+        __tracebackhide__ = True
+        self._unnamed += name is None
+        path = place(name, test_file=self._test_file, test=self._test, number=self._unnamed)
+        how: dict[str, str | Sequence[str]] = {"match": match or self._match or "default", "ignore": ignore}
+        how |= {"reuse": reuse or "last"} | ({"on_miss": on_miss} if on_miss else {})
+        how |= ({"transport": transport} if transport else {}) | ({"speed": f"{speed:g}"} if speed else {})
+        try:
+            source = _source(told(path), record)
+            part = self._part(path, source, how)
+        except McpspyError as error:
+            raise error.with_traceback(None) from None  # whoever reads it wrote the call, and none of what is below it
+        server = Server(path, part, source=source, allows_misses=allow_misses)
+        self._servers.append(server)
+        return server
+
+    def misses_told(self) -> str:
+        """What the servers were asked and was never recorded, since this was asked last; empty if nothing was."""
+        return "\n\n".join(words for one in self._servers if (words := self._missed_words(one)))
+
+    def close(self) -> str:
+        """End what runs and keep what was recorded, if the test went well. Returns what is wrong now and has not been told."""
+        for one in self._servers:
+            one.close()
+        for one in self._servers:
+            _wait_for_end(one)
+        wrong = [words for one in self._servers if (words := self._keep(one))]
+        return "\n\n".join(words for words in (self.misses_told(), *wrong) if words)
+
+    def sections(self) -> list[tuple[str, str]]:
+        """Titles and texts for the report of a test that failed: what was never recorded, and all that each server was asked."""
+        missed = self.misses_told()
+        asked_of = [(f"mcpspy: {told(one.path)}", _section(one)) for one in self._servers]
+        return [("mcpspy: never recorded", missed), *asked_of] if missed else asked_of
+
+    def _part(self, path: Path, source: Source | None, how: dict[str, str | Sequence[str]]) -> Playing | Recording:
+        if source is not None and self._is_to_record(path):
+            return Recording(source, told(path), self._make_folder() / path.name)
+        return Playing(self._captures(path, source), told(path), how, self._make_folder() / path.name)
+
+    def _is_to_record(self, path: Path) -> bool:
+        if self._record == "none" or (self._record == "once" and path.exists()):
+            return False
+        if any(one.path == path and one.is_recorded for one in self._servers):
+            raise ReplayError(told(path), "it is being recorded in this test already; give the second server a name of its own")
+        return True
+
+    def _captures(self, path: Path, source: Source | None) -> list[Path]:
+        """The captures to play. Raises: ReplayError: if there is none, with how to get one."""
+        if found := runs(path):
+            return found
+        if source is None:
+            reason = "there is no such capture, and serve() is given nothing to record: add record=[COMMAND…] or record=URL"
+        else:
+            reason = f"there is no such capture, and {NO_RECORDING}: run this test where its server is, and commit the file"
+        raise ReplayError(told(path), reason)
+
+    def _missed_words(self, server: Server) -> str:
+        if server.allows_misses or server.is_recorded:
+            return ""
+        transcript = server.transcript()
+        misses = server.part.misses(transcript)
+        seen, self._told[server] = self._told.get(server, 0), len(misses)
+        if len(misses) == seen:
+            return ""
+        from .telling import misses_words
+
+        how = f"pytest {quote(self._test)} --mcpspy-record=all"
+        anew = (
+            f"To record it anew: {how}"
+            if server.source
+            else "To record it anew, give serve() a record=[COMMAND…] or record=URL."
+        )
+        return misses_words(told(server.path), misses[seen:], len(asked.calls(transcript)), anew)
+
+    def _keep(self, server: Server) -> str:
+        """Why a recording cannot be kept that should be; empty where all is well."""
+        if not server.is_recorded or not self.is_well:
+            return ""
+        name, source, captures = told(server.path), source_words(server.source), made(server.part.capture)
+        if any(is_live(str(one)) for one in captures):
+            return f"{name}: {source} still runs, {ENDS_S:g} s after the test, and is not kept: leave it before the test ends"
+        reason = failure(captures, source)
+        if reason:
+            return f"{name}: {reason}"
+        land(captures, server.path)
+        return ""
+
+
+def _source(name: str, record: Sequence[str] | str | None) -> Source | None:
+    """What `serve` is given to record from. Raises: ReplayError: if that is neither a command nor a URL."""
+    if not isinstance(record, str):
+        return record or None
+    if not record.startswith(("http://", "https://")):
+        raise ReplayError(
+            name, f"record={record!r} is neither a URL nor a command: write a command as a list, {record.split()!r}"
+        )
+    return record
+
+
+def _wait_for_end(server: Server) -> None:
+    """Wait until nothing writes into its captures any more, for a while."""
+    until = monotonic() + ENDS_S
+    while monotonic() < until and any(is_live(str(one)) for one in made(server.part.capture)):
+        sleep(POLL_S)
+
+
+def _section(server: Server) -> str:
+    captures = made(server.part.capture)
+    if not captures:
+        return "nobody connected to it"
+    from .telling import said
+
+    kept = f"This is not kept in {told(server.path)}: the test failed.\n" if server.is_recorded else ""
+    return f"{said(asked.transcript_of(captures))}\n\n{kept}mcpspy show {' '.join(map(str, captures))}"

@@ -1,0 +1,69 @@
+"""What a failed test says of its servers: the misses with what would let them match, what was left over, what was said.
+
+Whatever peers wrote is made harmless first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ..replay.miss import named
+from ..views.escape import safe_text
+from ..views.line import plain
+from ..views.timeline import timeline
+from ..views.units import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..replay.miss import Miss
+    from ..transcript.model import Exchange, Transcript
+
+MAX_MISSES: Final = 10
+"""So many are told."""
+
+MAX_LEFT: Final = 20
+
+MAX_LINES: Final = 60
+"""A timeline that is longer is cut in its middle."""
+
+WIDTH: Final = 100
+
+
+def misses_words(name: str, misses: Sequence[Miss], asked: int, anew: str) -> str:
+    """Why a test fails whose server was asked what its capture, called `name`, does not have. `anew` is how to record it again."""
+    lines = [f"{name}: {len(misses)} of {counted(asked, 'request')} {'was' if len(misses) == 1 else 'were'} never recorded"]
+    for one in misses[:MAX_MISSES]:
+        lines += ["", f"  {safe_text(one.sentence)}"]
+        if advice := _advice(one):
+            lines.append(f"      would match with {safe_text(advice)}")
+    if len(misses) > MAX_MISSES:
+        lines += ["", f"  … and {len(misses) - MAX_MISSES} more"]
+    return "\n".join([*lines, "", anew])
+
+
+def left_over_words(name: str, left: Sequence[Exchange]) -> str:
+    """What was recorded and not asked for."""
+    rows = [f"  row {one.row}  {safe_text(named(one.request))}" for one in left[:MAX_LEFT]]
+    more = [f"  … and {len(left) - MAX_LEFT} more"] if len(left) > MAX_LEFT else []
+    return "\n".join(
+        [f"{name}: {counted(len(left), 'recorded request')} {'was' if len(left) == 1 else 'were'} not made", *rows, *more]
+    )
+
+
+def said(transcript: Transcript) -> str:
+    """The timeline, as `mcpspy show` has it."""
+    lines = [plain(line) for line in timeline(transcript, width=WIDTH, stderr=False)]
+    if len(lines) > MAX_LINES:
+        half = MAX_LINES // 2
+        lines = [*lines[:half], f"… {len(lines) - 2 * half} more lines", *lines[-half:]]
+    return "\n".join(lines)
+
+
+def _advice(miss: Miss) -> str:
+    """What of `serve` would let it match, where the mock names its own options."""
+    ways = [f"ignore={list(miss.ignore)!r}"] if miss.ignore else []
+    for option in miss.options:
+        name, _, value = option.removeprefix("--").partition(" ")
+        ways.append(f'{name}="{value}"')
+    return " or ".join(ways)
