@@ -5,13 +5,13 @@ Source: MCP specification 2024-11-05, basic/transports. What no recording said i
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit
 
 from ..transcript.scopes import endpoint, path_and_query
 from ..wire.sse import parse
+from .canonical import read, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,6 +31,9 @@ _made_up = re.compile(
 """A part of a path that nobody gave a name: a pseudonym, or a number made up for it."""
 
 
+_is_odd = re.compile(r"[\x00-\x20\x7f]").search
+
+
 def announced(every: Iterable[Recorded]) -> bytes:
     """The data of the first `endpoint` event, as the client got it; empty if there is none."""
     for one in every:
@@ -47,20 +50,23 @@ def said(announced: bytes, session: str, names: Names, live: Live) -> tuple[str,
     """The target at which a session's POSTs come, and the data that announces it. `session` is fit to stand in a query."""
     told = endpoint(announced)
     uri = names.text(_with_session(told.uri or DEFAULT, session), live)
-    target = path_and_query(_resolved(live, uri))
-    if not target or urlsplit(_resolved(live, uri)).netloc != urlsplit(live.origin).netloc:
-        uri = target = DEFAULT + session  # a third party's, which a mock is not
-    if told.is_plain or not told.uri:
-        return target, uri.encode("utf-8", "replace")
-    value = json.loads(announced)
-    return target, json.dumps({**value, "uri": uri}, ensure_ascii=False).encode("utf-8", "replace")
+    target = _target(live, uri)
+    if not target:
+        uri = target = DEFAULT + session
+    value = None if told.is_plain else read(announced)
+    data = spelled({**value, "uri": uri}) if isinstance(value, dict) else uri
+    return target, data.encode("utf-8", "replace")
 
 
-def _resolved(live: Live, uri: str) -> str:
+def _target(live: Live, uri: str) -> str:
+    """The target of a request to this endpoint; empty if it is a third party's, which a mock is not, or nothing that can be asked."""
     try:
-        return urljoin(live.origin + live.path, uri)
+        resolved = urljoin(live.origin + live.path, uri)
+        is_own = urlsplit(resolved).netloc == urlsplit(live.origin).netloc
     except ValueError:
         return ""
+    target = path_and_query(resolved)
+    return target if is_own and target.startswith("/") and not _is_odd(target + uri) else ""
 
 
 def _with_session(uri: str, session: str) -> str:

@@ -1,0 +1,37 @@
+"""Live HTTP requests as a mock would hand them to the facts of a recording."""
+
+import json
+from typing import Any
+
+from mcpspy.records import Frame
+from mcpspy.replay.http_answer import Asked, Live, Transport
+from mcpspy.replay.http_facts import HttpFacts
+from mcpspy.transcript.decode import Decoder
+from mcpspy.transcript.message import Message
+from mcpspy.transcript.model import Source
+from tests.transcript.traffic import Traffic
+
+LIVE = Live("http://127.0.0.1:4321", "/mcp")
+
+
+def facts(told: Traffic, transport: Transport = "streamable") -> HttpFacts:
+    return HttpFacts(told.wire, transport)
+
+
+def message(value: Any) -> Message:
+    (found,) = [
+        one for one in Decoder(Source(0)).feed(Frame(0, 0, 0, json.dumps(value).encode() + b"\n")) if isinstance(one, Message)
+    ]
+    return found
+
+
+def post(value: Any, target: str = "/mcp", *, is_authorized: bool = False, live: Live = LIVE) -> Asked:
+    return Asked("POST", target, live, is_authorized, message(value))
+
+
+def get(target: str = "/mcp", *, is_authorized: bool = False, live: Live = LIVE) -> Asked:
+    return Asked("GET", target, live, is_authorized)
+
+
+def call(name: str, id: Any = 7, **arguments: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
