@@ -1,28 +1,21 @@
 """`mcpspy proxy`: a tap before an HTTP server, and the live timeline beside it, in a process of its own."""
 
-import resource
 import socket
 import ssl
 import subprocess
 import sys
-from _thread import start_new_thread
-from collections.abc import Callable
-from time import monotonic_ns, sleep, time_ns
+from time import monotonic_ns, time_ns
 
 import click
 
 from ..capture.redact import Redactor, Verbatim
 from ..capture.redacting import Redacting
 from ..capture.store import key
-from ..live.authority import Origin, after_origin, authority, origin
+from ..live.authority import Origin, after_origin, origin
 from ..live.http import HttpTap
 from .beginning import Beginning, open_writer
+from .listening import DEFAULT_LISTEN, address, allow_many_connections, sync_later
 from .options import NO_FILE, UsageError, size_bytes
-
-DEFAULT_LISTEN = "127.0.0.1:8765"
-
-SYNC_S = 1.0
-"""From the first byte that is not on disk to asking for it, as for stdio."""
 
 
 def _upstream(_context: object, _parameter: object, value: str) -> tuple[Origin, str]:
@@ -62,16 +55,10 @@ def _size(text: str | None) -> int:
 
 
 def _address(text: str, *, remote: bool) -> tuple[str, int]:
-    """Host and port to listen at; an address that other machines reach has to be meant."""
-    found = authority(text)
-    if found is None or ":" not in text.rpartition("]")[2]:
-        raise click.UsageError(f"--listen takes HOST:PORT, like {DEFAULT_LISTEN}; not {text}.")
-    if not found.is_loopback and not remote:
-        raise click.UsageError(
-            f"{text} can be reached from other machines, and so could the server behind it. If that is meant, add --allow-remote,"
-            " and --allowed-host with the name that clients use."
-        )
-    return found.host, found.port
+    try:
+        return address(text, remote=remote, behind="the server behind it")
+    except UsageError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _tls(*, insecure: bool, ca: str | None) -> ssl.SSLContext:
@@ -164,22 +151,22 @@ def command(
 
 def _record_and_serve(tap: HttpTap, listener: socket.socket, beginning: Beginning, url: str) -> None:
     redactor = Verbatim() if beginning.redact == "none" else Redactor(key())
-    address = f"http://{tap.own}{after_origin(url)}"
-    writer, path = open_writer(beginning, {"transport": "http", "url": redactor.url(url), "listen": redactor.url(address)})
+    own_url = f"http://{tap.own}{after_origin(url)}"
+    writer, path = open_writer(beginning, {"transport": "http", "url": redactor.url(url), "listen": redactor.url(own_url)})
     shown: subprocess.Popen[bytes] | None = None
     if writer is not None:
-        writer.later = _sync_later
+        writer.later = sync_later
         writer(())  # the header at once, so that `list` and `show -f` see the tap
         tap.record_to(writer if isinstance(redactor, Verbatim) else Redacting(writer, redactor))
 
     def ready() -> None:
         nonlocal shown
-        click.echo(address)
+        click.echo(own_url)
         sys.stdout.flush()
         if writer is not None and not beginning.quiet and sys.stdout.isatty():
             shown = subprocess.Popen([sys.executable, "-m", "mcpspy", "show", "-f", path])
 
-    _allow_many_connections()
+    allow_many_connections()
     try:
         tap.run(listener, ready)
     finally:
@@ -188,19 +175,3 @@ def _record_and_serve(tap: HttpTap, listener: socket.socket, beginning: Beginnin
         if shown is not None:
             shown.terminate()
             shown.wait()
-
-
-def _allow_many_connections() -> None:
-    """Every stream takes two descriptors, and 1,024 is what a process may have unless it asks."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
-def _sync_later(sync: Callable[[], None]) -> None:
-    """Call `sync` in a while, in a thread of its own: the disk may take its time over it."""
-
-    def wait_and_sync() -> None:
-        sleep(SYNC_S)
-        sync()
-
-    start_new_thread(wait_and_sync, ())

@@ -25,6 +25,7 @@ from .channel import set_options
 from .dial import Dial
 from .gate import Gate
 from .link import Link
+from .listening import bound
 from .mapping import Mapping
 from .native import keep_freed_memory
 from .reactor import Reactor
@@ -106,16 +107,7 @@ class HttpTap:
 
     def listen(self, host: str, port: int) -> socket.socket:
         """Take the address; port 0 picks one. Raises: TapError: if it is taken, or not ours."""
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((host, port))
-        except OSError as error:
-            listener.close()
-            raise TapError(
-                "client", f"{Authority(host, port)}: {error.strerror}; name another with --listen, port 0 picks one"
-            ) from error
+        listener = bound(host, port)
         self.own = Authority(host, listener.getsockname()[1])
         self.gate = Gate(port=self.own.port, allowed_hosts=self._allowed_hosts)
         to = self.upstream.authority

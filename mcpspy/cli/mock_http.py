@@ -1,0 +1,73 @@
+"""`mcpspy mock --listen`: a mock over HTTP. It records as `mcpspy proxy` does, and its URL is told on stderr."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from time import monotonic_ns, time_ns
+from typing import TYPE_CHECKING
+
+from ..capture.redact import Redactor, Verbatim
+from ..capture.redacting import Redacting
+from ..capture.store import key
+from ..errors import McpspyError
+from ..live.mock_http import HttpMock, Transport
+from ..live.signals import listen
+from ..replay.routing import Routing
+from .beginning import open_writer
+from .listening import address, allow_many_connections, sync_later
+from .mock import USAGE, beginning, capture_ids, matcher, on_miss, recorded, say, tell
+from .options import SEVERAL, UsageError
+
+if TYPE_CHECKING:
+    from ..capture.writer import Writer
+    from ..transcript.model import Transcript
+
+
+def serve(values: dict[str, str], whats: tuple[str, ...], speed: float) -> int:
+    """Serve the captures named by `whats`. Returns the exit status: 2 for bad usage, 3 for no capture, 4 for no address."""
+    signals_fd = listen()
+    begin_ns, wall_ns = monotonic_ns(), time_ns()
+    try:
+        host, port = address(values["listen"], remote="allow-remote" in values, behind="what was recorded")
+        transcript, scenes = recorded(whats, keeps_frames=True)
+        hosts = values["allowed-host"].split(SEVERAL) if "allowed-host" in values else ()
+        mock = HttpMock(
+            scenes,
+            matcher(scenes, values),
+            Routing(transcript),
+            transport=Transport(values.get("transport", Transport.STREAMABLE)),
+            begin_ns=begin_ns,
+            speed=speed,
+            allowed_hosts=frozenset(map(str.lower, hosts)),
+            on_miss=on_miss(scenes, values),
+            tell=tell,
+        )
+        listener = mock.listen(host, port)
+    except UsageError as error:
+        say(f"mcpspy mock: {error}\n{USAGE}")
+        return 2
+    except McpspyError as error:
+        say(f"mcpspy: {error}")
+        return error.exit_status
+    except OSError as error:
+        say(f"mcpspy: {error.filename}: {error.strerror}")
+        return 2
+    writer = _writer(mock, values, transcript, wall_ns)
+    allow_many_connections()
+    asyncio.run(mock.serve(listener, signals_fd, partial(say, mock.url)))
+    if writer is not None:
+        writer.close(mock.now_ns(), mock.why)
+    return 0
+
+
+def _writer(mock: HttpMock, values: dict[str, str], transcript: Transcript, wall_ns: int) -> Writer | None:
+    known = beginning(values, transcript, wall_ns, mock.begin_ns)
+    redactor = Verbatim() if known.redact == "none" else Redactor(key())
+    tapped = {"transport": "http", "url": mock.url, "listen": mock.url, "mock": capture_ids(transcript)}
+    writer, _ = open_writer(known, tapped)
+    if writer is not None:
+        writer.later = sync_later
+        writer(())  # the header at once, so that `list` and `show -f` see the mock
+        mock.record_to(writer if isinstance(redactor, Verbatim) else Redacting(writer, redactor))
+    return writer

@@ -1,0 +1,175 @@
+"""A request to a mock over HTTP, whole, and the response to it: written, and recorded as a tap would have recorded it.
+
+Refuses to know what is said. What the mock plays is the server's; what mcpspy says in its own name has a forged head.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from ..records import CLIENT, MCPSPY, SERVER, Close, Frame, Open
+from .recording import note
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..records import Framing, Record
+    from ..wire.http_head import RequestHead
+    from .mock_http_connection import Connection
+
+Fields = list[tuple[str, str]]
+
+
+class Request:
+    """A whole request. `connection` is the one that it came on."""
+
+    __slots__ = ("body", "connection", "head")
+
+    def __init__(self, head: RequestHead, body: bytes, connection: Connection) -> None:
+        self.head = head
+        self.body = body
+        self.connection = connection
+
+    @property
+    def method(self) -> str:
+        return self.head.method.decode("latin-1")
+
+    @property
+    def target(self) -> str:
+        """Path and query."""
+        return self.head.target.decode("latin-1")
+
+    @property
+    def path(self) -> str:
+        return self.target.partition("?")[0]
+
+    def value(self, name: bytes) -> str:
+        """The value of a field, given in lower case; empty if there is none."""
+        return (self.head.value(name) or b"").decode("latin-1")
+
+
+class Response:
+    """The response to the transaction `number`: written whole, or begun and told events until its `end`.
+
+    `left` is called if the client leaves before its end, `drained` when it takes more again after `is_full`.
+    """
+
+    __slots__ = ("_connection", "_is_stream", "_keeps", "_stream", "drained", "has_begun", "is_open", "left", "number")
+
+    def __init__(self, connection: Connection, number: int, *, keeps: bool) -> None:
+        self._connection = connection
+        self._stream = -1
+        self._is_stream = False
+        self._keeps = keeps
+        self.number = number
+        self.has_begun = False
+        self.is_open = True
+        self.left: Callable[[], None] = _nothing
+        self.drained: Callable[[], None] = _nothing
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the client is behind with reading."""
+        return self._connection.is_full
+
+    def whole(self, status: int, fields: Fields, body: bytes = b"", *, forged: bool = False) -> None:
+        """All of it at once. `forged` says that it is mcpspy's own, and no part of what is played."""
+        raw = head(status, [*fields, ("Content-Length", str(len(body)))] if status not in (204, 304) else fields, self._keeps)
+        connection = self._connection
+        now_ns = connection.serving.now_ns()
+        if connection.is_head_only:
+            body = b""
+        records = [self._opened(now_ns, raw, "body", forged=forged)]
+        if body:
+            records.append(Frame(self._stream, now_ns, now_ns, body, forged=True))
+        records.append(Close(at_ns=now_ns, stream=self._stream, by=MCPSPY if forged else SERVER, how="eof"))
+        self.is_open = False
+        connection.say(records, raw + body)
+        connection.answered(keeps=self._keeps)
+
+    def begin(self, status: int, fields: Fields, events: Sequence[bytes] = ()) -> None:
+        """The head of a stream of events, and what comes with it."""
+        self._is_stream = self._connection.knows_chunks
+        self._keeps = self._keeps and self._is_stream
+        coding = [("Transfer-Encoding", "chunked")] if self._is_stream else []
+        named = [("Content-Type", "text/event-stream"), ("Cache-Control", "no-cache, no-transform")]
+        raw = head(status, [*named, *fields, *coding], self._keeps)
+        records = [self._opened(self._connection.serving.now_ns(), raw, "sse")]
+        data = [raw]
+        self._add(events, records, data)
+        self._connection.say(records, b"".join(data))
+
+    def tell(self, *events: bytes) -> None:
+        """Events, each in a chunk of its own."""
+        records: list[Record] = []
+        data: list[bytes] = []
+        self._add(events, records, data)
+        self._connection.say(records, b"".join(data))
+
+    def end(self, *events: bytes) -> None:
+        """The end of a stream, and the events before it."""
+        records: list[Record] = []
+        data: list[bytes] = []
+        self._add(events, records, data)
+        if self._is_stream:
+            data.append(b"0\r\n\r\n")
+        records.append(Close(at_ns=self._connection.serving.now_ns(), stream=self._stream, by=SERVER, how="eof"))
+        self.is_open = False
+        self._connection.say(records, b"".join(data))
+        self._connection.answered(keeps=self._keeps)
+
+    def break_off(self) -> None:
+        """Close the connection without an end, as the process behind it has gone."""
+        self._connection.abort(SERVER)
+
+    def lost(self, by: str, how: str) -> list[Record]:
+        """The connection is gone, ended by `by`: what is to be recorded of this."""
+        self.is_open = False
+        now_ns = self._connection.serving.now_ns()
+        if self.has_begun:
+            broken = how if how != "eof" else "broken" if by == CLIENT else "abort"
+            return [Close(at_ns=now_ns, stream=self._stream, by=by, how=broken)]
+        text = f"{by} closed the connection before the response came"
+        return [note(now_ns, "left", text, self._connection.number, self.number, by=by)]
+
+    def _opened(self, now_ns: int, raw: bytes, framing: Framing, *, forged: bool = False) -> Record:
+        self.has_begun = True
+        self._stream = self._connection.serving.numbers.stream()
+        return Open(
+            at_ns=now_ns,
+            stream=self._stream,
+            sender=SERVER,
+            name="response",
+            framing=framing,
+            connection=self._connection.number,
+            transaction=self.number,
+            head=raw,
+            forged=forged,
+        )
+
+    def _add(self, events: Sequence[bytes], records: list[Record], data: list[bytes]) -> None:
+        now_ns = self._connection.serving.now_ns()
+        for event in events:
+            if self._is_stream:
+                records.append(Frame(self._stream, now_ns, now_ns, event, chunks=(len(event),), forged=True))
+                data.append(b"%x\r\n%b\r\n" % (len(event), event))
+            else:
+                records.append(Frame(self._stream, now_ns, now_ns, event, forged=True))
+                data.append(event)
+
+
+def head(status: int, fields: Fields, keeps: bool) -> bytes:  # noqa: FBT001 - what a head says last
+    """The head of a response; `keeps` says that the connection goes on."""
+    try:
+        reason = HTTPStatus(status).phrase
+    except ValueError:
+        reason = ""
+    lines = [f"HTTP/1.1 {status} {reason}", *(f"{name}: {value}" for name, value in fields)]
+    if not keeps:
+        lines.append("Connection: close")
+    return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
+
+
+def _nothing() -> None:
+    """What happens when nobody waits for it."""
