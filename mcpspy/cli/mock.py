@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 
     from ..capture.writer import Writer
     from ..replay.matching import Matcher
+    from ..replay.miss import Miss
     from ..replay.scenes import Scenes
-    from ..replay.script import Script
+    from ..replay.script import OnMiss, Script
     from ..transcript.model import Transcript
+    from .beginning import Beginning
 
 USAGE = (
-    "usage: mcpspy mock WHAT… [--stdio] [--match strict|default|loose] [--ignore PATH]… [--reuse last|error] [--on-miss error]"
-    " [--speed 0|1|X] [--label NAME] [--capture FILE] [--quiet]"
+    "usage: mcpspy mock WHAT… [--stdio | --listen HOST:PORT [--transport streamable|sse]] [--match strict|default|loose]"
+    " [--ignore PATH]… [--reuse last|error] [--on-miss error|nearest] [--speed 0|1|X] [--label NAME] [--capture FILE] [--quiet]"
 )
 
 MOCK = (
@@ -36,7 +38,13 @@ MOCK = (
     Option("ignore", "PATH", "Leave out these places of params: $.arguments.path, $..timestamp, … Repeatable.", repeats=True),
     Option("reuse", "", "After the last answer to equal requests: the `last` again (the default), or an `error`.", ("last", "error")),
     Option("speed", "X", "How fast to answer: 0 at once (the default), 1 as recorded, 2 twice as fast."),
-    Option("on-miss", "", "What to do with what was never recorded: answer it with an `error` (the default).", ("error",)),
+    Option("on-miss", "", "What was never recorded is answered with an `error` (the default), or with what was recorded of the"
+           " `nearest` request, which is told.", ("error", "nearest")),
+    Option("listen", "HOST:PORT", "Serve over HTTP at this address; port 0 picks one. The URL is told on stderr."),
+    Option("transport", "", "Over HTTP: Streamable HTTP at /mcp (`streamable`, the default), or HTTP+SSE at /sse (`sse`).",
+           ("streamable", "sse")),
+    Option("allow-remote", "", "Listen at an address that other machines reach."),
+    Option("allowed-host", "NAME", "A name beside the loopback ones by which clients may call. Repeatable.", repeats=True),
     Option("label", "NAME", "What to call the mock's own capture; by default the recorded server's label and `-mock`."),
     Option("capture", "FILE", "Where to record; by default a new file in the store. An existing FILE is kept: FILE-2 is used."),
     Option("quiet", "", "Say nothing on stderr but what is asked and was never recorded."),
@@ -54,8 +62,12 @@ def main(arguments: list[str]) -> int:
 
         return others()
     except UsageError as error:
-        _say(f"mcpspy mock: {error}\n{USAGE}")
+        say(f"mcpspy mock: {error}\n{USAGE}")
         return 2
+    if "listen" in values:
+        from .mock_http import serve
+
+        return serve(values, whats, speed)
     from ..errors import McpspyError
 
     gc.disable()  # nothing that a start-up makes is garbage: 3 ms
@@ -63,20 +75,20 @@ def main(arguments: list[str]) -> int:
     begin_ns, wall_ns = monotonic_ns(), time_ns()
     try:
         transcript, scenes = recorded(whats)
-        matcher = _matcher(scenes, values)
+        finder = matcher(scenes, values)
     except McpspyError as error:
-        _say(f"mcpspy: {error}")
+        say(f"mcpspy: {error}")
         return error.exit_status
     except OSError as error:
-        _say(f"mcpspy: {error.filename}: {error.strerror}")
+        say(f"mcpspy: {error.filename}: {error.strerror}")
         return 2
     writer = _writer(values, whats, transcript, wall_ns, begin_ns)
     from ..replay.script import Script
 
-    return _serve(Script(scenes, matcher.walk()), scenes.exit_code, speed, writer, begin_ns, signals_fd)
+    return _serve(Script(scenes, finder.walk(), on_miss(scenes, values)), scenes.exit_code, speed, writer, begin_ns, signals_fd)
 
 
-def recorded(whats: tuple[str, ...]) -> tuple[Transcript, Scenes]:
+def recorded(whats: tuple[str, ...], *, keeps_frames: bool = False) -> tuple[Transcript, Scenes]:
     """What the captures hold that can be served. Raises: AddressError, CaptureError, ReplayError; OSError."""
     from ..capture.reader import read
     from ..errors import AddressError, ReplayError
@@ -84,7 +96,7 @@ def recorded(whats: tuple[str, ...]) -> tuple[Transcript, Scenes]:
     from ..transcript.transcribe import transcribe
 
     paths = dict.fromkeys(path for what in whats for path in _paths(what))
-    transcript = transcribe(*map(read, paths), finds=False)
+    transcript = transcribe(*map(read, paths), keeps_frames=keeps_frames, finds=False)
     servers = list(dict.fromkeys((source.header.label if source.header else "") for source in transcript.sources))
     if len(servers) > 1:
         raise AddressError(
@@ -131,6 +143,11 @@ def _parsed(arguments: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
         raise UsageError("which capture? Name a file, a label or @; mcpspy list shows what there is")
     if values.get("capture") == "":
         raise UsageError(NO_FILE)
+    for name in ("stdio",) if "listen" in values else ("transport", "allow-remote", "allowed-host"):
+        if name in values:
+            raise UsageError(
+                "--stdio and --listen are two ways to serve" if name == "stdio" else f"--{name} goes with --listen"
+            )
     return values, tuple(whats)
 
 
@@ -147,10 +164,18 @@ def _speed(text: str) -> float:
 def _writer(
     values: dict[str, str], whats: tuple[str, ...], transcript: Transcript, wall_ns: int, begin_ns: int
 ) -> Writer | None:
-    from .beginning import Beginning, open_writer
+    from .beginning import open_writer
+
+    tapped = {"transport": "stdio", "argv": ["mcpspy", "mock", *whats], "mock": capture_ids(transcript)}
+    return open_writer(beginning(values, transcript, wall_ns, begin_ns), tapped)[0]
+
+
+def beginning(values: dict[str, str], transcript: Transcript, wall_ns: int, begin_ns: int) -> Beginning:
+    """What is known of the mock's own capture."""
+    from .beginning import Beginning
 
     header = transcript.sources[0].header
-    beginning = Beginning(
+    return Beginning(
         wall_ns=wall_ns,
         begin_ns=begin_ns,
         label=values.get("label") or f"{(header.label if header else '') or 'server'}-mock",
@@ -159,12 +184,14 @@ def _writer(
         max_bytes=0,
         quiet="quiet" in values,
     )
-    ids = [source.header.capture_id for source in transcript.sources if source.header]
-    writer, _ = open_writer(beginning, {"transport": "stdio", "argv": ["mcpspy", "mock", *whats], "mock": ids})
-    return writer
 
 
-def _matcher(scenes: Scenes, values: dict[str, str]) -> Matcher:
+def capture_ids(transcript: Transcript) -> list[str]:
+    """Of which captures it is a mock."""
+    return [source.header.capture_id for source in transcript.sources if source.header]
+
+
+def matcher(scenes: Scenes, values: dict[str, str]) -> Matcher:
     """What finds the recorded answers, as the options say. Raises: PathError."""
     from ..replay.matching import Matcher, Reuse
     from ..replay.question import Strictness
@@ -172,6 +199,13 @@ def _matcher(scenes: Scenes, values: dict[str, str]) -> Matcher:
     ignore = values["ignore"].split(SEVERAL) if "ignore" in values else ()
     strictness, reuse = Strictness(values.get("match", "default")), Reuse(values.get("reuse", "last"))
     return Matcher(scenes.exchanges, strictness=strictness, ignore=ignore, reuse=reuse)
+
+
+def on_miss(scenes: Scenes, values: dict[str, str]) -> OnMiss:
+    """What becomes of a miss, as the options say."""
+    from ..replay.script import ERROR, Nearest
+
+    return Nearest(scenes.unkept) if values.get("on-miss") == "nearest" else ERROR
 
 
 def _serve(script: Script, exit_code: int, speed: float, writer: Writer | None, begin_ns: int, signals_fd: int) -> int:
@@ -185,7 +219,7 @@ def _serve(script: Script, exit_code: int, speed: float, writer: Writer | None, 
         signals_fd=signals_fd,
         exit_code=exit_code,
         speed=speed,
-        tell=_say,
+        tell=tell,
     )
     gc.freeze()
     gc.enable()
@@ -195,12 +229,20 @@ def _serve(script: Script, exit_code: int, speed: float, writer: Writer | None, 
     return status
 
 
-def _say(line: str) -> None:
+def tell(miss: Miss) -> None:
+    """What was asked and never recorded, for a person."""
+    from ..views.miss import miss_lines  # 2 ms, which a start-up need not wait for
+    from .beginning import say as write
+
+    write("\n".join(miss_lines(miss)))
+
+
+def say(line: str) -> None:
     """One line for a person; what captures and clients said in it is made harmless."""
     from ..views.escape import safe_text
-    from .beginning import say
+    from .beginning import say as write
 
-    say("\n".join(map(safe_text, line.split("\n"))))
+    write("\n".join(map(safe_text, line.split("\n"))))
 
 
 def __getattr__(name: str) -> click.Command:

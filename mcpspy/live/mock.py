@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..records import Record, Sink
+    from ..replay.miss import Miss
     from ..replay.scenes import Leave
     from ..replay.script import Cue, Playing, Script
 
@@ -45,7 +46,7 @@ class Mock:
     """Plays `script` to whoever holds the other ends of our standard streams.
 
     Its clock began at `begin_ns` of the monotonic one; `signals_fd` is where signals are told. `speed` is how many times faster than
-    recorded it answers, 0 being at once. `tell` takes one line for a person. `run` returns the exit status.
+    recorded it answers, 0 being at once. `tell` is told each miss, for a person. `run` returns the exit status.
     """
 
     __slots__ = (
@@ -62,7 +63,7 @@ class Mock:
         signals_fd: int,
         exit_code: int = 0,
         speed: float = 0.0,
-        tell: Callable[[str], None],
+        tell: Callable[[Miss], None],
     ) -> None:
         self._script = script
         self._sink = sink
@@ -226,9 +227,8 @@ class Mock:
         if cue.data:
             lines.append(cue.data)
         if cue.miss is not None:
-            text = cue.miss.sentence
-            records.append(Note(at_ns=self.now_ns(), topic="miss", text=text))
-            self._tell(f"mcpspy mock: {text}")
+            records.append(Note(at_ns=self.now_ns(), topic="miss", text=cue.miss.sentence))
+            self._tell(cue.miss)
 
     def _say(self, records: list[Record], lines: Sequence[bytes]) -> None:
         """Record what was heard and what is said to it, with one write; then say it."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ..transcript.mcp_methods import OPENINGS
 from .difference import Differences, differences, rule_for
 from .likeness import likeness, traits
-from .miss import Miss
+from .miss import METHOD, TARGET, Miss
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,23 +42,27 @@ def unknown_method(request: Message, methods: Iterable[str]) -> Miss:
         reason = f"was never recorded; what was is {', '.join(known[:MAX_METHODS])}{', …' if len(known) > MAX_METHODS else ''}"
     else:
         reason = "was never recorded"
-    return Miss(request=request, reason=reason, is_unknown=True)
+    return Miss(request=request, reason=reason, refused_by=METHOD)
 
 
 def unknown_target(request: Message, candidates: Sequence[Candidate]) -> Miss:
     """A miss of a target that was never recorded; its method was. Never without candidates."""
     targets = {one.exchange.target or "": one.exchange for one in reversed(candidates)}
     close = get_close_matches(request.target or "", targets, n=1, cutoff=0)
-    return Miss(request=request, reason="was never recorded", nearest=targets[close[0]] if close else candidates[0].exchange)
+    nearest = targets[close[0]] if close else candidates[0].exchange
+    return Miss(request=request, reason="was never recorded", refused_by=TARGET, nearest=nearest)
 
 
-def other_params(request: Message, counted: Any, candidates: Sequence[Candidate], options: Sequence[str]) -> Miss:
-    """A miss by params alone. `counted` is what of them counts. Never without candidates."""
+def other_params(
+    request: Message, counted: Any, candidates: Sequence[Candidate], refused_by: str, options: Sequence[str]
+) -> Miss:
+    """A miss by params alone. `counted` is what of them counts, by the option `refused_by`. Never without candidates."""
     nearest, found = _nearest(counted, candidates)
     rules = tuple(dict.fromkeys(rule_for(one.steps) for one in found.listed if one.steps))
     return Miss(
         request=request,
         reason="was never recorded with these params",
+        refused_by=refused_by,
         nearest=nearest,
         differences=found,
         ignore=rules if len(rules) <= MAX_RULES and not found.more else (),
@@ -70,7 +74,7 @@ def used_up(request: Message, last: Exchange, count: int) -> Miss:
     """A miss of what was asked more often than the `count` times that it was recorded, and `last` so."""
     times = "once" if count == 1 else f"{count} times"
     reason = f"was recorded {times} and asked for once more"
-    return Miss(request=request, reason=reason, nearest=last, options=("--reuse last",))
+    return Miss(request=request, reason=reason, refused_by="--reuse error", nearest=last, options=("--reuse last",))
 
 
 def _nearest(counted: Any, candidates: Sequence[Candidate]) -> tuple[Exchange, Differences]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..records import CLIENT
 from .asked import asked_value
+from .canonical import canonical
 from .ignore import Ignore
 from .masks import MAX_MASKS, Mask, mask_of, masked
 from .question import Asking, Strictness, key_of
@@ -136,8 +137,8 @@ class Matcher:
         method = request.method or ""
         known = self._targets.get((method, request.target))
         if known is not None:
-            options = () if self.asking.strictness is Strictness.LOOSE else ("--match loose",)
-            return other_params(request, counted, self._candidates(known), options)
+            refused_by = f"--match {self.asking.strictness}"
+            return other_params(request, counted, self._candidates(known), refused_by, [self._looser(request, known)])
         known = self._methods.get(method)
         if known is not None:
             return unknown_target(request, self._candidates(known))
@@ -149,6 +150,16 @@ class Matcher:
 
         asking = self.asking
         return [Candidate(one, asking.counted(one.method, asked_value(one.request))) for one in known.values()]
+
+    def _looser(self, request: Message, known: dict[str, Exchange]) -> str:
+        """What would let a question match whose params alone were never recorded."""
+        if self.asking.strictness is Strictness.STRICT:
+            less = self.asking.less()
+            method = request.method or ""
+            wanted = canonical(less.counted(method, asked_value(request)))
+            if any(canonical(less.counted(method, asked_value(one.request))) == wanted for one in known.values()):
+                return "--match default"
+        return "--match loose"
 
     def _add(self, exchanges: Iterable[Exchange]) -> None:
         node, way = _ROOT, self.ways

@@ -22,31 +22,43 @@ MAX_LETTERS: Final = 160
 """Params longer than that are cut where a sentence names them."""
 
 MAX_VALUE_LETTERS: Final = 60
-"""A value longer than that is cut where a sentence tells a difference."""
+"""A value longer than that is cut where a difference is told."""
 
 MAX_DATA_LETTERS: Final = 160
 """And one longer than that where data does."""
 
 MAX_TOLD: Final = 10
-"""So many differences are in the data, and three of them in the sentence."""
+"""So many differences are in the data."""
+
+MAX_IN_A_SENTENCE: Final = 3
+
+METHOD: Final = "method"
+TARGET: Final = "target"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miss:
     """A request without a recorded answer. `reason` is what is missing, in words that follow on the request's name.
 
-    `is_unknown` says that nothing of this method was recorded. `nearest` is the recorded request that comes nearest to it, and
-    `differences` lead from what that one asks to this one. `ignore` are the rules that would leave them out, `options` what else
-    would let it match.
+    `refused_by` is the rule by which no recorded request is the same: an option as it was given, or `method` or `target` where
+    nothing of that name was recorded. `nearest` is the recorded request that comes nearest to it, and `differences` lead from what
+    that one asks to this one. `ignore` are the rules that would leave them out, `options` what else would let it match. `played` is
+    the recorded exchange that was played all the same.
     """
 
     request: Message
     reason: str
+    refused_by: str = ""
     nearest: Exchange | None = None
-    is_unknown: bool = False
     differences: Differences | None = None
     ignore: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    played: Exchange | None = None
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nothing of this method was recorded."""
+        return self.refused_by == METHOD
 
     @property
     def code(self) -> int:
@@ -56,27 +68,42 @@ class Miss:
     @property
     def sentence(self) -> str:
         """What was asked, what is missing, what comes nearest, and what would let it match. Not safe to be shown."""
-        from shlex import quote
-
-        ways = [" ".join(f"--ignore {quote(rule)}" for rule in self.ignore), *self.options]
-        advice = " or ".join(one for one in ways if one)
-        return self.told + (f"; {advice} would let it match" if advice else "")
+        told = [self._told()]
+        if self.nearest is not None:
+            told.append(f"the nearest is row {self.nearest.row}{self._nearest_words()}")
+        if self.refused_by.startswith("--"):
+            told.append(f"{self.refused_by} refuses it")
+        if self.advice:
+            told.append(f"{' or '.join(self.advice)} would let it match")
+        if self.played is not None:
+            told.append(f"row {self.played.row} was played all the same")
+        return "; ".join(told)
 
     @property
-    def told(self) -> str:
-        """The same without advice."""
-        if self.differences and self.nearest is not None:
-            where = _where(self.differences)
-            return f"{named(self.request)} {self.reason}; the nearest is row {self.nearest.row}{self._name()}, where {where}"
-        asked = f"{named(self.request)}{'' if self.nearest is None else _with(self.request)} {self.reason}"
-        if self.nearest is None:
-            return asked
-        return f"{asked}; the nearest is row {self.nearest.row}{self._name()}{_with(self.nearest.request)}"
+    def advice(self) -> tuple[str, ...]:
+        """What to give the mock so that it would match, each as it is typed in a shell; all rules to ignore are one."""
+        from shlex import quote
 
-    def _name(self) -> str:
-        """What the nearest is about, where that is something else."""
-        recorded = self.request if self.nearest is None else self.nearest.request
-        return f", {named(recorded)}" if named(recorded) != named(self.request) else ""
+        rules = " ".join(f"--ignore {quote(rule)}" for rule in self.ignore)
+        return (rules, *self.options) if rules else self.options
+
+    @property
+    def name_of_nearest(self) -> str:
+        """`tools/call echo` of the nearest, where that is something else than what was asked."""
+        name = "" if self.nearest is None else named(self.nearest.request)
+        return name if name != named(self.request) else ""
+
+    def _told(self) -> str:
+        shown = "" if self.differences or self.nearest is None else _with(self.request)
+        return f"{named(self.request)}{shown} {self.reason}"
+
+    def _nearest_words(self) -> str:
+        name = f", {self.name_of_nearest}" if self.name_of_nearest else ""
+        if not self.differences or self.nearest is None:
+            return name + ("" if self.nearest is None else _with(self.nearest.request))
+        places = "; ".join(told(one) for one in self.differences.listed[:MAX_IN_A_SENTENCE])
+        more = self.differences.count - MAX_IN_A_SENTENCE
+        return f"{name}, where {places}" + (f"; and {more} more" if more > 0 else "")
 
     @property
     def data(self) -> dict[str, Any]:
@@ -85,6 +112,7 @@ class Miss:
         made: dict[str, Any] = {
             "method": self.request.method,
             "target": self.request.target,
+            "refused_by": self.refused_by,
             "nearest": nearest and {"row": nearest.row, "method": nearest.method, "target": nearest.target},
         }
         if self.differences:
@@ -128,28 +156,32 @@ def _with(request: Message) -> str:
     return f" with {text if len(text) <= MAX_LETTERS else text[:MAX_LETTERS] + '…'}"
 
 
-def _where(found: Differences) -> str:
-    places = "; ".join(_words(one) for one in found.listed[:3])
-    return places + (f"; and {found.count - 3} more" if found.count > 3 else "")
-
-
-def _words(one: Difference) -> str:
+def told(one: Difference, letters: int = MAX_VALUE_LETTERS) -> str:
+    """`$.arguments.path: "a" ≠ "b"`: where it is, what was recorded, what is asked; of a long value the part that differs."""
     if one.how == "added":
-        return f"there is no {one.path}"
+        return f"{one.path}: nothing ≠ {excerpt(_spelled(one.after), 0, letters)}"
     if one.how == "removed":
-        return f"{one.path} is {_short(one.before)}, and here nothing"
-    return f"{one.path} is {_short(one.before)} and not {_short(one.after)}"
+        return f"{one.path}: {excerpt(_spelled(one.before), 0, letters)} ≠ nothing"
+    before, after = _spelled(one.before), _spelled(one.after)
+    pairs = enumerate(zip(before, after, strict=False))
+    at = next((at for at, (one, other) in pairs if one != other), 0)
+    return f"{one.path}: {excerpt(before, at, letters)} ≠ {excerpt(after, at, letters)}"
+
+
+def excerpt(text: str, at: int, letters: int) -> str:
+    """At most so many letters of a text, with the place `at` among them; what is left out is an ellipsis."""
+    if len(text) <= letters:
+        return text
+    begin = min(max(0, at - letters // 3), len(text) - letters)
+    begin = 0 if begin <= 1 else begin
+    end = begin + letters
+    return ("…" if begin else "") + text[begin:end] + ("…" if end < len(text) else "")
 
 
 def _spelled(value: Any) -> str:
     from .canonical import spelled  # a mock starts without it
 
     return spelled(value)
-
-
-def _short(value: Any) -> str:
-    text = _spelled(value)
-    return text if len(text) <= MAX_VALUE_LETTERS else text[:MAX_VALUE_LETTERS] + "…"
 
 
 def _difference(one: Difference) -> dict[str, Any]:

@@ -43,6 +43,10 @@ class Asking:
         self.strictness = strictness
         self._ignore = ignore
 
+    def less(self) -> Asking:
+        """The same rules, by default strictness."""
+        return Asking(Strictness.DEFAULT, self._ignore)
+
     def counted(self, method: str, params: Any) -> Any:
         """What of params counts. `_meta` is taken out by hand: rules would take ten times as long."""
         if method in OPENINGS and self.strictness is not Strictness.STRICT:

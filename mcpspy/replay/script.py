@@ -15,6 +15,8 @@ from .line import Wants, line
 from .scenes import AwaitAnswer, AwaitCancel, Leave, Say, Scene, Scenes
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from ..transcript.model import Message
     from .line import Blank
     from .miss import Miss
@@ -48,6 +50,20 @@ class Error:
     def missed(self, miss: Miss) -> bytes:
         """The line of the error."""
         return miss.line
+
+
+class Nearest:
+    """The policy that plays what comes nearest, if anything does: `unkept` are the rows whose answers are not there."""
+
+    __slots__ = ("_unkept",)
+
+    def __init__(self, unkept: Container[int] = ()) -> None:
+        self._unkept = unkept
+
+    def missed(self, miss: Miss) -> Exchange | bytes:
+        """The recorded exchange, or the line of the error."""
+        nearest = miss.nearest
+        return miss.line if nearest is None or nearest.row in self._unkept else nearest
 
 
 ERROR: Final = Error()
@@ -152,6 +168,10 @@ class Script:
         """What the server said when its input had ended."""
         return self._go_on(Playing(self._scenes.closing))
 
+    def cancel(self, id: str) -> list[Cue]:
+        """What follows when the client gives its request with this id up; nothing if it is answered, or was never asked."""
+        return self._cancelled(id)
+
     def is_due(self, cue: Cue) -> bool:
         """Whether a cue whose time has come still holds. To be asked once."""
         playing = cue.playing
@@ -172,14 +192,18 @@ class Script:
             from .miss import Miss  # 2 ms of start-up, for what may never be missed
 
             reason = "was recorded past --max-size, where answers were not kept"
-            return self._missed(Miss(request=request, reason=reason, nearest=found))
+            return self._missed(Miss(request=request, reason=reason, refused_by="--max-size", nearest=found))
         return self._play(request, found)
 
     def _missed(self, miss: Miss) -> list[Cue]:
+        from dataclasses import replace
+
         instead = self._on_miss.missed(miss)
         if isinstance(instead, bytes) or instead is None:
             return [Cue(Playing(NOTHING, miss.request), instead or b"", answers=instead is not None, miss=miss)]
-        return [Cue(Playing(NOTHING, miss.request), miss=miss), *self._play(miss.request, instead)]
+        again = self._finder.match(instead.request)  # so that it is the next of several answers
+        played = again if isinstance(again, Exchange) else instead
+        return [Cue(Playing(NOTHING, miss.request), miss=replace(miss, played=played)), *self._play(miss.request, played)]
 
     def _play(self, request: Message, found: Exchange) -> list[Cue]:
         playing = Playing(self._scenes.of_request[found.row], request)

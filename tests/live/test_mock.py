@@ -156,7 +156,7 @@ def test_a_miss_is_told_to_stderr_and_to_the_capture(capture: Path) -> None:
     (note,) = [one for one in mock.records if isinstance(one, Note)]
     assert note.topic == "miss"
     assert note.text == "tools/call sl\u202eow was never recorded; the nearest is row 2, tools/call slow"
-    assert stderr == "mcpspy mock: tools/call sl\\u202eow was never recorded; the nearest is row 2, tools/call slow\n"
+    assert stderr == "mcpspy mock: tools/call sl\\u202eow was never recorded\n  nearest  row 2, tools/call slow\n"
 
 
 def test_a_mock_of_a_mock_says_the_same(capture: Path) -> None:

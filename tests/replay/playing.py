@@ -10,7 +10,7 @@ from mcpspy.records import Frame
 from mcpspy.replay.matching import Matcher, Reuse
 from mcpspy.replay.question import Strictness
 from mcpspy.replay.scenes import scenes
-from mcpspy.replay.script import Cue, Script
+from mcpspy.replay.script import ERROR, Cue, OnMiss, Script
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import Source
@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 class Play:
     """The script of a recording. Each method returns what is to be said; `lines` of them are their bytes, `told` the parsed ones."""
 
-    def __init__(self, recorded: Dialogue | Traffic, reuse: str = "last", match: str = "default") -> None:
+    def __init__(
+        self, recorded: Dialogue | Traffic, reuse: str = "last", match: str = "default", on_miss: OnMiss = ERROR
+    ) -> None:
         self.scenes = scenes(transcribe(recorded.records))
         self.matcher = Matcher(self.scenes.exchanges, reuse=Reuse(reuse), strictness=Strictness(match))
+        self._on_miss = on_miss
         self._begin()
 
     def _begin(self) -> None:
-        self.script = Script(self.scenes, self.matcher.walk())
+        self.script = Script(self.scenes, self.matcher.walk(), self._on_miss)
         self._decoder = Decoder(Source(0))
 
     def another(self) -> Self:
@@ -45,7 +48,7 @@ class Play:
         return [cue for message in messages for cue in self.script.feed(message)]
 
     def lines(self, line: Any) -> list[bytes]:
-        return [cue.data for cue in self.cues(line) if self.script.is_due(cue)]
+        return [cue.data for cue in self.cues(line) if self.script.is_due(cue) and cue.data]
 
     def told(self, line: Any) -> list[Any]:
         return [json.loads(one) for one in self.lines(line)]

@@ -155,7 +155,7 @@ def test_a_question_that_is_used_up_may_be_a_miss() -> None:
     found = missed(matcher, READ, (READ, READ))
     assert found.sentence == (
         'tools/call read with {"path": "x"} was recorded 2 times and asked for once more; the nearest is row 2 with {"path": "x"};'
-        " --reuse last would let it match"
+        " --reuse error refuses it; --reuse last would let it match"
     )
 
 
@@ -270,18 +270,30 @@ def test_a_miss_names_the_nearest_question_the_difference_and_the_rule_to_paste(
     matcher = Matcher(recorded([tool("read", path="a/b/c", depth=1), tool("read", path="z", depth=9)]))
     found = missed(matcher, tool("read", path="a/b/d", depth=1))
     assert found.sentence == (
-        'tools/call read was never recorded with these params; the nearest is row 1, where $.arguments.path is "a/b/c" and not'
-        " \"a/b/d\"; --ignore '$.arguments.path' or --match loose would let it match"
+        'tools/call read was never recorded with these params; the nearest is row 1, where $.arguments.path: "a/b/c" ≠'
+        " \"a/b/d\"; --match default refuses it; --ignore '$.arguments.path' or --match loose would let it match"
     )
     assert found.data == {
         "method": "tools/call",
         "target": "read",
+        "refused_by": "--match default",
         "nearest": {"row": 1, "method": "tools/call", "target": "read"},
         "differences": [{"path": "$.arguments.path", "how": "changed", "recorded": "a/b/c", "asked": "a/b/d"}],
         "more_differences": 0,
         "ignore": ["$.arguments.path"],
         "options": ["--match loose"],
     }
+
+
+def test_of_long_values_the_part_that_differs_is_told() -> None:
+    matcher = Matcher(recorded([tool("read", text="x" * 500 + "a" + "y" * 500)]))
+    found = missed(matcher, tool("read", text="x" * 500 + "b" + "y" * 500))
+    assert f"$.arguments.text: …{'x' * 20}a{'y' * 39}… ≠ …{'x' * 20}b{'y' * 39}…;" in found.sentence
+
+
+def test_what_only_a_strict_matcher_refuses_would_match_by_default() -> None:
+    found = missed(Matcher(recorded([tool("read", MODERN, path="x")]), strictness=Strictness.STRICT), tool("read", path="x"))
+    assert (found.refused_by, found.options) == ("--match strict", ("--match default",))
 
 
 def test_the_rule_to_paste_lets_it_match() -> None:

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.records import Frame
+from mcpspy.replay.miss import Miss
+from mcpspy.replay.script import Nearest
 from mcpspy.transcript.mcp_codes import SUBSCRIPTION_ID
 from tests.replay.playing import Play
 from tests.transcript.dialogue import MS, Dialogue, cancelled, error, notification, progress, request, result, tool_call
@@ -211,6 +213,37 @@ def test_each_member_of_a_batch_is_answered() -> None:
 
 def test_every_server_answers_a_ping() -> None:
     assert Play(Dialogue().client(request(1)).server(result(1))).told(request(7, "ping")) == [result(7)]
+
+
+# What was never recorded
+
+
+def test_the_nearest_is_played_with_all_that_belongs_to_it() -> None:
+    recorded = Dialogue().client(tool_call(1, "a", token=1, city="Oslo")).server(progress(1)).server(result(1))
+    play = Play(recorded, on_miss=Nearest())
+    assert play.told(tool_call(7, "a", token=8, city="Rome")) == [progress(8), result(7)]
+
+
+def test_of_several_answers_of_the_nearest_the_next_is_played() -> None:
+    recorded = Dialogue()
+    for n in (1, 2):
+        recorded.client(tool_call(n, "a", city="Oslo")).server(result(n, {"n": n}))
+    play = Play(recorded, on_miss=Nearest())
+    assert [play.told(tool_call(7, "a", city="Rome"))[0]["result"]["n"] for _ in range(3)] == [1, 2, 2]
+
+
+def test_where_nothing_is_near_the_nearest_is_an_error() -> None:
+    play = Play(Dialogue().client(tool_call(1)).server(result(1)), on_miss=Nearest())
+    assert play.told(request(1, "prompts/list"))[0]["error"]["code"] == -32601
+
+
+def test_what_somebody_else_answers_is_told_and_not_said() -> None:
+    class Elsewhere:
+        def missed(self, miss: Miss) -> None:
+            assert miss.request.method == "tools/list"
+
+    (cue,) = Play(Dialogue().client(tool_call(1)).server(result(1)), on_miss=Elsewhere()).cues(request(8))
+    assert (cue.data, cue.answers, cue.playing.id, cue.miss is not None) == (b"", False, "8", True)
 
 
 # Cancelling

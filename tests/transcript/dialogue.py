@@ -147,9 +147,9 @@ def request(id: Any, method: str = "tools/list", params: Any = None) -> dict[str
     return {"jsonrpc": "2.0", "id": id, "method": method, **({} if params is None else {"params": params})}
 
 
-def tool_call(id: Any, name: str = "forecast", token: Any = None) -> dict[str, Any]:
+def tool_call(id: Any, name: str = "forecast", token: Any = None, **arguments: Any) -> dict[str, Any]:
     meta = {} if token is None else {"_meta": {"progressToken": token}}
-    return request(id, "tools/call", {"name": name, **meta})
+    return request(id, "tools/call", {"name": name, **({"arguments": arguments} if arguments else {}), **meta})
 
 
 def result(id: Any, value: Any = None) -> dict[str, Any]:
