@@ -15,8 +15,8 @@ MAX_MESSAGE_BYTES = 1 << 26
 """A longer message is recorded, and not heard: a server that never ends its line must not take all memory. 64 MiB."""
 
 Heard: TypeAlias = Callable[[bytes, str | None], None]
-"""Takes one JSON-RPC payload of the server, without its line end; of a batch the whole array. The second argument is the token of
-the id of the request on whose own stream it came (HTTP), None where no stream says so."""
+"""Takes one JSON-RPC message of the server, without its line end; of a batch, one after the other. The second argument is the token
+of the id of the request on whose own stream it came (HTTP), None where no stream says so."""
 
 Lost: TypeAlias = Callable[[str], None]
 """Takes why the server is gone. It is called once, and nothing is heard after it; not for a server that we left by `close`."""

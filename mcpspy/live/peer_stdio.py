@@ -207,8 +207,10 @@ class StdioPeer:
             if not is_whole:
                 text = f"a line of more than {MAX_MESSAGE_BYTES} bytes, which is recorded and not heard"
                 self._sink((Note(at_ns=self._now_ns(), topic="too-long", text=text),))
-            elif not self._is_told and any(piece.kind != "malformed" for piece in cut(payload)):
-                self._heard(payload, None)
+            elif not self._is_told:
+                for piece in cut(payload):
+                    if piece.kind != "malformed":
+                        self._heard(piece.raw, None)
 
     def _tell_lost(self, why: str = "") -> None:
         if self._is_told or self._is_leaving:

@@ -49,13 +49,13 @@ class Recorded:
     `sender` is the side whose bytes these are. Times are those of the tap's clock.
     """
 
-    __slots__ = ("_cut", "_first_ns", "_framing", "_sizes", "_told_ns", "is_open", "number", "sender")
+    __slots__ = ("_cut", "_first_ns", "_sizes", "_told_ns", "framing", "is_open", "number", "sender")
 
     def __init__(self, number: int, sender: Side, framing: Framing) -> None:
         self.number = number
         self.sender: Side = sender
         self.is_open = True
-        self._framing: Framing = framing
+        self.framing: Framing = framing
         self._cut = _FRAMINGS[framing]()
         self._sizes: ChunkSizes | None = None  # few requests and no short responses are chunked
         self._first_ns = 0
@@ -77,7 +77,7 @@ class Recorded:
             stream=self.number,
             sender=self.sender,
             name="request" if self.sender == CLIENT else "response",
-            framing=self._framing,
+            framing=self.framing,
             connection=connection,
             transaction=transaction,
             head=head,

@@ -108,9 +108,10 @@ async def test_half_a_last_line_is_not_heard() -> None:
 
 
 @scene
-async def test_a_batch_is_heard_as_it_came() -> None:
-    async with meeting(puppet('say=[{"jsonrpc":"2.0","id":1,"result":{}}]', "swallow")) as met:
-        assert await met.told() == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
+async def test_the_members_of_a_batch_are_heard_one_after_the_other() -> None:
+    batch = 'say=[{"jsonrpc":"2.0","id":1,"result":{}},7,{"jsonrpc":"2.0","id":2,"result":{}}]'
+    async with meeting(puppet(batch, "swallow")) as met:
+        assert [(await met.told())["id"], (await met.told())["id"]] == [1, 2]
 
 
 @scene
