@@ -11,8 +11,9 @@ from ..capture.redact import Redactor, Verbatim
 from ..capture.redacting import Redacting
 from ..capture.store import key
 from ..errors import McpspyError
-from ..live.mock_http import HttpMock, Transport
+from ..live.mock_http import HttpMock
 from ..live.signals import listen
+from ..replay.http_facts import HttpFacts
 from ..replay.routing import Routing
 from .beginning import open_writer
 from .listening import address, allow_many_connections, sync_later
@@ -32,11 +33,13 @@ def serve(values: dict[str, str], whats: tuple[str, ...], speed: float) -> int:
         host, port = address(values["listen"], remote="allow-remote" in values, behind="what was recorded")
         transcript, scenes = recorded(whats, keeps_frames=True)
         hosts = values["allowed-host"].split(SEVERAL) if "allowed-host" in values else ()
+        finder = matcher(scenes, values)
+        facts = HttpFacts(transcript, "sse" if values.get("transport") == "sse" else "streamable", finder.asking)
         mock = HttpMock(
             scenes,
-            matcher(scenes, values),
-            Routing(transcript),
-            transport=Transport(values.get("transport", Transport.STREAMABLE)),
+            finder,
+            facts,
+            Routing(transcript, facts),
             begin_ns=begin_ns,
             speed=speed,
             allowed_hosts=frozenset(map(str.lower, hosts)),

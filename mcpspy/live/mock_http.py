@@ -1,6 +1,6 @@
 """A mock over HTTP: Streamable HTTP at /mcp, or HTTP+SSE at /sse, to any number of live clients, each with a script of its own.
 
-It lets clients in, finds out whose a request is, and says at its time what scripts say. Refuses to understand messages: scripts do.
+It lets clients in, says what HTTP says alone, and hands on messages. Refuses to understand them: scripts do.
 Source: MCP specification, basic/transports of each revision.
 """
 
@@ -9,25 +9,24 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from enum import StrEnum
-from heapq import heappop, heappush
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from ..records import CLIENT, MCPSPY, Frame, Note
-from ..replay.script import ERROR, Script
+from ..replay.http_answer import Asked, Live
+from ..replay.routing import endpoint_event
+from ..replay.script import ERROR
 from ..transcript.decode import message_of
-from ..transcript.mcp import client_name
-from ..transcript.mcp_methods import CANCELLED, INITIALIZE, OPENINGS
-from ..transcript.mcp_revisions import Era
 from ..transcript.model import Kind, Source
 from ..wire.jsonrpc import cut
 from .authority import Authority
 from .gate import Gate
 from .listening import bound
-from .mock_http_client import SESSION_FIELD, LiveClient
+from .mock_http_client import SESSION_FIELD, LiveClient, answer
+from .mock_http_clients import Clients, is_primed, opening_of
 from .mock_http_connection import Connection
+from .mock_http_cues import Cues
 from .recording import Numbers
 from .signals import name
 
@@ -35,34 +34,20 @@ if TYPE_CHECKING:
     import socket
 
     from ..records import Sink
+    from ..replay.http_facts import HttpFacts
     from ..replay.matching import Matcher
     from ..replay.miss import Miss
     from ..replay.routing import Routing
     from ..replay.scenes import Scenes
-    from ..replay.script import Cue, OnMiss, Playing
+    from ..replay.script import Cue, OnMiss
     from ..transcript.model import Message
-    from .mock_http_response import Request, Response
+    from .mock_http_response import Fields, Request, Response
 
 BACKLOG: Final = 1024
-
-MAX_CLIENTS: Final = 10_000
-"""So many sessions are remembered; then the one that was used longest ago is forgotten."""
+PATHS: Final = {"streamable": "/mcp", "sse": "/sse"}
 
 _ENDING: Final = {"SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM"}
 _SESSION: Final = SESSION_FIELD.lower().encode()
-_JSON: Final = ("Content-Type", "application/json")
-
-
-class Transport(StrEnum):
-    """How clients are served."""
-
-    STREAMABLE = "streamable"
-    SSE = "sse"
-
-
-PATHS: Final = {Transport.STREAMABLE: "/mcp", Transport.SSE: "/sse"}
-MESSAGES_PATH: Final = "/messages/"
-"""Where clients of HTTP+SSE post what they say."""
 
 
 class HttpMock:
@@ -72,15 +57,16 @@ class HttpMock:
         self,
         scenes: Scenes,
         matcher: Matcher,
+        facts: HttpFacts,
         routing: Routing,
         *,
-        transport: Transport,
         begin_ns: int,
         speed: float = 0.0,
         allowed_hosts: frozenset[str] = frozenset(),
         on_miss: OnMiss = ERROR,
         tell: Callable[[Miss], None],
     ) -> None:
+        self.facts = facts
         self.routing = routing
         self.sink: Sink = _nowhere
         self.tell = tell
@@ -90,22 +76,17 @@ class HttpMock:
         self.gate = Gate(port=0)
         self.begin_ns = begin_ns
         self.why = ""
-        self._scenes = scenes
-        self._matcher = matcher
-        self._transport = transport
-        self._speed = speed
+        self._path = PATHS[facts.transport]
+        self._paths = frozenset((self._path, *facts.paths))
+        self._is_sse = facts.transport == "sse"
         self._allowed_hosts = allowed_hosts
-        self._on_miss = on_miss
+        self._clients = Clients(self, scenes, matcher, on_miss)
+        self._walk = facts.walk()
+        """Of what comes without a session."""
+        self._endpoints: dict[str, LiveClient] = {}
+        """Of HTTP+SSE: where each client posts."""
+        self._cues = Cues(speed, self.now_ns)
         self._source = Source(0)
-        self._count = 0
-        self._sessions: dict[str, LiveClient] = {}
-        """Those with a session, the one that was used last at the end."""
-        self._newest: dict[str, LiveClient] = {}
-        """Of each name the client that came last; under no name, the last of all."""
-        self._cues: list[tuple[int, int, LiveClient, Cue]] = []
-        self._floors: dict[Playing, int] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._cue_count = 0
 
     def record_to(self, sink: Sink) -> None:
         """Have everything recorded there."""
@@ -125,7 +106,7 @@ class HttpMock:
     @property
     def url(self) -> str:
         """What to give to clients."""
-        return f"http://{self.own}{PATHS[self._transport]}"
+        return f"http://{self.own}{self._path}"
 
     async def serve(self, listener: socket.socket, signals_fd: int, ready: Callable[[], None]) -> None:
         """Serve until a signal ends it; `ready` is called once clients can connect."""
@@ -139,6 +120,7 @@ class HttpMock:
         finally:
             loop.remove_reader(signals_fd)
             server.close()
+            self._cues.close()
             for connection in list(self.connections):
                 connection.abort(MCPSPY)
 
@@ -150,196 +132,145 @@ class HttpMock:
                 self.why = self.why or told
                 ended.set()
 
+    # What clients are told
+
+    def play(self, client: LiveClient, cues: Sequence[Cue]) -> None:
+        """Have these said when they are due."""
+        self._cues.play(client, cues)
+
+    def lose(self, client: LiveClient) -> None:
+        """The session is no more, as the recorded one was: who opens the next one goes on in its place."""
+        self._clients.lose(client)
+
+    def forget(self, client: LiveClient) -> None:
+        """The client has left."""
+        self._clients.forget(client)
+        self._endpoints = {target: one for target, one in self._endpoints.items() if one is not client}
+
     # Requests
 
     def asked(self, request: Request, response: Response) -> None:
         """A request came, whole."""
-        if self._transport is Transport.SSE:
-            self._asked_of_sse(request, response)
-        elif request.path != PATHS[Transport.STREAMABLE]:
-            _refuse(response, 404, f"there is nothing at this path; MCP is at {PATHS[Transport.STREAMABLE]}")
+        if request.target in self._endpoints and request.method == "POST":
+            self._posted_to_stream(request, response, self._endpoints[request.target])
+        elif request.path not in self._paths:
+            self._asked_elsewhere(request, response)
+        elif self._is_sse:
+            self._asked_for_stream(request, response)
         elif request.method == "POST":
             self._posted(request, response)
-        elif request.method == "GET":
-            self._got(request, response)
-        elif request.method == "DELETE":
-            self._deleted(request, response)
         else:
-            _refuse(response, 405, "this method is not served here", [("Allow", "GET, POST, DELETE")])
+            self._got(request, response)
 
     def _posted(self, request: Request, response: Response) -> None:
-        messages = self._messages(request)
-        bad = next((one for one in messages if one.kind is Kind.MALFORMED), None)
-        if bad is not None:
-            _error(response, 400, -32700, f"the body is no JSON-RPC message: {bad.reason}")
+        messages = self._messages(request, response)
+        if not messages:
             return
         session = request.value(_SESSION)
-        client = self._sessions.get(session) if session else self._client(request, messages)
-        if client is None and session:
-            _error(response, 404, -32001, "Session not found")
-        elif client is None:
-            _error(response, 400, -32000, f"Bad Request: {SESSION_FIELD} header is required")
-        else:
-            self._use(client)
-            client.hear(messages, response)
+        client = self._clients.of_session(session) if session else None
+        is_opening = opening_of(messages) is not None
+        if session and client is None and not is_opening:
+            answer(response, self.facts.gone)
+            return
+        if self._is_told_by_http(request, response, client, messages[0]):
+            return
+        if client is None:
+            client = self._clients.of_messages(request.connection, messages)
+        if client is None:
+            answer(response, self.facts.lacking)
+            return
+        client.is_primed = is_primed(messages, request.value(b"mcp-protocol-version"))
+        client.hear(messages, response)
 
     def _got(self, request: Request, response: Response) -> None:
+        """A GET or a DELETE, or what nobody knows."""
         session = request.value(_SESSION)
-        client = self._sessions.get(session) if session else self._of_connection(request, "")
+        client = self._clients.of_session(session) if session else None
         if session and client is None:
-            _error(response, 404, -32001, "Session not found")
-        elif client is None or client.is_modern:
-            _refuse(response, 405, "there is no stream to get here", [("Allow", "POST")])
-        elif (after := request.value(b"last-event-id")) and client.resume(after, response):
+            answer(response, self.facts.gone)
+        elif self._is_told_by_http(request, response, client):
             pass
-        elif client.standing.response is not None:
+        elif request.method != "GET":
+            _refuse(response, 405, "this method is not served here", [("Allow", "GET, POST, DELETE")])
+        elif client is None and self.facts.has_sessions:
+            answer(response, self.facts.lacking)
+        elif (own := client or self._clients.of_connection(request.connection)) is None or own.is_modern:
+            _refuse(response, 405, "there is no stream to get here", [("Allow", "POST")])
+        elif (after := request.value(b"last-event-id")) and own.resume(after, response):
+            pass
+        elif own.standing.response is not None:
             _error(response, 409, -32000, "Conflict: Only one SSE stream is allowed per session")
         else:
-            client.stand(response)
+            own.stand(response)
 
-    def _deleted(self, request: Request, response: Response) -> None:
-        session = request.value(_SESSION)
-        client = self._sessions.pop(session, None)
-        if client is None:
-            if session:
-                _error(response, 404, -32001, "Session not found")
-            else:
-                _refuse(response, 405, "there is no session to delete", [("Allow", "POST")])
+    def _asked_for_stream(self, request: Request, response: Response) -> None:
+        """A client of HTTP+SSE comes."""
+        if self._is_told_by_http(request, response, None):
             return
-        client.close()
-        response.whole(200, [])
-
-    def _asked_of_sse(self, request: Request, response: Response) -> None:
-        if request.path == PATHS[Transport.SSE] and request.method == "GET":
-            session = uuid4().hex
-            client = self._sessions[session] = self._new_client(session=session, is_on_one_stream=True)
-            client.stand(
-                response, [b"event: endpoint\ndata: %b?session_id=%b\n\n" % (MESSAGES_PATH.encode(), session.encode())]
-            )
-            left = response.left
-            response.left = lambda: (left(), self._sessions.pop(session, None))[0]
-            self.play(client, client.script.open())
-        elif request.path.rstrip("/") == MESSAGES_PATH.rstrip("/") and request.method == "POST":
-            _, _, session = request.target.partition("session_id=")
-            found = self._sessions.get(session)
-            if found is None:
-                response.whole(404, [("Content-Type", "text/plain")], b"Could not find session")
-            else:
-                found.hear(self._messages(request), response)
-        elif request.path == PATHS[Transport.SSE]:
+        if request.method != "GET":
             _refuse(response, 405, "this is HTTP+SSE: get the stream, and post where it says", [("Allow", "GET")])
-        else:
-            _refuse(response, 404, f"there is nothing at this path; HTTP+SSE is at {PATHS[Transport.SSE]}")
+            return
+        session = uuid4().hex
+        client = self._clients.new(session=session, is_on_one_stream=True)
+        target, data = self.facts.endpoint(self._live(request), session)
+        self._endpoints[target] = client
+        client.stand(response, [endpoint_event(data, self.facts.events)])
+        self.play(client, client.script.open())
 
-    def _messages(self, request: Request) -> list[Message]:
-        return [self._message(request.body, piece) for piece in cut(request.body)]
+    def _posted_to_stream(self, request: Request, response: Response, client: LiveClient) -> None:
+        messages = self._messages(request, response)
+        if messages and not self._is_told_by_http(request, response, client, messages[0]):
+            client.hear(messages, response)
 
-    def _message(self, data: bytes, piece: object) -> Message:
+    def _asked_elsewhere(self, request: Request, response: Response) -> None:
+        if self._is_told_by_http(request, response, None):
+            return
+        if self._is_sse and "session" in request.target:
+            answer(response, self.facts.gone)
+            return
+        _refuse(response, 404, f"there is nothing at this path; MCP is at {self._path}")
+
+    def _is_told_by_http(
+        self, request: Request, response: Response, client: LiveClient | None, message: Message | None = None
+    ) -> bool:
+        """Say what HTTP says to this alone, if it does: a challenge, a refusal, a document."""
+        asked = Asked(request.method, request.target, self._live(request), bool(request.value(b"authorization")), message)
+        said = (self._walk if client is None else client.walk).answer(asked)
+        if said is None:
+            return False
+        answer(response, said, [] if client is None else client.fields)
+        if said.ends_session and client is not None:
+            if request.method == "DELETE":
+                self._clients.delete(client)
+            else:
+                self._clients.lose(client)
+        return True
+
+    def _live(self, request: Request) -> Live:
+        return Live(f"http://{request.value(b'host')}", request.path if request.path in self._paths else self._path)
+
+    def _messages(self, request: Request, response: Response) -> list[Message]:
+        """The messages of a POST; none if it is answered already, for there is one that nobody could read."""
         now_ns = self.now_ns()
-        return message_of(self._source, CLIENT, Frame(0, now_ns, now_ns, data), piece)  # type: ignore[arg-type]
-
-    def cancelled(self, id: str) -> Message:
-        """What a client says that gives this request up."""
-        data = f'{{"jsonrpc":"2.0","method":"{CANCELLED}","params":{{"requestId":{id}}}}}'.encode()
-        return self._message(data, cut(data)[0])
-
-    # Clients
-
-    def _client(self, request: Request, messages: list[Message]) -> LiveClient | None:
-        """Whose this is that comes without a session; None if it must have one."""
-        opening = next((one for one in messages if one.method in OPENINGS and one.kind is Kind.REQUEST), None)
-        of_connection = request.connection.client
-        name = next((said for one in messages if b"lientInfo" in one.raw and (said := client_name(one.raw))), "")
-        if opening is None:
-            is_modern = any(one.era is Era.MODERN for one in messages)
-            found = self._of_connection(request, name)
-            if found is None and (is_modern or not self.routing.gives_sessions):
-                found = self._new_client(name=name)
-            if found is not None and found.session and not is_modern:
-                return None
-            request.connection.client = request.connection.client or found
-            return found
-        is_first = isinstance(of_connection, LiveClient) and not of_connection.has_initialized
-        if opening.method == INITIALIZE:
-            session = uuid4().hex if self.routing.gives_sessions else ""
-            client = of_connection if is_first and isinstance(of_connection, LiveClient) else self._new_client(name=name)
-            client.has_initialized, client.session = True, session
-            if session:
-                self._sessions[session] = client
-                self._forget_old()
-        else:
-            client = self._new_client(name=name)
-        request.connection.client = client
-        return client
-
-    def _of_connection(self, request: Request, name: str) -> LiveClient | None:
-        """Whose connection it is; else the newest client of this name, whose pool it may be of."""
-        client = request.connection.client
-        return client if isinstance(client, LiveClient) else self._newest.get(name)
-
-    def _new_client(self, *, session: str = "", name: str = "", is_on_one_stream: bool = False) -> LiveClient:
-        script = Script(self._scenes, self._matcher.walk(self._count), self._on_miss)
-        self._count += 1
-        client = LiveClient(self, script, session=session, name=name, is_on_one_stream=is_on_one_stream)
-        if len(self._newest) >= MAX_CLIENTS:
-            self._newest.clear()
-        self._newest[name] = self._newest[""] = client
-        return client
-
-    def _use(self, client: LiveClient) -> None:
-        if client.session:
-            self._sessions[client.session] = self._sessions.pop(client.session, client)
-
-    def _forget_old(self) -> None:
-        if len(self._sessions) > MAX_CLIENTS:
-            self._sessions.pop(next(iter(self._sessions))).close()
-
-    # Time
-
-    def play(self, client: LiveClient, cues: Sequence[Cue]) -> None:
-        """Say what is due at once, and put off the rest."""
-        now_ns = self.now_ns()
-        for cue in cues:
-            if self._speed and (cue.delay_ns or cue.playing in self._floors):
-                self._put_off(client, cue, now_ns)
-            elif client.script.is_due(cue):
-                client.say(cue)
-        self._set_timer()
-
-    def _put_off(self, client: LiveClient, cue: Cue, now_ns: int) -> None:
-        due_ns = now_ns + int(cue.delay_ns / self._speed)
-        due_ns = self._floors[cue.playing] = max(due_ns, self._floors.get(cue.playing, 0))
-        self._cue_count += 1
-        heappush(self._cues, (due_ns, self._cue_count, client, cue))
-
-    def _set_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._cues:
-            delay_s = max(0, self._cues[0][0] - self.now_ns()) / 1e9
-            self._timer = asyncio.get_running_loop().call_later(delay_s, self._say_due)
-
-    def _say_due(self) -> None:
-        now_ns = self.now_ns()
-        while self._cues and self._cues[0][0] <= now_ns:
-            due_ns, _, client, cue = heappop(self._cues)
-            if self._floors.get(cue.playing) == due_ns:
-                del self._floors[cue.playing]
-            if client.script.is_due(cue):
-                client.say(cue)
-        self._set_timer()
+        frame = Frame(0, now_ns, now_ns, request.body)
+        found = [message_of(self._source, CLIENT, frame, piece) for piece in cut(request.body)]
+        bad = next((one for one in found if one.kind is Kind.MALFORMED), None)
+        if bad is not None:
+            _error(response, 400, -32700, f"the body is no JSON-RPC message: {bad.reason}")
+            return []
+        return found
 
 
 def _error(response: Response, status: int, code: int, text: str) -> None:
     """An error of HTTP, as servers on the SDKs put it."""
     body = f'{{"jsonrpc":"2.0","id":null,"error":{{"code":{code},"message":"{text}"}}}}'
-    response.whole(status, [_JSON], body.encode())
+    response.whole(status, [("Content-Type", "application/json")], body.encode())
 
 
-def _refuse(response: Response, status: int, text: str, fields: Sequence[tuple[str, str]] = ()) -> None:
+def _refuse(response: Response, status: int, text: str, fields: Fields | None = None) -> None:
     """What mcpspy itself has to say: nobody recorded that."""
-    response.whole(status, [("Content-Type", "text/plain; charset=utf-8"), *fields], f"mcpspy: {text}\n".encode(), forged=True)
+    named = [("Content-Type", "text/plain; charset=utf-8"), *(fields or [])]
+    response.whole(status, named, f"mcpspy: {text}\n".encode(), forged=True)
 
 
 def _nowhere(records: object) -> None:

@@ -5,21 +5,25 @@ Refuses to know when something is due: `Stage` does, which has the clock.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ..replay.routing import Answer, respelled
+from ..replay.routing import event, priming
 from ..transcript.mcp_codes import SUBSCRIPTION_ID
 from ..transcript.mcp_methods import LISTEN
 from ..transcript.mcp_revisions import Era
 from ..transcript.model import Kind
 from ..wire.places import place
-from .mock_http_streams import Reply, Sent, Standing
+from .mock_http_streams import Reply, Sent, Standing, begin_stream, merged
 from .recording import note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..records import Sink
+    from ..replay.http_answer import Answer, EventStyle
+    from ..replay.http_facts import HttpFacts
+    from ..replay.http_walk import HttpWalk
     from ..replay.miss import Miss
     from ..replay.routing import Routing
     from ..replay.script import Cue, Playing, Script
@@ -33,6 +37,7 @@ _SUBSCRIPTION: Final = ("params", "_meta", SUBSCRIPTION_ID)
 class Stage(Protocol):
     """Where all live clients are played to."""
 
+    facts: HttpFacts
     routing: Routing
     sink: Sink
     tell: Callable[[Miss], None]
@@ -43,34 +48,43 @@ class Stage(Protocol):
     def play(self, client: LiveClient, cues: Sequence[Cue]) -> None:
         """Have these said when they are due."""
 
-    def cancelled(self, id: str) -> Message:
-        """What a client says that gives this request up."""
+    def lose(self, client: LiveClient) -> None:
+        """The session is no more, as the recorded one was: who opens the next one goes on in its place."""
+
+    def forget(self, client: LiveClient) -> None:
+        """The client has left."""
 
 
 class LiveClient:
-    """A client, with its `session` if it has one. `is_on_one_stream`: it is one of HTTP+SSE, and hears all on the standing stream."""
+    """A client, with its `session` if it has one. `is_on_one_stream`: it is one of HTTP+SSE, and hears all on the standing stream.
+
+    `has_initialized` says that it opened with `initialize`; `is_modern`, that what it asked last is of the modern era; `is_primed`,
+    that it speaks a revision in which streams begin with an event that has no message.
+    """
 
     __slots__ = (
-        "_listens", "_replies", "_sent", "_stage", "_waiting", "has_initialized", "is_modern", "is_on_one_stream", "name", "script",
-        "session", "standing",
+        "_listens", "_replies", "_sent", "_stage", "_style", "_waiting", "has_initialized", "is_modern", "is_on_one_stream",
+        "is_primed", "script", "session", "standing", "walk",
     )  # fmt: skip
 
     def __init__(
-        self, stage: Stage, script: Script, *, session: str = "", name: str = "", is_on_one_stream: bool = False
+        self, stage: Stage, script: Script, walk: HttpWalk, *, session: str = "", is_on_one_stream: bool = False
     ) -> None:
         self._stage = stage
+        self._style: EventStyle = stage.facts.events
         self.script = script
+        self.walk = walk
         self.session = session
-        self.name = name
         self.is_on_one_stream = is_on_one_stream
-        self.is_modern = False
         self.has_initialized = False
+        self.is_modern = False
+        self.is_primed = False
         self.standing = Standing()
         self._replies: dict[Playing, Reply] = {}
         self._listens: dict[str, Reply] = {}
         """The responses to subscriptions, by their ids."""
         self._sent = Sent()
-        self._waiting: list[tuple[list[Message], Response]] = []
+        self._waiting: deque[tuple[list[Message], Response]] = deque()
         """What it says while it does not read what it is told."""
 
     @property
@@ -82,38 +96,29 @@ class LiveClient:
 
     def hear(self, messages: list[Message], response: Response) -> None:
         """A POST of messages."""
-        if self.is_on_one_stream:
-            if self.standing.is_full:  # it does not read what it asks for, so it is asked to wait
-                self._waiting.append((messages, response))
-                return
-            response.whole(202, [], b"Accepted")
-            self._stage.play(self, [cue for one in messages for cue in self.script.feed(one)])
+        if self.is_on_one_stream and self.standing.is_full:  # it does not read what it asks for, so it is asked to wait
+            self._waiting.append((messages, response))
             return
         requests = [one for one in messages if one.kind is Kind.REQUEST]
-        if not requests:
-            response.whole(202, self.fields)
+        if self.is_on_one_stream or not requests:
+            answer(response, self._stage.facts.accepted, self.fields)
             self._stage.play(self, [cue for one in messages for cue in self.script.feed(one)])
             return
         self.is_modern = any(one.era is Era.MODERN for one in requests)
-        reply = Reply(
-            response,
-            self.fields,
-            [one.id or "null" for one in requests],
-            is_batch=any(one.batch for one in messages),
-            is_modern=self.is_modern,
-        )
-        cues = [cue for one in messages for cue in self._fed(one, reply)]
+        is_batch = any(one.batch for one in messages)
+        waiting = [one.id or "null" for one in requests]
+        reply = Reply(response, self.fields, waiting, is_batch=is_batch, is_modern=self.is_modern)
         response.left = lambda: self._left(reply)
-        self._begin(reply, cues)
+        cues = [cue for one in messages for cue in self._fed(one, reply)]
+        self._begin(reply, cues, is_batch=is_batch)
         self._stage.play(self, cues)
 
     def stand(self, response: Response, events: Sequence[bytes] = ()) -> None:
         """It opens the standing stream."""
-        response.begin(200, self.fields, events)
+        response.left = self._standing_left
+        response.drained = self._drained
+        begin_stream(response, self.fields, events)
         self.standing.open(response)
-        if self.is_on_one_stream:
-            drain = response.drained
-            response.drained = lambda: self._drained(drain)
 
     def resume(self, after: str, response: Response) -> bool:
         """It comes for what it missed of a stream after this event. Whether there was such an event."""
@@ -121,13 +126,14 @@ class LiveClient:
         if found is None:
             return False
         stream, events = found
+        before, stream.response = stream.response, None
+        if before is not None:  # of a connection that is gone, though nobody has told us
+            before.left = _nothing
+            before.end()
         if isinstance(stream, Standing):
-            if stream.response is not None:  # of a connection that is gone, though nobody has told us
-                stream.response.left = _nothing
-                stream.response.end()
             self.stand(response, events)
             return True
-        response.begin(200, self.fields, events)
+        begin_stream(response, self.fields, events)
         if not stream.waiting:
             response.end()
             return True
@@ -143,32 +149,65 @@ class LiveClient:
                 reply.response.left = _nothing
                 reply.response.end()
         self._replies.clear()
+        self._listens.clear()
 
     # What it is told
 
     def say(self, cue: Cue) -> None:
         """What is due now."""
         if cue.miss is not None:
-            self._miss(cue)
+            self._note("miss", cue.miss.sentence)
+            self._stage.tell(cue.miss)
         if cue.leave is not None:
             self._leave(cue)
         if not cue.data:
             return
         reply = self._replies.get(cue.playing)
-        routing = self._stage.routing
-        id = self._sent.live_id(routing.event_id(cue))
-        said = routing.event(cue, id, cue.data)
         if cue.answers and reply is not None:
-            self._conclude(cue, reply, id, said)
+            self._conclude(cue, reply)
             return
         reply = self._named_subscription(cue) or reply
-        if reply is None or routing.is_standing(cue):
-            self._stand(said, id)
+        if reply is None or self._stage.routing.is_standing(cue):
+            self._say_standing(cue.data)
             return
         self._break_off(cue, reply)
-        self._keep(reply, id, said)
-        if not reply.say(said) and not reply.keeps:
+        if not reply.tell(self._event(cue.data, reply)) and not reply.keeps:
             self._undelivered(cue)
+
+    def _conclude(self, cue: Cue, reply: Reply) -> None:
+        self._replies.pop(cue.playing, None)
+        self._listens.pop(cue.playing.id, None)
+        self._break_off(cue, reply)
+        is_heard = reply.conclude(cue.playing.id, cue.data, self._event(cue.data, reply))
+        if not is_heard and not reply.keeps:
+            self._undelivered(cue)
+        if reply.ends_session and not reply.waiting:
+            self._stage.lose(self)
+
+    def _say_standing(self, data: bytes) -> None:
+        """Say what belongs to no response that is open."""
+        if self.is_modern and not self.is_on_one_stream:
+            return  # nobody hears it: the modern era has no such stream
+        had_dropped = self.standing.dropped
+        self.standing.tell(self._event(data, self.standing))
+        if self.standing.dropped and not had_dropped:
+            self._note("dropped", "too much waits for a stream that nobody opens or reads: the oldest is dropped")
+
+    def _event(self, data: bytes, stream: Reply | Standing) -> bytes:
+        """The event that says it, kept where it may have to be said again."""
+        if not self._style.ids or self.is_on_one_stream or self.is_modern:
+            return event(data, self._style)
+        id = self._sent.next_id()
+        made = event(data, self._style, id)
+        self._keep(stream, id, made)
+        return made
+
+    def _keep(self, stream: Reply | Standing, id: str, made: bytes) -> None:
+        self._sent.add(stream, id, made)
+        if isinstance(stream, Reply):
+            stream.keeps = True
+
+    # Responses
 
     def _fed(self, message: Message, reply: Reply) -> list[Cue]:
         cues = self.script.feed(message)
@@ -179,49 +218,24 @@ class LiveClient:
                     self._listens[cue.playing.id] = reply
         return cues
 
-    def _begin(self, reply: Reply, cues: list[Cue]) -> None:
-        if reply.is_batch or len(reply.waiting) > 1:
-            reply.begin(Answer(is_stream=True), ())
-            return
-        own = [cue for cue in cues if self._replies.get(cue.playing) is reply]
-        answer = self._stage.routing.answer(own[0].playing, own) if own else Answer(is_stream=True)
-        prelude: list[bytes] = []
-        for one, id in answer.prelude:
-            live = self._sent.live_id(id)
-            prelude.append(respelled(one, live))
-            self._keep(reply, live, prelude[-1])
-        reply.begin(answer, tuple(prelude))
-
-    def _conclude(self, cue: Cue, reply: Reply, id: str | None, said: bytes) -> None:
-        self._break_off(cue, reply)
-        self._replies.pop(cue.playing, None)
-        self._listens.pop(cue.playing.id, None)
-        self._keep(reply, id, said)
-        if not reply.conclude(cue.playing.id, cue.data, said) and not reply.keeps:
-            self._undelivered(cue)
+    def _begin(self, reply: Reply, cues: list[Cue], *, is_batch: bool) -> None:
+        shape = self._stage.routing.shape([cue for cue in cues if self._replies.get(cue.playing) is reply])
+        if is_batch:
+            shape = shape._replace(status=200, is_stream=True)
+        events: list[bytes] = []
+        if shape.is_stream and self._style.primes and self.is_primed and not self.is_modern:
+            id = self._sent.next_id()
+            events.append(priming(self._style, id))
+            self._keep(reply, id, events[0])
+        reply.begin(shape, events)
 
     def _break_off(self, cue: Cue, reply: Reply) -> None:
         """End a response as the server did that let its client come for the rest."""
-        if reply.keeps and reply.response is not None and self._stage.routing.breaks_off(cue) and reply.response.has_begun:
-            response, reply.response = reply.response, None
+        response = reply.response
+        if reply.keeps and response is not None and response.has_begun and self._stage.routing.breaks_off(cue):
+            reply.response = None
             response.left = _nothing
             response.end()
-
-    def _keep(self, stream: Reply | Standing, id: str | None, said: bytes) -> None:
-        if id is not None:
-            self._sent.add(stream, id, said)
-            if isinstance(stream, Reply):
-                stream.keeps = True
-
-    def _stand(self, said: bytes, id: str | None) -> None:
-        """Say on the standing stream what belongs to no response that is open."""
-        if self.is_modern and not self.is_on_one_stream:
-            return  # nobody hears it: the modern era has no such stream
-        self._keep(self.standing, id, said)
-        had_dropped = self.standing.dropped
-        self.standing.tell(said)
-        if self.standing.dropped and not had_dropped:
-            self._note("dropped", "too much waits for a stream that nobody opens or reads: the oldest is dropped")
 
     def _named_subscription(self, cue: Cue) -> Reply | None:
         """The response to the subscription that this is news of."""
@@ -236,9 +250,21 @@ class LiveClient:
         if not reply.is_modern:
             return
         for id in reply.waiting:
-            self._stage.play(self, self.script.feed(self._stage.cancelled(id)))
+            self._stage.play(self, self.script.cancel(id))
         self._replies = {playing: one for playing, one in self._replies.items() if one is not reply}
         self._listens = {id: one for id, one in self._listens.items() if one is not reply}
+
+    def _standing_left(self) -> None:
+        self.standing.response = None
+        if self.is_on_one_stream:
+            self._stage.forget(self)
+
+    def _drained(self) -> None:
+        self.standing.drain()
+        while self._waiting and not self.standing.is_full:
+            messages, response = self._waiting.popleft()
+            if response.is_open:
+                self.hear(messages, response)
 
     def _leave(self, cue: Cue) -> None:
         """The recorded server died of this."""
@@ -246,14 +272,7 @@ class LiveClient:
         reply = self._replies.pop(cue.playing, None)
         response = self.standing.response if self.is_on_one_stream else None if reply is None else reply.response
         if response is not None:
-            response.left = _nothing
             response.break_off()
-
-    def _miss(self, cue: Cue) -> None:
-        assert cue.miss is not None
-        text = cue.miss.sentence
-        self._note("miss", text)
-        self._stage.tell(cue.miss)
 
     def _undelivered(self, cue: Cue) -> None:
         what = cue.say.message.method if cue.say is not None and cue.say.message.method else "an answer"
@@ -262,12 +281,10 @@ class LiveClient:
     def _note(self, topic: str, text: str) -> None:
         self._stage.sink((note(self._stage.now_ns(), topic, text, 0),))
 
-    def _drained(self, drain: Callable[[], None]) -> None:
-        drain()
-        while self._waiting and not self.standing.is_full:
-            messages, response = self._waiting.pop(0)
-            if response.is_open:
-                self.hear(messages, response)
+
+def answer(response: Response, said: Answer, fields: Sequence[tuple[str, str]] = ()) -> None:
+    """Write what HTTP says alone."""
+    response.whole(said.status, merged((), [*said.fields, *fields]), said.body, reason=said.reason)
 
 
 def _nothing() -> None:

@@ -6,7 +6,7 @@ Refuses to know what is said. What the mock plays is the server's; what mcpspy s
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..records import CLIENT, MCPSPY, SERVER, Close, Frame, Open
 from .recording import note
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from .mock_http_connection import Connection
 
 Fields = list[tuple[str, str]]
+
+WITHOUT_BODY: Final = (204, 304)
+_KNOWN: Final = frozenset(HTTPStatus)
 
 
 class Request:
@@ -73,9 +76,13 @@ class Response:
         """Whether the client is behind with reading."""
         return self._connection.is_full
 
-    def whole(self, status: int, fields: Fields, body: bytes = b"", *, forged: bool = False) -> None:
+    def whole(self, status: int, fields: Fields, body: bytes = b"", *, reason: str | None = None, forged: bool = False) -> None:
         """All of it at once. `forged` says that it is mcpspy's own, and no part of what is played."""
-        raw = head(status, [*fields, ("Content-Length", str(len(body)))] if status not in (204, 304) else fields, self._keeps)
+        if status in WITHOUT_BODY:
+            body = b""
+        else:
+            fields = [*fields, ("Content-Length", str(len(body)))]
+        raw = head(status, fields, self._keeps, reason)
         connection = self._connection
         now_ns = connection.serving.now_ns()
         if connection.is_head_only:
@@ -93,8 +100,7 @@ class Response:
         self._is_stream = self._connection.knows_chunks
         self._keeps = self._keeps and self._is_stream
         coding = [("Transfer-Encoding", "chunked")] if self._is_stream else []
-        named = [("Content-Type", "text/event-stream"), ("Cache-Control", "no-cache, no-transform")]
-        raw = head(status, [*named, *fields, *coding], self._keeps)
+        raw = head(status, [*fields, *coding], self._keeps)
         records = [self._opened(self._connection.serving.now_ns(), raw, "sse")]
         data = [raw]
         self._add(events, records, data)
@@ -159,12 +165,10 @@ class Response:
                 data.append(event)
 
 
-def head(status: int, fields: Fields, keeps: bool) -> bytes:  # noqa: FBT001 - what a head says last
-    """The head of a response; `keeps` says that the connection goes on."""
-    try:
-        reason = HTTPStatus(status).phrase
-    except ValueError:
-        reason = ""
+def head(status: int, fields: Fields, keeps: bool, reason: str | None = None) -> bytes:  # noqa: FBT001 - what a head says last
+    """The head of a response; `keeps` says that the connection goes on. Without a `reason` it has the usual one."""
+    if reason is None:
+        reason = HTTPStatus(status).phrase if status in _KNOWN else ""
     lines = [f"HTTP/1.1 {status} {reason}", *(f"{name}: {value}" for name, value in fields)]
     if not keeps:
         lines.append("Connection: close")

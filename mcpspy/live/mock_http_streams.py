@@ -9,14 +9,17 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
-    from ..replay.routing import Answer
+    from ..replay.http_answer import Shape
     from .mock_http_response import Fields, Response
 
 MAX_KEPT: Final = 1_000
 MAX_KEPT_BYTES: Final = 8 << 20
-"""So much waits for a client that opens no stream or does not read it; then the oldest goes."""
+"""So much waits for a client that opens no stream or does not read it, and so much can be resumed; then the oldest goes."""
+
+_STREAM: Final = (("Content-Type", "text/event-stream"), ("Cache-Control", "no-cache, no-transform"))
+_JSON: Final = (("Content-Type", "application/json"),)
 
 
 class Reply:
@@ -25,49 +28,58 @@ class Reply:
     `response` is None once it broke off; `keeps` says that what comes then is kept for a client that resumes it.
     """
 
-    __slots__ = ("answer", "answers", "fields", "is_batch", "is_modern", "keeps", "response", "waiting")
+    __slots__ = ("_fields", "_is_batch", "_shape", "is_modern", "keeps", "response", "waiting")
 
     def __init__(self, response: Response, fields: Fields, waiting: list[str], *, is_batch: bool, is_modern: bool) -> None:
         self.response: Response | None = response
-        self.fields = fields
         self.waiting = waiting
-        self.is_batch = is_batch
         self.is_modern = is_modern
         self.keeps = False
-        self.answer: Answer
+        self._fields = fields
+        self._is_batch = is_batch
+        self._shape: Shape
 
-    def begin(self, answer: Answer, prelude: tuple[bytes, ...]) -> None:
+    @property
+    def ends_session(self) -> bool:
+        """Whether its session is no more when it is answered."""
+        return self._shape.ends_session
+
+    def begin(self, shape: Shape, events: Sequence[bytes]) -> None:
         """How it is answered; a stream begins at once, as a server does that does not know how long it will take."""
-        self.answer = answer
-        if answer.is_stream and self.response is not None:
-            self.response.begin(answer.status, self.fields, prelude)
+        self._shape = shape
+        if shape.is_stream and self.response is not None:
+            begin_stream(self.response, [*shape.fields, *self._fields], events, status=shape.status)
 
-    def say(self, event: bytes) -> bool:
-        """Whether there is anybody to tell this, which is no answer."""
+    def tell(self, event: bytes) -> bool:
+        """Say this, which is no answer. Whether there is anybody to hear it."""
         if self.response is None:
             return False
         if not self.response.has_begun:
-            self.response.begin(self.answer.status, self.fields)
+            self._begin_late(self.response)
         self.response.tell(event)
         return True
 
     def conclude(self, id: str, line: bytes, event: bytes) -> bool:
-        """Answer the request with this id. Whether there is anybody to tell."""
+        """Answer the request with this id. Whether there is anybody to hear it."""
         if id in self.waiting:
             self.waiting.remove(id)
         response = self.response
         if response is None:
             return False
-        if not response.has_begun and not self.is_batch:
-            response.whole(self.answer.status, [("Content-Type", "application/json"), *self.fields], line.rstrip(b"\r\n"))
+        if not response.has_begun and not self._is_batch:
+            fields = merged(_JSON, [*self._shape.fields, *self._fields])
+            response.whole(self._shape.status, fields, line.rstrip(b"\r\n"))
             return True
         if not response.has_begun:
-            response.begin(self.answer.status, self.fields)
+            self._begin_late(response)
         if self.waiting:
             response.tell(event)
         else:
             response.end(event)
         return True
+
+    def _begin_late(self, response: Response) -> None:
+        begin_stream(response, [*self._shape.fields, *self._fields], status=self._shape.status)
 
 
 class Standing:
@@ -90,9 +102,7 @@ class Standing:
     def open(self, response: Response) -> None:
         """`response` has begun, and tells what waits."""
         self.response = response
-        response.left = self._left
-        response.drained = self._drain
-        self._drain()
+        self.drain()
 
     def tell(self, event: bytes) -> None:
         if self.response is not None and not self.response.is_full and not self._kept:
@@ -104,50 +114,57 @@ class Standing:
             self._kept_bytes -= len(self._kept.popleft())
             self.dropped += 1
 
+    def drain(self) -> None:
+        """Its reader takes more."""
+        while self._kept and self.response is not None and not self.response.is_full:
+            event = self._kept.popleft()
+            self._kept_bytes -= len(event)
+            self.response.tell(event)
+
     def close(self) -> None:
         """Its session is over."""
         if self.response is not None:
             response, self.response = self.response, None
             response.end()
 
-    def _drain(self) -> None:
-        while self._kept and self.response is not None and not self.response.is_full:
-            event = self._kept.popleft()
-            self._kept_bytes -= len(event)
-            self.response.tell(event)
-
-    def _left(self) -> None:
-        self.response = None
-
 
 class Sent:
-    """The events of one client that have ids, the newest of them: for a client that resumes a stream where it broke off."""
+    """The newest events of one client that have ids: for a client that resumes a stream where it broke off."""
 
-    __slots__ = ("_events", "_given")
+    __slots__ = ("_bytes", "_events", "_last")
 
     def __init__(self) -> None:
-        self._events: deque[tuple[Reply | Standing, str, bytes]] = deque(maxlen=MAX_KEPT)
-        self._given: dict[str, int] = {}
+        self._events: deque[tuple[Reply | Standing, str, bytes]] = deque()
+        self._bytes = 0
+        self._last = 0
 
-    def live_id(self, recorded: str | None) -> str | None:
-        """The id of an event that was recorded with this one: the same, but for one that is played again."""
-        if recorded is None:
-            return None
-        times = self._given[recorded] = self._given.get(recorded, 0) + 1
-        return recorded if times == 1 else f"{recorded}-{times}"
+    def next_id(self) -> str:
+        """An id that no other event of this client has."""
+        self._last += 1
+        return str(self._last)
 
     def add(self, stream: Reply | Standing, id: str, event: bytes) -> None:
         self._events.append((stream, id, event))
+        self._bytes += len(event)
+        while len(self._events) > MAX_KEPT or self._bytes > MAX_KEPT_BYTES:
+            self._bytes -= len(self._events.popleft()[2])
 
     def after(self, id: str) -> tuple[Reply | Standing, list[bytes]] | None:
         """The stream that the event with this id was on, and what came on it after that; None if nobody knows the id."""
-        found = next((at for at, one in enumerate(self._events) if one[1] == id), None)
+        events = list(self._events)
+        found = next((at for at, one in enumerate(events) if one[1] == id), None)
         if found is None:
             return None
-        stream = self._events[found][0]
-        return stream, list(self._on(stream, found + 1))
+        stream = events[found][0]
+        return stream, [event for other, _, event in events[found + 1 :] if other is stream]
 
-    def _on(self, stream: Reply | Standing, begin: int) -> Iterator[bytes]:
-        for at, one in enumerate(self._events):
-            if at >= begin and one[0] is stream:
-                yield one[2]
+
+def begin_stream(response: Response, fields: Fields, events: Sequence[bytes] = (), *, status: int = 200) -> None:
+    """The head of a stream of events, with what is said at once."""
+    response.begin(status, merged(_STREAM, fields), events)
+
+
+def merged(usual: Sequence[tuple[str, str]], fields: Fields) -> Fields:
+    """The usual fields, but for those that `fields` have; and these."""
+    own = {name.lower() for name, _ in fields}
+    return [*(one for one in usual if one[0].lower() not in own), *fields]
