@@ -18,7 +18,7 @@ from .filtering import filter_option, passed, wanted_of
 from .reading import WhatCommand, chosen, row_of, transcript_of
 from .screen import Screen, say
 
-FORMATS = ("mermaid", "text", "jsonl")
+FORMATS = ("mermaid", "text", "jsonl", "pytest")
 
 LADDER_CELLS = 100
 """How wide a ladder is that goes to a file or a pipe, unless COLUMNS says otherwise."""
@@ -38,6 +38,7 @@ def command(format: str, what: tuple[str, ...], output: str | None, filters: tup
     mermaid  a sequence diagram for Mermaid: in Markdown, on a page, at mermaid.live
     text     the same as a ladder of characters
     jsonl    the decoded messages, one JSON object per line (docs/json.md)
+    pytest   a test that asks the same again, of the capture (docs/pytest.md); with -o the capture is put beside it
 
     WHAT is as in `mcpspy show`: captures, sittings, labels; `:7..20` takes rows 7 to 20 only.
     """
@@ -50,6 +51,13 @@ def command(format: str, what: tuple[str, ...], output: str | None, filters: tup
     screen = Screen()
     if format == "text" and output is None:
         screen.lines(_ladder(transcript, rows, screen.width))
+        return
+    if format == "pytest":
+        from .export_pytest import module
+
+        module_lines = list(module(transcript, rows, asked.paths, output))
+        with _opened(output) as file:
+            _write(file, module_lines)
         return
     texts = {"mermaid": _mermaid, "text": _ladder_texts, "jsonl": message_lines}[format](transcript, rows)
     with _opened(output) as file:

@@ -1,0 +1,169 @@
+"""A transcript as a module of tests: a test for each capture, which plays it and asks again what was asked of it.
+
+The test uses the fixture of our pytest plugin and the client of the official SDK. All captured text in it is a literal or stands,
+made harmless, in a comment. Refuses to know where captures lie: it is given their names.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from ..records import CLIENT, SERVER
+from ..replay.matching import ways
+from ..transcript.mcp_methods import INITIALIZE
+from ..transcript.model import Exchange, Kind, Outcome, Row, Source, Transcript
+from .escape import safe_text
+from .pytest_calls import call_lines
+from .python_literal import has_literal, literal, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+INDENT: Final = "    "
+
+_CALLBACKS: Final = {
+    "sampling/createMessage": ("sample", "sampling_callback", "context, params", "CreateMessageResult"),
+    "elicitation/create": ("elicit", "elicitation_callback", "context, params", "ElicitResult"),
+    "roots/list": ("roots", "list_roots_callback", "context", "ListRootsResult"),
+}
+"""What a server asks: what a test calls the function that answers, the SDK's name for it, what it gets and what it returns."""
+
+CALL: Final = '''
+
+async def call(client, name, arguments=None):
+    """Call a tool as `client.call_tool` does, but without the list of tools to check the result with: it was not recorded."""
+    request = types.CallToolRequest(params=types.CallToolRequestParams(name=name, arguments=arguments))
+    return await client.session.send_request(request, types.CallToolResult)
+'''
+
+
+def pytest_module(transcript: Transcript, rows: Sequence[Row], names: Mapping[int, str]) -> Iterator[str]:
+    """The lines of a module that tests `rows`. `names` are what the fixture calls the captures, by their indices."""
+    tests = [line for source in transcript.sources for line in _test(transcript, source, rows, names.get(source.index, ""))]
+    text = "\n".join(tests)
+    yield '"""What a client asked of an MCP server, asked again: pytest plays what the server answered then.'
+    yield ""
+    yield "Written by `mcpspy export pytest`, to be changed."
+    yield '"""'
+    yield ""
+    yield "import asyncio"
+    yield ""
+    if "pytest.raises" in text:
+        yield "import pytest"
+    used = [name for name in ("MCPError", "types") if f"{name}." in text or f"({name})" in text]
+    if "await call(" in text and "types" not in used:
+        used.append("types")
+    yield f"from mcp import {', '.join(['Client', *used])}"
+    yield from tests
+    if "await call(" in text:
+        yield from CALL.rstrip("\n").split("\n")
+
+
+def _test(transcript: Transcript, source: Source, rows: Sequence[Row], name: str) -> Iterator[str]:
+    asked = [row for row in rows if isinstance(row, Exchange) and row.capture == source.index]
+    function = _identifier(source.server, source.index if len(transcript.sources) > 1 else 0)
+    lists_tools = any(
+        one.capture == source.index and one.method == "tools/list" and one.outcome is Outcome.OK for one in transcript.exchanges
+    )
+    blocks = [_client(transcript, source, way, lists_tools=lists_tools) for way in ways(asked)]
+    yield from ("", "", f"def test_{function}(mcpspy):", f"{INDENT}asyncio.run({function}(mcpspy.serve({quoted(name)})))")
+    yield from ("", "", f"async def {function}(server):")
+    yield from _recorded_from(source)
+    callbacks = list(_callbacks(transcript, source))
+    if callbacks:
+        yield from ("", *callbacks)
+    told = [lines for block in blocks if (lines := list(block))] or [[f"{INDENT}pass"]]
+    for at, lines in enumerate(told):
+        yield from lines if at == 0 else ("", *lines)
+
+
+def _client(transcript: Transcript, source: Source, way: Sequence[Exchange], *, lists_tools: bool) -> Iterator[str]:
+    """What one recorded client asked; nothing if that was no more than how it connected."""
+    inner = INDENT + INDENT
+    lines = [line for one in way for line in call_lines(transcript, one, inner, lists_tools=lists_tools)]
+    if not lines:
+        return
+    arguments = _client_arguments(transcript, source)
+    if len(arguments) > 2:
+        yield from (f"{INDENT}async with Client(", *(f"{inner}{one}," for one in arguments), f"{INDENT}) as client:")
+    else:
+        yield f"{INDENT}async with Client({', '.join(arguments)}) as client:"
+    yield from lines[1:]  # without the empty line
+    if all(not line or line.lstrip().startswith("#") for line in lines):
+        yield f"{inner}pass"
+
+
+def _client_arguments(transcript: Transcript, source: Source) -> list[str]:
+    openings = [one.method for one in transcript.exchanges if one.capture == source.index and one.sender == CLIENT]
+    arguments = ["server.stdio_parameters()"]
+    if openings and openings[0] == INITIALIZE:
+        arguments.append('mode="legacy"')
+    return arguments + [f"{_CALLBACKS[method][1]}={_CALLBACKS[method][0]}" for method in _answers(transcript, source)]
+
+
+def _callbacks(transcript: Transcript, source: Source) -> Iterator[str]:
+    """Functions that answer what the server asks as it was answered."""
+    for method, answers in _answers(transcript, source).items():
+        name, _, parameters, kind = _CALLBACKS[method]
+        is_same = all(one == answers[0] for one in answers)
+        if not is_same:
+            yield f"{INDENT}{name}_answers = {literal(answers, indent=INDENT)}"
+            yield ""
+        yield f"{INDENT}async def {name}({parameters}):"
+        told = literal(answers[0], indent=INDENT + INDENT) if is_same else f"{name}_answers.pop(0)"
+        yield f"{INDENT}{INDENT}return types.{kind}.model_validate({told})"
+        yield ""
+
+
+def _answers(transcript: Transcript, source: Source) -> dict[str, list[Any]]:
+    """What the client answered to the server's questions, in order, by their methods: asked as messages, or within results."""
+    found: dict[str, list[Any]] = {}
+    for one in transcript.exchanges:
+        if one.capture != source.index:
+            continue
+        if one.sender == SERVER and one.response is not None and one.response.kind is Kind.RESULT:
+            _add(found, one.method, one.response.result)
+        elif one.sender == CLIENT:
+            for method, answer in _answers_within(transcript, one):
+                _add(found, method, answer)
+    return found
+
+
+def _add(found: dict[str, list[Any]], method: str, answer: Any) -> None:
+    if method in _CALLBACKS and isinstance(answer, dict) and has_literal(answer):
+        found.setdefault(method, []).append(answer)
+
+
+def _answers_within(transcript: Transcript, exchange: Exchange) -> Iterator[tuple[str, Any]]:
+    """Of a round that brings what was required: the method of each question, and what was said to it."""
+    call = transcript.call_of(exchange)
+    params = exchange.request.params
+    if call is None or not isinstance(params, dict) or not isinstance(params.get("inputResponses"), dict):
+        return
+    before = [one for one in call.rounds if one.row < exchange.row]
+    result = before[-1].response.result if before and before[-1].response is not None else None
+    questions = result.get("inputRequests") if isinstance(result, dict) else None
+    for name, answer in params["inputResponses"].items():
+        question = questions.get(name) if isinstance(questions, dict) else None
+        if isinstance(question, dict) and isinstance(question.get("method"), str):
+            yield question["method"], answer
+
+
+def _recorded_from(source: Source) -> Iterator[str]:
+    """A comment that says how to record it anew."""
+    tapped = source.header.tapped if source.header else {}
+    origin = tapped.get("url") or tapped.get("argv")
+    if isinstance(origin, str) or (isinstance(origin, list) and all(isinstance(one, str) for one in origin)):
+        yield f"{INDENT}# Recorded from {safe_text(literal(origin, cells=1 << 30))}"
+        yield f"{INDENT}# With that as `record=` of serve(), `pytest --mcpspy-record=all` asks the real server, and records it."
+
+
+def _identifier(label: str, index: int) -> str:
+    """A name for functions: of ASCII letters, so that it is the same in every editor. No keyword, and none of ours."""
+    name = re.sub(r"\W+", "_", label, flags=re.ASCII).strip("_").lower() or "server"
+    name = name if name[0].isalpha() else f"server_{name}"
+    if keyword.iskeyword(name) or name in ("asyncio", "pytest", "types", "call"):
+        name += "_server"
+    return f"{name}_{index + 1}" if index else name
