@@ -283,17 +283,19 @@ class Transaction(asyncio.Protocol):
         if self._response is None:
             return
         records = self._response.took(body, now_ns)
+        frames = _frames(records)
         if records:
             self._wire.sink(records)
-        self._hear(records)
+        self._hear(frames)
 
     def _ended(self, end: End, now_ns: int, how: str) -> None:
         """The response is whole. An interim one has an end too."""
         if self._response is None or self.head is None:
             return
         records = self._response.ended(now_ns, SERVER, how, trailers=end.trailers)
+        frames = _frames(records)
         self._finish(records, now_ns, SERVER, how)
-        self._hear(records)
+        self._hear(frames)
         why = "" if how == "eof" else "the connection was reset"
         if self._response.framing != "sse" and not why:
             why = self._tell_body()
@@ -323,15 +325,13 @@ class Transaction(asyncio.Protocol):
             records += self._opaque.closed(now_ns, by, how)
         self._wire.sink(records)
 
-    def _hear(self, records: Sequence[Record]) -> None:
+    def _hear(self, frames: Sequence[tuple[bytes, bool]]) -> None:
         """Gather the parts of the body, or of an event, and tell each event that is whole."""
-        for record in records:
-            if not isinstance(record, Frame):
-                continue
-            self._parts_bytes += len(record.data)
+        for data, is_part in frames:
+            self._parts_bytes += len(data)
             if self._parts_bytes <= MAX_MESSAGE_BYTES:
-                self._parts.append(record.data)
-            if self._response is not None and self._response.framing == "sse" and not record.part and not self._is_left:
+                self._parts.append(data)
+            if self._response is not None and self._response.framing == "sse" and not is_part and not self._is_left:
                 self._tell_event()
 
     def _tell_event(self) -> None:
@@ -359,6 +359,11 @@ class Transaction(asyncio.Protocol):
         if body:
             self._receiver.body(body)
         return ""
+
+
+def _frames(records: Sequence[Record]) -> list[tuple[bytes, bool]]:
+    """What is to be heard of records, and whether it is a part: a sink that redacts writes pseudonyms into the records themselves."""
+    return [(one.data, one.part) for one in records if isinstance(one, Frame)]
 
 
 def target_of(url: str) -> str:
