@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from .line import Blank
     from .miss import Miss
 
-PING: Final = "ping"
+ANSWERED_BY_ALL: Final = ("ping", "logging/setLevel")
+"""What any server answers with nothing (basic/utilities/ping, server/utilities/logging), so that some clients ask it of each."""
 
 
 NOTHING: Final = Scene()
@@ -184,9 +185,9 @@ class Script:
     def _requested(self, request: Message) -> list[Cue]:
         found = self._finder.match(request)
         if not isinstance(found, Exchange):
-            if request.method == PING and found.is_unknown:  # any server answers it (basic/utilities/ping)
-                pong = f'{{"jsonrpc":"2.0","id":{request.id},"result":{{}}}}\n'.encode()
-                return [Cue(Playing(NOTHING, request), pong, answers=True)]
+            if request.method in ANSWERED_BY_ALL and found.is_unknown:
+                nothing = f'{{"jsonrpc":"2.0","id":{request.id},"result":{{}}}}\n'.encode()
+                return [Cue(Playing(NOTHING, request), nothing, answers=True)]
             return self._missed(found)
         if found.row in self._scenes.unkept:
             from .miss import Miss  # 2 ms of start-up, for what may never be missed

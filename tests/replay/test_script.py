@@ -211,8 +211,9 @@ def test_each_member_of_a_batch_is_answered() -> None:
     assert play.told([tool_call(5, "b"), tool_call(6, "a")]) == [result(5), result(6)]
 
 
-def test_every_server_answers_a_ping() -> None:
-    assert Play(Dialogue().client(request(1)).server(result(1))).told(request(7, "ping")) == [result(7)]
+@pytest.mark.parametrize("method", ["ping", "logging/setLevel"])
+def test_what_every_server_answers_with_nothing_is_answered_so(method: str) -> None:
+    assert Play(Dialogue().client(request(1)).server(result(1))).told(request(7, method)) == [result(7)]
 
 
 # What was never recorded
