@@ -11,6 +11,8 @@ from ..replay.miss import named, told
 from .escape import safe_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..replay.difference import Difference
     from ..replay.miss import Miss
 
@@ -23,9 +25,12 @@ COLUMNS: Final = 80
 MIN_LETTERS: Final = 16
 
 
-def miss_lines(miss: Miss) -> list[str]:
-    """The lines: the first says what was missed, those below it are indented."""
-    lines = [f"mcpspy mock: {named(miss.request)} {miss.reason}"]
+def miss_lines(miss: Miss, *, who: str = "mcpspy mock: ", advice: Sequence[str] | None = None) -> list[str]:
+    """The lines: the first says what was missed, those below it are indented.
+
+    `advice` is what lets it match; where that is None, the options of a mock.
+    """
+    lines = [f"{who}{named(miss.request)} {miss.reason}"]
     if miss.nearest is not None:
         lines.append(f"  nearest  row {miss.nearest.row}{', ' if miss.name_of_nearest else ''}{miss.name_of_nearest}")
     differences = miss.differences
@@ -36,7 +41,8 @@ def miss_lines(miss: Miss) -> list[str]:
             lines.append(f"           and in {differences.count - len(places)} more places")
     if miss.refused_by.startswith("--"):
         lines.append(f"  refused  by {miss.refused_by}")
-    lines += [f"{'  accept   with ' if at == 0 else '             or '}{advice}" for at, advice in enumerate(miss.advice)]
+    ways = miss.advice if advice is None else advice
+    lines += [f"{'  accept   with ' if at == 0 else '             or '}{way}" for at, way in enumerate(ways)]
     if miss.played is not None:
         lines.append(f"  played   row {miss.played.row} all the same")
     return [safe_text(line) for line in lines]
