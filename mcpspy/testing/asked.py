@@ -47,10 +47,12 @@ def tool_calls(transcript: Transcript) -> list[tuple[str, dict[str, Any]]]:
 
 def misses(transcript: Transcript, matcher: Matcher) -> list[Miss]:
     """What was asked and never recorded. The mock's own notes say that it was; the matcher says once more why."""
-    known = {one.sentence: one for one in played(transcript, matcher).misses}
+    known = played(transcript, matcher).misses
     notes = [row.record.text for row in transcript.rows if isinstance(row, Event) and _is_miss(row)]  # type: ignore[union-attr]  # a Note
     requests = [one.request for one in calls(transcript)]
-    return [known.get(text) or _spelled_out(text, requests) for text in notes]
+    return [
+        next((one for one in known if text.startswith(one.sentence)), None) or _spelled_out(text, requests) for text in notes
+    ]
 
 
 def left_over(transcript: Transcript, recorded: Sequence[Exchange], matcher: Matcher) -> list[Exchange]:

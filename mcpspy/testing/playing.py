@@ -56,7 +56,7 @@ class Playing:
     def listen(self) -> Process:
         """Play it over HTTP. Raises: ReplayError."""
         arguments = [*map(str, self._paths), f"--listen={LISTEN}", "--quiet", f"--capture={self.capture}", *_options(self._how)]
-        return Process(["mock", *arguments], what=self.name, errors=self.capture.with_suffix(".stderr"))
+        return Process(["mock", *arguments], what=self.name, output=self.capture.with_suffix(".output"))
 
     def misses(self, transcript: Transcript) -> list[Miss]:
         """What of `transcript`, all that was asked, was never recorded."""

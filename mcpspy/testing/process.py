@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from select import select
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from ..errors import ReplayError
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 LISTEN = "127.0.0.1:0"
 
+POLL_S = 0.005
+
 STARTS_S = 30
 """So long a process may take to print its address, on a machine that has other things to do."""
 
@@ -23,36 +25,44 @@ ENDS_S = 10
 
 
 class Process:
-    """A process that listens. `url` is what it printed. Raises: ReplayError: `what` could not be served, and why."""
+    """A process that listens, and tells its `url` in a line of its own, on whichever stream. All that it prints goes to `output`.
 
-    __slots__ = ("_process", "url")
+    Raises: ReplayError: `what` could not be served, and why.
+    """
 
-    def __init__(self, arguments: Sequence[str], *, what: str, errors: Path) -> None:
-        with errors.open("ab") as stderr:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "mcpspy.testing.leash", *arguments],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-            )
+    __slots__ = ("_output", "_process", "url")
+
+    def __init__(self, arguments: Sequence[str], *, what: str, output: Path) -> None:
+        self._output = output
+        with output.open("wb") as file:
+            command = [sys.executable, "-P", "-m", "mcpspy.testing.leash", *arguments]
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=file, stderr=file)
         self.url = self._address()
         if not self.url:
             self.close()
-            said = errors.read_text(encoding="utf-8", errors="backslashreplace").strip().removeprefix("mcpspy: ")
+            said = [line for line in self._lines() if line]
             raise ReplayError(
-                what, said.splitlines()[-1].rstrip(".") if said else f"no address was printed within {STARTS_S} s"
+                what, said[-1].removeprefix("mcpspy: ").rstrip(".") if said else f"no address within {STARTS_S} s"
             )
 
     def _address(self) -> str:
-        out = self._process.stdout
-        assert out is not None  # it was asked for
-        return out.readline().decode().strip() if select([out], [], [], STARTS_S)[0] else ""
+        until = monotonic() + STARTS_S
+        while monotonic() < until:
+            is_over = self._process.poll() is not None
+            found = [line for line in self._lines() if line.startswith("http://")]
+            if found or is_over:
+                return found[0] if found else ""
+            sleep(POLL_S)
+        return ""
+
+    def _lines(self) -> list[str]:
+        """What it printed so far, in whole lines."""
+        return self._output.read_text(encoding="utf-8", errors="backslashreplace").split("\n")[:-1]
 
     def close(self) -> None:
         """End it, and wait until it has written down how it ended."""
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
+        assert self._process.stdin is not None  # it was asked for
+        self._process.stdin.close()
         try:
             self._process.wait(ENDS_S)
         except subprocess.TimeoutExpired:

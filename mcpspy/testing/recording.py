@@ -46,7 +46,7 @@ class Recording:
                 "it is to be recorded from a command, which is stdio: start `command`, or record from the URL of a server",
             )
         arguments = ["proxy", self._source, f"--listen={LISTEN}", "--quiet", f"--capture={self.capture}"]
-        return Process(arguments, what=self.name, errors=self.capture.with_suffix(".stderr"))
+        return Process(arguments, what=self.name, output=self.capture.with_suffix(".output"))
 
     def misses(self, transcript: Transcript) -> list[Miss]:
         """Nothing is missed where the real server answers."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from ..replay.miss import named
 from ..views.escape import safe_text
 from ..views.line import plain
+from ..views.miss import miss_lines
 from ..views.timeline import timeline
 from ..views.units import counted
 
@@ -34,9 +35,7 @@ def misses_words(name: str, misses: Sequence[Miss], asked: int, anew: str) -> st
     """Why a test fails whose server was asked what its capture, called `name`, does not have. `anew` is how to record it again."""
     lines = [f"{name}: {len(misses)} of {counted(asked, 'request')} {'was' if len(misses) == 1 else 'were'} never recorded"]
     for one in misses[:MAX_MISSES]:
-        lines += ["", f"  {safe_text(one.sentence)}"]
-        if advice := _advice(one):
-            lines.append(f"      would match with {safe_text(advice)}")
+        lines += ["", *(f"  {line}" for line in miss_lines(one, who="", advice=_advice(one)))]
     if len(misses) > MAX_MISSES:
         lines += ["", f"  … and {len(misses) - MAX_MISSES} more"]
     return "\n".join([*lines, "", anew])
@@ -60,10 +59,10 @@ def said(transcript: Transcript) -> str:
     return "\n".join(lines)
 
 
-def _advice(miss: Miss) -> str:
-    """What of `serve` would let it match, where the mock names its own options."""
+def _advice(miss: Miss) -> list[str]:
+    """What of `serve` lets it match, where a mock names its own options."""
     ways = [f"ignore={list(miss.ignore)!r}"] if miss.ignore else []
     for option in miss.options:
         name, _, value = option.removeprefix("--").partition(" ")
         ways.append(f'{name}="{value}"')
-    return " or ".join(ways)
+    return ways
