@@ -27,6 +27,7 @@ VERBS = {
     "diff": "what changed from one capture to another",
     "export": "sequence diagrams, decoded messages",
     "mock": "serve a capture as a server",
+    "replay": "drive a server with a capture, and compare",
     "list": "the newest sittings and their captures",
     "verify": "is a capture intact; repair",
     "demo": "a small server and client through a real tap",

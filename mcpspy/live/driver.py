@@ -22,19 +22,28 @@ if TYPE_CHECKING:
     from .peer import Failure, Peer
 
 
-class Driver:
-    """Drives one server. Its methods `heard`, `lost` and `failed` are the callbacks of the peer that `drive` is then given.
+def drive(driving: Driving, make: Callable[[Driver], Peer], *, sink: Sink, now_ns: Callable[[], int]) -> None:
+    """Drive one server to the end: `make` makes the peer, with the driver's callbacks. Blocks until then.
 
-    `closes_streams` says that a request of the modern era is given up by closing its stream, as over HTTP.
+    Raises: PeerError: if the server cannot be started or reached.
     """
 
-    __slots__ = ("_closes_streams", "_driving", "_is_done", "_now_ns", "_out", "_sink", "_source", "_told", "_wake")
+    async def driven() -> None:
+        driver = Driver(driving, sink=sink, now_ns=now_ns)
+        await driver.drive(make(driver))
 
-    def __init__(self, driving: Driving, *, sink: Sink, now_ns: Callable[[], int], closes_streams: bool = False) -> None:
+    asyncio.run(driven())
+
+
+class Driver:
+    """Drives one server. Its methods `heard`, `lost` and `failed` are the callbacks of the peer that `drive` is then given."""
+
+    __slots__ = ("_driving", "_is_done", "_now_ns", "_out", "_sink", "_source", "_told", "_wake")
+
+    def __init__(self, driving: Driving, *, sink: Sink, now_ns: Callable[[], int]) -> None:
         self._driving = driving
         self._sink = sink
         self._now_ns = now_ns
-        self._closes_streams = closes_streams
         self._out: deque[Sent] = deque()
         self._wake = asyncio.Event()
         self._source = Source(0)
@@ -92,10 +101,10 @@ class Driver:
         """Send what is to be sent, one after the other."""
         while self._out:
             sent = self._out.popleft()
-            if sent.leaves and (not sent.data or (self._closes_streams and sent.is_modern)):
-                await peer.cancel(sent.leaves)
-            else:
+            if sent.data:
                 await peer.send(sent.data)
+            else:
+                await peer.cancel(sent.leaves)
 
     async def _wait(self) -> None:
         """Until the server says something, or it is time to do something."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 from ..transcript.correlate import spellings
 from ..transcript.mcp import PARTIAL
 from ..transcript.mcp_methods import CANCELLED, PROGRESS
-from ..transcript.mcp_revisions import Era
 from ..transcript.model import Kind, Message
 from .outgoing import CANCELLED_ID, ID, TOKEN, exchanged, live_message, outgoing, pseudonym
 from .plan import AwaitAnswer, AwaitQuestion, AwaitTold, Cancel, LeftOut, Send, key_of
@@ -58,15 +57,13 @@ class NothingCarried:
 class Sent:
     """What is to be sent now: `data`, one JSON-RPC message, which `message` is read from it; of the recorded `row`.
 
-    `leaves` is the id of a live request that is given up by it: without data, by closing the stream that would bring its answer.
+    Without data, the live request with the id `leaves` is given up, by closing the stream that would bring its answer.
     """
 
     row: int
     data: bytes = b""
     message: Message | None = None
     leaves: str = ""
-    is_modern: bool = False
-    """Whether that request is of the modern era, in which HTTP has no other way to give it up."""
 
 
 @dataclass(slots=True, eq=False)
@@ -258,14 +255,13 @@ class Driving:
         if now_ns < due_ns:
             return due_ns
         if step.message is None:
-            self._out.append(Sent(row=step.row, leaves=id, is_modern=True))
+            self._out.append(Sent(row=step.row, leaves=id))
         else:
             data = outgoing(step.message, [*self._carrier.fill(step.message), exchanged(CANCELLED_ID, id)])
             if found := pseudonym(data):
                 self._hold_back(step.row, step.message, found)
                 return None
-            is_modern = step.exchange.era is Era.MODERN
-            self._out.append(Sent(row=step.row, data=data, message=live_message(data, now_ns), leaves=id, is_modern=is_modern))
+            self._out.append(Sent(row=step.row, data=data, message=live_message(data, now_ns)))
         return None
 
     def _await_answer(self, step: AwaitAnswer, now_ns: int, since_ns: int) -> int | None:

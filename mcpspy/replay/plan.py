@@ -12,7 +12,19 @@ from typing import Final, TypeAlias
 
 from ..records import CLIENT, SERVER, Close, Exit
 from ..transcript.mcp_methods import CANCELLED, OPENINGS, PROGRESS
-from ..transcript.model import HTTP_REDIRECTS, NO_ANSWERS, Event, Exchange, Kind, Message, Source, Stray, Transcript
+from ..transcript.model import (
+    HTTP_ERRORS,
+    HTTP_REDIRECTS,
+    NO_ANSWERS,
+    Event,
+    Exchange,
+    Kind,
+    Message,
+    Source,
+    Stray,
+    Transcript,
+)
+from ..transcript.transaction import Scope, Transaction
 
 INITIALIZED: Final = "notifications/initialized"
 UNKEPT: Final = "it was recorded past --max-size, where payloads are not kept"
@@ -90,9 +102,13 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What one client did. `listens` says that it would hear what the server says on its own, over HTTP by a GET of its own."""
+    """What one client did. `rows` are all that it and its server asked, and what they said beside that.
+
+    `listens` says that it would hear what the server says on its own, over HTTP by a GET of its own.
+    """
 
     steps: tuple[Step, ...]
+    rows: frozenset[int] = frozenset()
     left_out: tuple[LeftOut, ...] = ()
     listens: bool = True
 
@@ -124,6 +140,9 @@ def plans(transcript: Transcript) -> list[Plan]:
             if who not in readers:
                 readers[who] = _Reader(source)
             readers[who].feed(row)
+        elif isinstance(row, Transaction) and row.method == "DELETE" and 0 < row.status < HTTP_REDIRECTS:
+            for reader in readers.values():
+                reader.deleted(row)
     for row in transcript.rows:
         if isinstance(row, Event) and (reader := readers.get((row.capture, ""))) is not None:
             reader.happened(row)
@@ -160,22 +179,31 @@ def _client(source: Source, row: Exchange | Stray) -> str:
 class _Reader:
     """Reads the rows of one client; `close` makes its plan."""
 
-    __slots__ = ("_done", "_left_ns", "_left_out", "_source", "_timed")
+    __slots__ = ("_deleted", "_done", "_left_ns", "_left_out", "_rows", "_source", "_timed")
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._timed: list[tuple[int, int, Step]] = []
         self._left_out: list[LeftOut] = []
+        self._rows: set[int] = set()
         self._left_ns = source.last_ns + source.shift_ns
         self._done = False
+        self._deleted: Scope | None = None
+        """The session that the client has ended."""
 
     def feed(self, row: Exchange | Stray) -> None:
+        self._rows.add(row.row)
         if isinstance(row, Stray):
             self._stray(row)
         elif row.sender == CLIENT:
             self._asked(row)
         else:
             self._was_asked(row)
+
+    def deleted(self, row: Transaction) -> None:
+        """A session has been ended, as a driver ends its own when all is done."""
+        if row.capture == self._source.index and row.scope.session:
+            self._deleted = row.scope
 
     def happened(self, event: Event) -> None:
         """On stdio: the client leaves, or the server ends; what was not answered by then never will be."""
@@ -196,7 +224,7 @@ class _Reader:
         for at_ns, _, step in self._timed:
             steps.append(replace(step, gap_ns=at_ns - before_ns))
             before_ns = at_ns
-        return Plan(steps=tuple(steps), left_out=tuple(self._left_out), listens=self._listens())
+        return Plan(steps=tuple(steps), rows=frozenset(self._rows), left_out=tuple(self._left_out), listens=self._listens())
 
     def _add(self, at_ns: int, number: int, step: Step) -> None:
         self._timed.append((at_ns, number, step))
@@ -225,6 +253,8 @@ class _Reader:
     def _asked(self, row: Exchange) -> None:
         request, response = row.request, row.response
         why = _why_not(row)
+        if self._deleted is not None and row.transaction is not None and row.transaction.scope is self._deleted:
+            why = "the client had ended the session"
         if why:
             self._left_out.append(LeftOut(row=row.row, message=request, why=why))
             return
@@ -269,7 +299,7 @@ def _why_not(row: Exchange) -> str:
         status = _status(row)
         if status in NO_ANSWERS:
             return f"it was refused with {status}, and what followed on that is not played"
-        if HTTP_REDIRECTS <= status < 400:
+        if HTTP_REDIRECTS <= status < HTTP_ERRORS:
             return f"it was sent elsewhere, with {status}"
     return ""
 

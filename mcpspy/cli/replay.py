@@ -1,0 +1,287 @@
+"""`mcpspy replay`: drives a live server with a recorded client, and compares what it says with what was recorded."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import AddressError, ReplayError
+from ..records import CLIENT, SERVER
+from ..replay.carrying import Carrying
+from ..replay.compare import compare
+from ..replay.counterpart import Played, sides
+from ..replay.driving import TIMEOUT_NS
+from ..replay.edits import edited
+from ..replay.effects import Effects
+from ..replay.ignore import Ignore
+from ..replay.matching import Matcher
+from ..replay.outgoing import outgoing, pseudonym
+from ..replay.plan import Plan, plans
+from ..replay.question import Strictness
+from ..replay.setting import edits_of, setting_of
+from ..transcript.model import Exchange, Numbered
+from ..views.comparison import comparison_lines, next_lines
+from ..views.escape import safe_text
+from ..views.replaying import changing, intent, plan_lines, report_lines
+from ..views.replaying_json import plans_json, replay_object, replays_json
+from ..views.timeline import selected
+from .filtering import filtered, wanted_of
+from .reading import DEFAULT_WHAT, WhatCommand, chosen, row_of, transcript_of
+from .replay_target import AUTHORIZATION, confirm, login_wanted, target_of
+from .replaying import Drive, Manner, play
+from .screen import Screen, say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..replay.compare import Comparison
+    from ..replay.edits import Edit
+    from ..transcript.model import Source, Transcript
+    from .replay_target import Target
+
+SAME, DIFFERENT, NOT_SENT, NO_SERVER = 0, 1, 2, 4
+
+TIMEOUT_S = TIMEOUT_NS / 1_000_000_000
+
+
+class ReplayCommand(WhatCommand):
+    """What stands behind `--` is a server's command, and no option of ours."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put it aside, for `command`."""
+        at = args.index("--") if "--" in args else len(args)
+        ctx.meta[__name__] = tuple(args[at + 1 :])
+        if args[at:] == ["--"]:
+            raise click.UsageError("Behind -- the server's command is missing.")
+        return super().parse_args(ctx, args[:at])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is to be played: the plans, and of them the rows that were asked for (None: all)."""
+
+    transcript: Transcript
+    source: Source
+    plans: list[Plan]
+    asked: frozenset[int] | None
+    carrying: Carrying
+
+    @property
+    def requests(self) -> list[Exchange]:
+        """All that are sent."""
+        return [one for plan in self.plans for one in plan.requests]
+
+    @property
+    def asked_requests(self) -> list[Exchange]:
+        """Those that were asked for."""
+        return [one for one in self.requests if self.asked is None or one.row in self.asked]
+
+
+@click.command("replay", cls=ReplayCommand)
+@click.argument("what", default=DEFAULT_WHAT)
+@click.option("--url", metavar="URL", help="Drive the HTTP server at this URL.")
+@click.option(
+    "--transport",
+    type=click.Choice(["streamable", "sse"]),
+    help="What the URL speaks; by default what was recorded, else what it looks like.",
+)
+@click.option(
+    "--header", "headers", metavar="'NAME: VALUE'", multiple=True, help="Send this field with every HTTP request; repeatable."
+)
+@click.option("--only", metavar="EXPR", multiple=True, help="Send only the requests that match (`mcpspy help filter`).")
+@click.option(
+    "--set", "settings", metavar="PATH=JSON", multiple=True, help="Send another value: '$.arguments.path=\"/srv\"'; repeatable."
+)
+@click.option(
+    "--carry", "handles", metavar="PATH", multiple=True, help="Take what stands here from the live server's answers too."
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be sent; send nothing, and start nothing.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0),
+    default=0,
+    metavar="X",
+    help="0, the default: as fast as answers come; 1: with the pauses of the recording; 2: with half of them.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=TIMEOUT_S,
+    metavar="SECONDS",
+    show_default=True,
+    help="How long a request waits for its answer.",
+)
+@click.option(
+    "--match",
+    type=click.Choice([one.value for one in Strictness]),
+    default=Strictness.DEFAULT.value,
+    show_default=True,
+    help="How like a recorded question one of the server's has to be, to get its answer.",
+)
+@click.option(
+    "--ignore", multiple=True, metavar="PATH", help="Leave out these places: $.result.content[*].text, $..timestamp, …"
+)
+@click.option("--yes", "-y", is_flag=True, help="Ask nothing.")
+@click.option("--label", metavar="NAME", help="What to call the capture; by default the recorded server's label and `-replay`.")
+@click.option("--capture", metavar="FILE", help="Where to record; by default a new file in the store.")
+@click.option("--json", "as_json", is_flag=True, help="JSON for programs (docs/json.md).")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    what: str,
+    url: str | None,
+    transport: str | None,
+    headers: tuple[str, ...],
+    only: tuple[str, ...],
+    settings: tuple[str, ...],
+    handles: tuple[str, ...],
+    dry_run: bool,
+    speed: float,
+    timeout: float,
+    match: str,
+    ignore: tuple[str, ...],
+    yes: bool,
+    label: str | None,
+    capture: str | None,
+    as_json: bool,
+) -> int:
+    """Drive a live server with the recorded client of WHAT, and compare what it says with what was recorded.
+
+    The server is the one whose command stands behind --, or that of --url. What was recorded is sent byte for byte, but for ids,
+    and for values that the live server gives out itself. The exit status is 0 if nothing differs, 1 if something does, 2 if
+    something could not be sent, 4 if there is no server.
+
+    \b
+      mcpspy replay weather -- ./server --verbose           the newest capture of `weather`
+      mcpspy replay @:7 --set '$.arguments.path="/srv"' -- ./server
+      mcpspy replay bug.mcpspy --url http://127.0.0.1:3001/mcp --only 'tool:search*'
+      git bisect run mcpspy replay good.mcpspy -- ./server
+    """
+    Ignore.of(ignore)
+    edits = [setting_of(one) for one in settings]
+    wanted = _wanted(what, only, Carrying, handles)
+    target = target_of(wanted.source, ctx.meta[__name__], url, transport, headers)
+    effects = Effects(wanted.transcript)
+    found = edits_of(edits, wanted.requests, wanted.asked_requests)
+    if dry_run:
+        return _rehearse(wanted, target, effects, found, as_json=as_json)
+    say(f"mcpspy: {intent(wanted.plans, effects, str(target))}")
+    if login_wanted(wanted.source, target):
+        say(f"mcpspy: the recorded client logged in; give a token with --header 'Authorization: …', or in {AUTHORIZATION}")
+    confirm(target, changing(wanted.plans, effects), yes=yes)
+    header = wanted.source.header
+    manner = Manner(
+        target=target,
+        answers=Matcher(wanted.transcript.exchanges, side=SERVER, strictness=Strictness(match), ignore=ignore),
+        carrying=wanted.carrying,
+        edits=found,
+        speed=speed,
+        timeout_ns=int(timeout * 1_000_000_000),
+        label=label or f"{(header.label if header else '') or 'server'}-replay",
+        redact=header.redaction if header else "credentials",
+        capture=capture,
+        ids=(header.capture_id,) if header else (),
+    )
+    drives = [play(plan, manner, number) for number, plan in enumerate(wanted.plans)]
+    rules = (*ignore, *(one.path for one in edits))
+    return _tell(what, wanted, drives, rules, as_json=as_json, target=target)
+
+
+def _wanted(what: str, only: tuple[str, ...], carrying_of: type[Carrying], handles: tuple[str, ...]) -> Wanted:
+    """What a WHAT and `--only` name together. Raises: AddressError, ReplayError, FilterError."""
+    wanted = wanted_of(only)
+    asked = chosen((what,))
+    if len(asked.paths) > 1:
+        raise AddressError(what, f"a replay plays one capture, and these are {len(asked.paths)}: {', '.join(asked.paths)}")
+    transcript, _ = transcript_of(asked.paths)
+    carrying = carrying_of(transcript, handles)
+    everything = plans(transcript)
+    if not everything:
+        raise ReplayError(
+            what, "nobody asked a server anything in it, so there is nothing to send; mcpspy show says what happened"
+        )
+    rows = None
+    if asked.rows is not None:
+        row_of(transcript, what, asked.rows[0])
+        rows = selected(transcript.rows, asked.rows)
+    if wanted is not None:
+        rows = filtered(wanted, transcript, transcript.rows if rows is None else rows).rows
+    if rows is None:
+        return Wanted(transcript=transcript, source=transcript.sources[0], plans=everything, asked=None, carrying=carrying)
+    numbers = frozenset(one.row for one in rows if isinstance(one, Numbered))
+    asked_rows = numbers & {send.row for plan in everything for send in plan.sends}
+    if not asked_rows:
+        raise ReplayError(what, _why_none(transcript, numbers))
+    parts = [plan.only(plan.rows & asked_rows, carrying.needs) for plan in everything if plan.rows & asked_rows]
+    return Wanted(transcript=transcript, source=transcript.sources[0], plans=parts, asked=asked_rows, carrying=carrying)
+
+
+def _why_none(transcript: Transcript, numbers: frozenset[int]) -> str:
+    asked = [one for one in transcript.exchanges if one.row in numbers]
+    if asked and all(one.sender != CLIENT for one in asked):
+        return f"row {asked[0].row} was asked by the server, and a replay plays the client"
+    return "there is nothing among these rows that a client sends again"
+
+
+def _rehearse(wanted: Wanted, target: Target, effects: Effects, edits: dict[int, list[Edit]], *, as_json: bool) -> int:
+    """Say what would be sent. Values that are carried stand in it as they were recorded."""
+    payloads: dict[int, bytes] = {}
+    refused: dict[int, str] = {}
+    for plan in wanted.plans:
+        for send in plan.sends:
+            data = payloads[send.row] = edited(outgoing(send.message), edits.get(send.row, ()))
+            name = pseudonym(data)
+            carried = {str(one.value) for one in wanted.carrying.values(send.message)}
+            if name and not any(name in one for one in carried):
+                refused[send.row] = f"it holds a value that was redacted: {name}"
+    if as_json:
+        sys.stdout.write(plans_json(target.facts, wanted.plans, effects, payloads, refused))
+    else:
+        screen = Screen()
+        say(f"mcpspy: {intent(wanted.plans, effects, str(target)).replace('sending', 'this would send', 1)}")
+        screen.lines(plan_lines(wanted.plans, effects, payloads, refused, screen.width))
+    return NOT_SENT if refused else SAME
+
+
+def _tell(what: str, wanted: Wanted, drives: Sequence[Drive], rules: tuple[str, ...], *, as_json: bool, target: Target) -> int:
+    compared = [_compared(wanted, drive, rules) for drive in drives]
+    status = max(_status(drive, one) for drive, one in zip(drives, compared, strict=True))
+    for drive in drives:
+        if drive.failure is not None:
+            say(f"mcpspy: {safe_text(str(drive.failure))}")
+        for missing in dict.fromkeys(map(str, drive.run.missing)):
+            say(f"mcpspy: {safe_text(missing)}; sent as it was recorded")
+    if as_json:
+        clients = [replay_object(drive.report, drive.path, one) for drive, one in zip(drives, compared, strict=True)]
+        sys.stdout.write(replays_json(target.facts, clients, status))
+        return status
+    screen = Screen()
+    messages = {one.row: one.request for one in wanted.transcript.exchanges}
+    for number, (drive, one) in enumerate(zip(drives, compared, strict=True)):
+        if number:
+            screen.lines([[]])
+        if drive.report.heard or drive.failure is None:
+            screen.lines(comparison_lines(one, width=screen.width))
+        screen.lines(report_lines(drive.report, messages, screen.width))
+        for line in next_lines(one, what.partition(":")[0], drive.path, screen.width):
+            screen.advise(line)
+    return status
+
+
+def _compared(wanted: Wanted, drive: Drive, rules: tuple[str, ...]) -> Comparison:
+    played = Played(plan=drive.plan, report=drive.report, asked=wanted.asked, put_back=drive.run.as_recorded)
+    return compare(*sides(wanted.transcript, drive.transcript, played), rules)
+
+
+def _status(drive: Drive, compared: Comparison) -> int:
+    """The worst wins: no server, something not sent for want of a value, a difference."""
+    was_answered = any(one.response is not None for one in drive.plan.requests)
+    if drive.failure is not None or (drive.report.lost and not drive.report.heard and was_answered):
+        return NO_SERVER
+    if drive.report.redacted:
+        return NOT_SENT
+    is_cut_short = bool(drive.report.lost) and len(drive.report.unsent) > len(drive.plan.left_out)
+    return DIFFERENT if compared.different or is_cut_short else SAME

@@ -1,0 +1,87 @@
+"""What a driver recorded, held against what it played: the rows of both that can be compared.
+
+What was not sent is not missing, and what the server did not come to ask neither. Refuses to compare: `compare` does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..records import CLIENT
+from ..transcript.model import Exchange, Transcript
+from .compare import Compared
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .driving import Report
+    from .plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """One plan that was played: `asked` are the rows that were asked for, None for all.
+
+    `put_back` makes of a live payload that belongs to a recorded row what it would be with the recorded values that were carried.
+    """
+
+    plan: Plan
+    report: Report
+    asked: frozenset[int] | None = None
+    put_back: Callable[[int, bytes], bytes] | None = None
+
+
+def sides(before: Transcript, after: Transcript, played: Played) -> tuple[Compared, Compared]:
+    """The two sides of the comparison of a recording with what was played of it."""
+    report = played.report
+    live = {id: row for row, id in report.sent.items()}
+    pairs = _pairs(after, live, report.questions)
+    if played.put_back is not None:
+        _put_back(pairs, played.put_back)
+    if played.asked is not None:
+        rows = frozenset(one for one in played.asked if one in report.sent)
+        return Compared(transcript=before, rows=rows), Compared(
+            transcript=after, rows=frozenset(one.row for one, row in pairs if row in rows)
+        )
+    return Compared(transcript=_of(before, played)), Compared(transcript=after)
+
+
+def _pairs(after: Transcript, live: dict[str, int], questions: dict[str, int]) -> list[tuple[Exchange, int]]:
+    """The live exchanges, each with the recorded row that it is of."""
+    found: list[tuple[Exchange, int]] = []
+    for one in after.exchanges:
+        row = (live if one.sender == CLIENT else questions).get(one.request.id or "")
+        if row is not None:
+            found.append((one, row))
+    return found
+
+
+def _put_back(pairs: list[tuple[Exchange, int]], put_back: Callable[[int, bytes], bytes]) -> None:
+    for one, row in pairs:
+        for message in (one.request, one.response):
+            if message is not None and message.raw:
+                message.raw = put_back(row, message.raw)
+
+
+def _of(before: Transcript, played: Played) -> Transcript:
+    """The recording without what was not played again: requests that were not sent, and what the server asked behind them."""
+    report = played.report
+    sent = report.sent
+    asked_again = set(report.questions.values())
+    unsent = [one.message.at_ns for one in report.unsent if not _is_left_out(one.row, played)]
+    until_ns = min(unsent, default=None)
+
+    def is_kept(row: Exchange) -> bool:
+        if row.row not in played.plan.rows:
+            return False
+        if row.sender == CLIENT:
+            return row.row in sent
+        return until_ns is None or row.at_ns < until_ns or row.row in asked_again
+
+    rows = [row for row in before.rows if not isinstance(row, Exchange) or is_kept(row)]
+    return Transcript(sources=before.sources, rows=rows)
+
+
+def _is_left_out(row: int, played: Played) -> bool:
+    return any(one.row == row for one in played.plan.left_out)

@@ -1,0 +1,125 @@
+"""A replay for people: what it will send, and, beside the comparison, what it did not send, or was not answered, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from ..replay.effects import Effect
+from ..replay.miss import named
+from ..transcript.model import Kind
+from .escape import safe_text
+from .excerpt import one_line
+from .line import Line, Piece, fitted
+from .units import counted
+
+if TYPE_CHECKING:
+    from ..replay.driving import Report
+    from ..replay.effects import Effects
+    from ..replay.plan import LeftOut, Plan, Send
+    from ..transcript.model import Message
+
+MAX_LISTED: Final = 20
+MAX_NAMES: Final = 8
+
+_WORDS: Final[dict[Effect, Piece]] = {
+    Effect.NONE: ("", ""),
+    Effect.READS: ("read-only", "dim"),
+    Effect.CHANGES: ("may change something", "warn"),
+    Effect.DESTROYS: ("destructive", "bad"),
+}
+
+
+def intent(plans: Iterable[Plan], effects: Effects, target: str) -> str:
+    """One sentence: how much goes where, and what of it may change something. Safe to be shown."""
+    sends = [send for plan in plans for send in plan.sends]
+    found = [effects.of(send.exchange) for send in sends if send.exchange is not None]
+    calls = len(found) - found.count(Effect.NONE)
+    told = f"sending {counted(len(sends), 'message')}, {counted(calls, 'tool call')} among them, to {target}"
+    parts = [
+        f"{found.count(effect)} {words}"
+        for effect, words in ((Effect.DESTROYS, "destructive"), (Effect.CHANGES, "not known to be read-only"))
+        if found.count(effect)
+    ]
+    return safe_text(told) + (f" ({', '.join(parts)})" if parts else "")
+
+
+def changing(plans: Iterable[Plan], effects: Effects) -> list[str]:
+    """The calls that are not known to read alone, each once, destructive ones first. Safe to be shown."""
+    found: dict[str, Effect] = {}
+    for plan in plans:
+        for one in plan.requests:
+            effect = effects.of(one)
+            if effect in (Effect.CHANGES, Effect.DESTROYS):
+                found[one_line(named(one.request), 80)] = effect
+    ranked = sorted(found.items(), key=lambda one: one[1] is not Effect.DESTROYS)
+    return [f"{name}{' (destructive)' if effect is Effect.DESTROYS else ''}" for name, effect in ranked]
+
+
+def plan_lines(
+    plans: Iterable[Plan], effects: Effects, payloads: dict[int, bytes], refused: dict[int, str], width: int | None
+) -> Iterator[Line]:
+    """What would be sent, in order, with the `payloads` by row; `refused` are the rows that would not be, and why."""
+    for plan in plans:
+        for send in plan.sends:
+            yield from _send_lines(send, effects, payloads.get(send.row, b""), refused.get(send.row, ""), width)
+        yield from unsent_lines(plan.left_out, width)
+
+
+def _send_lines(send: Send, effects: Effects, payload: bytes, refused: str, width: int | None) -> Iterator[Line]:
+    sign: Piece = ("✗ ", "bad") if refused else ("→ ", "")
+    line: Line = [(f"{send.row:>4} ", "dim"), sign, *_named(send.message)]
+    if send.exchange is not None:
+        words = _WORDS[effects.of(send.exchange)]
+        line += [("  ", ""), words] if words[0] else []
+    if refused:
+        line += [("  ", ""), (refused, "bad")]
+    yield fitted(line, width)
+    yield fitted([("       ", ""), (one_line(payload.decode("utf-8", "replace")), "dim")], width)
+
+
+def report_lines(report: Report, rows: dict[int, Message], width: int | None) -> Iterator[Line]:
+    """What of a plan came otherwise than it was recorded, by no fault of an answer; nothing where all went out and was answered."""
+    if report.lost:
+        yield []
+        yield fitted([("the server was gone: ", "bad"), (one_line(report.lost), "")], width)
+    if report.unsent:
+        yield []
+        yield from unsent_lines(report.unsent, width)
+    late = [(row, "no answer in time") for row in report.late] + [(row, why) for row, why in report.ended.items()]
+    if late:
+        yield []
+        yield [("not answered", "strong")]
+        for row, why in late[:MAX_LISTED]:
+            yield fitted([("  ", ""), *_named(rows[row]), (f"  row {row}: ", "dim"), (one_line(why), "")], width)
+        yield from _more(len(late))
+    if report.misses:
+        yield []
+        yield [("asked by the server, and never recorded", "strong")]
+        for miss in report.misses[:MAX_LISTED]:
+            yield fitted([("  ", ""), (one_line(miss.sentence), "")], width)
+        yield from _more(len(report.misses))
+
+
+def unsent_lines(unsent: Iterable[LeftOut], width: int | None) -> Iterator[Line]:
+    """What was not sent, and why."""
+    listed = list(unsent)
+    if listed:
+        yield [("not sent", "strong")]
+    for one in listed[:MAX_LISTED]:
+        yield fitted([("  ", ""), *_named(one.message), (f"  row {one.row}: ", "dim"), (one_line(one.why), "")], width)
+    yield from _more(len(listed))
+
+
+def _more(count: int) -> Iterator[Line]:
+    if count > MAX_LISTED:
+        yield [(f"  and {count - MAX_LISTED:,} more", "dim")]
+
+
+def _named(message: Message) -> Line:
+    if message.kind is Kind.MALFORMED:
+        return [("no JSON-RPC", "warn")]
+    words: Line = [(one_line(message.method or f"the {message.kind.value} to a question"), "")]
+    if message.target:
+        words += [(" ", ""), (one_line(message.target, 80), "strong")]
+    return words
