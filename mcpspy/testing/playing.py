@@ -55,6 +55,7 @@ class Playing:
 
     def listen(self) -> Process:
         """Play it over HTTP. Raises: ReplayError."""
+        __tracebackhide__ = True
         arguments = [*map(str, self._paths), f"--listen={LISTEN}", "--quiet", f"--capture={self.capture}", *_options(self._how)]
         return Process(["mock", *arguments], what=self.name, output=self.capture.with_suffix(".output"))
 

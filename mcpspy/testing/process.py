@@ -33,6 +33,7 @@ class Process:
     __slots__ = ("_output", "_process", "url")
 
     def __init__(self, arguments: Sequence[str], *, what: str, output: Path) -> None:
+        __tracebackhide__ = True
         self._output = output
         with output.open("wb") as file:
             command = [sys.executable, "-P", "-m", "mcpspy.testing.leash", *arguments]

@@ -34,12 +34,14 @@ class Recording:
 
     def stdio_arguments(self) -> list[str]:
         """The command line of mcpspy that starts the server under a tap. Raises: ReplayError: if it is one of HTTP."""
+        __tracebackhide__ = True
         if isinstance(self._source, str):
             raise ReplayError(self.name, f"it is to be recorded from {self._source}, which is HTTP: connect to `url`")
         return ["run", "--quiet", f"--capture={self.capture}", "--", *self._source]
 
     def listen(self) -> Process:
         """Stand before the server. Raises: ReplayError: if it is one of stdio, or cannot be reached."""
+        __tracebackhide__ = True
         if not isinstance(self._source, str):
             raise ReplayError(
                 self.name,

@@ -46,11 +46,13 @@ class Server:
     @property
     def command(self) -> str:
         """The program that a client of stdio is to start. Raises: ReplayError: if the server is being recorded over HTTP."""
+        __tracebackhide__ = True
         return self._argv[0]
 
     @property
     def args(self) -> list[str]:
         """Its arguments. Raises: ReplayError: if the server is being recorded over HTTP."""
+        __tracebackhide__ = True
         return self._argv[1:]
 
     @property
@@ -64,6 +66,7 @@ class Server:
 
         Raises: ReplayError: if it cannot be started, or is being recorded on stdio.
         """
+        __tracebackhide__ = True
         if self._process is None:
             self._process = self.part.listen()
         return self._process.url
@@ -76,6 +79,7 @@ class Server:
 
     @property
     def _argv(self) -> list[str]:
+        __tracebackhide__ = True
         return [sys.executable, "-P", "-m", "mcpspy", *self.part.stdio_arguments()]
 
     # What it was asked

@@ -52,6 +52,9 @@ class Servers:
         self._told: dict[Server, int] = {}
         """How many misses of each have been told."""
 
+    def __repr__(self) -> str:
+        return f"<mcpspy: {', '.join(map(repr, self._servers)) or 'serve() plays a capture'}>"
+
     def serve(
         self,
         name: str | os.PathLike[str] | None = None,
@@ -69,7 +72,7 @@ class Servers:
 
         Names are those of files in `captures/` beside the test; without one it is `captures/MODULE/TEST.mcpspy`. What is recorded is
         kept if the test goes well. `match`, `ignore`, `reuse`, `on_miss`, `speed` and `transport` are those of `mcpspy mock`. A test
-        whose server was asked what was never recorded fails, unless misses are allowed.
+        whose server was asked what was never recorded fails, unless misses are allowed, or the nearest is played.
 
         Raises: AddressError, CaptureError, PathError, ReplayError: if it can be neither played nor recorded.
         """
@@ -84,7 +87,7 @@ class Servers:
             part = self._part(path, source, how)
         except McpspyError as error:
             raise error.with_traceback(None) from None  # whoever reads it wrote the call, and none of what is below it
-        server = Server(path, part, source=source, allows_misses=allow_misses)
+        server = Server(path, part, source=source, allows_misses=allow_misses or on_miss == "nearest")
         self._servers.append(server)
         return server
 
@@ -186,4 +189,5 @@ def _section(server: Server) -> str:
     from .telling import said
 
     kept = f"This is not kept in {told(server.path)}: the test failed.\n" if server.is_recorded else ""
-    return f"{said(asked.transcript_of(captures))}\n\n{kept}mcpspy show {' '.join(map(str, captures))}"
+    live = any(is_live(str(one)) for one in captures)
+    return f"{said(asked.transcript_of(captures), live=live)}\n\n{kept}mcpspy show {' '.join(map(str, captures))}"

@@ -5,6 +5,7 @@ Whatever peers wrote is made harmless first.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ..replay.miss import named
@@ -50,9 +51,11 @@ def left_over_words(name: str, left: Sequence[Exchange]) -> str:
     )
 
 
-def said(transcript: Transcript) -> str:
-    """The timeline, as `mcpspy show` has it."""
-    lines = [plain(line) for line in timeline(transcript, width=WIDTH, stderr=False)]
+def said(transcript: Transcript, *, live: bool) -> str:
+    """The timeline, as `mcpspy show` has it. `live` says that it goes on."""
+    if live:
+        transcript = replace(transcript, findings=[one for one in transcript.findings if one.rule != "capture-incomplete"])
+    lines = [plain(line) for line in timeline(transcript, width=WIDTH, stderr=False, live=live)]
     if len(lines) > MAX_LINES:
         half = MAX_LINES // 2
         lines = [*lines[:half], f"… {len(lines) - 2 * half} more lines", *lines[-half:]]
