@@ -50,6 +50,8 @@ class Manner:
     capture: str | None = None
     ids: tuple[str, ...] = ()
     """The ids of the captures that are played."""
+    stops_when_late: bool = False
+    """Whether a request that is not answered in time ends it all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,7 @@ def play(plan: Plan, manner: Manner, number: int = 0) -> Drive:
         edits=manner.edits,
         speed=manner.speed,
         timeout_ns=manner.timeout_ns,
+        stops_when_late=manner.stops_when_late,
     )
 
     def now_ns() -> int:
@@ -98,7 +101,13 @@ def play(plan: Plan, manner: Manner, number: int = 0) -> Drive:
     failure: PeerError | None = None
     why = "done"
     try:
-        drive(driving, lambda driver: _peer(plan, manner.target, driver, sink, now_ns), sink=sink, now_ns=now_ns)
+        drive(
+            driving,
+            lambda driver: _peer(plan, manner.target, driver, sink, now_ns),
+            sink=sink,
+            now_ns=now_ns,
+            is_process=not manner.target.url,
+        )
     except PeerError as error:
         failure, why = error, "not started"
         driving.lose(str(error))

@@ -96,13 +96,13 @@ class Driving:
     """Plays `plan`. `answering` answers the server's requests; `edits` are values to be exchanged in requests, by row.
 
     `speed` is how many times faster than recorded it goes, 0 being as fast as answers come. `taken` are the ids that other drives
-    into the same capture used; those of this one come to it.
+    into the same capture used; those of this one come to it. `stops_when_late`: a request that is not answered in time is the end.
     """
 
     __slots__ = (
         "_answered", "_answering", "_asked", "_at", "_awaited", "_carrier", "_count", "_edits", "_given_up", "_later",
-        "_next_id", "_out", "_sent_ns", "_since_ns", "_speed", "_steps", "_taken", "_timeout_ns", "_tokens", "_told",
-        "next_ns", "report",
+        "_next_id", "_out", "_sent_ns", "_since_ns", "_speed", "_steps", "_stops_when_late", "_taken", "_timeout_ns", "_tokens",
+        "_told", "next_ns", "report",
     )  # fmt: skip
 
     def __init__(
@@ -115,6 +115,7 @@ class Driving:
         speed: float = 0.0,
         timeout_ns: int = TIMEOUT_NS,
         taken: set[str] | None = None,
+        stops_when_late: bool = False,
     ) -> None:
         self._steps = plan.steps
         self._answering = answering
@@ -123,6 +124,7 @@ class Driving:
         self._speed = speed
         self._timeout_ns = timeout_ns
         self._taken = set() if taken is None else taken
+        self._stops_when_late = stops_when_late
         self._at = 0
         self._since_ns: int | None = None
         """When the step before the next one was done."""
@@ -187,10 +189,16 @@ class Driving:
             self.report.ended[row] = why
         return self.due(now_ns)
 
+    def take_back(self, id: str, why: str) -> None:
+        """The live request with this id was not sent after all."""
+        row = self._asked.pop(id, None)
+        if row is not None:
+            del self.report.sent[row]
+            step = next(one for one in self._steps if isinstance(one, Send) and one.row == row)
+            self.report.unsent.append(LeftOut(row=row, message=step.message, why=why))
+
     def lose(self, why: str) -> None:
         """The server is gone: what was not sent never will be."""
-        if self.is_over:
-            return
         self.report.lost = why
         rest = (step for step in self._steps[self._at :] if isinstance(step, Send))
         self.report.unsent += [LeftOut(row=one.row, message=one.message, why="the server was gone") for one in rest]
@@ -274,6 +282,8 @@ class Driving:
             return due_ns
         self._answered.add(step.row)
         self.report.late.append(step.row)
+        if self._stops_when_late:
+            self.lose("it did not answer in time, and nothing more was sent")
         return None
 
     def _await(self, what: tuple[Key, int], gap_ns: int, now_ns: int, since_ns: int) -> int | None:

@@ -154,6 +154,14 @@ def test_a_request_waits_for_its_answer_so_long_and_no_longer() -> None:
     assert driven.report.late == [1]
 
 
+def test_one_that_is_late_may_be_the_end_of_all() -> None:
+    recorded = Dialogue().client(request(1)).server(result(1)).client(request(2)).server(result(2))
+    driven = Driven(recorded, stops_when_late=True)
+    driven.due()
+    assert driven.due(TIMEOUT_NS / MS) == []
+    assert (driven.report.late, driven.is_over, [one.row for one in driven.report.unsent]) == ([1], True, [2])
+
+
 def test_an_answer_that_never_came_is_awaited_as_long_as_it_was() -> None:
     driven = Driven(Dialogue().client(request(1)).wait(3000).closes())
     driven.due()
