@@ -25,7 +25,7 @@ from ..replay.setting import edits_of, setting_of
 from ..transcript.model import Exchange, Numbered
 from ..views.comparison import comparison_lines, next_lines
 from ..views.escape import safe_text
-from ..views.replaying import changing, intent, plan_lines, report_lines
+from ..views.replaying import changing, end_lines, intent, plan_lines, report_lines
 from ..views.replaying_json import plans_json, replay_object, replays_json
 from ..views.timeline import selected
 from .filtering import filtered, wanted_of
@@ -56,7 +56,12 @@ class ReplayCommand(WhatCommand):
         ctx.meta[__name__] = tuple(args[at + 1 :])
         if args[at:] == ["--"]:
             raise click.UsageError("Behind -- the server's command is missing.")
-        return super().parse_args(ctx, args[:at])
+        try:
+            return super().parse_args(ctx, args[:at])
+        except click.UsageError as error:
+            if "unexpected extra argument" not in error.message:
+                raise
+            raise click.UsageError(f"{error.message}. Put -- before the server's command.", ctx) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,16 +219,16 @@ def _wanted(what: str, only: tuple[str, ...], carrying_of: type[Carrying], handl
     numbers = frozenset(one.row for one in rows if isinstance(one, Numbered))
     asked_rows = numbers & {send.row for plan in everything for send in plan.sends}
     if not asked_rows:
-        raise ReplayError(what, _why_none(transcript, numbers))
+        raise ReplayError(what, _why_none(transcript, numbers, is_filtered=wanted is not None))
     parts = [plan.only(plan.rows & asked_rows, carrying.needs) for plan in everything if plan.rows & asked_rows]
     return Wanted(transcript=transcript, source=transcript.sources[0], plans=parts, asked=asked_rows, carrying=carrying)
 
 
-def _why_none(transcript: Transcript, numbers: frozenset[int]) -> str:
+def _why_none(transcript: Transcript, numbers: frozenset[int], *, is_filtered: bool) -> str:
     asked = [one for one in transcript.exchanges if one.row in numbers]
     if asked and all(one.sender != CLIENT for one in asked):
         return f"row {asked[0].row} was asked by the server, and a replay plays the client"
-    return "there is nothing among these rows that a client sends again"
+    return f"there is nothing that a client sends {'and that matches --only' if is_filtered else 'among these rows'}"
 
 
 def _rehearse(wanted: Wanted, target: Target, effects: Effects, edits: dict[int, list[Edit]], *, as_json: bool) -> int:
@@ -250,8 +255,6 @@ def _tell(what: str, wanted: Wanted, drives: Sequence[Drive], rules: tuple[str, 
     compared = [_compared(wanted, drive, rules) for drive in drives]
     status = max(_status(drive, one) for drive, one in zip(drives, compared, strict=True))
     for drive in drives:
-        if drive.failure is not None:
-            say(f"mcpspy: {safe_text(str(drive.failure))}")
         for missing in dict.fromkeys(map(str, drive.run.missing)):
             say(f"mcpspy: {safe_text(missing)}; sent as it was recorded")
     if as_json:
@@ -263,8 +266,13 @@ def _tell(what: str, wanted: Wanted, drives: Sequence[Drive], rules: tuple[str, 
     for number, (drive, one) in enumerate(zip(drives, compared, strict=True)):
         if number:
             screen.lines([[]])
-        if drive.report.heard or drive.failure is None:
+        screen.lines(end_lines(drive.report, len(drive.plan.sends), screen.width))
+        if _status(drive, one) == NO_SERVER:
+            continue
+        if one.whole or one.servers:
             screen.lines(comparison_lines(one, width=screen.width))
+        else:
+            say("mcpspy: it was sent, and there is nothing to compare: no request is among it.")
         screen.lines(report_lines(drive.report, messages, screen.width))
         for line in next_lines(one, what.partition(":")[0], drive.path, screen.width):
             screen.advise(line)

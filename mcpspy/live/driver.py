@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..records import SERVER, Frame, Note
 from ..transcript.decode import message_of
@@ -21,15 +21,23 @@ if TYPE_CHECKING:
     from ..replay.driving import Driving, Sent
     from .peer import Failure, Peer
 
+POLL_S: Final = 0.02
 
-def drive(driving: Driving, make: Callable[[Driver], Peer], *, sink: Sink, now_ns: Callable[[], int]) -> None:
+END_S: Final = 2.0
+"""From a message that a process did not take any more to calling the server lost: by then it has mostly said how it ended."""
+
+
+def drive(
+    driving: Driving, make: Callable[[Driver], Peer], *, sink: Sink, now_ns: Callable[[], int], is_process: bool = False
+) -> None:
     """Drive one server to the end: `make` makes the peer, with the driver's callbacks. Blocks until then.
 
-    Raises: PeerError: if the server cannot be started or reached.
+    `is_process` says that a message which is not taken is the end of it, as on stdio. Raises: PeerError: if the server cannot be
+    started or reached.
     """
 
     async def driven() -> None:
-        driver = Driver(driving, sink=sink, now_ns=now_ns)
+        driver = Driver(driving, sink=sink, now_ns=now_ns, is_process=is_process)
         await driver.drive(make(driver))
 
     asyncio.run(driven())
@@ -38,9 +46,9 @@ def drive(driving: Driving, make: Callable[[Driver], Peer], *, sink: Sink, now_n
 class Driver:
     """Drives one server. Its methods `heard`, `lost` and `failed` are the callbacks of the peer that `drive` is then given."""
 
-    __slots__ = ("_driving", "_is_done", "_now_ns", "_out", "_sink", "_source", "_told", "_wake")
+    __slots__ = ("_driving", "_is_done", "_is_process", "_now_ns", "_refused", "_out", "_sink", "_source", "_told", "_wake")
 
-    def __init__(self, driving: Driving, *, sink: Sink, now_ns: Callable[[], int]) -> None:
+    def __init__(self, driving: Driving, *, sink: Sink, now_ns: Callable[[], int], is_process: bool = False) -> None:
         self._driving = driving
         self._sink = sink
         self._now_ns = now_ns
@@ -49,6 +57,9 @@ class Driver:
         self._source = Source(0)
         self._told = 0
         self._is_done = False
+        self._is_process = is_process
+        self._refused = ""
+        """Why a process takes nothing more."""
 
     async def drive(self, peer: Peer) -> None:
         """Start the server, play to it all there is, and leave it. Raises: PeerError: if it cannot be started or reached."""
@@ -57,7 +68,9 @@ class Driver:
             self._push(self._driving.due(self._now_ns()))
             while self._out or not self._driving.is_over:
                 await self._say(peer)
-                if not self._driving.is_over:
+                if self._refused:
+                    await self._end()
+                elif not self._driving.is_over:
                     await self._wait()
                     self._push(self._driving.due(self._now_ns()))
         finally:
@@ -81,6 +94,11 @@ class Driver:
 
     def failed(self, failure: Failure) -> None:
         """A message will get no answer."""
+        if self._is_process:
+            self._refused = failure.why
+            if failure.id is not None:
+                self._driving.take_back(failure.id, failure.why)
+            return
         if failure.id is not None and not self._is_done:
             self._push(self._driving.end(failure.id, failure.why, self._now_ns()))
 
@@ -99,12 +117,20 @@ class Driver:
 
     async def _say(self, peer: Peer) -> None:
         """Send what is to be sent, one after the other."""
-        while self._out:
+        while self._out and not self._refused:
             sent = self._out.popleft()
             if sent.data:
                 await peer.send(sent.data)
             else:
                 await peer.cancel(sent.leaves)
+
+    async def _end(self) -> None:
+        """The process takes nothing more: let it say how it ended, if it does so soon."""
+        for _ in range(int(END_S / POLL_S)):
+            if self._driving.report.lost:
+                return
+            await asyncio.sleep(POLL_S)
+        self.lost(self._refused)
 
     async def _wait(self) -> None:
         """Until the server says something, or it is time to do something."""

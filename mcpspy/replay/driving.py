@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ..transcript.correlate import spellings
 from ..transcript.mcp import PARTIAL
-from ..transcript.mcp_methods import CANCELLED, PROGRESS
+from ..transcript.mcp_methods import CANCELLED, INITIALIZE, PROGRESS
 from ..transcript.model import Kind, Message
 from .outgoing import CANCELLED_ID, ID, TOKEN, exchanged, live_message, outgoing, pseudonym
 from .plan import AwaitAnswer, AwaitQuestion, AwaitTold, Cancel, LeftOut, Send, key_of
@@ -161,7 +161,7 @@ class Driving:
         while self._at < len(self._steps) and again_ns is None:
             again_ns = self._turn(self._steps[self._at], now_ns, self._since_ns)
             if again_ns is None:
-                self._at += 1
+                self._at += 1  # behind the end, where the server was lost
                 self._since_ns = now_ns
         times = [one for one in (again_ns, self._later[0][0] if self._later else None) if one is not None]
         self.next_ns = min(times, default=None)
@@ -194,8 +194,7 @@ class Driving:
         row = self._asked.pop(id, None)
         if row is not None:
             del self.report.sent[row]
-            step = next(one for one in self._steps if isinstance(one, Send) and one.row == row)
-            self.report.unsent.append(LeftOut(row=row, message=step.message, why=why))
+            self.report.unsent.append(LeftOut(row=row, message=self._message_of(row), why=why))
 
     def lose(self, why: str) -> None:
         """The server is gone: what was not sent never will be."""
@@ -284,6 +283,8 @@ class Driving:
         self.report.late.append(step.row)
         if self._stops_when_late:
             self.lose("it did not answer in time, and nothing more was sent")
+        elif step.is_recorded and self._message_of(step.row).method == INITIALIZE:
+            self.lose("initialize was not answered in time")  # no client goes on without
         return None
 
     def _await(self, what: tuple[Key, int], gap_ns: int, now_ns: int, since_ns: int) -> int | None:
@@ -341,6 +342,9 @@ class Driving:
             self._told[answer.key, -1] += 1
 
     # Odds and ends
+
+    def _message_of(self, row: int) -> Message:
+        return next(one.message for one in self._steps if isinstance(one, Send) and one.row == row)
 
     def _hold_back(self, row: int, message: Message, found: str) -> None:
         held = LeftOut(row=row, message=message, why=f"it holds a value that was redacted: {found}")

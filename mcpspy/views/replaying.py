@@ -35,7 +35,8 @@ def intent(plans: Iterable[Plan], effects: Effects, target: str) -> str:
     sends = [send for plan in plans for send in plan.sends]
     found = [effects.of(send.exchange) for send in sends if send.exchange is not None]
     calls = len(found) - found.count(Effect.NONE)
-    told = f"sending {counted(len(sends), 'message')}, {counted(calls, 'tool call')} among them, to {target}"
+    among = f", {counted(calls, 'tool call')} among them," if calls else ""
+    told = f"sending {counted(len(sends), 'message')}{among} to {target}"
     parts = [
         f"{found.count(effect)} {words}"
         for effect, words in ((Effect.DESTROYS, "destructive"), (Effect.CHANGES, "not known to be read-only"))
@@ -78,11 +79,15 @@ def _send_lines(send: Send, effects: Effects, payload: bytes, refused: str, widt
     yield fitted([("       ", ""), (one_line(payload.decode("utf-8", "replace")), "dim")], width)
 
 
+def end_lines(report: Report, sends: int, width: int | None) -> Iterator[Line]:
+    """That the server was gone before all was sent, or answered; nothing where it was not."""
+    if report.lost:
+        after = f" after {report.sends} of {counted(sends, 'message')}" if report.sends else ""
+        yield fitted([("✗ ", "bad"), (f"the server was gone{after}: ", "strong"), (one_line(report.lost, 400), "")], width)
+
+
 def report_lines(report: Report, rows: dict[int, Message], width: int | None) -> Iterator[Line]:
     """What of a plan came otherwise than it was recorded, by no fault of an answer; nothing where all went out and was answered."""
-    if report.lost:
-        yield []
-        yield fitted([("the server was gone: ", "bad"), (one_line(report.lost), "")], width)
     if report.unsent:
         yield []
         yield from unsent_lines(report.unsent, width)

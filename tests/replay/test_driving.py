@@ -177,6 +177,23 @@ def test_an_answer_that_never_came_is_awaited_no_longer_than_any() -> None:
     assert driven.next_ms == 500
 
 
+def test_without_a_handshake_nothing_more_is_sent() -> None:
+    recorded = Dialogue().client(initialize(0)).server(result(0)).client(INITIALIZED).client(request(1)).server(result(1))
+    driven = Driven(recorded)
+    driven.due()
+    assert driven.due(TIMEOUT_NS / MS) == []
+    assert driven.is_over
+    assert [one.row for one in driven.report.unsent] == [2, 3]
+
+
+def test_a_message_that_was_not_taken_is_not_sent() -> None:
+    driven = Driven(Dialogue().client(request(1)).server(result(1)))
+    driven.due()
+    driven.driving.take_back("1", "its input is closed")
+    assert driven.report.sent == {}
+    assert [one.why for one in driven.report.unsent] == ["its input is closed"]
+
+
 # What the server says on its own
 
 
