@@ -3,6 +3,7 @@
     McpspyError
     ├── CaptureError    a capture file that cannot be used at all
     ├── RepairError     a capture that cannot be repaired, or not into that file
+    ├── ShareError      a capture that cannot be shared, or not into that file
     ├── AddressError    a WHAT on the command line that names nothing
     ├── FilterError     a filter that cannot be read, and the column where
     ├── PathError       a JSON path that cannot be read, and the column where
@@ -44,6 +45,10 @@ class CaptureError(McpspyError):
 
 class RepairError(McpspyError):
     """A capture with nothing sound in it, or a file to repair into that exists. Nothing was written."""
+
+
+class ShareError(McpspyError):
+    """A capture without a header, or a file to share into that exists. Nothing was written."""
 
 
 class AddressError(McpspyError):

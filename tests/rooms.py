@@ -68,11 +68,13 @@ ROOMS = {
         pure=True,
     ),
     "replay": room("errors records wire transcript", never=THE_WORLD, pure=True),
+    # of capture only what names and heads say about secrets: tests/sharing holds it to that
+    "sharing": room("errors records wire capture transcript", never=THE_WORLD, pure=True),
     "views": room("records wire transcript replay", others={"rich"}, never=THE_WORLD | TERMINAL, pure=True),
     "live": room("records wire transcript replay errors", others={"aiohttp", "httptools"}),
     "setup": room("errors", others={"tomlkit"}),
     "demo": room(),
-    "cli": room("__init__ errors records wire capture transcript replay views live setup demo", others={"click", "rich"}),
+    "cli": room("__init__ errors records wire capture transcript replay sharing views live setup demo", others={"click", "rich"}),
     "testing": room("errors records capture transcript replay views __main__", others_inside_functions={"mcp"}),
     # What pytest loads: nothing of ours before a test asks for it.
     "pytest_plugin": room("testing", others={"pytest"}),

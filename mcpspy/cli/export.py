@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
@@ -18,13 +18,27 @@ from .filtering import filter_option, passed, wanted_of
 from .reading import WhatCommand, chosen, row_of, transcript_of
 from .screen import Screen, say
 
-FORMATS = ("mermaid", "text", "jsonl", "pytest")
+FORMATS = ("mermaid", "text", "jsonl", "pytest", "share")
 
 LADDER_CELLS = 100
 """How wide a ladder is that goes to a file or a pipe, unless COLUMNS says otherwise."""
 
 
-@click.command("export", cls=WhatCommand)
+class _Formats(WhatCommand):
+    """The formats; one with options of its own is a command of its own."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """The context of the format that is named first, where it has one."""
+        if args[:1] == ["share"]:
+            from .share import command as share
+
+            return share.make_context(f"{info_name} share", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command("export", cls=_Formats)
 @click.argument("format", type=click.Choice(FORMATS))
 @click.argument("what", nargs=-1)
 @click.option(
@@ -39,9 +53,12 @@ def command(format: str, what: tuple[str, ...], output: str | None, filters: tup
     text     the same as a ladder of characters
     jsonl    the decoded messages, one JSON object per line (docs/json.md)
     pytest   a test that asks the same again, of the capture (docs/pytest.md); with -o the capture is put beside it
+    share    a capture that can be shown to anybody, and still be played (mcpspy export share --help)
 
     WHAT is as in `mcpspy show`: captures, sittings, labels; `:7..20` takes rows 7 to 20 only.
     """
+    if format == "share":
+        raise click.UsageError("share comes first, and has options of its own: mcpspy export share WHAT -o OUT.")
     wanted = wanted_of(filters)
     asked = chosen(what)
     transcript, _ = transcript_of(asked.paths)

@@ -1,0 +1,80 @@
+"""`mcpspy export share --verify`: what slipped through, where, and which option takes it out."""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+
+import click
+
+from ..capture.address import STDIN
+from ..capture.reader import CHUNK_BYTES, Reader, read
+from ..records import Record
+from ..sharing.lookout import Lookout, Slip
+from ..transcript.model import Exchange, Stray
+from ..transcript.transaction import Transaction
+from ..views.slips import LookedInto, Slipped, document, report_lines
+from .reading import transcript_of
+from .screen import show_lines, width
+from .share_world import people, telling_variables
+
+
+def report(paths: Iterable[str], keep: tuple[re.Pattern[str], ...], *, as_json: bool) -> int:
+    """Look into captures, print what was found, and return the exit status: 1 if that is anything. Raises: CaptureError, OSError."""
+    found = [_looked_into(path, keep) for path in paths]
+    if as_json:
+        click.echo(document(found), nl=False)
+    else:
+        show_lines(line for one in found for line in report_lines(one, width=width()))
+    return int(any(one.slips for one in found))
+
+
+def _looked_into(path: str, keep: tuple[re.Pattern[str], ...]) -> LookedInto:
+    lookout = Lookout(environment=telling_variables(), people=people(), keep=keep)
+    slips: list[Slip] = []
+    for record in _records(path):
+        slips += lookout.feed(record)
+    slips += lookout.close()
+    rows = _rows(path) if slips and path != STDIN else {}
+    return LookedInto(
+        path=path,
+        slips=tuple(
+            Slipped(
+                record=one.number,
+                row=rows.get(one.number, 0),
+                place=one.place,
+                kind=one.kind,
+                name=one.name,
+                shown=one.shown,
+                length=one.length,
+                option=one.option,
+            )
+            for one in slips
+        ),
+        more=lookout.more,
+        unread=lookout.unread,
+    )
+
+
+def _records(path: str) -> Iterator[Record]:
+    if path != STDIN:
+        yield from read(path)
+        return
+    reader = Reader("standard input")
+    while data := sys.stdin.buffer.read(CHUNK_BYTES):
+        yield from reader.feed(data)
+    yield from reader.close()
+
+
+def _rows(path: str) -> dict[int, int]:
+    """The row that each record belongs to, by its number."""
+    transcript, _ = transcript_of((path,))
+    found: dict[int, int] = {}
+    for row in transcript.rows:
+        match row:
+            case Exchange():
+                found.update((message.number, row.row) for message in row.messages)
+            case Stray():
+                found[row.message.number] = row.row
+            case Transaction():
+                found.update((one.opened.number, row.row) for one in (row.request, row.response) if one is not None)
+    return found

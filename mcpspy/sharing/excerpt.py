@@ -1,0 +1,112 @@
+"""A part of a capture: some of its rows, with the handshake they need to be played, and nothing of the others.
+
+`see` every record first, then ask which it `keeps`. Refuses to choose rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ..records import Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall
+from ..transcript.mcp_methods import OPENINGS
+from ..transcript.model import Event, Exchange, Log, Row, Source, Stray, Transcript
+from ..transcript.transaction import Transaction
+from ..wire.sse import parse
+
+_INITIALIZED: Final = "notifications/initialized"
+
+
+class Excerpt:
+    """The records of the capture `source` of a transcript that these rows are made of. A batch goes whole."""
+
+    def __init__(self, transcript: Transcript, source: Source, rows: Iterable[Row]) -> None:
+        self._numbers: set[int] = set()
+        """The records that carry what was chosen: of a frame in parts the last."""
+        self._transactions: set[int] = set()
+        self._bodies: set[int] = set()
+        """Transactions that were chosen themselves: what they carry besides messages goes too."""
+        self._others = {one.number for one in transcript.messages if one.capture == source.index}
+        self._streams: set[int] = set()
+        self._events: set[int] = set()
+        self._parts: dict[int, list[int]] = {}
+        self._first: set[tuple[int, int]] = set()
+        handshake = [row for row in transcript.rows if _opens(row)]
+        for row in (*handshake, *rows):
+            if row.capture == source.index:
+                self._choose(source, row)
+        self._others -= self._numbers
+
+    def see(self, record: Record) -> None:
+        """Take note of a record: which parts make a frame is known at its end."""
+        if isinstance(record, Open):
+            if not record.transaction or record.transaction in self._transactions:
+                self._streams.add(record.stream)
+                if record.framing == "sse":
+                    self._events.add(record.stream)
+        elif isinstance(record, Frame):
+            parts = self._parts.setdefault(record.stream, [])
+            parts.append(record.number)
+            if record.part:
+                return
+            if record.number in self._numbers:
+                self._numbers.update(parts)
+                self._first.add((record.stream, record.first_ns))
+            elif record.number in self._others:
+                self._others.update(parts)
+            parts.clear()
+        elif isinstance(record, Close):
+            self._others.update(self._parts.pop(record.stream, ()))
+
+    def keeps(self, record: Record) -> bool:
+        """Whether it belongs to what was chosen, or every capture has one like it."""
+        match record:
+            case Header() | Spawn() | Exit() | End():
+                return True
+            case Open() | Close() | Stall():
+                return record.stream in self._streams
+            case Frame():
+                return record.number in self._numbers or self._is_bare(record)
+            case Partial():
+                return (record.stream, record.first_ns) in self._first
+            case Note():
+                transaction = record.extra.get("transaction", 0)
+                return not transaction or transaction in self._transactions
+            case Gap():
+                return True
+        return False
+
+    def _is_bare(self, frame: Frame) -> bool:
+        """Whether a frame of a chosen stream says nothing by itself: an event without data, or one that names the endpoint."""
+        if frame.number in self._others or frame.stream not in self._streams or frame.part:
+            return False
+        if frame.stream in self._events:
+            event = parse(frame.data)
+            return not event.data or event.type == "endpoint"
+        return frame.stream in self._bodies
+
+    def _choose(self, source: Source, row: Row) -> None:
+        match row:
+            case Exchange():
+                self._numbers.update(one.number for one in row.messages)
+            case Stray():
+                self._numbers.add(row.message.number)
+            case Log():
+                self._numbers.add(row.number)
+            case Event():
+                self._numbers.add(row.record.number)
+            case Transaction():
+                for stream in (row.request, row.response):
+                    if stream is not None:
+                        self._bodies.add(stream.opened.stream)
+        if isinstance(row, Exchange) and row.transaction is not None:
+            self._transactions.add(row.transaction.number)
+        if isinstance(row, Exchange | Stray | Transaction):
+            self._transactions.update(one.number for one in source.transactions_of(row))
+
+
+def _opens(row: Row) -> bool:
+    """Whether a row belongs to a handshake."""
+    return (isinstance(row, Exchange) and row.method in OPENINGS) or (
+        isinstance(row, Stray) and row.message.method == _INITIALIZED
+    )

@@ -1,0 +1,255 @@
+"""Finds what is secret in a text, in all its spellings: JSON within texts, escapes, percent signs, base64, lines of events.
+
+By the names of members, by places, by looks, and by values that are known. Refuses to decide what is secret (`shapes`, `names`,
+`known`), and to keep anything but the values it was told to learn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from .edits import Edit, settled
+from .json_text import Leaf, Walk, looks_like_json
+from .layers import JSON, PERCENT, runs
+from .names import Names, is_scheme
+from .places import NOWHERE, Place
+from .shapes import STAND_IN, Span, assigned_spans, hints, personal_spans, token_spans, url_spans
+
+if TYPE_CHECKING:
+    from .known import Known
+
+Marked: TypeAlias = tuple[int, int, str, bytes]
+"""Where a secret stands, its kind, and its value: a `Span`, or what `capture.spans` finds."""
+
+MAX_LAYERS: Final = 5
+"""So deep texts within texts are read: JSON in base64 in JSON in JSON in a log."""
+
+SHORTEST_TEXT: Final = 6
+"""No text that is shorter holds a secret, but one that its place or its name makes one."""
+
+SHORTEST_NUMBER: Final = 4
+"""A number of fewer digits says how many or how long."""
+
+PROTOCOL_WORDS: Final = {b"jsonrpc", b"method", b"protocolVersion", b"protocolVersions", b"supportedVersions"}
+"""Members whose values are words of the protocol, and no secrets wherever they stand."""
+
+MAX_WORDS: Final = 10_000
+
+_members_inside = re.compile(rb"\{\s*[\"{]|\[\s*[\"{]").search
+
+
+@dataclass(slots=True, kw_only=True)
+class Wanted:
+    """What is to be taken out: `names` say which members hold secrets, `places` and `values` are the user's, `keep` spares values.
+
+    `stand_in` makes a pseudonym of a value, and of an earlier pseudonym what takes its place. `more` finds what else is wanted in a
+    text, given the name of the member whose value it is. `spares_stand_ins` leaves earlier pseudonyms out of what is found;
+    `takes_numbers` is for long numbers under secret names.
+    """
+
+    stand_in: Callable[[bytes], bytes]
+    names: Names = field(default_factory=Names)
+    place: Place = NOWHERE
+    values: tuple[re.Pattern[str], ...] = ()
+    keep: tuple[re.Pattern[str], ...] = ()
+    personal: bool = False
+    more: Callable[[bytes, bytes], Iterator[Span]] | None = None
+    spares_stand_ins: bool = False
+    takes_numbers: bool = False
+
+
+class Finder:
+    """Edits of texts. While `learns`, what is found is added to what is `known`; afterwards that is sought everywhere."""
+
+    def __init__(self, wanted: Wanted, known: Known) -> None:
+        self._wanted = wanted
+        self._known = known
+        self._words: set[bytes] = set()
+        self._shortest = 1 if wanted.values or wanted.personal else SHORTEST_TEXT
+        self._member = lru_cache(10_000)(lambda name: wanted.names.member(JSON.read(name)) if name else None)
+        self.learns = False
+
+    def learned(self) -> None:
+        """All has been seen once."""
+        self.learns = False
+        self._known.except_for(self._words)
+        self._known.close()
+
+    def is_secret(self, name: bytes) -> bool:
+        """Whether a member of this name holds a secret."""
+        return self._member(name) is not None
+
+    def payload(self, data: bytes) -> list[Edit]:
+        """Edits of what a frame says, which may be a message."""
+        return self._text(data, self._wanted.place, is_message=True)
+
+    def text(self, data: bytes) -> list[Edit]:
+        """Edits of any other text."""
+        return self._text(data, NOWHERE)
+
+    def marked(self, spans: Iterable[Marked]) -> list[Edit]:
+        """Edits of what somebody else says are secrets. They may overlap others."""
+        return list(self._edits(spans))
+
+    def settled(self, data: bytes, edits: Iterable[Edit]) -> list[Edit]:
+        """Edits of one text, in order, none of which overlap."""
+        return settled(data, edits, self._wanted.stand_in)
+
+    def cut_off(self, data: bytes, edits: list[Edit]) -> list[Edit]:
+        """The same of a text whose end is missing: the beginning of a secret at its end is one too."""
+        tail = self._known.end_of(data)
+        if not tail:
+            return edits
+        start = len(data) - tail
+        return self.settled(data, [*edits, Edit(start, len(data), self._wanted.stand_in(data[start:]), "value")])
+
+    def secret(self, data: bytes) -> list[Edit]:
+        """Edits of a text that is a secret by its name."""
+        return self.settled(data, self._whole(data, 0, len(data), "key", lambda value: value))
+
+    def _text(self, data: bytes, place: Place, depth: int = 0, *, name: bytes = b"", is_message: bool = False) -> list[Edit]:
+        if len(data) < self._shortest and not place:
+            return []
+        found: list[Edit] = []
+        if looks_like_json(data) and depth < MAX_LAYERS:
+            found, is_sound = self._json(data, place, depth, is_message=is_message)
+            if is_sound:
+                return self.settled(data, found)
+        return self.settled(data, [*found, *self._plain(data, depth, name)])
+
+    # JSON
+
+    def _json(self, data: bytes, place: Place, depth: int, *, is_message: bool) -> tuple[list[Edit], bool]:
+        """Edits of JSON, and whether it is some."""
+        found: list[Edit] = []
+        walk = Walk(data, place, is_message=is_message)
+        for leaf in walk.leaves():
+            if leaf.is_string:
+                found += self._string(data, leaf, depth)
+            elif data[leaf.start : leaf.end] != b"null" and (kind := self._kind_of_bare(data, leaf)):
+                new = b'"' + self._wanted.stand_in(data[leaf.start : leaf.end]) + b'"'
+                found.append(Edit(leaf.start, leaf.end, new, kind))
+        return found, walk.is_sound
+
+    def _string(self, data: bytes, leaf: Leaf, depth: int) -> Iterator[Edit]:
+        start, end = leaf.start, leaf.end
+        raw = data[start:end]
+        if leaf.is_name:
+            if len(raw) >= self._shortest:
+                text = JSON.read(raw)
+                yield from JSON.back(raw, self.settled(text, [*self._known.edits(text), *self._tokens(text)]), start)
+            return
+        kind = "place" if leaf.place.taken else self._member(leaf.name)
+        if kind is not None:
+            yield from self._whole(data, start, end, kind, JSON.read)
+            return
+        if self.learns and leaf.name in PROTOCOL_WORDS and len(self._words) < MAX_WORDS:
+            self._words.add(JSON.read(raw))
+        if len(raw) >= self._shortest or leaf.place:
+            text = JSON.read(raw) if b"\\" in raw else raw
+            edits = self._text(text, leaf.place, depth + 1, name=leaf.name)
+            if edits:
+                yield from JSON.back(raw, edits, start)
+
+    def _kind_of_bare(self, data: bytes, leaf: Leaf) -> str | None:
+        """Of what kind of secret a number or word is, that stays what it is as long as nobody asks for more."""
+        if leaf.place.taken:
+            return "place"
+        if leaf.name and self._wanted.names.is_wanted(JSON.read(leaf.name)):
+            return "key"
+        token = data[leaf.start : leaf.end]
+        if self._wanted.takes_numbers and len(token) >= SHORTEST_NUMBER and token.isdigit() and self._member(leaf.name):
+            return "number"
+        is_meant = any(one.fullmatch(token.decode("latin-1")) for one in self._wanted.values)
+        return "value" if is_meant or token in self._known else None
+
+    def _whole(self, data: bytes, start: int, end: int, kind: str, read: Callable[[bytes], bytes]) -> Iterator[Edit]:
+        """The edit of `data[start:end]`, a secret as a whole; but for the scheme before a credential, and the names of cookies."""
+        value = read(data[start:end])
+        blank = data.find(b" ", start, end)
+        if kind == "authorization" and blank > 0 and is_scheme(data[start:blank]):
+            yield from self._whole(data, blank + 1, end, "key", read)
+        elif kind == "cookie" and b"=" in value:
+            for match in _cookies.finditer(data, start, end):
+                yield from self._edits([Span(*match.span(1), kind, read(match[1]))])
+        elif value:
+            yield from self._edits([Span(start, end, kind, value)])
+
+    # Text
+
+    def _plain(self, data: bytes, depth: int, name: bytes) -> list[Edit]:
+        """Edits of a text that is no JSON as a whole."""
+        found = [*self._known.edits(data), *self._looks(data)]
+        if self._wanted.more is not None:
+            found += self._edits(self._wanted.more(data, name))
+        if b"%" in data and depth < MAX_LAYERS:
+            meant = PERCENT.read(data)
+            if meant != data:
+                edits = [*self._known.edits(meant), *self._tokens(meant), *self._assigned(meant)]
+                found += PERCENT.back(data, self.settled(meant, edits))
+        if depth < MAX_LAYERS:
+            for run in runs(data):
+                edits = self._text(run.text, NOWHERE, depth + 1)
+                if edits:
+                    found.append(run.back(edits))
+            inside = _members_inside(data)
+            if inside is not None and not looks_like_json(data):
+                at = inside.start()
+                more, _ = self._json(data[at:], NOWHERE, depth + 1, is_message=False)
+                found += (Edit(one.start + at, one.end + at, one.new, one.kind) for one in more)
+        return found
+
+    def _looks(self, data: bytes) -> Iterator[Edit]:
+        names = self._wanted.names
+        if b"redacted-" in data and not self._wanted.spares_stand_ins:
+            yield from self._stood_in(data)
+        yield from self._edits(url_spans(data, names))
+        yield from self._tokens(data)
+        yield from self._assigned(data)
+        for pattern in self._wanted.values:
+            yield from self._edits(_matches(pattern, data))
+        if self._wanted.personal:
+            yield from self._edits(personal_spans(data))
+
+    def _tokens(self, data: bytes) -> Iterator[Edit]:
+        return self._edits(token_spans(data))
+
+    def _assigned(self, data: bytes) -> Iterator[Edit]:
+        if self._wanted.names.has_more or hints(data) is not None:
+            yield from self._edits(assigned_spans(data, self._wanted.names))
+
+    def _stood_in(self, data: bytes) -> Iterator[Edit]:
+        """Earlier pseudonyms, which get others."""
+        for match in STAND_IN.finditer(data):
+            yield Edit(*match.span(), self._wanted.stand_in(match[0]), "value")
+
+    def _edits(self, spans: Iterable[Marked]) -> Iterator[Edit]:
+        keep = self._wanted.keep
+        for start, end, kind, value in spans:
+            if start >= end or (keep and any(one.fullmatch(value.decode("utf-8", "replace")) for one in keep)):
+                continue
+            if STAND_IN.fullmatch(value):
+                if self._wanted.spares_stand_ins:
+                    continue
+            elif self.learns:
+                self._known.add(value)
+            yield Edit(start, end, self._wanted.stand_in(value), kind)
+
+
+_cookies = re.compile(rb"[^=;\s]+=([^;]+)")
+
+
+def _matches(pattern: re.Pattern[str], data: bytes) -> Iterator[Span]:
+    """What the user's pattern finds: its first group if it has one, else all that it matches."""
+    text = data.decode("utf-8", "surrogateescape")
+    group = 1 if pattern.groups else 0
+    for match in pattern.finditer(text):
+        start, end = match.span(group)
+        if start >= 0:
+            value = text[start:end].encode("utf-8", "surrogateescape")
+            begin = start if text.isascii() else len(text[:start].encode("utf-8", "surrogateescape"))
+            yield Span(begin, begin + len(value), "value", value)

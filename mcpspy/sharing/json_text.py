@@ -1,0 +1,149 @@
+"""Walks JSON as it is written: each name, string, number and word with where it stands, under which name, and at which place.
+
+Tolerant: what was cut off, and what is no JSON at all, is walked as far as it looks like some. Refuses to hold values, and to raise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from .layers import JSON
+from .places import NOWHERE, Place
+
+BOM: Final = b"\xef\xbb\xbf"
+
+MAX_DEPTH: Final = 10_000
+"""What is nested deeper is no longer followed by name and place."""
+
+_tokens = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)("?)|([\[{])|([\]}])|([:,])|([^\s"\[\]{}:,]++)', re.DOTALL)
+_STRING, _OPENS, _CLOSES, _SIGN, _BARE = range(2, 7)
+_is_bare = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null|NaN|-?Infinity").fullmatch
+_CONTENTS: Final = {b"result", b"error"}
+
+_begins = re.compile(rb"(?:\xef\xbb\xbf)?\s*+[\[{]").match
+
+
+def looks_like_json(data: bytes) -> bool:
+    """Whether it begins as an object or an array does."""
+    return _begins(data) is not None
+
+
+class Leaf(NamedTuple):
+    """`data[start:end]`: what stands between the quotes of a string, or a number or word.
+
+    `name` is that of the member it is the value of, or in whose array it stands; empty for a name itself, and for what has none.
+    """
+
+    start: int
+    end: int
+    is_string: bool
+    is_name: bool
+    name: bytes
+    place: Place
+
+
+class Walk:
+    """One walk through `data`, from the place `root`. `is_message`: it may be a message of JSON-RPC, whose params are the root.
+
+    `leaves` gives what there is; `is_sound` says afterwards whether it was JSON and nothing else, as far as that is told here. While
+    a leaf is looked at, `steps` says where it is.
+    """
+
+    __slots__ = ("_data", "_is_message", "_names", "_opened", "_places", "_root", "is_sound")
+
+    def __init__(self, data: bytes, root: Place = NOWHERE, *, is_message: bool = False) -> None:
+        self._data = data
+        self._root = root
+        self._is_message = is_message
+        self._opened: list[bool] = []  # of what we are in, from the outside: whether it is an object
+        self._names: list[bytes | int] = []  # the member or item that we are at in each of it
+        self._places: list[Place] = []
+        self.is_sound = True
+
+    @property
+    def steps(self) -> Sequence[str | int]:
+        """The members and items that lead to where the walk is."""
+        return [
+            one if isinstance(one, int) else JSON.read(one).decode("utf-8", "replace")
+            for one in self._names[: len(self._opened)]
+        ]
+
+    def leaves(self) -> Iterator[Leaf]:
+        """Names and values, in order."""
+        opened, names, places = self._opened, self._names, self._places
+        inherited: list[bytes] = []  # of an array what it is called, for its items
+        expects_name = False
+        name, place = b"", self._root
+        values = 0
+        for match in _tokens.finditer(self._data):
+            which = match.lastindex
+            if which == _SIGN:
+                if match[0] == b",":
+                    if opened and opened[-1]:
+                        expects_name = True
+                    elif opened and isinstance(names[-1], int):
+                        names[-1] += 1
+                        place = self._item_place(places[-1], names[-1])
+                continue
+            if which == _STRING:
+                start, end = match.span(1)
+                self.is_sound = self.is_sound and match.end(2) > end
+                if expects_name:
+                    name = match[1]
+                    names[-1] = name
+                    if self._root:
+                        place = self._member_place(places[-1], name)
+                    expects_name = False
+                    yield Leaf(start, end, is_string=True, is_name=True, name=b"", place=NOWHERE)
+                    continue
+                yield Leaf(start, end, is_string=True, is_name=False, name=name, place=place)
+            elif which == _OPENS:
+                if len(opened) >= MAX_DEPTH:
+                    self.is_sound = False
+                    continue
+                is_object = match[0] == b"{"
+                opened.append(is_object)
+                places.append(place)
+                names.append(b"" if is_object else 0)
+                name = b"" if is_object else name
+                inherited.append(name)
+                expects_name = is_object
+                place = place if is_object else self._item_place(place, 0)
+            elif which == _CLOSES:
+                expects_name = False
+                if opened:
+                    opened.pop()
+                    names.pop()
+                    inherited.pop()
+                    place = places.pop()
+                else:
+                    self.is_sound = False
+                name = inherited[-1] if inherited else b""
+            elif match[0] == BOM:
+                continue
+            else:
+                self.is_sound = self.is_sound and not expects_name and _is_bare(match[0]) is not None
+                yield Leaf(match.start(), match.end(), is_string=False, is_name=False, name=name, place=place)
+            if not opened:
+                values += 1
+        if opened or values != 1:
+            self.is_sound = False
+
+    def _member_place(self, outer: Place, name: bytes) -> Place:
+        found = outer.into(JSON.read(name).decode("utf-8", "replace")) if outer else NOWHERE
+        if self._is_message and self._is_at_message:
+            if name == b"params":
+                return found.joined(self._root)
+            if name in _CONTENTS:
+                return found.joined(self._root.into(name.decode()))
+        return found
+
+    @property
+    def _is_at_message(self) -> bool:
+        """Whether we are in the object that is the message, or one of a batch."""
+        return len(self._opened) == 1 or (len(self._opened) == 2 and not self._opened[0])
+
+    def _item_place(self, outer: Place, item: int) -> Place:
+        return outer.into(item) if outer else NOWHERE

@@ -1,0 +1,153 @@
+"""Values that are known to be secret, and where they stand in a text.
+
+Collected first, then made ready once, then sought in all there is: a secret that was told apart in one place is replaced in every
+other. Work is linear in the text, however many there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from .edits import Edit
+from .layers import base64_of
+
+SHORTEST: Final = 6
+"""Shorter values are replaced only where their place says that they are secret: elsewhere they would be words like others."""
+
+SHORTEST_INSIDE: Final = 12
+"""Shorter ones are not sought within longer words."""
+
+ENOUGH: Final = 20
+"""A value that is as long needs no digit to be told from a word."""
+
+MAX_VALUES: Final = 50_000
+MAX_BYTES: Final = 1 << 26
+"""So many values are sought, and so many bytes of them; the others are replaced only where they were found."""
+
+_BEGINNING: Final = 4
+_WORD: Final = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
+_MAX_BASE64: Final = 12
+"""A longer value in base64 is found by what the base64 says."""
+
+
+def is_telling(value: bytes) -> bool:
+    """Whether a value can be told from an ordinary word wherever it stands."""
+    if len(value) < SHORTEST:
+        return False
+    if len(value) >= ENOUGH:
+        return True
+    return (
+        any(one in b"0123456789" for one in value)
+        or not value.replace(b"-", b"").replace(b"_", b"").replace(b"/", b"").isalpha()
+    )
+
+
+class Known:
+    """The values: `add` them, then `close`, then ask for `edits`."""
+
+    def __init__(self, stand_in: Callable[[bytes], bytes]) -> None:
+        self._stand_in = stand_in
+        self._values: dict[bytes, str] = {}
+        self._bytes = 0
+        self._words: set[bytes] = set()
+        self._spellings: dict[bytes, list[tuple[bytes, bytes, str]]] = {}
+        self._search: Callable[[bytes, int], re.Match[bytes] | None] | None = None
+        self.left_out = 0
+        """How many were too many."""
+
+    def __contains__(self, value: bytes) -> bool:
+        return value in self._values
+
+    def __bool__(self) -> bool:
+        return self._search is not None
+
+    def add(self, value: bytes, kind: str = "value", *, telling: bool = False) -> None:
+        """A value that was found to be secret; `telling` says that it is to be sought however ordinary it looks."""
+        if value in self._values or not (telling or is_telling(value)):
+            return
+        if len(self._values) >= MAX_VALUES or self._bytes + len(value) > MAX_BYTES:
+            self.left_out += 1
+            return
+        self._values[value] = kind
+        self._bytes += len(value)
+
+    def except_for(self, words: Iterable[bytes]) -> None:
+        """Words of the protocol, which are never secret by themselves."""
+        self._words.update(words)
+
+    def close(self) -> None:
+        """All are known."""
+        for word in self._words:
+            self._values.pop(word, None)
+        spellings: dict[bytes, list[tuple[bytes, bytes, str]]] = {}
+        for value, kind in self._values.items():
+            for spelling, new in self._spelled(value):
+                spellings.setdefault(spelling[:_BEGINNING], []).append((spelling, new, kind))
+        for some in spellings.values():
+            some.sort(key=lambda one: -len(one[0]))
+        self._spellings = spellings
+        self._search = re.compile(_tree(sorted(spellings)), re.DOTALL).search if spellings else None
+
+    def edits(self, data: bytes) -> Iterator[Edit]:
+        """Where they stand; of those that begin at one place the longest."""
+        if self._search is None:
+            return
+        at = 0
+        while found := self._search(data, at):
+            at = found.start()
+            for spelling, new, kind in self._beginning_with(found[0]):
+                if data.startswith(spelling, at) and _stands_alone(data, at, at + len(spelling)):
+                    yield Edit(at, at + len(spelling), new, kind)
+                    at += len(spelling) - 1
+                    break
+            at += 1
+
+    def _beginning_with(self, beginning: bytes) -> Iterator[tuple[bytes, bytes, str]]:
+        for length in range(len(beginning), 0, -1):  # a shorter one is a value that has no more letters
+            yield from self._spellings.get(beginning[:length], ())
+
+    def end_of(self, data: bytes) -> int:
+        """How many bytes at the end of what was cut off are the beginning of a value, four at the least; 0 if none are."""
+        longest = 0
+        for some in self._spellings.values():
+            for spelling, _, _ in some:
+                tail = data[-len(spelling) + 1 :]
+                at = tail.find(spelling[:_BEGINNING])
+                while at >= 0:
+                    if spelling.startswith(tail[at:]):
+                        longest = max(longest, len(tail) - at)
+                        break
+                    at = tail.find(spelling[:_BEGINNING], at + 1)
+        return longest
+
+    def _spelled(self, value: bytes) -> Iterator[tuple[bytes, bytes]]:
+        new = self._stand_in(value)
+        yield value, new
+        if b" " in value:  # in a query and a form
+            yield value.replace(b" ", b"+"), new
+        if len(value) <= _MAX_BASE64:
+            again = next(iter(sorted(base64_of(new))))
+            yield from ((spelling, again) for spelling in sorted(base64_of(value)))
+
+
+def _stands_alone(data: bytes, start: int, end: int) -> bool:
+    """Whether a short value is no part of a longer word."""
+    if end - start >= SHORTEST_INSIDE:
+        return True
+    before = start and data[start] in _WORD and data[start - 1] in _WORD
+    return not before and not (end < len(data) and data[end - 1] in _WORD and data[end] in _WORD)
+
+
+def _tree(beginnings: list[bytes]) -> bytes:
+    """A pattern that matches one of them, by its bytes one after the other: a list of all would be tried one by one."""
+    if beginnings == [b""]:
+        return b""
+    branches: dict[int, list[bytes]] = {}
+    for one in beginnings:
+        if one:
+            branches.setdefault(one[0], []).append(one[1:])
+    inner = b"|".join(re.escape(bytes((first,))) + _tree(rest) for first, rest in branches.items())
+    ends = b"|" if b"" in beginnings else b""
+    return b"(?:" + inner + ends + b")"

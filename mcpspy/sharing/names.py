@@ -1,0 +1,67 @@
+"""Which names of members, options and variables say that a value is a secret. Refuses to look at values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from ..capture.sensitive import SCHEMES, is_oauth_member, kind_of, kind_of_option, kind_of_parameter
+from .layers import PERCENT
+
+_MEMBERS: Final = {"auth", "bearer", "otp", "pass", "passcode", "pwd", "requeststate"}
+"""Besides what is a secret in a header field: what means one as a member of JSON. `requestState` is known to its server alone."""
+
+_MAX_NAME_BYTES: Final = 128
+
+
+class Names:
+    """What names say; `more` are those that the user gave, in any spelling of case, `_` and `-`."""
+
+    def __init__(self, more: Iterable[str] = ()) -> None:
+        self._more = {_squashed(name) for name in more}
+        self.member = lru_cache(10_000)(self._member)
+        """The kind of secret that a member of this name holds; None for none."""
+        self.assigned = lru_cache(10_000)(self._assigned)
+        """The same for a name before `=` or `:` in a text, be it an option, a variable or a field."""
+        self.parameter = lru_cache(10_000)(self._parameter)
+        """The same for a parameter of a URL or a form."""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the user gave any."""
+        return bool(self._more)
+
+    def is_wanted(self, name: bytes) -> bool:
+        """Whether the user gave this name: then what is no string is a secret too."""
+        return bool(self._more) and _squashed(_text(name)) in self._more
+
+    def _member(self, name: bytes) -> str | None:
+        text = _text(name)
+        squashed = _squashed(text)
+        if squashed in self._more or squashed in _MEMBERS or is_oauth_member(text):
+            return "key"
+        return kind_of(text)
+
+    def _assigned(self, name: bytes) -> str | None:
+        text = _text(name)
+        if _squashed(text) in self._more:
+            return "key"
+        return kind_of_option(text.lstrip("-")) or (kind_of(text) if not text.startswith("-") else None)
+
+    def _parameter(self, name: bytes) -> str | None:
+        text = _text(PERCENT.read(name))
+        return "key" if _squashed(text) in self._more else kind_of_parameter(text)
+
+
+def is_scheme(word: bytes) -> bool:
+    """Whether a word stands before a credential and is no part of it: `Bearer`."""
+    return word.lower().decode("latin-1") in SCHEMES
+
+
+def _squashed(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _text(name: bytes) -> str:
+    return name[:_MAX_NAME_BYTES].decode("utf-8", "replace")

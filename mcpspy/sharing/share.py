@@ -1,0 +1,309 @@
+"""Records in, records out that can be shown to anybody: payloads, heads, logs, commands and all else that a capture says.
+
+`Sharing` is a machine like any other; two passes make a share, of which the first only learns. Refuses to number records, and to
+write them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from ..capture.sensitive import kind_of_option
+from ..capture.spans import endpoint_spans, head_spans
+from ..records import Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Stall, Unknown
+from ..wire.codings import decoded
+from ..wire.sse import Events
+from .edits import Edit, dealt, edited
+from .event import event_edits
+from .whole import Group, Whole, empty
+
+if TYPE_CHECKING:
+    from .finder import Marked
+
+SHARED: Final = "shared"
+"""The redaction of a capture that was made to be shared, as its header names it."""
+
+_GZIP: Final = 16 + zlib.MAX_WBITS
+
+
+class _Stream(NamedTuple):
+    """What is to be known of a stream: how it is cut, and what its body was compressed with."""
+
+    is_events: bool
+    coding: str
+
+
+_PLAIN: Final = _Stream(is_events=False, coding="")
+
+
+class Finds(Protocol):
+    """Says what of texts is to be replaced: a `Finder`, or who watches one."""
+
+    def payload(self, data: bytes) -> list[Edit]:
+        """Edits of what a frame says, which may be a message."""
+
+    def text(self, data: bytes) -> list[Edit]:
+        """Edits of any other text."""
+
+    def marked(self, spans: Iterable[Marked]) -> list[Edit]:
+        """Edits of what is secret by its place in a head."""
+
+    def secret(self, data: bytes) -> list[Edit]:
+        """Edits of what is secret by its name."""
+
+    def settled(self, data: bytes, edits: Iterable[Edit]) -> list[Edit]:
+        """Edits in order, none of which overlap."""
+
+    def cut_off(self, data: bytes, edits: list[Edit]) -> list[Edit]:
+        """The same, and the beginning of a secret at the end."""
+
+    def is_secret(self, name: bytes) -> bool:
+        """Whether a member of this name holds a secret."""
+
+
+class Sharing:
+    """Records as they can be shared. What `finder` learns meanwhile it knows only later: so each capture passes twice.
+
+    Records are changed in place, and none passes another.
+    `hide` makes what stands for the name of a boot;
+    `meet` is told of each record, and of each frame with its parts, before it is looked into.
+    """
+
+    def __init__(
+        self, finder: Finds, hide: Callable[[bytes], bytes], meet: Callable[[Group | Record], None] = lambda one: None
+    ) -> None:
+        self._finder = finder
+        self._hide = hide
+        self._meet = meet
+        self._whole = Whole()
+        self._streams: dict[int, _Stream] = {}
+        self._left_out: set[int] = set()
+        self.counts: Counter[str] = Counter()
+        """How often something was replaced, by kind."""
+        self.sealed = 0
+        """How many bodies could not be read, and keep their length alone."""
+
+    @property
+    def given_up(self) -> int:
+        """How many frames were too long to be read, and keep their length alone."""
+        return self._whole.given_up
+
+    def feed(self, record: Record) -> list[Record]:
+        """Take the next record."""
+        if isinstance(record, Open):
+            self._streams[record.stream] = _stream(record)
+        return self._shared(self._whole.feed(record))
+
+    def close(self) -> list[Record]:
+        """No more will come."""
+        return self._shared(self._whole.close())
+
+    def _shared(self, ready: list[Group | Record]) -> list[Record]:
+        found: list[Record] = []
+        for one in ready:
+            self._meet(one)
+            if isinstance(one, Group):
+                self._group(one)
+            elif id(one) in self._left_out:
+                self._left_out.remove(id(one))
+            else:
+                found += self._record(one)
+        return found
+
+    # Frames
+
+    def _group(self, group: Group) -> None:
+        """A frame with all its parts."""
+        frames = group.frames
+        stream = self._streams.get(frames[0].stream, _PLAIN)
+        parts = [frame.data for frame in frames]
+        data = parts[0] if len(parts) == 1 else b"".join(parts)
+        if not data:
+            for frame in frames:
+                frame.rare.pop("sha256", None)  # whoever guesses what was not kept could try it on the digest
+            return
+        edits = self._sealed(data, stream) if stream.coding else self._payload(data, stream)
+        if edits is None:
+            self.sealed += 1
+            for frame in frames:
+                empty(frame)
+            return
+        if group.is_cut_off or (not stream.is_events and not data.endswith(b"\n")):
+            edits = self._finder.cut_off(data, edits)
+        for frame, (part, ranges) in zip(frames, dealt(parts, edits) if edits else ((one, ()) for one in parts), strict=True):
+            self._frame(frame, part, ranges, stream)
+
+    def _frame(self, frame: Frame, data: bytes, ranges: tuple[tuple[int, int, str], ...], stream: _Stream) -> None:
+        if frame.data and not data:  # it was a part of one secret, which stands in the part in which it ends
+            self._left_out.add(id(frame))
+        frame.data = data
+        frame.rare.pop("redacted", None)
+        if ranges:
+            frame.rare["redacted"] = ranges
+            self._count(ranges)
+        if frame.forwarded is not None:
+            forwarded = frame.forwarded
+            edits = self._sealed(forwarded, stream) if stream.coding else self._payload(forwarded, stream)
+            frame.rare["forwarded"] = b"" if edits is None else edited(forwarded, edits)
+
+    def _payload(self, data: bytes, stream: _Stream) -> list[Edit]:
+        if not stream.is_events:
+            return self._finder.payload(data)
+        endpoint = self._finder.marked(endpoint_spans(data)) if b"endpoint" in data else []
+        return self._finder.settled(data, [*endpoint, *event_edits(data, self._finder.payload, self._finder.text)])
+
+    def _sealed(self, data: bytes, stream: _Stream) -> list[Edit] | None:
+        """The one edit of a compressed body, if it takes any; None where nobody here can read it, or write it again."""
+        try:
+            body = decoded(data, stream.coding.encode())
+        except ValueError:
+            return None
+        events = Events()
+        pieces = [*events.feed(body), *events.close()] if stream.is_events else [body]
+        made: list[bytes] = []
+        kinds: list[str] = []
+        for piece in pieces:
+            edits = self._payload(piece, stream)
+            made.append(edited(piece, edits))
+            kinds += (one.kind for one in edits)
+        if not kinds:
+            return []
+        again = _compressed(b"".join(made), stream.coding)
+        return None if again is None else [Edit(0, len(data), again, kinds[0])]
+
+    # Other records
+
+    def _record(self, record: Record) -> list[Record]:
+        match record:
+            case Header():
+                self._header(record)
+            case Open():
+                self._open(record)
+            case Partial():
+                self._partial(record)
+            case Close() | Stall() | Unknown() | Gap() | Note() | Exit() | End():
+                self._words(record)
+                if isinstance(record, Close):
+                    self._streams.pop(record.stream, None)
+            case Damage():
+                return _gap(record)
+            case _:
+                pass
+        for name, value in record.extra.items():
+            record.extra[name] = self._said(value, name)
+        return [record]
+
+    def _header(self, header: Header) -> None:
+        header.redaction = SHARED
+        tapped = header.tapped
+        argv = tapped.get("argv")
+        if isinstance(argv, list):
+            tapped["argv"] = self._argv(argv)
+        for name, value in tapped.items():
+            if name != "argv":
+                tapped[name] = self._said(value, name)
+        header.parent = self._said(header.parent)
+        header.label = self._text(header.label)
+        header.cwd = self._text(header.cwd)
+        if header.boot_id:
+            header.boot_id = self._hide(header.boot_id.encode("utf-8", "surrogatepass")).decode()
+
+    def _argv(self, argv: list[Any]) -> list[Any]:
+        found: list[Any] = []
+        is_announced = False
+        for one in argv:
+            if isinstance(one, str):
+                is_value = is_announced and not one.startswith("--")
+                found.append(self._whole_text(one) if is_value else self._text(one))
+                is_announced = one.startswith("-") and "=" not in one and kind_of_option(one.lstrip("-")) is not None
+            else:
+                found.append(self._said(one))
+        return found
+
+    def _open(self, record: Open) -> None:
+        if record.head:
+            ((record.head, record.redacted),) = dealt([record.head], self._head(record.head))
+            self._count(record.redacted)
+        if record.forwarded is not None:
+            record.forwarded = edited(record.forwarded, self._head(record.forwarded))
+
+    def _head(self, head: bytes) -> list[Edit]:
+        return self._finder.settled(head, [*self._finder.marked(head_spans(head)), *self._finder.text(head)])
+
+    def _partial(self, record: Partial) -> None:
+        stream = self._streams.get(record.stream, _PLAIN)
+        if stream.coding:
+            record.data = b""
+        elif record.data:
+            edits = self._finder.cut_off(record.data, self._payload(record.data, stream))
+            record.data = edited(record.data, edits)
+
+    def _words(self, record: Any) -> None:
+        """What a record says in words of its own: `why`, `text`, `error`; and the names of descendants."""
+        for name in ("why", "text", "error"):
+            value = getattr(record, name, None)
+            if isinstance(value, str) and value:
+                setattr(record, name, self._text(value))
+        if isinstance(record, Exit):
+            record.descendants = tuple(self._said(one) for one in record.descendants)
+
+    def _said(self, value: Any, name: str = "") -> Any:
+        """A JSON value of a record, without what is secret."""
+        if isinstance(value, str):
+            is_secret = bool(name) and self._finder.is_secret(name.encode("utf-8", "surrogatepass"))
+            return self._whole_text(value) if is_secret else self._text(value)
+        if isinstance(value, list):
+            return [self._said(one, name) for one in value]
+        if isinstance(value, dict):
+            return {one: self._said(inner, one) for one, inner in value.items()}
+        return value
+
+    def _text(self, text: str) -> str:
+        data = text.encode("utf-8", "surrogatepass")
+        edits = self._finder.text(data)
+        self.counts.update(one.kind for one in edits)
+        return edited(data, edits).decode("utf-8", "surrogatepass") if edits else text
+
+    def _whole_text(self, text: str) -> str:
+        data = text.encode("utf-8", "surrogatepass")
+        return edited(data, self._finder.secret(data)).decode("utf-8", "surrogatepass")
+
+    def _count(self, ranges: tuple[tuple[int, int, str], ...]) -> None:
+        self.counts.update(kind for _, _, kind in ranges)
+
+
+def _stream(record: Open) -> _Stream:
+    coding = _field(record.head, b"content-encoding")
+    return _Stream(
+        is_events=record.framing == "sse"
+        or (bool(coding) and _field(record.head, b"content-type").startswith("text/event-stream")),
+        coding="" if coding == "identity" else coding,
+    )
+
+
+def _field(head: bytes, name: bytes) -> str:
+    """The first value of a header field, in lower case; empty if there is none."""
+    at = head.lower().find(b"\n%b:" % name)
+    if at < 0:
+        return ""
+    start = at + len(name) + len(b"\n:")
+    return head[start:].partition(b"\n")[0].strip().decode("latin-1").lower()
+
+
+def _compressed(data: bytes, coding: str) -> bytes | None:
+    """`data` in this coding; None where that is not at hand."""
+    if coding in ("gzip", "x-gzip"):
+        compressor = zlib.compressobj(wbits=_GZIP)
+        return compressor.compress(data) + compressor.flush()
+    return zlib.compress(data) if coding == "deflate" else None
+
+
+def _gap(damage: Damage) -> list[Record]:
+    """What stands in the place of a line that could not be read; nothing for one whose record follows."""
+    if damage.reason == "edited" or (damage.reason == "torn" and not damage.data):
+        return []
+    why = "a line that could not be read was left out" if damage.data else "records were missing"
+    return [Gap(at_ns=damage.at_ns, since_ns=damage.at_ns, frames=1, bytes=len(damage.data), why=why)]
