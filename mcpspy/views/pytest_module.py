@@ -41,7 +41,12 @@ async def call(client, name, arguments=None):
 
 def pytest_module(transcript: Transcript, rows: Sequence[Row], names: Mapping[int, str]) -> Iterator[str]:
     """The lines of a module that tests `rows`. `names` are what the fixture calls the captures, by their indices."""
-    tests = [line for source in transcript.sources for line in _test(transcript, source, rows, names.get(source.index, ""))]
+    tests: list[str] = []
+    functions: set[str] = set()
+    for source in transcript.sources:
+        function = _free(_identifier(source.server), functions)
+        functions.add(function)
+        tests += _test(transcript, source, rows, function, names.get(source.index, ""))
     text = "\n".join(tests)
     yield '"""What a client asked of an MCP server, asked again: pytest plays what the server answered then.'
     yield ""
@@ -61,9 +66,8 @@ def pytest_module(transcript: Transcript, rows: Sequence[Row], names: Mapping[in
         yield from CALL.rstrip("\n").split("\n")
 
 
-def _test(transcript: Transcript, source: Source, rows: Sequence[Row], name: str) -> Iterator[str]:
+def _test(transcript: Transcript, source: Source, rows: Sequence[Row], function: str, name: str) -> Iterator[str]:
     asked = [row for row in rows if isinstance(row, Exchange) and row.capture == source.index]
-    function = _identifier(source.server, source.index if len(transcript.sources) > 1 else 0)
     lists_tools = any(
         one.capture == source.index and one.method == "tools/list" and one.outcome is Outcome.OK for one in transcript.exchanges
     )
@@ -160,10 +164,18 @@ def _recorded_from(source: Source) -> Iterator[str]:
         yield f"{INDENT}# With that as `record=` of serve(), `pytest --mcpspy-record=all` asks the real server, and records it."
 
 
-def _identifier(label: str, index: int) -> str:
+def _free(name: str, taken: set[str]) -> str:
+    number = 2
+    found = name
+    while found in taken:
+        found, number = f"{name}_{number}", number + 1
+    return found
+
+
+def _identifier(label: str) -> str:
     """A name for functions: of ASCII letters, so that it is the same in every editor. No keyword, and none of ours."""
     name = re.sub(r"\W+", "_", label, flags=re.ASCII).strip("_").lower() or "server"
     name = name if name[0].isalpha() else f"server_{name}"
     if keyword.iskeyword(name) or name in ("asyncio", "pytest", "types", "call"):
         name += "_server"
-    return f"{name}_{index + 1}" if index else name
+    return name
