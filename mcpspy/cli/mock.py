@@ -85,7 +85,14 @@ def main(arguments: list[str]) -> int:
     writer = _writer(values, whats, transcript, wall_ns, begin_ns)
     from ..replay.script import Script
 
-    return _serve(Script(scenes, finder.walk(), on_miss(scenes, values)), scenes.exit_code, speed, writer, begin_ns, signals_fd)
+    return _serve(
+        Script(scenes, finder.walk(), on_miss(scenes, values), wall_ns=wall_ns),
+        scenes.exit_code,
+        speed,
+        writer,
+        begin_ns,
+        signals_fd,
+    )
 
 
 def recorded(whats: tuple[str, ...], *, keeps_frames: bool = False) -> tuple[Transcript, Scenes]:

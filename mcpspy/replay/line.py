@@ -1,14 +1,13 @@
 """What a recorded server said, as a line with blanks: the recorded bytes, but for ids and tokens, which belong to a session.
 
-A blank is filled with the live value; every other byte goes out as it came, never written anew. What a server gives out and its
-client only hands back (cursors, task ids, `requestState`) stays as it was: now the mock gives it out. Source of what names what: MCP
-specification, basic/utilities (progress, cancellation), basic/patterns/subscriptions (2026-07-28).
+A blank is filled with the live value; every other byte goes out as it came, never written anew. Source of what names what: MCP
+specification, basic/utilities (progress, cancellation, tasks), basic/patterns/subscriptions (2026-07-28).
 """
 
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..transcript.mcp_codes import SUBSCRIPTION_ID
 from ..transcript.mcp_methods import CANCELLED, LISTEN, PROGRESS
@@ -32,19 +31,33 @@ class Wants(Enum):
     """The id that a request of the server's got, of which `token` is the recorded one."""
     LISTENS = auto()
     """The id of the subscription of which `token` is the recorded one."""
+    NAME = auto()
+    """The live name of what the server gave out as `token`."""
+    TASK = auto()
+    """The live id of the task that the client runs for the server, and had given out as `token`."""
+    TIME = auto()
+    """The time, `recorded` being that of the task which the server gave out as `token`."""
 
 
 class Blank:
-    """Where a live value goes; `token` is the recorded one."""
+    """Where a live value goes; `token` is the recorded one, `recorded` its bytes."""
 
-    __slots__ = ("token", "wants")
+    __slots__ = ("recorded", "token", "wants")
 
     def __init__(self, *, wants: Wants, token: str = "") -> None:
         self.wants = wants
         self.token = token
+        self.recorded = b""
 
 
 Part = bytes | Blank
+
+_Placed: TypeAlias = "tuple[Sequence[str | int], Blank]"
+
+HANDED: Final = (b'"taskId', b'"requestState"', b'"cursor"', b'"nextCursor"', b'"elicitationId"')
+"""A message without these words names nothing that a server gives out to be named by later."""
+
+_TIMES: Final = ("createdAt", "lastUpdatedAt")
 
 _PATHS: Final = {
     "id": ("id",),
@@ -65,6 +78,7 @@ def line(message: Message, exchange: Exchange | None, *, listeners: Container[st
     for path, blank in _blanks(message, exchange, listeners):
         found = place(data, path)
         if found is not None:
+            blank.recorded = data[found[0] : found[1]]
             blanks.append((*found, blank))
     parts: list[Part] = []
     at = 0
@@ -81,25 +95,42 @@ def one_line(raw: bytes) -> bytes:
     return raw.strip(b"\r\n").replace(b"\r\n", b"  ").replace(b"\n", b" ") + b"\n"
 
 
-def _blanks(message: Message, exchange: Exchange | None, listeners: Container[str]) -> list[tuple[Sequence[str], Blank]]:
+def _blanks(message: Message, exchange: Exchange | None, listeners: Container[str]) -> list[_Placed]:
+    found: list[_Placed]
     match message.kind:
         case Kind.RESULT | Kind.ERROR if exchange is not None:
-            found: list[tuple[Sequence[str], Blank]] = [(_PATHS["id"], Blank(wants=Wants.ID))]
+            found = [(_PATHS["id"], Blank(wants=Wants.ID))]
             if exchange.method == LISTEN:
                 found.append((_PATHS["subscription result"], Blank(wants=Wants.ID)))
-            return found
         case Kind.REQUEST:
-            return [(_PATHS["id"], Blank(wants=Wants.OWN_ID, token=message.id or ""))]
+            found = [(_PATHS["id"], Blank(wants=Wants.OWN_ID, token=message.id or ""))]
         case Kind.NOTIFICATION:
-            return _of_notification(message, exchange, listeners)
+            found = _of_notification(message, exchange, listeners)
         case _:
             return []
+    if any(word in message.raw for word in HANDED):
+        found += _names(message, exchange)
+    return found
 
 
-def _of_notification(
-    message: Message, exchange: Exchange | None, listeners: Container[str]
-) -> list[tuple[Sequence[str], Blank]]:
-    found: list[tuple[Sequence[str], Blank]] = []
+def _names(message: Message, exchange: Exchange | None) -> list[_Placed]:
+    """What the server gave out to be named by later, and when a task of its was made and changed."""
+    from .carrying_names import INPUT, TASK_ID, given  # which few recordings want
+
+    method = (message.method if exchange is None else exchange.method) or ""
+    wants = Wants.TASK if message.kind is Kind.REQUEST and method.startswith("tasks/") else Wants.NAME
+    found: list[_Placed] = []
+    for named, steps, is_member in given(message, method, message.body):
+        if is_member or named.what == INPUT:
+            continue
+        found.append((steps, Blank(wants=wants, token=named.value)))
+        if named.what == TASK_ID:
+            found += [((*steps[:-1], name), Blank(wants=Wants.TIME, token=named.value)) for name in _TIMES]
+    return found
+
+
+def _of_notification(message: Message, exchange: Exchange | None, listeners: Container[str]) -> list[_Placed]:
+    found: list[_Placed] = []
     if message.method == PROGRESS and exchange is not None:
         found.append((_PATHS["progress"], Blank(wants=Wants.TOKEN)))
     if message.method == CANCELLED and message.token is not None:

@@ -18,6 +18,11 @@ _split = re.compile(r"redacted-[0-9a-f]{12}").split
 _STAND_IN: Final = {"\0redacted": True}
 
 
+def is_redacted(text: str) -> bool:
+    """Whether a pseudonym stands in it."""
+    return len(_split(text)) > 1
+
+
 class Hole(NamedTuple):
     """A text that holds pseudonyms: where it stands, and what is around and between them."""
 

@@ -105,6 +105,8 @@ class Matcher:
         self.nodes: list[dict[int, _Recorded]] = [{}]
         """Of each node of the tree of questions, the ways that come by it. The root is no question."""
         self.ways = 0
+        self.places: dict[int, tuple[int, int]] = {}
+        """On which way a row stands, and where."""
         self._methods: dict[str, dict[str, Exchange]] = {}
         self._targets: dict[tuple[str, str | None], dict[str, Exchange]] = {}
         """The first questions that differ, by their keys: those that a miss is held against."""
@@ -168,6 +170,7 @@ class Matcher:
             method = exchange.method
             counted = self.asking.counted(method, asked_value(exchange.request))
             one = _Recorded(exchange, way, at)
+            self.places[exchange.row] = way, at
             key = key_of(method, counted)
             self.entries.setdefault(key, _Entry()).add(one)
             self._add_masked(method, counted, one)
@@ -220,6 +223,13 @@ class Walk:
         self._last: dict[str, Exchange] = {}
         self.how = How.ORDER
         """How the last exchange was found."""
+
+    def branch(self, exchange: Exchange) -> Walk:
+        """Another walk that stands behind this exchange, and to which nothing was given yet."""
+        other = Walk(self._matcher, self._here)
+        other._here, other._at = self._matcher.places.get(exchange.row, (self._here, -1))
+        other._node = None
+        return other
 
     def match(self, request: Message) -> Exchange | Miss:
         """The recorded exchange that answers this request, which counts as given then; or why there is none."""

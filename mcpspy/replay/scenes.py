@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..records import CLIENT, Close, Exit, Note
 from ..transcript.correlate import spellings
+from ..transcript.mcp import INPUT_REQUIRED, TASK
 from ..transcript.mcp_methods import CANCELLED, LISTEN
 from ..transcript.model import HTTP_REDIRECTS, Event, Exchange, Kind, Message, Source, Stray, Transcript
 
@@ -84,6 +85,15 @@ class Scene:
         self.exchange = exchange
         self.steps: list[Step] = []
 
+    @property
+    def gives(self) -> bool:
+        """Whether the server gave names out in it by which its call goes on: a task's id, `requestState`, an elicitation's id."""
+        answer = None if self.exchange is None else self.exchange.response
+        if answer is not None and answer.result_type in (TASK, INPUT_REQUIRED):
+            return True
+        asked = (one.message for one in self.steps if isinstance(one, Say) and one.message.kind is Kind.REQUEST)
+        return any(b'"elicitationId"' in one.raw for one in asked)
+
 
 class Scenes:
     """All scenes of a recording: by the row of the request, and by the method of the notification, in the order of the recording.
@@ -92,7 +102,7 @@ class Scenes:
     `opening` is what the server said before it was asked, `closing` what it said when its input had ended.
     """
 
-    __slots__ = ("closing", "exit_code", "listeners", "of_notification", "of_request", "opening", "unkept")
+    __slots__ = ("closing", "exit_code", "listeners", "of_notification", "of_request", "opening", "unkept", "wall_ns")
 
     def __init__(self) -> None:
         self.of_request: dict[int, Scene] = {}
@@ -104,6 +114,8 @@ class Scenes:
         self.unkept: set[int] = set()
         """The rows of requests whose answers may be among the payloads that were not kept, past `--max-size`."""
         self.exit_code = 0
+        self.wall_ns = 0
+        """Unix time at the zero of the transcript's clock."""
 
     @property
     def exchanges(self) -> list[Exchange]:
@@ -120,6 +132,7 @@ class Scenes:
 def scenes(transcript: Transcript) -> Scenes:
     """The scenes of a transcript. Those of several captures stand side by side."""
     found = Scenes()
+    found.wall_ns = next((one.header.wall_ns - one.shift_ns for one in transcript.sources if one.header is not None), 0)
     readers = [_Reader(source, found) for source in transcript.sources]
     for one in _in_order(transcript):
         if isinstance(one, Event):

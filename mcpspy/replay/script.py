@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ..transcript.correlate import spellings
+from ..transcript.mcp import TASK
 from ..transcript.mcp_methods import CANCELLED, LISTEN
 from ..transcript.model import Exchange, Kind
 from .line import Wants, line
-from .scenes import AwaitAnswer, AwaitCancel, Leave, Say, Scene, Scenes
+from .naming import Names, Strand, moved, name_in, spelled
+from .scenes import LIST_CHANGED, AwaitAnswer, AwaitCancel, Leave, Say, Scene, Scenes
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from ..transcript.model import Message
     from .line import Blank
     from .miss import Miss
+    from .naming import Finder
+
+_TASK_ID: Final = ("result", "task", "taskId")
 
 ANSWERED_BY_ALL: Final = ("ping", "logging/setLevel")
 """What any server answers with nothing (basic/utilities/ping, server/utilities/logging), so that some clients ask it of each."""
@@ -27,13 +32,6 @@ ANSWERED_BY_ALL: Final = ("ping", "logging/setLevel")
 
 NOTHING: Final = Scene()
 """The scene of a request that has none, since it was never recorded."""
-
-
-class Finder(Protocol):
-    """Finds for what one client asks the recorded exchange that is to be played, as a walk of a matcher does."""
-
-    def match(self, request: Message) -> Exchange | Miss:
-        """The exchange, which counts as given then; or why there is none."""
 
 
 class OnMiss(Protocol):
@@ -73,20 +71,24 @@ ERROR: Final = Error()
 class Playing:
     """A scene that is being played. `id` and `token` are the live request's, empty and None where none began it.
 
-    `again` says that it was played before. `next` is the next step, and `began_ns` when, in the recording, that happened which it
-    followed. `asked` are the live ids of the server's requests by the recorded ones, `unanswered` the rows of those that were asked
-    and not answered yet. `is_over` says that the client gave it up, and in the recording it did not.
+    `strand` is what it hangs together with; `again` says that it was played on it before, and `was_played` that it was on any.
+    `next` is the next step, and `began_ns` when, in the recording, that happened which it followed. `asked` are the live ids of the
+    server's requests by the recorded ones, `unanswered` the rows of those that were asked and not answered yet. `is_over` says that
+    the client gave it up, and in the recording it did not.
     """
 
-    __slots__ = ("again", "asked", "began_ns", "id", "is_over", "next", "request", "scene", "token", "unanswered")
+    __slots__ = (
+        "again", "asked", "began_ns", "id", "is_over", "next", "request", "scene", "strand", "token", "unanswered", "was_played",
+    )  # fmt: skip
 
-    def __init__(self, scene: Scene, request: Message | None = None) -> None:
+    def __init__(self, scene: Scene, strand: Strand, request: Message | None = None) -> None:
         self.scene = scene
+        self.strand = strand
         self.request = request
         self.began_ns = scene.at_ns
         self.id = "" if request is None else request.id or "null"
         self.token = None if request is None else request.token
-        self.again = False
+        self.again = self.was_played = False
         self.next = 0
         self.asked: dict[str, str] = {}
         self.unanswered: set[int] = set()
@@ -126,14 +128,16 @@ class Cue:
 class Script:
     """What a mock says to one live client, from `scenes`; `finder` finds what was recorded for a request.
 
-    Any number of scripts may share the scenes, which do not change; a finder belongs to one script alone.
+    Any number of scripts may share the scenes, which do not change; a finder belongs to one script alone. `wall_ns` is Unix time at
+    the zero of the client's messages: by it the times of tasks are those of now; 0 leaves them as recorded.
     """
 
-    __slots__ = ("_asked", "_finder", "_live", "_next_id", "_on_miss", "_played", "_scenes", "_told", "_waiting")
+    __slots__ = ("_asked", "_live", "_names", "_next_id", "_on_miss", "_played", "_scenes", "_told", "_waiting", "_wall_ns")
 
-    def __init__(self, scenes: Scenes, finder: Finder, on_miss: OnMiss = ERROR) -> None:
+    def __init__(self, scenes: Scenes, finder: Finder, on_miss: OnMiss = ERROR, *, wall_ns: int = 0) -> None:
         self._scenes = scenes
-        self._finder = finder
+        self._names = Names(finder)
+        self._wall_ns = wall_ns
         self._on_miss = on_miss
         self._next_id = 1
         self._played: set[int] = set()
@@ -142,14 +146,14 @@ class Script:
         """How many notifications of each method the client has sent."""
         self._asked: dict[str, Playing] = {}
         """What the client has asked and is not answered yet, by the ids of its requests."""
-        self._waiting: dict[str, tuple[Playing, int]] = {}
-        """What the client has been asked and has not answered yet, by the ids of our requests: the scene, and the row."""
+        self._waiting: dict[str, tuple[Playing, Exchange]] = {}
+        """What the client has been asked and has not answered yet, by the ids of our requests: the scene, and what was recorded."""
         self._live: dict[int, str] = {}
         """The live ids of subscriptions, by the rows of the recorded ones."""
 
     def open(self) -> list[Cue]:
         """What the server said before it was asked anything."""
-        return self._go_on(Playing(self._scenes.opening))
+        return self._go_on(self._playing(self._scenes.opening))
 
     def feed(self, message: Message) -> list[Cue]:
         """What follows on a message of the client's. Nothing does on what no server can answer."""
@@ -161,13 +165,13 @@ class Script:
             case Kind.NOTIFICATION:
                 return self._notified(message.method or "")
             case Kind.RESULT | Kind.ERROR:
-                return self._answered(message.id or "")
+                return self._answered(message)
             case _:
                 return []
 
     def close(self) -> list[Cue]:
         """What the server said when its input had ended."""
-        return self._go_on(Playing(self._scenes.closing))
+        return self._go_on(self._playing(self._scenes.closing))
 
     def cancel(self, id: str) -> list[Cue]:
         """What follows when the client gives its request with this id up; nothing if it is answered, or was never asked."""
@@ -182,33 +186,42 @@ class Script:
 
     # What the client says
 
-    def _requested(self, request: Message) -> list[Cue]:
-        found = self._finder.match(request)
+    def _playing(self, scene: Scene, request: Message | None = None) -> Playing:
+        return Playing(scene, self._names.first, request)
+
+    def _requested(self, asked: Message) -> list[Cue]:
+        strand, request = self._names.strand_of(asked)
+        found = strand.finder.match(request)
         if not isinstance(found, Exchange):
             if request.method in ANSWERED_BY_ALL and found.is_unknown:
                 nothing = f'{{"jsonrpc":"2.0","id":{request.id},"result":{{}}}}\n'.encode()
-                return [Cue(Playing(NOTHING, request), nothing, answers=True)]
-            return self._missed(found)
+                return [Cue(self._playing(NOTHING, request), nothing, answers=True)]
+            return self._missed(found, strand)
         if found.row in self._scenes.unkept:
             from .miss import Miss  # 2 ms of start-up, for what may never be missed
 
             reason = "was recorded past --max-size, where answers were not kept"
-            return self._missed(Miss(request=request, reason=reason, refused_by="--max-size", nearest=found))
-        return self._play(request, found)
+            return self._missed(Miss(request=request, reason=reason, refused_by="--max-size", nearest=found), strand)
+        return self._play(request, found, strand)
 
-    def _missed(self, miss: Miss) -> list[Cue]:
+    def _missed(self, miss: Miss, strand: Strand) -> list[Cue]:
         from dataclasses import replace
 
         instead = self._on_miss.missed(miss)
         if isinstance(instead, bytes) or instead is None:
-            return [Cue(Playing(NOTHING, miss.request), instead or b"", answers=instead is not None, miss=miss)]
-        again = self._finder.match(instead.request)  # so that it is the next of several answers
+            return [Cue(self._playing(NOTHING, miss.request), instead or b"", answers=instead is not None, miss=miss)]
+        again = strand.finder.match(instead.request)  # so that it is the next of several answers
         played = again if isinstance(again, Exchange) else instead
-        return [Cue(Playing(NOTHING, miss.request), miss=replace(miss, played=played)), *self._play(miss.request, played)]
+        told = Cue(self._playing(NOTHING, miss.request), miss=replace(miss, played=played))
+        return [told, *self._play(miss.request, played, strand)]
 
-    def _play(self, request: Message, found: Exchange) -> list[Cue]:
-        playing = Playing(self._scenes.of_request[found.row], request)
-        playing.again = found.row in self._played
+    def _play(self, request: Message, found: Exchange, strand: Strand) -> list[Cue]:
+        scene = self._scenes.of_request[found.row]
+        if found.row in strand.played and scene.gives:
+            strand = self._names.again(strand, found)
+        playing = Playing(scene, strand, request)
+        playing.again, playing.was_played = found.row in strand.played, found.row in self._played
+        strand.played.add(found.row)
         self._played.add(found.row)
         self._asked[playing.id] = playing
         if found.method == LISTEN:
@@ -221,7 +234,7 @@ class Script:
         if at >= len(scenes):
             return []
         self._told[method] = at + 1
-        return self._go_on(Playing(scenes[at]))
+        return self._go_on(self._playing(scenes[at]))
 
     def _cancelled(self, id: str) -> list[Cue]:
         """The client gives a request up: the scene goes on behind where it did so in the recording, or not at all."""
@@ -238,13 +251,17 @@ class Script:
         del self._asked[id]
         return []
 
-    def _answered(self, id: str) -> list[Cue]:
+    def _answered(self, answer: Message) -> list[Cue]:
         """The client answers a request of ours: the scene goes on if it waited for that."""
+        id = answer.id or ""
         token = next((one for one in (id, *spellings(id)) if one in self._waiting), None)
         if token is None:
             return []
-        playing, row = self._waiting.pop(token)
+        playing, asked = self._waiting.pop(token)
+        row = asked.row
         playing.unanswered.discard(row)
+        if asked.response is not None and asked.response.result_type == TASK:
+            self._take_task(asked.response, answer, playing.strand)
         steps = playing.scene.steps
         step = steps[playing.next] if playing.next < len(steps) else None
         if not isinstance(step, AwaitAnswer) or step.row != row:
@@ -277,7 +294,7 @@ class Script:
 
     def _said(self, step: Say, playing: Playing) -> bytes | None:
         """The line, with the live values in its blanks; None if it is not to be said this time."""
-        if step.once and playing.again:
+        if step.once and (playing.again or (playing.was_played and (step.message.method or "").endswith(LIST_CHANGED))):
             return None
         if step.parts is None:
             step.parts = line(step.message, step.exchange, listeners=self._scenes.listeners)
@@ -286,12 +303,14 @@ class Script:
             if isinstance(part, bytes):
                 filled.append(part)
             elif (value := self._value(part, step, playing)) is not None:
-                filled.append(value.encode("utf-8", "surrogatepass"))
+                filled.append(value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value)
             else:
                 return None
+        if step.message.kind is Kind.REQUEST:
+            self._ask(step, playing)
         return b"".join(filled)
 
-    def _value(self, blank: Blank, step: Say, playing: Playing) -> str | None:
+    def _value(self, blank: Blank, step: Say, playing: Playing) -> str | bytes | None:
         """The live value that a blank wants; None where there is none, as a progress token that the client did not give."""
         match blank.wants:
             case Wants.ID:
@@ -303,13 +322,40 @@ class Script:
             case Wants.LISTENS:
                 return self._live.get(self._scenes.listeners.get(blank.token, 0))
             case Wants.OWN_ID:
-                return self._own_id(blank.token, step, playing)
+                return str(self._next_id)
+            case Wants.NAME | Wants.TASK:
+                name = self._name(blank, step, playing)
+                return None if name is None else spelled(name, blank.recorded)
+            case Wants.TIME:
+                name = self._name(blank, step, playing)
+                return moved(blank.recorded, 0 if name is None else self._names.later_ns(name))
 
-    def _own_id(self, recorded: str, step: Say, playing: Playing) -> str:
+    def _name(self, blank: Blank, step: Say, playing: Playing) -> str | None:
+        """The live name of what the server gave out; None where it gave none out to this client.
+
+        Answers give names out, and so does whatever comes before the answer that does.
+        """
+        if blank.wants is not Wants.TASK and (step.answers or playing.scene.gives):
+            return self._names.give(blank.token, playing.strand, self._later_ns(playing))
+        return self._names.known(blank.token, playing.strand)
+
+    def _later_ns(self, playing: Playing) -> int:
+        """By how much later a scene is played than it was recorded."""
+        if not self._wall_ns or playing.request is None:
+            return 0
+        return self._wall_ns + playing.request.at_ns - self._scenes.wall_ns - playing.scene.at_ns
+
+    def _take_task(self, recorded: Message, live: Message, strand: Strand) -> None:
+        """The client runs a task for the server: what the server asks about it has its live id."""
+        names = name_in(recorded.raw, _TASK_ID), name_in(live.raw, _TASK_ID)
+        if names[0] is not None and names[1] is not None:
+            self._names.take(names[0], names[1], strand)
+
+    def _ask(self, step: Say, playing: Playing) -> None:
+        """A request of ours goes out, under the id that its line has."""
         id = str(self._next_id)
         self._next_id += 1
-        playing.asked[recorded] = id
+        playing.asked[step.message.id or ""] = id
         if step.exchange is not None:
-            self._waiting[id] = playing, step.exchange.row
+            self._waiting[id] = playing, step.exchange
             playing.unanswered.add(step.exchange.row)
-        return id

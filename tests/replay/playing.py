@@ -25,15 +25,20 @@ class Play:
     """The script of a recording. Each method returns what is to be said; `lines` of them are their bytes, `told` the parsed ones."""
 
     def __init__(
-        self, recorded: Dialogue | Traffic, reuse: str = "last", match: str = "default", on_miss: OnMiss = ERROR
+        self,
+        recorded: Dialogue | Traffic,
+        reuse: str = "last",
+        match: str = "default",
+        on_miss: OnMiss = ERROR,
+        wall_ns: int = 0,
     ) -> None:
         self.scenes = scenes(transcribe(recorded.records))
         self.matcher = Matcher(self.scenes.exchanges, reuse=Reuse(reuse), strictness=Strictness(match))
-        self._on_miss = on_miss
+        self._on_miss, self._wall_ns = on_miss, wall_ns
         self._begin()
 
     def _begin(self) -> None:
-        self.script = Script(self.scenes, self.matcher.walk(), self._on_miss)
+        self.script = Script(self.scenes, self.matcher.walk(), self._on_miss, wall_ns=self._wall_ns)
         self._decoder = Decoder(Source(0))
 
     def another(self) -> Self:
