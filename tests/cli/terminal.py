@@ -67,6 +67,10 @@ class Running:
             self._read(left)
         return self.words
 
+    def type(self, data: bytes) -> None:
+        """Type at the terminal."""
+        os.write(self._fd, data)
+
     def end(self, number: int = signal.SIGINT) -> int:
         """Send a signal and read to the end. Returns the exit status."""
         self.process.send_signal(number)
