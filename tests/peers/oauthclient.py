@@ -3,7 +3,7 @@
     oauthclient.py MODE URL
 
 It calls the tool `whoami` and prints what came of it. It keeps tokens in memory, and goes where the authorization server sends its
-user by itself. MODE is the SDK's, as for stepclient.py.
+user by itself. MODE and URL are those of stepclient.py.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx2
 from mcp import Client
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
@@ -64,11 +65,10 @@ async def main(mode: str, url: str) -> None:
         client_name="oauthclient", redirect_uris=[AnyUrl(CALLBACK)], token_endpoint_auth_method="none"
     )
     provider = OAuthClientProvider(url, metadata, Memory(), user.open, user.callback)
-    async with (
-        create_mcp_http_client(auth=provider) as http,
-        Client(streamable_http_client(url, http_client=http), mode=mode) as client,
-    ):
-        print((await client.call_tool("whoami", {})).structured_content)
+    async with create_mcp_http_client(auth=provider) as http:
+        server = sse_client(url, auth=provider) if url.endswith("/sse") else streamable_http_client(url, http_client=http)
+        async with Client(server, mode=mode) as client:
+            print((await client.call_tool("whoami", {})).structured_content)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,173 @@
+"""Every capture of captures/, played again: before which client, over which transport, to which server; what is left out, and why.
+
+Stories name the folder in which they were recorded, and one an authorization server: `moved` puts others in their place.
+"""
+
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import Any
+
+from captures.make import DEMO, LONG, STORIES, Step, call, known, put
+from captures.serving import PEERS, port, started
+from mcpspy.records import CLIENT, SERVER
+from mcpspy.transcript.model import Exchange, Kind, Outcome, Stray, Transcript
+from tests.conftest import ROOT
+from tests.deadlines import DEADLINE_S
+
+CAPTURES = ROOT / "captures"
+ISSUER = "http://127.0.0.1:9000"
+"""The authorization server of the captures; its URL ends in a slash where it says who it is."""
+
+TRANSPORTS = {"stdio": "stdio", "streamable": "Streamable HTTP", "sse": "HTTP+SSE"}
+PATHS = {"streamable": "/mcp", "sse": "/sse"}
+
+LEFT_OUT = {"refused": "the server would not start and said nothing: there is nothing to serve, and nobody to ask"}
+"""Captures of no session that ended well."""
+
+OWN_STEPS: dict[str, tuple[str, list[Step]]] = {
+    "oauth": ("legacy", [known("whoami"), call("whoami"), {"list": "tools"}]),
+    "resumed": ("legacy", [known(LONG), {**call(LONG, duration=1.2, steps=4), "progress": True}]),
+}
+"""What the official client does in the place of clients that speak Streamable HTTP alone, over the other transports."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsaid:
+    """What of a story is not asked, or not said, over a transport; `why` for the table."""
+
+    methods: frozenset[str]
+    why: str
+
+
+UNSAID = {
+    ("goodbye", "streamable"): Unsaid(
+        methods=frozenset({"roots/list"}), why="`roots/list`: no stdin is closed, after which it came"
+    ),
+    ("goodbye", "sse"): Unsaid(methods=frozenset({"roots/list"}), why="`roots/list`: no stdin is closed, after which it came"),
+    ("resumed", "stdio"): Unsaid(methods=frozenset({"ping"}), why="`ping`, which found the session deleted"),
+    ("resumed", "sse"): Unsaid(methods=frozenset({"ping"}), why="`ping`, which found the session deleted"),
+}
+
+SERVED = sorted(set(STORIES) - set(LEFT_OUT))
+
+
+def moved(name: str, folder: Path, **places: str) -> Path:
+    """A copy of a capture as if it had been recorded in `folder`; `places` are other texts to put in the place of recorded ones.
+
+    The lines that change lose their checksum, as those do that somebody edits.
+    """
+    made = folder / f"{name}.mcpspy"
+    lines = (CAPTURES / f"{name}.mcpspy").read_bytes().splitlines(keepends=True)
+    for old, new in {str(DEMO): str(folder), **places}.items():
+        lines = [_edited(line, old.encode(), new.encode()) for line in lines]
+    made.write_bytes(b"".join(lines))
+    return made
+
+
+def _edited(line: bytes, old: bytes, new: bytes) -> bytes:
+    return line if old not in line else re.sub(rb',"crc":"[0-9a-f]+"\}$', b"}", line.replace(old, new), flags=re.MULTILINE)
+
+
+@contextmanager
+def placed(name: str, folder: Path) -> Iterator[Path]:
+    """The capture of a story, moved to `folder`; the authorization server that it names runs."""
+    (folder / "home").mkdir()
+    with ExitStack() as running:
+        if ISSUER.encode() not in (CAPTURES / f"{name}.mcpspy").read_bytes():
+            yield moved(name, folder)
+            return
+        words = [sys.executable, str(PEERS / "issuer.py"), "0"]
+        said = running.enter_context(started(words, folder, folder / "home" / "issuer.log", {}))
+        yield moved(name, folder, **{ISSUER: f"http://127.0.0.1:{port(said)}"})
+
+
+def client(name: str, transport: str, folder: Path, server: Sequence[str]) -> list[str]:
+    """The words that start a story's client before `server`: a command, or the one word that is a URL."""
+    story = STORIES[name]
+    if story.client and transport == "streamable":
+        program, *arguments = story.client
+        return put([sys.executable, str(PEERS / program), *arguments], URL=server[0])
+    if story.client and name == "oauth" and transport == "sse":
+        return [sys.executable, str(PEERS / "oauthclient.py"), "legacy", *server]
+    mode, found = OWN_STEPS.get(name, (story.mode, list(story.steps)))
+    steps = json.dumps(found).replace("FOLDER", str(folder))
+    return [sys.executable, str(PEERS / "stepclient.py"), mode, steps, *server]
+
+
+@contextmanager
+def mocking(capture: Path, transport: str, folder: Path, *options: str) -> Iterator[str]:
+    """A mock of a capture over HTTP, which records to `FOLDER/own.mcpspy`. Yields its URL; ends it as Ctrl-C would."""
+    words = [sys.executable, "-m", "mcpspy", "mock", str(capture), "--listen", "127.0.0.1:0", "--transport", transport]
+    words += ["--capture", str(folder / "own.mcpspy"), *options]
+    with Popen(words, cwd=folder, stdout=PIPE, stderr=PIPE, text=True) as mock:
+        try:
+            assert mock.stderr is not None
+            line = mock.stderr.readline()
+            found = re.search(r"http://\S+", line)
+            assert found, line + mock.stderr.read()
+            yield found[0]
+            mock.terminate()
+            _, said = mock.communicate(timeout=DEADLINE_S)
+            assert mock.returncode == 0, said
+        finally:
+            mock.kill()
+
+
+def asks_together(name: str) -> bool:
+    """Whether the client of a story asks several things at the same time."""
+    return any("together" in step for step in STORIES[name].steps)
+
+
+# What came of it
+
+
+def answer(exchange: Exchange) -> Any:
+    """What an exchange brought, without the id of its message."""
+    response = exchange.response
+    if response is None:
+        return None
+    return response.error if response.kind is Kind.ERROR else response.result
+
+
+def calls(transcript: Transcript, without: Unsaid | None = None) -> list[tuple[Any, ...]]:
+    """What the client asked, and what came of it; what was refused by HTTP alone never reached the server."""
+    unheard = (Outcome.HTTP_ERROR, Outcome.REDIRECTED)
+    return [
+        (one.method, one.target, one.outcome, one.progress, answer(one))
+        for one in transcript.exchanges
+        if one.sender == CLIENT and one.outcome not in unheard and not (without and one.method in without.methods)
+    ]
+
+
+def questions(transcript: Transcript, without: Unsaid | None = None) -> list[tuple[str, Any]]:
+    """What the server asked, and with which params."""
+    asked = [one for one in transcript.exchanges if one.sender == SERVER]
+    return [(one.method, one.request.params) for one in asked if not (without and one.method in without.methods)]
+
+
+def transactions(transcript: Transcript) -> Counter[tuple[Any, ...]]:
+    """What was asked in HTTP, with which status and in which form it was answered, and what an answer of HTTP alone said.
+
+    Without order, for some were asked at the same time; without ports; and without what was given up before there was an answer.
+    """
+    found: Counter[tuple[Any, ...]] = Counter()
+    for one in transcript.sources[0].transactions.values():
+        if one.response is not None:
+            head = one.response.head
+            said = (head.get("www-authenticate"), head.get("location"), head.media_type)
+            path = one.target.partition("?")[0]
+            found[one.method, path, one.status, *(re.sub(r":\d+", "", word) for word in said)] += 1
+    return found
+
+
+def news(transcript: Transcript) -> list[tuple[str | None, Any]]:
+    """What the server said on its own."""
+    strays = [row.message for row in transcript.rows if isinstance(row, Stray)]
+    return [(one.method, one.params) for one in strays if one.sender == SERVER]

@@ -1,0 +1,125 @@
+"""Clients of other making before a mock: the TypeScript SDK's and both inspectors, and a crowd of the official Python SDK's."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from captures.make import TOOLS, call
+from captures.serving import PEERS, environment
+from mcpspy.capture.reader import read
+from mcpspy.records import CLIENT
+from mcpspy.transcript.head import SESSION
+from mcpspy.transcript.model import Outcome, Transcript
+from mcpspy.transcript.transcribe import transcribe
+from tests.conftest import NPM_MODULES, NPM_SCRIPTS, ROOT, NpmProgram
+from tests.deadlines import SCENE_S
+from tests.interop.matrix import CAPTURES, mocking, placed
+from tests.interop.scenes import INSPECTOR, PYSERVER, steps
+from tests.interop.test_http_inspector import INSPECTOR as NEWEST
+from tests.tiers import Tier
+
+RECORDED = ROOT / "tests" / "transcript" / "recorded"
+ECHO = ("--method", "tools/call", "--tool-name", "echo", "--tool-arg", "message=first")
+ECHOED = {"content": [{"type": "text", "text": "Echo: first"}]}
+PRINTED = {
+    "research": "research result\n",
+    "sampling": "sampled [COMPLETED] Async sampling completed!\n",
+    "urls": "sent by request false\nsent by error -32042\ntried again false\n",
+    "updates": "updated true\n",
+}
+"""What the scenes of tests/npm/task_client.mjs print before the server that was recorded."""
+
+MILLION = 1_000_000
+
+
+def shown(words: list[str], folder: Path) -> str:
+    """What a client prints that goes about its business and ends well."""
+    (folder / "home").mkdir(exist_ok=True)
+    done = subprocess.run(
+        words, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=SCENE_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def own(folder: Path) -> Transcript:
+    """What a mock and its clients said to each other."""
+    return transcribe(read(str(folder / "own.mcpspy")))
+
+
+@pytest.mark.parametrize("transport", ["stdio", "streamable"])
+@pytest.mark.parametrize("scene", PRINTED)
+def test_the_typescript_sdk_has_its_tasks_its_urls_and_its_news_from_a_mock(
+    scene: str, transport: str, tmp_path: Path, npm_program: NpmProgram
+) -> None:
+    npm_program("mcp-inspector")  # which brings the SDK
+    client, capture = ["node", str(NPM_SCRIPTS / "task_client.mjs"), str(NPM_MODULES), scene], RECORDED / f"{scene}.mcpspy"
+    if transport == "stdio":
+        mock = [sys.executable, "-m", "mcpspy", "mock", str(capture), "--capture", str(tmp_path / "own.mcpspy")]
+        assert shown([*client, *mock], tmp_path) == PRINTED[scene]
+    else:
+        with mocking(capture, transport, tmp_path) as url:
+            assert shown([*client, url], tmp_path) == PRINTED[scene]
+
+
+def test_the_typescript_sdk_logs_in_to_a_mock(tmp_path: Path, npm_program: NpmProgram) -> None:
+    npm_program("mcp-inspector")
+    client = ["node", str(NPM_SCRIPTS / "oauth_client.mjs"), str(NPM_MODULES)]
+    with placed("oauth", tmp_path) as capture, mocking(capture, "streamable", tmp_path) as url:
+        assert shown([*client, url], tmp_path) == '[{"type":"text","text":"me"}]\n'
+
+
+@pytest.mark.parametrize(("transport", "kind"), [("streamable", "http"), ("sse", "sse")])
+def test_the_inspector_gets_the_recorded_answer(transport: str, kind: str, tmp_path: Path, npm_program: NpmProgram) -> None:
+    npm_program(INSPECTOR[0])
+    with mocking(CAPTURES / "everything.mcpspy", transport, tmp_path) as url:
+        assert json.loads(shown([*INSPECTOR, url, "--transport", kind, *ECHO], tmp_path)) == ECHOED
+
+
+@pytest.mark.parametrize(("transport", "kind"), [("streamable", "http"), ("sse", "sse")])
+def test_the_newest_inspector_gets_the_recorded_answer(
+    transport: str, kind: str, tmp_path: Path, npm_program: NpmProgram
+) -> None:
+    npm_program("mcp-server-everything")
+    if not Path(NEWEST[1]).exists():
+        pytest.skip("the inspector is not installed: make npm")
+    with mocking(CAPTURES / "everything.mcpspy", transport, tmp_path) as url:
+        words = [url if word == "URL" else word for word in NEWEST]
+        assert json.loads(shown([*words, kind, *ECHO], tmp_path)) == ECHOED
+
+
+def sums(folder: Path, mode: str, count: int) -> Path:
+    """A capture of one client that asks for all the sums that a crowd will ask for."""
+    capture = folder / "sums.mcpspy"
+    asked = {"together": [call("add", a=number, b=MILLION) for number in range(count)]}
+    tap = [sys.executable, "-m", "mcpspy", "run", "--quiet", "--capture", str(capture), "--"]
+    shown([*steps(mode, TOOLS, asked), *tap, *PYSERVER], folder)
+    return capture
+
+
+@pytest.mark.parametrize(("transport", "mode"), [("streamable", "legacy"), ("streamable", "auto"), ("sse", "legacy")])
+def test_each_of_many_clients_has_its_own_session_and_its_recorded_answers(
+    transport: str, mode: str, tmp_path: Path, tier: Tier
+) -> None:
+    count = tier(sample=10, more=200, full=200)
+    with mocking(sums(tmp_path, mode, count), transport, tmp_path) as url:
+        printed = shown([sys.executable, str(PEERS / "crowd.py"), mode, str(count), url], tmp_path)
+    assert sorted(tuple(map(int, line.split())) for line in printed.splitlines()) == [
+        (one, one + MILLION) for one in range(count)
+    ]
+    transcript = own(tmp_path)
+    assert Counter(one.method for one in transcript.exchanges if one.sender == CLIENT)["tools/call"] == count
+    assert {one.outcome for one in transcript.exchanges} <= {Outcome.OK}
+    assert _sessions(transcript) == (0 if mode == "auto" else count)
+
+
+def _sessions(transcript: Transcript) -> int:
+    """How many sessions there were, by their ids or their streams."""
+    transactions = transcript.sources[0].transactions.values()
+    gets = [one for one in transactions if one.is_stream and one.target == "/sse"]
+    named = {one.response.head.get(SESSION) for one in transactions if one.response is not None}
+    return len(gets) or len(named - {""})
