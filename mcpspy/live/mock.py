@@ -14,9 +14,10 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Final
 
 from ..records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open
+from ..replay.batches import Batches
 from ..transcript.decode import Decoder
 from ..transcript.message import Message
-from ..transcript.model import Source
+from ..transcript.model import Kind, Source
 from ..wire.lines import Lines
 from .descriptors import enlarge, sender
 from .signals import name
@@ -50,8 +51,8 @@ class Mock:
     """
 
     __slots__ = (
-        "_begin_ns", "_count", "_cues", "_decoder", "_exit_code", "_floors", "_is_gone", "_lines", "_poll", "_script", "_send",
-        "_signals_fd", "_sink", "_speed", "_status", "_stops_ns", "_tell", "_waiting", "_waiting_bytes", "why",
+        "_batches", "_begin_ns", "_count", "_cues", "_decoder", "_exit_code", "_floors", "_is_gone", "_lines", "_poll", "_script",
+        "_send", "_signals_fd", "_sink", "_speed", "_status", "_stops_ns", "_tell", "_waiting", "_waiting_bytes", "why",
     )  # fmt: skip
 
     def __init__(
@@ -77,6 +78,7 @@ class Mock:
         self._cues: list[tuple[int, int, Cue]] = []
         """What is due later: when, on our clock, and in which order."""
         self._count = 0
+        self._batches = Batches()
         self._floors: dict[Playing, int] = {}
         """When the last cue of a scene is due: none of it comes before."""
         self._waiting: deque[memoryview] = deque()
@@ -165,8 +167,23 @@ class Mock:
         self._play(records, cues, now_ns)
 
     def _heard(self, frame: Record) -> list[Cue]:
+        messages = [one for one in self._decoder.feed(frame) if isinstance(one, Message)]  # type: ignore[arg-type]  # a Frame
+        if messages and messages[0].batch:
+            return self._heard_batch(messages)
         feed = self._script.feed
-        return [cue for one in self._decoder.feed(frame) if isinstance(one, Message) for cue in feed(one)]  # type: ignore[arg-type]  # a Frame
+        return [cue for one in messages for cue in feed(one)]
+
+    def _heard_batch(self, messages: list[Message]) -> list[Cue]:
+        cues: list[Cue] = []
+        members: list[Playing] = []
+        for one in messages:
+            fed = self._script.feed(one)
+            cues += fed
+            if one.kind is Kind.REQUEST:
+                answered = next((cue.playing for cue in fed if cue.answers), None) or self._script.waits(one.id or "null")
+                members += [answered] if answered is not None else []
+        self._batches.add(members)
+        return cues
 
     def _signalled(self) -> None:
         for number in os.read(self._signals_fd, 512):
@@ -188,7 +205,7 @@ class Mock:
 
     def _play(self, heard: list[Record], cues: list[Cue], now_ns: int) -> None:
         """Say what is due at once, and put off the rest. `heard` is recorded before it."""
-        lines: list[bytes] = []
+        lines = self._batches.given_up() if self._batches else []
         leave: Leave | None = None
         for cue in cues:
             if self._speed and (cue.delay_ns or cue.playing in self._floors):
@@ -225,7 +242,8 @@ class Mock:
 
     def _add(self, cue: Cue, records: list[Record], lines: list[bytes]) -> None:
         if cue.data:
-            lines.append(cue.data)
+            line = self._batches.line(cue) if self._batches else cue.data
+            lines += [line] if line else []
         if cue.miss is not None:
             records.append(Note(at_ns=self.now_ns(), topic="miss", text=cue.miss.sentence))
             self._tell(cue.miss)

@@ -100,10 +100,10 @@ class Cue:
 
     `playing` is the scene that it is of: whose request it belongs to, if any. `say` is the recorded step; there is none where the
     recording has no such words: the answer to a `ping`, and to a miss, of which `miss` tells (without `data` if somebody else
-    answers it). `answers` says that it is the answer to the request of `playing`.
+    answers it). `answers` says that it is the answer to the request of `playing`; `is_live`, that a live server says it.
     """
 
-    __slots__ = ("answers", "data", "delay_ns", "leave", "miss", "playing", "say")
+    __slots__ = ("answers", "data", "delay_ns", "is_live", "leave", "miss", "playing", "say")
 
     def __init__(
         self,
@@ -115,6 +115,7 @@ class Cue:
         answers: bool = False,
         miss: Miss | None = None,
         leave: Leave | None = None,
+        is_live: bool = False,
     ) -> None:
         self.playing = playing
         self.data = data
@@ -123,6 +124,7 @@ class Cue:
         self.answers = answers
         self.miss = miss
         self.leave = leave
+        self.is_live = is_live
 
 
 class Script:
@@ -132,7 +134,19 @@ class Script:
     the zero of the client's messages: by it the times of tasks are those of now; 0 leaves them as recorded.
     """
 
-    __slots__ = ("_asked", "_live", "_names", "_next_id", "_on_miss", "_played", "_scenes", "_told", "_waiting", "_wall_ns")
+    __slots__ = (
+        "_asked",
+        "_live",
+        "_names",
+        "_next_id",
+        "_on_miss",
+        "_played",
+        "_scenes",
+        "_taken",
+        "_told",
+        "_waiting",
+        "_wall_ns",
+    )
 
     def __init__(self, scenes: Scenes, finder: Finder, on_miss: OnMiss = ERROR, *, wall_ns: int = 0) -> None:
         self._scenes = scenes
@@ -150,6 +164,8 @@ class Script:
         """What the client has been asked and has not answered yet, by the ids of our requests: the scene, and what was recorded."""
         self._live: dict[int, str] = {}
         """The live ids of subscriptions, by the rows of the recorded ones."""
+        self._taken: set[str] = set()
+        """The ids under which somebody else asks the client."""
 
     def open(self) -> list[Cue]:
         """What the server said before it was asked anything."""
@@ -173,6 +189,13 @@ class Script:
         """What the server said when its input had ended."""
         return self._go_on(self._playing(self._scenes.closing))
 
+    def waits(self, id: str) -> Playing | None:
+        """The scene of the client's request with this id, if an answer to it is still to come."""
+        playing = self._asked.get(id)
+        if playing is None or not any(isinstance(step, Say) and step.answers for step in playing.scene.steps):
+            return None
+        return playing
+
     def cancel(self, id: str) -> list[Cue]:
         """What follows when the client gives its request with this id up; nothing if it is answered, or was never asked."""
         return self._cancelled(id)
@@ -183,6 +206,24 @@ class Script:
         if cue.answers and self._asked.get(playing.id) is playing:
             del self._asked[playing.id]
         return not playing.is_over
+
+    # What a live server needs that goes on in our place
+
+    def awaits(self, id: str) -> bool:
+        """Whether a question of ours is open to which this is the id of the answer."""
+        return any(one in self._waiting for one in (id, *spellings(id)))
+
+    def free_id(self, wanted: str) -> str:
+        """An id for somebody else's question, the one that is wanted if it is free. No other question gets it."""
+        is_used = wanted in self._taken or (wanted.isdigit() and int(wanted) < self._next_id)
+        id = self._new_id() if is_used else wanted
+        self._taken.add(id)
+        self._skip_taken()
+        return id
+
+    def beside(self, request: Message | None) -> Playing:
+        """What somebody else says on a request of the client's, or on none."""
+        return self._playing(NOTHING, request)
 
     # What the client says
 
@@ -353,9 +394,19 @@ class Script:
 
     def _ask(self, step: Say, playing: Playing) -> None:
         """A request of ours goes out, under the id that its line has."""
-        id = str(self._next_id)
-        self._next_id += 1
+        id = self._new_id()
         playing.asked[step.message.id or ""] = id
         if step.exchange is not None:
             self._waiting[id] = playing, step.exchange
             playing.unanswered.add(step.exchange.row)
+
+    def _new_id(self) -> str:
+        """An id that no question to this client has had."""
+        id = str(self._next_id)
+        self._next_id += 1
+        self._skip_taken()
+        return id
+
+    def _skip_taken(self) -> None:
+        while str(self._next_id) in self._taken:
+            self._next_id += 1

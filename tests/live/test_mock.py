@@ -106,6 +106,47 @@ def test_what_is_due_soon_after_the_end_of_input_is_still_said(capture: Path) ->
         assert len(mock.ends()[1]) == 1
 
 
+# Batches
+
+
+def test_what_is_asked_in_a_batch_is_answered_in_one_once_nothing_is_missing(capture: Path) -> None:
+    with Mocking(capture, "--speed", "10") as mock:
+        mock.send(
+            [tool_call(7, "slow"), notification(), request(8), request("p", "ping"), tool_call(9, "unheard")], request(10)
+        )
+        assert mock.told() == result(10, {"tools": []})
+        answers = mock.told()
+        assert {one["id"]: "result" in one for one in answers} == {7: True, 8: True, "p": True, 9: False}
+        assert mock.ends()[1] == []
+
+
+def test_what_a_server_asks_for_a_member_of_a_batch_comes_before_it_is_answered(capture: Path) -> None:
+    with Mocking(capture) as mock:
+        mock.send([tool_call(7, "asks"), request(8)])
+        asked = mock.told()
+        assert asked["method"] == "roots/list"
+        mock.send(result(asked["id"]))
+        assert mock.told() == [result(8, {"tools": []}), result(7)]
+
+
+def test_a_batch_does_not_wait_for_what_its_client_gave_up(capture: Path) -> None:
+    with Mocking(capture) as mock:
+        mock.send([tool_call(7, "asks"), request(8)])
+        assert mock.told()["method"] == "roots/list"
+        mock.send(cancelled(7))
+        assert mock.told() == [result(8, {"tools": []})]
+
+
+def test_a_recorded_batch_is_served_to_who_asks_in_one_and_to_who_does_not(tmp_path: Path) -> None:
+    recorded = Dialogue().client([tool_call(1, "a"), tool_call(2, "b"), tool_call(3, "silent")])
+    capture = written(tmp_path / "batch.mcpspy", recorded.server([result(2, {"b": 1}), result(1, {"a": 1})]).records)
+    with Mocking(capture) as mock:
+        mock.send([tool_call(7, "b"), tool_call(8, "a"), tool_call(9, "silent")], tool_call(9, "a"))
+        assert mock.told() == [result(7, {"b": 1}), result(8, {"a": 1})]
+        assert mock.told() == result(9, {"a": 1})
+        assert mock.ends()[1] == []
+
+
 # Much
 
 

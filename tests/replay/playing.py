@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from copy import copy
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from mcpspy.records import Frame
 from mcpspy.replay.matching import Matcher, Reuse
@@ -17,8 +17,15 @@ from mcpspy.transcript.model import Source
 from mcpspy.transcript.transcribe import transcribe
 
 if TYPE_CHECKING:
-    from tests.transcript.dialogue import Dialogue
-    from tests.transcript.traffic import Traffic
+    from mcpspy.records import Record
+
+
+class Recorded(Protocol):
+    """Whatever has records: a dialogue, traffic."""
+
+    @property
+    def records(self) -> list[Record]:
+        """Those of one capture."""
 
 
 class Play:
@@ -26,7 +33,7 @@ class Play:
 
     def __init__(
         self,
-        recorded: Dialogue | Traffic,
+        recorded: Recorded,
         reuse: str = "last",
         match: str = "default",
         on_miss: OnMiss = ERROR,

@@ -1,5 +1,6 @@
 """Task ids, `requestState` and cursors: recorded where a call is played for the first time, anew where it is played again."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -205,7 +206,7 @@ def test_other_clients_have_names_of_their_own() -> None:
 def test_a_recorded_task_is_played_twice_at_once() -> None:
     """A tool of server-everything that runs as a task and asks its user on the way."""
     recording = ROOT / "tests" / "transcript" / "recorded" / "research.mcpspy"
-    play = Play(Recorded(list(read(str(recording)))))
+    play = Play(SimpleNamespace(records=list(read(str(recording)))))
     call = {"name": "simulate-research-query", "arguments": {"topic": "tap", "ambiguous": True}, "task": {}}
     ids = [play.told(request(id, "tools/call", call))[-1]["result"]["task"]["taskId"] for id in (1, 2)]
     assert len(set(ids)) == 2
@@ -218,13 +219,6 @@ def test_a_recorded_task_is_played_twice_at_once() -> None:
         *news, answer = play.told(result(asked[id], {"action": "accept", "content": {"interpretation": "technical"}}))
         assert {one["params"]["taskId"] for one in news} == {id}
         assert answer["id"] == id
-
-
-class Recorded:
-    """What `Play` takes, of records."""
-
-    def __init__(self, records: Any) -> None:
-        self.records = records
 
 
 NAMED = st.sampled_from(["t", "t-2", "t-3", "s", "redacted-0123456789ab", "mock-1", ""])
