@@ -19,7 +19,7 @@ from ..replay.effects import Effects
 from ..replay.ignore import Ignore
 from ..replay.matching import Matcher
 from ..replay.outgoing import outgoing, pseudonym
-from ..replay.plan import Plan, plans
+from ..replay.planning import plans
 from ..replay.question import Strictness
 from ..replay.setting import edits_of, setting_of
 from ..transcript.model import Exchange, Numbered
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from ..replay.compare import Comparison
     from ..replay.edits import Edit
+    from ..replay.plan import Plan
     from ..transcript.model import Source, Transcript
     from .replay_target import Target
 

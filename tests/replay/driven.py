@@ -9,7 +9,7 @@ from mcpspy.records import SERVER
 from mcpspy.replay.answering import Answering
 from mcpspy.replay.driving import Driving, Sent
 from mcpspy.replay.matching import Matcher
-from mcpspy.replay.plan import plans
+from mcpspy.replay.planning import plans
 from tests.replay.drives import message_of
 from tests.transcript.dialogue import MS
 

@@ -11,7 +11,7 @@ from mcpspy.records import Frame
 from mcpspy.replay.driving import PATIENCE_NS, TIMEOUT_NS
 from mcpspy.replay.edits import Edit
 from mcpspy.replay.matching import Matcher
-from mcpspy.replay.plan import plans
+from mcpspy.replay.planning import plans
 from mcpspy.replay.scenes import scenes
 from mcpspy.replay.script import Script
 from mcpspy.transcript.decode import Decoder
