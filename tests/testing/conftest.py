@@ -1,0 +1,62 @@
+"""Tests of tests: a folder of its own for each, with a client of stdio that their code under test uses."""
+
+from pathlib import Path
+from shutil import copy
+
+import pytest
+
+# pytester forgets what was imported after it began: with these, every test of tests would import them anew, which takes 0.2 s.
+import mcpspy.testing.servers
+import mcpspy.testing.telling  # noqa: F401
+from tests.conftest import PEERS, ROOT
+
+CLIENT = '''
+"""A client of stdio: it says hello, calls tools one after the other, and leaves."""
+import json, os, subprocess
+
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "small", "version": "1"}}
+
+
+def ask(server, *calls):
+    argv, environment = [server.command, *server.args], {"PATH": os.environ["PATH"], **server.env}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(argv, env=environment, text=True, encoding="utf-8", bufsize=1, **pipes) as process:
+
+        def say(**line):
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", **line}) + "\\n")
+
+        def answered(id, method, params):
+            say(id=id, method=method, params=params)
+            return json.loads(process.stdout.readline())
+
+        answered(0, "initialize", HELLO)
+        say(method="notifications/initialized")
+        answers = [
+            answered(id, "tools/call", {"name": name, "arguments": arguments})
+            for id, (name, arguments) in enumerate(calls, 1)
+        ]
+    return answers
+
+
+def weather(server, city):
+    [answer] = ask(server, ("weather", {"city": city}))
+    return answer["result"]["content"][0]["text"]
+'''
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A folder with the client `client.py`, the real server `server.py`, and `captures/weather.mcpspy`, a recording of it."""
+    monkeypatch.delenv("CI", raising=False)
+    pytester.makepyfile(client=CLIENT)
+    copy(PEERS / "logserver.py", pytester.path / "server.py")
+    pytester.mkdir("captures")
+    copy(ROOT / "captures" / "logs.mcpspy", pytester.path / "captures" / "weather.mcpspy")
+    pytester.syspathinsert()
+    return pytester
+
+
+@pytest.fixture
+def captures(project: pytest.Pytester) -> Path:
+    """Where the project's captures lie."""
+    return project.path / "captures"

@@ -1,0 +1,183 @@
+"""Recording: once from the real server, kept only if the test went well, and never where CI runs."""
+
+from pathlib import Path
+
+import pytest
+
+from mcpspy.capture.verify import Status, verify
+
+pytest_plugins = ["pytester"]
+
+TEST = """
+import sys
+from client import weather
+
+def test_weather(mcpspy):
+    server = mcpspy.serve({name}record=[sys.executable, "server.py", "0"])
+    assert "小雨" in weather(server, {city!r})
+    {more}
+"""
+
+
+def write(project: pytest.Pytester, *, city: str = "上海", name: str = "", more: str = "") -> None:
+    project.makepyfile(test_city=TEST.format(city=city, name=name, more=more))
+
+
+def files(folder: Path) -> list[str]:
+    """All files below a folder."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def stop_server(project: pytest.Pytester) -> None:
+    """From now on nobody can start the real server."""
+    (project.path / "server.py").unlink()
+
+
+def test_what_was_recorded_once_is_played_ever_after(project: pytest.Pytester, captures: Path) -> None:
+    write(project)
+    project.runpytest().assert_outcomes(passed=1)
+    assert files(captures) == ["test_city/test_weather.mcpspy", "weather.mcpspy"]
+    stop_server(project)
+    project.runpytest().assert_outcomes(passed=1)
+
+
+def test_a_recording_is_intact(project: pytest.Pytester, captures: Path) -> None:
+    write(project)
+    project.runpytest()
+    assert verify(str(captures / "test_city" / "test_weather.mcpspy")).status is Status.INTACT
+
+
+def test_a_recording_may_be_read_by_whoever_reads_the_project(project: pytest.Pytester, captures: Path) -> None:
+    write(project)
+    project.runpytest()
+    modes = {path.stat().st_mode for path in (project.path / "test_city.py", captures / "test_city" / "test_weather.mcpspy")}
+    assert len(modes) == 1
+
+
+def test_a_recording_has_the_name_that_the_test_gives_it(project: pytest.Pytester, captures: Path) -> None:
+    write(project, name='"shanghai", ')
+    project.runpytest()
+    assert files(captures) == ["shanghai.mcpspy", "weather.mcpspy"]
+
+
+def test_of_a_test_that_fails_nothing_is_kept(project: pytest.Pytester, captures: Path) -> None:
+    write(project, more="assert False")
+    ran = project.runpytest()
+    ran.assert_outcomes(failed=1)
+    assert files(captures) == ["weather.mcpspy"]
+    ran.stdout.fnmatch_lines(
+        ["This is not kept in captures/test_city/test_weather.mcpspy: the test failed.", "mcpspy show /*.mcpspy"]
+    )
+
+
+def test_a_test_that_is_expected_to_fail_records_nothing(project: pytest.Pytester, captures: Path) -> None:
+    write(project, more="import pytest; pytest.xfail('not yet')")
+    project.runpytest().assert_outcomes(xfailed=1)
+    assert files(captures) == ["weather.mcpspy"]
+
+
+def test_all_is_recorded_anew_where_that_is_asked_for(project: pytest.Pytester, captures: Path) -> None:
+    write(project, name='"weather", ')
+    before = (captures / "weather.mcpspy").read_bytes()
+    project.runpytest("--mcpspy-record=all").assert_outcomes(passed=1)
+    assert (captures / "weather.mcpspy").read_bytes() != before
+
+
+def test_a_server_that_nothing_is_recorded_from_is_played_even_then(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        from client import weather
+
+        def test_weather(mcpspy):
+            weather(mcpspy.serve("weather"), "北京")
+        """
+    )
+    project.runpytest("--mcpspy-record=all").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("ci", ["true", "1", "yes"])
+def test_ci_records_nothing(project: pytest.Pytester, captures: Path, monkeypatch: pytest.MonkeyPatch, ci: str) -> None:
+    monkeypatch.setenv("CI", ci)
+    write(project)
+    ran = project.runpytest()
+    ran.assert_outcomes(failed=1)
+    ran.stdout.fnmatch_lines(
+        ["E *captures/test_city/test_weather.mcpspy: there is no such capture, and none is recorded here (--mcpspy-*"]
+    )
+    assert files(captures) == ["weather.mcpspy"]
+
+
+def test_a_miss_says_how_to_record_the_test_anew(project: pytest.Pytester) -> None:
+    write(project, name='"weather", ')
+    project.runpytest().stdout.fnmatch_lines(["To record it anew: pytest test_city.py::test_weather --mcpspy-record=all"])
+
+
+def test_a_server_that_is_started_several_times_has_a_capture_for_each_run(project: pytest.Pytester, captures: Path) -> None:
+    write(project, more='weather(server, "広島")')
+    project.runpytest().assert_outcomes(passed=1)
+    assert files(captures / "test_city") == ["test_weather.mcpspy", "test_weather.run2.mcpspy"]
+    stop_server(project)
+    project.runpytest().assert_outcomes(passed=1)
+
+
+def test_runs_that_there_are_no_more_go_when_it_is_recorded_anew(project: pytest.Pytester, captures: Path) -> None:
+    write(project, more='weather(server, "広島")')
+    project.runpytest()
+    write(project)
+    project.runpytest("--mcpspy-record=all").assert_outcomes(passed=1)
+    assert files(captures / "test_city") == ["test_weather.mcpspy"]
+
+
+FAILURES = [
+    ('["no-such-command", "x"]', "no-such-command x could not be started: command not found"),
+    ('[sys.executable, "-c", "raise SystemExit(\'no such folder\')"]', "*ended with code 1 while*“no such folder”"),
+    ("[sys.executable]", "nothing was recorded: nobody connected to *"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("record", "sentence"), FAILURES, ids=["not there", "ends at once", "nobody connects"])
+def test_a_recording_that_came_to_nothing_fails_a_test_that_keeps_silent(
+    project: pytest.Pytester, captures: Path, record: str, sentence: str
+) -> None:
+    connects = "pass" if record == "[sys.executable]" else "ask(server)"
+    project.makepyfile(
+        test_city=f"""
+        import sys
+        from client import ask
+
+        def test_weather(mcpspy):
+            server = mcpspy.serve(record={record})
+            try:
+                {connects}
+            except ValueError:  # no answer to read
+                pass
+        """
+    )
+    ran = project.runpytest()
+    ran.assert_outcomes(passed=1, errors=1)
+    ran.stdout.fnmatch_lines([f"captures/test_city/test_weather.mcpspy: {sentence}"])
+    assert files(captures) == ["weather.mcpspy"]
+
+
+def test_one_capture_is_recorded_once_in_a_test(project: pytest.Pytester) -> None:
+    write(project, name='"new", ', more='mcpspy.serve("new", record=["x"])')
+    project.runpytest().stdout.fnmatch_lines(["E *captures/new.mcpspy: it is being recorded in this test already*"])
+
+
+def test_each_test_and_each_of_its_parameters_has_a_capture_of_its_own(project: pytest.Pytester, captures: Path) -> None:
+    project.makepyfile(
+        test_city="""
+        import sys
+        import pytest
+        from client import weather
+
+        class TestCities:
+            @pytest.mark.parametrize("city", ["a", "b/c"])
+            def test_one(self, mcpspy, city):
+                weather(mcpspy.serve(record=[sys.executable, "server.py", "0"]), city)
+        """
+    )
+    project.runpytest().assert_outcomes(passed=2)
+    [first, second] = files(captures / "test_city")
+    assert first == "TestCities.test_one-a.mcpspy"
+    assert second.startswith("TestCities.test_one-b-c-")
