@@ -7,9 +7,9 @@ import click
 
 from ..capture.address import resolve
 from ..errors import TapError
-from ..views.diagram import diagram
-from ..views.mermaid import mermaid
 from ..views.rows_json import document
+from ..views.sequence.layout import diagram
+from ..views.sequence.mermaid import mermaid
 from ..views.timeline import timeline
 from .reading import transcript_of
 from .screen import Screen, say

@@ -5,6 +5,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
+
 from ..capture.address import STDIN
 from ..capture.reader import read
 from ..capture.store import EXTENSION
@@ -12,10 +14,25 @@ from ..errors import AddressError
 from ..records import CLIENT, Header
 from ..transcript.model import Row, Transcript
 from ..views.pytest_module import pytest_module
+from .exporting import asked_rows, what_options, write
+from .reading import WhatCommand
 from .screen import say
 
 FOLDER = "captures"
 """Beside the module, where the fixture looks for them."""
+
+
+@click.command("pytest", cls=WhatCommand)
+@what_options
+def command(what: tuple[str, ...], output: str | None, filters: tuple[str, ...]) -> None:
+    """Write a test that asks the same again, of the capture (docs/pytest.md). With -o the capture is put beside it.
+
+    \b
+    Example:
+      mcpspy export pytest weather -o tests/test_weather.py
+    """
+    asked = asked_rows(what, filters)
+    write(list(module(asked.transcript, asked.rows, asked.paths, output)), output)
 
 
 def module(transcript: Transcript, rows: list[Row], paths: tuple[str, ...], output: str | None) -> Iterator[str]:

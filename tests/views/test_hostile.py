@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from mcpspy.records import Header, Open, Record
 from mcpspy.transcript.model import Numbered, Transcript
 from mcpspy.transcript.transcribe import transcribe
-from mcpspy.views.diagram import diagram
 from mcpspy.views.exchange import carried, whole
 from mcpspy.views.hint import next_commands
 from mcpspy.views.http_wire import wire_lines
-from mcpspy.views.ladder import ladder
 from mcpspy.views.line import Line, line_cells, plain
-from mcpspy.views.mermaid import mermaid
 from mcpspy.views.messages_json import message_lines
 from mcpspy.views.numbers import numbers_lines
 from mcpspy.views.numbers_json import numbers_document
 from mcpspy.views.rows_json import document
+from mcpspy.views.sequence.ladder import ladder
+from mcpspy.views.sequence.layout import diagram
+from mcpspy.views.sequence.mermaid import mermaid
 from mcpspy.views.timeline import timeline
 from mcpspy.views.transactions_json import http_lines
 from tests.capture import strategies

@@ -1,11 +1,14 @@
 """Mermaid's own parser reads of our text what we meant: the participants and the words, ordinary and hostile ones."""
 
 import re
+from collections.abc import Sequence
 from random import Random
+from typing import Any
 
-from mcpspy.views.diagram import Arrow, ArrowKind, Aside, Diagram, Participant, diagram
 from mcpspy.views.escape import safe_text
-from mcpspy.views.mermaid import mermaid
+from mcpspy.views.sequence.layout import diagram
+from mcpspy.views.sequence.mermaid import mermaid
+from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, Diagram, Group, Participant, Step
 from tests.conftest import MermaidReader
 from tests.tiers import Tier
 from tests.transcript.dialogue import request, result
@@ -43,6 +46,27 @@ def text_of(layout: Diagram) -> str:
     return "\n".join(mermaid(layout)) + "\n"
 
 
+SILENT = {"active_start", "active_end", "loop_end", "rect_start", "rect_end"}
+"""What says nothing."""
+
+
+def words(read: dict[str, Any]) -> list[str]:
+    """What Mermaid reads as words, in their order."""
+    return [signal["text"] for signal in read["signals"] if signal["type"] not in SILENT]
+
+
+def drawn(steps: Sequence[Step]) -> list[str]:
+    """What a layout says, in its order."""
+    found: list[str] = []
+    for step in steps:
+        match step:
+            case Group():
+                found += [step.title, *drawn(step.steps)]
+            case Arrow() | Aside():
+                found.append(step.text)
+    return found
+
+
 def meant(text: str) -> str:
     """What a reader shall see: one line, dangerous signs spelled out."""
     return safe_text(re.sub(r"[ \t\r\n\v\f\x85\u2028\u2029]+", " ", text).strip()) or " "
@@ -52,8 +76,7 @@ def assert_read_as_meant(read_mermaid: MermaidReader, texts: list[str]) -> None:
     (read,) = read_mermaid([text_of(two_party(texts))])
     assert "error" not in read, read
     assert [one["text"] for one in read["participants"]] == [meant(text) for text in texts]
-    words = [signal["text"] for signal in read["signals"]]
-    assert words == [meant(text) for text in texts for _ in ArrowKind] + [meant(text) for text in texts]
+    assert words(read) == [meant(text) for text in texts for _ in ArrowKind] + [meant(text) for text in texts]
 
 
 def test_ordinary_words_are_read_as_meant(read_mermaid: MermaidReader) -> None:
@@ -78,7 +101,7 @@ def test_a_scene_with_everything_is_read_as_drawn(read_mermaid: MermaidReader) -
         layout = diagram(transcript, transcript.rows)
         (read,) = read_mermaid([text_of(layout)])
         assert [(one["id"], one["text"]) for one in read["participants"]] == [(one.id, one.name) for one in layout.participants]
-        assert [signal["text"] for signal in read["signals"]] == [step.text for step in layout.steps]
+        assert words(read) == drawn(layout.steps)
 
 
 def test_arrows_go_from_whom_to_whom_and_look_as_they_should(read_mermaid: MermaidReader) -> None:
@@ -100,7 +123,7 @@ def test_scenes_of_hostile_strings_have_the_statements_that_were_meant(read_merm
     for text, layout, read in zip(HOSTILE, layouts, read_mermaid([text_of(one) for one in layouts]), strict=True):
         assert "error" not in read, (text, read)
         assert len(read["participants"]) == len(layout.participants), text
-        assert len(read["signals"]) == len(layout.steps), text
+        assert len(words(read)) == len(drawn(layout.steps)), text
 
 
 def test_ids_of_participants_are_never_captured_text() -> None:

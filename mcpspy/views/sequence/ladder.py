@@ -3,13 +3,13 @@
 Fits into its width, whatever the letters' own; what has no room inside its arrow stands beside it, and is cut last. Refuses to wrap.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from .cells import cells, cut, padded_left
-from .diagram import Arrow, ArrowKind, Aside, Diagram
-from .escape import safe_text
-from .line import Line
-from .units import seconds
+from ..cells import cells, cut, padded_left
+from ..escape import safe_text
+from ..line import Line
+from ..units import counted, seconds
+from .model import Arrow, ArrowKind, Aside, Bars, Diagram, Group, GroupKind, LeftOut, Step
 
 MAX_SPAN_CELLS = 84
 """Two neighbours stand no further apart than this, however wide the screen."""
@@ -19,6 +19,9 @@ NO_TIME_CELLS = 44
 """Below this width times are left out."""
 
 LIFELINE = "│"
+BUSY = "┃"
+"""The lifeline of who works on something."""
+
 BODIES = {
     ArrowKind.REQUEST: "─",
     ArrowKind.RESPONSE: "╌",
@@ -42,19 +45,39 @@ _ROOM_BESIDES_TEXT = 5
 def ladder(layout: Diagram, *, width: int) -> Iterator[Line]:
     """The lines of the diagram, in at most `width` cells unless lanes would touch."""
     places = _Places(layout, width)
+    if layout.title:
+        yield [(cut(safe_text(layout.title), width), "strong")]
     yield places.titles(layout)
-    for step in layout.steps:
-        yield places.arrow(step) if isinstance(step, Arrow) else places.aside(step)
+    yield from _steps(layout.steps, places)
+
+
+def _steps(steps: Sequence[Step], places: "_Places") -> Iterator[Line]:
+    for step in steps:
+        match step:
+            case Arrow():
+                yield places.arrow(step)
+                yield from (places.detail(step, text) for text in step.details)
+            case Aside():
+                yield places.aside(step)
+            case LeftOut():
+                yield places.between(f"… {counted(step.count, 'more message')}", "dim")
+            case Group(kind=GroupKind.LOOP):
+                yield places.between(f"┌ {step.title}", "dim")
+                yield from _steps(step.steps, places)
+                yield places.between("└", "dim")
+            case Group():
+                yield places.between(f"▾ {step.title}", "strong")
+                yield from _steps(step.steps, places)
 
 
 class _Places:
-    """Where the lifelines stand."""
+    """Where the lifelines stand, and who works on something."""
 
-    __slots__ = ("_at", "_margin", "_width")
+    __slots__ = ("_at", "_bars", "_margin", "_width")
 
     def __init__(self, layout: Diagram, width: int) -> None:
-        last_ns = max((step.at_ns for step in layout.steps), default=0)
-        self._margin = max(8, len(seconds(last_ns))) + 2 if width >= NO_TIME_CELLS else 0
+        self._bars = Bars()
+        self._margin = max(8, len(seconds(layout.last_ns))) + 2 if width >= NO_TIME_CELLS else 0
         count = len(layout.participants)
         span = MAX_SPAN_CELLS
         if count > 1:
@@ -81,6 +104,8 @@ class _Places:
     def arrow(self, step: Arrow) -> Line:
         """A message on its way."""
         canvas = self._lifelines(step.at_ns)
+        self._bars.closes(step)
+        self._bars.opens(step)
         start, end = self._at[step.start], self._at[step.end]
         left, right = min(start, end), max(start, end)
         body, heads = BODIES[step.kind], HEADS[step.kind]
@@ -107,14 +132,28 @@ class _Places:
         else:
             canvas.put(place + 1, f" {cut(step.text, behind)} ", step.style)
         canvas.put(place, "●", step.style)
+        self._bars.closes(step)
         return canvas.line()
 
-    def _lifelines(self, at_ns: int) -> "_Canvas":
+    def detail(self, step: Arrow, text: str) -> Line:
+        """A line of a payload, below its arrow."""
+        canvas = self._lifelines(None)
+        left = min(self._at[step.start], self._at[step.end])
+        canvas.put(left + 4, cut(text, max(1, self._width - left - 6)), "dim")
+        return canvas.line()
+
+    def between(self, text: str, style: str) -> Line:
+        """A title between the lines of messages."""
+        canvas = self._lifelines(None)
+        canvas.put(self._margin + 2, cut(text, max(1, self._width - self._margin - 4)), style)
+        return canvas.line()
+
+    def _lifelines(self, at_ns: int | None) -> "_Canvas":
         canvas = _Canvas(self._width)
-        if self._margin:
+        if self._margin and at_ns is not None:
             canvas.put(0, padded_left(seconds(at_ns), self._margin - 2), "dim")
-        for place in self._at.values():
-            canvas.put(place, LIFELINE, "dim")
+        for id, place in self._at.items():
+            canvas.put(place, BUSY if self._bars.open[id] else LIFELINE, "dim")
         return canvas
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from mcpspy.views.diagram import Arrow, ArrowKind, Aside, diagram
+from mcpspy.views.sequence.layout import diagram
+from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, flat
 from tests.transcript.dialogue import MS, notification, request, result
 from tests.transcript.traffic import Traffic, initialize, modern
 from tests.views.http_scenes import http_scene
@@ -12,13 +13,13 @@ SESSION = "5f2c"
 
 def arrows(told: Traffic) -> list[tuple[str, str, ArrowKind, str]]:
     transcript = told.transcript
-    steps = diagram(transcript, transcript.rows).steps
+    steps = list(flat(diagram(transcript, transcript.rows).steps))
     return [(step.start, step.end, step.kind, step.text) for step in steps if isinstance(step, Arrow)]
 
 
 def asides(told: Traffic) -> list[str]:
     transcript = told.transcript
-    return [step.text for step in diagram(transcript, transcript.rows).steps if isinstance(step, Aside)]
+    return [step.text for step in flat(diagram(transcript, transcript.rows).steps) if isinstance(step, Aside)]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_the_status_stands_when_it_came() -> None:
     told = Traffic()
     told.post(request(1)).answer(401)
     transcript = told.wait(5_000).ends().transcript
-    _, end = diagram(transcript, transcript.rows).steps
+    _, end = flat(diagram(transcript, transcript.rows).steps)
     assert 0 < end.at_ns < 10 * MS
 
 
@@ -64,7 +65,8 @@ def test_a_stream_of_a_session_may_be_resumed_so_that_a_request_waits_for_the_en
     told.post(initialize()).answer(200, result(0), Mcp_Session_Id=SESSION)
     told.post(request(1), session=SESSION).stream().close("server")
     transcript = told.wait(1_000).ends().transcript
-    *_, end = diagram(transcript, transcript.rows).steps
+    *_, end = flat(diagram(transcript, transcript.rows).steps)
+    assert isinstance(end, Arrow)
     assert (end.text, end.at_ns > 1_000 * MS) == ("2 unanswered", True)
 
 
@@ -117,7 +119,7 @@ def test_a_status_beside_an_answer_is_told_with_it() -> None:
 
 def test_every_request_of_a_scene_with_everything_ends() -> None:
     transcript = http_scene().transcript
-    steps = diagram(transcript, transcript.rows).steps
+    steps = list(flat(diagram(transcript, transcript.rows).steps))
     begun = {step.text.split(" ")[0] for step in steps if isinstance(step, Arrow) and step.kind is ArrowKind.REQUEST}
     ended = {step.text.split(" ")[0] for step in steps if isinstance(step, Arrow) and step.kind is not ArrowKind.REQUEST}
     assert begun <= ended

@@ -1,7 +1,8 @@
 """Who takes part in a diagram, and which arrows go between them, in which order."""
 
 from mcpspy.transcript.model import Transcript
-from mcpspy.views.diagram import Arrow, ArrowKind, Aside, Diagram, diagram
+from mcpspy.views.sequence.layout import diagram
+from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, Diagram, flat
 from tests.transcript.dialogue import Dialogue, notification, request, result
 from tests.views.scenes import call, given_up, opened, progress, refused, three_servers
 
@@ -12,11 +13,11 @@ def drawn(scene: Dialogue | Transcript) -> Diagram:
 
 
 def arrows(scene: Dialogue) -> list[tuple[str, str, ArrowKind, str]]:
-    return [(step.start, step.end, step.kind, step.text) for step in drawn(scene).steps if isinstance(step, Arrow)]
+    return [(step.start, step.end, step.kind, step.text) for step in flat(drawn(scene).steps) if isinstance(step, Arrow)]
 
 
 def asides(scene: Dialogue) -> list[str]:
-    return [step.text for step in drawn(scene).steps if isinstance(step, Aside)]
+    return [step.text for step in flat(drawn(scene).steps) if isinstance(step, Aside)]
 
 
 def test_clients_come_first_then_servers_with_ids_of_ours() -> None:

@@ -4,9 +4,9 @@ import pytest
 
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.cells import cells
-from mcpspy.views.diagram import diagram
-from mcpspy.views.ladder import LIFELINE, ladder
 from mcpspy.views.line import Line, line_cells, plain
+from mcpspy.views.sequence.ladder import LIFELINE, ladder
+from mcpspy.views.sequence.layout import diagram
 from tests.transcript.dialogue import request, result
 from tests.views.golden import same_as_golden
 from tests.views.scenes import busy_scene, call, opened, three_servers
@@ -40,7 +40,7 @@ def test_the_last_lifeline_stands_in_one_column_beside_wide_letters_too() -> Non
 
 def test_a_request_has_a_solid_line_and_its_answer_a_broken_one() -> None:
     scene = opened("weather").client(request(1)).server(result(1))
-    _, _, there, back = (plain(line) for line in drawn(scene.transcript, 60))
+    *_, there, back = (plain(line) for line in drawn(scene.transcript, 60))
     assert there.endswith(f"────►{LIFELINE}")
     assert back.endswith("╌╌╌╌┤")
     assert f"{LIFELINE}◄╌ 1 ok" in back

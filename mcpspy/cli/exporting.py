@@ -1,0 +1,61 @@
+"""What the formats of `mcpspy export` have in common: the rows that are asked for, and where the text goes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeVar
+
+import click
+
+from ..views.timeline import selected
+from .filtering import filter_option, passed, wanted_of
+from .reading import chosen, row_of, transcript_of
+
+if TYPE_CHECKING:
+    from ..transcript.model import Row, Transcript
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def what_options(command: F) -> F:
+    """Give a command WHATs, `-o` and `--filter`: they come in as `what`, `output` and `filters`."""
+    output = click.option(
+        "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False), help="Write to FILE instead of standard output."
+    )
+    return click.argument("what", nargs=-1)(output(filter_option(command)))
+
+
+class Asked(NamedTuple):
+    """A transcript, the rows of it that are asked for, and the captures it was made of."""
+
+    transcript: Transcript
+    rows: list[Row]
+    paths: tuple[str, ...]
+
+
+def asked_rows(what: tuple[str, ...], filters: tuple[str, ...]) -> Asked:
+    """What `what` and `filters` ask for. Raises: AddressError, CaptureError, FilterError; OSError."""
+    wanted = wanted_of(filters)
+    asked = chosen(what)
+    transcript, _ = transcript_of(asked.paths)
+    if asked.rows is not None:
+        row_of(transcript, " ".join(what), asked.rows[0])
+    return Asked(transcript, passed(wanted, transcript, selected(transcript.rows, asked.rows)), asked.paths)
+
+
+def write(texts: Iterable[str], output: str | None) -> None:
+    """Write lines to standard output, or to the file at `output`. Raises: OSError."""
+    with _opened(output) as file:
+        file.writelines(text + "\n" for text in texts)
+
+
+@contextmanager
+def _opened(path: str | None) -> Iterator[TextIO]:
+    """Standard output, or the file at `path`, written anew."""
+    if path is None or path == "-":
+        yield sys.stdout
+        return
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        yield file

@@ -1,0 +1,136 @@
+"""Steps of a diagram put into groups: the phases of a server's life, and the rounds of one call.
+
+Phases are drawn where there is one server with one client, for those of several run into one another; rounds where nothing else
+happened between them. Refuses to move a step.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+from ...records import CLIENT
+from ...transcript.call import Call, Part
+from ...transcript.model import Exchange, Row, Transcript
+from ...transcript.phases import ANY_TIME, DISCOVERY, HANDSHAKE, Course, PhaseName
+from ...transcript.transaction import Transaction
+from ..excerpt import one_line
+from ..units import counted, duration
+from .model import Arrow, ArrowKind, Aside, Group, GroupKind, LeftOut, Step
+
+Flat = Arrow | Aside | LeftOut
+
+_ORDER: Final = tuple(PhaseName)
+
+
+def grouped(steps: Sequence[Flat], transcript: Transcript, rows: Sequence[Row]) -> list[Step]:
+    """`steps` in groups, where there is reason for them."""
+    phases = _phases(transcript, rows)
+    runs = [] if phases is None else [(name, list(some)) for name, some in groupby(steps, key=phases.feed)]
+    if len(runs) < 2:  # one alone says nothing
+        return _with_rounds(steps, transcript)
+    made: list[Step] = []
+    for name, some in runs:
+        inner = _with_rounds(some, transcript)
+        made += inner if name is None else [Group(kind=GroupKind.PHASE, title=_title(name, some), steps=inner)]
+    return made
+
+
+def _phases(transcript: Transcript, rows: Sequence[Row]) -> _Phases | None:
+    """The phases of the one server with one client whose rows these are."""
+    captures = {row.capture for row in rows}
+    if len(captures) != 1:
+        return None
+    source = transcript.sources[captures.pop()]
+    if len(source.clients) > 1:
+        return None
+    course = Course(source)
+    for row in transcript.rows:
+        if row.capture == source.index:
+            course.feed(row)
+    left_ns = next((one.begin_ns for one in course.phases if one.name is PhaseName.SHUTDOWN), None)
+    return _Phases({row.row: row for row in rows if isinstance(row, (Exchange, Transaction))}, left_ns)
+
+
+class _Phases:
+    """In which phase each step is: `feed` takes them in order. Requests begin phases, and none goes back to one before."""
+
+    __slots__ = ("_left_ns", "_now", "_rows")
+
+    def __init__(self, rows: Mapping[int, Exchange | Transaction], left_ns: int | None) -> None:
+        self._rows = rows
+        self._left_ns = left_ns
+        self._now: PhaseName | None = None
+
+    def feed(self, step: Flat) -> PhaseName | None:
+        """Its phase; None before the first."""
+        begun = self._begun(step)
+        if begun is not None and (self._now is None or _ORDER.index(begun) > _ORDER.index(self._now)):
+            self._now = begun
+        return self._now
+
+    def _begun(self, step: Flat) -> PhaseName | None:
+        if self._left_ns is not None and step.at_ns >= self._left_ns:
+            return PhaseName.SHUTDOWN
+        if not isinstance(step, Arrow) or step.kind is not ArrowKind.REQUEST:
+            return PhaseName.START if self._now is None else None
+        row = self._rows.get(step.row)
+        if isinstance(row, Transaction):
+            return PhaseName.SHUTDOWN if row.method == "DELETE" else PhaseName.START if self._now is None else None
+        if row is None or row.sender != CLIENT or row.method in ANY_TIME:
+            return None
+        return (
+            PhaseName.HANDSHAKE
+            if row.method in HANDSHAKE
+            else PhaseName.DISCOVERY
+            if row.method in DISCOVERY
+            else PhaseName.CALLS
+        )
+
+
+def _title(name: PhaseName, steps: Sequence[Flat]) -> str:
+    took_ns = steps[-1].at_ns - steps[0].at_ns
+    return f"{name.value} · {duration(took_ns)}" if took_ns else name.value
+
+
+def _with_rounds(steps: Sequence[Flat], transcript: Transcript) -> list[Step]:
+    """`steps` with a loop around the rounds of each call that stand alone."""
+    calls = {call.row: call for source in transcript.sources for call in source.calls.values() if len(call.rounds) > 1}
+    counts = Counter(map(_row, steps)) if calls else Counter[int]()
+    made: list[Step] = []
+    at = 0
+    while at < len(steps):
+        call = calls.get(_row(steps[at]))
+        end = at if call is None else _end(steps, at, call, counts)
+        if call is None or end == at:
+            made.append(steps[at])
+            at += 1
+        else:
+            made.append(Group(kind=GroupKind.LOOP, title=_rounds(call), steps=steps[at:end]))
+            at = end
+    return made
+
+
+def _end(steps: Sequence[Flat], begin: int, call: Call, counts: Counter[int]) -> int:
+    """Behind the last step of a call that begins here; `begin` itself if anything else comes between, or one round alone is drawn."""
+    own = {one.row for one in call.exchanges} | {one.row for one in call.told}
+    end = begin
+    while end < len(steps) and _row(steps[end]) in own:
+        end += 1
+    is_all = end - begin == sum(counts[row] for row in own)
+    rounds = sum(1 for one in call.rounds if counts[one.row])
+    return end if is_all and rounds > 1 else begin
+
+
+def _rounds(call: Call) -> str:
+    first: Exchange = call.first
+    took_ns = call.duration_ns
+    words = one_line(f"{first.method} {first.target or ''}".rstrip())
+    told = f"{words}: {counted(sum(call.part(one) is Part.ROUND for one in call.exchanges), 'round')}"
+    return told if took_ns is None else f"{told} · {duration(took_ns)}"
+
+
+def _row(step: Flat) -> int:
+    return 0 if isinstance(step, LeftOut) else step.row

@@ -1,0 +1,89 @@
+"""A sequence diagram as PlantUML text: https://plantuml.com/sequence-diagram, read by PlantUML 1.2020 and later.
+
+Participants have ids of ours, so that no captured name is ever syntax; every text is escaped. Refuses to include anything.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from ..cells import cut
+from ..escape import plantuml_text
+from ..units import counted
+from .model import Arrow, ArrowKind, Aside, Bars, Diagram, Group, GroupKind, LeftOut, Step
+
+TEXT_CELLS = 120
+"""Longer texts make a diagram unreadable, and are cut."""
+
+ARROWS = {
+    ArrowKind.REQUEST: "->",
+    ArrowKind.RESPONSE: "-->",
+    ArrowKind.NOTIFICATION: "->>",
+    ArrowKind.CANCELLATION: "->x",
+    ArrowKind.LOST: "-->x",
+}
+
+
+def plantuml(layout: Diagram) -> Iterator[str]:
+    """The lines of the diagram."""
+    yield "@startuml"
+    yield "hide footbox"
+    if layout.title:
+        yield f"title {_text(layout.title)}"
+    for participant in layout.participants:
+        yield f'participant "{_text(participant.name)}" as {participant.id}'
+    printer = _Printer(layout)
+    yield from printer.steps(layout.steps)
+    yield from printer.close()
+    yield "@enduml"
+
+
+class _Printer:
+    """Prints steps, and keeps count of the bars."""
+
+    __slots__ = ("_all", "_bars")
+
+    def __init__(self, layout: Diagram) -> None:
+        ids = [one.id for one in layout.participants]
+        self._all = ", ".join(dict.fromkeys((ids[0], ids[-1]))) if ids else ""
+        self._bars = Bars()
+
+    def steps(self, steps: Sequence[Step]) -> Iterator[str]:
+        for step in steps:
+            match step:
+                case Arrow():
+                    yield from self._arrow(step)
+                case Aside():
+                    yield f"note over {step.at} : {_text(step.text)}"
+                    if lane := self._bars.closes(step):
+                        yield f"deactivate {lane}"
+                case LeftOut():
+                    yield f"note over {self._all} : … {counted(step.count, 'more message')}"
+                case Group():
+                    yield f"{'loop' if step.kind is GroupKind.LOOP else 'group'} {_text(step.title)}"
+                    yield from self.steps(step.steps)
+                    yield "end"
+
+    def close(self) -> Iterator[str]:
+        """The ends of the bars that are open."""
+        for lane in self._bars.close():
+            yield f"deactivate {lane}"
+
+    def _arrow(self, step: Arrow) -> Iterator[str]:
+        yield f"{step.start} {ARROWS[step.kind]} {step.end} : {_text(step.text)}"
+        if lane := self._bars.opens(step):
+            yield f"activate {lane}"
+        if lane := self._bars.closes(step):
+            yield f"deactivate {lane}"
+        if step.details:
+            yield f"note over {step.start}, {step.end}"
+            yield from (_detail(one) for one in step.details)
+            yield "end note"
+
+
+def _text(text: str) -> str:
+    return plantuml_text(cut(text, TEXT_CELLS))
+
+
+def _detail(text: str) -> str:
+    """A line of a payload, with its indentation, which PlantUML would take away."""
+    inner = text.lstrip(" ")
+    return "<U+00A0>" * (len(text) - len(inner)) + plantuml_text(inner)

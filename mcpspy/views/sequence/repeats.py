@@ -1,0 +1,134 @@
+"""What a diagram draws as one: polls of a task that bring nothing new, the pages of one list, and the same news again and again.
+
+Refuses to fold what a finding is about, or what failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+
+from ...transcript.definitions import LISTINGS
+from ...transcript.mcp_content import content_facts
+from ...transcript.model import Exchange, Kind, Outcome, Row, Stray, Transcript
+from ..calls import Polls
+from ..units import counted
+
+_MEMBERS: Final = {"tools": "tool", "prompts": "prompt", "resources": "resource", "templates": "template"}
+"""What a page of a list holds, under the names of its facts, and what one of it is called."""
+
+
+class Repeated(NamedTuple):
+    """So many exchanges as one, from the first's request to the last's answer; `words` say what all answers came to."""
+
+    first: Exchange
+    last: Exchange
+    times: int
+    words: str = ""
+
+
+class News(NamedTuple):
+    """A notification that came so many times in a row, saying the same."""
+
+    first: Stray
+    last: Stray
+    times: int
+
+
+Drawable = Row | Repeated | News
+
+
+def repeats(transcript: Transcript, rows: Iterable[Row]) -> Iterator[Drawable]:
+    """`rows` in their order, with one that stands for several in the place of the last of them."""
+    flagged = {one.row for one in transcript.findings if one.row is not None}
+    polls, pages = Polls(), _Pages()
+    for row in _with_news(rows, flagged):
+        if not isinstance(row, Exchange):
+            yield row
+            continue
+        call = transcript.call_of(row)
+        if call is None:
+            yield from pages.feed(row, is_flagged=row.row in flagged)
+        elif not polls.feed(row, call, flagged=row.row in flagged):
+            run = polls.take(call)
+            if run is not None:
+                yield _run(run.last, run.before)
+            yield row
+    for run in polls.close():
+        yield _run(run.last, run.before)
+    yield from pages.close()
+
+
+def _with_news(rows: Iterable[Row], flagged: Container[int]) -> Iterator[Row | News]:
+    for key, some in groupby(rows, key=lambda row: _news_key(row, flagged)):
+        held = list(some)
+        if key is not None and len(held) > 1 and isinstance(held[0], Stray) and isinstance(held[-1], Stray):
+            yield News(first=held[0], last=held[-1], times=len(held))
+        else:
+            yield from held
+
+
+def _news_key(row: Row, flagged: Container[int]) -> tuple[int, str, bytes] | None:
+    """Equal for notifications that say the same; None for everything else."""
+    if not isinstance(row, Stray) or row.message.kind is not Kind.NOTIFICATION or row.row in flagged:
+        return None
+    return row.capture, row.message.sender, row.message.raw.strip()
+
+
+def _run(last: Exchange, before: int) -> Drawable:
+    return Repeated(first=last, last=last, times=before + 1) if before else last
+
+
+class _Pages:
+    """Holds back the pages of a list until the last has come. A machine: `feed` and `close` return what is to be drawn."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[int, str, str], list[Exchange]] = {}
+        """Pages after which another was to come, by capture, sender and method."""
+
+    def feed(self, row: Exchange, *, is_flagged: bool) -> Iterator[Drawable]:
+        if row.method not in LISTINGS:
+            yield row
+            return
+        key = row.capture, row.sender, row.method
+        held = self._held.pop(key, [])
+        if held and (is_flagged or not _has(row, "cursor") or row.outcome is not Outcome.OK):
+            yield from _pages(held)
+            held = []
+        if is_flagged or row.outcome is not Outcome.OK:
+            yield row
+        elif _has_more(row):
+            self._held[key] = [*held, row]
+        else:
+            yield from _pages([*held, row])
+
+    def close(self) -> Iterator[Drawable]:
+        for held in self._held.values():
+            yield from _pages(held)
+
+
+def _pages(held: list[Exchange]) -> Iterator[Drawable]:
+    if len(held) == 1:
+        yield held[0]
+        return
+    total: dict[str, int] = {}
+    for one in held:
+        facts: dict[str, Any] = {} if one.response is None else content_facts(one.response, one.method)
+        for name in _MEMBERS:
+            if isinstance(facts.get(name), list):
+                total[name] = total.get(name, 0) + len(facts[name])
+    words = ", ".join(counted(count, _MEMBERS[name]) for name, count in total.items())
+    yield Repeated(first=held[0], last=held[-1], times=len(held), words=f"{words} on {len(held)} pages")
+
+
+def _has(row: Exchange, name: str) -> bool:
+    params = row.request.params
+    return isinstance(params, dict) and bool(params.get(name))
+
+
+def _has_more(row: Exchange) -> bool:
+    result = None if row.response is None else row.response.result
+    return isinstance(result, dict) and isinstance(result.get("nextCursor"), str)

@@ -1,0 +1,338 @@
+"""Rows as steps of a sequence diagram: which arrows go between whom, and what is noted at whom.
+
+Progress is told once per call. Refuses to group, to fold and to cut: `repeats`, `folding` and `layout` do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from ...records import CLIENT, Close, Exit
+from ...transcript.mcp_methods import INITIALIZE
+from ...transcript.model import Event, Exchange, Kind, Log, Message, Outcome, Row, Source, Stray, Transcript
+from ...transcript.transaction import ScopeKind, Stream, Transaction
+from ..calls import of_part
+from ..phrases import (
+    PROGRESS,
+    Phrase,
+    event_phrase,
+    log_text,
+    notification_phrase,
+    one_line,
+    outcome_phrase,
+    status_words,
+    stray_phrase,
+)
+from ..transaction import ended_words, status_note, transaction_phrase
+from ..units import duration
+from .model import Arrow, ArrowKind, Aside, Detail
+from .payloads import in_one_line, lines
+from .repeats import Drawable, News, Repeated
+
+if TYPE_CHECKING:
+    from .lanes import Lanes
+
+ACCEPTED: Final = 202
+"""What a POST is answered with whose message is answered elsewhere, or not at all."""
+
+LAST_WORDS_LETTERS: Final = 100
+
+Drawn = Arrow | Aside
+Numbered = tuple[int, Drawn]
+"""A step with the number of its record, which orders what came at one instant."""
+
+
+class Steps:
+    """Makes steps of rows. `is_http_told` adds the requests and statuses of HTTP that carried the messages."""
+
+    __slots__ = ("_detail", "_is_http_told", "_lanes", "_last_words", "_sources")
+
+    def __init__(self, transcript: Transcript, lanes: Lanes, detail: Detail, *, is_http_told: bool) -> None:
+        self._sources = transcript.sources
+        self._lanes = lanes
+        self._detail = detail
+        self._is_http_told = is_http_told
+        self._last_words: dict[int, Log] = {}
+        """By capture the last line on stderr so far."""
+
+    def feed(self, row: Drawable) -> Iterator[Numbered]:
+        """The steps of the next row."""
+        match row:
+            case Repeated():
+                yield from self._repeated(row)
+            case News():
+                yield row.last.message.number, self._news(row)
+            case Exchange():
+                yield from self._exchange(row)
+            case Stray():
+                yield row.message.number, self._stray(row)
+                yield from self._carried(row.message, row)
+                yield from self._refused(row)
+            case Transaction():
+                yield from self._transaction(row)
+            case Log():
+                self._last_words[row.capture] = row
+            case Event():
+                yield from self._event(row)
+
+    # Exchanges
+
+    def _repeated(self, row: Repeated) -> Iterator[Numbered]:
+        first, last = row.first, row.last
+        numbers = f"{first.row}" if first is last else f"{first.row}–{last.row}"
+        words = one_line(f"{numbers} {last.method} {last.target or ''}".rstrip()) + f" ×{row.times}"
+        phrase = self._phrase(last)
+        if row.words:
+            phrase = phrase._replace(detail=row.words)
+        yield first.request.number, self._request(first, words)
+        if last.response is not None:
+            yield last.response.number, self._response(last, last.response, f"{numbers} {_sentence(phrase)}", phrase.style)
+
+    def _exchange(self, row: Exchange) -> Iterator[Numbered]:
+        request, response = row.request, row.response
+        yield request.number, self._request(row, one_line(f"{row.row} {row.method} {row.target or ''}"))
+        if row.sender == CLIENT:
+            yield from self._carried(request, row)
+        yield from self._notifications(row)
+        for message in row.partials:
+            yield message.number, self._arrow(message, ArrowKind.RESPONSE, f"{row.row} partial result", row.row, "warn")
+        phrase = self._phrase(row)
+        if response is not None:
+            took = "" if row.duration_ns is None else f" · {duration(row.duration_ns)}"
+            note = status_note(row, self._sources[row.capture])
+            phrase = phrase._replace(word=phrase.word + took + (f" · {note}" if note else ""))
+            yield response.number, self._response(row, response, f"{row.row} {_sentence(phrase)}", phrase.style)
+            if row.sender != CLIENT:
+                yield from self._carried(response, row)
+            yield from self._session(row, response)
+        else:
+            yield from self._end_without_message(row, phrase)
+        for message in row.more_responses:
+            yield message.number, self._arrow(message, ArrowKind.RESPONSE, f"{row.row} answered again", row.row, "warn")
+
+    def _phrase(self, row: Exchange) -> Phrase:
+        phrase = outcome_phrase(row)
+        call = self._sources[row.capture].calls.get(row.row)
+        return phrase if call is None else of_part(phrase, row, call)
+
+    def _request(self, row: Exchange, words: str) -> Arrow:
+        start, end = self._ends(row, row.sender)
+        worker = self._lanes.server(row) if row.sender == CLIENT else end
+        said, details = self._said(row.request)
+        return Arrow(
+            at_ns=row.at_ns, start=start, end=end, kind=ArrowKind.REQUEST, text=f"{words} {said}".rstrip(), row=row.row,
+            opens=worker, details=details,
+        )  # fmt: skip
+
+    def _response(self, row: Exchange, response: Message, words: str, style: str) -> Arrow:
+        start, end = self._ends(response, response.sender)
+        worker = self._lanes.server(row) if row.sender == CLIENT else self._lanes.client(row)
+        said, details = self._said(response)
+        return Arrow(
+            at_ns=response.at_ns, start=start, end=end, kind=ArrowKind.RESPONSE, text=f"{words} {said}".rstrip(), style=style,
+            row=row.row, closes=worker, details=details,
+        )  # fmt: skip
+
+    def _said(self, message: Message) -> tuple[str, tuple[str, ...]]:
+        """What a message says, in its line and below it, as far as it is to be told."""
+        match self._detail:
+            case Detail.NAMES:
+                return "", ()
+            case Detail.PARAMS:
+                return in_one_line(message), ()
+            case Detail.FULL:
+                return "", lines(message)
+
+    def _end_without_message(self, row: Exchange, phrase: Phrase) -> Iterator[Numbered]:
+        """What ended a request that no message answered: a status, a stream that was closed, the capture's end; or nothing yet."""
+        asks, answers = self._ends(row, row.sender)
+        carried = row.transaction
+        match row.outcome:
+            case Outcome.HTTP_ERROR | Outcome.REDIRECTED | Outcome.PROBE if (
+                carried is not None and carried.response is not None
+            ):
+                yield self._status(carried, carried.response, row, phrase.style, closes=answers)
+            case Outcome.CANCELLED if row.cancelled is None and row.left_ns is not None:
+                text = f"{row.row} {_sentence(phrase)}"
+                number = row.request.number if carried is None else _last_number(carried)
+                yield number, Arrow(
+                    at_ns=row.left_ns, start=asks, end=answers, kind=ArrowKind.CANCELLATION, text=text, style=phrase.style,
+                    row=row.row, closes=answers,
+                )  # fmt: skip
+            case Outcome.UNANSWERED | Outcome.PROBE if row.cancelled is None:
+                number, at_ns, words = self._missing(row)
+                text = f"{row.row} {_sentence(phrase._replace(detail=words))}"
+                yield number, Arrow(
+                    at_ns=at_ns, start=answers, end=asks, kind=ArrowKind.LOST, text=text, style=phrase.style, row=row.row,
+                    closes=answers,
+                )  # fmt: skip
+            case Outcome.PENDING:
+                yield row.request.number, self._pending(row, answers, phrase)
+
+    def _missing(self, row: Exchange) -> tuple[int, int, str]:
+        """Where an answer should have been: the record that ended its wait, when, and what came instead."""
+        carried = row.transaction
+        if carried is None or carried.ended_ns is None or carried.scope.kind is ScopeKind.STREAM:
+            return row.request.number, self._last_ns(row), ""
+        if carried.response is None:
+            return _last_number(carried), carried.ended_ns, transaction_phrase(carried).detail
+        if carried.is_stream and carried.scope.kind is ScopeKind.SESSION:
+            return row.request.number, self._last_ns(row), ""  # another stream could still have brought it
+        words = ended_words(carried.response) if carried.is_stream else status_words(carried)
+        return _last_number(carried), carried.ended_ns, words
+
+    def _pending(self, row: Exchange | Transaction, at: str, phrase: Phrase) -> Aside:
+        return Aside(
+            at_ns=self._last_ns(row), at=at, text=f"{row.row} {phrase.word}", style=phrase.style, row=row.row, closes=at
+        )
+
+    def _notifications(self, row: Exchange) -> Iterator[Numbered]:
+        progress = [one for one in row.notifications if one.method == PROGRESS]
+        for message in row.notifications:
+            if message is row.cancelled:
+                phrase = notification_phrase([message])
+                text = f"{row.row} cancelled" + (f": {phrase.detail}" if phrase.detail else "")
+                start, end = self._ends(message, message.sender)
+                yield message.number, Arrow(
+                    at_ns=message.at_ns, start=start, end=end, kind=ArrowKind.CANCELLATION, text=text, style="warn", row=row.row,
+                    closes="" if row.response is not None else self._ends(row, row.sender)[1],
+                )  # fmt: skip
+            elif message.method != PROGRESS:
+                text = f"{row.row} {_sentence(notification_phrase([message]))}"
+                yield message.number, self._arrow(message, ArrowKind.NOTIFICATION, text, row.row)
+        if progress:
+            text = f"{row.row} {_sentence(notification_phrase(progress))}"
+            yield progress[-1].number, self._arrow(progress[-1], ArrowKind.NOTIFICATION, text, row.row)
+
+    # What belongs to no exchange
+
+    def _news(self, row: News) -> Arrow:
+        phrase = notification_phrase([row.last.message])
+        text = f"{row.first.row}–{row.last.row} {_sentence(phrase._replace(word=f'{phrase.word} ×{row.times}'))}"
+        return self._arrow(row.last.message, ArrowKind.NOTIFICATION, text, row.last.row, phrase.style)
+
+    def _stray(self, row: Stray) -> Drawn:
+        message = row.message
+        phrase = stray_phrase(row, self._sources[row.capture])
+        text = f"{row.row} {_sentence(phrase)}"
+        if message.kind is Kind.MALFORMED:
+            sender, _ = self._ends(row, message.sender)
+            return Aside(at_ns=message.at_ns, at=sender, text=text, style=phrase.style, row=row.row)
+        answers = message.kind in (Kind.RESULT, Kind.ERROR)
+        return self._arrow(message, ArrowKind.RESPONSE if answers else ArrowKind.NOTIFICATION, text, row.row, phrase.style)
+
+    def _event(self, row: Event) -> Iterator[Numbered]:
+        phrase = None if _is_plain_close(row) else event_phrase(row.record, self._sources[row.capture])
+        if phrase is None:
+            return
+        text = _sentence(phrase)
+        if isinstance(row.record, Exit) and (row.record.code or row.record.signal) and row.capture in self._last_words:
+            text += f", last words: {one_line(log_text(self._last_words[row.capture].raw), LAST_WORDS_LETTERS)}"
+        yield row.record.number, Aside(at_ns=row.at_ns, at=self._lanes.server(row), text=text, style=phrase.style)
+
+    # HTTP
+
+    def _session(self, row: Exchange, response: Message) -> Iterator[Numbered]:
+        """Word of the session that an answer opened."""
+        scope = None if row.transaction is None else row.transaction.scope
+        if row.method == INITIALIZE and scope is not None and scope.kind is ScopeKind.SESSION:
+            text = f"session {one_line(scope.session)} opened"
+            yield response.number, Aside(at_ns=response.at_ns, at=self._lanes.server(row), text=text, style="dim", row=row.row)
+
+    def _endpoint(self, row: Transaction) -> Iterator[Numbered]:
+        """Word of the endpoint that a stream gave, which is where the POSTs of its scope went."""
+        posts = (one for one in self._sources[row.capture].transactions.values() if one.scope is row.scope)
+        target = next((one.target for one in posts if one.method == "POST"), "")
+        if row.scope.kind is ScopeKind.STREAM and target and row.response is not None:
+            at = self._lanes.stream(row) or self._lanes.server(row)
+            yield (
+                row.response.opened.number,
+                Aside(at_ns=row.response.at_ns, at=at, text=f"endpoint {one_line(target)}", style="dim"),
+            )
+
+    def _carried(self, message: Message, row: Exchange | Stray) -> Iterator[Numbered]:
+        """The `202` to a POST whose message is answered elsewhere, or not at all."""
+        source = self._sources[row.capture]
+        carried = source.transaction_of(message.stream) if self._is_http_told else None
+        if carried is None or carried.response is None or carried.status != ACCEPTED or message.sender != CLIENT:
+            return
+        client, server = self._ends(row, CLIENT)
+        response = carried.response
+        text = f"{row.row} {status_words(carried)}"
+        yield (
+            response.opened.number,
+            Arrow(at_ns=response.at_ns, start=server, end=client, kind=ArrowKind.RESPONSE, text=text, style="dim", row=row.row),
+        )
+
+    def _refused(self, row: Stray) -> Iterator[Numbered]:
+        """The status that a message got which wants no answer, where it is one that should be told."""
+        source = self._sources[row.capture]
+        carried = source.transaction_of(row.message.stream)
+        if carried is not None and carried.response is not None and status_note(row, source):
+            yield self._status(carried, carried.response, row, "warn")
+
+    def _status(self, carried: Transaction, response: Stream, row: Exchange | Stray, style: str, closes: str = "") -> Numbered:
+        """The status that was all of an answer. It may come before all of the request has, and is drawn behind it even so."""
+        client, server = self._ends(row, CLIENT)
+        asked = row.message if isinstance(row, Stray) else row.request
+        arrow = Arrow(
+            at_ns=max(response.at_ns, asked.at_ns), start=server, end=client, kind=ArrowKind.RESPONSE,
+            text=f"{row.row} {status_words(carried)}", style=style, row=row.row, closes=closes, forged=response.forged,
+        )  # fmt: skip
+        return max(response.opened.number, asked.number), arrow
+
+    def _transaction(self, row: Transaction) -> Iterator[Numbered]:
+        """A request that carries no message, and its status, or who would not wait for one."""
+        client, server = self._ends(row, CLIENT)
+        server = self._lanes.stream(row) or server
+        number = 0 if row.request is None else row.request.opened.number
+        words = one_line(f"{row.row} {row.method} {row.target}")
+        yield number, Arrow(at_ns=row.at_ns, start=client, end=server, kind=ArrowKind.REQUEST, text=words, row=row.row)
+        phrase, response = transaction_phrase(row), row.response
+        text = f"{row.row} {_sentence(phrase)}"
+        if response is not None:
+            yield response.opened.number, Arrow(
+                at_ns=response.at_ns, start=server, end=client, kind=ArrowKind.RESPONSE, text=text, style=phrase.style,
+                row=row.row, forged=response.forged,
+            )  # fmt: skip
+            yield from self._endpoint(row)
+        elif row.ended_ns is None:
+            yield number, self._pending(row, server, phrase)
+        else:
+            is_left = row.left_by == CLIENT
+            start, end = (client, server) if is_left else (server, client)
+            kind = ArrowKind.CANCELLATION if is_left else ArrowKind.LOST
+            arrow = Arrow(at_ns=row.ended_ns, start=start, end=end, kind=kind, text=text, style=phrase.style, row=row.row)
+            yield _last_number(row), arrow
+
+    # What they have in common
+
+    def _arrow(self, message: Message, kind: ArrowKind, text: str, row: int, style: str = "") -> Arrow:
+        start, end = self._ends(message, message.sender)
+        said, details = ("", ()) if message.method == PROGRESS else self._said(message)
+        words = f"{text} {said}".rstrip()
+        return Arrow(at_ns=message.at_ns, start=start, end=end, kind=kind, text=words, style=style, row=row, details=details)
+
+    def _ends(self, about: Row | Message, sender: str) -> tuple[str, str]:
+        return self._lanes.ends(about, sender)
+
+    def _last_ns(self, row: Exchange | Transaction) -> int:
+        source: Source = self._sources[row.capture]
+        return max(row.at_ns, source.last_ns + source.shift_ns)
+
+
+def _last_number(transaction: Transaction) -> int:
+    """The last record of a transaction that is known by its number: of its heads, its closes and its notes."""
+    streams = [one for one in (transaction.request, *transaction.interim, transaction.response) if one is not None]
+    numbers = [one.opened.number for one in streams] + [one.close.number for one in streams if one.close is not None]
+    return max([*numbers, *(note.number for note in transaction.notes)], default=0)
+
+
+def _sentence(phrase: Phrase) -> str:
+    return f"{phrase.word}: {phrase.detail}" if phrase.detail else phrase.word
+
+
+def _is_plain_close(row: Event) -> bool:
+    """Whether a stream just ended, as it should: the exit says it better."""
+    return isinstance(row.record, Close) and row.record.how == "eof"

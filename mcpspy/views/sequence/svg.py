@@ -1,0 +1,208 @@
+"""A sequence diagram as one SVG file: nothing to load, nothing that runs, light or dark as the screen is.
+
+What came from a wire is text and nothing else; each message is a group with the number of its row. Refuses to wrap: what has no room
+is cut, and stands whole in the tooltip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from ..cells import cells, cut
+from ..escape import xml_text
+from ..units import counted, seconds
+from .model import Arrow, ArrowKind, Aside, Bars, Diagram, Group, GroupKind, LeftOut, Step
+from .svg_places import (
+    CELL_PX,
+    GROUP_PX,
+    HEAD_PX,
+    LINE_PX,
+    MARGIN_PX,
+    ROOM_BESIDES_TEXT_PX,
+    ROW_PX,
+    TITLE_PX,
+    Places,
+    room_cells,
+)
+
+STYLE: Final = """\
+svg { background: var(--paper); --paper: #ffffff; --ink: #1f2328; --dim: #59636e; --line: #b6bec7; --band: #f3f5f7; --bar: #dbe4ee;
+  --bad: #b3261e; --warn: #8a5a00; --wait: #0b6e99; --good: #1a7f37; }
+@media (prefers-color-scheme: dark) { svg { --paper: #0d1117; --ink: #e6edf3; --dim: #9aa4af; --line: #4b5561; --band: #161b22;
+  --bar: #2b3947; --bad: #ff8a80; --warn: #e3b341; --wait: #6cc7ec; --good: #56d364; } }
+text { font: 12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; fill: var(--ink); white-space: pre; }
+.name, .title { font-weight: bold; } .title { font-size: 14px; } .time, .dim, .phase, .detail { fill: var(--dim); }
+.bad { fill: var(--bad); } .warn { fill: var(--warn); } .wait { fill: var(--wait); } .good { fill: var(--good); }
+.lane { stroke: var(--line); } .head { fill: var(--band); stroke: var(--line); } .band { fill: var(--band); }
+.bar { fill: var(--bar); stroke: var(--line); } .loop { fill: none; stroke: var(--line); stroke-dasharray: 2 3; }
+.note { fill: var(--paper); stroke: var(--line); } .arrow { stroke: var(--ink); fill: none; } .tip { fill: var(--ink); stroke: none; }
+.back { stroke-dasharray: 5 4; } .news { stroke: var(--dim); }
+"""
+
+BAR_PX: Final = 8
+TIP_PX: Final = 8
+
+_BODIES: Final = {
+    ArrowKind.REQUEST: "arrow",
+    ArrowKind.RESPONSE: "arrow back",
+    ArrowKind.NOTIFICATION: "arrow news",
+    ArrowKind.CANCELLATION: "arrow",
+    ArrowKind.LOST: "arrow back",
+}
+_STYLES: Final = {"bad": "bad", "warn": "warn", "wait": "wait", "good": "good", "dim": "dim"}
+
+
+def svg(layout: Diagram) -> Iterator[str]:
+    """The lines of the file."""
+    sheet = _Sheet(layout)
+    sheet.draw(layout.steps)
+    sheet.close()
+    width, height = sheet.places.width_px, sheet.y + MARGIN_PX
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}"'
+        f' role="img" aria-label="{xml_text(layout.title or "Sequence diagram")}">'
+    )
+    yield f"<style>{STYLE}</style>"
+    yield from sheet.below
+    yield from sheet.lanes(layout)
+    yield from sheet.bars
+    yield from sheet.lines
+    yield "</svg>"
+
+
+class _Sheet:
+    """What is drawn so far: `below` the lanes, `bars` on them, `lines` above. `y` is where the next step goes."""
+
+    __slots__ = ("_bars", "_begun", "_top", "bars", "below", "lines", "places", "y")
+
+    def __init__(self, layout: Diagram) -> None:
+        self.places = Places(layout)
+        self.below: list[str] = []
+        self.bars: list[str] = []
+        self.lines: list[str] = []
+        self._bars = Bars()
+        self._begun: dict[str, list[float]] = {}
+        """Where the open bars of each lane begin."""
+        self.y: float = MARGIN_PX
+        if layout.title:
+            self.lines.append(_text(MARGIN_PX, self.y + 14, layout.title, "title", is_sized=False))
+            self.y += TITLE_PX
+        self._top = self.y
+        self.y += HEAD_PX + 6
+
+    def lanes(self, layout: Diagram) -> Iterator[str]:
+        """The lanes, from their heads down to the end."""
+        for one in layout.participants:
+            at, width = self.places.of(one.id), cells(one.name) * CELL_PX + 20
+            yield f'<line class="lane" x1="{at:.1f}" y1="{self._top + 24:.1f}" x2="{at:.1f}" y2="{self.y:.1f}"/>'
+            yield f'<rect class="head" x="{at - width / 2:.1f}" y="{self._top:.1f}" width="{width:.1f}" height="24" rx="4"/>'
+            yield _text(at, self._top + 16, one.name, "name", anchor="middle")
+
+    def draw(self, steps: Sequence[Step]) -> None:
+        """Draw steps below one another."""
+        for step in steps:
+            match step:
+                case Arrow():
+                    self._arrow(step)
+                case Aside():
+                    self._aside(step)
+                case LeftOut():
+                    self.lines.append(
+                        _text(self.places.left + 10, self.y + 16, f"… {counted(step.count, 'more message')}", "dim")
+                    )
+                    self.y += ROW_PX
+                case Group():
+                    self._group(step)
+
+    def close(self) -> None:
+        """The ends of the bars that are open."""
+        for lane in self._bars.close():
+            self._bar(lane)
+
+    def _group(self, step: Group) -> None:
+        begin, place = self.y, len(self.below)  # below what is drawn inside
+        is_loop = step.kind is GroupKind.LOOP
+        inset = 14 if is_loop else 6
+        left, right = self.places.left - 40 + inset, self.places.right + 40 - inset
+        if not is_loop:
+            left, right = MARGIN_PX / 2, self.places.width_px - MARGIN_PX / 2
+        words = f"loop {step.title}" if is_loop else step.title
+        self.lines.append(_text(self.places.left + 10, self.y + 15, words, "phase"))
+        self.y += GROUP_PX
+        self.draw(step.steps)
+        kind = "loop" if is_loop else "band"
+        box = f'x="{left:.1f}" y="{begin + 1:.1f}" width="{right - left:.1f}" height="{self.y - begin - 2:.1f}" rx="4"'
+        self.below.insert(place, f'<rect class="{kind}" {box}/>')
+        self.y += 4
+
+    def _arrow(self, step: Arrow) -> None:
+        start, end = self.places.of(step.start), self.places.of(step.end)
+        y = self.y + ROW_PX - 6
+        way = 1 if end >= start else -1
+        room = room_cells(abs(end - start) - ROOM_BESIDES_TEXT_PX + 8)
+        shown = cut(step.text, room)
+        self.lines.append(f'<g data-row="{step.row}"><title>{xml_text(f"{seconds(step.at_ns)} {step.text}")}</title>')
+        self.lines.append(self._time(step.at_ns))
+        from_bar, to_bar = start + way * BAR_PX / 2, end - way * BAR_PX / 2
+        self.lines.append(f'<path class="{_BODIES[step.kind]}" d="M{from_bar:.1f} {y:.1f}H{to_bar:.1f}"/>')
+        self.lines.append(_tip(step.kind, to_bar, y, way))
+        style = _STYLES.get(step.style, "")
+        self.lines.append(_text((start + end) / 2, y - 5, shown, style, anchor="middle"))
+        self.y += ROW_PX
+        for text in step.details:
+            line = cut(text, room)
+            self.lines.append(_text(min(start, end) + 14, self.y + 11, line, "detail"))
+            self.y += LINE_PX
+        self.lines.append("</g>")
+        if lane := self._bars.opens(step):
+            self._begun.setdefault(lane, []).append(y)
+        if lane := self._bars.closes(step):
+            self._bar(lane, y)
+
+    def _aside(self, step: Aside) -> None:
+        at = self.places.of(step.at)
+        is_left = at > self.places.left
+        room = room_cells((at - self.places.left if is_left else self.places.width_px - at) - 24)
+        shown = cut(step.text, room)
+        width = cells(shown) * CELL_PX + 12
+        x = at - width - 6 if is_left else at + 6
+        self.lines.append(f'<g data-row="{step.row}"><title>{xml_text(f"{seconds(step.at_ns)} {step.text}")}</title>')
+        self.lines.append(self._time(step.at_ns))
+        self.lines.append(f'<circle class="tip" cx="{at:.1f}" cy="{self.y + 12:.1f}" r="3"/>')
+        self.lines.append(f'<rect class="note" x="{x:.1f}" y="{self.y + 2:.1f}" width="{width:.1f}" height="20" rx="3"/>')
+        self.lines.append(_text(x + 6, self.y + 16, shown, _STYLES.get(step.style, "")))
+        self.lines.append("</g>")
+        self.y += ROW_PX
+        if lane := self._bars.closes(step):
+            self._bar(lane)
+
+    def _time(self, at_ns: int) -> str:
+        return _text(self.places.times_px - MARGIN_PX, self.y + ROW_PX - 8, seconds(at_ns), "time", anchor="end")
+
+    def _bar(self, lane: str, end: float | None = None) -> None:
+        """The bar that was begun last on this lane, down to `end` or to here."""
+        begun = self._begun[lane]
+        begin = begun.pop()
+        x = self.places.of(lane) - BAR_PX / 2 + 3 * len(begun)
+        height = max(2.0, (self.y if end is None else end) - begin)
+        self.bars.append(f'<rect class="bar" x="{x:.1f}" y="{begin:.1f}" width="{BAR_PX}" height="{height:.1f}"/>')
+
+
+def _text(x: float, y: float, text: str, style: str, *, anchor: str = "start", is_sized: bool = True) -> str:
+    length = f' textLength="{cells(text) * CELL_PX:.1f}" lengthAdjust="spacingAndGlyphs"' if is_sized and text else ""
+    name = f' class="{style}"' if style else ""
+    where = f' text-anchor="{anchor}"' if anchor != "start" else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}"{name}{where}{length}>{xml_text(text)}</text>'
+
+
+def _tip(kind: ArrowKind, x: float, y: float, way: int) -> str:
+    """The head of an arrow: filled for messages that are awaited, open for news, a cross for what was given up or lost."""
+    back = x - way * TIP_PX
+    match kind:
+        case ArrowKind.CANCELLATION | ArrowKind.LOST:
+            return f'<path class="arrow" d="M{back:.1f} {y - 4:.1f}L{x:.1f} {y + 4:.1f}M{back:.1f} {y + 4:.1f}L{x:.1f} {y - 4:.1f}"/>'
+        case ArrowKind.NOTIFICATION:
+            return f'<path class="arrow news" d="M{back:.1f} {y - 4:.1f}L{x:.1f} {y:.1f}L{back:.1f} {y + 4:.1f}"/>'
+        case _:
+            return f'<path class="tip" d="M{back:.1f} {y - 4:.1f}L{x:.1f} {y:.1f}L{back:.1f} {y + 4:.1f}Z"/>'

@@ -1,0 +1,176 @@
+"""What a layout makes of rows: groups, what is drawn as one, lanes of streams and of mcpspy, and what is left out."""
+
+from pathlib import Path
+
+import pytest
+
+from mcpspy import read, transcribe
+from mcpspy.transcript.model import Transcript
+from mcpspy.views.sequence.layout import Drawing, diagram
+from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, Bars, Detail, Diagram, Group, GroupKind, LeftOut, flat
+from tests.transcript.dialogue import Dialogue, notification, request, result
+from tests.views.scenes import busy_scene, call, opened, three_servers
+
+CAPTURES = Path(__file__).parents[3] / "captures"
+NAMES = sorted(path.stem for path in CAPTURES.glob("*.mcpspy"))
+
+
+def recorded(name: str, **wanted: object) -> Diagram:
+    transcript = transcribe(read(CAPTURES / f"{name}.mcpspy"))
+    return diagram(transcript, transcript.rows, Drawing(**wanted))  # type: ignore[arg-type]  # of this test's own making
+
+
+def drawn(scene: Dialogue | Transcript, **wanted: object) -> Diagram:
+    transcript = scene.transcript if isinstance(scene, Dialogue) else scene
+    return diagram(transcript, transcript.rows, Drawing(**wanted))  # type: ignore[arg-type]  # of this test's own making
+
+
+def texts(layout: Diagram) -> list[str]:
+    return [one.text for one in flat(layout.steps) if isinstance(one, Arrow | Aside)]
+
+
+def titles(layout: Diagram, kind: GroupKind) -> list[str]:
+    groups = [one for one in layout.steps if isinstance(one, Group)]
+    groups += [inner for one in groups for inner in one.steps if isinstance(inner, Group)]
+    return [one.title for one in groups if one.kind is kind]
+
+
+def test_phases_follow_each_other_as_they_did() -> None:
+    names = [one.split(" · ")[0] for one in titles(recorded("time"), GroupKind.PHASE)]
+    assert names == ["start", "handshake", "discovery", "calls", "shutdown"]
+
+
+def test_a_request_and_its_answer_are_in_one_phase_unless_another_began_between_them() -> None:
+    (handshake,) = [one for one in recorded("time").steps if isinstance(one, Group) and one.title.startswith("handshake")]
+    assert [one.text.split(" ")[1] for one in handshake.steps if isinstance(one, Arrow)] == [
+        "initialize",
+        "ok",
+        "notifications/initialized",
+    ]
+
+
+def test_over_http_the_end_of_a_session_is_the_shutdown() -> None:
+    (shutdown,) = [one for one in recorded("streamable").steps if isinstance(one, Group) and one.title.startswith("shutdown")]
+    assert [one.text for one in flat(shutdown.steps) if isinstance(one, Arrow)] == ["11 DELETE /mcp", "11 200"]
+
+
+def test_several_servers_have_no_phases() -> None:
+    assert titles(drawn(three_servers()), GroupKind.PHASE) == []
+
+
+def test_the_rounds_of_a_call_are_a_loop() -> None:
+    (title,) = titles(recorded("question"), GroupKind.LOOP)
+    assert title.startswith("tools/call greet: 2 rounds · ")
+
+
+def test_flat_has_no_groups() -> None:
+    layout = recorded("question", is_grouped=False)
+    assert not [one for one in layout.steps if isinstance(one, Group)]
+    assert texts(layout) == texts(recorded("question"))
+
+
+def test_pages_of_a_list_are_drawn_as_one_with_all_that_they_hold() -> None:
+    scene = opened("weather").client(request(1, "tools/list")).server(result(1, {"tools": [{"name": "a"}], "nextCursor": "x"}))
+    scene.client(request(2, "tools/list", {"cursor": "x"})).server(result(2, {"tools": [{"name": "b"}, {"name": "c"}]}))
+    assert texts(drawn(scene)) == ["server started: pid 101", "1–2 tools/list ×2", "1–2 ok: 3 tools on 2 pages"]
+
+
+def test_a_page_that_failed_is_drawn_by_itself() -> None:
+    scene = opened("weather").client(request(1, "tools/list")).server(result(1, {"tools": [{"name": "a"}], "nextCursor": "x"}))
+    scene.client(request(2, "tools/list", {"cursor": "x"})).server({"jsonrpc": "2.0", "id": 2, "error": {"code": -32602}})
+    assert [one.split(" · ")[0] for one in texts(drawn(scene))[1:]] == ["1 tools/list", "1 ok", "2 tools/list", "2 error"]
+
+
+def test_news_that_say_the_same_again_and_again_are_one_arrow() -> None:
+    changed = notification("notifications/tools/list_changed")
+    scene = opened("weather").server(changed).server(changed).server(changed).server(notification("notifications/other"))
+    assert texts(drawn(scene))[1:] == ["1–3 notifications/tools/list_changed ×3", "4 notifications/other"]
+
+
+def test_a_lane_is_busy_from_a_request_to_its_answer() -> None:
+    scene = opened("weather").client(call(1, "forecast")).server(result(1))
+    there, back = (one for one in flat(drawn(scene).steps) if isinstance(one, Arrow))
+    assert (there.opens, there.closes, back.opens, back.closes) == ("server1", "", "", "server1")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("http", [False, True])
+def test_no_bar_ends_that_did_not_begin(name: str, http: bool) -> None:  # noqa: FBT001
+    bars = Bars()
+    for one in flat(recorded(name, is_http_told=http).steps):
+        if isinstance(one, Arrow) and one.closes:
+            assert bars.closes(one), one
+        if isinstance(one, Arrow):
+            bars.opens(one)
+
+
+def test_more_messages_than_are_wanted_are_counted() -> None:
+    layout = recorded("everything", max_messages=3)
+    steps = list(flat(layout.steps))
+    assert sum(isinstance(one, Arrow) for one in steps) == 3
+    (left_out,) = [one for one in steps if isinstance(one, LeftOut)]
+    assert left_out.count == sum(isinstance(one, Arrow) for one in flat(recorded("everything").steps)) - 3
+
+
+def test_what_happened_last_is_told_after_what_is_left_out() -> None:
+    assert texts(recorded("everything", max_messages=1))[-1] == "server exited 0"
+
+
+def test_lanes_and_the_diagram_are_called_what_the_user_wants() -> None:
+    layout = recorded("time", title="What time is it?", names={"time": "the clock"})
+    assert (layout.title, [one.name for one in layout.participants]) == ("What time is it?", ["stepclient", "the clock"])
+
+
+def test_with_the_proxy_every_message_goes_by_way_of_it() -> None:
+    layout = recorded("time", is_proxy_shown=True)
+    assert [one.id for one in layout.participants] == ["client1", "mcpspy", "server1"]
+    ends = [(one.start, one.end) for one in flat(layout.steps) if isinstance(one, Arrow)]
+    assert ends[:4] == [("client1", "mcpspy"), ("mcpspy", "server1"), ("server1", "mcpspy"), ("mcpspy", "client1")]
+    assert len(ends) == 2 * sum(isinstance(one, Arrow) for one in flat(recorded("time").steps))
+
+
+def test_the_long_stream_of_http_with_sse_is_a_lane_beside_the_posts() -> None:
+    layout = recorded("sse", is_http_told=True)
+    assert [(one.id, one.name) for one in layout.participants][1] == ("stream1", "GET /sse")
+    told = [(one.start, one.end, one.text.split(" · ")[0]) for one in flat(layout.steps) if isinstance(one, Arrow)]
+    assert ("client1", "server1", "4 tools/list") in told
+    assert ("server1", "client1", "4 202 Accepted") in told
+    assert ("stream1", "client1", "4 ok") in told
+
+
+def test_folded_the_same_is_a_request_and_its_answer() -> None:
+    told = [(one.start, one.end) for one in flat(recorded("sse").steps) if isinstance(one, Arrow) and one.row == 4]
+    assert told == [("client1", "server1"), ("server1", "client1")]
+
+
+def test_the_endpoint_and_the_session_are_noted() -> None:
+    assert any(one.startswith("endpoint /messages/?session_id=redacted-") for one in texts(recorded("sse")))
+    assert any(one.startswith("session redacted-") for one in texts(recorded("streamable")))
+
+
+def test_the_last_words_of_a_server_that_failed_stand_with_its_end() -> None:
+    assert any(one.startswith("server exited 1, last words: Error: None of") for one in texts(recorded("refused")))
+
+
+def test_params_stand_in_the_line_of_a_message_if_that_is_wanted() -> None:
+    scene = opened("weather").client(call(1, "forecast", city="北京")).server(result(1, {"ok": True}))
+    told = texts(drawn(scene, detail=Detail.PARAMS))
+    assert told[1:] == ['1 tools/call forecast {"city": "北京"}', '1 ok · 1.00 ms {"ok": true}']
+
+
+def test_payloads_stand_below_a_message_if_that_is_wanted() -> None:
+    scene = opened("weather").client(call(1, "forecast", city="北京")).server(result(1))
+    there = next(one for one in flat(drawn(scene, detail=Detail.FULL).steps) if isinstance(one, Arrow))
+    assert there.details == ("{", '  "city": "北京"', "}")
+
+
+def test_a_long_payload_is_cut_and_that_is_said() -> None:
+    scene = opened("weather").client(call(1, "forecast", days=list(range(100)))).server(result(1))
+    there = next(one for one in flat(drawn(scene, detail=Detail.FULL).steps) if isinstance(one, Arrow))
+    assert (len(there.details), there.details[-1]) == (25, "… 80 more lines")
+
+
+def test_what_mcpspy_itself_wrote_comes_from_its_lane() -> None:
+    scene = busy_scene()
+    kinds = {one.kind for one in flat(drawn(scene, is_proxy_shown=True).steps) if isinstance(one, Arrow)}
+    assert ArrowKind.CANCELLATION in kinds

@@ -1,0 +1,72 @@
+"""The picture: XML that is what it says, words that stay in their room, and nothing that a payload could start."""
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from mcpspy import read, transcribe
+from mcpspy.views.cells import cells
+from mcpspy.views.sequence.layout import Drawing, diagram
+from mcpspy.views.sequence.model import Arrow, ArrowKind, Diagram, Participant, flat
+from mcpspy.views.sequence.svg import svg
+from mcpspy.views.sequence.svg_places import CELL_PX
+from tests.views.scenes import busy_scene, hostile_scene, three_servers
+from tests.views.sequence.test_mermaid import HOSTILE
+
+CAPTURES = Path(__file__).parents[3] / "captures"
+SVG = "{http://www.w3.org/2000/svg}"
+HARMLESS = {"svg", "style", "title", "g", "line", "rect", "path", "circle", "text"}
+
+
+def parsed(layout: Diagram) -> ET.Element:
+    return ET.fromstring("\n".join(svg(layout)))
+
+
+def words(root: ET.Element) -> list[str]:
+    return [one.text or "" for one in root.iter(f"{SVG}text")]
+
+
+def test_every_message_stands_in_the_picture_with_its_row() -> None:
+    transcript = transcribe(read(CAPTURES / "time.mcpspy"))
+    layout = diagram(transcript, transcript.rows)
+    found = {one.get("data-row"): [text.text for text in one.iter(f"{SVG}text")] for one in parsed(layout).iter(f"{SVG}g")}
+    assert {str(one.row) for one in flat(layout.steps) if isinstance(one, Arrow)} <= set(found)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_what_peers_wrote_is_text_and_nothing_else(text: str) -> None:
+    transcript = hostile_scene(text).transcript
+    root = parsed(diagram(transcript, transcript.rows, Drawing(title=text, is_proxy_shown=True)))
+    assert {one.tag.removeprefix(SVG) for one in root.iter()} <= HARMLESS
+    assert not [name for one in root.iter() for name in one.attrib if name.startswith("on") or "href" in name]
+
+
+def test_words_have_no_more_room_than_there_is_between_their_lanes() -> None:
+    long = Arrow(at_ns=0, start="p0", end="p1", kind=ArrowKind.REQUEST, text="天" * 300)
+    layout = Diagram(participants=[Participant(id="p0", name="a"), Participant(id="p1", name="b")], steps=[long])
+    root = parsed(layout)
+    (shown,) = [one for one in words(root) if "天" in one]
+    left, right = (float(one.get("x1", "0")) for one in root.iter(f"{SVG}line"))
+    assert cells(shown) * CELL_PX <= right - left
+
+
+def test_words_of_any_font_take_the_room_that_was_counted() -> None:
+    transcript = three_servers()
+    for one in parsed(diagram(transcript, transcript.rows)).iter(f"{SVG}text"):
+        assert one.text
+        assert float(one.get("textLength", "0")) == pytest.approx(cells(one.text) * CELL_PX, abs=0.1)
+
+
+def test_nothing_is_drawn_outside_the_picture() -> None:
+    transcript = busy_scene().transcript
+    root = parsed(diagram(transcript, transcript.rows))
+    width, height = float(root.get("width", "0")), float(root.get("height", "0"))
+    for one in root.iter(f"{SVG}rect"):
+        assert float(one.get("x", "0")) >= 0
+        assert float(one.get("x", "0")) + float(one.get("width", "0")) <= width
+        assert float(one.get("y", "0")) + float(one.get("height", "0")) <= height
+
+
+def test_a_diagram_of_nothing_is_a_picture_of_nothing() -> None:
+    assert words(parsed(Diagram(participants=[], steps=[]))) == []
