@@ -17,7 +17,7 @@ from .json_text import Leaf, Walk, looks_like_json
 from .layers import JSON, PERCENT, runs
 from .names import Names, is_scheme
 from .places import NOWHERE, Place
-from .shapes import STAND_IN, Span, assigned_spans, hints, personal_spans, token_spans, url_spans
+from .shapes import STAND_IN, Span, assigned_spans, may_assign, personal_spans, token_spans, url_spans
 
 if TYPE_CHECKING:
     from .known import Known
@@ -71,6 +71,7 @@ class Finder:
         self._words: set[bytes] = set()
         self._shortest = 1 if wanted.values or wanted.personal else SHORTEST_TEXT
         self._member = lru_cache(10_000)(lambda name: wanted.names.member(JSON.read(name)) if name else None)
+        self._takes_bare = wanted.takes_numbers or wanted.names.has_more or bool(wanted.values)
         self.learns = False
 
     def learned(self) -> None:
@@ -127,7 +128,8 @@ class Finder:
         """Edits of JSON, and whether it is some."""
         found: list[Edit] = []
         walk = Walk(data, place, is_message=is_message)
-        for leaf in walk.leaves():
+        bare = self._takes_bare or bool(place) or self._known.has_numbers
+        for leaf in walk.leaves(bare=bare):
             if leaf.is_string:
                 found += self._string(data, leaf, depth)
             elif data[leaf.start : leaf.end] != b"null" and (kind := self._kind_of_bare(data, leaf)):
@@ -219,7 +221,7 @@ class Finder:
         return self._edits(token_spans(data))
 
     def _assigned(self, data: bytes) -> Iterator[Edit]:
-        if self._wanted.names.has_more or hints(data) is not None:
+        if self._wanted.names.has_more or may_assign(data):
             yield from self._edits(assigned_spans(data, self._wanted.names))
 
     def _stood_in(self, data: bytes) -> Iterator[Edit]:

@@ -17,8 +17,8 @@ BOM: Final = b"\xef\xbb\xbf"
 MAX_DEPTH: Final = 10_000
 """What is nested deeper is no longer followed by name and place."""
 
-_tokens = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)("?)|([\[{])|([\]}])|([:,])|([^\s"\[\]{}:,]++)', re.DOTALL)
-_STRING, _OPENS, _CLOSES, _SIGN, _BARE = range(2, 7)
+_tokens = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)("?)([ \t\r\n]*+:)?|([\[{])|([\]}])|([^\s"\[\]{}:,]++)', re.DOTALL)
+_STRING, _NAME, _OPENS, _CLOSES, _BARE = range(2, 7)
 _is_bare = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null|NaN|-?Infinity").fullmatch
 _CONTENTS: Final = {b"result", b"error"}
 
@@ -70,49 +70,23 @@ class Walk:
             for one in self._names[: len(self._opened)]
         ]
 
-    def leaves(self) -> Iterator[Leaf]:
-        """Names and values, in order."""
+    def leaves(self, *, bare: bool = True) -> Iterator[Leaf]:
+        """Names and values, in order; numbers and words only if `bare` says so. A string before a colon is a name."""
         opened, names, places = self._opened, self._names, self._places
         inherited: list[bytes] = []  # of an array what it is called, for its items
-        expects_name = False
         name, place = b"", self._root
+        in_array = follows = False
         values = 0
         for match in _tokens.finditer(self._data):
             which = match.lastindex
-            if which == _SIGN:
-                if match[0] == b",":
-                    if opened and opened[-1]:
-                        expects_name = True
-                    elif opened and isinstance(names[-1], int):
-                        names[-1] += 1
-                        place = self._item_place(places[-1], names[-1])
-                continue
-            if which == _STRING:
+            if which == _NAME and opened and not in_array:
                 start, end = match.span(1)
-                self.is_sound = self.is_sound and match.end(2) > end
-                if expects_name:
-                    name = match[1]
-                    names[-1] = name
-                    if self._root:
-                        place = self._member_place(places[-1], name)
-                    expects_name = False
-                    yield Leaf(start, end, is_string=True, is_name=True, name=b"", place=NOWHERE)
-                    continue
-                yield Leaf(start, end, is_string=True, is_name=False, name=name, place=place)
-            elif which == _OPENS:
-                if len(opened) >= MAX_DEPTH:
-                    self.is_sound = False
-                    continue
-                is_object = match[0] == b"{"
-                opened.append(is_object)
-                places.append(place)
-                names.append(b"" if is_object else 0)
-                name = b"" if is_object else name
-                inherited.append(name)
-                expects_name = is_object
-                place = place if is_object else self._item_place(place, 0)
-            elif which == _CLOSES:
-                expects_name = False
+                names[-1] = name = match[1]
+                if follows:
+                    place = self._member_place(places[-1], name)
+                yield Leaf(start, end, is_string=True, is_name=True, name=b"", place=NOWHERE)
+                continue
+            if which == _CLOSES:
                 if opened:
                     opened.pop()
                     names.pop()
@@ -120,19 +94,44 @@ class Walk:
                     place = places.pop()
                 else:
                     self.is_sound = False
+                in_array = bool(opened) and not opened[-1]
                 name = inherited[-1] if inherited else b""
-            elif match[0] == BOM:
                 continue
-            else:
-                self.is_sound = self.is_sound and not expects_name and _is_bare(match[0]) is not None
-                yield Leaf(match.start(), match.end(), is_string=False, is_name=False, name=name, place=place)
-            if not opened:
+            if in_array:
+                names[-1] = item = int(names[-1]) + 1
+                if follows:
+                    place = places[-1].into(item)
+            elif not opened:
                 values += 1
+                follows = bool(self._root)
+            if which == _OPENS:
+                if len(opened) >= MAX_DEPTH:
+                    self.is_sound = False
+                    continue
+                in_array = match[0] == b"["
+                opened.append(not in_array)
+                places.append(place)
+                names.append(-1 if in_array else b"")
+                name = name if in_array else b""
+                inherited.append(name)
+            elif which == _BARE:
+                if not _is_bare(match[0]):
+                    if match[0] == BOM and not values - 1:
+                        values -= 1
+                        continue
+                    self.is_sound = False
+                if bare:
+                    yield Leaf(match.start(), match.end(), is_string=False, is_name=False, name=name, place=place)
+            else:
+                start, end = match.span(1)
+                if match.end(2) == end or which == _NAME:
+                    self.is_sound = False
+                yield Leaf(start, end, is_string=True, is_name=False, name=name, place=place)
         if opened or values != 1:
             self.is_sound = False
 
     def _member_place(self, outer: Place, name: bytes) -> Place:
-        found = outer.into(JSON.read(name).decode("utf-8", "replace")) if outer else NOWHERE
+        found = outer.into(JSON.read(name).decode("utf-8", "replace"))
         if self._is_message and self._is_at_message:
             if name == b"params":
                 return found.joined(self._root)
@@ -144,6 +143,3 @@ class Walk:
     def _is_at_message(self) -> bool:
         """Whether we are in the object that is the message, or one of a batch."""
         return len(self._opened) == 1 or (len(self._opened) == 2 and not self._opened[0])
-
-    def _item_place(self, outer: Place, item: int) -> Place:
-        return outer.into(item) if outer else NOWHERE

@@ -44,6 +44,9 @@ def is_telling(value: bytes) -> bool:
     )
 
 
+_is_number = re.compile(rb"-?[0-9][0-9.eE+-]*").fullmatch
+
+
 class Known:
     """The values: `add` them, then `close`, then ask for `edits`."""
 
@@ -54,6 +57,8 @@ class Known:
         self._words: set[bytes] = set()
         self._spellings: dict[bytes, list[tuple[bytes, bytes, str]]] = {}
         self._search: Callable[[bytes, int], re.Match[bytes] | None] | None = None
+        self.has_numbers = False
+        """Whether one of them could stand without quotes."""
         self.left_out = 0
         """How many were too many."""
 
@@ -81,6 +86,7 @@ class Known:
         """All are known."""
         for word in self._words:
             self._values.pop(word, None)
+        self.has_numbers = any(_is_number(value) for value in self._values)
         spellings: dict[bytes, list[tuple[bytes, bytes, str]]] = {}
         for value, kind in self._values.items():
             for spelling, new in self._spelled(value):

@@ -8,6 +8,7 @@ Never raises: an escape that means nothing means itself.
 from __future__ import annotations
 
 import re
+from _json import scanstring  # `json.decoder` has it too, without saying so
 from binascii import Error, a2b_base64, b2a_base64
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -19,15 +20,21 @@ SHORTEST_BASE64: Final = 16
 
 
 class Layer(NamedTuple):
-    """One way of spelling: what its escapes look like, what one means, and how bytes are spelled in it."""
+    """One way of spelling: what its escapes begin with and look like, what one means, and how bytes are spelled in it."""
 
+    sign: bytes
     escape: re.Pattern[bytes]
     meaning: Callable[[re.Match[bytes]], bytes]
     spelled: Callable[[bytes], bytes]
+    quickly: Callable[[bytes], bytes | None] = lambda data: None
+    """The text, by a faster way; None where that cannot tell."""
 
     def read(self, data: bytes) -> bytes:
         """The text that `data` spells."""
-        return self.escape.sub(self.meaning, data)
+        if self.sign not in data:
+            return data
+        found = self.quickly(data)
+        return self.escape.sub(self.meaning, data) if found is None else found
 
     def back(self, data: bytes, edits: Sequence[Edit], offset: int = 0) -> Iterator[Edit]:
         """Edits of the text as edits of `data`, which spells it; `offset` is where that begins. `edits` are settled.
@@ -77,13 +84,25 @@ def _json_spelled(data: bytes) -> bytes:
     return data.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
 
 
+def _json_read(data: bytes) -> bytes | None:
+    """With the scanner of the standard library, which takes a tenth of the time."""
+    try:
+        source = data.decode() + '"'
+        text, end = scanstring(source, 0, False)
+    except ValueError:
+        return None
+    return text.encode("utf-8", "surrogatepass") if end == len(source) else None
+
+
 JSON: Final = Layer(
+    b"\\",
     re.compile(
         rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^u]|u)",
         re.DOTALL,
     ),
     _json_meaning,
     _json_spelled,
+    _json_read,
 )
 """What stands between the quotes of a string (RFC 8259, section 7)."""
 
@@ -92,6 +111,7 @@ JSON: Final = Layer(
 _reserved = re.compile(rb"[^A-Za-z0-9._~-]")
 
 PERCENT: Final = Layer(
+    b"%",
     re.compile(rb"%[0-9a-fA-F]{2}"),
     lambda match: bytes((int(match[0][1:], 16),)),
     lambda data: _reserved.sub(lambda match: b"%%%02X" % match[0][0], data),

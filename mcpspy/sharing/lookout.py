@@ -38,7 +38,8 @@ class Slip(NamedTuple):
 
     `number` is the record's; `place` a JSON path of a payload, or a word for where else; `kind` what it looks like: `environment`,
     `token`, `entropy`, `personal`, `member` (its name says so), `number` (so does the name of a number). `name` is that of the
-    variable, or what of a person it is. `shown` are its first letters, `length` are its bytes. `option` is what takes it out; empty where sharing does without one.
+    variable, or what of a person it is. `shown` are its first letters, `length` are its bytes. `option` is what takes it out;
+    empty where sharing does without one.
     """
 
     number: int

@@ -1,0 +1,195 @@
+"""What is found in texts, and what is left alone. `R` stands for a pseudonym."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.replay.ignore import Ignore
+from mcpspy.sharing.edits import edited
+from mcpspy.sharing.names import Names
+from mcpspy.sharing.places import Place
+from tests.sharing.hiding import finder, held, stand_in, told
+
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.sflKxwRJ-SMeKKF2QT4"
+
+
+def made(text: str | bytes, *known: bytes, **wanted: Any) -> str:
+    data = text.encode() if isinstance(text, str) else text
+    return told(edited(data, finder(*known, **wanted).payload(data))).decode("utf-8", "surrogateescape")
+
+
+@pytest.mark.parametrize(
+    ("text", "shared"),
+    [
+        # members whose names say that they are secret
+        ('{"password":"x","n":1}', '{"password":"R","n":1}'),
+        ('{ "apiKey" : "x" ,"a":"b"}', '{ "apiKey" : "R" ,"a":"b"}'),
+        (r'{"pass\u0077ord":"x\"y"}', r'{"pass\u0077ord":"R"}'),
+        ('{"client_secret":"x","device_code":"y","requestState":"z"}', '{"client_secret":"R","device_code":"R","requestState":"R"}'),
+        ('{"tokens":1,"token":["a","b",{"c":"d"},"e"]}', '{"tokens":1,"token":["R","R",{"c":"d"},"R"]}'),
+        ('{"authorization":"Bearer abc"}', '{"authorization":"Bearer R"}'),
+        ('{"cookie":"sid=abc; theme=dark"}', '{"cookie":"sid=R; theme=R"}'),
+        ('{"password":"hun', '{"password":"R'),
+        # JSON in texts, and texts in JSON
+        (r'{"text":"{\"password\":\"ab\\\"c\"}"}', r'{"text":"{\"password\":\"R\"}"}'),
+        ('got {"password": "x"} from y', 'got {"password": "R"} from y'),
+        (r'{"text":"{\"a\":\"{\\\"secret\\\":1,\\\"token\\\":\\\"x\\\"}\"}"}', r'{"text":"{\"a\":\"{\\\"secret\\\":1,\\\"token\\\":\\\"R\\\"}\"}"}'),
+        # names before values
+        ("OPENAI_API_KEY=abc", "OPENAI_API_KEY=R"),
+        ("password: hunter2", "password: R"),
+        ("Authorization: Bearer abc1", "Authorization: Bearer R"),
+        ("{'password': 'it'}", "{'password': 'R'}"),
+        ("serve --api-key abc --token=abcd --port 1", "serve --api-key R --token=R --port 1"),
+        # URLs and forms
+        ("see https://u:pw@h/?a=1&api_key=ab%20c&z=2#f", "see https://u:R@h/?a=1&api_key=R&z=2#f"),
+        ("grant_type=code&code=abc&client_secret=x%2By", "grant_type=code&code=R&client_secret=R"),
+        ("GET /messages?sessionId=abc", "GET /messages?sessionId=R"),
+        # looks
+        ("sk-abcdefghijklmnop1234, ghp_0123456789abcdefghij.", "R, R."),
+        (f"github_pat_{'a1' * 15} xoxb-123456789-abc AKIAIOSFODNN7EXAMPLE", "R R R"),
+        (f"<{JWT}>", "<R>"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nab\n-----END RSA PRIVATE KEY----- x", "R x"),
+        ("-----BEGIN PRIVATE KEY-----\nab", "R"),
+        ("curl -H 'x: Bearer abcdefgh1'", "curl -H 'x: Bearer R'"),
+    ],
+)  # fmt: skip
+def test_secrets_are_found(text: str, shared: str) -> None:
+    assert made(text) == shared
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"maxTokens":5,"progressToken":"abc1234567","nextCursor":"xyz1234567"}',
+        '{"inputSchema":{"properties":{"token":{"type":"string"}},"required":["token"]}}',
+        '{"description":"token: the API token to use. Key: value"}',
+        '{"password":1234,"token":true,"secret":null,"apiKey":""}',
+        "token = get_token()",
+        "the password is required: none",
+        "task-force-of-many-words and disk-encryption-settings-page",
+        "Bearer authentication is required",
+        "https://example.com/?page=1&q=token",
+        "me@example.com in /home/alice",
+        "notifications/message tools/call",
+    ],
+)
+def test_what_is_no_secret_is_left_alone(text: str) -> None:
+    assert made(text) == text
+
+
+KNOWN = 'päss"word\\9\t!'
+
+
+@pytest.mark.parametrize(
+    ("text", "shared"),
+    [
+        (KNOWN, "R"),
+        (json.dumps({"a": f"x {KNOWN} y"}), '{"a":"x R y"}'),
+        (json.dumps({"a": f"x {KNOWN} y"}, ensure_ascii=False), '{"a":"x R y"}'),
+        (json.dumps({"a": json.dumps([KNOWN])}), '{"a":"[\\"R\\"]"}'),
+        (json.dumps({KNOWN: 1}), '{"R":1}'),
+        ("a?q=p%C3%A4ss%22word%5C9%09%21&b", "a?q=R&b"),
+        ("a?q=p%c3%A4ss%22wo%72d%5C9%09!&b", "a?q=R&b"),
+        (b"\xff\xfe" + KNOWN.encode(), "\udcff\udcfeR"),
+    ],
+)
+def test_a_value_that_is_known_is_found_however_it_is_spelled(text: str | bytes, shared: str) -> None:
+    assert made(text, KNOWN.encode()).replace('": ', '":') == shared
+
+
+def test_base64_that_says_a_secret_says_its_pseudonym() -> None:
+    from base64 import b64decode, b64encode
+
+    for text in (KNOWN, f"user:{KNOWN}", json.dumps({"password": "x", "n": 1})):
+        data = json.dumps({"blob": b64encode(text.encode()).decode()}).encode()
+        again = json.loads(edited(data, finder(KNOWN.encode()).payload(data)))["blob"]
+        assert b"redacted-" in b64decode(again)
+        assert held(b64decode(again), [KNOWN]) == []
+
+
+def test_numbers_under_a_path_become_texts_and_stay_json() -> None:
+    place = Place(Ignore.of(["$.arguments"]))
+    text = '{"method":"x","params":{"arguments":{"a":1,"b":[true,null,-1.5e3],"c":{"d":""}}}}'
+    assert made(text, place=place) == (
+        '{"method":"x","params":{"arguments":{"a":"R","b":["R",null,"R"],"c":{"d":""}}}}'
+    )  # fmt: skip
+
+
+def test_numbers_under_a_name_that_the_user_gives_become_texts() -> None:
+    assert made('{"Customer-Id":17,"customer_id":["a",2],"id":3}', names=Names(["customerId"])) == (
+        '{"Customer-Id":"R","customer_id":["R","R"],"id":3}'
+    )
+
+
+def test_a_path_goes_on_into_json_in_a_text() -> None:
+    place = Place(Ignore.of(["$.result.content[0].text.name"]))
+    assert made('{"result":{"content":[{"text":"{\\"name\\":\\"x\\",\\"n\\":1}"}]}}', place=place) == (
+        '{"result":{"content":[{"text":"{\\"name\\":\\"R\\",\\"n\\":1}"}]}}'
+    )
+
+
+def test_a_pattern_takes_what_it_matches_or_its_group() -> None:
+    values = (re.compile(r"cust-(\d+)"), re.compile("größe"))
+    assert made('{"a":"cust-17 größe","b":"cust-x"}', values=values) == '{"a":"cust-R R","b":"cust-x"}'
+
+
+def test_what_is_to_be_kept_is_kept() -> None:
+    keep = (re.compile("string|demo.*"),)
+    assert made('{"password":"string","token":"demo-1","secret":"x"}', keep=keep) == (
+        '{"password":"string","token":"demo-1","secret":"R"}'
+    )
+
+
+def test_personal_things_are_taken_only_if_asked_for() -> None:
+    text = '{"a":"me@example.com /home/alice/x C:\\\\Users\\\\Bob\\\\y"}'
+    assert made(text) == text
+    assert made(text, personal=True) == '{"a":"R /home/R/x C:\\\\Users\\\\R\\\\y"}'
+
+
+def test_equal_secrets_have_equal_pseudonyms_wherever_they_stand() -> None:
+    value = "a b/ü"
+    texts = [
+        json.dumps({"password": value}),
+        json.dumps({"text": json.dumps({"token": value})}),
+        "https://h/?api_key=a%20b%2F%C3%BC",
+        f'API_KEY="{value}"',
+    ]
+    for text in texts:
+        data = text.encode()
+        assert stand_in(value.encode()) in edited(data, finder().payload(data))
+
+
+@given(st.binary(max_size=80) | st.text('{}[]":,\\u=%?&/ tokenpassword', max_size=60).map(str.encode))
+def test_any_bytes_are_looked_into_and_nothing_but_secrets_changes(data: bytes) -> None:
+    found = finder(b"to", personal=True)
+    edits = found.payload(data)
+    again = edited(data, edits)
+    assert [one for one in edits if not 0 <= one.start <= one.end <= len(data)] == []
+    assert edited(again, found.payload(again)) == again
+
+
+def shape(value: Any) -> Any:
+    """A JSON value without what its texts and names say."""
+    if isinstance(value, dict):
+        return [shape(one) for one in value.values()]
+    return [shape(one) for one in value] if isinstance(value, list) else type(value)
+
+
+NAMES = st.sampled_from(["password", "a", "token", "text", "authorization", "cookie", "api_key", "redacted-0123456789ab"])
+TEXTS = st.text(max_size=8) | st.sampled_from(["Bearer a", "k=v; x=y", '{"token":"x"}', "?key=a%20b", "hunter2hunter2", "token=x", JWT])
+
+
+@given(
+    st.recursive(
+        TEXTS | st.integers() | st.booleans() | st.none(),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4),
+        max_leaves=8,
+    )
+)
+def test_json_stays_json_of_the_same_shape(value: Any) -> None:
+    data = json.dumps(value).encode()
+    assert shape(json.loads(edited(data, finder(b"hunter2hunter2").payload(data)))) == shape(value)
