@@ -46,16 +46,42 @@ class Unsaid:
     why: str
 
 
+NO_STDIN = Unsaid(methods=frozenset({"roots/list"}), why="without `roots/list`, which came after stdin was closed")
+NO_PING = Unsaid(methods=frozenset({"ping"}), why="without `ping`, which found the session deleted")
 UNSAID = {
-    ("goodbye", "streamable"): Unsaid(
-        methods=frozenset({"roots/list"}), why="`roots/list`: no stdin is closed, after which it came"
-    ),
-    ("goodbye", "sse"): Unsaid(methods=frozenset({"roots/list"}), why="`roots/list`: no stdin is closed, after which it came"),
-    ("resumed", "stdio"): Unsaid(methods=frozenset({"ping"}), why="`ping`, which found the session deleted"),
-    ("resumed", "sse"): Unsaid(methods=frozenset({"ping"}), why="`ping`, which found the session deleted"),
+    ("goodbye", "streamable"): NO_STDIN,
+    ("goodbye", "sse"): NO_STDIN,
+    ("resumed", "stdio"): NO_PING,
+    ("resumed", "sse"): NO_PING,
 }
 
 SERVED = sorted(set(STORIES) - set(LEFT_OUT))
+HTTP_STORIES = {name: "sse" if story.path == "/sse" else "streamable" for name, story in STORIES.items() if story.path}
+"""Those that were recorded over HTTP, and over which transport: there HTTP says the same too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """How a story is replayed: with which options, how many of its client's requests are left out, and what to know of that.
+
+    `volatile` are ignore rules for what the server makes up anew each time, and the specification does not say so.
+    """
+
+    options: tuple[str, ...] = ()
+    unsent: int = 0
+    volatile: tuple[str, ...] = ()
+    why: str = ""
+
+
+REPLAYED = {
+    "oauth": Replayed(
+        options=("--header", "Authorization: Bearer good"),
+        unsent=1,
+        why="with `--header 'Authorization: …'`, and without the request that was refused for want of it",
+    ),
+    "resumed": Replayed(unsent=1, why=NO_PING.why),
+    "time": Replayed(volatile=("$..datetime",), why="but for the time that it is: `--ignore $..datetime`"),
+}
 
 
 def moved(name: str, folder: Path, **places: str) -> Path:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from captures.make import STORIES
 from captures.serving import environment
 from mcpspy.capture.reader import read
 from mcpspy.transcript.model import Outcome, Transcript
@@ -21,6 +20,7 @@ from tests.conftest import NpmProgram
 from tests.deadlines import SCENE_S
 from tests.interop.matrix import (
     CAPTURES,
+    HTTP_STORIES,
     LEFT_OUT,
     SERVED,
     TRANSPORTS,
@@ -57,10 +57,6 @@ def played(name: str, transport: str, folder: Path) -> tuple[Transcript, Transcr
                 printed = play(client(name, transport, folder, [url]), folder)
     assert "result" in printed
     return transcribe(read(str(capture))), transcribe(read(str(folder / "own.mcpspy")))
-
-
-HTTP_STORIES = {name: "sse" if story.path == "/sse" else "streamable" for name, story in STORIES.items() if story.path}
-"""Those that were recorded over HTTP, and over which transport: there HTTP says the same too."""
 
 
 CELLS = [(name, transport) for name in SERVED for transport in TRANSPORTS]
