@@ -23,11 +23,11 @@ class Address:
     rows: tuple[int, int] | None = None
 
 
-def resolve(what: str = "@") -> Address:
+def resolve(what: str = "@", *, skips_replays: bool = False) -> Address:
     """The captures and rows that `what` names.
 
-    `@` is the newest sitting, `@1` the one before it; captures without a message do not count, unless there are no others.
-    A label is its newest capture. An existing file whose very name looks like something else wins.
+    `@` is the newest sitting, `@1` the one before it; captures without a message do not count, unless there are no others, nor, with
+    `skips_replays`, those of replays. A label is its newest capture. An existing file whose very name looks like something else wins.
     Raises: AddressError: saying what is wrong and where was looked. OSError: if the store cannot be read.
     """
     what = what or "@"
@@ -42,7 +42,8 @@ def resolve(what: str = "@") -> Address:
     if rows and any(one.label == what for one in known):
         name, rows = what, None
     if name in ("", "@") or (name.startswith("@") and _is_number(name[1:])):
-        return Address(captures=_sitting(what, int(name[1:] or 0), known), rows=rows)
+        counted = [one for one in known if not (skips_replays and one.is_replay)]
+        return Address(captures=_sitting(what, int(name[1:] or 0), counted), rows=rows)
     return Address(captures=(_labelled(what, name, known),), rows=rows)
 
 
@@ -113,5 +114,7 @@ def _labelled(what: str, name: str, known: list[Entry]) -> str:
 
 
 def _nothing_yet(what: str) -> AddressError:
-    reason = "nothing has been recorded yet; mcpspy wrap puts mcpspy before the servers of your clients, and mcpspy demo shows it"
+    reason = (
+        "nothing has been recorded yet; mcpspy wrap puts mcpspy before the servers of your clients, and mcpspy demo shows it"
+    )
     return AddressError(what, reason, looked=captures_folder())

@@ -42,6 +42,11 @@ class Entry:
         return self.header.label if self.header else os.path.basename(self.path).removesuffix(EXTENSION)
 
     @property
+    def is_replay(self) -> bool:
+        """Whether its client was played by mcpspy."""
+        return self.header is not None and "replay" in self.header.tapped
+
+    @property
     def client(self) -> str:
         """The name of the process that started the tap."""
         return str(self.header.parent.get("name", "")) if self.header else ""

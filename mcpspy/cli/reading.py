@@ -42,9 +42,9 @@ class Chosen:
     rows: tuple[int, int] | None = None
 
 
-def chosen(whats: tuple[str, ...]) -> Chosen:
-    """What several WHATs name together. Raises: AddressError."""
-    addresses = [resolve(one) for one in whats or (DEFAULT_WHAT,)]
+def chosen(whats: tuple[str, ...], *, skips_replays: bool = False) -> Chosen:
+    """What several WHATs name together; `@` may mean the newest sitting but for replays. Raises: AddressError."""
+    addresses = [resolve(one, skips_replays=skips_replays) for one in whats or (DEFAULT_WHAT,)]
     rows = [one.rows for one in addresses if one.rows is not None]
     if rows and len(addresses) > 1:
         raise AddressError(" ".join(whats), "rows can be asked of one capture or sitting at a time")

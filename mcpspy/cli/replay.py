@@ -30,7 +30,7 @@ from ..views.replaying_json import plans_json, replay_object, replays_json
 from ..views.timeline import selected
 from .filtering import filtered, wanted_of
 from .reading import DEFAULT_WHAT, WhatCommand, chosen, row_of, transcript_of
-from .replay_target import AUTHORIZATION, confirm, login_wanted, target_of
+from .replay_target import AUTHORIZATION, confirm, login_wanted, target_of, tls
 from .replaying import Drive, Manner, play
 from .screen import Screen, say
 
@@ -97,6 +97,8 @@ class Wanted:
 @click.option(
     "--header", "headers", metavar="'NAME: VALUE'", multiple=True, help="Send this field with every HTTP request; repeatable."
 )
+@click.option("--insecure", is_flag=True, help="Do not check the certificate of an https server.")
+@click.option("--ca", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="Trust the certificates in FILE.")
 @click.option("--only", metavar="EXPR", multiple=True, help="Send only the requests that match (`mcpspy help filter`).")
 @click.option(
     "--set", "settings", metavar="PATH=JSON", multiple=True, help="Send another value: '$.arguments.path=\"/srv\"'; repeatable."
@@ -141,6 +143,8 @@ def command(
     url: str | None,
     transport: str | None,
     headers: tuple[str, ...],
+    insecure: bool,
+    ca: str | None,
     only: tuple[str, ...],
     settings: tuple[str, ...],
     handles: tuple[str, ...],
@@ -156,9 +160,9 @@ def command(
 ) -> int:
     """Drive a live server with the recorded client of WHAT, and compare what it says with what was recorded.
 
-    The server is the one whose command stands behind --, or that of --url. What was recorded is sent byte for byte, but for ids,
-    and for values that the live server gives out itself. The exit status is 0 if nothing differs, 1 if something does, 2 if
-    something could not be sent, 4 if there is no server.
+    WHAT is as in `mcpspy show`; replays do not count for @. The server is the one whose command stands behind --, or that of --url.
+    What was recorded is sent byte for byte, but for ids, and for values that the live server gives out itself. The exit status is
+    0 if nothing differs, 1 if something does, 2 if something could not be sent, 4 if there is no server.
 
     \b
       mcpspy replay weather -- ./server --verbose           the newest capture of `weather`
@@ -169,7 +173,7 @@ def command(
     Ignore.of(ignore)
     edits = [setting_of(one) for one in settings]
     wanted = _wanted(what, only, Carrying, handles)
-    target = target_of(wanted.source, ctx.meta[__name__], url, transport, headers)
+    target = target_of(wanted.source, ctx.meta[__name__], url, transport, headers, tls(insecure=insecure, ca=ca))
     effects = Effects(wanted.transcript)
     found = edits_of(edits, wanted.requests, wanted.asked_requests)
     if dry_run:
@@ -199,7 +203,7 @@ def command(
 def _wanted(what: str, only: tuple[str, ...], carrying_of: type[Carrying], handles: tuple[str, ...]) -> Wanted:
     """What a WHAT and `--only` name together. Raises: AddressError, ReplayError, FilterError."""
     wanted = wanted_of(only)
-    asked = chosen((what,))
+    asked = chosen((what,), skips_replays=True)
     if len(asked.paths) > 1:
         raise AddressError(what, f"a replay plays one capture, and these are {len(asked.paths)}: {', '.join(asked.paths)}")
     transcript, _ = transcript_of(asked.paths)

@@ -53,7 +53,12 @@ class Target:
 
 
 def target_of(
-    source: Source, command: tuple[str, ...], url: str | None, transport: str | None, fields: tuple[str, ...]
+    source: Source,
+    command: tuple[str, ...],
+    url: str | None,
+    transport: str | None,
+    fields: tuple[str, ...],
+    tls: SSLContext | None = None,
 ) -> Target:
     """What was asked for. Raises: click.UsageError."""
     if command and url:
@@ -66,7 +71,9 @@ def target_of(
     recorded_url = str(tapped.get("url") or "")
     if url or recorded_url:
         found = _url(url or recorded_url, is_recorded=not url)
-        return Target(transport=_transport(source, found, transport), url=found, fields=_fields(fields), is_recorded=not url)
+        return Target(
+            transport=_transport(source, found, transport), url=found, fields=_fields(fields), is_recorded=not url, tls=tls
+        )
     argv = tapped.get("argv")
     if not isinstance(argv, list | tuple) or not argv:
         raise click.UsageError("The capture does not say which server it was: name one, as in mcpspy replay @ -- COMMAND….")
@@ -77,6 +84,19 @@ def target_of(
         )
     cwd = source.header.cwd if source.header else ""
     return Target(transport="stdio", argv=words, cwd=cwd if os.path.isdir(cwd) else "", is_recorded=True)
+
+
+def tls(*, insecure: bool, ca: str | None) -> SSLContext | None:
+    """How an https server is trusted, where that is not as usual."""
+    if not insecure and ca is None:
+        return None
+    import ssl
+
+    context = ssl.create_default_context(cafile=ca)
+    if insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def login_wanted(source: Source, target: Target) -> bool:

@@ -6,6 +6,7 @@ Refuses to decide anything: what is sent, when and why not is the machine's.
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
@@ -32,15 +33,22 @@ def drive(
 ) -> None:
     """Drive one server to the end: `make` makes the peer, with the driver's callbacks. Blocks until then.
 
-    `is_process` says that a message which is not taken is the end of it, as on stdio. Raises: PeerError: if the server cannot be
-    started or reached.
+    `is_process` says that a message which is not taken is the end of it, as on stdio.
+    Raises: PeerError: if the server cannot be started or reached; KeyboardInterrupt: for SIGINT, SIGTERM, SIGHUP, once it was left.
     """
 
     async def driven() -> None:
         driver = Driver(driving, sink=sink, now_ns=now_ns, is_process=is_process)
+        task = asyncio.current_task()
+        assert task is not None
+        for number in (signal.SIGHUP, signal.SIGTERM):  # as Ctrl-C does: the server is left in an orderly way
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         await driver.drive(make(driver))
 
-    asyncio.run(driven())
+    try:
+        asyncio.run(driven())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
 class Driver:

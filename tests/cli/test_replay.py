@@ -1,6 +1,7 @@
 """`mcpspy replay`, as a user, a build server and `git bisect` call it: on a server that changes from run to run."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,11 +10,11 @@ from typing import Any
 import pytest
 
 from mcpspy.capture.reader import read
-from mcpspy.records import Frame, Header
+from mcpspy.records import Exit, Frame, Header
 from tests.cli.replays import LIST, SERVER, call, heard, recorded, replay, said
-from tests.cli.terminal import MCPSPY, PLAIN, on_terminal, run
+from tests.cli.terminal import MCPSPY, PLAIN, on_pipe, on_terminal, run
 from tests.conftest import PEERS
-from tests.deadlines import DEADLINE_S
+from tests.deadlines import DEADLINE_S, eventually
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 HANDSHAKE = ["initialize", "notifications/initialized"]
@@ -310,3 +311,25 @@ def test_git_bisect_finds_the_commit_that_broke_a_server(tmp_path: Path) -> None
     words = " ".join([*MCPSPY, "replay", capture, "--", sys.executable, "server.py"])
     told = git("bisect", "run", "sh", "-c", f"{words} >&2; status=$?; [ $status -ne 4 ] || exit 125; exit $status")
     assert "change 3" in told.split("is the first bad commit")[1]
+
+
+def test_the_newest_sitting_is_never_a_replay(visit: str, store: Path) -> None:
+    folder = store / "captures"
+    folder.mkdir(parents=True)
+    (folder / "tickets.mcpspy").write_bytes(Path(visit).read_bytes())
+    for name in ("Bob", "Eve"):
+        done = replay("@:4", "--set", f'$.arguments.name="{name}"')
+        assert f'"Hello, Ada" ≠ "Hello, {name}"' in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_replay_that_is_stopped_ends_its_server_and_keeps_what_it_heard(tmp_path: Path, number: int) -> None:
+    capture = recorded(tmp_path, call("greet", name="Ada"), call("wait"), call("draw"))
+    log, kept = tmp_path / "log", tmp_path / "kept.mcpspy"
+    with on_pipe(
+        "replay", capture, "--only", "not tool:draw", "--capture", str(kept), "--", *SERVER, str(log), "dies"
+    ) as running:
+        eventually(lambda: "wait" in said(log), "the last call")
+        assert running.end(number) == 130
+    exits = [one for one in read(str(kept)) if isinstance(one, Exit)]
+    assert [one.code for one in exits] == [0]
