@@ -26,10 +26,14 @@ if TYPE_CHECKING:
     from ..transcript.model import Transcript
     from .beginning import Beginning
 
-USAGE = (
-    "usage: mcpspy mock WHAT… [--stdio | --listen HOST:PORT [--transport streamable|sse]] [--match strict|default|loose]"
-    " [--ignore PATH]… [--reuse last|error] [--on-miss error|nearest] [--speed 0|1|X] [--label NAME] [--capture FILE] [--quiet]"
-)
+_REFUSED = 400
+
+USAGE = """\
+usage: mcpspy mock WHAT… [--stdio | --listen HOST:PORT [--transport streamable|sse]]
+         [--match strict|default|loose] [--ignore PATH]… [--reuse last|error]
+         [--on-miss error|nearest] [--speed 0|1|X]
+         [--label NAME] [--capture FILE] [--quiet]
+mcpspy mock --help says what they do"""
 
 MOCK = (
     Option("stdio", "", "Serve on standard input and output, which is the default."),
@@ -95,29 +99,47 @@ def main(arguments: list[str]) -> int:
     )
 
 
-def recorded(whats: tuple[str, ...], *, keeps_frames: bool = False) -> tuple[Transcript, Scenes]:
-    """What the captures hold that can be served. Raises: AddressError, CaptureError, ReplayError; OSError."""
+def recorded(whats: tuple[str, ...], *, over_http: bool = False) -> tuple[Transcript, Scenes]:
+    """What the captures hold that can be served; `over_http` that is refusals too.
+
+    Raises: AddressError, CaptureError, ReplayError; OSError.
+    """
     from ..capture.reader import read
     from ..errors import AddressError, ReplayError
     from ..replay.scenes import scenes
     from ..transcript.transcribe import transcribe
 
     paths = dict.fromkeys(path for what in whats for path in _paths(what))
-    transcript = transcribe(*map(read, paths), keeps_frames=keeps_frames, finds=False)
+    transcript = transcribe(*map(read, paths), keeps_frames=over_http, finds=False)
     servers = list(dict.fromkeys((source.header.label if source.header else "") for source in transcript.sources))
     if len(servers) > 1:
         raise AddressError(
-            " ".join(whats), f"these are captures of {len(servers)} servers ({', '.join(servers)}), and a mock plays one"
+            " ".join(whats),
+            f"these are captures of {len(servers)} servers ({', '.join(servers)}), and a mock plays one; name those of one",
         )
     found = scenes(transcript)
-    name = " ".join(whats)
-    if not any(source.messages for source in transcript.sources):
-        raise ReplayError(name, "it holds no messages, so there is nothing to serve")
-    if not found.has_answers:
-        raise ReplayError(
-            name, "it holds no messages from a server, so there is nothing to serve; mcpspy show says what happened"
-        )
+    if not found.has_answers and not (over_http and _refusals(transcript)):
+        raise ReplayError(" ".join(whats), _nothing(transcript))
     return transcript, found
+
+
+def _nothing(transcript: Transcript) -> str:
+    """Why there is nothing to serve, and what to do."""
+    refusals = _refusals(transcript)
+    if refusals:
+        told = ", ".join(f"{status} ×{refusals.count(status)}" for status in dict.fromkeys(refusals))
+        return (
+            f"its server refused everything over HTTP ({told}), for which stdio has no words; --listen 127.0.0.1:0 serves that"
+        )
+    if not any(source.messages for source in transcript.sources):
+        return "it holds no messages, so there is nothing to serve; record what a client does, with mcpspy run or mcpspy proxy"
+    return "it holds no messages from a server, so there is nothing to serve; mcpspy show says what happened"
+
+
+def _refusals(transcript: Transcript) -> list[int]:
+    """The HTTP statuses by which the server refused what it was asked."""
+    every = (one.status for source in transcript.sources for one in source.transactions.values())
+    return [status for status in every if status >= _REFUSED]
 
 
 def _paths(what: str) -> tuple[str, ...]:

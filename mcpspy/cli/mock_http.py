@@ -31,7 +31,7 @@ def serve(values: dict[str, str], whats: tuple[str, ...], speed: float) -> int:
     begin_ns, wall_ns = monotonic_ns(), time_ns()
     try:
         host, port = address(values["listen"], remote="allow-remote" in values, behind="what was recorded")
-        transcript, scenes = recorded(whats, keeps_frames=True)
+        transcript, scenes = recorded(whats, over_http=True)
         hosts = values["allowed-host"].split(SEVERAL) if "allowed-host" in values else ()
         finder = matcher(scenes, values)
         facts = HttpFacts(transcript, "sse" if values.get("transport") == "sse" else "streamable", finder.asking)

@@ -12,7 +12,8 @@ from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S
 from tests.live.mocking import Mocking, written
 from tests.test_startup import bare_interpreter, imports
-from tests.transcript.dialogue import Dialogue, notification, request, result, tool_call
+from tests.transcript.dialogue import Dialogue, make_header, notification, request, result, tool_call
+from tests.transcript.traffic import Traffic
 
 TIME = ROOT / "captures" / "time.mcpspy"
 
@@ -48,6 +49,15 @@ def test_a_capture_in_which_no_server_spoke_is_refused() -> None:
     assert "it holds no messages from a server" in done.stderr
 
 
+def test_a_capture_in_which_http_refused_everything_is_refused_with_what_would_serve_it(tmp_path: Path) -> None:
+    traffic = Traffic()
+    for status in (401, 401, 403):
+        traffic.post(request(1, "initialize")).answer(status)
+    done = mock(written(tmp_path / "refused.mcpspy", traffic.records))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "refused everything over HTTP (401 ×2, 403 ×1), for which stdio has no words; --listen" in done.stderr
+
+
 def test_a_file_that_is_no_capture_is_refused() -> None:
     done = mock(ROOT / "README.md")
     assert (done.returncode, done.stdout) == (3, "")
@@ -61,7 +71,10 @@ def test_a_file_that_is_no_capture_is_refused() -> None:
         (["no-such-label"], "nothing has been recorded yet"),
         ([f"{TIME}:3"], "a mock serves whole captures; leave the rows out"),
         (["-"], "standard input is where a mock hears its client"),
-        ([TIME, ROOT / "captures" / "git.mcpspy"], "these are captures of 2 servers (time, git)"),
+        (
+            [TIME, ROOT / "captures" / "git.mcpspy"],
+            "these are captures of 2 servers (time, git), and a mock plays one; name those of one",
+        ),
         ([TIME, "--speed", "fast"], "--speed is 0, 1 or another number above 0; not fast"),
         ([TIME, "--speed", "-1"], "--speed is 0, 1 or another number above 0; not -1"),
         ([TIME, "--speed", "nan"], "not nan"),
@@ -98,6 +111,39 @@ def test_several_captures_of_one_server_are_served_together(tmp_path: Path) -> N
     second = written(tmp_path / "b.mcpspy", Dialogue().client(request(1, "prompts/list")).server(result(1)).records)
     asked = b"".join(b'{"jsonrpc":"2.0","id":2,"method":"%b/list"}\n' % name for name in (b"tools", b"prompts"))
     assert mock(first, second, said=asked).stdout.count("result") == 2
+
+
+def test_conversations_that_branch_get_the_answers_of_their_branch(tmp_path: Path) -> None:
+    """Two captures of one server, alike but for what was written; then both ask the same."""
+    captures = []
+    for at, text in enumerate(("milk", "tea")):
+        header = make_header(wall_ns=10**18 + at, monotonic_ns=at * 10**9)
+        told = Dialogue(header=header).client(request(1, "initialize", {})).server(result(1, {}))
+        told.client(tool_call(2, "read")).server(result(2, {"list": []})).client(tool_call(3, "write", text=text)).server(
+            result(3)
+        )
+        captures.append(
+            written(tmp_path / f"{text}.mcpspy", told.client(tool_call(4, "read")).server(result(4, {"list": [text]})).records)
+        )
+    for text in ("tea", "milk"):
+        with Mocking(captures[0], str(captures[1])) as mocking:
+            mocking.send(
+                request(1, "initialize", {}), tool_call(2, "read"), tool_call(3, "write", text=text), tool_call(4, "read")
+            )
+            assert [mocking.told()["result"].get("list") for _ in range(4)] == [None, [], None, [text]]
+
+
+def test_a_detour_that_was_never_recorded_does_not_lead_off_the_branch(tmp_path: Path) -> None:
+    told = (
+        Dialogue()
+        .client(tool_call(1, "read"))
+        .server(result(1, {"n": 1}))
+        .client(tool_call(2, "read"))
+        .server(result(2, {"n": 2}))
+    )
+    with Mocking(written(tmp_path / "a.mcpspy", told.records)) as mocking:
+        mocking.send(tool_call(1, "read"), tool_call(2, "unheard"), tool_call(3, "read"))
+        assert [mocking.told().get("result") for _ in range(3)] == [{"n": 1}, None, {"n": 2}]
 
 
 def test_its_own_capture_goes_to_the_store_under_a_label_of_its_own() -> None:
