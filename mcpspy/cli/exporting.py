@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeVar
 
 import click
 
+from ..transcript.model import Exchange, Stray
+from ..transcript.transaction import Transaction
 from ..views.timeline import selected
 from .filtering import filter_option, passed, wanted_of
 from .reading import chosen, row_of, transcript_of
@@ -35,14 +37,23 @@ class Asked(NamedTuple):
     paths: tuple[str, ...]
 
 
-def asked_rows(what: tuple[str, ...], filters: tuple[str, ...]) -> Asked:
+def asked_rows(what: tuple[str, ...], filters: tuple[str, ...], *, keeps_frames: bool = False) -> Asked:
     """What `what` and `filters` ask for. Raises: AddressError, CaptureError, FilterError; OSError."""
     wanted = wanted_of(filters)
     asked = chosen(what)
-    transcript, _ = transcript_of(asked.paths)
+    transcript, _ = transcript_of(asked.paths, keeps_frames=keeps_frames)
     if asked.rows is not None:
         row_of(transcript, " ".join(what), asked.rows[0])
     return Asked(transcript, passed(wanted, transcript, selected(transcript.rows, asked.rows)), asked.paths)
+
+
+def carried_by(asked: Asked) -> list[Transaction]:
+    """The HTTP transactions that carried these rows, in the order in which they began."""
+    found: dict[tuple[int, int], Transaction] = {}
+    for row in asked.rows:
+        if isinstance(row, Exchange | Stray | Transaction):
+            found |= {(one.capture, one.number): one for one in asked.transcript.sources[row.capture].transactions_of(row)}
+    return sorted(found.values(), key=lambda one: (one.at_ns, one.capture, one.number))
 
 
 def write(texts: Iterable[str], output: str | None) -> None:

@@ -124,3 +124,28 @@ def test_no_more_messages_are_drawn_than_were_wanted() -> None:
     shown = run("export", "text", EVERYTHING, "--max-messages", "4", "--flat").stdout
     assert sum(" ├" in line or "┤" in line for line in shown.splitlines()) == 4
     assert "more messages" in shown
+
+
+STREAMABLE = str(CAPTURES / "streamable.mcpspy")
+
+
+def test_har_and_curl_are_of_http_alone_and_say_so() -> None:
+    for format, said in (("har", "there is no HTTP in it"), ("curl", "mcpspy replay")):
+        done = run("export", format, EVERYTHING)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert said in done.stderr
+
+
+def test_a_row_that_went_over_http_is_a_command() -> None:
+    done = run("export", "curl", f"{STREAMABLE}:4")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[1].startswith("curl -sS -N -X POST http://127.0.0.1:8000/mcp")
+
+
+def test_a_har_has_the_transactions_of_the_rows() -> None:
+    assert len(json.loads(run("export", "har", f"{STREAMABLE}:4").stdout)["log"]["entries"]) == 1
+
+
+def test_a_trace_is_json_with_a_bar_for_each_call() -> None:
+    found = json.loads(run("export", "perfetto", EVERYTHING).stdout)["traceEvents"]
+    assert len([one for one in found if one["ph"] == "X"]) == len(transcribe(read(EVERYTHING)).exchanges)
