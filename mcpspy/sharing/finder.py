@@ -102,11 +102,20 @@ class Finder:
 
     def cut_off(self, data: bytes, edits: list[Edit]) -> list[Edit]:
         """The same of a text whose end is missing: the beginning of a secret at its end is one too."""
-        tail = self._known.end_of(data)
-        if not tail:
+        start = self._begun_at(data)
+        if start is None:
             return edits
-        start = len(data) - tail
         return self.settled(data, [*edits, Edit(start, len(data), self._wanted.stand_in(data[start:]), "value")])
+
+    def _begun_at(self, data: bytes, depth: int = 0) -> int | None:
+        found = [self._known.begun_at(data)]
+        for layer, unfinished in ((JSON, _unfinished_escape), (PERCENT, _unfinished_sign)):
+            if layer.sign in data and depth < MAX_LAYERS:
+                text = layer.read(unfinished.sub(b"", data))
+                start = self._begun_at(text, depth + 1) if text != data else None
+                if start is not None:
+                    found += (one.start for one in layer.back(data, [Edit(start, len(text), b"", "")]))
+        return min((one for one in found if one is not None), default=None)
 
     def secret(self, data: bytes) -> list[Edit]:
         """Edits of a text that is a secret by its name."""
@@ -188,11 +197,10 @@ class Finder:
         found = [*self._known.edits(data), *self._looks(data)]
         if self._wanted.more is not None:
             found += self._edits(self._wanted.more(data, name))
-        if b"%" in data and depth < MAX_LAYERS:
-            meant = PERCENT.read(data)
-            if meant != data:
+        for layer in (PERCENT, JSON):
+            if layer.sign in data and (meant := layer.read(data)) != data:
                 edits = [*self._known.edits(meant), *self._tokens(meant), *self._assigned(meant)]
-                found += PERCENT.back(data, self.settled(meant, edits))
+                found += layer.back(data, self.settled(meant, edits))
         if depth < MAX_LAYERS:
             for run in runs(data):
                 edits = self._text(run.text, NOWHERE, depth + 1)
@@ -242,6 +250,8 @@ class Finder:
             yield Edit(start, end, self._wanted.stand_in(value), kind)
 
 
+_unfinished_escape = re.compile(rb"\\(?:u[0-9a-fA-F]{0,3})?\Z")
+_unfinished_sign = re.compile(rb"%[0-9a-fA-F]?\Z")
 _cookies = re.compile(rb"[^=;\s]+=([^;]+)")
 
 

@@ -57,6 +57,7 @@ class Known:
         self._words: set[bytes] = set()
         self._spellings: dict[bytes, list[tuple[bytes, bytes, str]]] = {}
         self._search: Callable[[bytes, int], re.Match[bytes] | None] | None = None
+        self._longest = 0
         self.has_numbers = False
         """Whether one of them could stand without quotes."""
         self.left_out = 0
@@ -94,6 +95,7 @@ class Known:
         for some in spellings.values():
             some.sort(key=lambda one: -len(one[0]))
         self._spellings = spellings
+        self._longest = max((len(some[0][0]) for some in spellings.values()), default=0)
         self._search = re.compile(_tree(sorted(spellings)), re.DOTALL).search if spellings else None
 
     def edits(self, data: bytes) -> Iterator[Edit]:
@@ -114,19 +116,17 @@ class Known:
         for length in range(len(beginning), 0, -1):  # a shorter one is a value that has no more letters
             yield from self._spellings.get(beginning[:length], ())
 
-    def end_of(self, data: bytes) -> int:
-        """How many bytes at the end of what was cut off are the beginning of a value, four at the least; 0 if none are."""
-        longest = 0
-        for some in self._spellings.values():
-            for spelling, _, _ in some:
-                tail = data[-len(spelling) + 1 :]
-                at = tail.find(spelling[:_BEGINNING])
-                while at >= 0:
-                    if spelling.startswith(tail[at:]):
-                        longest = max(longest, len(tail) - at)
-                        break
-                    at = tail.find(spelling[:_BEGINNING], at + 1)
-        return longest
+    def begun_at(self, data: bytes) -> int | None:
+        """Where, at the end of what was cut off, a value begins, with four bytes at the least; None where none does."""
+        if self._search is None:
+            return None
+        at = max(len(data) - self._longest, 0)
+        while found := self._search(data, at):
+            at = found.start()
+            if any(spelling.startswith(data[at:]) for spelling, _, _ in self._beginning_with(found[0])):
+                return at
+            at += 1
+        return None
 
     def _spelled(self, value: bytes) -> Iterator[tuple[bytes, bytes]]:
         new = self._stand_in(value)

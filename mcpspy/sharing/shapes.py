@@ -97,11 +97,13 @@ def may_assign(data: bytes) -> bool:
 
 _assigned = re.compile(
     rb"""(?P<name>(?<![\w.%-])-{0,2}[A-Za-z_][\w.-]{1,127})(?P<quote>["']?)(?P<sign>[ \t]*(?:=|:=?|=>)[ \t]*)
-    (?:"(?P<double>(?:[^"\\\n]|\\.)*+)|'(?P<single>[^'\n]*+)|(?P<scheme>[A-Za-z][\w-]*+[ \t]+)?(?P<bare>[^\s"',;&<>()\[\]{}|]+))""",
+    (?:"(?P<double>(?:[^"\\\n]|\\.)*+)|'(?P<single>[^'\n]*+)
+    |(?P<scheme>[A-Za-z][\w-]*+[ \t]+)?(?P<bare>[^\s"',;&<>()\[\]{}|\\][^\s"',;&<>()\[\]{}|]*+))""",
     re.VERBOSE,
 )
 _options = re.compile(rb"(?<![\w-])(--[A-Za-z][\w-]*+)[ \t]+([^\s\"'-][^\s\"']*+)")
-_line = re.compile(rb"[^\n\"]*+")
+_line = re.compile(rb"[^\r\n]*+")
+_pairs = re.compile(rb"[^=;\s\"']+=([^;\"']*[^;\s\"'])")
 _NO_VALUES: Final = {
     b"", b"false", b"n/a", b"nil", b"no", b"none", b"not", b"null", b"off", b"on", b"required", b"string", b"true", b"undefined",
     b"unset", b"yes",
@@ -119,7 +121,10 @@ def assigned_spans(data: bytes, names: Names) -> Iterator[Span]:
         kind = names.assigned(match["name"])
         if kind is None:
             continue
-        found = _value_of(data, match, kind)
+        if kind == "cookie":
+            yield from _cookie_spans(data, match)
+            continue
+        found = _value_of(data, match)
         if found is not None:
             yield Span(*found, kind, data[slice(*found)])
             at = found[1]
@@ -130,7 +135,16 @@ def assigned_spans(data: bytes, names: Names) -> Iterator[Span]:
                 yield Span(*option.span(2), kind, option[2])
 
 
-def _value_of(data: bytes, match: re.Match[bytes], kind: str) -> tuple[int, int] | None:
+def _cookie_spans(data: bytes, match: re.Match[bytes]) -> Iterator[Span]:
+    """The values of a line of cookies; of one that sets a cookie the first, for the others are its attributes."""
+    line = _line.match(data, match.end("sign"))
+    for pair in _pairs.finditer(data, match.end("sign"), line.end() if line else len(data)):
+        yield Span(*pair.span(1), "cookie", pair[1])
+        if match["name"].lower().startswith(b"set"):
+            break
+
+
+def _value_of(data: bytes, match: re.Match[bytes]) -> tuple[int, int] | None:
     """Where the value stands, without its quotes and without its scheme; None where there is none."""
     for group in ("double", "single"):
         if match[group] is not None:
@@ -140,8 +154,6 @@ def _value_of(data: bytes, match: re.Match[bytes], kind: str) -> tuple[int, int]
     scheme = match["scheme"]
     if scheme is not None and not is_scheme(scheme.strip()):
         start, end = match.start("scheme"), match.start("scheme") + len(scheme.rstrip())
-    if kind == "cookie" and (line := _line.match(data, start)):
-        return start, line.end()
     value = data[start:end].rstrip(b".:!?")
     is_tight = match["sign"] in (b"=", b":=")
     if value.lower() in _NO_VALUES or not (is_tight or looks_made(value)):

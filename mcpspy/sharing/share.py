@@ -131,7 +131,7 @@ class Sharing:
             for frame in frames:
                 empty(frame)
             return
-        if group.is_cut_off or (not stream.is_events and not data.endswith(b"\n")):
+        if group.is_cut_off or not data.rstrip(b" \t\r").endswith((b"\n", b"}", b"]")):
             edits = self._finder.cut_off(data, edits)
         for frame, (part, ranges) in zip(frames, dealt(parts, edits) if edits else ((one, ()) for one in parts), strict=True):
             self._frame(frame, part, ranges, stream)

@@ -4,6 +4,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable
+from copy import deepcopy
 from hashlib import blake2b
 from urllib.parse import quote
 
@@ -11,8 +12,8 @@ from mcpspy.capture.format import header_line, record_line
 from mcpspy.records import Header, Record
 from mcpspy.sharing.finder import Finder, Wanted
 from mcpspy.sharing.known import Known
-from mcpspy.sharing.share import Sharing
 from mcpspy.sharing.shapes import STAND_IN
+from mcpspy.sharing.share import Sharing
 
 KEY = b"of the tests"
 
@@ -46,8 +47,6 @@ def shared(records: Iterable[Record], *known: bytes, **wanted: object) -> list[R
 
 
 def _pass(made: Finder, records: list[Record]) -> list[Record]:
-    from copy import deepcopy
-
     sharing = Sharing(made, stand_in)
     found: list[Record] = []
     for record in records:

@@ -14,7 +14,9 @@ from mcpspy.sharing.places import NOWHERE, Place
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec="utf-8"), max_size=6),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=4), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=4), inner, max_size=3)
+    ),
     max_leaves=12,
 )
 
@@ -28,9 +30,9 @@ def flat(value: Any, steps: tuple[str | int, ...] = ()) -> list[tuple[tuple[str 
     return [(steps, value)]
 
 
-@given(VALUES, st.sampled_from([None, 1]), st.booleans())
-def test_a_walk_comes_by_every_value_and_knows_the_way(value: Any, indent: int | None, ascii: bool) -> None:
-    data = json.dumps(value, indent=indent, ensure_ascii=ascii).encode()
+@given(value=VALUES, indent=st.sampled_from([None, 1]), is_ascii=st.booleans())
+def test_a_walk_comes_by_every_value_and_knows_the_way(*, value: Any, indent: int | None, is_ascii: bool) -> None:
+    data = json.dumps(value, indent=indent, ensure_ascii=is_ascii).encode()
     walk = Walk(data)
     found = []
     for leaf in walk.leaves():

@@ -22,14 +22,14 @@ def edits(draw: st.DrawFn, text: str) -> list[Edit]:
     return [Edit(start, end, b'<"\\>', "x") for start, end in zip(offsets[::2], offsets[1::2], strict=False)]
 
 
-def spelled_in_json(text: str, *, ascii: bool, escapes: bool) -> bytes:
-    plain = json.dumps(text, ensure_ascii=ascii)[1:-1]
+def spelled_in_json(text: str, *, is_ascii: bool, escapes: bool) -> bytes:
+    plain = json.dumps(text, ensure_ascii=is_ascii)[1:-1]
     return "".join(f"\\u{ord(one):04x}" if one.isascii() else one for one in text).encode() if escapes else plain.encode()
 
 
-@given(TEXTS, st.booleans(), st.booleans())
-def test_json_is_read_as_it_was_spelled(text: str, ascii: bool, escapes: bool) -> None:
-    assert JSON.read(spelled_in_json(text, ascii=ascii, escapes=escapes)).decode() == text
+@given(text=TEXTS, is_ascii=st.booleans(), escapes=st.booleans())
+def test_json_is_read_as_it_was_spelled(*, text: str, is_ascii: bool, escapes: bool) -> None:
+    assert JSON.read(spelled_in_json(text, is_ascii=is_ascii, escapes=escapes)).decode() == text
 
 
 @given(st.binary(max_size=30))
@@ -42,7 +42,7 @@ def test_json_that_is_none_is_read_all_the_same(data: bytes) -> None:
 def test_an_edit_of_a_text_is_the_same_edit_of_its_json(data: st.DataObject) -> None:
     text = data.draw(TEXTS)
     found = data.draw(edits(text))
-    raw = spelled_in_json(text, ascii=data.draw(st.booleans()), escapes=data.draw(st.booleans()))
+    raw = spelled_in_json(text, is_ascii=data.draw(st.booleans()), escapes=data.draw(st.booleans()))
     again = edited(raw, list(JSON.back(raw, found)))
     assert json.loads(b'"%b"' % again) == edited(text.encode(), found).decode()
 
@@ -69,8 +69,12 @@ def test_an_escape_is_replaced_whole(layer: Layer, raw: bytes, edit: Edit, made:
     assert edited(raw, list(layer.back(raw, [edit]))) == made
 
 
-@given(st.text(st.characters(min_codepoint=32, codec="utf-8"), min_size=12, max_size=60), st.booleans(), st.booleans())
-def test_base64_of_a_text_is_found_and_spelled_again(text: str, padded: bool, for_urls: bool) -> None:
+@given(
+    text=st.text(st.characters(min_codepoint=32, codec="utf-8"), min_size=12, max_size=60),
+    padded=st.booleans(),
+    for_urls=st.booleans(),
+)
+def test_base64_of_a_text_is_found_and_spelled_again(*, text: str, padded: bool, for_urls: bool) -> None:
     data = text.encode().replace(b"\x7f", b"x")
     spelled = (urlsafe_b64encode if for_urls else b64encode)(data)
     (run,) = runs(b"<" + (spelled if padded else spelled.rstrip(b"=")) + b">")
@@ -80,6 +84,8 @@ def test_base64_of_a_text_is_found_and_spelled_again(text: str, padded: bool, fo
     assert (b"=" in again) == (b"=" in spelled and padded) or len(b"nothing of it is left") % 3 == 0
 
 
-@pytest.mark.parametrize("data", [b"AAAAAAAAAAAAAAAAAAAAAAAA", b64encode(bytes(range(60))), b"a" * 17, b"ab-cd+efghijklmnop/qr"])
+@pytest.mark.parametrize(
+    "data", [b"AAAAAAAAAAAAAAAAAAAAAAAA", b64encode(bytes(range(60))), b"a" * 17, b"ab-cd+efghijklmnop/qr"]
+)
 def test_what_says_no_text_is_no_base64(data: bytes) -> None:
     assert list(runs(data)) == []
