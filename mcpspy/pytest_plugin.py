@@ -75,5 +75,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     report = yield
     servers = item.stash.get(_SERVERS, None)
     if servers is not None and report.failed:
-        report.sections += servers.sections()
+        try:
+            report.sections += servers.sections()
+        except Exception as error:  # noqa: BLE001 - an exception here would end the whole session, where a test has only failed
+            report.sections.append(("mcpspy", f"What was asked cannot be shown: {error!r}"))
     return report

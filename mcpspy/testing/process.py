@@ -43,7 +43,7 @@ class Process:
             self.close()
             said = [line for line in self._lines() if line]
             raise ReplayError(
-                what, said[-1].removeprefix("mcpspy: ").rstrip(".") if said else f"no address within {STARTS_S} s"
+                what, said[-1].removeprefix("mcpspy: ").rstrip(".") if said else f"it told no address within {STARTS_S} s"
             )
 
     def _address(self) -> str:

@@ -5,10 +5,10 @@ Whatever peers wrote is made harmless first.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ..replay.miss import named
+from ..transcript.model import Transcript
 from ..views.escape import safe_text
 from ..views.line import plain
 from ..views.miss import miss_lines
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..replay.miss import Miss
-    from ..transcript.model import Exchange, Transcript
+    from ..transcript.model import Exchange
 
 MAX_MISSES: Final = 10
 """So many are told."""
@@ -54,7 +54,8 @@ def left_over_words(name: str, left: Sequence[Exchange]) -> str:
 def said(transcript: Transcript, *, live: bool) -> str:
     """The timeline, as `mcpspy show` has it. `live` says that it goes on."""
     if live:
-        transcript = replace(transcript, findings=[one for one in transcript.findings if one.rule != "capture-incomplete"])
+        findings = [one for one in transcript.findings if one.rule != "capture-incomplete"]
+        transcript = Transcript(transcript.sources, transcript.rows, findings)
     lines = [plain(line) for line in timeline(transcript, width=WIDTH, stderr=False, live=live)]
     if len(lines) > MAX_LINES:
         half = MAX_LINES // 2

@@ -1,0 +1,137 @@
+"""Servers with a URL: played and recorded over HTTP, and gone with the test, however it ends."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcpspy.errors import ReplayError
+from mcpspy.testing.process import LISTEN, Process
+from tests.conftest import ROOT
+from tests.deadlines import DEADLINE_S, eventually
+
+pytest_plugins = ["pytester"]
+
+ASK = """
+import asyncio
+from pathlib import Path
+from mcp import Client
+from mcp.client.sse import sse_client
+
+async def ask(server, city):
+    async with Client(server, mode="legacy") as client:
+        return (await client.call_tool("weather", {"city": city})).content[0].text
+
+"""
+
+
+def is_listening(url: str) -> bool:
+    """Whether somebody takes connections there."""
+    host, port = re.findall(r"//([\d.]+):(\d+)/", url)[0]
+    with socket.socket() as client:
+        return client.connect_ex((host, int(port))) == 0
+
+
+@pytest.mark.parametrize(
+    ("transport", "client", "path"), [("streamable", "server.url", "/mcp"), ("sse", "sse_client(server.url)", "/sse")]
+)
+def test_a_capture_of_stdio_is_played_over_http(project: pytest.Pytester, transport: str, client: str, path: str) -> None:
+    project.makepyfile(
+        ASK
+        + f"""
+def test_weather(mcpspy):
+    server = mcpspy.serve("weather", transport="{transport}")
+    assert server.url.endswith("{path}")
+    assert "小雨" in asyncio.run(ask({client}, "北京"))
+    assert server.tool_calls == [("weather", {{"city": "北京"}})]
+    Path("url").write_text(server.url)
+"""
+    )
+    project.runpytest().assert_outcomes(passed=1)
+    assert not is_listening((project.path / "url").read_text())
+
+
+def test_a_miss_over_http_fails_the_test(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        ASK
+        + """
+def test_weather(mcpspy):
+    try:
+        asyncio.run(ask(mcpspy.serve("weather").url, "上海"))
+    except BaseException:
+        pass
+"""
+    )
+    ran = project.runpytest()
+    ran.assert_outcomes(failed=1)
+    ran.stdout.fnmatch_lines(["captures/weather.mcpspy: 1 of * requests was never recorded"])
+
+
+def test_a_server_is_recorded_from_its_url_and_played_at_another(project: pytest.Pytester, tmp_path: Path) -> None:
+    real = Process(
+        ["mock", str(ROOT / "captures" / "logs.mcpspy"), f"--listen={LISTEN}", "--quiet"],
+        what="logs",
+        output=tmp_path / "output",
+    )
+    try:
+        project.makepyfile(
+            ASK
+            + f"""
+def test_weather(mcpspy):
+    server = mcpspy.serve("recorded", record="{real.url}")
+    assert "小雨" in asyncio.run(ask(server.url, "北京"))
+"""
+        )
+        project.runpytest().assert_outcomes(passed=1)
+    finally:
+        real.close()
+    project.runpytest().assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("record", "use", "sentence"),
+    [
+        ('"http://127.0.0.1:1/mcp"', "server.args", "it is to be recorded from http://127.0.0.1:1/mcp, which is HTTP: *"),
+        ('["server"]', "server.url", "it is to be recorded from a command, which is stdio:*"),
+    ],
+)  # fmt: skip
+def test_what_is_recorded_on_one_transport_is_not_reached_by_the_other(
+    project: pytest.Pytester, record: str, use: str, sentence: str
+) -> None:
+    project.makepyfile(f"def test_weather(mcpspy):\n    server = mcpspy.serve('new', record={record})\n    {use}\n")
+    ran = project.runpytest()
+    ran.stdout.fnmatch_lines([f"E *captures/new.mcpspy: {sentence}"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_server_with_a_url_ends_with_whoever_wanted_it(project: pytest.Pytester, number: signal.Signals) -> None:
+    project.makepyfile(
+        """
+        import os, time
+
+        def test_weather(mcpspy):
+            with open("url.part", "w") as file:
+                file.write(mcpspy.serve("weather").url)
+            os.rename("url.part", "url")
+            time.sleep(600)
+        """
+    )
+    with subprocess.Popen([sys.executable, "-m", "pytest", "-q"], cwd=project.path, stdout=subprocess.DEVNULL) as running:
+        try:
+            eventually((project.path / "url").exists, "the test to begin")
+            url = (project.path / "url").read_text()
+            assert is_listening(url)
+            running.send_signal(number)
+            running.wait(DEADLINE_S)
+        finally:
+            running.kill()
+    eventually(lambda: not is_listening(url), "the server to end")
+
+
+def test_a_server_that_cannot_listen_says_why(tmp_path: Path) -> None:
+    with pytest.raises(ReplayError, match=r"^weather: nothing\.mcpspy: there is no such file"):
+        Process(["mock", "nothing.mcpspy", f"--listen={LISTEN}"], what="weather", output=tmp_path / "output")
