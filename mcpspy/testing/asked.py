@@ -9,7 +9,7 @@ from ..records import CLIENT, Note
 from ..replay.miss import Miss, named
 from ..replay.played import played
 from ..transcript.mcp_methods import OPENINGS
-from ..transcript.model import Event, Exchange, Transcript
+from ..transcript.model import Event, Exchange, Outcome, Transcript
 from ..transcript.transcribe import transcribe
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..replay.matching import Matcher
-    from ..transcript.model import Message
 
 _OF_CLIENTS = OPENINGS | {"ping"}
 """What a client's library asks by itself, in this version of it or in another: nobody misses it."""
@@ -46,13 +45,16 @@ def tool_calls(transcript: Transcript) -> list[tuple[str, dict[str, Any]]]:
 
 
 def misses(transcript: Transcript, matcher: Matcher) -> list[Miss]:
-    """What was asked and never recorded. The mock's own notes say that it was; the matcher says once more why."""
+    """What was asked and never recorded. The mock's own notes say that it was; the matcher says once more why.
+
+    A probe is none: the client finds out that way what the recorded server speaks, and goes on.
+    """
     known = played(transcript, matcher).misses
     notes = [row.record.text for row in transcript.rows if isinstance(row, Event) and _is_miss(row)]  # type: ignore[union-attr]  # a Note
-    requests = [one.request for one in calls(transcript)]
-    return [
-        next((one for one in known if text.startswith(one.sentence)), None) or _spelled_out(text, requests) for text in notes
-    ]
+    asked = calls(transcript)
+    found = [next((one for one in known if text.startswith(one.sentence)), None) or _spelled_out(text, asked) for text in notes]
+    probes = {id(one.request) for one in asked if one.outcome is Outcome.PROBE}
+    return [one for one in found if id(one.request) not in probes]
 
 
 def left_over(transcript: Transcript, recorded: Sequence[Exchange], matcher: Matcher) -> list[Exchange]:
@@ -65,9 +67,9 @@ def _is_miss(row: Event) -> bool:
     return isinstance(row.record, Note) and row.record.topic == "miss"
 
 
-def _spelled_out(text: str, requests: Sequence[Message]) -> Miss:
+def _spelled_out(text: str, asked: Sequence[Exchange]) -> Miss:
     """A miss of which the mock's sentence is all that is known."""
-    for request in requests:
-        if text.startswith(named(request)):
-            return Miss(request=request, reason=text.removeprefix(named(request)).lstrip())
-    return Miss(request=requests[-1], reason=text)
+    for one in asked:
+        if text.startswith(named(one.request)):
+            return Miss(request=one.request, reason=text.removeprefix(named(one.request)).lstrip())
+    return Miss(request=asked[-1].request, reason=text)

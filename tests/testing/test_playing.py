@@ -44,6 +44,25 @@ def test_a_miss_fails_the_test_whose_code_kept_silent_about_it(project: pytest.P
     )
 
 
+def test_a_client_that_tries_another_era_first_misses_nothing(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import asyncio
+        from mcp import Client
+
+        async def weather(server):
+            async with Client(server.stdio_parameters(), mode="auto") as client:
+                return await client.call_tool("weather", {"city": "北京"})
+
+        def test_weather(mcpspy):
+            server = mcpspy.serve("weather")
+            asyncio.run(weather(server))
+            assert (server.calls[0].method, server.misses) == ("server/discover", [])
+        """
+    )
+    project.runpytest().assert_outcomes(passed=1)
+
+
 def test_a_miss_of_a_failed_test_is_told_in_its_report_and_is_no_second_failure(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
