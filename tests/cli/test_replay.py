@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcpspy.capture.reader import read
-from mcpspy.records import Exit, Frame, Header
+from mcpspy.records import Exit, Frame, Header, Note
 from tests.cli.replays import LIST, SERVER, call, heard, recorded, replay, said
 from tests.cli.terminal import MCPSPY, PLAIN, on_pipe, on_terminal, run
 from tests.conftest import PEERS
@@ -59,8 +59,10 @@ def test_a_difference_that_is_ignored_is_none(visit: str) -> None:
 
 
 def test_what_the_server_never_asked_before_is_told_and_refused(visit: str, tmp_path: Path) -> None:
-    done = replay(visit, faults=("curious",), log=tmp_path / "log")
+    kept = str(tmp_path / "x.mcpspy")
+    done = replay(visit, "--capture", kept, faults=("curious",), log=tmp_path / "log")
     assert done.returncode == 1
+    assert [one.topic for one in read(kept) if isinstance(one, Note)] == ["miss"]
     assert "asked by the server, and never recorded\n  sampling/createMessage" in done.stdout
     (answer,) = [one for one in heard(tmp_path / "log") if "error" in one]
     assert answer["error"]["message"].startswith("mcpspy replay: sampling/createMessage")

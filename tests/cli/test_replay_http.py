@@ -1,0 +1,110 @@
+"""`mcpspy replay` over HTTP: against mocks of the same captures, which know every answer, and behind a login."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from captures.serving import port, started
+from mcpspy.capture.format import header_line
+from mcpspy.capture.reader import read
+from mcpspy.capture.writer import Writer
+from mcpspy.records import Open
+from tests.cli.terminal import on_pipe, run
+from tests.conftest import PEERS
+from tests.transcript.dialogue import request, result
+from tests.transcript.traffic import Traffic, opened_session
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+
+
+@contextmanager
+def served(capture: str, transport: str) -> Iterator[str]:
+    """The URL of a mock of this capture."""
+    with on_pipe("mock", capture, "--listen", "127.0.0.1:0", "--transport", transport) as mock:
+        words = mock.wait_for(lambda text: "http://" in text and "\n" in text.partition("http://")[2])
+        yield "http://" + words.partition("http://")[2].split()[0]
+
+
+def capture(name: str) -> str:
+    return str(CAPTURES / f"{name}.mcpspy")
+
+
+@pytest.mark.parametrize(
+    ("name", "transport"),
+    [("streamable", "streamable"), ("stateless", "streamable"), ("sse", "sse"), ("logs", "streamable"), ("question", "sse")],
+)
+def test_a_server_that_says_the_same_over_http_is_exit_status_0(name: str, transport: str) -> None:
+    with served(capture(name), transport) as url:
+        done = run("replay", capture(name), "--url", url, "--transport", transport, "--ignore", "$.server.exit")
+    assert (done.returncode, done.stdout.splitlines()[0][:15]) == (0, "✓ no difference")
+
+
+def test_the_recorded_url_is_used_where_none_is_named(tmp_path: Path) -> None:
+    kept = str(tmp_path / "x.mcpspy")
+    with served(capture("streamable"), "streamable") as url:
+        run("replay", capture("streamable"), "--url", url, "--capture", kept)
+        done = run("replay", kept)
+    assert f"to {url}" in done.stderr
+    assert done.returncode == 0
+
+
+def test_what_is_sent_is_marked_as_ours_and_session_ids_reach_no_disk(tmp_path: Path) -> None:
+    kept = str(tmp_path / "x.mcpspy")
+    with served(capture("streamable"), "streamable") as url:
+        run("replay", capture("streamable"), "--url", url, "--capture", kept)
+    opened = [one for one in read(kept) if isinstance(one, Open)]
+    assert {one.sender for one in opened if one.forged} == {"client"}
+    sessions = {field for one in opened for field in one.head.lower().split(b"\r\n") if field.startswith(b"mcp-session-id")}
+    assert sessions
+    assert all(b"redacted-" in one for one in sessions)
+
+
+def test_each_client_of_a_capture_is_played_for_itself(tmp_path: Path) -> None:
+    traffic = Traffic()
+    for session in ("one", "two"):
+        opened_session(traffic, session)
+    for session in ("two", "one"):
+        traffic.post(request(1, "tools/list"), session=session).answer(body=result(1, {"tools": [], "for": session}))
+    path = str(tmp_path / "two.mcpspy")
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    writer = Writer(fd, header_line(traffic.records[0]))  # type: ignore[arg-type]  # the header
+    writer(traffic.records[1:])
+    writer.close(traffic.at_ns)
+    with served(path, "streamable") as url:
+        told = json.loads(run("replay", path, "--url", url, "--json").stdout)
+    assert [(one["requests"], one["comparison"]["summary"]["different"]) for one in told["clients"]] == [(2, False), (2, False)]
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a server that wants the bearer token `good`."""
+    folder = tmp_path_factory.mktemp("guarded")
+    (folder / "home").mkdir()
+    words = [sys.executable, str(PEERS / "authserver.py"), "0"]
+    with started(words, folder, folder / "log", {}) as said_by_server:
+        yield f"http://127.0.0.1:{port(said_by_server)}/mcp"
+
+
+def test_a_login_that_is_given_is_shown_to_the_server_and_reaches_no_disk(guarded: str, tmp_path: Path) -> None:
+    kept = tmp_path / "x.mcpspy"
+    words = ("replay", capture("oauth"), "--url", guarded, "--header", "Authorization: Bearer good", "--capture", str(kept))
+    done = run(*words)
+    assert done.returncode == 0
+    assert "it was refused with 401, and what followed on that is not played" in done.stdout
+    assert b"Bearer good" not in kept.read_bytes()
+
+
+def test_a_login_may_stand_in_the_environment(guarded: str) -> None:
+    assert run("replay", capture("oauth"), "--url", guarded, MCPSPY_AUTHORIZATION="Bearer good").returncode == 0
+
+
+def test_without_it_what_the_server_answers_differs(guarded: str) -> None:
+    done = run("replay", capture("oauth"), "--url", guarded)
+    assert done.returncode == 1
+    assert "~ tools/call whoami  ok → http error" in done.stdout
+    assert "not answered\n  initialize" in done.stdout
