@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from functools import partial
 from time import monotonic_ns, time_ns
 from typing import TYPE_CHECKING
 
@@ -19,20 +20,25 @@ if TYPE_CHECKING:
     import click
 
     from ..capture.writer import Writer
+    from ..live.handover import Handover
+    from ..replay.forwarding import Forwarding
     from ..replay.matching import Matcher
     from ..replay.miss import Miss
+    from ..replay.on_miss import OnMiss
     from ..replay.scenes import Scenes
-    from ..replay.script import OnMiss, Script
+    from ..replay.script import Script
     from ..transcript.model import Transcript
     from .beginning import Beginning
+    from .mock_forward import LiveServer
 
 _REFUSED = 400
 
 USAGE = """\
 usage: mcpspy mock WHAT… [--stdio | --listen HOST:PORT [--transport streamable|sse]]
          [--match strict|default|loose] [--ignore PATH]… [--reuse last|error]
-         [--on-miss error|nearest] [--speed 0|1|X]
+         [--on-miss error|nearest|forward] [--speed 0|1|X]
          [--label NAME] [--capture FILE] [--quiet]
+         with --on-miss forward: [--catch-up] (--url URL [--header 'NAME: VALUE']… | -- COMMAND…)
 mcpspy mock --help says what they do"""
 
 MOCK = (
@@ -43,7 +49,11 @@ MOCK = (
     Option("reuse", "", "After the last answer to equal requests: the `last` again (the default), or an `error`.", ("last", "error")),
     Option("speed", "X", "How fast to answer: 0 at once (the default), 1 as recorded, 2 twice as fast."),
     Option("on-miss", "", "What was never recorded is answered with an `error` (the default), or with what was recorded of the"
-           " `nearest` request, which is told.", ("error", "nearest")),
+           " `nearest` request, which is told; or the session goes on with a live server (`forward`): that of --url, or the one whose"
+           " command stands behind --.", ("error", "nearest", "forward")),
+    Option("url", "URL", "With --on-miss forward: go on with the HTTP server at this URL."),
+    Option("header", "'NAME: VALUE'", "Send this field with every request to --url. Repeatable.", repeats=True),
+    Option("catch-up", "", "With --on-miss forward: first tell the live server all that was played, for a server that remembers."),
     Option("listen", "HOST:PORT", "Serve over HTTP at this address; port 0 picks one. The URL is told on stderr."),
     Option("transport", "", "Over HTTP: Streamable HTTP at /mcp (`streamable`, the default), or HTTP+SSE at /sse (`sse`).",
            ("streamable", "sse")),
@@ -59,7 +69,7 @@ def main(arguments: list[str]) -> int:
     """Serve the captures named in `arguments`. Returns the exit status: the recorded server's; 2 for bad usage, 3 for no capture."""
     ensure_standard_streams()
     try:
-        values, whats = _parsed(arguments)
+        values, whats, command = _parsed(arguments)
         speed = _speed(values.get("speed", "0"))
     except HelpWanted:
         from .main import main as others
@@ -80,6 +90,10 @@ def main(arguments: list[str]) -> int:
     try:
         transcript, scenes = recorded(whats)
         finder = matcher(scenes, values)
+        server = live_server(values, command, transcript)
+    except UsageError as error:
+        say(f"mcpspy mock: {error}\n{USAGE}")
+        return 2
     except McpspyError as error:
         say(f"mcpspy: {error}")
         return error.exit_status
@@ -89,14 +103,13 @@ def main(arguments: list[str]) -> int:
     writer = _writer(values, whats, transcript, wall_ns, begin_ns)
     from ..replay.script import Script
 
-    return _serve(
-        Script(scenes, finder.walk(), on_miss(scenes, values), wall_ns=wall_ns),
-        scenes.exit_code,
-        speed,
-        writer,
-        begin_ns,
-        signals_fd,
-    )
+    script_of = partial(Script, scenes, finder.walk(), wall_ns=wall_ns)
+    if server is None:
+        return _serve(script_of(on_miss(scenes, values)), scenes.exit_code, speed, writer, begin_ns, signals_fd)
+    from .mock_forward import handover_of
+
+    handover = handover_of(server, script_of, scenes, writer, begin_ns)
+    return _serve(handover.forwarding, scenes.exit_code, speed, writer, begin_ns, signals_fd, handover)
 
 
 def recorded(whats: tuple[str, ...], *, over_http: bool = False) -> tuple[Transcript, Scenes]:
@@ -157,19 +170,29 @@ def _paths(what: str) -> tuple[str, ...]:
     return address.captures
 
 
-def _parsed(arguments: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Options by name and WHATs, in any order. Raises: UsageError, HelpWanted."""
+def _parsed(arguments: list[str]) -> tuple[dict[str, str], tuple[str, ...], tuple[str, ...]]:
+    """Options by name and WHATs, in any order, and the command behind `--`. Raises: UsageError, HelpWanted."""
     values: dict[str, str] = {}
     whats: list[str] = []
-    rest = arguments
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    rest, command = arguments[:at], tuple(arguments[at + 1 :])
     while rest:
         if rest[0].startswith("-") and rest[0].partition(":")[0] != "-":
             found, rest = parse(rest, MOCK, "mcpspy mock --help lists them")
+            for one in MOCK:
+                if one.repeats and one.name in found and one.name in values:
+                    found[one.name] = f"{values[one.name]}{SEVERAL}{found[one.name]}"
             values.update(found)
         whats += rest[:1]
         rest = rest[1:]
     if not whats:
         raise UsageError("which capture? Name a file, a label or @; mcpspy list shows what there is")
+    _check(values, command, has_command=at < len(arguments))
+    return values, tuple(whats), command
+
+
+def _check(values: dict[str, str], command: tuple[str, ...], *, has_command: bool) -> None:
+    """Options that do not go together. Raises: UsageError."""
     if values.get("capture") == "":
         raise UsageError(NO_FILE)
     for name in ("stdio",) if "listen" in values else ("transport", "allow-remote", "allowed-host"):
@@ -177,7 +200,29 @@ def _parsed(arguments: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
             raise UsageError(
                 "--stdio and --listen are two ways to serve" if name == "stdio" else f"--{name} goes with --listen"
             )
-    return values, tuple(whats)
+    if values.get("on-miss") != "forward":
+        given = [f"--{name}" for name in ("url", "header", "catch-up") if name in values] + [
+            "a command behind --"
+        ] * has_command
+        if given:
+            raise UsageError(f"{given[0]} goes with --on-miss forward")
+    elif "listen" in values:
+        raise UsageError("--on-miss forward serves on stdio alone, for now; leave --listen out")
+    elif has_command and not command:
+        raise UsageError("behind -- the server's command is missing")
+    elif command and ("url" in values or "header" in values):
+        raise UsageError("a server has a command, behind --, or a URL, with --url and --header; not both")
+    elif not command and "url" not in values:
+        raise UsageError("--on-miss forward wants a server to go on with: its command behind --, or --url URL")
+
+
+def live_server(values: dict[str, str], command: tuple[str, ...], transcript: Transcript) -> LiveServer | None:
+    """The server that goes on after a miss, if that is wanted. Raises: UsageError."""
+    if values.get("on-miss") != "forward":
+        return None
+    from .mock_forward import server_of
+
+    return server_of(values, command, transcript)
 
 
 def _speed(text: str) -> float:
@@ -232,12 +277,20 @@ def matcher(scenes: Scenes, values: dict[str, str]) -> Matcher:
 
 def on_miss(scenes: Scenes, values: dict[str, str]) -> OnMiss:
     """What becomes of a miss, as the options say."""
-    from ..replay.script import ERROR, Nearest
+    from ..replay.on_miss import ERROR, Nearest
 
     return Nearest(scenes.unkept) if values.get("on-miss") == "nearest" else ERROR
 
 
-def _serve(script: Script, exit_code: int, speed: float, writer: Writer | None, begin_ns: int, signals_fd: int) -> int:
+def _serve(
+    script: Script | Forwarding,
+    exit_code: int,
+    speed: float,
+    writer: Writer | None,
+    begin_ns: int,
+    signals_fd: int,
+    handover: Handover | None = None,
+) -> int:
     from ..live.mock import Mock
     from .beginning import nowhere
 
@@ -249,6 +302,7 @@ def _serve(script: Script, exit_code: int, speed: float, writer: Writer | None, 
         exit_code=exit_code,
         speed=speed,
         tell=tell,
+        handover=handover,
     )
     gc.freeze()
     gc.enable()
@@ -288,6 +342,7 @@ def __getattr__(name: str) -> click.Command:
         \b
         Example, in a client's configuration instead of the server's command:
           mcpspy mock weather.mcpspy
+          mcpspy mock weather.mcpspy --on-miss forward -- uvx weather-server
 
         Notifications, progress and what the server asked of its client come where the recording had them. Ids and progress tokens are
         the live ones, every other byte is as it was recorded. What was never recorded is answered with an error that says what comes
@@ -300,7 +355,7 @@ def __getattr__(name: str) -> click.Command:
                 words += [option] * value
             else:
                 words += [f"{option}={one}" for one in ((value,) if isinstance(value, str) else value or ())]
-        return main([*words, "--", *what])
+        return main([*what, *words])
 
     for option in MOCK:
         kind = click.Choice(option.choices) if option.choices else None

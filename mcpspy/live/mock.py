@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open
 from ..replay.batches import Batches
+from ..replay.script import Unforged
 from ..transcript.decode import Decoder
 from ..transcript.message import Message
 from ..transcript.model import Kind, Source
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..records import Record, Sink
+    from ..replay.forwarding import Forwarding
     from ..replay.miss import Miss
     from ..replay.scenes import Leave
     from ..replay.script import Cue, Playing, Script
+    from .handover import Handover
 
 STDIN: Final = 0
 STDOUT: Final = 1
@@ -40,6 +43,9 @@ MAX_WAITING_BYTES: Final = 8 << 20
 GRACE_NS: Final = 1_000_000_000
 """After the end of its input a mock still says what is due within so long: whoever pipes requests into it wants the answers."""
 
+FAR_NS: Final = 1 << 61
+"""What is due later than that, in 73 years, is not waited for."""
+
 _ENDING: Final = {"SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM"}
 
 
@@ -47,17 +53,18 @@ class Mock:
     """Plays `script` to whoever holds the other ends of our standard streams.
 
     Its clock began at `begin_ns` of the monotonic one; `signals_fd` is where signals are told. `speed` is how many times faster than
-    recorded it answers, 0 being at once. `tell` is told each miss, for a person. `run` returns the exit status.
+    recorded it answers, 0 being at once. `tell` is told each miss, for a person. `handover` is there where a live server goes on
+    after a miss; then the script is its own. `run` returns the exit status.
     """
 
     __slots__ = (
-        "_batches", "_begin_ns", "_count", "_cues", "_decoder", "_exit_code", "_floors", "_is_gone", "_lines", "_poll", "_script",
-        "_send", "_signals_fd", "_sink", "_speed", "_status", "_stops_ns", "_tell", "_waiting", "_waiting_bytes", "why",
+        "_batches", "_begin_ns", "_count", "_cues", "_decoder", "_exit_code", "_floors", "_handover", "_is_gone", "_lines", "_poll",
+        "_script", "_send", "_signals_fd", "_sink", "_speed", "_status", "_stops_ns", "_tell", "_waiting", "_waiting_bytes", "why",
     )  # fmt: skip
 
     def __init__(
         self,
-        script: Script,
+        script: Script | Forwarding,
         sink: Sink,
         *,
         begin_ns: int,
@@ -65,6 +72,7 @@ class Mock:
         exit_code: int = 0,
         speed: float = 0.0,
         tell: Callable[[Miss], None],
+        handover: Handover | None = None,
     ) -> None:
         self._script = script
         self._sink = sink
@@ -73,6 +81,7 @@ class Mock:
         self._exit_code = exit_code
         self._speed = speed
         self._tell = tell
+        self._handover = handover
         self._lines = Lines()
         self._decoder = Decoder(Source(0))
         self._cues: list[tuple[int, int, Cue]] = []
@@ -103,6 +112,9 @@ class Mock:
         self._poll.register(STDIN, POLLIN)
         self._poll.register(STDOUT, 0)
         self._poll.register(self._signals_fd, POLLIN)
+        if self._handover is not None:
+            self._poll.register(self._handover.fd, POLLIN)
+            self._handover.play_to(self._play_live)
         self._play(opened, self._script.open(), now_ns)
         while self._status is None:
             self._turn()
@@ -118,6 +130,8 @@ class Mock:
                 self._hear()
             elif fd == self._signals_fd:
                 self._signalled()
+            elif self._handover is not None and fd == self._handover.fd:
+                self._handover.turn()
             elif self._waiting and events & POLLOUT:
                 self._flush()
             elif events & (POLLERR | POLLHUP):
@@ -128,19 +142,29 @@ class Mock:
             now_ns = self.now_ns()
             if self._cues[0][0] <= now_ns:
                 self._say_due(now_ns)
-        if (
-            self._stops_ns
-            and self._status is None
-            and not self._waiting
-            and (not self._cues or self.now_ns() >= self._stops_ns)
-        ):
-            self._status = self._exit_code
-            self.why = "client closed stdin"
+        if self._stops_ns and self._status is None and not self._waiting:
+            self._review_end()
+
+    def _review_end(self) -> None:
+        """The client has said its last: end, unless something is still to be said within the grace."""
+        if self._cues and self.now_ns() < self._stops_ns:
+            return
+        if self._handover is not None and self.now_ns() < self._handover.ends_ns(self._stops_ns):
+            return
+        self._status = self._exit_code
+        if self._handover is not None and self._handover.status is not None:
+            self._status = self._handover.status
+        self.why = "client closed stdin"
 
     def _patience_ms(self) -> int | None:
         due_ns = self._cues[0][0] if self._cues else 0
         if self._stops_ns and not self._waiting:
-            due_ns = min(due_ns, self._stops_ns) if due_ns else 1
+            ends_ns = self._stops_ns if self._cues else 1
+            if self._handover is not None:
+                ends_ns = max(ends_ns, self._handover.ends_ns(self._stops_ns))
+            due_ns = min(due_ns, ends_ns) if due_ns else ends_ns
+        if due_ns > FAR_NS:
+            return None
         return None if not due_ns else max(0, -((self.now_ns() - due_ns) // 1_000_000))
 
     # The client
@@ -165,6 +189,8 @@ class Mock:
             self._stops_ns = now_ns + GRACE_NS
             self._poll.unregister(STDIN)
         self._play(records, cues, now_ns)
+        if self._handover is not None:
+            self._handover.carry()
 
     def _heard(self, frame: Record) -> list[Cue]:
         messages = [one for one in self._decoder.feed(frame) if isinstance(one, Message)]  # type: ignore[arg-type]  # a Frame
@@ -202,6 +228,10 @@ class Mock:
         self.why = "client closed stdout"
 
     # What we say
+
+    def _play_live(self, cues: list[Cue]) -> None:
+        """Say what a live server says."""
+        self._play([], cues, self.now_ns())
 
     def _play(self, heard: list[Record], cues: list[Cue], now_ns: int) -> None:
         """Say what is due at once, and put off the rest. `heard` is recorded before it."""
@@ -253,7 +283,7 @@ class Mock:
         if not records and not lines:
             return
         now_ns = self.now_ns()
-        self._sink([*records, *(Frame(STDOUT, now_ns, now_ns, data, forged=True) for data in lines)])
+        self._sink([*records, *(_frame(now_ns, data) for data in lines)])
         if lines and not self._is_gone:
             data = b"".join(lines)
             self._waiting.append(memoryview(data))
@@ -294,6 +324,14 @@ class Mock:
         """Say what waits as far as it is taken at once, and write down how it ended."""
         if self._waiting:
             self._flush()
+        if self._handover is not None:
+            self._handover.stop()
         now_ns = self.now_ns()
         records: list[Record] = [] if self._is_gone else [Close(at_ns=now_ns, stream=STDOUT, by=MCPSPY, how="eof")]
         self._sink([*records, Exit(at_ns=now_ns, pid=os.getpid(), code=self._status)])
+
+
+def _frame(now_ns: int, data: bytes) -> Frame:
+    return (
+        Frame(STDOUT, now_ns, now_ns, data) if isinstance(data, Unforged) else Frame(STDOUT, now_ns, now_ns, data, forged=True)
+    )

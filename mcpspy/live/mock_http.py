@@ -15,8 +15,8 @@ from uuid import uuid4
 
 from ..records import CLIENT, MCPSPY, Frame, Note
 from ..replay.http_answer import Asked, Live
+from ..replay.on_miss import ERROR
 from ..replay.routing import endpoint_event
-from ..replay.script import ERROR
 from ..transcript.decode import message_of
 from ..transcript.model import Kind, Source
 from ..wire.jsonrpc import cut
@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from ..replay.http_facts import HttpFacts
     from ..replay.matching import Matcher
     from ..replay.miss import Miss
+    from ..replay.on_miss import OnMiss
     from ..replay.routing import Routing
     from ..replay.scenes import Scenes
-    from ..replay.script import Cue, OnMiss
+    from ..replay.script import Cue
     from ..transcript.model import Message
     from .mock_http_response import Fields, Request, Response
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from ..replay.script import ERROR, Script
+from ..replay.on_miss import ERROR
+from ..replay.script import Script
 from ..transcript.mcp import client_name
 from ..transcript.mcp_methods import INITIALIZE, OPENINGS
 from ..transcript.mcp_revisions import Era
@@ -17,8 +18,8 @@ from .mock_http_client import LiveClient
 
 if TYPE_CHECKING:
     from ..replay.matching import Matcher
+    from ..replay.on_miss import OnMiss
     from ..replay.scenes import Scenes
-    from ..replay.script import OnMiss
     from ..transcript.model import Message
     from .mock_http_client import Stage
     from .mock_http_connection import Connection

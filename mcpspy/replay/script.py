@@ -6,7 +6,7 @@ to read clocks and to wait: who plays it does, and asks `is_due` at its time whe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from ..transcript.correlate import spellings
 from ..transcript.mcp import TASK
@@ -14,15 +14,15 @@ from ..transcript.mcp_methods import CANCELLED, LISTEN
 from ..transcript.model import Exchange, Kind
 from .line import Wants, line
 from .naming import Names, Strand, moved, name_in, spelled
+from .on_miss import ERROR
 from .scenes import LIST_CHANGED, AwaitAnswer, AwaitCancel, Leave, Say, Scene, Scenes
 
 if TYPE_CHECKING:
-    from collections.abc import Container
-
     from ..transcript.model import Message
     from .line import Blank
     from .miss import Miss
     from .naming import Finder
+    from .on_miss import OnMiss
 
 _TASK_ID: Final = ("result", "task", "taskId")
 
@@ -32,40 +32,6 @@ ANSWERED_BY_ALL: Final = ("ping", "logging/setLevel")
 
 NOTHING: Final = Scene()
 """The scene of a request that has none, since it was never recorded."""
-
-
-class OnMiss(Protocol):
-    """What becomes of a request that the recording has no answer for."""
-
-    def missed(self, miss: Miss) -> Exchange | bytes | None:
-        """The recorded exchange to play instead, or the line to say; None to say nothing, as somebody else will answer."""
-
-
-class Error:
-    """The policy that answers a miss with the error that explains it."""
-
-    __slots__ = ()
-
-    def missed(self, miss: Miss) -> bytes:
-        """The line of the error."""
-        return miss.line
-
-
-class Nearest:
-    """The policy that plays what comes nearest, if anything does: `unkept` are the rows whose answers are not there."""
-
-    __slots__ = ("_unkept",)
-
-    def __init__(self, unkept: Container[int] = ()) -> None:
-        self._unkept = unkept
-
-    def missed(self, miss: Miss) -> Exchange | bytes:
-        """The recorded exchange, or the line of the error."""
-        nearest = miss.nearest
-        return miss.line if nearest is None or nearest.row in self._unkept else nearest
-
-
-ERROR: Final = Error()
 
 
 class Playing:
@@ -95,15 +61,21 @@ class Playing:
         self.is_over = False
 
 
+class Unforged(bytes):
+    """What a live server said: of what a mock says, all else is forged. A kind of bytes, for it passes through all that bytes do."""
+
+    __slots__ = ()
+
+
 class Cue:
     """What a mock is to do `delay_ns` after what it heard: say `data`, a line, or end its process as the recorded one ended.
 
     `playing` is the scene that it is of: whose request it belongs to, if any. `say` is the recorded step; there is none where the
     recording has no such words: the answer to a `ping`, and to a miss, of which `miss` tells (without `data` if somebody else
-    answers it). `answers` says that it is the answer to the request of `playing`; `is_live`, that a live server says it.
+    answers it). `answers` says that it is the answer to the request of `playing`.
     """
 
-    __slots__ = ("answers", "data", "delay_ns", "is_live", "leave", "miss", "playing", "say")
+    __slots__ = ("answers", "data", "delay_ns", "leave", "miss", "playing", "say")
 
     def __init__(
         self,
@@ -115,7 +87,6 @@ class Cue:
         answers: bool = False,
         miss: Miss | None = None,
         leave: Leave | None = None,
-        is_live: bool = False,
     ) -> None:
         self.playing = playing
         self.data = data
@@ -124,7 +95,6 @@ class Cue:
         self.answers = answers
         self.miss = miss
         self.leave = leave
-        self.is_live = is_live
 
 
 class Script:

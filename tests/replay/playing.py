@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from mcpspy.records import Frame
 from mcpspy.replay.matching import Matcher, Reuse
+from mcpspy.replay.on_miss import ERROR, OnMiss
 from mcpspy.replay.question import Strictness
 from mcpspy.replay.scenes import scenes
-from mcpspy.replay.script import ERROR, Cue, OnMiss, Script
+from mcpspy.replay.script import Cue, Script
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import Source

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mcpspy.records import Frame
 from mcpspy.replay.miss import Miss
-from mcpspy.replay.script import Nearest
+from mcpspy.replay.on_miss import Nearest
 from mcpspy.transcript.mcp_codes import SUBSCRIPTION_ID
 from tests.replay.playing import Play
 from tests.transcript.dialogue import MS, Dialogue, cancelled, error, notification, progress, request, result, tool_call
