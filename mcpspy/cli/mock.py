@@ -201,9 +201,8 @@ def _check(values: dict[str, str], command: tuple[str, ...], *, has_command: boo
                 "--stdio and --listen are two ways to serve" if name == "stdio" else f"--{name} goes with --listen"
             )
     if values.get("on-miss") != "forward":
-        given = [f"--{name}" for name in ("url", "header", "catch-up") if name in values] + [
-            "a command behind --"
-        ] * has_command
+        given = [f"--{name}" for name in ("url", "header", "catch-up") if name in values]
+        given += ["a command behind --"] if command else []
         if given:
             raise UsageError(f"{given[0]} goes with --on-miss forward")
     elif "listen" in values:
