@@ -121,7 +121,7 @@ def play(plan: Plan, manner: Manner, number: int = 0) -> Drive:
         report=driving.report,
         run=run,
         path=path,
-        transcript=transcribe(read(path), finds=False),
+        transcript=transcribe(read(path)),  # with its calls joined, as the recording has them
         failure=failure,
     )
 

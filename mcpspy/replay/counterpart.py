@@ -33,7 +33,7 @@ class Played:
 
 
 def sides(before: Transcript, after: Transcript, played: Played) -> tuple[Compared, Compared]:
-    """The two sides of the comparison of a recording with what was played of it."""
+    """The two sides of the comparison of a recording with what was played of it. Without findings: they are about one run each."""
     report = played.report
     live = {id: row for row, id in report.sent.items()}
     pairs = _pairs(after, live, report.questions)
@@ -41,10 +41,13 @@ def sides(before: Transcript, after: Transcript, played: Played) -> tuple[Compar
         _put_back(pairs, played.put_back)
     if played.asked is not None:
         rows = frozenset(one for one in played.asked if one in report.sent)
-        return Compared(transcript=before, rows=rows), Compared(
-            transcript=after, rows=frozenset(one.row for one, row in pairs if row in rows)
-        )
-    return Compared(transcript=_of(before, played)), Compared(transcript=after)
+        live_rows = frozenset(one.row for one, row in pairs if row in rows)
+        return Compared(transcript=_unjudged(before), rows=rows), Compared(transcript=_unjudged(after), rows=live_rows)
+    return Compared(transcript=_of(before, played)), Compared(transcript=_unjudged(after))
+
+
+def _unjudged(transcript: Transcript) -> Transcript:
+    return Transcript(sources=transcript.sources, rows=transcript.rows)
 
 
 def _pairs(after: Transcript, live: dict[str, int], questions: dict[str, int]) -> list[tuple[Exchange, int]]:

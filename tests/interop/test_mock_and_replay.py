@@ -1,0 +1,69 @@
+"""A mock before a replay: what a capture serves, over whichever transport, is what the same capture asks for, and nothing differs.
+
+No server and no SDK is needed for that, so all captures are played: those of captures/, and the calls of tests/transcript/recorded.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.deadlines import SCENE_S
+from tests.interop.matrix import CAPTURES, SERVED, TRANSPORTS, mocking
+from tests.tiers import current_tier
+
+RECORDED = ROOT / "tests" / "transcript" / "recorded"
+FILES = [*(CAPTURES / f"{name}.mcpspy" for name in SERVED), *sorted(RECORDED.glob("*.mcpspy"))]
+
+SENT_AWAY = ("$.server.exit.code", "$.server.exit.signal")
+"""Of a server that had to be sent away the mock plays all but that."""
+
+CELLS = [(file, transport) for file in FILES for transport in TRANSPORTS]
+SAMPLE = [cell for cell in CELLS if cell[0].stem in ("question", "research", "sampling", "stateless", "urls")]
+
+
+@contextmanager
+def served(capture: Path, transport: str, folder: Path) -> Iterator[list[str]]:
+    """The words that name the mock of a capture to `mcpspy replay`."""
+    if transport == "stdio":
+        yield ["--", sys.executable, "-m", "mcpspy", "mock", str(capture), "--capture", str(folder / "own.mcpspy")]
+    else:
+        with mocking(capture, transport, folder) as url:  # to who does not say who asks it says what the server said
+            yield ["--url", url, "--transport", transport, "--header", "Authorization: Bearer good"]
+
+
+@pytest.mark.parametrize(
+    ("capture", "transport"),
+    current_tier()(sample=SAMPLE, more=CELLS, full=CELLS),
+    ids=lambda cell: cell.stem if isinstance(cell, Path) else cell,
+)
+def test_a_replay_before_a_mock_of_the_same_capture_meets_no_difference(capture: Path, transport: str, tmp_path: Path) -> None:
+    with served(capture, transport, tmp_path) as target:
+        words = [
+            sys.executable,
+            "-m",
+            "mcpspy",
+            "replay",
+            str(capture),
+            "--yes",
+            "--json",
+            "--capture",
+            str(tmp_path / "live.mcpspy"),
+        ]
+        done = subprocess.run([*words, *target], capture_output=True, text=True, timeout=SCENE_S, check=False)
+    assert done.stdout, done.stderr
+    (client,) = json.loads(done.stdout)["clients"]
+    (server,) = client["comparison"]["servers"]
+    calls = [
+        one
+        for one in server["calls"]
+        if not (capture.stem == "goodbye" and transport != "stdio" and one["method"] == "roots/list")
+    ]
+    identity = [one for one in server["identity"] if one["path"] not in SENT_AWAY]
+    assert (calls, identity, server["definitions"], client["late"], client["misses"]) == ([], [], [], [], [])
+    assert client["requests"] > 0
