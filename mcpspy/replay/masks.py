@@ -16,6 +16,8 @@ MAX_MASKS: Final = 32
 
 _split = re.compile(r"redacted-[0-9a-f]{12}").split
 _STAND_IN: Final = {"\0redacted": True}
+_ALL: Final = ("", "")
+"""What is around a pseudonym that is all of a text."""
 
 
 def is_redacted(text: str) -> bool:
@@ -60,6 +62,8 @@ def masked(value: Any, mask: Mask) -> Any | None:
 
 def _put(value: Any, steps: tuple[Step, ...], around: tuple[str, ...]) -> Any | None:
     if not steps:
+        if isinstance(value, int | float) and around == _ALL:  # a number that was redacted is a text now
+            return _STAND_IN
         return _STAND_IN if isinstance(value, str) and _fits(value, around) else None
     first, *rest = steps
     if isinstance(first, str) and isinstance(value, dict) and first in value:
