@@ -1,0 +1,61 @@
+"""docs/pytest.md shows only what was run: its example is well, with the server and without it, and its failure reads so."""
+
+import inspect
+import re
+
+import pytest
+
+from mcpspy.testing.server import Server
+from mcpspy.testing.servers import Servers
+from tests.conftest import ROOT
+from tests.test_readme import dialogues, printed
+
+pytest_plugins = ["pytester"]
+
+PAGE = ROOT / "docs" / "pytest.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+[EXAMPLE] = re.findall(r"^```python\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+[FAILURE] = re.findall(r"pytest says:\n\n```\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+HELD = """\
+    assert "小雨" in asyncio.run(forecast(server.stdio_parameters(), "北京"))
+    assert server.tool_calls == [("weather", {"city": "北京"})]
+"""
+SILENT = """\
+    try:
+        asyncio.run(forecast(server.stdio_parameters(), "上海"))
+    except Exception:
+        pass
+"""
+
+
+def test_the_example_is_well_with_the_server_and_without_it_and_fails_as_the_page_says(project: pytest.Pytester) -> None:
+    (project.path / "captures" / "weather.mcpspy").unlink()
+    project.makepyfile(test_forecast=EXAMPLE)
+    project.runpytest_subprocess().assert_outcomes(passed=1)
+    (project.path / "server.py").unlink()
+    project.runpytest_subprocess("--mcpspy-record=none").assert_outcomes(passed=1)
+    assert HELD in EXAMPLE
+    project.makepyfile(test_forecast=EXAMPLE.replace(HELD, SILENT))
+    ran = project.runpytest_subprocess()
+    ran.assert_outcomes(failed=1)
+    assert FAILURE in ran.stdout.str()
+
+
+@pytest.mark.parametrize(("command", "output"), dialogues(PAGE))
+def test_the_page_shows_what_the_command_prints(command: str, output: str) -> None:
+    assert printed(command) == output
+
+
+def named_below(head: str) -> set[str]:
+    """The names in the first column of a table."""
+    table = TEXT.partition(f"| {head} |")[2].partition("\n\n")[0]
+    return {name for cell in re.findall(r"^\| (.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)", cell)}
+
+
+def test_the_page_names_all_that_a_server_can_be_given() -> None:
+    assert named_below("of `serve`") == set(inspect.signature(Servers.serve).parameters) - {"self", "name"}
+
+
+def test_the_page_names_all_that_a_server_has() -> None:
+    ours = {"allows_misses", "part", "source", "close", "missed"}
+    assert named_below("of a server") == {name for name in vars(Server) if not name.startswith("_")} - ours
