@@ -36,6 +36,12 @@ _mermaid_words = re.compile(r"style|classDef|%(?=[%{])|(?<=%)%|\$(?=\$)|(?<=\$)\
 # beginning, stays readable elsewhere.
 _plantuml_signs = re.compile(r"""^[^\w]|[<>%$\\~&\[\]"`^]|(?<=/)'|([-*/_=.+|#!@'{}(])(?=\1)|(?<=([-*/_=.+|#!@'{}()]))\2""").sub
 
+# GitHub's Markdown also links addresses, mentions and numbers of issues, which no backslash prevents: a space of no width does.
+_MARKDOWN_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+_markdown_signs = re.compile(r"[\\`*_{}\[\]|~$]").sub
+_markdown_calls = re.compile(r"[@#]|:(?=//)|[wW]{3}(?=\.)").sub
+_backticks = re.compile("`+").findall
+
 _XML_SIGNS = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 
 
@@ -76,6 +82,27 @@ def plantuml_text(text: str) -> str:
     if not line:
         return "<U+00A0>"
     return _plantuml_signs(_as_code_point, safe_text(line))
+
+
+def markdown_text(text: str) -> str:
+    """`text` as words of Markdown: one line that is no markup, no HTML and no link, and calls nobody and no issue by name."""
+    line = _blanks(" ", text).strip()
+    if not line:
+        return "&nbsp;"
+    return _markdown_calls(r"\g<0>&#8203;", _markdown_signs(r"\\\g<0>", safe_text(line)).translate(_MARKDOWN_ENTITIES))
+
+
+def markdown_code(text: str) -> str:
+    """The same as code, which names and paths are."""
+    line = safe_text(_blanks(" ", text).strip()).replace("|", "¦") or " "
+    fence = "`" * (max(map(len, _backticks(line)), default=0) + 1)
+    pad = " " if fence != "`" else ""
+    return f"{fence}{pad}{line}{pad}{fence}"
+
+
+def markdown_fence(lines: list[str]) -> str:
+    """Backticks that none of these lines can end."""
+    return "`" * max(3, *(len(run) + 1 for line in lines for run in _backticks(line)), 0)
 
 
 def xml_text(text: str) -> str:

@@ -1,6 +1,7 @@
 """`mcpspy export`, as a user calls it, on real captures."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -149,3 +150,15 @@ def test_a_har_has_the_transactions_of_the_rows() -> None:
 def test_a_trace_is_json_with_a_bar_for_each_call() -> None:
     found = json.loads(run("export", "perfetto", EVERYTHING).stdout)["traceEvents"]
     assert len([one for one in found if one["ph"] == "X"]) == len(transcribe(read(EVERYTHING)).exchanges)
+
+
+def test_a_report_holds_no_secrets(tmp_path: Path) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6" * 3
+    path = tmp_path / "a.mcpspy"
+    edited = Path(EVERYTHING).read_bytes().replace(b"What is a tap?", token.encode())
+    path.write_bytes(re.sub(rb',"crc":"[0-9a-f]+"', b"", edited))
+    shown = run("export", "markdown", f"{path}:12..13")
+    assert shown.returncode == 0
+    assert "trigger-sampling-request" in shown.stdout
+    assert token not in shown.stdout
+    assert "redacted-" in shown.stdout

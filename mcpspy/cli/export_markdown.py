@@ -1,0 +1,34 @@
+"""`mcpspy export markdown`: a report to be pasted into an issue, with secrets masked."""
+
+from __future__ import annotations
+
+import click
+
+from ..views.report import report
+from ..views.timeline import selected
+from .exporting import what_options, write
+from .filtering import passed, wanted_of
+from .masked import masked
+from .reading import WhatCommand, chosen, row_of
+
+
+@click.command("markdown", cls=WhatCommand)
+@what_options
+def command(what: tuple[str, ...], output: str | None, filters: tuple[str, ...]) -> None:
+    """Write a report in Markdown, ready to be pasted: verdict, findings, the calls in question, a diagram, versions.
+
+    What is secret becomes a pseudonym, and so do user names, home folders and addresses, as by `mcpspy export share --personal`.
+    Chosen rows are all shown whole; without any, those that failed or that something was found about.
+
+    \b
+    Example:
+      mcpspy export markdown @:5..9 | gh issue create --title "search hangs" --body-file -
+    """
+    wanted = wanted_of(filters)
+    asked = chosen(what)
+    transcript = masked(asked.paths)
+    if asked.rows is not None:
+        row_of(transcript, " ".join(what), asked.rows[0])
+    rows = passed(wanted, transcript, selected(transcript.rows, asked.rows))
+    is_part = asked.rows is not None or wanted is not None
+    write(report(transcript, rows, is_part=is_part), output)

@@ -1,0 +1,90 @@
+"""The report in Markdown: what a reader needs, and nothing that a payload could make of it."""
+
+import re
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+from mcpspy import read, transcribe
+from mcpspy.views.escape import markdown_code, markdown_text, safe_text
+from mcpspy.views.report import report
+from mcpspy.views.timeline import selected
+from tests.views.scenes import hostile_scene
+from tests.views.sequence.test_mermaid import HOSTILE, ORDINARY
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+TAGS = re.compile(r"</?(\w+)")
+OURS = {
+    "h1", "h2", "h3", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "code", "pre", "ul", "li", "details", "summary",
+    "br",
+}  # fmt: skip
+
+SPECIAL = [
+    *ORDINARY,
+    *HOSTILE,
+    "@octocat",
+    "#123",
+    "https://evil.example",
+    "www.evil.example",
+    "![x](y)",
+    "[x]: y",
+    "| a | b |",
+]
+
+
+def written(name: str, rows: tuple[int, int] | None = None) -> str:
+    transcript = transcribe(read(CAPTURES / f"{name}.mcpspy"))
+    return "\n".join(report(transcript, selected(transcript.rows, rows), is_part=rows is not None))
+
+
+def rendered(text: str) -> str:
+    return str(MarkdownIt("gfm-like", {"html": True, "linkify": False}).render(text))
+
+
+def meant(text: str) -> str:
+    return safe_text(" ".join(text.split())).strip()
+
+
+def test_a_report_says_who_spoke_what_was_found_and_what_failed() -> None:
+    text = written("refused")
+    assert "| client | `stepclient` |" in text
+    assert "- **error `server-died`**: The server ended with code 1" in text
+    assert "### Row 1: `initialize 2025-11-25` unanswered" in text
+    assert "```mermaid\nsequenceDiagram" in text
+    assert "<details><summary>The last lines on stderr</summary>" in text
+
+
+def test_rows_that_were_chosen_are_shown_whole() -> None:
+    text = written("time", (4, 5))
+    assert re.findall(r"^### Row (\d+)", text, re.MULTILINE) == ["4", "5"]
+
+
+def test_where_all_is_well_no_call_is_in_question() -> None:
+    assert "The calls in question" not in written("memory")
+
+
+@pytest.mark.parametrize("text", SPECIAL)
+def test_words_of_peers_are_words(text: str) -> None:
+    shown = rendered(f"x {markdown_text(text)} y")
+    assert set(TAGS.findall(shown)) <= {"p"}
+    assert "@octocat" not in shown
+    assert "https://" not in shown
+
+
+@pytest.mark.parametrize("text", SPECIAL)
+def test_code_is_what_it_was(text: str) -> None:
+    shown = rendered(f"x {markdown_code(text)} y")
+    assert set(TAGS.findall(shown)) <= {"p", "code"}
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_report_on_hostile_peers_has_our_markup_alone(text: str) -> None:
+    transcript = hostile_scene(text).transcript
+    shown = rendered("\n".join(report(transcript, transcript.rows, is_part=True)))
+    assert set(TAGS.findall(shown)) <= OURS
+
+
+def test_a_payload_cannot_end_its_fence() -> None:
+    transcript = hostile_scene("```\n# Forged\n````").transcript
+    assert "<h1>Forged" not in rendered("\n".join(report(transcript, transcript.rows, is_part=True)))
