@@ -29,7 +29,7 @@ _NOBODY = {"admin", "localhost", "nobody", "root", "runner", "ubuntu", "user"}
 def secret_variables() -> Iterator[tuple[str, bytes]]:
     """Variables whose names say that they are secret, with their values."""
     for name, value in os.environ.items():
-        if kind_of_option(name) is not None and value:
+        if kind_of_option(name) is not None and value and name not in _EVERYWHERE:
             yield name, os.fsencode(value)
 
 

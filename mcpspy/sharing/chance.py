@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from math import log2
 from typing import Final
 
+from .layers import runs
 from .shapes import STAND_IN, Span
 
 SHORTEST: Final = 20
@@ -48,6 +49,8 @@ def chance_spans(data: bytes, name: bytes) -> Iterator[Span]:
         return
     for run in _runs(data):
         if run.end() - run.start() > LONGEST:
+            continue
+        if any(STAND_IN.search(one.text) for one in runs(run[0])):
             continue
         for match in _words(data[run.start() : run.end()]):
             start = run.start() + match.start()

@@ -5,8 +5,11 @@ Refuses to know why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
+
+
+_QUOTES = b'\\"'
 
 
 class Edit(NamedTuple):
@@ -31,6 +34,11 @@ def settled(data: bytes, edits: Iterable[Edit], stand_in: Callable[[bytes], byte
         elif one.end > last.end:
             found[-1] = Edit(last.start, one.end, stand_in(data[last.start : one.end]), last.kind)
     return found
+
+
+def renamed(edits: Iterable[Edit], kinds: Mapping[tuple[int, int], str]) -> list[Edit]:
+    """The same edits, those whose span has a kind already with that."""
+    return [one._replace(kind=kinds.get((one.start, one.end), one.kind)) for one in edits]
 
 
 def edited(data: bytes, edits: Sequence[Edit]) -> bytes:
@@ -60,7 +68,8 @@ def dealt(parts: Sequence[bytes], edits: Sequence[Edit]) -> list[tuple[bytes, tu
             one = waiting.pop()
             before = part[max(at, begin) - begin : max(one.start - begin, 0)]
             pieces += (before, one.new)
-            ranges.append((length + len(before), len(one.new), one.kind))
+            bare = one.new.strip(_QUOTES)  # those of a number that has become a text
+            ranges.append((length + len(before) + one.new.find(bare), len(bare), one.kind))
             length += len(before) + len(one.new)
             at = one.end
         stop = end if not waiting else min(max(waiting[-1].start, begin), end)

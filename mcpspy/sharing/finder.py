@@ -142,8 +142,8 @@ class Finder:
             if leaf.is_string:
                 found += self._string(data, leaf, depth)
             elif data[leaf.start : leaf.end] != b"null" and (kind := self._kind_of_bare(data, leaf)):
-                new = b'"' + self._wanted.stand_in(data[leaf.start : leaf.end]) + b'"'
-                found.append(Edit(leaf.start, leaf.end, new, kind))
+                token = (leaf.start, leaf.end, kind, data[leaf.start : leaf.end])
+                found += (one._replace(new=b'"%b"' % one.new) for one in self._edits([token]))
         return found, walk.is_sound
 
     def _string(self, data: bytes, leaf: Leaf, depth: int) -> Iterator[Edit]:
@@ -152,7 +152,8 @@ class Finder:
         if leaf.is_name:
             if len(raw) >= self._shortest:
                 text = JSON.read(raw)
-                yield from JSON.back(raw, self.settled(text, [*self._known.edits(text), *self._tokens(text)]), start)
+                edits = [*self._known.edits(text), *self._stood_in(text), *self._tokens(text)]
+                yield from JSON.back(raw, self.settled(text, edits), start)
             return
         kind = "place" if leaf.place.taken else self._member(leaf.name)
         if kind is not None:
@@ -215,8 +216,7 @@ class Finder:
 
     def _looks(self, data: bytes) -> Iterator[Edit]:
         names = self._wanted.names
-        if b"redacted-" in data and not self._wanted.spares_stand_ins:
-            yield from self._stood_in(data)
+        yield from self._stood_in(data)
         yield from self._edits(url_spans(data, names))
         yield from self._tokens(data)
         yield from self._assigned(data)
@@ -234,6 +234,8 @@ class Finder:
 
     def _stood_in(self, data: bytes) -> Iterator[Edit]:
         """Earlier pseudonyms, which get others."""
+        if b"redacted-" not in data or self._wanted.spares_stand_ins:
+            return
         for match in STAND_IN.finditer(data):
             yield Edit(*match.span(), self._wanted.stand_in(match[0]), "value")
 

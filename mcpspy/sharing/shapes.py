@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from .layers import PERCENT
+from .layers import JSON, PERCENT
 from .names import Names, is_scheme
 
 STAND_IN: Final = re.compile(rb"redacted-[0-9a-f]{12}")
@@ -96,7 +96,7 @@ def may_assign(data: bytes) -> bool:
 
 
 _assigned = re.compile(
-    rb"""(?P<name>(?<![\w.%-])-{0,2}[A-Za-z_][\w.-]{1,127})(?P<quote>["']?)(?P<sign>[ \t]*(?:=|:=?|=>)[ \t]*)
+    rb"""(?P<name>(?<![\w.%?&-])-{0,2}[A-Za-z_][\w.-]{1,127})(?P<quote>["']?)(?P<sign>[ \t]*(?:=|:=?|=>)[ \t]*)
     (?:"(?P<double>(?:[^"\\\n]|\\.)*+)|'(?P<single>[^'\n]*+)
     |(?P<scheme>[A-Za-z][\w-]*+[ \t]+)?(?P<bare>[^\s"',;&<>()\[\]{}|\\][^\s"',;&<>()\[\]{}|]*+))""",
     re.VERBOSE,
@@ -126,7 +126,8 @@ def assigned_spans(data: bytes, names: Names) -> Iterator[Span]:
             continue
         found = _value_of(data, match)
         if found is not None:
-            yield Span(*found, kind, data[slice(*found)])
+            value = data[slice(*found)]
+            yield Span(*found, kind, JSON.read(value) if match["double"] is not None else value)
             at = found[1]
     if b"--" in data:
         for option in _options.finditer(data):

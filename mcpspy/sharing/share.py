@@ -16,7 +16,7 @@ from ..capture.spans import endpoint_spans, head_spans
 from ..records import Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Stall, Unknown
 from ..wire.codings import decoded
 from ..wire.sse import Events
-from .edits import Edit, dealt, edited
+from .edits import Edit, dealt, edited, renamed
 from .event import event_edits
 from .whole import Group, Whole, empty
 
@@ -131,6 +131,7 @@ class Sharing:
             for frame in frames:
                 empty(frame)
             return
+        edits = renamed(edits, _kinds(frames))
         if group.is_cut_off or not data.rstrip(b" \t\r").endswith((b"\n", b"}", b"]")):
             edits = self._finder.cut_off(data, edits)
         for frame, (part, ranges) in zip(frames, dealt(parts, edits) if edits else ((one, ()) for one in parts), strict=True):
@@ -225,7 +226,8 @@ class Sharing:
 
     def _open(self, record: Open) -> None:
         if record.head:
-            ((record.head, record.redacted),) = dealt([record.head], self._head(record.head))
+            kinds = {(at, at + length): kind for at, length, kind in record.redacted}
+            ((record.head, record.redacted),) = dealt([record.head], renamed(self._head(record.head), kinds))
             self._count(record.redacted)
         if record.forwarded is not None:
             record.forwarded = edited(record.forwarded, self._head(record.forwarded))
@@ -273,6 +275,16 @@ class Sharing:
 
     def _count(self, ranges: tuple[tuple[int, int, str], ...]) -> None:
         self.counts.update(kind for _, _, kind in ranges)
+
+
+def _kinds(frames: list[Frame]) -> dict[tuple[int, int], str]:
+    """What was replaced before in a frame of these parts, and what kind of secret it had been."""
+    found: dict[tuple[int, int], str] = {}
+    begin = 0
+    for frame in frames:
+        found |= {(begin + at, begin + at + length): kind for at, length, kind in frame.redacted}
+        begin += len(frame.data)
+    return found
 
 
 def _stream(record: Open) -> _Stream:
