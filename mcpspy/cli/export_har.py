@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from .. import __version__
 from ..errors import AddressError
 from ..views.har import har
 from .exporting import asked_rows, carried_by, what_options, write
@@ -23,4 +24,4 @@ def command(what: tuple[str, ...], output: str | None, filters: tuple[str, ...])
     transactions = carried_by(asked)
     if not transactions:
         raise AddressError(" ".join(what), "there is no HTTP in it: it was recorded on stdio, or no row matches")
-    write(har(asked.transcript, transactions), output)
+    write(har(asked.transcript, transactions, version=__version__), output)

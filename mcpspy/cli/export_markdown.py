@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from .. import __version__
 from ..views.report import report
 from ..views.timeline import selected
 from .exporting import what_options, write
@@ -31,4 +32,4 @@ def command(what: tuple[str, ...], output: str | None, filters: tuple[str, ...])
         row_of(transcript, " ".join(what), asked.rows[0])
     rows = passed(wanted, transcript, selected(transcript.rows, asked.rows))
     is_part = asked.rows is not None or wanted is not None
-    write(report(transcript, rows, is_part=is_part), output)
+    write(report(transcript, rows, version=__version__, is_part=is_part), output)

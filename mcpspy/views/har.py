@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from .. import __version__
 from ..wire.codings import decoded
 from ..wire.sse import parse
 from .json_text import as_json
@@ -29,9 +28,9 @@ _UNKNOWN: Final = -1
 """What HAR has for numbers that nobody knows."""
 
 
-def har(transcript: Transcript, transactions: Iterable[Transaction]) -> Iterator[str]:
-    """The text of the file, an entry a line. The transcript has to keep frames."""
-    creator = as_json({"name": "mcpspy", "version": __version__})
+def har(transcript: Transcript, transactions: Iterable[Transaction], *, version: str) -> Iterator[str]:
+    """The text of the file, an entry a line. The transcript has to keep frames; `version` is mcpspy's."""
+    creator = as_json({"name": "mcpspy", "version": version})
     yield f'{{"log":{{"version":"1.2","creator":{creator},"entries":['
     mark = ""
     for one in transactions:

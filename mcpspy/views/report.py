@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from .. import __version__
 from ..replay.identity import identity
 from ..transcript.model import Exchange, Log, Outcome, Row, Source, Stray, Transcript
 from .checked import worst_first
@@ -46,8 +45,8 @@ _AGAIN: Final = [
 _BAD: Final = (Outcome.ERROR, Outcome.TOOL_ERROR, Outcome.UNANSWERED, Outcome.HTTP_ERROR)
 
 
-def report(transcript: Transcript, rows: list[Row], *, is_part: bool = False) -> Iterator[str]:
-    """The lines of the report. `is_part` says that rows were chosen, and all of them count."""
+def report(transcript: Transcript, rows: list[Row], *, version: str, is_part: bool = False) -> Iterator[str]:
+    """The lines of the report. `version` is mcpspy's. `is_part` says that rows were chosen, and all of them count."""
     lanes = [one.name for one in transcript.lanes]
     yield f"# MCP: {' and '.join(map(markdown_code, lanes)) or 'nobody'}"
     yield ""
@@ -64,7 +63,7 @@ def report(transcript: Transcript, rows: list[Row], *, is_part: bool = False) ->
     yield from _logs(transcript)
     yield "## Again"
     yield ""
-    yield f"Attach the capture, without its secrets; then mcpspy {__version__} shows it, plays it, and asks another server the same:"
+    yield f"Attach the capture, without its secrets; then mcpspy {version} shows it, plays it, and asks another server the same:"
     yield ""
     yield from _fenced(_AGAIN, "sh")
 

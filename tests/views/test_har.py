@@ -15,7 +15,9 @@ HTTP = ("sse", "streamable", "resumed", "stateless", "oauth")
 
 def written(name: str) -> dict[str, Any]:
     transcript = transcribe(read(CAPTURES / f"{name}.mcpspy"), keeps_frames=True)
-    made: dict[str, Any] = json.loads("\n".join(har(transcript, transcript.sources[0].transactions.values())))["log"]
+    made: dict[str, Any] = json.loads("\n".join(har(transcript, transcript.sources[0].transactions.values(), version="1")))[
+        "log"
+    ]
     return made
 
 

@@ -35,7 +35,7 @@ SPECIAL = [
 
 def written(name: str, rows: tuple[int, int] | None = None) -> str:
     transcript = transcribe(read(CAPTURES / f"{name}.mcpspy"))
-    return "\n".join(report(transcript, selected(transcript.rows, rows), is_part=rows is not None))
+    return "\n".join(report(transcript, selected(transcript.rows, rows), version="1", is_part=rows is not None))
 
 
 def rendered(text: str) -> str:
@@ -81,10 +81,10 @@ def test_code_is_what_it_was(text: str) -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_report_on_hostile_peers_has_our_markup_alone(text: str) -> None:
     transcript = hostile_scene(text).transcript
-    shown = rendered("\n".join(report(transcript, transcript.rows, is_part=True)))
+    shown = rendered("\n".join(report(transcript, transcript.rows, version="1", is_part=True)))
     assert set(TAGS.findall(shown)) <= OURS
 
 
 def test_a_payload_cannot_end_its_fence() -> None:
     transcript = hostile_scene("```\n# Forged\n````").transcript
-    assert "<h1>Forged" not in rendered("\n".join(report(transcript, transcript.rows, is_part=True)))
+    assert "<h1>Forged" not in rendered("\n".join(report(transcript, transcript.rows, version="1", is_part=True)))
