@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..records import CLIENT
-from ..transcript.model import Exchange, Transcript
+from ..transcript.model import Exchange, Outcome, Transcript
 from .compare import Compared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
     from .driving import Report
     from .plan import Plan
@@ -39,11 +39,17 @@ def sides(before: Transcript, after: Transcript, played: Played) -> tuple[Compar
     pairs = _pairs(after, live, report.questions)
     if played.put_back is not None:
         _put_back(pairs, played.put_back)
+    unknown = _unknown(before)
     if played.asked is not None:
-        rows = frozenset(one for one in played.asked if one in report.sent)
+        rows = frozenset(one for one in played.asked if one in report.sent and one not in unknown)
         live_rows = frozenset(one.row for one, row in pairs if row in rows)
         return Compared(transcript=_unjudged(before), rows=rows), Compared(transcript=_unjudged(after), rows=live_rows)
-    return Compared(transcript=_of(before, played)), Compared(transcript=_unjudged(after))
+    unknown_live = {one.row for one, row in pairs if row in unknown}
+    rows_after = [row for row in after.rows if not isinstance(row, Exchange) or row.row not in unknown_live]
+    return (
+        Compared(transcript=_of(before, played, unknown)),
+        Compared(transcript=Transcript(sources=after.sources, rows=rows_after)),
+    )
 
 
 def _unjudged(transcript: Transcript) -> Transcript:
@@ -67,16 +73,28 @@ def _put_back(pairs: list[tuple[Exchange, int]], put_back: Callable[[int, bytes]
                 message.raw = put_back(row, message.raw)
 
 
-def _of(before: Transcript, played: Played) -> Transcript:
+def _unknown(before: Transcript) -> set[int]:
+    """The rows of requests whose answers are not in the recording because that breaks off, or has gaps: they may have come."""
+    return {
+        one.row
+        for one in before.exchanges
+        if one.response is None
+        and one.outcome in (Outcome.PENDING, Outcome.UNANSWERED)
+        and not before.sources[one.capture].complete
+    }
+
+
+def _of(before: Transcript, played: Played, unknown: Container[int]) -> Transcript:
     """The recording without what was not played again: requests that were not sent, and what the server asked behind them."""
     report = played.report
     sent = report.sent
+    left_out = {one.row for one in played.plan.left_out}
     asked_again = set(report.questions.values())
-    unsent = [one.message.at_ns for one in report.unsent if not _is_left_out(one.row, played)]
+    unsent = [one.message.at_ns for one in report.unsent if one.row not in left_out]
     until_ns = min(unsent, default=None)
 
     def is_kept(row: Exchange) -> bool:
-        if row.row not in played.plan.rows:
+        if row.row not in played.plan.rows or row.row in unknown:
             return False
         if row.sender == CLIENT:
             return row.row in sent
@@ -84,7 +102,3 @@ def _of(before: Transcript, played: Played) -> Transcript:
 
     rows = [row for row in before.rows if not isinstance(row, Exchange) or is_kept(row)]
     return Transcript(sources=before.sources, rows=rows)
-
-
-def _is_left_out(row: int, played: Played) -> bool:
-    return any(one.row == row for one in played.plan.left_out)

@@ -210,7 +210,7 @@ class Driving:
     def _turn(self, step: Step, now_ns: int, since_ns: int) -> int | None:
         match step:
             case Send():
-                due_ns = since_ns + self._scaled(step.gap_ns)
+                due_ns = since_ns + (int(step.gap_ns / (self._speed or 1)) if step.is_timed else self._scaled(step.gap_ns))
                 if now_ns < due_ns:
                     return due_ns
                 self._send(step, now_ns)

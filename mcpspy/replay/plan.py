@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
 
 INITIALIZED: Final = "notifications/initialized"
+POLL: Final = "tasks/get"
 
 Key: TypeAlias = tuple[str, str]
 """What the server says on its own is told apart by its method and by what it is about."""
@@ -32,6 +33,11 @@ class Send:
     row: int
     exchange: Exchange | None = None
     gap_ns: int = 0
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it was the clock that had the client send it: asked sooner how it stands, a task has got less far."""
+        return self.message.method == POLL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,6 +146,14 @@ def test_pauses_of_the_client_are_kept_where_that_is_asked_for(speed: float, ms:
     assert driven.due(10 + ms) == [request(2)]
 
 
+def test_a_task_is_asked_how_it_stands_as_late_as_it_was_at_any_speed() -> None:
+    recorded = Dialogue().client(request(1)).server(result(1)).wait(500).client(request(2, "tasks/get", {"taskId": "t"}))
+    driven = Driven(recorded.server(result(2)))
+    driven.due()
+    assert driven.hears(result(1)) == []
+    assert methods(driven.due(501)) == ["tasks/get"]
+
+
 def test_a_request_waits_for_its_answer_so_long_and_no_longer() -> None:
     driven = Driven(Dialogue().client(request(1)).server(result(1)).client(request(2)).server(result(2)))
     driven.due()

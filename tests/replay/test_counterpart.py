@@ -1,0 +1,72 @@
+"""What of a recording is held against what was played of it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from mcpspy.replay.compare import Comparison, compare
+from mcpspy.replay.counterpart import Played, sides
+from mcpspy.replay.driving import Report
+from mcpspy.replay.plan import LeftOut
+from mcpspy.replay.planning import plans
+from tests.transcript.dialogue import Dialogue, request, result, tool_call
+
+ROOTS = request(0, "roots/list")
+
+
+def compared(
+    recorded: Dialogue, live: Dialogue, sent: Iterable[int], *, asked: Iterable[int] | None = None, **facts: Any
+) -> Comparison:
+    """The comparison of a recording, of which these rows were sent under their own ids, with what was heard live."""
+    (plan,) = plans(recorded.transcript)
+    report = Report(sent={one.row: one.request.id or "" for one in plan.requests if one.row in set(sent)}, questions={"0": 2})
+    report.unsent = [
+        LeftOut(row=one.row, message=one.message, why="") for one in plan.sends if one.exchange and one.row not in report.sent
+    ]
+    played = Played(plan=plan, report=report, asked=None if asked is None else frozenset(asked), **facts)
+    return compare(*sides(recorded.transcript, live.transcript, played))
+
+
+def calls(*ids: int, answers: int = 9) -> Dialogue:
+    dialogue = Dialogue()
+    for id in ids:
+        dialogue.client(tool_call(id, n=id))
+        if id <= answers:
+            dialogue.server(result(id, {"n": id}))
+    return dialogue
+
+
+def test_what_was_not_sent_is_not_missing() -> None:
+    found = compared(calls(1, 2, 3).closes(), calls(1).closes(), [1])
+    assert not found.different
+    assert found.servers[0].same == 1
+
+
+def test_of_rows_that_were_asked_for_the_others_are_not_compared() -> None:
+    live = Dialogue().client(tool_call(1, n=1)).server(result(1)).client(tool_call(2, n=2)).server(result(2, {"n": 2})).closes()
+    found = compared(calls(1, 2).closes(), live, [1, 2], asked=[2])
+    assert (found.different, found.servers[0].same) == (False, 1)
+
+
+def test_what_the_server_asked_behind_what_was_not_sent_is_not_missing() -> None:
+    recorded = calls(1).client(tool_call(2)).server(ROOTS).client(result(0)).server(result(2)).closes()
+    assert not compared(recorded, calls(1).closes(), [1]).different
+
+
+def test_what_the_server_does_not_ask_any_more_is_missing() -> None:
+    recorded = Dialogue().client(tool_call(1)).server(ROOTS).client(result(0)).server(result(1)).closes()
+    live = Dialogue().client(tool_call(1)).server(result(1)).closes()
+    (change,) = compared(recorded, live, [1]).servers[0].calls
+    assert (change.how, change.before and change.before.method) == ("removed", "roots/list")
+
+
+def test_an_answer_that_a_capture_breaks_off_before_may_have_come() -> None:
+    assert not compared(calls(1, 2, answers=1), calls(1, 2).closes(), [1, 2]).different
+
+
+def test_an_answer_that_never_came_is_another_outcome() -> None:
+    assert compared(calls(1, 2, answers=1).closes(), calls(1, 2).closes(), [1, 2]).different
+
+
+def test_live_values_that_were_carried_are_put_back_before() -> None:
+    live = Dialogue().client(tool_call(1, n=1)).server(result(1, {"n": 77})).closes()
+    assert not compared(calls(1).closes(), live, [1], put_back=lambda _, data: data.replace(b"77", b"1")).different
