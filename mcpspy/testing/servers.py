@@ -17,8 +17,11 @@ from .playing import Playing
 from .recording import Recording, failure, source_words
 from .server import Server
 
-ENDS_S: Final = 5.0
-"""So long a server may go on after its test, whose business it was to leave it."""
+RECORDED_ENDS_S: Final = 5.0
+"""So long a server that is recorded may go on after its test, whose business it was to leave it: its last words are recorded too."""
+
+PLAYED_ENDS_S: Final = 1.0
+"""And so long a mock, which says nothing of interest any more."""
 
 POLL_S: Final = 0.005
 
@@ -156,7 +159,7 @@ class Servers:
             return ""
         name, source, captures = told(server.path), source_words(server.source), made(server.part.capture)
         if any(is_live(str(one)) for one in captures):
-            return f"{name}: {source} still runs, {ENDS_S:g} s after the test, and is not kept: leave it before the test ends"
+            return f"{name}: {source} still runs, {RECORDED_ENDS_S:g} s after the test, and is not kept: leave it in the test"
         reason = failure(captures, source)
         if reason:
             return f"{name}: {reason}"
@@ -177,7 +180,7 @@ def _source(name: str, record: Sequence[str] | str | None) -> Source | None:
 
 def _wait_for_end(server: Server) -> None:
     """Wait until nothing writes into its captures any more, for a while."""
-    until = monotonic() + ENDS_S
+    until = monotonic() + (RECORDED_ENDS_S if server.is_recorded else PLAYED_ENDS_S)
     while monotonic() < until and any(is_live(str(one)) for one in made(server.part.capture)):
         sleep(POLL_S)
 

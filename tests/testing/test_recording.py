@@ -159,6 +159,37 @@ def test_a_recording_that_came_to_nothing_fails_a_test_that_keeps_silent(
     assert files(captures) == ["weather.mcpspy"]
 
 
+def test_a_server_that_the_test_does_not_leave_is_not_kept(
+    project: pytest.Pytester, captures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcpspy.testing.servers.RECORDED_ENDS_S", 0.1)
+    project.makepyfile(
+        test_city="""
+        import subprocess, sys
+        import pytest
+
+        @pytest.fixture
+        def running():
+            held = []
+            yield held
+            for one in held:
+                one.communicate(b"")
+
+        def test_weather(running, mcpspy):
+            server = mcpspy.serve(record=[sys.executable, "server.py", "0"])
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+            running.append(subprocess.Popen([server.command, *server.args], **pipes))
+            running[0].stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\\n')
+            running[0].stdin.flush()
+            running[0].stdout.readline()
+        """
+    )
+    ran = project.runpytest()
+    ran.assert_outcomes(passed=1, errors=1)
+    ran.stdout.fnmatch_lines(["captures/test_city/test_weather.mcpspy: * still runs, 0.1 s after the test, and is not kept: *"])
+    assert files(captures) == ["weather.mcpspy"]
+
+
 def test_one_capture_is_recorded_once_in_a_test(project: pytest.Pytester) -> None:
     write(project, name='"new", ', more='mcpspy.serve("new", record=["x"])')
     project.runpytest().stdout.fnmatch_lines(["E *captures/new.mcpspy: it is being recorded in this test already*"])
