@@ -1,0 +1,100 @@
+"""A driver between its machine and a live process: what overlapped overlaps, and what is given up is given up in time."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from mcpspy.live.driver import Driver, drive
+from mcpspy.live.peer_stdio import StdioPeer
+from mcpspy.records import SERVER, Frame, Note, Record
+from mcpspy.replay.answering import Answering
+from mcpspy.replay.driving import Driving
+from mcpspy.replay.matching import Matcher
+from mcpspy.replay.planning import plans
+from tests.transcript.dialogue import Dialogue, cancelled, notification, request, result, tool_call
+
+if TYPE_CHECKING:
+    from mcpspy.replay.driving import Report
+
+SERVER_OF_WORDS = """
+import json, sys
+def say(**message): print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+def hear(): return json.loads(sys.stdin.readline())
+"""
+
+
+class Driven:
+    """A recording driven to a server of a few lines of Python. `records` are what was recorded, `lines` what it said and heard."""
+
+    def __init__(self, recorded: Dialogue, server: str, **manner: Any) -> None:
+        transcript = recorded.transcript
+        (plan,) = plans(transcript)
+        driving = Driving(plan, Answering(Matcher(transcript.exchanges, side=SERVER).walk()), **manner)
+        self.records: list[Record] = []
+        begin_ns = time.monotonic_ns()
+
+        def now_ns() -> int:
+            return time.monotonic_ns() - begin_ns
+
+        def peer(driver: Driver) -> StdioPeer:
+            words = [sys.executable, "-c", SERVER_OF_WORDS + server]
+            return StdioPeer(
+                words, sink=self.records.extend, now_ns=now_ns, heard=driver.heard, lost=driver.lost, failed=driver.failed
+            )
+
+        drive(driving, peer, sink=self.records.extend, now_ns=now_ns, is_process=True)
+        self.report: Report = driving.report
+
+    @property
+    def data(self) -> list[bytes]:
+        return [one.data for one in self.records if isinstance(one, Frame) and one.stream < 2]
+
+    @property
+    def lines(self) -> list[Any]:
+        return [json.loads(one) for one in self.data]
+
+
+def test_calls_that_overlapped_are_under_way_together() -> None:
+    recorded = Dialogue().client(tool_call(1)).client(tool_call(2)).server(result(2)).server(result(1)).closes()
+    driven = Driven(recorded, "first, second = hear(), hear()\nfor one in (second, first): say(id=one['id'], result={})")
+    assert driven.lines == [tool_call(1), tool_call(2), result(2), result(1)]
+
+
+def test_what_is_no_message_is_passed_over() -> None:
+    recorded = Dialogue().client(tool_call(1)).server(result(1)).client(tool_call(2)).server(result(2)).closes()
+    driven = Driven(recorded, "print('Welcome!')\nfor _ in 'ab': say(id=hear()['id'], result={})")
+    assert (driven.report.sends, driven.report.lost) == (2, "")
+
+
+def test_a_call_is_given_up_when_it_was() -> None:
+    recorded = Dialogue().client(tool_call(1)).wait(199).client(cancelled(1)).client(request(2)).server(result(2)).closes()
+    driven = Driven(recorded, "hear(); hear(); say(id=hear()['id'], result={})")
+    sent = [one for one in driven.records if isinstance(one, Frame) and one.stream == 0]
+    assert driven.lines == [tool_call(1), cancelled(1), request(2), result(2)]
+    assert 200_000_000 <= sent[1].at_ns - sent[0].at_ns < 2_000_000_000
+
+
+def test_a_question_that_was_never_recorded_is_noted_and_refused() -> None:
+    recorded = Dialogue().client(tool_call(1)).server(result(1)).closes()
+    driven = Driven(recorded, "one = hear(); say(id=7, method='sampling/createMessage'); hear(); say(id=one['id'], result={})")
+    assert [one.topic for one in driven.records if isinstance(one, Note)] == ["miss"]
+    assert driven.lines[2]["error"]["code"] == -32601
+    assert driven.lines[3] == result(1)
+
+
+def test_a_batch_of_answers_is_heard() -> None:
+    recorded = Dialogue().client(tool_call(1)).client(tool_call(2)).server(result(1)).server(result(2)).client(notification())
+    server = "print(json.dumps([{'jsonrpc': '2.0', 'id': hear()['id'], 'result': {}} for _ in 'ab']), flush=True)\nhear()"
+    driven = Driven(recorded.closes(), server)
+    assert driven.report.late == []
+    assert json.loads(driven.data[-1]) == notification()
+
+
+def test_a_server_that_reads_no_more_is_gone_and_what_it_did_not_take_was_not_sent() -> None:
+    recorded = Dialogue().client(tool_call(1)).server(result(1)).wait(150).client(tool_call(2)).server(result(2)).closes()
+    driven = Driven(recorded, "import os; say(id=hear()['id'], result={}); os._exit(5)", speed=1.0)
+    assert driven.report.lost == "the server exited with status 5"
+    assert [one.row for one in driven.report.unsent] == [2]
