@@ -18,12 +18,14 @@ from .canonical import canonical
 from .ignore import Ignore
 from .masks import MAX_MASKS, Mask, mask_of, masked
 from .question import Asking, Strictness, key_of
+from .whose import owner
 
 if TYPE_CHECKING:
     from ..records import Side
     from ..transcript.model import Exchange, Message
     from .explain import Candidate
     from .miss import Miss
+    from .whose import Owner
 
 _ROOT: Final = 0
 
@@ -110,7 +112,10 @@ class Matcher:
         self._methods: dict[str, dict[str, Exchange]] = {}
         self._targets: dict[tuple[str, str | None], dict[str, Exchange]] = {}
         """The first questions that differ, by their keys: those that a miss is held against."""
-        for way in ways(exchanges, side):
+        self.owners: list[Owner] = []
+        """Of each way, who went it."""
+        for who, way in _owned(exchanges, side).items():
+            self.owners.append(who)
             self._add(way)
 
     def walk(self, number: int = 0) -> Walk:
@@ -224,6 +229,11 @@ class Walk:
         self.how = How.ORDER
         """How the last exchange was found."""
 
+    @property
+    def owner(self) -> Owner | None:
+        """The recorded client on whose way it is; None if nothing was recorded."""
+        return self._matcher.owners[self._here] if self._matcher.owners else None
+
     def branch(self, exchange: Exchange) -> Walk:
         """Another walk that stands behind this exchange, and to which nothing was given yet."""
         other = Walk(self._matcher, self._here)
@@ -318,11 +328,13 @@ def _loose_key(method: str, target: str | None) -> str:
 
 
 def ways(exchanges: Iterable[Exchange], side: Side = CLIENT) -> list[list[Exchange]]:
-    """What each client asked, in order: by capture, and over HTTP by session, or by the client's name where there is none."""
-    found: dict[tuple[int, int | str], list[Exchange]] = {}
+    """What each client asked, in order."""
+    return list(_owned(exchanges, side).values())
+
+
+def _owned(exchanges: Iterable[Exchange], side: Side) -> dict[Owner, list[Exchange]]:
+    found: dict[Owner, list[Exchange]] = {}
     for row in exchanges:
         if row.sender == side:
-            scope = None if row.transaction is None else row.transaction.scope
-            of: int | str = "" if scope is None else scope.client if scope.is_one_transaction else id(scope)
-            found.setdefault((row.capture, of), []).append(row)
-    return list(found.values())
+            found.setdefault(owner(row.capture, row.transaction), []).append(row)
+    return found

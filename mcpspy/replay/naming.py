@@ -17,10 +17,15 @@ from .masks import is_redacted
 if TYPE_CHECKING:
     from ..transcript.model import Exchange, Message
     from .miss import Miss
+    from .whose import Owner
 
 
 class Finder(Protocol):
     """Finds for what one client asks the recorded exchange that is to be played, as a walk of a matcher does."""
+
+    @property
+    def owner(self) -> Owner | None:
+        """The recorded client on whose way it is."""
 
     def match(self, request: Message) -> Exchange | Miss:
         """The exchange, which counts as given then; or why there is none."""

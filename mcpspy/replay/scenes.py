@@ -16,9 +16,11 @@ from ..transcript.correlate import spellings
 from ..transcript.mcp import INPUT_REQUIRED, TASK
 from ..transcript.mcp_methods import CANCELLED, LISTEN
 from ..transcript.model import HTTP_REDIRECTS, Event, Exchange, Kind, Message, Source, Stray, Transcript
+from .whose import owner
 
 if TYPE_CHECKING:
     from .line import Part
+    from .whose import Owner
 
 LIST_CHANGED: Final = "/list_changed"
 """How the notifications end after which clients ask for a list again: said anew with each list, they would never stop asking."""
@@ -96,7 +98,7 @@ class Scene:
 
 
 class Scenes:
-    """All scenes of a recording: by the row of the request, and by the method of the notification, in the order of the recording.
+    """All scenes of a recording: by the row of the request, and by client and method of the notification, in their order.
 
     They never change once they are read, so that any number of live clients are played to from the same ones.
     `opening` is what the server said before it was asked, `closing` what it said when its input had ended.
@@ -106,7 +108,7 @@ class Scenes:
 
     def __init__(self) -> None:
         self.of_request: dict[int, Scene] = {}
-        self.of_notification: dict[str, list[Scene]] = {}
+        self.of_notification: dict[tuple[Owner, str], list[Scene]] = {}
         self.opening = Scene()
         self.closing = Scene()
         self.listeners: dict[str, int] = {}
@@ -235,7 +237,8 @@ class _Reader:
 
     def _told(self, message: Message) -> Scene:
         scene = Scene(message.at_ns)
-        self._scenes.of_notification.setdefault(message.method or "", []).append(scene)
+        who = owner(message.capture, self._source.transaction_of(message.stream))
+        self._scenes.of_notification.setdefault((who, message.method or ""), []).append(scene)
         return scene
 
     def _asked(self, row: Exchange) -> Scene | None:

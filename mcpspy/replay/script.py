@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .miss import Miss
     from .naming import Finder
     from .on_miss import OnMiss
+    from .whose import Owner
 
 _TASK_ID: Final = ("result", "task", "taskId")
 
@@ -126,8 +127,8 @@ class Script:
         self._next_id = 1
         self._played: set[int] = set()
         """The rows whose scenes have been played."""
-        self._told: dict[str, int] = {}
-        """How many notifications of each method the client has sent."""
+        self._told: dict[tuple[Owner, str], int] = {}
+        """How many notifications of each recorded client and method were played."""
         self._asked: dict[str, Playing] = {}
         """What the client has asked and is not answered yet, by the ids of its requests."""
         self._waiting: dict[str, tuple[Playing, Exchange]] = {}
@@ -169,6 +170,14 @@ class Script:
     def cancel(self, id: str) -> list[Cue]:
         """What follows when the client gives its request with this id up; nothing if it is answered, or was never asked."""
         return self._cancelled(id)
+
+    def unheard(self, question: Cue) -> list[Cue]:
+        """What follows on a question that nobody hears for now: what waits for the answer goes on without."""
+        playing, asked = question.playing, None if question.say is None else question.say.exchange
+        if asked is None or asked.row not in playing.unanswered:
+            return []
+        playing.unanswered.discard(asked.row)
+        return self._go_on(playing)
 
     def is_due(self, cue: Cue) -> bool:
         """Whether a cue whose time has come still holds. To be asked once."""
@@ -240,11 +249,13 @@ class Script:
         return self._go_on(playing)
 
     def _notified(self, method: str) -> list[Cue]:
-        scenes = self._scenes.of_notification.get(method, ())
-        at = self._told.get(method, 0)
+        who = self._names.first.finder.owner
+        told = (who or (0, ""), method)
+        scenes = self._scenes.of_notification.get(told, ())
+        at = self._told.get(told, 0)
         if at >= len(scenes):
             return []
-        self._told[method] = at + 1
+        self._told[told] = at + 1
         return self._go_on(self._playing(scenes[at]))
 
     def _cancelled(self, id: str) -> list[Cue]:

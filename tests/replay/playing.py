@@ -45,14 +45,14 @@ class Play:
         self._on_miss, self._wall_ns = on_miss, wall_ns
         self._begin()
 
-    def _begin(self) -> None:
-        self.script = Script(self.scenes, self.matcher.walk(), self._on_miss, wall_ns=self._wall_ns)
+    def _begin(self, number: int = 0) -> None:
+        self.script = Script(self.scenes, self.matcher.walk(number), self._on_miss, wall_ns=self._wall_ns)
         self._decoder = Decoder(Source(0))
 
-    def another(self) -> Self:
-        """The same recording, played to another client."""
+    def another(self, number: int = 0) -> Self:
+        """The same recording, played to another client, the how many-th it is."""
         other = copy(self)
-        other._begin()
+        other._begin(number)
         return other
 
     def cues(self, line: Any) -> list[Cue]:

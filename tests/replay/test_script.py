@@ -141,6 +141,18 @@ def test_what_a_server_says_on_its_own_comes_after_the_message_before_it() -> No
     assert methods(play.told(request(1))) == ["answer", "notifications/message"]
 
 
+def test_each_client_is_told_what_the_client_on_whose_way_it_is_was_told() -> None:
+    traffic = Traffic()
+    for name in ("a", "b"):
+        opened_session(traffic, name)
+        traffic.get(session=name).stream().event(notification("notifications/message", {"level": "info", "data": name}))
+    play = Play(traffic)
+    for number, name in enumerate("ab"):
+        client = play.another(number)
+        client.told(request(1, "initialize"))
+        assert [one["params"]["data"] for one in client.told(notification())] == [name]
+
+
 def test_what_a_server_says_before_it_is_asked_comes_first() -> None:
     play = Play(Dialogue().server(LOG).client(request(1)).server(result(1)))
     assert [json.loads(cue.data) for cue in play.script.open()] == [LOG]
