@@ -150,7 +150,7 @@ def test_the_mock_answers_who_asks_with_the_pseudonyms(session: tuple[Path, list
     token = answers[3]["result"]["structuredContent"]["result"].rpartition(" ")[2]
     login = json.loads(answers[2]["result"]["structuredContent"]["said"])
     assert (told(token.encode()), told(login["password"].encode())) == (b"R", b"R")
-    steps = [{"call": "whoami", "arguments": {"token": token}}, {"read": f"vault://door?token={token}"}]
+    steps: list[dict[str, Any]] = [{"call": "whoami", "arguments": {"token": token}}, {"read": f"vault://door?token={token}"}]
     again = play(steps, folder, sys.executable, "-m", "mcpspy", "mock", "shared.mcpspy")
     assert [one["result"] for one in again[1:]] == [one["result"] for one in answers[3:]]
 

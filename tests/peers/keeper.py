@@ -3,8 +3,8 @@
     keeper.py [OPTION…] stdio
     keeper.py [OPTION…] http PORT
 
-`login` answers with JSON in a text, a URL, base64 and structured content, and logs its arguments; `whoami` takes a token; the resource
-`vault://door?token=TOKEN` is one that names one. What was given for a password is written to the file that KEEPER_LOG names.
+`login` answers with JSON in a text, a URL, base64 and structured content, and logs its arguments; `whoami` takes a token, and the
+resource `vault://door?token=TOKEN` names one. What was given for a password is written to the file that KEEPER_LOG names.
 """
 
 import json
@@ -14,7 +14,7 @@ from base64 import b64encode
 from typing import Any
 from urllib.parse import quote
 
-import pyserver
+import pyserver  # type: ignore[import-not-found]  # it stands beside this program when that runs
 from mcp.server.mcpserver import MCPServer
 
 server = MCPServer("keeper")

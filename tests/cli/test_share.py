@@ -1,0 +1,233 @@
+"""`mcpspy export share`, as a user calls it: what it writes, what it refuses, and what its --verify says."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpspy import read, transcribe
+from mcpspy.records import Frame, Header, Open
+from tests.cli.recording import Recording
+from tests.cli.terminal import run
+from tests.conftest import ROOT
+from tests.sharing.hiding import held
+
+CAPTURES = ROOT / "captures"
+SECRET = "Zq8-fjW2kLp0Xv6TnB3r"
+
+
+def recorded(folder: Path, *calls: dict[str, Any]) -> Path:
+    """A capture of a handshake and of a call with each of these arguments, which is answered with them."""
+    recording = Recording("keeper")
+    recording.ask(0, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "c", "version": "1"})
+    server = {"name": "s", "version": "1"}
+    recording.answer(0, result={"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": server})
+    recording.line(0, {"jsonrpc": "2.0", "method": "notifications/initialized"})
+    for id, arguments in enumerate(calls, 1):
+        recording.line(2, f"call {id} with {json.dumps(arguments)}\n".encode())
+        recording.ask(id, name="echo", arguments=arguments)
+        recording.answer(id, result={"content": [{"type": "text", "text": json.dumps(arguments)}]})
+    recording.close()
+    path = folder / "a.mcpspy"
+    os.rename(recording.path, path)
+    return path
+
+
+def share(*words: str | Path, stdin: bytes | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    return run("export", "share", *map(str, words), stdin=stdin, **environment)
+
+
+def test_a_shared_capture_is_private_and_says_that_it_is_shared(tmp_path: Path) -> None:
+    out = tmp_path / "out.mcpspy"
+    done = share(recorded(tmp_path, {"password": SECRET}), "-o", out)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert re.fullmatch(r"mcpspy: .*out\.mcpspy: 1\d records, 3 pseudonyms \(2 key, 1 value\)\n", done.stderr)
+    assert out.stat().st_mode & 0o777 == 0o600
+    header = next(iter(read(out)))
+    assert isinstance(header, Header)
+    assert header.redaction == "shared"
+    assert held(out.read_bytes(), [SECRET]) == []
+
+
+def test_two_shares_have_no_pseudonym_in_common_but_with_the_same_key(tmp_path: Path) -> None:
+    capture = recorded(tmp_path, {"password": SECRET})
+    found = []
+    for number, options in enumerate(((), (), ("--same-key",), ("--same-key",))):
+        out = tmp_path / f"{number}.mcpspy"
+        assert share(capture, "-o", out, *options).returncode == 0
+        found.append(set(re.findall("redacted-[0-9a-f]{12}", out.read_text())))
+    assert not found[0] & found[1]
+    assert not found[0] & found[2]
+    assert found[2] == found[3]
+
+
+def test_captures_shared_together_have_their_pseudonyms_in_common(tmp_path: Path) -> None:
+    one = recorded(tmp_path, {"password": SECRET})
+    os.rename(one, one.with_name("one.mcpspy"))
+    two = recorded(tmp_path, {"note": f"it is {SECRET}"})
+    assert share(one.with_name("one.mcpspy"), two, "-o", tmp_path / "out").returncode == 0
+    texts = [(tmp_path / "out" / name).read_text() for name in ("one.mcpspy", "a.mcpspy")]
+    first, second = (set(re.findall(r'\\"(?:it is )?(redacted-[0-9a-f]{12})\\"', text)) for text in texts)
+    assert first
+    assert first == second
+
+
+def test_options_say_what_else_is_secret(tmp_path: Path) -> None:
+    capture = recorded(
+        tmp_path, {"a": "first", "b": {"c": "second"}, "d": "x-third-x", "e": "fourth!", "mail": "me@example.com"}
+    )
+    options = ("--key", "A", "--path", "$.arguments.b", "--value", "x-(.*)-x", "--env", "MY_OWN", "--personal")
+    assert share(capture, "-o", tmp_path / "out", *options, MY_OWN="fourth!").returncode == 0
+    row = transcribe(read(tmp_path / "out")).exchanges[-1]
+    assert re.sub("redacted-[0-9a-f]{12}", "R", json.dumps(row.request.params["arguments"])) == (
+        '{"a": "R", "b": {"c": "R"}, "d": "x-R-x", "e": "R", "mail": "R"}'
+    )
+
+
+def test_secret_variables_of_this_process_are_taken_out_unasked(tmp_path: Path) -> None:
+    capture = recorded(tmp_path, {"a": f"with {SECRET}"})
+    assert share(capture, "-o", tmp_path / "out", MY_API_KEY=SECRET).returncode == 0
+    assert held((tmp_path / "out").read_bytes(), [SECRET]) == []
+
+
+def test_rows_are_shared_with_the_handshake_and_nothing_of_the_others(tmp_path: Path) -> None:
+    capture = recorded(tmp_path, *({"text": f"call-{number}-of-all"} for number in range(6)))
+    out = tmp_path / "out.mcpspy"
+    assert share(f"{capture}:5..6", "-o", out).returncode == 0
+    rows = transcribe(read(out)).exchanges
+    assert [row.method for row in rows] == ["initialize", "tools/call", "tools/call"]
+    assert re.findall(r"call-\d", "".join(str(row.request.params) for row in rows)) == ["call-2", "call-3"]
+    assert set(re.findall(rb"call-\d-of-all", out.read_bytes())) == {b"call-2-of-all", b"call-3-of-all"}
+    assert run("verify", str(out)).returncode == 0
+    asked = {
+        "jsonrpc": "2.0",
+        "id": "a",
+        "method": "tools/call",
+        "params": {"name": "echo", "arguments": {"text": "call-2-of-all"}},
+    }
+    assert "call-2-of-all" in run("mock", str(out), stdin=json.dumps(asked).encode() + b"\n").stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"), [("streamable", "4..5"), ("sse", "5"), ("everything", "9"), ("oauth", "4"), ("stateless", "3")]
+)
+def test_a_part_of_any_capture_is_one_that_can_be_shown_and_served(name: str, rows: str, tmp_path: Path) -> None:
+    capture, out = CAPTURES / f"{name}.mcpspy", tmp_path / "out.mcpspy"
+    assert share(f"{capture}:{rows}", "-o", out).returncode == 0
+    assert run("verify", str(out)).returncode == 0
+    first, _, last = rows.partition("..")
+    chosen = [row for row in transcribe(read(capture)).exchanges if int(first) <= row.row <= int(last or first)]
+    shared = transcribe(read(out)).exchanges
+    for row in chosen:
+        assert [one.method for one in shared if one.method == row.method and one.outcome == row.outcome], row.method
+    records = list(read(out))
+    kept = {one.stream for one in records if isinstance(one, Open)}
+    assert {one.stream for one in records if isinstance(one, Frame)} <= kept
+    assert len(records) < len(list(read(capture)))
+
+
+def test_standard_input_and_output_will_do(tmp_path: Path) -> None:
+    data = recorded(tmp_path, {"password": SECRET}).read_bytes()
+    done = share("-", "-o", "-", stdin=data)
+    assert done.returncode == 0
+    assert held(done.stdout.encode(), [SECRET]) == []
+    assert done.stdout.startswith('{"mcpspy":1')
+
+
+def test_what_tools_show_of_a_shared_capture_is_what_they_show_of_it(tmp_path: Path) -> None:
+    out = tmp_path / "out.mcpspy"
+    assert share(CAPTURES / "streamable.mcpspy", "-o", out).returncode == 0
+    assert run("show", str(out)).stdout == run("show", str(CAPTURES / "streamable.mcpspy")).stdout
+    assert run("diff", str(CAPTURES / "streamable.mcpspy"), str(out)).returncode == 0
+
+
+def test_a_damaged_line_leaves_a_gap_and_none_of_its_bytes(tmp_path: Path) -> None:
+    capture = recorded(tmp_path, {"password": SECRET})
+    capture.write_bytes(capture.read_bytes().replace(b'"crc":"', b'"crc":"0', 3).replace(b'{"n":6', b'{"m":6'))
+    out = tmp_path / "out.mcpspy"
+    assert share(capture, "-o", out).returncode == 0
+    assert run("verify", str(out)).returncode == 1
+    assert held(out.read_bytes(), [SECRET]) == []
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "sentence"),
+    [
+        (("a.mcpspy",), 2, "Name the new capture with -o OUT, or look for secrets with --verify."),
+        (("a.mcpspy", "-o", "a.mcpspy"), 2, "a.mcpspy exists; name a file that does not"),
+        (("a.mcpspy:99", "-o", "b"), 2, "there is no row 99; the last one is 3"),
+        (("-:1", "-o", "b"), 2, "rows of standard input cannot be shared: it is read only once. Write it to a file first"),
+        (("a.mcpspy", "-o", "b", "--path", "arguments"), 2, "a path begins with $"),
+        (("a.mcpspy", "-o", "b", "--value", "("), 2, "'(' is no regular expression"),
+        (("a.mcpspy", "-o", "b", "--env", "NO_SUCH_VARIABLE"), 2, "There is no environment variable NO_SUCH_VARIABLE"),
+        (("a.mcpspy", "-o", "b", "--json"), 2, "--json is what --verify found; add --verify."),
+        (("a.mcpspy", "a.mcpspy:2", "-o", "b"), 2, "rows can be asked of one capture or sitting at a time"),
+        (("/dev/null", "-o", "b"), 2, "has no header that can be read; mcpspy verify --repair makes it one"),
+        ((str(ROOT / "README.md"), "-o", "b"), 3, "this is not an mcpspy capture"),
+        (("a.mcpspy", "-o", "no/such/folder"), 2, "No such file or directory"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_said_and_leaves_no_file(
+    words: tuple[str, ...], status: int, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded(tmp_path, {})
+    monkeypatch.chdir(tmp_path)
+    done = share(*words)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert sentence in done.stderr.replace("\n  ", " ")
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "b").exists()
+
+
+# What slipped through
+
+
+def test_verify_says_what_slipped_through_and_how_to_take_it_out(tmp_path: Path) -> None:
+    capture, out = recorded(tmp_path, {"note": SECRET}), tmp_path / "out.mcpspy"
+    done = share(capture, "-o", out, "--verify")
+    assert done.returncode == 1
+    what, where, *options = (line.strip() for line in done.stdout.splitlines()[1:])
+    assert what == "entropy  “Zq8…”, 20 bytes"
+    assert set(where.split(", ")) == {
+        "record 8 text",
+        "record 9 (row 3) $.arguments.note",
+        "record 10 (row 3) $.result.content[0].text",
+    }
+    assert set(options) == {"--path '$.arguments.note'", r"--value 'Zq8\S{17}'", "--path '$.result.content[0].text'"}
+    assert SECRET[3:] not in done.stdout
+    again = share(capture, "-o", tmp_path / "again", "--verify", "--path", "$.arguments.note")
+    assert (again.returncode, again.stdout) == (0, f"✓ {tmp_path}/again: nothing slipped through\n")
+
+
+def test_verify_looks_at_any_capture_and_for_what_this_process_knows(tmp_path: Path) -> None:
+    capture = recorded(tmp_path, {"note": "the name of it is left-handed"}, {"b": "/home/alice/x"})
+    done = share("--verify", capture, "--json", MY_OWN="left-handed", HOME="/home/alice")
+    assert done.returncode == 1
+    (found,) = json.loads(done.stdout)["captures"]
+    assert {(one["kind"], one["name"], one["option"]) for one in found["slips"]} == {
+        ("environment", "MY_OWN", "--env MY_OWN"),
+        ("personal", "home folder", "--personal"),
+    }
+    assert {one["row"] for one in found["slips"]} == {None, 3, 4}
+
+
+def test_what_is_to_be_kept_is_not_told(tmp_path: Path) -> None:
+    assert share("--verify", recorded(tmp_path, {"note": SECRET}), "--keep", "Zq8.*").returncode == 0
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in CAPTURES.glob("*.mcpspy")))
+def test_our_own_captures_hold_nothing_when_they_are_shared(name: str, tmp_path: Path) -> None:
+    done = share(CAPTURES / f"{name}.mcpspy", "-o", tmp_path / "out", "--verify")
+    assert (done.returncode, done.stdout) == (0, f"✓ {tmp_path}/out: nothing slipped through\n")
+
+
+def test_help_has_examples() -> None:
+    assert "mcpspy export share @:5..9 -o bug.mcpspy" in share("--help").stdout
+    assert "share" in run("export", "--help").stdout
