@@ -6,9 +6,10 @@ Refuses to know what is said. What the mock plays is the server's; what mcpspy s
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..records import CLIENT, MCPSPY, SERVER, Close, Frame, Open
+from ..replay.script import Unforged
 from .recording import note
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Response:
             body = b""
         records = [self._opened(now_ns, raw, "body", forged=forged)]
         if body:
-            records.append(Frame(self._stream, now_ns, now_ns, body, forged=True))
+            records.append(_frame(self._stream, now_ns, body))
         records.append(Close(at_ns=now_ns, stream=self._stream, by=MCPSPY if forged else SERVER, how="eof"))
         self.is_open = False
         connection.say(records, raw + body)
@@ -158,11 +159,18 @@ class Response:
         now_ns = self._connection.serving.now_ns()
         for event in events:
             if self._is_stream:
-                records.append(Frame(self._stream, now_ns, now_ns, event, chunks=(len(event),), forged=True))
+                records.append(_frame(self._stream, now_ns, event, chunks=(len(event),)))
                 data.append(b"%x\r\n%b\r\n" % (len(event), event))
             else:
-                records.append(Frame(self._stream, now_ns, now_ns, event, forged=True))
+                records.append(_frame(self._stream, now_ns, event))
                 data.append(event)
+
+
+def _frame(stream: int, now_ns: int, data: bytes, **facts: Any) -> Frame:
+    """What a live server said is its own, everything else is forged."""
+    if not isinstance(data, Unforged):
+        facts["forged"] = True
+    return Frame(stream, now_ns, now_ns, data, **facts)
 
 
 def head(status: int, fields: Fields, keeps: bool, reason: str | None = None) -> bytes:  # noqa: FBT001 - what a head says last

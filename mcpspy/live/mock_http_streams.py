@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from ..replay.script import Unforged
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -68,7 +70,8 @@ class Reply:
             return False
         if not response.has_begun and not self._is_batch:
             fields = merged(_JSON, [*self._shape.fields, *self._fields])
-            response.whole(self._shape.status, fields, line.rstrip(b"\r\n"))
+            body = line.rstrip(b"\r\n")
+            response.whole(self._shape.status, fields, Unforged(body) if isinstance(line, Unforged) else body)
             return True
         if not response.has_begun:
             self._begin_late(response)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from ..transcript.correlate import spellings
 from ..transcript.mcp import notification_facts
 from ..transcript.mcp_codes import INTERNAL_ERROR
-from ..transcript.mcp_methods import CANCELLED, INITIALIZE, OPENINGS, PROGRESS
+from ..transcript.mcp_methods import CANCELLED, DISCOVER, INITIALIZE, OPENINGS, PROGRESS
 from ..transcript.model import Kind
 from ..wire.jsonrpc import Piece, cut, parse
 from ..wire.places import place
@@ -114,15 +114,21 @@ class Forwarding:
         self._pass_on(GiveUp(id))
         return []
 
+    def unheard(self, question: Cue) -> list[Cue]:
+        return self._script.unheard(question)
+
     def is_due(self, cue: Cue) -> bool:
         is_due = self._script.is_due(cue)
         if is_due and self._repeating is not None and self._state == "playing":
             self._repeating.said(cue)
         return is_due
 
-    def missed(self, miss: Miss) -> None:
-        """The recording does not know this: the live server will answer."""
+    def missed(self, miss: Miss) -> bytes | None:
+        """The live server will answer. But a probe for another era is refused: what comes next the recording may know."""
+        if miss.request.method == DISCOVER and self._recorded_opening is not None:
+            return miss.line
         self.wants_server = True
+        return None
 
     def waits(self, id: str) -> Playing | None:
         """The request of the client's with this id, as long as it is not answered."""
