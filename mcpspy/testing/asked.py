@@ -57,9 +57,11 @@ def misses(transcript: Transcript, matcher: Matcher) -> list[Miss]:
     return [one for one in found if id(one.request) not in probes]
 
 
-def left_over(transcript: Transcript, recorded: Sequence[Exchange], matcher: Matcher) -> list[Exchange]:
-    """The recorded exchanges that were not asked for; what clients ask by themselves is not counted."""
-    rows = played(transcript, matcher).rows
+def left_over(transcript: Transcript, recorded: Sequence[Exchange], matcher: Matcher, *, plays_nearest: bool) -> list[Exchange]:
+    """The recorded exchanges that were not played; what clients ask by themselves is not counted."""
+    given = played(transcript, matcher)
+    nearest = {one.nearest.row for one in given.misses if one.nearest is not None} if plays_nearest else set()
+    rows = given.rows | nearest
     return [one for one in recorded if one.row not in rows and one.method not in _OF_CLIENTS]
 
 

@@ -65,7 +65,7 @@ class Playing:
 
     def left_over(self, transcript: Transcript) -> list[Exchange]:
         """What was recorded and is not asked in `transcript`."""
-        return asked.left_over(transcript, self._recorded, self._matcher)
+        return asked.left_over(transcript, self._recorded, self._matcher, plays_nearest=self._how.get("on_miss") == "nearest")
 
 
 def _served(paths: Sequence[Path], name: str) -> list[Exchange]:

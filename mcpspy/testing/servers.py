@@ -163,7 +163,10 @@ class Servers:
         reason = failure(captures, source)
         if reason:
             return f"{name}: {reason}"
-        land(captures, server.path)
+        try:
+            land(captures, server.path)
+        except OSError as error:
+            return f"{name}: it cannot be kept there: {error.strerror}"
         return ""
 
 

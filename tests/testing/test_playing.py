@@ -165,6 +165,22 @@ def test_what_was_not_asked_is_told_where_all_is_to_be_played(project: pytest.Py
     )
 
 
+def test_what_was_played_as_the_nearest_is_not_left_over(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        from client import ask
+
+        def test_weather(mcpspy):
+            server = mcpspy.serve("weather", on_miss="nearest")
+            ask(server, ("weather", {"city": "上海"}))
+            server.assert_all_played()
+        """
+    )
+    ran = project.runpytest()
+    ran.stdout.fnmatch_lines(["E *captures/weather.mcpspy: 3 recorded requests were not made"])
+    ran.stdout.no_fnmatch_line("E *row 5 *")
+
+
 def test_a_test_may_have_several_servers(project: pytest.Pytester) -> None:
     project.makepyfile(
         """

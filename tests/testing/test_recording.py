@@ -190,6 +190,14 @@ def test_a_server_that_the_test_does_not_leave_is_not_kept(
     assert files(captures) == ["weather.mcpspy"]
 
 
+def test_a_folder_that_takes_no_capture_is_told(project: pytest.Pytester, captures: Path) -> None:
+    (captures / "test_city").write_text("in the way")
+    write(project)
+    ran = project.runpytest()
+    ran.assert_outcomes(passed=1, errors=1)
+    ran.stdout.fnmatch_lines(["captures/test_city/test_weather.mcpspy: it cannot be kept there: *"])
+
+
 def test_one_capture_is_recorded_once_in_a_test(project: pytest.Pytester) -> None:
     write(project, name='"new", ', more='mcpspy.serve("new", record=["x"])')
     project.runpytest().stdout.fnmatch_lines(["E *captures/new.mcpspy: it is being recorded in this test already*"])
