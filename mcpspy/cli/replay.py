@@ -10,6 +10,7 @@ import click
 
 from ..errors import AddressError, ReplayError
 from ..records import CLIENT, SERVER
+from ..replay.asked import VOLATILE
 from ..replay.carrying import Carrying
 from ..replay.compare import compare
 from ..replay.counterpart import Played, sides
@@ -185,7 +186,9 @@ def command(
     header = wanted.source.header
     manner = Manner(
         target=target,
-        answers=Matcher(wanted.transcript.exchanges, side=SERVER, strictness=Strictness(match), ignore=ignore),
+        answers=Matcher(
+            wanted.transcript.exchanges, side=SERVER, strictness=Strictness(match), ignore=(*VOLATILE, *ignore)
+        ),
         carrying=wanted.carrying,
         edits=found,
         speed=speed,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ..records import CLIENT
 from ..transcript.model import Exchange, Outcome, Transcript
 from .compare import Compared
+from .made_anew import put_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
@@ -39,6 +40,8 @@ def sides(before: Transcript, after: Transcript, played: Played) -> tuple[Compar
     pairs = _pairs(after, live, report.questions)
     if played.put_back is not None:
         _put_back(pairs, played.put_back)
+    rows_before = {one.row: one for one in before.exchanges}
+    put_back((one, rows_before[row]) for one, row in pairs if row in rows_before)
     unknown = _unknown(before)
     if played.asked is not None:
         rows = frozenset(one for one in played.asked if one in report.sent and one not in unknown)

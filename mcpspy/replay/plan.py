@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 INITIALIZED: Final = "notifications/initialized"
 POLL: Final = "tasks/get"
+_TOLD_APART: Final = frozenset({"notifications/resources/updated", "notifications/message"})
 
 Key: TypeAlias = tuple[str, str]
 """What the server says on its own is told apart by its method and by what it is about."""
@@ -128,8 +129,9 @@ class Plan:
 
 
 def key_of(message: Message) -> Key:
-    """What a thing that the server says on its own is told apart by."""
-    return message.method or "", message.target or ""
+    """What a thing that the server says on its own is told apart by: never by what it has made up, as a task's id."""
+    method = message.method or ""
+    return method, (message.target or "") if method in _TOLD_APART else ""
 
 
 def _is_handshake(message: Message) -> bool:

@@ -8,7 +8,7 @@ from mcpspy.replay.counterpart import Played, sides
 from mcpspy.replay.driving import Report
 from mcpspy.replay.plan import LeftOut
 from mcpspy.replay.planning import plans
-from tests.transcript.dialogue import Dialogue, request, result, tool_call
+from tests.transcript.dialogue import Dialogue, error, request, result, tool_call
 
 ROOTS = request(0, "roots/list")
 
@@ -70,3 +70,24 @@ def test_an_answer_that_never_came_is_another_outcome() -> None:
 def test_live_values_that_were_carried_are_put_back_before() -> None:
     live = Dialogue().client(tool_call(1, n=1)).server(result(1, {"n": 77})).closes()
     assert not compared(calls(1).closes(), live, [1], put_back=lambda _, data: data.replace(b"77", b"1")).different
+
+
+def test_what_a_server_makes_anew_at_each_run_is_put_back_wherever_it_says_it() -> None:
+    def run(id: str) -> Dialogue:
+        asked = request(0, "elicitation/create", {"elicitationId": id, "url": "https://example.org"})
+        text = {"content": [{"type": "text", "text": f"You were asked in {id}."}]}
+        return Dialogue().client(tool_call(1)).server(asked).client(result(0)).server(result(1, text)).closes()
+
+    assert not compared(run("3b98b610-85bc"), run("bb809e03-30b7"), [1]).different
+    assert compared(run("3b98"), run("bb80"), [1]).different  # too short to be told from what stands there by chance
+
+
+def test_what_an_error_makes_anew_is_put_back_too() -> None:
+    def run(id: str) -> Dialogue:
+        refused = {
+            **error(1, -32042),
+            "error": {"code": -32042, "message": "", "data": {"elicitations": [{"elicitationId": id}]}},
+        }
+        return Dialogue().client(tool_call(1)).server(refused).closes()
+
+    assert not compared(run("3b98b610-85bc"), run("bb809e03-30b7"), [1]).different
