@@ -105,11 +105,11 @@ def main(arguments: list[str]) -> int:
 
     script_of = partial(Script, scenes, finder.walk(), wall_ns=wall_ns)
     if server is None:
-        return _serve(script_of(on_miss(scenes, values)), scenes.exit_code, speed, writer, begin_ns, signals_fd)
+        return _serve(script_of(on_miss(scenes, values)), speed, writer, begin_ns, signals_fd)
     from .mock_forward import handover_of
 
     handover = handover_of(server, script_of, scenes, writer, begin_ns)
-    return _serve(handover.forwarding, scenes.exit_code, speed, writer, begin_ns, signals_fd, handover)
+    return _serve(handover.forwarding, speed, writer, begin_ns, signals_fd, handover)
 
 
 def recorded(whats: tuple[str, ...], *, over_http: bool = False) -> tuple[Transcript, Scenes]:
@@ -283,7 +283,6 @@ def on_miss(scenes: Scenes, values: dict[str, str]) -> OnMiss:
 
 def _serve(
     script: Script | Forwarding,
-    exit_code: int,
     speed: float,
     writer: Writer | None,
     begin_ns: int,
@@ -298,7 +297,6 @@ def _serve(
         writer or nowhere,
         begin_ns=begin_ns,
         signals_fd=signals_fd,
-        exit_code=exit_code,
         speed=speed,
         tell=tell,
         handover=handover,

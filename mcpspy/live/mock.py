@@ -58,7 +58,7 @@ class Mock:
     """
 
     __slots__ = (
-        "_batches", "_begin_ns", "_count", "_cues", "_decoder", "_exit_code", "_floors", "_handover", "_is_gone", "_lines", "_poll",
+        "_batches", "_begin_ns", "_count", "_cues", "_decoder", "_floors", "_handover", "_is_gone", "_lines", "_poll",
         "_script", "_send", "_signals_fd", "_sink", "_speed", "_status", "_stops_ns", "_tell", "_waiting", "_waiting_bytes", "why",
     )  # fmt: skip
 
@@ -69,7 +69,6 @@ class Mock:
         *,
         begin_ns: int,
         signals_fd: int,
-        exit_code: int = 0,
         speed: float = 0.0,
         tell: Callable[[Miss], None],
         handover: Handover | None = None,
@@ -78,7 +77,6 @@ class Mock:
         self._sink = sink
         self._begin_ns = begin_ns
         self._signals_fd = signals_fd
-        self._exit_code = exit_code
         self._speed = speed
         self._tell = tell
         self._handover = handover
@@ -151,7 +149,7 @@ class Mock:
             return
         if self._handover is not None and self.now_ns() < self._handover.ends_ns(self._stops_ns):
             return
-        self._status = self._exit_code
+        self._status = self._script.exit_code
         if self._handover is not None and self._handover.status is not None:
             self._status = self._handover.status
         self.why = "client closed stdin"
@@ -224,7 +222,7 @@ class Mock:
         self._sink((Close(at_ns=self.now_ns(), stream=STDOUT, by=CLIENT, how="broken"),))
         self._is_gone = True
         self._waiting.clear()
-        self._status = self._exit_code
+        self._status = self._script.exit_code
         self.why = "client closed stdout"
 
     # What we say

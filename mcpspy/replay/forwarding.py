@@ -105,6 +105,10 @@ class Forwarding:
         self._owe(message, cues[-1].playing)
         return cues
 
+    @property
+    def exit_code(self) -> int:
+        return self._script.exit_code
+
     def close(self) -> list[Cue]:
         return self._script.close() if self._state == "playing" else []
 

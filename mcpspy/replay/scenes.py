@@ -101,21 +101,22 @@ class Scenes:
     """All scenes of a recording: by the row of the request, and by client and method of the notification, in their order.
 
     They never change once they are read, so that any number of live clients are played to from the same ones.
-    `opening` is what the server said before it was asked, `closing` what it said when its input had ended.
+    `opening` is what the server said to a client before it was asked, `closing` what it said when its input had ended.
     """
 
-    __slots__ = ("closing", "exit_code", "listeners", "of_notification", "of_request", "opening", "unkept", "wall_ns")
+    __slots__ = ("closing", "exit_codes", "listeners", "of_notification", "of_request", "opening", "unkept", "wall_ns")
 
     def __init__(self) -> None:
         self.of_request: dict[int, Scene] = {}
         self.of_notification: dict[tuple[Owner, str], list[Scene]] = {}
-        self.opening = Scene()
-        self.closing = Scene()
+        self.opening: dict[Owner, Scene] = {}
+        self.closing: dict[Owner, Scene] = {}
         self.listeners: dict[str, int] = {}
         """The rows of subscriptions by the tokens of their ids; of equal ids the last."""
         self.unkept: set[int] = set()
         """The rows of requests whose answers may be among the payloads that were not kept, past `--max-size`."""
-        self.exit_code = 0
+        self.exit_codes: dict[int, int] = {}
+        """With what the server of each capture exited."""
         self.wall_ns = 0
         """Unix time at the zero of the transcript's clock."""
 
@@ -127,7 +128,8 @@ class Scenes:
     @property
     def has_answers(self) -> bool:
         """Whether the server said anything."""
-        told = [*self.of_request.values(), *(one for some in self.of_notification.values() for one in some), self.opening]
+        of_notification = (one for some in self.of_notification.values() for one in some)
+        told = [*self.of_request.values(), *of_notification, *self.opening.values()]
         return any(isinstance(step, Say) for scene in told for step in scene.steps)
 
 
@@ -202,11 +204,11 @@ class _Reader:
         match event.record:
             case Close(stream=stream, by="client") if self._is_stdin(stream):
                 self._is_left = True
-                self._scenes.closing = self._current[0] = Scene(event.at_ns)
+                self._scenes.closing[event.capture, ""] = self._current[0] = Scene(event.at_ns)
             case Note(topic="signal" | "escalation"):
                 self._is_left = True
             case Exit(code=code, signal=signal):
-                self._scenes.exit_code = code or 0
+                self._scenes.exit_codes[event.capture] = code or 0
                 scene = self._current.get(0)
                 if (
                     not self._is_left
@@ -286,7 +288,8 @@ class _Reader:
         transaction = self._source.transaction_of(message.stream)
         if transaction is not None and transaction.number in self._of_transaction:
             return self._of_transaction[transaction.number]
-        return self._current.get(self._who(message), self._scenes.opening)
+        current = self._current.get(self._who(message))
+        return self._scenes.opening.setdefault(owner(message.capture, transaction), Scene()) if current is None else current
 
     def _asker(self, message: Message, asked: Exchange) -> Scene:
         """The scene in which the server asks: the current one, unless only others were answered after its question had been."""

@@ -140,7 +140,7 @@ class Script:
 
     def open(self) -> list[Cue]:
         """What the server said before it was asked anything."""
-        return self._go_on(self._playing(self._scenes.opening))
+        return self._on_its_own(self._scenes.opening)
 
     def feed(self, message: Message) -> list[Cue]:
         """What follows on a message of the client's. Nothing does on what no server can answer."""
@@ -158,7 +158,7 @@ class Script:
 
     def close(self) -> list[Cue]:
         """What the server said when its input had ended."""
-        return self._go_on(self._playing(self._scenes.closing))
+        return self._on_its_own(self._scenes.closing)
 
     def waits(self, id: str) -> Playing | None:
         """The scene of the client's request with this id, if an answer to it is still to come."""
@@ -204,6 +204,15 @@ class Script:
         """What somebody else says on a request of the client's, or on none."""
         return self._playing(NOTHING, request)
 
+    @property
+    def exit_code(self) -> int:
+        """With what the recorded server exited, on whose way the client is; 0 if nobody knows."""
+        return self._scenes.exit_codes.get(self._owner[0], 0)
+
+    @property
+    def _owner(self) -> Owner:
+        return self._names.first.finder.owner or (0, "")
+
     # What the client says
 
     def _playing(self, scene: Scene, request: Message | None = None) -> Playing:
@@ -248,9 +257,12 @@ class Script:
             self._live[found.row] = playing.id
         return self._go_on(playing)
 
+    def _on_its_own(self, scenes: dict[Owner, Scene]) -> list[Cue]:
+        scene = scenes.get(self._owner)
+        return [] if scene is None else self._go_on(self._playing(scene))
+
     def _notified(self, method: str) -> list[Cue]:
-        who = self._names.first.finder.owner
-        told = (who or (0, ""), method)
+        told = (self._owner, method)
         scenes = self._scenes.of_notification.get(told, ())
         at = self._told.get(told, 0)
         if at >= len(scenes):

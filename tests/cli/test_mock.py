@@ -1,5 +1,6 @@
 """`mcpspy mock` on the command line: what it serves, what it refuses, and that it starts quickly."""
 
+import json
 import os
 import subprocess
 import sys
@@ -131,6 +132,25 @@ def test_conversations_that_branch_get_the_answers_of_their_branch(tmp_path: Pat
                 request(1, "initialize", {}), tool_call(2, "read"), tool_call(3, "write", text=text), tool_call(4, "read")
             )
             assert [mocking.told()["result"].get("list") for _ in range(4)] == [None, [], None, [text]]
+
+
+def test_it_begins_and_ends_as_the_server_of_its_branch_did(tmp_path: Path) -> None:
+    captures = []
+    for at, name in enumerate("ab"):
+        told = (
+            Dialogue(header=make_header(wall_ns=10**18 + at, monotonic_ns=at * 10**9))
+            .client(tool_call(1, name))
+            .server(result(1))
+        )
+        captures.append(
+            written(tmp_path / f"{name}.mcpspy", told.client_leaves().server(notification(f"bye/{name}")).exits(at + 3).records)
+        )
+    for at, name in enumerate("ab"):
+        with Mocking(captures[0], str(captures[1])) as mocking:
+            mocking.send(tool_call(1, name))
+            assert mocking.told() == result(1)
+            status, lines, _ = mocking.ends()
+        assert (status, [json.loads(line)["method"] for line in lines]) == (at + 3, [f"bye/{name}"])
 
 
 def test_a_detour_that_was_never_recorded_does_not_lead_off_the_branch(tmp_path: Path) -> None:
