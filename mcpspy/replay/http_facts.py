@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from ..records import CLIENT
 from ..transcript.mcp_codes import METHOD_NOT_FOUND
 from ..transcript.mcp_methods import INITIALIZE
 from ..transcript.mcp_revisions import Era
@@ -25,7 +26,7 @@ from .ignore import Ignore
 from .question import Asking, Strictness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from ..transcript.model import Exchange, Transcript
 
@@ -81,7 +82,7 @@ class HttpFacts:
         self._announced = announced(living)
         self.events = events_of(own)
         is_modern = _is_modern_alone(transcript.exchanges)
-        self.has_sessions = _has_sessions(own, is_modern=is_modern)
+        self.has_sessions = _has_sessions(transcript.exchanges, own)
         self.accepted = _accepted(own, transport)
         self.gone = next((one.answer for one in gone if one.is_refused_alone and one.is_kept), GONE)
         self.lacking = next((one.answer for one in own if self.has_sessions and _lacks_session(one)), LACKING)
@@ -139,11 +140,12 @@ def _is_modern_alone(exchanges: Iterable[Exchange]) -> bool:
     return eras == {Era.MODERN}
 
 
-def _has_sessions(own: Sequence[Recorded], *, is_modern: bool) -> bool:
+def _has_sessions(exchanges: Iterable[Exchange], own: Iterable[Recorded]) -> bool:
+    """Whether who initializes gets one. Where nobody did, as in a recording of the middle of something, nobody has to."""
     openings = [one for one in own if any(other.method == INITIALIZE and other.response for other in one.exchanges)]
-    if not openings:
-        return not is_modern
-    return any(_names_session(one) for one in openings)
+    if openings:
+        return any(_names_session(one) for one in openings)
+    return any(one.method == INITIALIZE and one.sender == CLIENT and one.response is not None for one in exchanges)
 
 
 def _names_session(one: Recorded) -> bool:

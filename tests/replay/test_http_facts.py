@@ -58,6 +58,10 @@ def test_sessions_are_given_where_they_were(session: dict[str, str], has: bool) 
     assert facts(told).has_sessions is has
 
 
+def test_a_recording_in_which_nobody_initialized_is_served_without_sessions() -> None:
+    assert not HttpFacts(Dialogue().client(request(1)).server(result(1)).transcript).has_sessions
+
+
 def test_events_are_written_as_they_were() -> None:
     told = Traffic()
     told.post(call("x")).stream().raw(b"id: 1\nretry: 500\ndata: \n\n").raw(
@@ -106,7 +110,7 @@ def test_http_sse_accepts_as_it_did() -> None:
 
 def test_what_was_recorded_over_the_other_transport_is_not_played() -> None:
     found = facts(announcing("/messages?sessionId=recorded"), "streamable")
-    assert (found.paths, found.shape(1), found.accepted, found.has_sessions) == ((), Shape(), ACCEPTED["streamable"], True)
+    assert (found.paths, found.shape(1), found.accepted, found.has_sessions) == ((), Shape(), ACCEPTED["streamable"], False)
 
 
 # What was not
