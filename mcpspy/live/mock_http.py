@@ -180,7 +180,7 @@ class HttpMock:
         if client is None:
             answer(response, self.facts.lacking)
             return
-        client.is_primed = is_primed(messages, request.value(b"mcp-protocol-version"))
+        client.is_primed = is_primed(messages, request.value(b"mcp-protocol-version"), before=client.is_primed)
         client.hear(messages, response)
 
     def _got(self, request: Request, response: Response) -> None:

@@ -153,32 +153,35 @@ class LiveClient:
 
     # What it is told
 
-    def say(self, cue: Cue) -> None:
-        """What is due now."""
+    def say(self, cue: Cue) -> Sequence[Cue]:
+        """What is due now. Returns what follows on it, without a word of the client's."""
         if cue.miss is not None:
             self._note("miss", cue.miss.sentence)
             self._stage.tell(cue.miss)
         if cue.leave is not None:
             self._leave(cue)
         if not cue.data:
-            return
+            return ()
         reply = self._replies.get(cue.playing)
         if cue.answers and reply is not None:
             self._conclude(cue, reply)
-            return
+            return ()
         reply = self._named_subscription(cue) or reply
         if reply is None or self._stage.routing.is_standing(cue):
             self._say_standing(cue.data)
-            return
+            return self.script.unheard(cue) if self.standing.response is None else ()
         self._break_off(cue, reply)
         if not reply.tell(self._event(cue.data, reply)) and not reply.keeps:
             self._undelivered(cue)
+        return ()
 
     def _conclude(self, cue: Cue, reply: Reply) -> None:
         self._replies.pop(cue.playing, None)
         self._listens.pop(cue.playing.id, None)
         self._break_off(cue, reply)
         is_heard = reply.conclude(cue.playing.id, cue.data, self._event(cue.data, reply))
+        if not reply.waiting:
+            self._forget(reply)
         if not is_heard and not reply.keeps:
             self._undelivered(cue)
         if reply.ends_session and not reply.waiting:
@@ -211,11 +214,10 @@ class LiveClient:
 
     def _fed(self, message: Message, reply: Reply) -> list[Cue]:
         cues = self.script.feed(message)
-        for cue in cues:
-            if cue.playing.request is message:
-                self._replies[cue.playing] = reply
-                if message.method == LISTEN:
-                    self._listens[cue.playing.id] = reply
+        if message.kind is Kind.REQUEST:
+            self._replies.update((cue.playing, reply) for cue in cues)
+            if message.method == LISTEN:
+                self._listens[message.id or "null"] = reply
         return cues
 
     def _begin(self, reply: Reply, cues: list[Cue], *, is_batch: bool) -> None:
@@ -251,8 +253,13 @@ class LiveClient:
             return
         for id in reply.waiting:
             self._stage.play(self, self.script.cancel(id))
+        self._forget(reply)
+
+    def _forget(self, reply: Reply) -> None:
+        """It is over: what still comes of its requests has to go elsewhere."""
         self._replies = {playing: one for playing, one in self._replies.items() if one is not reply}
-        self._listens = {id: one for id, one in self._listens.items() if one is not reply}
+        if self._listens:
+            self._listens = {id: one for id, one in self._listens.items() if one is not reply}
 
     def _standing_left(self) -> None:
         self.standing.response = None

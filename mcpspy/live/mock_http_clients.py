@@ -132,9 +132,10 @@ def opening_of(messages: list[Message]) -> Message | None:
     return next((one for one in messages if one.method in OPENINGS and one.kind is Kind.REQUEST), None)
 
 
-def is_primed(messages: list[Message], named: str) -> bool:
-    """Whether a client speaks a revision with priming events: what `initialize` asks for, or else HTTP's field names."""
+def is_primed(messages: list[Message], named: str, *, before: bool) -> bool:
+    """Whether a client speaks a revision with priming events: what `initialize` asks for, else HTTP's field names; else as before."""
     opening = opening_of(messages)
     params = None if opening is None else opening.params
     asked = params.get("protocolVersion") if isinstance(params, dict) else None
-    return (asked if isinstance(asked, str) else named) >= PRIMED_FROM
+    revision = asked if isinstance(asked, str) else named
+    return revision >= PRIMED_FROM if revision else before

@@ -6,6 +6,7 @@ One timer for all of them. Refuses to say anything itself.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -33,11 +34,13 @@ class Cues:
     def play(self, client: LiveClient, cues: Sequence[Cue]) -> None:
         """Have `client` told what is due at once, and put off the rest."""
         was_due_ns = self._due[0][0] if self._due else 0
-        for cue in cues:
+        waiting = deque(cues)
+        while waiting:
+            cue = waiting.popleft()
             if self._speed and (cue.delay_ns or cue.playing in self._floors):
                 self._put_off(client, cue)
             elif client.script.is_due(cue):
-                client.say(cue)
+                waiting.extend(client.say(cue))
         if self._due and self._due[0][0] != was_due_ns:
             self._set_timer()
 
@@ -68,5 +71,5 @@ class Cues:
             if self._floors.get(cue.playing) == due_ns:
                 del self._floors[cue.playing]
             if client.script.is_due(cue):
-                client.say(cue)
+                self.play(client, client.say(cue))
         self._set_timer()
