@@ -74,7 +74,9 @@ ROOMS = {
     "live": room("records wire transcript replay errors", others={"aiohttp", "httptools"}),
     "setup": room("errors", others={"tomlkit"}),
     "demo": room(),
-    "cli": room("__init__ errors records wire capture transcript replay sharing views live setup demo", others={"click", "rich"}),
+    "cli": room(
+        "__init__ errors records wire capture transcript replay sharing views live setup demo", others={"click", "rich"}
+    ),
     "testing": room("errors records capture transcript replay views __main__", others_inside_functions={"mcp"}),
     # What pytest loads: nothing of ours before a test asks for it.
     "pytest_plugin": room("testing", others={"pytest"}),

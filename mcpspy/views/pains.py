@@ -137,14 +137,15 @@ PAINS: Final = (
     Pain(
         number=20,
         what="A session cannot be shared",
-        said="Nobody's fault: a capture is one file, and `mcpspy export` makes diagrams and decoded messages of it.",
+        said="Nobody's fault: a capture is one file, and `mcpspy export share` makes a copy of it for everybody to see.",
     ),
     Pain(number=21, what="There is no mock of a server", said="Nobody's fault: whatever a mock has to say is in the capture."),
     Pain(number=22, what="A replay does not match what was recorded", said="Nothing passes on the wire that would tell."),
     Pain(
         number=23,
         what="Secrets in logs",
-        said="No finding: credentials never reach a capture, unless `--redact none` says so. What tools return is kept as it is.",
+        said="No finding: credentials never reach a capture, unless `--redact none` says so. What tools return is kept as it is,"
+        " until `mcpspy export share` makes a copy without what is secret in it.",
     ),
     Pain(
         number=24,
