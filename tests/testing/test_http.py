@@ -13,6 +13,7 @@ from mcpspy.errors import ReplayError
 from mcpspy.testing.process import LISTEN, Process
 from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S, eventually
+from tests.tiers import current_tier
 
 pytest_plugins = ["pytester"]
 
@@ -29,6 +30,9 @@ async def ask(server, city):
 """
 
 
+ENDINGS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+
+
 def is_listening(url: str) -> bool:
     """Whether somebody takes connections there."""
     host, port = re.findall(r"//([\d.]+):(\d+)/", url)[0]
@@ -36,30 +40,23 @@ def is_listening(url: str) -> bool:
         return client.connect_ex((host, int(port))) == 0
 
 
-@pytest.mark.parametrize(
-    ("transport", "client", "path"), [("streamable", "server.url", "/mcp"), ("sse", "sse_client(server.url)", "/sse")]
-)
-def test_a_capture_of_stdio_is_played_over_http(project: pytest.Pytester, transport: str, client: str, path: str) -> None:
-    project.makepyfile(
-        ASK
-        + f"""
-def test_weather(mcpspy):
-    server = mcpspy.serve("weather", transport="{transport}")
-    assert server.url.endswith("{path}")
-    assert "小雨" in asyncio.run(ask({client}, "北京"))
-    assert server.tool_calls == [("weather", {{"city": "北京"}})]
-    Path("url").write_text(server.url)
-"""
-    )
-    project.runpytest().assert_outcomes(passed=1)
-    assert not is_listening((project.path / "url").read_text())
-
-
-def test_a_miss_over_http_fails_the_test(project: pytest.Pytester) -> None:
+def test_a_capture_of_stdio_is_played_over_http_and_a_miss_fails_the_test(project: pytest.Pytester) -> None:
     project.makepyfile(
         ASK
         + """
-def test_weather(mcpspy):
+def test_streamable(mcpspy):
+    server = mcpspy.serve("weather")
+    assert server.url.endswith("/mcp")
+    assert "小雨" in asyncio.run(ask(server.url, "北京"))
+    assert server.tool_calls == [("weather", {"city": "北京"})]
+    Path("url").write_text(server.url)
+
+def test_sse(mcpspy):
+    server = mcpspy.serve("weather", transport="sse")
+    assert server.url.endswith("/sse")
+    assert "小雨" in asyncio.run(ask(sse_client(server.url), "北京"))
+
+def test_miss(mcpspy):
     try:
         asyncio.run(ask(mcpspy.serve("weather").url, "上海"))
     except BaseException:
@@ -67,8 +64,9 @@ def test_weather(mcpspy):
 """
     )
     ran = project.runpytest()
-    ran.assert_outcomes(failed=1)
-    ran.stdout.fnmatch_lines(["captures/weather.mcpspy: 1 of * requests was never recorded"])
+    ran.assert_outcomes(passed=2, failed=1)
+    ran.stdout.fnmatch_lines(["_* test_miss _*", "captures/weather.mcpspy: 1 of * requests was never recorded"])
+    assert not is_listening((project.path / "url").read_text())
 
 
 def test_a_server_is_recorded_from_its_url_and_played_at_another(project: pytest.Pytester, tmp_path: Path) -> None:
@@ -107,7 +105,7 @@ def test_what_is_recorded_on_one_transport_is_not_reached_by_the_other(
     ran.stdout.fnmatch_lines([f"E *captures/new.mcpspy: {sentence}"])
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", current_tier()(sample=ENDINGS[:1], more=ENDINGS, full=ENDINGS))
 def test_a_server_with_a_url_ends_with_whoever_wanted_it(project: pytest.Pytester, number: signal.Signals) -> None:
     project.makepyfile(
         """

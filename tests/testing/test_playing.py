@@ -44,7 +44,9 @@ def test_a_miss_fails_the_test_whose_code_kept_silent_about_it(project: pytest.P
     )
 
 
-def test_a_client_that_tries_another_era_first_misses_nothing(project: pytest.Pytester) -> None:
+def test_the_official_sdk_takes_a_server_as_it_is_and_misses_nothing_by_trying_another_era_first(
+    project: pytest.Pytester,
+) -> None:
     project.makepyfile(
         """
         import asyncio
@@ -210,23 +212,6 @@ def test_async_tests_are_failed_by_misses_too(project: pytest.Pytester) -> None:
     ran = project.runpytest("-p", "anyio")
     ran.assert_outcomes(failed=1)
     ran.stdout.fnmatch_lines(["captures/weather.mcpspy: 1 of 2 requests was never recorded"])
-
-
-def test_the_official_sdk_takes_a_server_as_it_is(project: pytest.Pytester) -> None:
-    project.makepyfile(
-        """
-        import asyncio
-        from mcp import Client
-
-        async def weather(server):
-            async with Client(server.stdio_parameters(), mode="legacy") as client:
-                return await client.call_tool("weather", {"city": "北京"})
-
-        def test_weather(mcpspy):
-            assert "小雨" in asyncio.run(weather(mcpspy.serve("weather"))).content[0].text
-        """
-    )
-    project.runpytest().assert_outcomes(passed=1)
 
 
 @pytest.mark.parametrize(

@@ -29,38 +29,27 @@ def test_a_test_without_the_fixture_imports_nothing_more(project: pytest.Pyteste
     project.runpytest_subprocess().assert_outcomes(passed=1)
 
 
-def test_workers_of_xdist_play_and_tell_as_one_process_does(project: pytest.Pytester, tier: Tier) -> None:
-    count = tier(sample=4, more=20, full=100)
+def test_workers_of_xdist_play_record_and_tell_as_one_process_does(project: pytest.Pytester, tier: Tier) -> None:
+    count = tier(sample=3, more=20, full=100)
     project.makepyfile(
         f"""
+        import sys
         import pytest
         from client import ask
 
         @pytest.mark.parametrize("number", range({count}))
         def test_weather(mcpspy, number):
             ask(mcpspy.serve("weather"), ("weather", {{"city": "上海" if number == 1 else "北京"}}))
+
+        @pytest.mark.parametrize("number", range({count}))
+        def test_shared(mcpspy, number):
+            ask(mcpspy.serve("shared", record=[sys.executable, "server.py", "0"]), ("weather", {{"city": "北京"}}))
         """
     )
     ran = project.runpytest_subprocess("-n", "2")
-    ran.assert_outcomes(passed=count - 1, failed=1)
+    ran.assert_outcomes(passed=2 * count - 1, failed=1)
     ran.stdout.fnmatch_lines(
         ["captures/weather.mcpspy: 1 of 2 requests was never recorded", "*- mcpspy: captures/weather.mcpspy -*"]
     )
-
-
-def test_workers_of_xdist_record_one_capture_that_is_whole(project: pytest.Pytester, tier: Tier) -> None:
-    count = tier(sample=4, more=20, full=100)
-    project.makepyfile(
-        f"""
-        import sys
-        import pytest
-        from client import weather
-
-        @pytest.mark.parametrize("number", range({count}))
-        def test_weather(mcpspy, number):
-            weather(mcpspy.serve("shared", record=[sys.executable, "server.py", "0"]), "北京")
-        """
-    )
-    project.runpytest_subprocess("-n", "2").assert_outcomes(passed=count)
-    project.runpytest("--mcpspy-record=none").assert_outcomes(passed=count)
     assert sorted(path.name for path in (project.path / "captures").iterdir()) == ["shared.mcpspy", "weather.mcpspy"]
+    project.runpytest("--mcpspy-record=none", "-k", "shared").assert_outcomes(passed=count, deselected=count)

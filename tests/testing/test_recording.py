@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.capture.verify import Status, verify
+from mcpspy.testing.servers import is_ci
 
 pytest_plugins = ["pytester"]
 
@@ -95,9 +96,18 @@ def test_a_server_that_nothing_is_recorded_from_is_played_even_then(project: pyt
     project.runpytest("--mcpspy-record=all").assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize("ci", ["true", "1", "yes"])
-def test_ci_records_nothing(project: pytest.Pytester, captures: Path, monkeypatch: pytest.MonkeyPatch, ci: str) -> None:
-    monkeypatch.setenv("CI", ci)
+@pytest.mark.parametrize("value", ["true", "1", "yes"])
+def test_ci_is_where_its_variable_says_so(value: str) -> None:
+    assert is_ci({"CI": value})
+
+
+@pytest.mark.parametrize("environment", [{}, {"CI": ""}, {"CI": "false"}, {"CI": "0"}])
+def test_a_desk_is_no_ci(environment: dict[str, str]) -> None:
+    assert not is_ci(environment)
+
+
+def test_ci_records_nothing(project: pytest.Pytester, captures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
     write(project)
     ran = project.runpytest()
     ran.assert_outcomes(failed=1)
