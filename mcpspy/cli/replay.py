@@ -41,8 +41,12 @@ if TYPE_CHECKING:
     from ..replay.compare import Comparison
     from ..replay.edits import Edit
     from ..replay.plan import Plan
+    from ..replay.predicate import Predicate
     from ..transcript.model import Source, Transcript
     from .replay_target import Target
+
+MAX_RUNS = 200
+"""So many servers are started by --until unless another number is given: 60 requests of which 10 matter take about 80."""
 
 SAME, DIFFERENT, NOT_SENT, NO_SERVER = 0, 1, 2, 4
 
@@ -107,6 +111,13 @@ class Wanted:
 @click.option(
     "--carry", "handles", metavar="PATH", multiple=True, help="Take what stands here from the live server's answers too."
 )
+@click.option(
+    "--until",
+    metavar="PREDICATE",
+    help="Look for the fewest requests with which this still happens: crash, timeout, error:-32603, rule:NAME, status:500, "
+    "'\"text\"', or a filter.",
+)
+@click.option("--max-runs", type=click.IntRange(min=1), metavar="N", help="With --until: start at most so many servers; 200.")
 @click.option("--dry-run", is_flag=True, help="Say what would be sent; send nothing, and start nothing.")
 @click.option(
     "--speed",
@@ -149,6 +160,8 @@ def command(
     only: tuple[str, ...],
     settings: tuple[str, ...],
     handles: tuple[str, ...],
+    until: str | None,
+    max_runs: int | None,
     dry_run: bool,
     speed: float,
     timeout: float,
@@ -170,8 +183,12 @@ def command(
       mcpspy replay @:7 --set '$.arguments.path="/srv"' -- ./server
       mcpspy replay bug.mcpspy --url http://127.0.0.1:3001/mcp --only 'tool:search*'
       git bisect run mcpspy replay good.mcpspy -- ./server
+      mcpspy replay bug.mcpspy --until crash -- ./server    the fewest requests that still crash it
     """
     Ignore.of(ignore)
+    predicate = None if until is None else _predicate(until)
+    if predicate is None and max_runs is not None:
+        raise click.UsageError("--max-runs is for --until; add that.")
     edits = [setting_of(one) for one in settings]
     wanted = _wanted(what, only, Carrying, handles)
     target = target_of(wanted.source, ctx.meta[__name__], url, transport, headers, tls(insecure=insecure, ca=ca))
@@ -179,16 +196,15 @@ def command(
     found = edits_of(edits, wanted.requests, wanted.asked_requests)
     if dry_run:
         return _rehearse(wanted, target, effects, found, as_json=as_json)
-    say(f"mcpspy: {intent(wanted.plans, effects, str(target))}")
+    often = "" if predicate is None else f"; then less and less of it, {max_runs or MAX_RUNS} times at most"
+    say(f"mcpspy: {intent(wanted.plans, effects, str(target))}{often}")
     if login_wanted(wanted.source, target):
         say(f"mcpspy: the recorded client logged in; give a token with --header 'Authorization: …', or in {AUTHORIZATION}")
     confirm(target, changing(wanted.plans, effects), yes=yes)
     header = wanted.source.header
     manner = Manner(
         target=target,
-        answers=Matcher(
-            wanted.transcript.exchanges, side=SERVER, strictness=Strictness(match), ignore=(*VOLATILE, *ignore)
-        ),
+        answers=Matcher(wanted.transcript.exchanges, side=SERVER, strictness=Strictness(match), ignore=(*VOLATILE, *ignore)),
         carrying=wanted.carrying,
         edits=found,
         speed=speed,
@@ -198,9 +214,22 @@ def command(
         capture=capture,
         ids=(header.capture_id,) if header else (),
     )
+    if predicate is not None:
+        from .replay_until import until as shrunk
+
+        return shrunk(
+            predicate, wanted.transcript, wanted.plans, manner, handles=handles, max_runs=max_runs or MAX_RUNS, as_json=as_json
+        )
     drives = [play(plan, manner, number) for number, plan in enumerate(wanted.plans)]
     rules = (*ignore, *(one.path for one in edits))
     return _tell(what, wanted, drives, rules, as_json=as_json, target=target)
+
+
+def _predicate(text: str) -> Predicate:
+    """What `--until` says. Raises: ReplayError: for what can be no such thing."""
+    from ..replay.predicate import predicate_of  # with every rule and every key of filters
+
+    return predicate_of(text)
 
 
 def _wanted(what: str, only: tuple[str, ...], carrying_of: type[Carrying], handles: tuple[str, ...]) -> Wanted:

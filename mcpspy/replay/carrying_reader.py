@@ -31,6 +31,8 @@ MAX_OTHERS: Final = 8
 MAX_LETTERS: Final = 4096
 """Longer texts are not taken for one value; words within them are."""
 
+ROOTS: Final = "roots/list"
+
 _OWN: Final = frozenset(("_meta", "protocolVersion", "capabilities", "clientInfo", "progressToken", "requestId", "ref"))
 """Members of `params` that a client says of itself, or by which it means messages."""
 
@@ -110,6 +112,8 @@ class Reader:
     def feed(self, message: Message, row: Exchange | Stray) -> tuple[Carried, ...]:
         """The next message, with its row. What of it is carried, if it is the client's."""
         if message.sender == CLIENT:
+            if isinstance(row, Exchange) and row.method == ROOTS:
+                return ()  # a client's folders are its own, whoever else has heard of them
             return tuple(self._client_said(message, row.row))
         self._server_said(message, row)
         return ()

@@ -42,8 +42,9 @@ def recorded(folder: Path, *requests: Any, server: list[str] | None = None) -> s
             process.stdin.flush()  # type: ignore[union-attr]
 
         for id, one in enumerate(({"method": "initialize", "params": GREETING}, *requests)):
-            say({"id": id, **(one(answers) if callable(one) else one)})
-            while "wait" not in str(one):
+            asked = one(answers) if callable(one) else one
+            say({"id": id, **asked})
+            while "wait" not in str(asked):
                 message = json.loads(process.stdout.readline())
                 if "method" not in message:
                     answers.append(message)

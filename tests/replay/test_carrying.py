@@ -186,6 +186,13 @@ def test_what_the_client_said_first_is_its_own() -> None:
     assert Drive(recorded).hears(1, structured(1, session=OTHER_UUID)).says(2)["params"]["arguments"] == {"session": UUID}
 
 
+def test_the_folders_of_a_client_are_its_own_even_where_the_server_named_them_first() -> None:
+    recorded = Dialogue().client(call(1)).server(text(1, f"you may use /tmp/{OLD}")).server(request(9, "roots/list"))
+    recorded.client(result(9, {"roots": [{"uri": f"file:///tmp/{OLD}"}]}))
+    drive = Drive(recorded).hears(1, text(1, f"you may use /tmp/{NEW}"))
+    assert drive.says(2)["result"] == {"roots": [{"uri": f"file:///tmp/{OLD}"}]}
+
+
 def test_the_name_of_a_tool_is_never_carried() -> None:
     tools = {"tools": [{"name": f"note-{OLD}"}]}
     recorded = asked_twice(request(1), result(1, tools), request(2, "tools/call", {"name": f"note-{OLD}"}))

@@ -1,0 +1,106 @@
+"""The smallest sequence with which something happens, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from ..replay.miss import named
+from ..wire.slices import members
+from .excerpt import one_line
+from .json_text import SCHEMA, as_json
+from .line import Line, fitted
+from .phrases import outcome_phrase
+from .units import counted
+from .verdict import spread
+
+if TYPE_CHECKING:
+    from ..replay.plan import Send
+    from ..replay.shrunk import Shrunk
+    from ..transcript.model import Exchange, Message
+
+PARAMS_LETTERS: Final = 60
+
+MAX_LISTED: Final = 50
+
+
+def shrunk_lines(found: Shrunk, again: str, width: int | None) -> Iterator[Line]:
+    """All of it, with the command that does it `again`."""
+    parts: list[Line] = [
+        [(one_line(found.until), "strong")],
+        [(f"{len(found.sends):,} of {counted(found.of, 'message')}", "")],
+        [(one_line(found.happened.what), "bad")],
+    ]
+    yield from spread(("✗ ", "bad"), parts, width)
+    yield fitted([("  ", ""), (_how(found), "dim")], width)
+    yield []
+    if not found.sends:
+        yield [("the handshake alone is enough", "")]
+    for send in found.sends[:MAX_LISTED]:
+        yield fitted(_send_line(send, found), width)
+    if len(found.sends) > MAX_LISTED:
+        yield [(f"     and {len(found.sends) - MAX_LISTED:,} more", "dim")]
+    yield []
+    yield [("  capture  ", "dim"), (one_line(found.path), "")]
+    yield [("  again    ", "dim"), (one_line(again), "")]
+
+
+def _how(found: Shrunk) -> str:
+    told = counted(found.runs, "run")
+    if found.unresolved:
+        told += f", {found.unresolved:,} of them without a server"
+    if found.is_minimal:
+        return f"{told}; it takes every one of these" if found.sends else told
+    return f"{told}; there may be a smaller sequence"
+
+
+def _send_line(send: Send, found: Shrunk) -> Line:
+    line: Line = [(f"{send.row:>4} ", "dim"), ("→ ", ""), (one_line(named(send.message)), "")]
+    params = _params(send.message)
+    line += [(" ", ""), (params, "dim")] if params else []
+    live = found.live.get(send.row)
+    if live is not None:
+        line += [("  ", ""), *_outcome(live)]
+        line += [("  ⚑", "warn")] if live.row == found.happened.row else []
+    return line
+
+
+def _params(message: Message) -> str:
+    """The arguments of a call; of others what it asks."""
+    params = members(message.raw).get("params", b"")
+    shown = bytes(members(params).get("arguments", b"" if message.target else params))
+    return one_line(shown.decode("utf-8", "replace"), PARAMS_LETTERS)
+
+
+def _outcome(live: Exchange) -> Line:
+    phrase = outcome_phrase(live)
+    line: Line = [(phrase.word, phrase.style)]
+    return [*line, (f": {phrase.detail}", "")] if phrase.detail else line
+
+
+def shrunk_json(found: Shrunk | None, until: str, again: str, *, of: int, runs: int, unresolved: int) -> str:
+    """One object; of what did not happen, only that."""
+    made: dict[str, Any] = {"schema": SCHEMA, "until": until, "happened": found is not None, "of": of, "runs": runs}
+    made["unresolved"] = unresolved
+    if found is not None:
+        made |= {
+            "what": found.happened.what,
+            "row": found.happened.row,
+            "minimal": found.is_minimal,
+            "capture": found.path,
+            "again": again,
+            "rows": [_send_object(send, found) for send in found.sends],
+        }
+    return as_json(made) + "\n"
+
+
+def _send_object(send: Send, found: Shrunk) -> dict[str, Any]:
+    live = found.live.get(send.row)
+    return {
+        "row": send.row,
+        "kind": send.message.kind.value,
+        "method": send.message.method,
+        "target": send.message.target,
+        "live_row": None if live is None else live.row,
+        "outcome": None if live is None else live.outcome.value,
+    }
