@@ -131,8 +131,9 @@ def _names(message: Message, exchange: Exchange | None) -> list[_Placed]:
 
 def _of_notification(message: Message, exchange: Exchange | None, listeners: Container[str]) -> list[_Placed]:
     found: list[_Placed] = []
-    if message.method == PROGRESS and exchange is not None:
-        found.append((_PATHS["progress"], Blank(wants=Wants.TOKEN)))
+    if message.method == PROGRESS:  # of which nobody knows whose it is, that is nobody's now
+        wants = Wants.ASKED if exchange is None else Wants.TOKEN
+        found.append((_PATHS["progress"], Blank(wants=wants)))
     if message.method == CANCELLED and message.token is not None:
         wants = Wants.LISTENS if message.token in listeners else Wants.ASKED
         found.append((_PATHS["cancelled"], Blank(wants=wants, token=message.token)))

@@ -111,8 +111,8 @@ class Scenes:
         self.of_notification: dict[tuple[Owner, str], list[Scene]] = {}
         self.opening: dict[Owner, Scene] = {}
         self.closing: dict[Owner, Scene] = {}
-        self.listeners: dict[str, int] = {}
-        """The rows of subscriptions by the tokens of their ids; of equal ids the last."""
+        self.listeners: set[str] = set()
+        """The tokens of the ids of subscriptions."""
         self.unkept: set[int] = set()
         """The rows of requests whose answers may be among the payloads that were not kept, past `--max-size`."""
         self.exit_codes: dict[int, int] = {}
@@ -248,7 +248,7 @@ class _Reader:
             return None
         scene = self._scenes.of_request[row.row] = Scene(row.at_ns, row)
         if row.method == LISTEN and row.request.id is not None:
-            self._scenes.listeners[row.request.id] = row.row
+            self._scenes.listeners.add(row.request.id)
         self._waiting[row.row] = row
         if self._source.unkept and row.response is None and row.cancelled is None:
             self._scenes.unkept.add(row.row)

@@ -133,8 +133,8 @@ class Script:
         """What the client has asked and is not answered yet, by the ids of its requests."""
         self._waiting: dict[str, tuple[Playing, Exchange]] = {}
         """What the client has been asked and has not answered yet, by the ids of our requests: the scene, and what was recorded."""
-        self._live: dict[int, str] = {}
-        """The live ids of subscriptions, by the rows of the recorded ones."""
+        self._live: dict[str, str] = {}
+        """The live ids of subscriptions, by the recorded ones; of equal ones the latest."""
         self._taken: set[str] = set()
         """The ids under which somebody else asks the client."""
 
@@ -254,7 +254,7 @@ class Script:
         self._played.add(found.row)
         self._asked[playing.id] = playing
         if found.method == LISTEN:
-            self._live[found.row] = playing.id
+            self._live[found.request.id or ""] = playing.id
         return self._go_on(playing)
 
     def _on_its_own(self, scenes: dict[Owner, Scene]) -> list[Cue]:
@@ -354,7 +354,7 @@ class Script:
             case Wants.ASKED:
                 return playing.asked.get(blank.token)
             case Wants.LISTENS:
-                return self._live.get(self._scenes.listeners.get(blank.token, 0))
+                return self._live.get(blank.token)
             case Wants.OWN_ID:
                 return str(self._next_id)
             case Wants.NAME | Wants.TASK:

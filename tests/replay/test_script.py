@@ -13,7 +13,7 @@ from mcpspy.replay.on_miss import Nearest
 from mcpspy.transcript.mcp_codes import SUBSCRIPTION_ID
 from tests.replay.playing import Play
 from tests.transcript.dialogue import MS, Dialogue, cancelled, error, notification, progress, request, result, tool_call
-from tests.transcript.traffic import Traffic, opened_session
+from tests.transcript.traffic import Traffic, modern, opened_session
 
 ROOTS = request(0, "roots/list")
 LOG = notification("notifications/message", {"level": "info", "data": "x"})
@@ -61,6 +61,22 @@ def test_news_of_a_subscription_has_the_id_of_the_live_one() -> None:
     play = Play(recorded)
     assert play.told(request(40, listen)) == [news(40)]
     assert play.told(tool_call(41)) == [news(40), result(41)]
+
+
+def test_each_of_two_clients_hears_the_news_of_its_own_subscription() -> None:
+    traffic = Traffic()
+    news = notification("notifications/resources/updated", {"uri": "a", "_meta": {SUBSCRIPTION_ID: 1}})
+    for name in ("a", "b"):
+        traffic.post(modern(1, "subscriptions/listen", name, name=name)).stream().event(news)
+    play = Play(traffic)
+    for number, (name, id) in enumerate((("a", 7), ("b", 8))):
+        (told,) = play.another(number).told(request(id, "subscriptions/listen", {"name": name}))
+        assert told["params"]["_meta"][SUBSCRIPTION_ID] == id
+
+
+def test_progress_of_which_nobody_knows_whose_it_is_is_not_told() -> None:
+    play = Play(Dialogue().client(tool_call(1, token=1)).server(progress(99)).server(result(1)))
+    assert play.told(tool_call(5, token=99)) == [result(5)]
 
 
 def test_news_of_a_subscription_that_nobody_asked_for_is_not_told() -> None:
