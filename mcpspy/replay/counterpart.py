@@ -43,14 +43,15 @@ def sides(before: Transcript, after: Transcript, played: Played) -> tuple[Compar
     rows_before = {one.row: one for one in before.exchanges}
     put_back((one, rows_before[row]) for one, row in pairs if row in rows_before)
     unknown = _unknown(before)
+    again = {row for _, row in pairs} - unknown
     if played.asked is not None:
-        rows = frozenset(one for one in played.asked if one in report.sent and one not in unknown)
+        rows = frozenset(played.asked & again)
         live_rows = frozenset(one.row for one, row in pairs if row in rows)
         return Compared(transcript=_unjudged(before), rows=rows), Compared(transcript=_unjudged(after), rows=live_rows)
     unknown_live = {one.row for one, row in pairs if row in unknown}
     rows_after = [row for row in after.rows if not isinstance(row, Exchange) or row.row not in unknown_live]
     return (
-        Compared(transcript=_of(before, played, unknown)),
+        Compared(transcript=_of(before, played, again, unknown)),
         Compared(transcript=Transcript(sources=after.sources, rows=rows_after)),
     )
 
@@ -87,12 +88,10 @@ def _unknown(before: Transcript) -> set[int]:
     }
 
 
-def _of(before: Transcript, played: Played, unknown: Container[int]) -> Transcript:
-    """The recording without what was not played again: requests that were not sent, and what the server asked behind them."""
+def _of(before: Transcript, played: Played, again: Container[int], unknown: Container[int]) -> Transcript:
+    """The recording without what was not played `again`: requests that were not sent, and what the server asked behind them."""
     report = played.report
-    sent = report.sent
     left_out = {one.row for one in played.plan.left_out}
-    asked_again = set(report.questions.values())
     unsent = [one.message.at_ns for one in report.unsent if one.row not in left_out]
     until_ns = min(unsent, default=None)
 
@@ -100,8 +99,8 @@ def _of(before: Transcript, played: Played, unknown: Container[int]) -> Transcri
         if row.row not in played.plan.rows or row.row in unknown:
             return False
         if row.sender == CLIENT:
-            return row.row in sent
-        return until_ns is None or row.at_ns < until_ns or row.row in asked_again
+            return row.row in again
+        return until_ns is None or row.at_ns < until_ns or row.row in again
 
     rows = [row for row in before.rows if not isinstance(row, Exchange) or is_kept(row)]
     return Transcript(sources=before.sources, rows=rows)

@@ -233,7 +233,9 @@ class Transactions:
                 continue
             if body.is_metadata:
                 self._resource(body.work, unit)
-            if body.stream.forged and unit.frame.data:
+            if (
+                body.stream.forged and unit.frame.data and body.stream.opened.sender == SERVER
+            ):  # a driver's requests refuse nothing
                 self._note_oddity(body.work, unit, "forged", unit.frame.data[:MAX_FORGED_BYTES])
             for piece in unit.pieces:
                 message = message_of(self._source, body.stream.opened.sender, unit.frame, piece)

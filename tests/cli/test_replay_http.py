@@ -57,6 +57,7 @@ def test_what_is_sent_is_marked_as_ours_and_session_ids_reach_no_disk(tmp_path: 
     kept = str(tmp_path / "x.mcpspy")
     with served(capture("streamable"), "streamable") as url:
         run("replay", capture("streamable"), "--url", url, "--capture", kept)
+    assert "request-refused" not in run("check", kept).stdout
     opened = [one for one in read(kept) if isinstance(one, Open)]
     assert {one.sender for one in opened if one.forged} == {"client"}
     sessions = {field for one in opened for field in one.head.lower().split(b"\r\n") if field.startswith(b"mcp-session-id")}
