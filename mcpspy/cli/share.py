@@ -83,6 +83,8 @@ def command(
     """
     if output is None and not verify:
         raise click.UsageError("Name the new capture with -o OUT, or look for secrets with --verify.")
+    if output == STDIN and verify:
+        raise click.UsageError("--verify looks into a file; name one with -o.")
     if as_json and not verify:
         raise click.UsageError("--json is what --verify found; add --verify.")
     asked = chosen(what)
@@ -140,13 +142,16 @@ class _Asked:
 def _share(asked: Chosen, what: str, output: str, wanted: _Asked, *, same_key: bool) -> tuple[str, ...]:
     """Write the copies; their paths. Raises: ShareError, CaptureError, AddressError, OSError."""
     pseudonyms = Pseudonyms(key(), same_key=same_key)
-    copier = Copier(wanted.wanted(pseudonyms), wanted.known(pseudonyms), pseudonyms)
+    known = wanted.known(pseudonyms)
+    copier = Copier(wanted.wanted(pseudonyms), known, pseudonyms)
     with ExitStack() as files:
         originals = [_original(path, files) for path in asked.paths]
         excerpts = _excerpts(asked, what)
         for original, excerpt in zip(originals, excerpts, strict=True):
             copier.learn(original, excerpt)
         copier.learned()
+        if known.left_out:
+            say(f"mcpspy: {counted(known.left_out, 'value')} more than can be sought are replaced only where they were found")
         if output == STDIN:
             if len(originals) > 1:
                 raise ShareError(f"{what} is {len(originals)} captures, which need a folder: name one with -o")

@@ -39,6 +39,15 @@ PROTOCOL_WORDS: Final = {b"jsonrpc", b"method", b"protocolVersion", b"protocolVe
 
 MAX_WORDS: Final = 10_000
 
+LONGEST_NAME: Final = 256
+"""A longer name says nothing of its value."""
+
+_is_word = re.compile(rb"[A-Za-z_$]+(?:/[A-Za-z_.-]+)*|[0-9]{4}-[0-9]{2}-[0-9]{2}|2\.0").fullmatch
+
+_NAMES: Final = {b"name", b"key", b"header", b"variable"}
+_VALUES: Final = {b"value", b"values"}
+"""As lists of header fields and of variables have them: `{"name": "API_KEY", "value": …}`."""
+
 _members_inside = re.compile(rb"\{\s*[\"{]|\[\s*[\"{]").search
 
 
@@ -70,7 +79,7 @@ class Finder:
         self._known = known
         self._words: set[bytes] = set()
         self._shortest = 1 if wanted.values or wanted.personal else SHORTEST_TEXT
-        self._member = lru_cache(10_000)(lambda name: wanted.names.member(JSON.read(name)) if name else None)
+        self._remembered = lru_cache(10_000)(lambda name: wanted.names.member(JSON.read(name)))
         self._takes_bare = wanted.takes_numbers or wanted.names.has_more or bool(wanted.values)
         self.learns = False
 
@@ -133,20 +142,32 @@ class Finder:
 
     # JSON
 
+    def _member(self, name: bytes) -> str | None:
+        """Of what kind of secret a member is that is spelled so."""
+        return self._remembered(name) if 0 < len(name) <= LONGEST_NAME else None
+
     def _json(self, data: bytes, place: Place, depth: int, *, is_message: bool) -> tuple[list[Edit], bool]:
         """Edits of JSON, and whether it is some."""
         found: list[Edit] = []
         walk = Walk(data, place, is_message=is_message)
         bare = self._takes_bare or bool(place) or self._known.has_numbers
+        named: tuple[int, str | None] = (0, None)  # where a member says the name of another, and what that makes it
         for leaf in walk.leaves(bare=bare):
             if leaf.is_string:
-                found += self._string(data, leaf, depth)
+                if leaf.name in _NAMES:
+                    named = walk.depth, self._assigned_kind(data[leaf.start : leaf.end])
+                kind = named[1] if leaf.name in _VALUES and named[0] == walk.depth else None
+                found += self._string(data, leaf, depth, kind)
             elif data[leaf.start : leaf.end] != b"null" and (kind := self._kind_of_bare(data, leaf)):
                 token = (leaf.start, leaf.end, kind, data[leaf.start : leaf.end])
                 found += (one._replace(new=b'"%b"' % one.new) for one in self._edits([token]))
         return found, walk.is_sound
 
-    def _string(self, data: bytes, leaf: Leaf, depth: int) -> Iterator[Edit]:
+    def _assigned_kind(self, name: bytes) -> str | None:
+        return self._wanted.names.assigned(JSON.read(name)) if len(name) <= LONGEST_NAME else None
+
+    def _string(self, data: bytes, leaf: Leaf, depth: int, kind: str | None) -> Iterator[Edit]:
+        """Edits of a name or a text; `kind` is what of it is known already."""
         start, end = leaf.start, leaf.end
         raw = data[start:end]
         if leaf.is_name:
@@ -155,12 +176,12 @@ class Finder:
                 edits = [*self._known.edits(text), *self._stood_in(text), *self._tokens(text)]
                 yield from JSON.back(raw, self.settled(text, edits), start)
             return
-        kind = "place" if leaf.place.taken else self._member(leaf.name)
+        kind = "place" if leaf.place.taken else self._member(leaf.name) or kind
         if kind is not None:
             yield from self._whole(data, start, end, kind, JSON.read)
             return
-        if self.learns and leaf.name in PROTOCOL_WORDS and len(self._words) < MAX_WORDS:
-            self._words.add(JSON.read(raw))
+        if self.learns and leaf.name in PROTOCOL_WORDS and _is_word(raw) and len(self._words) < MAX_WORDS:
+            self._words.add(raw)
         if len(raw) >= self._shortest or leaf.place:
             text = JSON.read(raw) if b"\\" in raw else raw
             edits = self._text(text, leaf.place, depth + 1, name=leaf.name)

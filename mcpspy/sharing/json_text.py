@@ -70,6 +70,11 @@ class Walk:
             for one in self._names[: len(self._opened)]
         ]
 
+    @property
+    def depth(self) -> int:
+        """In how many objects and arrays the walk is."""
+        return len(self._opened)
+
     def leaves(self, *, bare: bool = True) -> Iterator[Leaf]:
         """Names and values, in order; numbers and words only if `bare` says so. A string before a colon is a name."""
         opened, names, places = self._opened, self._names, self._places

@@ -315,7 +315,7 @@ def _compressed(data: bytes, coding: str) -> bytes | None:
 
 def _gap(damage: Damage) -> list[Record]:
     """What stands in the place of a line that could not be read; nothing for one whose record follows."""
-    if damage.reason == "edited" or (damage.reason == "torn" and not damage.data):
+    if damage.reason in ("edited", "torn"):  # nothing follows what is torn, and a capture without an end is incomplete anyway
         return []
     why = "a line that could not be read was left out" if damage.data else "records were missing"
     return [Gap(at_ns=damage.at_ns, since_ns=damage.at_ns, frames=1, bytes=len(damage.data), why=why)]

@@ -167,6 +167,7 @@ def test_a_damaged_line_leaves_a_gap_and_none_of_its_bytes(tmp_path: Path) -> No
         (("a.mcpspy", "-o", "b", "--path", "arguments"), 2, "a path begins with $"),
         (("a.mcpspy", "-o", "b", "--value", "("), 2, "'(' is no regular expression"),
         (("a.mcpspy", "-o", "b", "--env", "NO_SUCH_VARIABLE"), 2, "There is no environment variable NO_SUCH_VARIABLE"),
+        (("a.mcpspy", "-o", "-", "--verify"), 2, "--verify looks into a file; name one with -o."),
         (("a.mcpspy", "-o", "b", "--json"), 2, "--json is what --verify found; add --verify."),
         (("a.mcpspy", "a.mcpspy:2", "-o", "b"), 2, "rows can be asked of one capture or sitting at a time"),
         (("/dev/null", "-o", "b"), 2, "has no header that can be read; mcpspy verify --repair makes it one"),
