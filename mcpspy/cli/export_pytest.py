@@ -12,7 +12,9 @@ from ..capture.reader import read
 from ..capture.store import EXTENSION
 from ..errors import AddressError
 from ..records import CLIENT, Header
-from ..transcript.model import Row, Transcript
+from ..transcript.mcp_methods import INITIALIZE
+from ..transcript.model import Row, Source, Transcript
+from ..views.pytest_dialect import DIALECTS, LINE_1, Dialect
 from ..views.pytest_module import pytest_module
 from .exporting import asked_rows, what_options, write
 from .reading import WhatCommand
@@ -23,8 +25,15 @@ FOLDER = "captures"
 
 
 @click.command("pytest", cls=WhatCommand)
+@click.option(
+    "--sdk",
+    type=click.Choice(list(DIALECTS)),
+    default="2",
+    show_default=True,
+    help="Which line of the official SDK asks: 1.x or 2.x.",
+)
 @what_options
-def command(what: tuple[str, ...], output: str | None, filters: tuple[str, ...]) -> None:
+def command(what: tuple[str, ...], output: str | None, filters: tuple[str, ...], sdk: str) -> None:
     """Write a test that asks the same again, of the capture (docs/pytest.md). With -o the capture is put beside it.
 
     \b
@@ -32,10 +41,12 @@ def command(what: tuple[str, ...], output: str | None, filters: tuple[str, ...])
       mcpspy export pytest weather -o tests/test_weather.py
     """
     asked = asked_rows(what, filters)
-    write(list(module(asked.transcript, asked.rows, asked.paths, output)), output)
+    write(list(module(asked.transcript, asked.rows, asked.paths, output, DIALECTS[sdk])), output)
 
 
-def module(transcript: Transcript, rows: list[Row], paths: tuple[str, ...], output: str | None) -> Iterator[str]:
+def module(
+    transcript: Transcript, rows: list[Row], paths: tuple[str, ...], output: str | None, dialect: Dialect
+) -> Iterator[str]:
     """The lines of the module. With `output` its captures are put beside that; without, it is said where they belong.
 
     Raises: AddressError: if there is nothing to test, or a capture cannot lie there.
@@ -44,12 +55,21 @@ def module(transcript: Transcript, rows: list[Row], paths: tuple[str, ...], outp
         raise AddressError(STDIN, "a test plays a file; name the capture's")
     if not any(one.sender == CLIENT and one.response is not None for one in transcript.exchanges):
         raise AddressError(" ".join(paths), "nothing in it was answered, so there is nothing to test")
+    if dialect is LINE_1 and not all(_is_opened_by_initialize(transcript, one) for one in transcript.sources):
+        raise AddressError(
+            " ".join(paths), "it does not open with initialize, and line 1 of the SDK knows nothing else; leave --sdk out"
+        )
     names: dict[int, str] = {}
     for path in paths:
         index = _index(transcript, path)
         if index is not None:
             names[index] = _placed(Path(path), transcript.sources[index].server, output, set(names.values()))
-    return pytest_module(transcript, rows, names)
+    return pytest_module(transcript, rows, names, dialect)
+
+
+def _is_opened_by_initialize(transcript: Transcript, source: Source) -> bool:
+    asked = [one for one in transcript.exchanges if one.capture == source.index and one.sender == CLIENT]
+    return not asked or any(one.method == INITIALIZE for one in asked)
 
 
 def _index(transcript: Transcript, path: str) -> int | None:

@@ -15,6 +15,8 @@ from .python_literal import has_literal, literal, quoted, text_literal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .pytest_dialect import Dialect
+
 MAX_TEXT_LETTERS: Final = 300
 """Of longer texts a test holds the beginning and the length."""
 
@@ -45,12 +47,12 @@ _made_up = re.compile(
 """UUIDs and our pseudonyms."""
 
 _LISTS: Final = {
-    "tools/list": ("tools", "name", "one.name"),
-    "prompts/list": ("prompts", "name", "one.name"),
-    "resources/list": ("resources", "uri", "str(one.uri)"),
-    "resources/templates/list": ("resourceTemplates", "uriTemplate", "one.uri_template"),
+    "tools/list": ("tools", "name", "one.{}", "name"),
+    "prompts/list": ("prompts", "name", "one.{}", "name"),
+    "resources/list": ("resources", "uri", "str(one.{})", "uri"),
+    "resources/templates/list": ("resourceTemplates", "uriTemplate", "one.{}", "uri_template"),
 }
-"""Of methods that list: the member of the result, what names each item on the wire, and in the SDK."""
+"""Of methods that list: the member of the result, what names each item on the wire, and how, under which name, in the SDK."""
 
 _ATTRIBUTES: Final = {"resourceTemplates": "resource_templates"}
 
@@ -58,10 +60,11 @@ _ATTRIBUTES: Final = {"resourceTemplates": "resource_templates"}
 class Answers:
     """Statements about recorded answers. `recorded` is when they were; statements begin with `indent`."""
 
-    __slots__ = ("_indent", "_recorded")
+    __slots__ = ("_indent", "_name", "_recorded")
 
-    def __init__(self, recorded: datetime, indent: str) -> None:
+    def __init__(self, recorded: datetime, indent: str, dialect: Dialect) -> None:
         self._recorded = recorded
+        self._name = dialect.name
         self._indent = indent
 
     def lines(self, method: str, result: dict[str, Any]) -> Iterator[str]:
@@ -69,10 +72,10 @@ class Answers:
         if method in _LISTS:
             yield from self._listed(result, *_LISTS[method])
         elif method == "tools/call":
-            yield f"{self._indent}assert {'' if result.get('isError') is True else 'not '}result.is_error"
+            yield f"{self._indent}assert {'' if result.get('isError') is True else 'not '}result.{self._name('is_error')}"
             yield from self._contents(result.get("content"), "result.content", structured=result.get("structuredContent"))
             if "structuredContent" in result:
-                yield from self._value(result["structuredContent"], "result.structured_content")
+                yield from self._value(result["structuredContent"], f"result.{self._name('structured_content')}")
         elif method == "resources/read":
             yield from self._contents(result.get("contents"), "result.contents", names="uri")
         elif method == "prompts/get":
@@ -82,15 +85,15 @@ class Answers:
             if isinstance(completion, dict):
                 yield from self._value(completion.get("values"), "result.completion.values")
 
-    def _listed(self, result: dict[str, Any], member: str, name: str, named: str) -> Iterator[str]:
+    def _listed(self, result: dict[str, Any], member: str, name: str, named: str, name_of_item: str) -> Iterator[str]:
         items = result.get(member)
         if isinstance(items, list) and all(isinstance(one, dict) and isinstance(one.get(name), str) for one in items):
-            found = f"result.{_ATTRIBUTES.get(member, member)}"
+            found = f"result.{self._name(_ATTRIBUTES.get(member, member))}"
             names = [one[name] for one in items]
             if len(names) > MAX_NAMES:
                 yield f"{self._indent}assert len({found}) == {len(names)}"
             else:
-                yield from self._held(f"[{named} for one in {found}] == ", names)
+                yield from self._held(f"[{named.format(self._name(name_of_item))} for one in {found}] == ", names)
 
     def _contents(self, blocks: Any, found: str, *, names: str = "type", structured: Any = None) -> Iterator[str]:
         if not isinstance(blocks, list) or not all(isinstance(one, dict) and isinstance(one.get(names), str) for one in blocks):
@@ -113,7 +116,7 @@ class Answers:
             if isinstance(block.get(member), str):
                 yield f"{self._indent}assert len({found}.{member}) == {len(block[member])}"
         if isinstance(block.get("mimeType"), str):
-            yield from self._held(f"{found}.mime_type == ", block["mimeType"])
+            yield from self._held(f"{found}.{self._name('mime_type')} == ", block["mimeType"])
         if block.get("type") == "resource_link" and isinstance(block.get("uri"), str):
             yield from self._held(f"str({found}.uri) == ", block["uri"])
         if isinstance(block.get("resource"), dict):

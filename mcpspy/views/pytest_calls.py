@@ -1,6 +1,6 @@
 """The calls of a recording as statements of Python: what a test asks with the official SDK, and what it holds of the answers.
 
-Refuses to ask what was not answered, and what the SDK has no method for: a comment says so. Names are those of `mcp` 2.
+Refuses to ask what was not answered, and what the SDK has no method for: a comment says so.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from .python_literal import has_literal, literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from .pytest_dialect import Dialect
 
 MAX_COMMENT_LETTERS: Final = 100
 
@@ -32,7 +34,9 @@ BY_THEMSELVES: Final = frozenset({"initialize", "server/discover", "ping"})
 REFERENCES: Final = {"ref/prompt": "PromptReference", "ref/resource": "ResourceTemplateReference"}
 
 
-def call_lines(transcript: Transcript, exchange: Exchange, indent: str, *, lists_tools: bool) -> Iterator[str]:
+def call_lines(
+    transcript: Transcript, exchange: Exchange, indent: str, dialect: Dialect, *, lists_tools: bool
+) -> Iterator[str]:
     """What a test does of one recorded call, a comment with its row before it. Nothing for the later rounds of a call.
 
     `lists_tools` says that the list of tools was recorded, which the SDK fetches to check results with.
@@ -43,19 +47,19 @@ def call_lines(transcript: Transcript, exchange: Exchange, indent: str, *, lists
     if exchange.method in BY_THEMSELVES or (call is not None and call.row != exchange.row):
         return
     last = exchange if call is None else call.last_round
-    expression = _expression(exchange, indent, lists_tools=lists_tools)
+    expression = _expression(exchange, indent, dialect, lists_tools=lists_tools)
     why = "the SDK has no method for this" if expression is None else _why_not(last)
     yield ""
     yield f"{indent}# row {exchange.row}: {_comment(exchange)}{f': not asked here, {why}' if why else ''}"
     if expression is None or why:
         return
     if last.outcome is Outcome.ERROR:
-        yield from _error_lines(last, expression, indent)
+        yield from _error_lines(last, expression, indent, dialect)
         return
     yield f"{indent}result = await {expression}"
     result = last.response.result if last.response is not None else None
     if isinstance(result, dict):
-        yield from Answers(recorded, indent).lines(exchange.method, result)
+        yield from Answers(recorded, indent, dialect).lines(exchange.method, result)
 
 
 def _why_not(last: Exchange) -> str:
@@ -68,17 +72,17 @@ def _why_not(last: Exchange) -> str:
     return ""
 
 
-def _error_lines(exchange: Exchange, expression: str, indent: str) -> Iterator[str]:
+def _error_lines(exchange: Exchange, expression: str, indent: str, dialect: Dialect) -> Iterator[str]:
     error = exchange.response.error if exchange.response is not None else None
-    yield f"{indent}with pytest.raises(MCPError) as caught:"
+    yield f"{indent}with pytest.raises({dialect.error}) as caught:"
     yield f"{indent}    await {expression.replace(chr(10), chr(10) + '    ')}"
     if isinstance(error, dict):
         for member in ("code", "message"):
             if isinstance(error.get(member), int | str):
-                yield f"{indent}assert caught.value.{member} == {literal(error[member])}"
+                yield f"{indent}assert caught.value.{dialect.error_at}{member} == {literal(error[member])}"
 
 
-def _expression(exchange: Exchange, indent: str, *, lists_tools: bool) -> str | None:
+def _expression(exchange: Exchange, indent: str, dialect: Dialect, *, lists_tools: bool) -> str | None:
     """The call of the SDK that asks this; None where there is none. Its lines but the first begin with `indent`."""
     params = exchange.request.params or {}
     if not isinstance(params, dict) or "task" in params or not has_literal(params):
@@ -92,7 +96,7 @@ def _expression(exchange: Exchange, indent: str, *, lists_tools: bool) -> str | 
     if not isinstance(target, str):
         return None
     if method == "resources/read":
-        return f"client.read_resource({literal(target)})"
+        return f"client.read_resource({dialect.resource.format(literal(target))})"
     if method in ("tools/call", "prompts/get"):
         arguments = params.get("arguments")
         asks = "client.get_prompt(" if method == "prompts/get" else "client.call_tool(" if lists_tools else "call(client, "

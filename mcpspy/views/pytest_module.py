@@ -16,6 +16,7 @@ from ..transcript.mcp_methods import INITIALIZE
 from ..transcript.model import Exchange, Kind, Outcome, Row, Source, Transcript
 from .escape import safe_text
 from .pytest_calls import call_lines
+from .pytest_dialect import LINE_1, LINE_2, Dialect
 from .python_literal import has_literal, literal, quoted
 
 if TYPE_CHECKING:
@@ -30,24 +31,19 @@ _CALLBACKS: Final = {
 }
 """What a server asks: what a test calls the function that answers, the SDK's name for it, what it gets and what it returns."""
 
-CALL: Final = '''
 
-async def call(client, name, arguments=None):
-    """Call a tool as `client.call_tool` does, but without the list of tools to check the result with: it was not recorded."""
-    request = types.CallToolRequest(params=types.CallToolRequestParams(name=name, arguments=arguments))
-    return await client.session.send_request(request, types.CallToolResult)
-'''
-
-
-def pytest_module(transcript: Transcript, rows: Sequence[Row], names: Mapping[int, str]) -> Iterator[str]:
+def pytest_module(
+    transcript: Transcript, rows: Sequence[Row], names: Mapping[int, str], dialect: Dialect = LINE_2
+) -> Iterator[str]:
     """The lines of a module that tests `rows`. `names` are what the fixture calls the captures, by their indices."""
     tests: list[str] = []
     functions: set[str] = set()
     for source in transcript.sources:
         function = _free(_identifier(source.server), functions)
         functions.add(function)
-        tests += _test(transcript, source, rows, function, names.get(source.index, ""))
+        tests += _Test(transcript, source, dialect).lines(rows, function, names.get(source.index, ""))
     text = "\n".join(tests)
+    calls = "await call(" in text
     yield '"""What a client asked of an MCP server, asked again: pytest plays what the server answered then.'
     yield ""
     yield "Written by `mcpspy export pytest`, to be changed."
@@ -57,59 +53,87 @@ def pytest_module(transcript: Transcript, rows: Sequence[Row], names: Mapping[in
     yield ""
     if "pytest.raises" in text:
         yield "import pytest"
-    used = [name for name in ("MCPError", "types") if f"{name}." in text or f"({name})" in text]
-    if "await call(" in text and "types" not in used:
+    used = [name for name, sign in ((dialect.error, f"({dialect.error})"), ("types", "types.")) if sign in text]
+    if calls and "types" not in used:
         used.append("types")
-    yield f"from mcp import {', '.join(['Client', *used])}"
+    yield f"from mcp import {', '.join([dialect.client, *used])}"
+    if dialect is LINE_1:
+        yield "from mcp.client.stdio import stdio_client"
+    if "AnyUrl(" in text:
+        yield "from pydantic import AnyUrl"
     yield from tests
-    if "await call(" in text:
-        yield from CALL.rstrip("\n").split("\n")
+    if calls:
+        yield from dialect.call.split("\n")
 
 
-def _test(transcript: Transcript, source: Source, rows: Sequence[Row], function: str, name: str) -> Iterator[str]:
-    asked = [row for row in rows if isinstance(row, Exchange) and row.capture == source.index]
-    lists_tools = any(
-        one.capture == source.index and one.method == "tools/list" and one.outcome is Outcome.OK for one in transcript.exchanges
-    )
-    blocks = [_client(transcript, source, way, lists_tools=lists_tools) for way in ways(asked)]
-    yield from ("", "", f"def test_{function}(mcpspy):", f"{INDENT}asyncio.run({function}(mcpspy.serve({quoted(name)})))")
-    yield from ("", "", f"async def {function}(server):")
-    yield from _recorded_from(source)
-    callbacks = list(_callbacks(transcript, source))
-    if callbacks:
-        yield from ("", *callbacks)
-    told = [lines for block in blocks if (lines := list(block))] or [[f"{INDENT}pass"]]
-    for at, lines in enumerate(told):
-        yield from lines if at == 0 else ("", *lines)
+class _Test:
+    """The test of one capture."""
+
+    __slots__ = ("_answers", "_dialect", "_lists_tools", "_source", "_transcript")
+
+    def __init__(self, transcript: Transcript, source: Source, dialect: Dialect) -> None:
+        self._transcript = transcript
+        self._source = source
+        self._dialect = dialect
+        self._answers = _answers(transcript, source)
+        asked = [one for one in transcript.exchanges if one.capture == source.index]
+        self._lists_tools = any(one.method == "tools/list" and one.outcome is Outcome.OK for one in asked)
+
+    def lines(self, rows: Sequence[Row], function: str, name: str) -> Iterator[str]:
+        """Two functions: pytest's, and the one that asks."""
+        yield from ("", "", f"def test_{function}(mcpspy):", f"{INDENT}asyncio.run({function}(mcpspy.serve({quoted(name)})))")
+        yield from ("", "", f"async def {function}(server):")
+        yield from _recorded_from(self._source)
+        callbacks = list(_callbacks(self._answers))
+        if callbacks:
+            yield from ("", *callbacks)
+        asked = [row for row in rows if isinstance(row, Exchange) and row.capture == self._source.index]
+        told = [lines for way in ways(asked) if (lines := list(self._client(way)))] or [[f"{INDENT}pass"]]
+        for at, lines in enumerate(told):
+            yield from lines if at == 0 else ("", *lines)
+
+    def _client(self, way: Sequence[Exchange]) -> Iterator[str]:
+        """What one recorded client asked; nothing if that was no more than how it connected."""
+        inner = INDENT + INDENT
+        lines = [
+            line
+            for one in way
+            for line in call_lines(self._transcript, one, inner, self._dialect, lists_tools=self._lists_tools)
+        ]
+        if not lines:
+            return
+        if self._dialect is LINE_1:
+            arguments = ["*streams", *self._callback_arguments()]
+            session = _call("ClientSession", arguments)
+            yield f"{INDENT}async with stdio_client(server.stdio_parameters()) as streams, {session} as client:"
+            yield f"{inner}await client.initialize()"
+            yield from lines
+            return
+        arguments = ["server.stdio_parameters()", *self._mode(), *self._callback_arguments()]
+        yield f"{INDENT}async with {_call('Client', arguments)} as client:"
+        yield from lines[1:]  # without the empty line
+        if all(not line or line.lstrip().startswith("#") for line in lines):
+            yield f"{inner}pass"
+
+    def _mode(self) -> list[str]:
+        exchanges = self._transcript.exchanges
+        openings = [one.method for one in exchanges if one.capture == self._source.index and one.sender == CLIENT]
+        return ['mode="legacy"'] if openings and openings[0] == INITIALIZE else []
+
+    def _callback_arguments(self) -> list[str]:
+        return [f"{_CALLBACKS[method][1]}={_CALLBACKS[method][0]}" for method in self._answers]
 
 
-def _client(transcript: Transcript, source: Source, way: Sequence[Exchange], *, lists_tools: bool) -> Iterator[str]:
-    """What one recorded client asked; nothing if that was no more than how it connected."""
-    inner = INDENT + INDENT
-    lines = [line for one in way for line in call_lines(transcript, one, inner, lists_tools=lists_tools)]
-    if not lines:
-        return
-    arguments = _client_arguments(transcript, source)
-    if len(arguments) > 2:
-        yield from (f"{INDENT}async with Client(", *(f"{inner}{one}," for one in arguments), f"{INDENT}) as client:")
-    else:
-        yield f"{INDENT}async with Client({', '.join(arguments)}) as client:"
-    yield from lines[1:]  # without the empty line
-    if all(not line or line.lstrip().startswith("#") for line in lines):
-        yield f"{inner}pass"
+def _call(name: str, arguments: Sequence[str]) -> str:
+    """A call with its arguments on one line, or each on its own."""
+    if len(arguments) <= 2:
+        return f"{name}({', '.join(arguments)})"
+    return "\n".join([f"{name}(", *(f"{INDENT}{INDENT}{one}," for one in arguments), f"{INDENT})"])
 
 
-def _client_arguments(transcript: Transcript, source: Source) -> list[str]:
-    openings = [one.method for one in transcript.exchanges if one.capture == source.index and one.sender == CLIENT]
-    arguments = ["server.stdio_parameters()"]
-    if openings and openings[0] == INITIALIZE:
-        arguments.append('mode="legacy"')
-    return arguments + [f"{_CALLBACKS[method][1]}={_CALLBACKS[method][0]}" for method in _answers(transcript, source)]
-
-
-def _callbacks(transcript: Transcript, source: Source) -> Iterator[str]:
+def _callbacks(answered: Mapping[str, list[Any]]) -> Iterator[str]:
     """Functions that answer what the server asks as it was answered."""
-    for method, answers in _answers(transcript, source).items():
+    for method, answers in answered.items():
         name, _, parameters, kind = _CALLBACKS[method]
         is_same = all(one == answers[0] for one in answers)
         if not is_same:

@@ -81,6 +81,13 @@ def test_several_captures_make_several_tests(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "captures").iterdir()) == ["git.mcpspy", "time.mcpspy"]
 
 
+def test_line_1_of_the_sdk_is_asked_what_it_can_ask() -> None:
+    assert "ClientSession" in run("export", "pytest", "--sdk", "1", str(CAPTURES / "logs.mcpspy")).stdout
+    ran = run("export", "pytest", "--sdk", "1", str(CAPTURES / "git.mcpspy"))
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "it does not open with initialize, and line 1 of the SDK knows nothing else; leave --sdk out" in ran.stderr
+
+
 @pytest.mark.parametrize(
     ("what", "sentence"),
     [

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
+from mcpspy.views.pytest_dialect import LINE_1
 from mcpspy.views.pytest_module import pytest_module
 from tests.capture.making import header
 from tests.tiers import current_tier, slow_examples
@@ -156,6 +157,31 @@ def test_without_a_recorded_list_of_tools_none_is_asked_for() -> None:
     text = module(opened().client(tool_call(1)).server(result(1, {"content": []})))
     assert 'result = await call(client, "forecast")' in text
     assert "async def call(client, name, arguments=None):" in text
+
+
+def test_line_1_of_the_sdk_is_asked_in_its_own_words() -> None:
+    scene = opened().client(request(2, "resources/read", {"uri": "a://b"}))
+    scene.server(result(2, {"contents": [{"uri": "a://b", "text": "x", "mimeType": "text/plain"}]}))
+    scene.client(request(3)).server(result(3, {"tools": []})).client(tool_call(4)).server(request(7, "roots/list"))
+    scene.client(result(7, {"roots": []})).server(result(4, {"content": [], "structuredContent": {"a": 1}}))
+    transcript = transcribe(scene.client(tool_call(5)).server(error(5)).records)
+    text = "\n".join(pytest_module(transcript, transcript.rows, {0: "weather"}, LINE_1))
+    ast.parse(text)
+    wanted = [
+        "from mcp import ClientSession, McpError, types",
+        "from mcp.client.stdio import stdio_client",
+        "from pydantic import AnyUrl",
+        "async with stdio_client(server.stdio_parameters()) as streams, ClientSession(",
+        "list_roots_callback=roots) as client:",
+        "await client.initialize()",
+        'result = await client.read_resource(AnyUrl("a://b"))',
+        'assert result.contents[0].mimeType == "text/plain"',
+        "assert not result.isError",
+        'assert result.structuredContent == {"a": 1}',
+        "with pytest.raises(McpError) as caught:",
+        "assert caught.value.error.code == -32601",
+    ]
+    assert [one for one in wanted if one not in text] == []
 
 
 def test_captures_of_several_servers_become_several_tests() -> None:
