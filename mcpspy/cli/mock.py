@@ -81,7 +81,7 @@ def main(arguments: list[str]) -> int:
     if "listen" in values:
         from .mock_http import serve
 
-        return serve(values, whats, speed)
+        return serve(values, whats, speed, command)
     from ..errors import McpspyError
 
     gc.disable()  # nothing that a start-up makes is garbage: 3 ms
@@ -205,8 +205,6 @@ def _check(values: dict[str, str], command: tuple[str, ...], *, has_command: boo
         given += ["a command behind --"] if command else []
         if given:
             raise UsageError(f"{given[0]} goes with --on-miss forward")
-    elif "listen" in values:
-        raise UsageError("--on-miss forward serves on stdio alone, for now; leave --listen out")
     elif has_command and not command:
         raise UsageError("behind -- the server's command is missing")
     elif command and ("url" in values or "header" in values):

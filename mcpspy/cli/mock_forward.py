@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ..capture.writer import Writer
     from ..live.forward import Courier
+    from ..live.mock_http_forward import Forwards
     from ..live.peer import Peer
     from ..replay.on_miss import OnMiss
     from ..replay.scenes import Scenes
@@ -112,6 +113,20 @@ def handover_of(
         Forward(server.make),
         sink=writer or nowhere,
         now_ns=lambda: monotonic_ns() - begin_ns,
+        show=_show,
+        tell=lambda text: say(f"mcpspy mock: {text}"),
+        name=str(server),
+    )
+
+
+def forwards_of(server: LiveServer, scenes: Scenes) -> Forwards:
+    """The same for a mock over HTTP: each client has a session of its own."""
+    from ..live.mock_http_forward import Forwards
+    from .mock import say
+
+    return Forwards(
+        lambda script_of: forwarding_of(server, script_of, scenes),
+        server.make,
         show=_show,
         tell=lambda text: say(f"mcpspy mock: {text}"),
         name=str(server),

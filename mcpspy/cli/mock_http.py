@@ -17,7 +17,8 @@ from ..replay.http_facts import HttpFacts
 from ..replay.routing import Routing
 from .beginning import open_writer
 from .listening import address, allow_many_connections, sync_later
-from .mock import USAGE, beginning, capture_ids, matcher, on_miss, recorded, say, tell
+from .mock import USAGE, beginning, capture_ids, live_server, matcher, on_miss, recorded, say, tell
+from .mock_forward import forwards_of
 from .options import SEVERAL, UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from ..transcript.model import Transcript
 
 
-def serve(values: dict[str, str], whats: tuple[str, ...], speed: float) -> int:
+def serve(values: dict[str, str], whats: tuple[str, ...], speed: float, command: tuple[str, ...] = ()) -> int:
     """Serve the captures named by `whats`. Returns the exit status: 2 for bad usage, 3 for no capture, 4 for no address."""
     signals_fd = listen()
     begin_ns, wall_ns = monotonic_ns(), time_ns()
@@ -34,6 +35,7 @@ def serve(values: dict[str, str], whats: tuple[str, ...], speed: float) -> int:
         transcript, scenes = recorded(whats, over_http=True)
         hosts = values["allowed-host"].split(SEVERAL) if "allowed-host" in values else ()
         finder = matcher(scenes, values)
+        server = live_server(values, command, transcript)
         facts = HttpFacts(transcript, "sse" if values.get("transport") == "sse" else "streamable", finder.asking)
         mock = HttpMock(
             scenes,
@@ -44,6 +46,7 @@ def serve(values: dict[str, str], whats: tuple[str, ...], speed: float) -> int:
             speed=speed,
             allowed_hosts=frozenset(map(str.lower, hosts)),
             on_miss=on_miss(scenes, values),
+            forwards=forwards_of(server, scenes) if server is not None else None,
             tell=tell,
         )
         listener = mock.listen(host, port)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ..replay.scenes import Scenes
     from ..replay.script import Cue
     from ..transcript.model import Message
+    from .mock_http_forward import Forwards
     from .mock_http_response import Fields, Request, Response
 
 BACKLOG: Final = 1024
@@ -65,6 +66,7 @@ class HttpMock:
         speed: float = 0.0,
         allowed_hosts: frozenset[str] = frozenset(),
         on_miss: OnMiss = ERROR,
+        forwards: Forwards | None = None,
         tell: Callable[[Miss], None],
     ) -> None:
         self.facts = facts
@@ -81,7 +83,8 @@ class HttpMock:
         self._paths = frozenset((self._path, *facts.paths))
         self._is_sse = facts.transport == "sse"
         self._allowed_hosts = allowed_hosts
-        self._clients = Clients(self, scenes, matcher, on_miss)
+        self._clients = Clients(self, scenes, matcher, on_miss, forwards)
+        self._forwards = forwards
         self._walk = facts.walk()
         """Of what comes without a session."""
         self._endpoints: dict[str, LiveClient] = {}
@@ -122,6 +125,8 @@ class HttpMock:
             loop.remove_reader(signals_fd)
             server.close()
             self._cues.close()
+            if self._forwards is not None:
+                await self._forwards.close()
             for connection in list(self.connections):
                 connection.abort(MCPSPY)
 
@@ -138,6 +143,8 @@ class HttpMock:
     def play(self, client: LiveClient, cues: Sequence[Cue]) -> None:
         """Have these said when they are due."""
         self._cues.play(client, cues)
+        if client.way is not None:
+            client.way.carry()
 
     def lose(self, client: LiveClient) -> None:
         """The session is no more, as the recorded one was: who opens the next one goes on in its place."""
@@ -235,6 +242,8 @@ class HttpMock:
         self, request: Request, response: Response, client: LiveClient | None, message: Message | None = None
     ) -> bool:
         """Say what HTTP says to this alone, if it does: a challenge, a refusal, a document."""
+        if message is not None and client is not None and client.way is not None and client.way.is_live:
+            return False  # a live server says what it says
         asked = Asked(request.method, request.target, self._live(request), bool(request.value(b"authorization")), message)
         said = (self._walk if client is None else client.walk).answer(asked)
         if said is None:

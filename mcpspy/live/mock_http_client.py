@@ -9,6 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ..replay.routing import event, priming
+from ..replay.script import Unforged
 from ..transcript.mcp_codes import SUBSCRIPTION_ID
 from ..transcript.mcp_methods import LISTEN
 from ..transcript.mcp_revisions import Era
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..records import Sink
+    from ..replay.forwarding import Forwarding
     from ..replay.http_answer import Answer, EventStyle
     from ..replay.http_facts import HttpFacts
     from ..replay.http_walk import HttpWalk
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from ..replay.routing import Routing
     from ..replay.script import Cue, Playing, Script
     from ..transcript.model import Message
+    from .mock_http_forward import Way
     from .mock_http_response import Fields, Response
 
 SESSION_FIELD: Final = "Mcp-Session-Id"
@@ -64,11 +67,11 @@ class LiveClient:
 
     __slots__ = (
         "_listens", "_replies", "_sent", "_stage", "_style", "_waiting", "has_initialized", "is_modern", "is_on_one_stream",
-        "is_primed", "script", "session", "standing", "walk",
+        "is_primed", "script", "session", "standing", "walk", "way",
     )  # fmt: skip
 
     def __init__(
-        self, stage: Stage, script: Script, walk: HttpWalk, *, session: str = "", is_on_one_stream: bool = False
+        self, stage: Stage, script: Script | Forwarding, walk: HttpWalk, *, session: str = "", is_on_one_stream: bool = False
     ) -> None:
         self._stage = stage
         self._style: EventStyle = stage.facts.events
@@ -80,6 +83,8 @@ class LiveClient:
         self.is_modern = False
         self.is_primed = False
         self.standing = Standing()
+        self.way: Way | None = None
+        """To the live server that goes on after a miss, if that is wanted."""
         self._replies: dict[Playing, Reply] = {}
         self._listens: dict[str, Reply] = {}
         """The responses to subscriptions, by their ids."""
@@ -143,6 +148,7 @@ class LiveClient:
 
     def close(self) -> None:
         """Its session is over."""
+        self.leave_server()
         self.standing.close()
         for reply in {id(one): one for one in self._replies.values()}.values():
             if reply.response is not None and reply.response.has_begun:
@@ -150,6 +156,11 @@ class LiveClient:
                 reply.response.end()
         self._replies.clear()
         self._listens.clear()
+
+    def leave_server(self) -> None:
+        """Its session with a live server is over, if it had one."""
+        if self.way is not None:
+            self.way.close()
 
     # What it is told
 
@@ -166,8 +177,9 @@ class LiveClient:
         if cue.answers and reply is not None:
             self._conclude(cue, reply)
             return ()
-        reply = self._named_subscription(cue) or reply
-        if reply is None or self._stage.routing.is_standing(cue):
+        if subscription := self._named_subscription(cue):
+            reply = subscription
+        elif reply is None or self._stage.routing.is_standing(cue):
             self._say_standing(cue.data)
             return self.script.unheard(cue) if self.standing.response is None else ()
         self._break_off(cue, reply)
@@ -198,10 +210,11 @@ class LiveClient:
 
     def _event(self, data: bytes, stream: Reply | Standing) -> bytes:
         """The event that says it, kept where it may have to be said again."""
+        kind = Unforged if isinstance(data, Unforged) else bytes
         if not self._style.ids or self.is_on_one_stream or self.is_modern:
-            return event(data, self._style)
+            return kind(event(data, self._style))
         id = self._sent.next_id()
-        made = event(data, self._style, id)
+        made = kind(event(data, self._style, id))
         self._keep(stream, id, made)
         return made
 

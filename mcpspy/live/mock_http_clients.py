@@ -5,6 +5,7 @@ Refuses to answer. Source: MCP specification, basic/transports of each revision,
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ..transcript.model import Message
     from .mock_http_client import Stage
     from .mock_http_connection import Connection
+    from .mock_http_forward import Forwards
 
 MAX_CLIENTS: Final = 10_000
 """So many sessions, and names, are remembered; then the session that was used longest ago is forgotten."""
@@ -32,15 +34,18 @@ PRIMED_FROM: Final = "2025-11-25"
 
 
 class Clients:
-    """Each client has a script of its own, on `scenes`; what is missed is `on_miss`'s to answer."""
+    """Each client has a script of its own, on `scenes`; what is missed is `on_miss`'s to answer, or a live server's: `forwards`."""
 
-    __slots__ = ("_count", "_lost", "_matcher", "_newest", "_on_miss", "_scenes", "_sessions", "_stage")
+    __slots__ = ("_count", "_forwards", "_lost", "_matcher", "_newest", "_on_miss", "_scenes", "_sessions", "_stage")
 
-    def __init__(self, stage: Stage, scenes: Scenes, matcher: Matcher, on_miss: OnMiss = ERROR) -> None:
+    def __init__(
+        self, stage: Stage, scenes: Scenes, matcher: Matcher, on_miss: OnMiss = ERROR, forwards: Forwards | None = None
+    ) -> None:
         self._stage = stage
         self._scenes = scenes
         self._matcher = matcher
         self._on_miss = on_miss
+        self._forwards = forwards
         self._count = 0
         self._sessions: dict[str, LiveClient] = {}
         """Those with a session, the one that was used last at the end."""
@@ -80,9 +85,13 @@ class Clients:
 
     def new(self, *, session: str = "", name: str = "", is_on_one_stream: bool = False) -> LiveClient:
         """A client that has asked nothing yet."""
-        script = Script(self._scenes, self._matcher.walk(self._count), self._on_miss)
+        script_of = partial(Script, self._scenes, self._matcher.walk(self._count))
         self._count += 1
+        forwarding = None if self._forwards is None else self._forwards.forwarding_of(script_of)
+        script = script_of(self._on_miss) if forwarding is None else forwarding
         client = LiveClient(self._stage, script, self._stage.facts.walk(), session=session, is_on_one_stream=is_on_one_stream)
+        if forwarding is not None and self._forwards is not None:
+            client.way = self._forwards.way(client, forwarding, self._stage)
         if len(self._newest) >= MAX_CLIENTS:
             self._newest.clear()
         self._newest[name] = self._newest[""] = client
@@ -103,6 +112,7 @@ class Clients:
     def forget(self, client: LiveClient) -> None:
         """It has left, and its session with it."""
         self._sessions.pop(client.session, None)
+        client.leave_server()
 
     def _opening(self, connection: Connection, initializes: bool, name: str) -> LiveClient:  # noqa: FBT001 - one of two openings
         """Who opens: a client that tried `server/discover` before may go on with `initialize`; every other is a new one."""

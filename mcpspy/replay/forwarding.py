@@ -123,7 +123,7 @@ class Forwarding:
 
     def is_due(self, cue: Cue) -> bool:
         is_due = self._script.is_due(cue)
-        if is_due and self._repeating is not None and self._state == "playing":
+        if is_due and self._repeating is not None and self._state in ("playing", "reaching", "opening"):
             self._repeating.said(cue)
         return is_due
 
@@ -230,6 +230,8 @@ class Forwarding:
         if self._state == "gone":
             return []
         match piece.kind:
+            case "malformed":
+                return []
             case "result" | "error":
                 return [self._answer(piece, about)]
             case "request":
