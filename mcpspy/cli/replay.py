@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
 
+from ..capture.address import STDIN
+from ..capture.store import captures_folder
 from ..errors import AddressError, ReplayError
 from ..records import CLIENT, SERVER
 from ..replay.asked import VOLATILE
@@ -72,8 +76,9 @@ class ReplayCommand(WhatCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What is to be played: the plans, and of them the rows that were asked for (None: all)."""
+    """What is to be played, from the capture at `path`: the plans, and of them the rows that were asked for (None: all)."""
 
+    path: str
     transcript: Transcript
     source: Source
     plans: list[Plan]
@@ -197,6 +202,8 @@ def command(
     if dry_run:
         return _rehearse(wanted, target, effects, found, as_json=as_json)
     often = "" if predicate is None else f"; then less and less of it, {max_runs or MAX_RUNS} times at most"
+    if not what.startswith(wanted.path):
+        say(f"mcpspy: playing {safe_text(wanted.path)}")
     say(f"mcpspy: {intent(wanted.plans, effects, str(target))}{often}")
     if login_wanted(wanted.source, target):
         say(f"mcpspy: the recorded client logged in; give a token with --header 'Authorization: …', or in {AUTHORIZATION}")
@@ -222,7 +229,7 @@ def command(
         )
     drives = [play(plan, manner, number) for number, plan in enumerate(wanted.plans)]
     rules = (*ignore, *(one.path for one in edits))
-    return _tell(what, wanted, drives, rules, as_json=as_json, target=target)
+    return _tell(wanted, drives, rules, as_json=as_json, target=target)
 
 
 def _predicate(text: str) -> Predicate:
@@ -252,13 +259,27 @@ def _wanted(what: str, only: tuple[str, ...], carrying_of: type[Carrying], handl
     if wanted is not None:
         rows = filtered(wanted, transcript, transcript.rows if rows is None else rows).rows
     if rows is None:
-        return Wanted(transcript=transcript, source=transcript.sources[0], plans=everything, asked=None, carrying=carrying)
+        return Wanted(
+            path=asked.paths[0],
+            transcript=transcript,
+            source=transcript.sources[0],
+            plans=everything,
+            asked=None,
+            carrying=carrying,
+        )
     numbers = frozenset(one.row for one in rows if isinstance(one, Numbered))
     asked_rows = numbers & {send.row for plan in everything for send in plan.sends}
     if not asked_rows:
         raise ReplayError(what, _why_none(transcript, numbers, is_filtered=wanted is not None))
     parts = [plan.only(plan.rows & asked_rows, carrying.needs) for plan in everything if plan.rows & asked_rows]
-    return Wanted(transcript=transcript, source=transcript.sources[0], plans=parts, asked=asked_rows, carrying=carrying)
+    return Wanted(
+        path=asked.paths[0],
+        transcript=transcript,
+        source=transcript.sources[0],
+        plans=parts,
+        asked=asked_rows,
+        carrying=carrying,
+    )
 
 
 def _why_none(transcript: Transcript, numbers: frozenset[int], *, is_filtered: bool) -> str:
@@ -288,7 +309,7 @@ def _rehearse(wanted: Wanted, target: Target, effects: Effects, edits: dict[int,
     return NOT_SENT if refused else SAME
 
 
-def _tell(what: str, wanted: Wanted, drives: Sequence[Drive], rules: tuple[str, ...], *, as_json: bool, target: Target) -> int:
+def _tell(wanted: Wanted, drives: Sequence[Drive], rules: tuple[str, ...], *, as_json: bool, target: Target) -> int:
     compared = [_compared(wanted, drive, rules) for drive in drives]
     status = max(_status(drive, one) for drive, one in zip(drives, compared, strict=True))
     for drive in drives:
@@ -311,9 +332,21 @@ def _tell(what: str, wanted: Wanted, drives: Sequence[Drive], rules: tuple[str, 
         else:
             say("mcpspy: it was sent, and there is nothing to compare: no request is among it.")
         screen.lines(report_lines(drive.report, messages, screen.width))
-        for line in next_lines(one, what.partition(":")[0], drive.path, screen.width):
+        for line in next_lines(one, _address(wanted.path), _own_address(drives, number), screen.width):
             screen.advise(line)
     return status
+
+
+def _address(path: str) -> str:
+    """What rows can be asked of; empty where it cannot be read twice."""
+    return "" if path == STDIN else quote(path)
+
+
+def _own_address(drives: Sequence[Drive], number: int) -> str:
+    """What to call the capture of a drive: what was recorded last into the store is the newest sitting."""
+    path = drives[number].path
+    is_newest = number == len(drives) - 1 and os.path.dirname(path) == os.path.abspath(captures_folder())
+    return "@" if is_newest else quote(path)
 
 
 def _compared(wanted: Wanted, drive: Drive, rules: tuple[str, ...]) -> Comparison:

@@ -227,6 +227,14 @@ def test_the_credentials_of_a_login_are_asked_for() -> None:
     assert "give a token with --header 'Authorization: …', or in MCPSPY_AUTHORIZATION" in done.stderr
 
 
+def test_on_a_terminal_the_first_difference_can_be_looked_at(visit: str) -> None:
+    with on_terminal("replay", f"{visit}:4", "--", *SERVER, "", "rude", columns=200) as running:
+        assert running.rest() == 1
+    assert f"mcpspy show {visit}:4" in running.words
+    assert "mcpspy show @:3" in running.words
+    assert '"What, Ada"' in run("show", "@:3").stdout
+
+
 # --- JSON ---
 
 
@@ -321,6 +329,7 @@ def test_the_newest_sitting_is_never_a_replay(visit: str, store: Path) -> None:
     (folder / "tickets.mcpspy").write_bytes(Path(visit).read_bytes())
     for name in ("Bob", "Eve"):
         done = replay("@:4", "--set", f'$.arguments.name="{name}"')
+        assert f"mcpspy: playing {folder / 'tickets.mcpspy'}\n" in done.stderr
         assert f'"Hello, Ada" ≠ "Hello, {name}"' in done.stdout
 
 
