@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from ..records import SERVER
 from ..transcript.head import LAST_EVENT_ID
+from ..transcript.mcp_codes import SUBSCRIPTION_ID
+from ..transcript.mcp_methods import LISTEN
 from ..transcript.mcp_revisions import Era
 from ..transcript.transaction import ScopeKind
 from .http_facts import status_of_error
@@ -42,6 +44,8 @@ class Routing:
             return True
         if cue.say is None or cue.answers:
             return False
+        if cue.playing.request.method != LISTEN and SUBSCRIPTION_ID.encode() in cue.data:
+            return True  # the response to the subscription that it names is a stream of its own
         carried = self._carrier(cue.say.message)
         if carried is not None:
             return carried.method == "GET" and not _resumes(carried)

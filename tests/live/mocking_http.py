@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from mcpspy.capture.reader import read
@@ -17,7 +18,6 @@ from tests.deadlines import DEADLINE_S
 from tests.live.http_ends import Wire
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from types import TracebackType
 
     from mcpspy.records import Record
@@ -70,6 +70,11 @@ class HttpMocking:
         stdout, stderr = self.process.communicate(timeout=DEADLINE_S)
         return self.process.returncode, stdout, stderr
 
+    def peak_kib(self) -> int:
+        """The most memory that it had so far."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
+
     @property
     def records(self) -> list[Record]:
         return list(read(str(self.own)))
@@ -91,6 +96,7 @@ class Asking:
         self._connection = HTTPConnection(mock.host, timeout=DEADLINE_S)
         self._responses: list[HTTPResponse] = []
         self.session = session
+        self.path = f"/{mock.path}"
 
     def again(self) -> Asking:
         """Another connection of the same session."""
@@ -107,7 +113,7 @@ class Asking:
         named = {name.replace("_", "-"): value for name, value in fields.items()}
         if self.session:
             named = {"Mcp-Session-Id": self.session, "MCP-Protocol-Version": "2025-11-25", **named}
-        self._connection.request(method, path or f"/{self._mock.path}", data, {**ACCEPT, **named})
+        self._connection.request(method, path or self.path, data, {**ACCEPT, **named})
 
     def told(self) -> Told:
         """The response to what was sent."""
