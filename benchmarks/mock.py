@@ -11,6 +11,7 @@ they take turns. Requests go into a pipe as fast as it takes them, and are count
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -72,8 +73,13 @@ def asked(id: int, number: int) -> bytes:
     )
 
 
-def answers_per_s(command: list[str], variables: dict[str, str], requests: int, exchanges: int) -> float:
-    """Of requests that all stand in a pipe as soon as it takes them: from the first answer to the last."""
+def rate(command: list[str], variables: dict[str, str], requests: int, exchanges: int) -> tuple[float, float]:
+    """Answers a second, from the first to the last, to requests that wait in a pipe; and µs of processor time for each.
+
+    Raises:
+        RuntimeError: if answers are missing.
+    """
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     sent = b"".join(asked(id, id % exchanges) for id in range(requests))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=variables) as process:
         assert process.stdin is not None
@@ -94,7 +100,8 @@ def answers_per_s(command: list[str], variables: dict[str, str], requests: int, 
         sender.join()
     if lines != requests:
         raise RuntimeError(f"{requests} requests got {lines} answers")
-    return requests / took
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return requests / took, (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) / requests * 1e6
 
 
 def main() -> None:
@@ -120,8 +127,10 @@ def main() -> None:
         )
         path = f"{store}/bench.mcpspy"
         recorded(path, options.exchanges)
-        rate = answers_per_s([mcpspy, "mock", "--quiet", path], variables, options.requests, options.exchanges)
-        print(f"{rate:,.0f} requests/s of {options.exchanges:,} recorded exchanges")
+        per_s, cost_us = rate([mcpspy, "mock", "--quiet", path], variables, options.requests, options.exchanges)
+        print(
+            f"{per_s:,.0f} requests/s of {options.exchanges:,} recorded exchanges, {cost_us:.1f} µs of processor each, with the start"
+        )
 
 
 if __name__ == "__main__":
