@@ -1,22 +1,28 @@
 """What a driver's machine sends to a live server, and when."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.records import Frame
-from mcpspy.replay.driving import PATIENCE_NS, TIMEOUT_NS
+from mcpspy.capture.reader import read
+from mcpspy.records import SERVER, Frame
+from mcpspy.replay.answering import Answering
+from mcpspy.replay.driving import PATIENCE_NS, TIMEOUT_NS, Driving
 from mcpspy.replay.edits import Edit
 from mcpspy.replay.matching import Matcher
 from mcpspy.replay.planning import plans
 from mcpspy.replay.scenes import scenes
 from mcpspy.replay.script import Script
-from mcpspy.transcript.decode import Decoder
+from mcpspy.transcript.decode import Decoder, message_of
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import Source
+from mcpspy.transcript.transcribe import transcribe
+from mcpspy.wire.jsonrpc import cut
+from tests.conftest import ROOT
 from tests.replay.driven import Driven
 from tests.transcript.dialogue import MS, Dialogue, cancelled, error, notification, progress, request, result, tool_call
 from tests.transcript.traffic import Traffic, initialize, modern, opened_session
@@ -489,3 +495,60 @@ def test_every_recorded_request_is_sent_once_and_in_order_to_its_own_server_and_
         told = [json.loads(one) for one in driven.bytes]
         ids = [one["id"] for one in told if "method" in one and "id" in one]
         assert len(ids) == len(set(map(str, ids))) == len(wanted)
+
+
+FOLDERS = ("captures", "tests/transcript/recorded", "tests/findings")
+EVERYTHING = sorted(path for folder in FOLDERS for path in (ROOT / folder).glob("*.mcpspy"))
+
+
+@pytest.mark.parametrize("path", EVERYTHING, ids=lambda path: path.stem)
+def test_no_recording_is_too_odd_to_be_driven_to_a_server_that_says_nothing(path: Path) -> None:
+    transcript = transcribe(read(str(path)), finds=False)
+    for plan in plans(transcript):
+        driving = Driving(plan, Answering(Matcher(transcript.exchanges, side=SERVER).walk()))
+        now_ns = 0
+        for _ in range(10 * len(plan.steps) + 10):
+            driving.due(now_ns)
+            if driving.is_over:
+                break
+            assert driving.next_ns is not None
+            assert driving.next_ns > now_ns
+            now_ns = driving.next_ns
+        assert driving.is_over
+        told = [*driving.report.sent, *(one.row for one in driving.report.unsent)]
+        assert {one.row for one in plan.requests} <= set(told)
+
+
+LINES = st.one_of(
+    st.binary(max_size=40),
+    st.fixed_dictionaries(
+        {"jsonrpc": st.just("2.0")},
+        optional={
+            "id": st.none() | st.integers(0, 4) | st.sampled_from(["1", "x", 1.0, True, [], {}]),
+            "method": st.sampled_from(
+                ["ping", "roots/list", "notifications/progress", "notifications/cancelled", "notifications/message", "x", 7]
+            ),
+            "params": st.none() | st.dictionaries(st.sampled_from(["progressToken", "requestId", "_meta"]), st.integers(0, 3)),
+            "result": st.none() | st.just({}) | st.just({"isComplete": False}),
+            "error": st.just({"code": 1}) | st.just(None),
+        },
+    ),
+)
+
+
+@given(dialogues(), st.lists(LINES, max_size=12))
+def test_whatever_a_server_says_the_plan_comes_to_its_end(recorded: Dialogue, lines: list[Any]) -> None:
+    driven = Driven(recorded)
+    driven.due()
+    source = Source(0)
+    for line in lines:
+        data = line if isinstance(line, bytes) else json.dumps(line).encode()
+        for piece in cut(data):
+            driven.driving.feed(message_of(source, SERVER, Frame(0, 0, 0, data), piece), driven.now_ns)
+    for _ in range(200):
+        if driven.is_over:
+            break
+        assert driven.driving.next_ns is not None
+        driven.now_ns = max(driven.driving.next_ns, driven.now_ns)
+        driven.due()
+    assert driven.is_over
