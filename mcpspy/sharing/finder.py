@@ -17,7 +17,7 @@ from .json_text import Leaf, Walk, looks_like_json
 from .layers import JSON, PERCENT, runs
 from .names import Names, is_scheme
 from .places import NOWHERE, Place
-from .shapes import STAND_IN, Span, assigned_spans, may_assign, personal_spans, token_spans, url_spans
+from .shapes import STAND_IN, Span, assigned_spans, is_plain, may_assign, personal_spans, token_spans, url_spans
 
 if TYPE_CHECKING:
     from .known import Known
@@ -80,6 +80,7 @@ class Finder:
         self._words: set[bytes] = set()
         self._shortest = 1 if wanted.values or wanted.personal else SHORTEST_TEXT
         self._remembered = lru_cache(10_000)(lambda name: wanted.names.member(JSON.read(name)))
+        self._is_quick = not wanted.values and not wanted.personal and wanted.more is None
         self._takes_bare = wanted.takes_numbers or wanted.names.has_more or bool(wanted.values)
         self.learns = False
 
@@ -133,6 +134,8 @@ class Finder:
     def _text(self, data: bytes, place: Place, depth: int = 0, *, name: bytes = b"", is_message: bool = False) -> list[Edit]:
         if len(data) < self._shortest and not place:
             return []
+        if self._is_quick and is_plain(data):
+            return list(self._known.edits(data))
         found: list[Edit] = []
         if looks_like_json(data) and depth < MAX_LAYERS:
             found, is_sound = self._json(data, place, depth, is_message=is_message)

@@ -16,6 +16,19 @@ STAND_IN: Final = re.compile(rb"redacted-[0-9a-f]{12}")
 """What a secret was replaced by before."""
 
 
+_plain = re.compile(
+    rb"[\w.,;!()'/ \x80-\xff-]{0,12}|(?:[A-Za-z_\x80-\xff-]{1,15}[.,;!()' ]+)*[A-Za-z_\x80-\xff-]{0,15}"
+).fullmatch
+
+
+def is_plain(data: bytes) -> bool:
+    """Whether a text is so plain that nothing here finds anything in it: a short word, or words without digits and signs.
+
+    Most texts in JSON are, and to ask this takes a tenth of looking.
+    """
+    return _plain(data) is not None and b"--" not in data
+
+
 class Span(NamedTuple):
     """A secret: where it stands, what kind it is of, and its value, which is the same wherever it stands."""
 
