@@ -33,6 +33,10 @@ PATIENCE_NS: Final = 1_000_000_000
 """So much longer than the recorded client waited, the driver does for what the server says on its own, and may never say again."""
 
 
+MAX_PATIENCE_NS: Final = 10_000_000_000
+"""And never longer than that: what came after an hour in which nobody said anything was not what the client waited for."""
+
+
 class Carrier(Protocol):
     """Values of earlier live messages, put into later ones where the recording has them from there."""
 
@@ -210,7 +214,7 @@ class Driving:
     def _turn(self, step: Step, now_ns: int, since_ns: int) -> int | None:
         match step:
             case Send():
-                due_ns = since_ns + (int(step.gap_ns / (self._speed or 1)) if step.is_timed else self._scaled(step.gap_ns))
+                due_ns = since_ns + (self._timed(step.gap_ns) if step.is_timed else self._scaled(step.gap_ns))
                 if now_ns < due_ns:
                     return due_ns
                 self._send(step, now_ns)
@@ -228,6 +232,10 @@ class Driving:
 
     def _scaled(self, gap_ns: int) -> int:
         return int(gap_ns / self._speed) if self._speed else 0
+
+    def _timed(self, after_ns: int) -> int:
+        """How long after something else it was the clock that had the client act: the same at any speed but a named one."""
+        return min(int(after_ns / (self._speed or 1)), self._timeout_ns)
 
     def _send(self, step: Send, now_ns: int) -> None:
         edits = list(self._carrier.fill(step.message))
@@ -257,8 +265,7 @@ class Driving:
         id = self.report.sent.get(step.row)
         if id is None or (step.row in self._answered and not step.is_late):
             return None
-        after_ns = min(int(step.after_ns / (self._speed or 1)), self._timeout_ns)
-        due_ns = since_ns + self._scaled(step.gap_ns) if step.is_late else self._sent_ns[step.row] + after_ns
+        due_ns = since_ns + self._scaled(step.gap_ns) if step.is_late else self._sent_ns[step.row] + self._timed(step.after_ns)
         if now_ns < due_ns:
             return due_ns
         if step.message is None:
@@ -290,7 +297,7 @@ class Driving:
     def _await(self, what: tuple[Key, int], gap_ns: int, now_ns: int, since_ns: int) -> int | None:
         """What the server says on its own, and a new version of it may not: the first time that it fails to come, it is given up."""
         if self._told[what] <= self._awaited[what] and what not in self._given_up:
-            due_ns = since_ns + gap_ns + PATIENCE_NS
+            due_ns = since_ns + min(gap_ns + PATIENCE_NS, MAX_PATIENCE_NS)
             if now_ns < due_ns:
                 return due_ns
             self._given_up.add(what)

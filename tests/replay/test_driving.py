@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcpspy.capture.reader import read
 from mcpspy.records import SERVER, Frame
 from mcpspy.replay.answering import Answering
-from mcpspy.replay.driving import PATIENCE_NS, TIMEOUT_NS, Driving
+from mcpspy.replay.driving import MAX_PATIENCE_NS, PATIENCE_NS, TIMEOUT_NS, Driving
 from mcpspy.replay.edits import Edit
 from mcpspy.replay.matching import Matcher
 from mcpspy.replay.planning import plans
@@ -224,6 +224,15 @@ def test_it_does_not_wait_for_ever() -> None:
     driven.due()
     assert driven.next_ms == 20 + PATIENCE_MS
     assert driven.due(20 + PATIENCE_MS) == [request(1)]
+
+
+def test_what_came_after_a_long_silence_is_not_waited_for_as_long() -> None:
+    changed = notification("notifications/tools/list_changed")
+    recorded = Dialogue().client(INITIALIZED).wait(3_600_000).server(changed).client(request(1)).server(result(1))
+    driven = Driven(recorded)
+    driven.due()
+    assert driven.next_ms == MAX_PATIENCE_NS / MS
+    assert driven.due(MAX_PATIENCE_NS / MS) == [request(1)]
 
 
 def test_what_did_not_come_once_is_not_waited_for_again() -> None:
