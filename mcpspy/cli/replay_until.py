@@ -19,7 +19,7 @@ from ..replay.shrinking import Shrinking
 from ..replay.shrunk import Shrunk, beyond_the_handshake, has_begun, live_rows
 from ..views.escape import safe_text
 from ..views.excerpt import one_line
-from ..views.shrunk import shrunk_json, shrunk_lines
+from ..views.shrunk import shrunk_json, shrunk_lines, shrunk_next_lines
 from ..views.units import counted
 from .replaying import play
 from .screen import Screen, say
@@ -72,7 +72,10 @@ def until(
         sys.stdout.write(told)
     else:
         screen = Screen()
-        screen.lines(shrunk_lines(found, again, screen.width))
+        screen.lines(shrunk_lines(found, screen.width))
+        say(f"mcpspy: recorded to {safe_text(path)}")
+        for line in shrunk_next_lines(found, again, None):
+            screen.advise(line)
     return STOPPED if is_stopped else FOUND
 
 

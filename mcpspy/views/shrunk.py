@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from ..replay.miss import named
 from ..wire.slices import members
+from .escape import safe_text
 from .excerpt import one_line
 from .json_text import SCHEMA, as_json
 from .line import Line, fitted
@@ -24,8 +26,8 @@ PARAMS_LETTERS: Final = 60
 MAX_LISTED: Final = 50
 
 
-def shrunk_lines(found: Shrunk, again: str, width: int | None) -> Iterator[Line]:
-    """All of it, with the command that does it `again`."""
+def shrunk_lines(found: Shrunk, width: int | None) -> Iterator[Line]:
+    """What happened, in how many runs, and each message that it takes, with what became of it when it happened."""
     parts: list[Line] = [
         [(one_line(found.until), "strong")],
         [(f"{len(found.sends):,} of {counted(found.of, 'message')}", "")],
@@ -40,9 +42,15 @@ def shrunk_lines(found: Shrunk, again: str, width: int | None) -> Iterator[Line]
         yield fitted(_send_line(send, found), width)
     if len(found.sends) > MAX_LISTED:
         yield [(f"     and {len(found.sends) - MAX_LISTED:,} more", "dim")]
+
+
+def shrunk_next_lines(found: Shrunk, again: str, width: int | None) -> Iterator[Line]:
+    """What to do with it, behind an empty line; `again` is the command that sends it once more."""
+    commands = ((f"mcpspy show {quote(found.path)}", "what passed"), (again, "sends it once more"))
+    longest = max(len(command) for command, _ in commands)
     yield []
-    yield [("  capture  ", "dim"), (one_line(found.path), "")]
-    yield [("  again    ", "dim"), (one_line(again), "")]
+    for command, why in commands:
+        yield fitted([(safe_text(command.ljust(longest)), "strong"), (f"   {why}", "dim")], width)
 
 
 def _how(found: Shrunk) -> str:

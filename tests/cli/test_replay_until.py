@@ -14,7 +14,7 @@ import pytest
 from mcpspy.capture.reader import read
 from mcpspy.transcript.transcribe import transcribe
 from tests.cli.replays import call, recorded
-from tests.cli.terminal import run
+from tests.cli.terminal import on_pipe, on_terminal, run
 from tests.conftest import PEERS
 
 SERVER = [sys.executable, str(PEERS / "fragile.py")]
@@ -88,7 +88,7 @@ def test_the_calls_that_a_crash_takes_are_found_in_few_runs(least: Least) -> Non
     assert [one["target"] for one in found["rows"]] == CULPRITS
     assert (found["of"], found["minimal"], found["what"]) == (67, True, "the server was killed by SIGSEGV")
     assert found["runs"] <= MOST_RUNS
-    assert found["capture"] == str(least.path)
+    assert (found["capture"], found["again"]) == (str(least.path), f"mcpspy replay {least.path} -- {' '.join(SERVER)} crash")
 
 
 def test_the_capture_is_what_passed_when_it_happened(least: Least) -> None:
@@ -103,7 +103,7 @@ def test_the_capture_is_what_passed_when_it_happened(least: Least) -> None:
     assert live.sources[0].complete
 
 
-def test_it_is_told_with_its_rows_and_how_to_do_it_again(few: str, tmp_path: Path) -> None:
+def test_it_is_told_with_its_rows_and_where_it_was_recorded(few: str, tmp_path: Path) -> None:
     path = tmp_path / "least.mcpspy"
     done = until(few, "crash", "--capture", str(path))
     lines = done.stdout.splitlines()
@@ -112,13 +112,33 @@ def test_it_is_told_with_its_rows_and_how_to_do_it_again(few: str, tmp_path: Pat
     assert [line.split("→")[1].split("{")[0].strip() for line in lines if "→" in line] == [
         f"tools/call {one}" for one in CULPRITS
     ]
-    assert lines[-1].endswith(f"mcpspy replay {path} -- {' '.join(SERVER)} crash")
     assert "mcpspy: 10 messages → " in done.stderr
+    assert done.stderr.endswith(f"mcpspy: recorded to {path}\n")
     assert done.returncode == 0
 
 
 def test_what_was_found_can_be_looked_for_again(least: Least) -> None:
     assert until(str(least.path), "crash").stdout.startswith("✗ crash · 4 of 4 messages")
+
+
+def test_on_a_terminal_the_next_commands_are_told(few: str, tmp_path: Path) -> None:
+    path = tmp_path / "least.mcpspy"
+    words = ("replay", few, "--until", "crash", "--capture", str(path), "--yes", "--", *SERVER, "crash")
+    with on_terminal(*words, columns=200) as running:
+        assert running.rest() == 0
+        assert f"mcpspy show {path}" in running.words
+        assert f"mcpspy replay {path} -- " in running.words
+        assert "10 messages → " in running.words
+
+
+def test_who_interrupts_it_is_told_what_was_found_so_far(crash: str, tmp_path: Path) -> None:
+    path = tmp_path / "least.mcpspy"
+    with on_pipe("replay", crash, "--until", "crash", "--capture", str(path), "--", *SERVER, "crash") as running:
+        running.wait_for("67 messages → ")
+        assert running.end() == 130
+        assert "there may be a smaller sequence" in running.words
+        assert "Traceback" not in running.words
+    assert transcribe(read(str(path))).sources[0].complete
 
 
 def test_a_handle_that_looks_like_any_number_is_found_once_it_is_named(tmp_path: Path) -> None:
