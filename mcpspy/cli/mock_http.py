@@ -43,6 +43,7 @@ def serve(values: dict[str, str], whats: tuple[str, ...], speed: float, command:
             facts,
             Routing(transcript, facts),
             begin_ns=begin_ns,
+            wall_ns=wall_ns,
             speed=speed,
             allowed_hosts=frozenset(map(str.lower, hosts)),
             on_miss=on_miss(scenes, values),

@@ -53,7 +53,7 @@ _SESSION: Final = SESSION_FIELD.lower().encode()
 
 
 class HttpMock:
-    """Plays `scenes` to whoever comes. Its clock began at `begin_ns` of the monotonic one; the rest is as for the mock on stdio."""
+    """Plays `scenes` to whoever comes. Its clock began at `begin_ns` of the monotonic one, at `wall_ns` of Unix time."""
 
     def __init__(
         self,
@@ -63,6 +63,7 @@ class HttpMock:
         routing: Routing,
         *,
         begin_ns: int,
+        wall_ns: int = 0,
         speed: float = 0.0,
         allowed_hosts: frozenset[str] = frozenset(),
         on_miss: OnMiss = ERROR,
@@ -83,7 +84,7 @@ class HttpMock:
         self._paths = frozenset((self._path, *facts.paths))
         self._is_sse = facts.transport == "sse"
         self._allowed_hosts = allowed_hosts
-        self._clients = Clients(self, scenes, matcher, on_miss, forwards)
+        self._clients = Clients(self, scenes, matcher, on_miss, forwards, wall_ns=wall_ns)
         self._forwards = forwards
         self._walk = facts.walk()
         """Of what comes without a session."""

@@ -36,16 +36,35 @@ PRIMED_FROM: Final = "2025-11-25"
 class Clients:
     """Each client has a script of its own, on `scenes`; what is missed is `on_miss`'s to answer, or a live server's: `forwards`."""
 
-    __slots__ = ("_count", "_forwards", "_lost", "_matcher", "_newest", "_on_miss", "_scenes", "_sessions", "_stage")
+    __slots__ = (
+        "_count",
+        "_forwards",
+        "_lost",
+        "_matcher",
+        "_newest",
+        "_on_miss",
+        "_scenes",
+        "_sessions",
+        "_stage",
+        "_wall_ns",
+    )
 
     def __init__(
-        self, stage: Stage, scenes: Scenes, matcher: Matcher, on_miss: OnMiss = ERROR, forwards: Forwards | None = None
+        self,
+        stage: Stage,
+        scenes: Scenes,
+        matcher: Matcher,
+        on_miss: OnMiss = ERROR,
+        forwards: Forwards | None = None,
+        *,
+        wall_ns: int = 0,
     ) -> None:
         self._stage = stage
         self._scenes = scenes
         self._matcher = matcher
         self._on_miss = on_miss
         self._forwards = forwards
+        self._wall_ns = wall_ns
         self._count = 0
         self._sessions: dict[str, LiveClient] = {}
         """Those with a session, the one that was used last at the end."""
@@ -85,7 +104,7 @@ class Clients:
 
     def new(self, *, session: str = "", name: str = "", is_on_one_stream: bool = False) -> LiveClient:
         """A client that has asked nothing yet."""
-        script_of = partial(Script, self._scenes, self._matcher.walk(self._count))
+        script_of = partial(Script, self._scenes, self._matcher.walk(self._count), wall_ns=self._wall_ns)
         self._count += 1
         forwarding = None if self._forwards is None else self._forwards.forwarding_of(script_of)
         script = script_of(self._on_miss) if forwarding is None else forwarding
