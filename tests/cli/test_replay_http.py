@@ -44,6 +44,14 @@ def test_a_server_that_says_the_same_over_http_is_exit_status_0(name: str, trans
     assert (done.returncode, done.stdout.splitlines()[0][:15]) == (0, "✓ no difference")
 
 
+def test_the_smallest_sequence_is_found_over_http_with_what_gives_out_its_state() -> None:
+    with served(capture("stateless"), "streamable") as url:
+        done = run("replay", capture("stateless"), "--url", url, "--until", "tool:greet status:ok not status:needs-input", "--json")
+    found = json.loads(done.stdout)
+    assert [(one["row"], one["outcome"]) for one in found["rows"]] == [(4, "ok"), (5, "ok")]
+    assert (found["minimal"], found["unresolved"]) == (True, 0)
+
+
 def test_the_recorded_url_is_used_where_none_is_named(tmp_path: Path) -> None:
     kept = str(tmp_path / "x.mcpspy")
     with served(capture("streamable"), "streamable") as url:
