@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 from ..records import CLIENT, SERVER
 from ..wire.slices import members, string
 from ..wire.sse import Event, parse
-from .calls import JOINED, Calls
 from .chunks import Chunks
 from .correlate import appended
 from .decode import message_of
@@ -27,6 +26,7 @@ from .transaction import Oddity, ScopeKind, Stream, Transaction
 
 if TYPE_CHECKING:
     from ..records import Close, Frame, Note, Open
+    from .calls import Calls
 
 ENDPOINT: Final = "endpoint"
 RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
@@ -57,10 +57,12 @@ class Transactions:
     """The HTTP traffic of the capture `source`. New rows go into `rows`, numbered by `next_row`.
 
     `frame`, `close` and `note` return None for records that are not HTTP's. `named` is told each name that a client gives itself,
-    once. `keeps_frames` says that streams keep their frames.
+    once. `keeps_frames` says that streams keep their frames, `joins` that rows are joined to calls.
     """
 
-    __slots__ = ("_bodies", "_calls", "_correlator", "_keeps_frames", "_next_row", "_rows", "_scopes", "_source", "_works")
+    __slots__ = (
+        "_bodies", "_calls", "_correlator", "_joined", "_keeps_frames", "_next_row", "_rows", "_scopes", "_source", "_works",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -70,12 +72,18 @@ class Transactions:
         named: Callable[[Source, str], None],
         *,
         keeps_frames: bool,
+        joins: bool,
     ) -> None:
         self._source = source
         self._rows = rows
         self._next_row = next_row
         self._keeps_frames = keeps_frames
-        self._calls = Calls(source)
+        self._calls: Calls | None = None
+        self._joined: frozenset[str] = frozenset()
+        if joins:
+            from .calls import JOINED, Calls
+
+            self._calls, self._joined = Calls(source), JOINED
         self._correlator = HttpCorrelator(source, next_row, named)
         self._scopes = self._correlator.scopes
         self._bodies: dict[int, _Body] = {}
@@ -246,7 +254,8 @@ class Transactions:
                     body.broken = found[0]
                 self._rows += [row for row in found if isinstance(row, Stray) or row.request is message]
                 rows += found
-                if message.method in JOINED or self._source.calls or message.result_type or message.kind is Kind.ERROR:
+                is_joined = message.method in self._joined or message.result_type or message.kind is Kind.ERROR
+                if self._calls is not None and (is_joined or self._source.calls):
                     rows += [first for row in found if (first := self._calls.feed(row, message)) is not None]
         return rows
 
@@ -338,7 +347,7 @@ class Transactions:
 
     def _with_calls(self, rows: list[Row]) -> list[Row]:
         """`rows`, and the first rows of the calls that change with them."""
-        return [*rows, *self._calls.firsts([row for row in rows if isinstance(row, Exchange)])]
+        return rows if self._calls is None else [*rows, *self._calls.firsts([row for row in rows if isinstance(row, Exchange)])]
 
     def _row(self, work: Work) -> Sequence[Row]:
         """A transaction whose request carries no message has a row of its own."""

@@ -87,7 +87,9 @@ class Transcriber:
         while len(self._captures) <= capture:
             source = Source(len(self._captures))
             rows, next_row = self.transcript.rows, self._next_row
-            http = partial(_transactions, source, rows, next_row, self._named, keeps_frames=self._keeps_frames)
+            http = partial(
+                _transactions, source, rows, next_row, self._named, keeps_frames=self._keeps_frames, joins=self._finds
+            )
             self.transcript.sources.append(source)
             self._captures.append(_Capture(source, rows, next_row, self._named, http, joins=self._finds))
         self._name_lanes()
@@ -258,11 +260,12 @@ def _transactions(
     named: Callable[[Source, str], None],
     *,
     keeps_frames: bool,
+    joins: bool,
 ) -> Transactions:
     """What HTTP needs, imported when the first of it comes: 9 of 89 ms of imports, for which a mock of stdio need not wait."""
     from .transactions import Transactions
 
-    return Transactions(source, rows, next_row, named, keeps_frames=keeps_frames)
+    return Transactions(source, rows, next_row, named, keeps_frames=keeps_frames, joins=joins)
 
 
 def _merged(captures: Sequence[Iterable[Record]], transcriber: Transcriber) -> Iterator[tuple[Record, int]]:
