@@ -217,7 +217,7 @@ def command(
         speed=speed,
         timeout_ns=int(timeout * 1_000_000_000),
         label=label or f"{(header.label if header else '') or 'server'}-replay",
-        redact=header.redaction if header else "credentials",
+        redact="none" if header and header.redaction == "none" else "credentials",
         capture=capture,
         ids=(header.capture_id,) if header else (),
     )

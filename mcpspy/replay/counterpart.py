@@ -12,6 +12,7 @@ from ..records import CLIENT
 from ..transcript.model import Exchange, Outcome, Transcript
 from .compare import Compared
 from .made_anew import put_back
+from .pseudonyms import put_pseudonyms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
@@ -41,7 +42,9 @@ def sides(before: Transcript, after: Transcript, played: Played) -> tuple[Compar
     if played.put_back is not None:
         _put_back(pairs, played.put_back)
     rows_before = {one.row: one for one in before.exchanges}
-    put_back((one, rows_before[row]) for one, row in pairs if row in rows_before)
+    exchanges = [(one, rows_before[row]) for one, row in pairs if row in rows_before]
+    put_back(exchanges)
+    put_pseudonyms(exchanges)
     unknown = _unknown(before)
     again = {row for _, row in pairs} - unknown
     if played.asked is not None:

@@ -96,3 +96,13 @@ def test_what_an_error_makes_anew_is_put_back_too() -> None:
 def test_a_request_that_never_reached_the_wire_is_not_missing() -> None:
     found = compared(calls(1, 2).closes(), calls(1).closes(), [1, 2])
     assert not found.different
+
+
+def test_what_stands_where_something_was_redacted_is_no_difference() -> None:
+    def run(name: str, rest: str = "!") -> Dialogue:
+        text = {"content": [{"type": "text", "text": f"Hello, {name}{rest}"}]}
+        return Dialogue().client(tool_call(1)).server(result(1, text)).closes()
+
+    recorded = run("redacted-0123456789ab")
+    assert not compared(recorded, run("Ada"), [1]).different
+    assert compared(recorded, run("Ada", "?"), [1]).different
