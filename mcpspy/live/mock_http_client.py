@@ -122,7 +122,7 @@ class LiveClient:
         """It opens the standing stream."""
         response.left = self._standing_left
         response.drained = self._drained
-        begin_stream(response, self.fields, events)
+        begin_stream(response, [*self._stage.routing.standing_fields, *self.fields], events)
         self.standing.open(response)
 
     def resume(self, after: str, response: Response) -> bool:
@@ -138,7 +138,7 @@ class LiveClient:
         if isinstance(stream, Standing):
             self.stand(response, events)
             return True
-        begin_stream(response, self.fields, events)
+        begin_stream(response, [*self._stage.routing.standing_fields, *self.fields], events)
         if not stream.waiting:
             response.end()
             return True
@@ -287,10 +287,11 @@ class LiveClient:
                 self.hear(messages, response)
 
     def _leave(self, cue: Cue) -> None:
-        """The recorded server died of this."""
-        self._note("leave", "the recorded server ended here")
+        """The recorded server died of this: its client loses the connection, and its session."""
+        self._note("ended", "the recorded server ended here")
         reply = self._replies.pop(cue.playing, None)
         response = self.standing.response if self.is_on_one_stream else None if reply is None else reply.response
+        self._stage.forget(self)
         if response is not None:
             response.break_off()
 

@@ -14,6 +14,7 @@ from ..transcript.mcp_codes import SUBSCRIPTION_ID
 from ..transcript.mcp_methods import LISTEN
 from ..transcript.mcp_revisions import Era
 from ..transcript.transaction import ScopeKind
+from .http_answer import playable, without_type
 from .http_facts import status_of_error
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from ..transcript.model import Message, Transcript
     from ..transcript.transaction import Transaction
-    from .http_answer import EventStyle, Shape
+    from .http_answer import EventStyle, Fields, Shape
     from .http_facts import HttpFacts
     from .script import Cue
 
@@ -32,11 +33,13 @@ OF_NO_REQUEST: Final = ("/list_changed", "/updated", "/complete", "/status")
 class Routing:
     """How one recording carried what its server said. It never changes; any number of live clients share it."""
 
-    __slots__ = ("_facts", "_sources")
+    __slots__ = ("_facts", "_sources", "standing_fields")
 
     def __init__(self, transcript: Transcript, facts: HttpFacts) -> None:
         self._sources = transcript.sources
         self._facts = facts
+        self.standing_fields = _standing_fields(transcript, facts.transport)
+        """The fields of the standing stream, which browsers ask of every response."""
 
     def is_standing(self, cue: Cue) -> bool:
         """Whether a cue goes on the standing stream, though the response to its request may be open."""
@@ -107,6 +110,15 @@ def endpoint_event(data: bytes, style: EventStyle) -> bytes:
 def _ended(lines: list[bytes], style: EventStyle) -> bytes:
     line_end = b"\r\n" if style.is_crlf else b"\n"
     return line_end.join([*lines, b"", b""])
+
+
+def _standing_fields(transcript: Transcript, transport: str) -> Fields:
+    for source in transcript.sources:
+        for one in source.transactions.values():
+            is_of_sse = one.scope.kind is ScopeKind.STREAM
+            if one.method == "GET" and one.is_stream and one.response is not None and is_of_sse == (transport == "sse"):
+                return without_type(playable(one.response.head))
+    return ()
 
 
 def _resumes(carried: Transaction) -> bool:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from http.client import IncompleteRead
 from pathlib import Path
 
 import pytest
@@ -171,7 +172,7 @@ def test_statuses_media_types_and_fields_are_those_of_the_recording(tmp_path: Pa
 def test_what_came_on_the_stream_of_a_get_goes_there_again(tmp_path: Path) -> None:
     recorded = Traffic()
     opened_session(recorded, "s")
-    get = recorded.get(session="s").stream()
+    get = recorded.get(session="s").stream(Access_Control_Allow_Origin="*")
     call = recorded.post(tool_call(1), session="s").stream()
     get.event(notification("notifications/message", {"data": "a log line"}))
     call.event(result(1)).close()
@@ -181,6 +182,7 @@ def test_what_came_on_the_stream_of_a_get_goes_there_again(tmp_path: Path) -> No
         stream = asking.again().ask(method="GET")
         assert asking.ask(tool_call(9)).messages == [result(9)]
         assert stream.next()["params"] == {"data": "a log line"}
+        assert stream.response.headers["Access-Control-Allow-Origin"] == "*"
 
 
 def test_a_call_does_not_wait_for_the_answer_to_a_question_that_its_client_has_no_stream_for(tmp_path: Path) -> None:
@@ -226,6 +228,18 @@ def test_a_server_that_let_its_client_come_for_the_answer_does_so_again(tmp_path
         first = told.event()
         assert (first["data"], told.event()) == ("", {})
         assert asking.again().ask(method="GET", Last_Event_ID=first["id"]).messages == [result(9)]
+
+
+def test_a_server_that_died_of_a_call_breaks_the_connection_and_knows_the_session_no_more(tmp_path: Path) -> None:
+    recorded = Dialogue().client(initialize(1)).server(HELLO).client(tool_call(2)).exits(3)
+    with HttpMocking(written(tmp_path / "crash.mcpspy", recorded.records)) as mock:
+        asking = opened(mock)
+        with pytest.raises((ConnectionError, IncompleteRead)):
+            asking.ask(tool_call(9)).response.read()
+        assert asking.again().ask(request(10)).status == 404
+        assert opened(mock).session != asking.session
+        mock.ends()
+    assert mock.topics == ["ended"]
 
 
 def test_a_recording_without_sessions_gives_none(tmp_path: Path) -> None:
