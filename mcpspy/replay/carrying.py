@@ -7,7 +7,7 @@ guess about anything else, and to know live values: `run` is for those.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..records import CLIENT
@@ -98,7 +98,7 @@ class Carrying:
             said: message for reader in readers for said, message in reader.said.items() if said in wanted
         }
         """The server's messages that something was carried from."""
-        self._needs = _closed(_direct(transcript, self._values))
+        self._needs = _direct(transcript, self._values)
 
     def values(self, message: Message) -> tuple[Carried, ...]:
         """What of a recorded message of the client's came from its server, in the order of the message."""
@@ -106,7 +106,14 @@ class Carrying:
 
     def needs(self, row: int) -> frozenset[int]:
         """The rows of the client's requests without whose answers that of this row cannot be asked; theirs included."""
-        return self._needs.get(row, frozenset())
+        found: set[int] = set()
+        waiting = [*self._needs.get(row, ())]
+        while waiting:
+            one = waiting.pop()
+            if one not in found:
+                found.add(one)
+                waiting.extend(self._needs.get(one, ()))
+        return frozenset(found)
 
     def run(self) -> CarryingRun:
         """For one drive of a fresh server."""
@@ -140,17 +147,3 @@ def _direct(transcript: Transcript, values: dict[tuple[int, int, str], tuple[Car
             if one.from_row in asked and one.from_row != one.row:
                 found.setdefault(one.row, set()).add(one.from_row)
     return found
-
-
-def _closed(direct: dict[int, set[int]]) -> dict[int, frozenset[int]]:
-    """The same with what those need in turn. Nothing needs what came after it, so rows in order are enough."""
-    found: dict[int, frozenset[int]] = {}
-    for row in sorted(direct):
-        found[row] = frozenset(_with_needs(direct[row], found))
-    return found
-
-
-def _with_needs(rows: Iterable[int], known: dict[int, frozenset[int]]) -> Iterable[int]:
-    for row in rows:
-        yield row
-        yield from known.get(row, ())

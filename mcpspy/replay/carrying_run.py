@@ -30,6 +30,8 @@ MIN_SURE: Final = 6
 
 MAX_SHOWN: Final = 40
 
+MAX_READ: Final = 4
+
 _is_redacted = re.compile(r"redacted-[0-9a-f]{12}").search
 
 
@@ -58,16 +60,18 @@ class _Value(NamedTuple):
 class CarryingRun:
     """See above. `missing` grows with each `fill`."""
 
-    __slots__ = ("_asked", "_carrying", "_counts", "_found", "_live", "_put_back", "_texts", "missing")
+    __slots__ = ("_bodies", "_carrying", "_counts", "_found", "_live", "_put_back", "_spellings", "missing")
 
     def __init__(self, carrying: Carrying) -> None:
         self._carrying = carrying
         self._live: dict[Said, Message] = {}
         self._counts: dict[tuple[int, str], int] = {}
+        self._bodies: dict[Said, tuple[Any, Any]] = {}
+        """The messages that were looked into last, recorded and live: one list may give out a thousand ids."""
         self._found: dict[tuple[Origin, str], _Value | str] = {}
         """What was found at the places asked for so far; a text says why nothing was."""
-        self._texts: dict[str, str] = {}
-        """Recorded values by the live ones that took their place."""
+        self._spellings: dict[bytes, bytes] = {}
+        """Recorded values by the live ones that took their place, as they are within JSON."""
         self._put_back: dict[int, list[tuple[tuple[Step, ...], str, Scalar]]] = {}
         """By recorded row, where short values were carried from and to: the live text there, and the recorded value."""
         self.missing: list[Missing] = []
@@ -113,11 +117,11 @@ class CarryingRun:
                 payload = edited(payload, [Edit(steps, spelled.encode())])
             elif isinstance(now, str | int | float) and _text(now) == live:
                 payload = edited(payload, [Edit(steps, _json(recorded))])
-        if not self._texts:
+        there = {live: to for live, to in self._spellings.items() if live in payload}
+        if not there:
             return payload
-        spellings = {_json(live)[1:-1]: _json(recorded)[1:-1] for live, recorded in self._texts.items()}
-        longest_first = sorted(spellings, key=len, reverse=True)
-        return re.sub(b"|".join(map(re.escape, longest_first)), lambda found: spellings[found[0]], payload)
+        longest_first = sorted(there, key=len, reverse=True)
+        return re.sub(b"|".join(map(re.escape, longest_first)), lambda found: there[found[0]], payload)
 
     # Values
 
@@ -154,8 +158,11 @@ class CarryingRun:
         before = self._carrying.recorded[origin.said]
         if live.kind is Kind.ERROR and before.kind is not Kind.ERROR:
             return "which failed"
-        value = _value_at(origin, read(before.raw), read(live.raw), live.raw)
-        return value or "which brought nothing in its place"
+        bodies = self._bodies.pop(origin.said, None) or (read(before.raw), read(live.raw))
+        self._bodies[origin.said] = bodies
+        if len(self._bodies) > MAX_READ:
+            del self._bodies[next(iter(self._bodies))]
+        return _value_at(origin, *bodies, live.raw) or "which brought nothing in its place"
 
     def _spelled(self, leaf: Any, some: list[tuple[Carried, _Value]]) -> bytes:
         """The JSON that goes to one place of the client's message: the live value, or the text there with the live values in it."""
@@ -171,7 +178,7 @@ class CarryingRun:
     def _remember(self, carried: Carried, origin: Origin, value: _Value) -> None:
         recorded = _text(carried.value)
         if min(len(value.text), len(recorded)) >= MIN_SURE:
-            self._texts.setdefault(value.text, recorded)
+            self._spellings.setdefault(_json(value.text)[1:-1], _json(recorded)[1:-1])
         elif not carried.is_name:
             self._put_back.setdefault(carried.row, []).append((carried.steps, value.text, carried.value))
             self._put_back.setdefault(origin.row, []).append((value.steps, value.text, carried.value))
@@ -191,7 +198,7 @@ def _value_at(origin: Origin, recorded: Any, live: Any, raw: bytes) -> _Value | 
         return None if found is None else _Value(found, _json(found), steps)
     if isinstance(now, bool) or not isinstance(now, str | int | float) or now == "":
         return None
-    stands = place(raw, steps)
+    stands = None if isinstance(now, str) else place(raw, steps)  # of numbers every digit counts
     return _Value(_text(now), _json(now) if stands is None else raw[stands[0] : stands[1]], steps)
 
 

@@ -11,7 +11,7 @@ ddmin alone, 200 with 3 take 28 instead of 90 (means over 200 random places).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 Rows: TypeAlias = tuple[int, ...]
@@ -37,13 +37,12 @@ class Shrinking:
 
     def __init__(self, rows: Sequence[int], needs: Callable[[int], Iterable[int]], *, max_runs: int) -> None:
         known = sorted(set(rows))
-        self._needs: dict[int, frozenset[int]] = {}
-        self._dependents: dict[int, set[int]] = {row: set() for row in known}
+        self._needs: dict[int, tuple[int, ...]] = {}
+        self._dependents: dict[int, list[int]] = {row: [] for row in known}
         for row in known:
-            direct = {one for one in needs(row) if one in self._needs}
-            self._needs[row] = frozenset(direct.union(*(self._needs[one] for one in direct)))
+            self._needs[row] = tuple(one for one in needs(row) if one in self._needs)
             for one in self._needs[row]:
-                self._dependents[one].add(row)
+                self._dependents[one].append(row)
         self._max_runs = max_runs
         self._outcomes: dict[Rows, bool] = {}
         self._search = self._shrunk(tuple(known))
@@ -137,7 +136,7 @@ class Shrinking:
         at, lost = len(rows), False
         while at > 0:
             chunk = rows[max(0, at - size) : at]
-            gone = {*chunk}.union(*(self._dependents[row] for row in chunk))
+            gone = _reached(chunk, self._dependents)
             fewer = tuple(row for row in rows if row not in gone)
             if (yield fewer):
                 at = sum(1 for row in fewer if row < chunk[0])
@@ -148,5 +147,16 @@ class Shrinking:
 
     def _closed(self, rows: Iterable[int]) -> Rows:
         """Rows with those that they need."""
-        wanted = {*rows}
-        return tuple(sorted(wanted.union(*(self._needs[row] for row in wanted))))
+        return tuple(sorted(_reached(rows, self._needs)))
+
+
+def _reached(rows: Iterable[int], further: Mapping[int, Iterable[int]]) -> set[int]:
+    """These rows, and all that lie behind them."""
+    found: set[int] = set()
+    waiting = [*rows]
+    while waiting:
+        row = waiting.pop()
+        if row not in found:
+            found.add(row)
+            waiting.extend(further[row])
+    return found
