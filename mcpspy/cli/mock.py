@@ -332,11 +332,12 @@ def __getattr__(name: str) -> click.Command:
     @click.command("mock")
     @click.argument("what", nargs=-1)
     def command(what: tuple[str, ...], **values: str | bool | tuple[str, ...] | None) -> int:
-        """Serve a capture as a server, on stdio: the answers it recorded, to a client that asks for the same.
+        """Serve a capture as a server, on stdio or over HTTP: the answers it recorded, to a client that asks for the same.
 
         \b
-        Example, in a client's configuration instead of the server's command:
+        Example, in a client's configuration instead of the server's command; or for clients that want a URL:
           mcpspy mock weather.mcpspy
+          mcpspy mock weather.mcpspy --listen 127.0.0.1:8000
           mcpspy mock weather.mcpspy --on-miss forward -- uvx weather-server
 
         Notifications, progress and what the server asked of its client come where the recording had them. Ids and progress tokens are
