@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from math import isfinite
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -191,6 +192,8 @@ def command(
       mcpspy replay bug.mcpspy --until crash -- ./server    the fewest requests that still crash it
     """
     Ignore.of(ignore)
+    if not isfinite(speed) or not isfinite(timeout):
+        raise click.UsageError("--speed and --timeout are finite numbers.")
     predicate = None if until is None else _predicate(until)
     if predicate is None and max_runs is not None:
         raise click.UsageError("--max-runs is for --until; add that.")
@@ -320,7 +323,7 @@ def _tell(wanted: Wanted, drives: Sequence[Drive], rules: tuple[str, ...], *, as
         sys.stdout.write(replays_json(target.facts, clients, status))
         return status
     screen = Screen()
-    messages = {one.row: one.request for one in wanted.transcript.exchanges}
+    recorded = {one.row: one for one in wanted.transcript.exchanges}
     for number, (drive, one) in enumerate(zip(drives, compared, strict=True)):
         if number:
             screen.lines([[]])
@@ -331,7 +334,7 @@ def _tell(wanted: Wanted, drives: Sequence[Drive], rules: tuple[str, ...], *, as
             screen.lines(comparison_lines(one, width=screen.width))
         else:
             say("mcpspy: it was sent, and there is nothing to compare: no request is among it.")
-        screen.lines(report_lines(drive.report, messages, screen.width))
+        screen.lines(report_lines(drive.report, recorded, screen.width))
         for line in next_lines(one, _address(wanted.path), _own_address(drives, number), screen.width):
             screen.advise(line)
     return status

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..replay.driving import Report
     from ..replay.effects import Effects
     from ..replay.plan import LeftOut, Plan, Send
-    from ..transcript.model import Message
+    from ..transcript.model import Exchange, Message
 
 MAX_LISTED: Final = 20
 MAX_NAMES: Final = 8
@@ -86,17 +86,21 @@ def end_lines(report: Report, sends: int, width: int | None) -> Iterator[Line]:
         yield fitted([("✗ ", "bad"), (f"the server was gone{after}: ", "strong"), (one_line(report.lost, 400), "")], width)
 
 
-def report_lines(report: Report, rows: dict[int, Message], width: int | None) -> Iterator[Line]:
-    """What of a plan came otherwise than it was recorded, by no fault of an answer; nothing where all went out and was answered."""
+def report_lines(report: Report, recorded: dict[int, Exchange], width: int | None) -> Iterator[Line]:
+    """What of a plan came otherwise than it was recorded, by no fault of an answer; nothing where all went out and was answered.
+
+    `recorded` are the exchanges of the recording by row: what was not answered then either is no news.
+    """
     if report.unsent:
         yield []
         yield from unsent_lines(report.unsent, width)
-    late = [(row, "no answer in time") for row in report.late] + [(row, why) for row, why in report.ended.items()]
+    late = [(row, "no answer in time") for row in report.late if recorded[row].response is not None]
+    late += report.ended.items()
     if late:
         yield []
         yield [("not answered", "strong")]
         for row, why in late[:MAX_LISTED]:
-            yield fitted([("  ", ""), *_named(rows[row]), (f"  row {row}: ", "dim"), (one_line(why), "")], width)
+            yield fitted([("  ", ""), *_named(recorded[row].request), (f"  row {row}: ", "dim"), (one_line(why), "")], width)
         yield from _more(len(late))
     if report.misses:
         yield []

@@ -188,7 +188,21 @@ def test_a_server_that_says_nothing_is_given_up(visit: str) -> None:
 
 
 def test_a_call_without_a_recorded_answer_is_awaited_and_no_difference(tmp_path: Path) -> None:
-    assert replay(recorded(tmp_path, call("wait"), call("greet", name="Ada")), "--timeout", "0.2").returncode == 0
+    done = replay(recorded(tmp_path, call("wait"), call("greet", name="Ada")), "--timeout", "0.2")
+    assert done.returncode == 0
+    assert "not answered" not in done.stdout
+
+
+def test_a_call_that_is_not_answered_any_more_differs(visit: str) -> None:
+    done = replay(visit, "--timeout", "0.2", faults=("idle",))
+    assert done.returncode == 1
+    assert "~ tools/call greet  ok → unanswered" in done.stdout
+    assert "not answered\n  tools/call greet  row 4: no answer in time" in done.stdout
+
+
+def test_a_file_that_is_no_capture_is_exit_status_3(tmp_path: Path) -> None:
+    (tmp_path / "x.mcpspy").write_text("hello\n")
+    assert run("replay", str(tmp_path / "x.mcpspy"), "--", "x").returncode == 3
 
 
 # --- Asking before anything is done ---
@@ -270,6 +284,7 @@ def test_json_has_what_was_sent_and_the_comparison(visit: str, tmp_path: Path) -
         (["{}", "--only", "tool:", "--", "x"], "in the filter"),
         (["{}", "--ignore", "x", "--", "x"], "a path begins with $"),
         (["{}", "--timeout", "0", "--", "x"], "--timeout"),
+        (["{}", "--speed", "nan", "--", "x"], "finite"),
     ],
 )  # fmt: skip
 def test_a_command_line_that_makes_no_sense_is_exit_status_2(visit: str, words: list[str], told: str) -> None:

@@ -10,7 +10,7 @@
     wait              answers nothing
 
 FAULT is `rude` (another greeting), `dies` (it ends with status 3 when it is asked for a ticket), `mute` (it answers nothing at all),
-`absent` (it ends at once with status 1) or `curious` (it asks for a sampling with each greeting).
+`idle` (it answers no greeting), `absent` (it ends at once with status 1) or `curious` (it asks for a sampling with each greeting).
 """
 
 import json
@@ -85,7 +85,8 @@ def main() -> None:
     while True:
         message = heard()
         params = message.get("params", {})
-        if "id" not in message or "mute" in FAULTS or params.get("name") == "wait":
+        is_idle = params.get("name") == "wait" or ("idle" in FAULTS and params.get("name") == "greet")
+        if "id" not in message or "mute" in FAULTS or is_idle:
             continue
         match message["method"]:
             case "initialize":
