@@ -27,14 +27,14 @@ class Server:
     far can be looked at any time: `tool_calls`, `calls`, `misses`, `transcript()`.
     """
 
-    __slots__ = ("_process", "allows_misses", "part", "path", "source")
+    __slots__ = ("_process", "allows_misses", "behind", "path", "real")
 
     def __init__(
-        self, path: Path, part: Playing | Recording, *, source: Sequence[str] | str | None, allows_misses: bool
+        self, path: Path, behind: Playing | Recording, *, real: Sequence[str] | str | None, allows_misses: bool
     ) -> None:
         self.path = path
-        self.part = part
-        self.source = source
+        self.behind = behind
+        self.real = real
         self.allows_misses = allows_misses
         self._process: Process | None = None
 
@@ -68,7 +68,7 @@ class Server:
         """
         __tracebackhide__ = True
         if self._process is None:
-            self._process = self.part.listen()
+            self._process = self.behind.listen()
         return self._process.url
 
     def stdio_parameters(self) -> Any:
@@ -80,14 +80,14 @@ class Server:
     @property
     def _argv(self) -> list[str]:
         __tracebackhide__ = True
-        return [sys.executable, "-P", "-m", "mcpspy", *self.part.stdio_arguments()]
+        return [sys.executable, "-P", "-m", "mcpspy", *self.behind.stdio_arguments()]
 
     # What it was asked
 
     @property
     def is_recorded(self) -> bool:
         """Whether the real server answers this time, and is recorded."""
-        return self.part.is_recording
+        return self.behind.is_recording
 
     @property
     def calls(self) -> list[Exchange]:
@@ -106,16 +106,16 @@ class Server:
 
     def missed(self) -> list[Miss]:
         """The same, with all that is known of each."""
-        return self.part.misses(self.transcript())
+        return self.behind.misses(self.transcript())
 
     def transcript(self) -> Transcript:
         """All that was said so far; of a server that was started several times, of all its runs."""
-        return asked.transcript_of(made(self.part.capture))
+        return asked.transcript_of(made(self.behind.capture))
 
     def assert_all_played(self) -> None:
         """Hold that all that was recorded has been asked for, but for what clients ask by themselves (`initialize`, `ping`)."""
         __tracebackhide__ = True
-        left = self.part.left_over(self.transcript())
+        left = self.behind.left_over(self.transcript())
         if left:
             from .telling import left_over_words  # and with it the views, which a test that is well can do without
 

@@ -14,7 +14,7 @@ from ..errors import McpspyError, ReplayError
 from . import asked
 from .place import land, made, place, runs, told
 from .playing import Playing
-from .recording import Recording, failure, source_words
+from .recording import Recording, failure, real_words
 from .server import Server
 
 RECORDED_ENDS_S: Final = 5.0
@@ -27,8 +27,16 @@ POLL_S: Final = 0.005
 
 NO_RECORDING: Final = "none is recorded here (--mcpspy-record=none, the default where CI is set)"
 
-Source = Sequence[str] | str
-"""A command, or a URL."""
+CHOICES: Final = {
+    "match": ("strict", "default", "loose"),
+    "reuse": ("last", "error"),
+    "on_miss": ("error", "nearest"),
+    "transport": ("streamable", "sse"),
+}
+"""What options of `serve` may be."""
+
+Real = Sequence[str] | str
+"""A real server: a command, or a URL."""
 
 
 def is_ci(environment: Mapping[str, str]) -> bool:
@@ -82,15 +90,14 @@ class Servers:
         __tracebackhide__ = True
         self._unnamed += name is None
         path = place(name, test_file=self._test_file, test=self._test, number=self._unnamed)
-        how: dict[str, str | Sequence[str]] = {"match": match or self._match or "default", "ignore": ignore}
-        how |= {"reuse": reuse or "last"} | ({"on_miss": on_miss} if on_miss else {})
-        how |= ({"transport": transport} if transport else {}) | ({"speed": f"{speed:g}"} if speed else {})
+        given = {"match": match or self._match, "reuse": reuse, "on_miss": on_miss, "transport": transport, "speed": speed}
         try:
-            source = _source(told(path), record)
-            part = self._part(path, source, how)
+            how = _how(told(path), given) | {"ignore": ignore}
+            real = _real(told(path), record)
+            behind = self._behind(path, real, how)
         except McpspyError as error:
             raise error.with_traceback(None) from None  # whoever reads it wrote the call, and none of what is below it
-        server = Server(path, part, source=source, allows_misses=allow_misses or on_miss == "nearest")
+        server = Server(path, behind, real=real, allows_misses=allow_misses or on_miss == "nearest")
         self._servers.append(server)
         return server
 
@@ -113,10 +120,10 @@ class Servers:
         asked_of = [(f"mcpspy: {told(one.path)}", _section(one)) for one in self._servers]
         return [("mcpspy: never recorded", missed), *asked_of] if missed else asked_of
 
-    def _part(self, path: Path, source: Source | None, how: dict[str, str | Sequence[str]]) -> Playing | Recording:
-        if source is not None and self._is_to_record(path):
-            return Recording(source, told(path), self._make_folder() / path.name)
-        return Playing(self._captures(path, source), told(path), how, self._make_folder() / path.name)
+    def _behind(self, path: Path, real: Real | None, how: dict[str, str | Sequence[str]]) -> Playing | Recording:
+        if real is not None and self._is_to_record(path):
+            return Recording(real, told(path), self._make_folder() / path.name)
+        return Playing(self._captures(path, real), told(path), how, self._make_folder() / path.name)
 
     def _is_to_record(self, path: Path) -> bool:
         if self._record == "none" or (self._record == "once" and path.exists()):
@@ -125,11 +132,11 @@ class Servers:
             raise ReplayError(told(path), "it is being recorded in this test already; give the second server a name of its own")
         return True
 
-    def _captures(self, path: Path, source: Source | None) -> list[Path]:
+    def _captures(self, path: Path, real: Real | None) -> list[Path]:
         """The captures to play. Raises: ReplayError: if there is none, with how to get one."""
         if found := runs(path):
             return found
-        if source is None:
+        if real is None:
             reason = "there is no such capture, and serve() is given nothing to record: add record=[COMMAND…] or record=URL"
         else:
             reason = f"there is no such capture, and {NO_RECORDING}: run this test where its server is, and commit the file"
@@ -139,7 +146,7 @@ class Servers:
         if server.allows_misses or server.is_recorded:
             return ""
         transcript = server.transcript()
-        misses = server.part.misses(transcript)
+        misses = server.behind.misses(transcript)
         seen, self._told[server] = self._told.get(server, 0), len(misses)
         if len(misses) == seen:
             return ""
@@ -147,9 +154,7 @@ class Servers:
 
         how = f"pytest {quote(self._test)} --mcpspy-record=all"
         anew = (
-            f"To record it anew: {how}"
-            if server.source
-            else "To record it anew, give serve() a record=[COMMAND…] or record=URL."
+            f"To record it anew: {how}" if server.real else "To record it anew, give serve() a record=[COMMAND…] or record=URL."
         )
         return misses_words(told(server.path), misses[seen:], len(asked.calls(transcript)), anew)
 
@@ -157,10 +162,10 @@ class Servers:
         """Why a recording cannot be kept that should be; empty where all is well."""
         if not server.is_recorded or not self.is_well:
             return ""
-        name, source, captures = told(server.path), source_words(server.source), made(server.part.capture)
+        name, real, captures = told(server.path), real_words(server.real), made(server.behind.capture)
         if any(is_live(str(one)) for one in captures):
-            return f"{name}: {source} still runs, {RECORDED_ENDS_S:g} s after the test, and is not kept: leave it in the test"
-        reason = failure(captures, source)
+            return f"{name}: {real} still runs, {RECORDED_ENDS_S:g} s after the test, and is not kept: leave it in the test"
+        reason = failure(captures, real)
         if reason:
             return f"{name}: {reason}"
         try:
@@ -170,7 +175,18 @@ class Servers:
         return ""
 
 
-def _source(name: str, record: Sequence[str] | str | None) -> Source | None:
+def _how(name: str, given: Mapping[str, str | float | None]) -> dict[str, str | Sequence[str]]:
+    """What is given of the options of `mcpspy mock`. Raises: ReplayError: if one has a value that it cannot have."""
+    for option, value in given.items():
+        choices = CHOICES.get(option)
+        if choices and value is not None and value not in choices:
+            raise ReplayError(name, f"{option}={value!r} is none of {', '.join(map(repr, choices))}")
+        if option == "speed" and not (value is None or (isinstance(value, int | float) and 0 <= value < float("inf"))):
+            raise ReplayError(name, f"speed={value!r} is no speed: 0, 1 or another number above 0")
+    return {option: f"{value:g}" if isinstance(value, int | float) else value for option, value in given.items() if value}
+
+
+def _real(name: str, record: Sequence[str] | str | None) -> Real | None:
     """What `serve` is given to record from. Raises: ReplayError: if that is neither a command nor a URL."""
     if not isinstance(record, str):
         return record or None
@@ -184,12 +200,12 @@ def _source(name: str, record: Sequence[str] | str | None) -> Source | None:
 def _wait_for_end(server: Server) -> None:
     """Wait until nothing writes into its captures any more, for a while."""
     until = monotonic() + (RECORDED_ENDS_S if server.is_recorded else PLAYED_ENDS_S)
-    while monotonic() < until and any(is_live(str(one)) for one in made(server.part.capture)):
+    while monotonic() < until and any(is_live(str(one)) for one in made(server.behind.capture)):
         sleep(POLL_S)
 
 
 def _section(server: Server) -> str:
-    captures = made(server.part.capture)
+    captures = made(server.behind.capture)
     if not captures:
         return "nobody connected to it"
     from .telling import said
