@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 FOUND, NOT_HAPPENED, NO_SERVER, STOPPED = 0, 1, 4, 130
 
+MAX_SIZES = 6
+"""So many steps of the search are shown: more do not fit on a line."""
+
 MAX_UNRESOLVED = 5
 """After so many runs without a server, one after the other, there will be none any more."""
 
@@ -106,10 +109,11 @@ class _Search:
             was = self.shrinking.best
             self.shrinking.told(happened=None if not is_begun else happened is not None, at=at)
             in_vain = 0 if is_begun else in_vain + 1
-            if self.shrinking.best != was:
+            kept, dropped = (drive, self.best) if self.shrinking.best != was else (self.best, drive)
+            if kept is drive:
                 self.best, self.happened = drive, happened
-            else:
-                os.unlink(drive.path)
+            if dropped is not None:
+                os.unlink(dropped.path)
             if not is_begun and self.shrinking.runs == 1:
                 self.failure = str(drive.failure or drive.report.lost or "it did not answer the handshake")
                 return
@@ -141,6 +145,8 @@ class _Search:
         if is_all:
             for missing in dict.fromkeys(map(str, drive.run.missing)):
                 say(f"mcpspy: {safe_text(missing)}; sent as it was recorded")
+            for held in drive.report.redacted:
+                say(f"mcpspy: row {held.row} is not sent: {safe_text(held.why)}")
         return drive
 
     def _row_of(self, drive: Drive, happened: Happened | None) -> int | None:
@@ -168,7 +174,8 @@ class _Progress:
         if is_less and size is not None:
             self._sizes.append(size)
         first, *others = self._sizes
-        text = f"mcpspy: {counted(first, 'message')}{''.join(f' → {one:,}' for one in others)}, run {shrinking.runs:,}"
+        shown = ["…" if len(others) > MAX_SIZES else "", *(f"{one:,}" for one in others[-MAX_SIZES:])]
+        text = " → ".join([f"mcpspy: {counted(first, 'message')}", *filter(None, shown)]) + f", run {shrinking.runs:,}"
         if self._is_terminal:
             click.echo(f"\r{text:<{self._width}}", err=True, nl=False)
             self._width = len(text)

@@ -46,7 +46,9 @@ def test_a_server_that_says_the_same_over_http_is_exit_status_0(name: str, trans
 
 def test_the_smallest_sequence_is_found_over_http_with_what_gives_out_its_state() -> None:
     with served(capture("stateless"), "streamable") as url:
-        done = run("replay", capture("stateless"), "--url", url, "--until", "tool:greet status:ok not status:needs-input", "--json")
+        done = run(
+            "replay", capture("stateless"), "--url", url, "--until", "tool:greet status:ok not status:needs-input", "--json"
+        )
     found = json.loads(done.stdout)
     assert [(one["row"], one["outcome"]) for one in found["rows"]] == [(4, "ok"), (5, "ok")]
     assert (found["minimal"], found["unresolved"]) == (True, 0)
@@ -73,20 +75,32 @@ def test_what_is_sent_is_marked_as_ours_and_session_ids_reach_no_disk(tmp_path: 
     assert all(b"redacted-" in one for one in sessions)
 
 
-def test_each_client_of_a_capture_is_played_for_itself(tmp_path: Path) -> None:
+def of_two_clients(folder: Path) -> str:
+    """A capture of two sessions at once."""
     traffic = Traffic()
     for session in ("one", "two"):
         opened_session(traffic, session)
     for session in ("two", "one"):
         traffic.post(request(1, "tools/list"), session=session).answer(body=result(1, {"tools": [], "for": session}))
-    path = str(tmp_path / "two.mcpspy")
+    path = str(folder / "two.mcpspy")
     fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     writer = Writer(fd, header_line(traffic.records[0]))  # type: ignore[arg-type]  # the header
     writer(traffic.records[1:])
     writer.close(traffic.at_ns)
+    return path
+
+
+def test_each_client_of_a_capture_is_played_for_itself(tmp_path: Path) -> None:
+    path = of_two_clients(tmp_path)
     with served(path, "streamable") as url:
         told = json.loads(run("replay", path, "--url", url, "--json").stdout)
     assert [(one["requests"], one["comparison"]["summary"]["different"]) for one in told["clients"]] == [(2, False), (2, False)]
+
+
+def test_the_smallest_sequence_is_that_of_one_client(tmp_path: Path) -> None:
+    done = run("replay", of_two_clients(tmp_path), "--url", "http://127.0.0.1:9/mcp", "--until", "crash")
+    assert "--until plays one client, and 2 are asked for; name rows of one of them, as in mcpspy replay @:7..20" in done.stderr
+    assert done.returncode == 2
 
 
 @pytest.fixture(scope="module")
