@@ -16,6 +16,7 @@ FORMATS = {
     "plantuml": "the same for PlantUML",
     "svg": "the same as a picture, in one file",
     "text": "the same as a ladder of characters",
+    "html": "one page for the browser: timeline, waterfall, diagram, findings, numbers",
     "markdown": "a report to be pasted into an issue, with secrets masked",
     "perfetto": "a Chrome trace, for ui.perfetto.dev and speedscope",
     "har": "the HTTP of it, for browsers and mitmproxy",

@@ -58,8 +58,13 @@ def carried_by(asked: Asked) -> list[Transaction]:
 
 def write(texts: Iterable[str], output: str | None) -> None:
     """Write lines to standard output, or to the file at `output`. Raises: OSError."""
+    write_text((text + "\n" for text in texts), output)
+
+
+def write_text(texts: Iterable[str], output: str | None) -> None:
+    """The same for texts that have their line ends. Raises: OSError."""
     with _opened(output) as file:
-        file.writelines(text + "\n" for text in texts)
+        file.writelines(texts)
 
 
 @contextmanager

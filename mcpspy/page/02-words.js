@@ -1,0 +1,55 @@
+// Numbers and elements: how much, how long, and DOM made of text alone. Nothing here takes markup.
+
+const UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]];
+
+function duration(ns) {
+  if (ns === null || ns === undefined) return "";
+  if (ns >= 60e9) return `${Math.floor(ns / 60e9)} min ${Math.round((ns % 60e9) / 1e9)} s`;
+  for (const [size, unit] of UNITS) {
+    if (ns >= size) return `${(ns / size).toPrecision(3)} ${unit}`;
+  }
+  return `${ns} ns`;
+}
+
+function seconds(ns) {
+  return (ns / 1e9).toFixed(3);
+}
+
+function bytes(count) {
+  if (count < 1000) return `${count} B`;
+  return count < 1e6 ? `${(count / 1e3).toPrecision(3)} kB` : `${(count / 1e6).toPrecision(3)} MB`;
+}
+
+function counted(count, word) {
+  return `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+}
+
+// An element with attributes, event listeners (`onclick: f`) and children; strings become text.
+function make(name, attributes = {}, ...children) {
+  return filled(document.createElement(name), attributes, children);
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function draw(name, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG, name), attributes, children);
+}
+
+function filled(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : value);
+  }
+  const wanted = children.flat().filter((child) => child !== undefined && child !== null && child !== "");
+  element.append(...wanted.map((child) => (typeof child === "string" ? harmless(child) : child)));
+  return element;
+}
+
+// Text in which what moves, hides or reorders other text is spelled out: controls, bidi controls, zero-width and other invisible signs.
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb]|\udb40[\udc00-\udfff]/gu;
+
+function harmless(text) {
+  return text.replace(UNSEEN, (found) => [...found].map((sign) => `\\u${sign.codePointAt(0).toString(16).padStart(4, "0")}`).join(""));
+}
+
+const byId = (id) => document.getElementById(id);

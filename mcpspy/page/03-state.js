@@ -1,0 +1,74 @@
+// What is looked at: search, facets, the chosen row, the tab. It lives in the address, so that a look can be shared.
+
+const FACETS = ["from", "method", "tool", "outcome", "lane", "kind"];
+const state = { search: "", facets: {}, slow: 0, chosen: 0, tab: "timeline" };
+let shown = rows;
+const watchers = [];
+
+// `watch(what => …)` is told what changed: `rows` (which are listed), `chosen`, `tab`.
+function watch(watcher) {
+  watchers.push(watcher);
+}
+
+function tell(what) {
+  watchers.forEach((watcher) => watcher(what));
+}
+
+function facetValue(row, facet) {
+  switch (facet) {
+    case "tool": return row.method === "tools/call" ? row.target : "";
+    case "lane": return row.server;
+    default: return row[facet];
+  }
+}
+
+function matches(row) {
+  if (state.slow && !(row.took >= state.slow)) return false;
+  for (const facet of FACETS) {
+    if (state.facets[facet] && facetValue(row, facet) !== state.facets[facet]) return false;
+  }
+  return state.search.toLowerCase().split(/\s+/).filter(Boolean)
+    .every((word) => row.words.includes(word) || String(row.row) === word || payloadHolds(row, word));
+}
+
+function sift() {
+  const isAll = !state.search && !state.slow && !Object.values(state.facets).some(Boolean);
+  shown = isAll ? rows : rows.filter(matches);
+  tell("rows");
+  keep();
+}
+
+function choose(index, { scroll = true } = {}) {
+  state.chosen = index;
+  tell(scroll ? "chosen" : "chosen-here");
+  keep();
+}
+
+function turn(tab) {
+  state.tab = tab;
+  tell("tab");
+  keep();
+}
+
+// The address: `#row=7&q=…`. What is not asked for is left out.
+function keep() {
+  const words = new URLSearchParams();
+  if (state.tab !== "timeline") words.set("tab", state.tab);
+  const row = rows[state.chosen - 1];
+  if (row) words.set(row.row ? "row" : "line", row.row || row.index + 1);
+  if (state.search) words.set("q", state.search);
+  if (state.slow) words.set("slow", state.slow / 1e6);
+  for (const facet of FACETS) if (state.facets[facet]) words.set(facet, state.facets[facet]);
+  const hash = words.toString();
+  if (hash !== location.hash.slice(1)) history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
+}
+
+function recall() {
+  const words = new URLSearchParams(location.hash.slice(1));
+  state.search = words.get("q") ?? "";
+  state.slow = Number(words.get("slow") ?? 0) * 1e6 || 0;
+  FACETS.forEach((facet) => { state.facets[facet] = words.get(facet) ?? ""; });
+  state.tab = ["timeline", "diagram", "findings", "numbers"].includes(words.get("tab")) ? words.get("tab") : "timeline";
+  const row = rowByNumber.get(Number(words.get("row"))) ?? rows[Number(words.get("line")) - 1];
+  state.chosen = row ? row.index + 1 : 0;
+}

@@ -1,0 +1,88 @@
+// The list of rows: only those that can be seen are elements, however many there are.
+
+const ROW = 26;
+const MORE = 12; // so many rows beyond the edge are there already
+
+const SIGNS = { client: "→", server: "←" };
+
+const list = (() => {
+  const scroll = byId("scroll");
+  const space = byId("space");
+  let drawn = [0, 0];
+
+  function render({ anew = false } = {}) {
+    const first = Math.max(0, Math.floor(scroll.scrollTop / ROW) - MORE);
+    const last = Math.min(shown.length, Math.ceil((scroll.scrollTop + scroll.clientHeight) / ROW) + MORE);
+    if (!anew && first === drawn[0] && last === drawn[1]) return;
+    drawn = [first, last];
+    space.style.height = `${shown.length * ROW}px`;
+    const lines = [];
+    for (let at = first; at < last; at += 1) lines.push(line(shown[at], at));
+    space.replaceChildren(...lines);
+  }
+
+  function line(row, at) {
+    const isChosen = row.index + 1 === state.chosen;
+    const made = make("div", {
+      class: "line", role: "row", id: `line-${row.index}`, "aria-rowindex": at + 2, "aria-selected": String(isChosen),
+      onclick: () => choose(row.index + 1, { scroll: false }),
+    },
+    cell(row.row || "", "number dim"), cell(seconds(row.at), "number dim"), cell(duration(row.took), "number"),
+    cell(SIGNS[row.from] ?? "·", "dim", row.from), what(row),
+    cell([row.outcome, row.detail].filter(Boolean).join(": "), row.style, row.detail), bar(row));
+    made.style.top = `${at * ROW}px`;
+    return made;
+  }
+
+  function cell(text, style = "", title = "") {
+    return make("span", { role: "gridcell", class: style, title }, String(text));
+  }
+
+  function what(row) {
+    const mark = row.marks ? make("span", { class: "warn", title: "a finding is about it" }, "⚑ ") : "";
+    if (row.kind === "log") return make("span", { role: "gridcell", class: "dim", title: row.target }, `stderr ${row.target}`);
+    return make("span", { role: "gridcell", title: `${row.method} ${row.target}` }, mark, row.method, " ", make("strong", {}, row.target));
+  }
+
+  function bar(row) {
+    const track = make("span", { role: "gridcell", class: "track", "aria-hidden": "true" });
+    if (row.kind === "log") return track;
+    const left = clock.place(row.at);
+    const piece = make("i", { class: row.style });
+    piece.style.left = `${left * 100}%`;
+    piece.style.width = `${Math.max(0, clock.place(row.at + (row.took ?? 0)) - left) * 100}%`;
+    track.append(piece);
+    for (const at of data.progress[row.row] ?? []) {
+      const mark = make("b");
+      mark.style.left = `${clock.place(at) * 100}%`;
+      track.append(mark);
+    }
+    return track;
+  }
+
+  function reveal() {
+    const at = shown.findIndex((row) => row.index + 1 === state.chosen);
+    if (at < 0) return;
+    const top = at * ROW;
+    if (top < scroll.scrollTop) scroll.scrollTop = top;
+    else if (top + ROW > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = top + ROW - scroll.clientHeight;
+  }
+
+  scroll.addEventListener("scroll", () => render());
+  new ResizeObserver(() => render()).observe(scroll);
+  watch((what) => {
+    if (what === "rows") {
+      byId("count").textContent = shown.length === rows.length ? counted(rows.length, "row") : `${shown.length.toLocaleString("en")} of ${counted(rows.length, "row")}`;
+      scroll.setAttribute("aria-rowcount", shown.length + 1);
+      reveal();
+      render({ anew: true });
+    }
+    if (what.startsWith("chosen")) {
+      if (what === "chosen") reveal();
+      render({ anew: true });
+      if (state.chosen) scroll.setAttribute("aria-activedescendant", `line-${state.chosen - 1}`);
+    }
+    if (what === "tab" && state.tab === "timeline") { reveal(); render({ anew: true }); }
+  });
+  return { render, reveal, element: scroll };
+})();

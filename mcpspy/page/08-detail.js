@@ -1,0 +1,98 @@
+// All about one row: its messages as trees or as they were on the wire, HTTP, what the server logged meanwhile, and commands.
+
+const IMAGES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
+const MAX_LOGS = 40;
+const AROUND = 50e6; // so much before a call and after it the server's log is of interest, in nanoseconds
+
+const detail = (() => {
+  const element = byId("detail");
+  let raw = false;
+
+  function render() {
+    const row = rows[state.chosen - 1];
+    element.hidden = !row;
+    if (!row) return;
+    const found = carried(row) ?? {};
+    element.replaceChildren(
+      make("h2", {}, row.row ? `row ${row.row} · ` : "", row.method || row.kind, " ", row.target),
+      make("p", { class: `facts ${row.style}` }, [row.outcome, row.detail].filter(Boolean).join(": ") || "—"),
+      make("p", { class: "facts" }, facts(row)),
+      buttons(row, found),
+      ...(found.messages ?? []).flatMap(message),
+      ...(found.http ?? []).flatMap(transaction),
+      ...logs(row),
+    );
+    element.scrollTop = 0;
+  }
+
+  function facts(row) {
+    const made = [`${row.client} → ${row.server}`, `at ${seconds(row.at)} s`];
+    if (row.took !== null) made.push(`took ${duration(row.took)}`);
+    if (row.bytes) made.push(bytes(row.bytes));
+    return made.join(" · ");
+  }
+
+  function buttons(row, found) {
+    const texts = { "copy JSON": (found.messages ?? []).map((one) => one.text ?? "").join("\n") };
+    if (found.curl) texts["copy as curl"] = found.curl;
+    if (row.row && row.kind === "exchange") texts["copy mcpspy replay"] = `mcpspy replay ${data.address}:${row.row} -- COMMAND`;
+    if (row.row) texts["copy link"] = location.href;
+    return make("div", { class: "buttons" },
+      make("button", { type: "button", "aria-pressed": String(raw), onclick: () => { raw = !raw; render(); } }, raw ? "as a tree" : "as on the wire"),
+      Object.entries(texts).map(([name, text]) => make("button", { type: "button", onclick: (event) => copy(text, event.currentTarget) }, name)));
+  }
+
+  function message(one) {
+    const heading = make("h3", {}, `${one.from === "client" ? "→" : "←"} ${one.kind} · at ${seconds(one.at)} s · record ${one.record} · ${bytes(one.bytes)}`);
+    if (one.text === undefined) return [heading, make("pre", {}, one.lost ? `${bytes(one.bytes)} were not kept` : `Base64: ${one.base64}`)];
+    return [heading, raw ? make("pre", {}, one.text) : tree(one.text), ...images(one.text)];
+  }
+
+  // Images in results, as data that the page already has: nothing is loaded.
+  function images(text) {
+    let found;
+    try { found = JSON.parse(text)?.result?.content ?? JSON.parse(text)?.result?.contents; } catch { return []; }
+    if (!Array.isArray(found)) return [];
+    return found.map((one) => [one?.mimeType, one?.data ?? one?.blob])
+      .filter(([type, body]) => IMAGES.has(type) && typeof body === "string" && /^[A-Za-z0-9+/=\s]+$/.test(body))
+      .map(([type, body]) => make("img", { alt: `${type}, ${bytes(Math.floor(body.length * 0.75))}`, src: `data:${type};base64,${body.replace(/\s/g, "")}` }));
+  }
+
+  function transaction(one) {
+    return [
+      make("h3", {}, `HTTP transaction ${one.number} · connection ${one.connection} · ${one.status || "no response"}`),
+      make("pre", {}, one.request), one.response ? make("pre", {}, one.response) : "",
+      one.chunks?.length ? make("p", { class: "facts" }, `chunks: ${one.chunks.map((size) => `0x${size.toString(16)}`).join(" ")}`) : "",
+    ].filter(Boolean);
+  }
+
+  function logs(row) {
+    const from = row.at - AROUND;
+    const to = row.at + (row.took ?? 0) + AROUND;
+    const found = rows.filter((one) => one.kind === "log" && one.server === row.server && one.at >= from && one.at <= to && one !== row);
+    if (!found.length) return [];
+    const lines = found.slice(0, MAX_LOGS).map((one) => `${seconds(one.at)}  ${one.target}`);
+    if (found.length > MAX_LOGS) lines.push(`… ${found.length - MAX_LOGS} more`);
+    return [make("h3", {}, "stderr at that time"), make("pre", {}, lines.join("\n"))];
+  }
+
+  async function copy(text, button) {
+    const name = button.textContent;
+    try { await navigator.clipboard.writeText(text); } catch { fallback(text); }
+    button.textContent = "copied";
+    setTimeout(() => { button.textContent = name; }, 1200);
+  }
+
+  // From file:// browsers have no clipboard to offer.
+  function fallback(text) {
+    const area = make("textarea", { class: "sr" });
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+
+  watch((what) => { if (what.startsWith("chosen")) render(); });
+  return { render, element };
+})();

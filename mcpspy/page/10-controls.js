@@ -1,0 +1,94 @@
+// Search, facets, tabs and keys.
+
+const controls = (() => {
+  const search = byId("search");
+  const LABELS = { from: "direction", method: "method", tool: "tool", outcome: "outcome", lane: "server", kind: "kind" };
+
+  function facets() {
+    for (const facet of FACETS) {
+      const counts = new Map();
+      for (const row of rows) {
+        const value = facetValue(row, facet);
+        if (value) counts.set(value, (counts.get(value) ?? 0) + 1);
+      }
+      const element = byId(`facet-${facet}`);
+      element.hidden = counts.size < 2;
+      const options = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 200);
+      element.replaceChildren(make("option", { value: "" }, `any ${LABELS[facet]}`), ...options.map(([value, count]) => make("option", { value }, `${value.slice(0, 60)} (${count})`)));
+      element.addEventListener("change", () => { state.facets[facet] = element.value; sift(); });
+    }
+  }
+
+  function show() {
+    search.value = state.search;
+    FACETS.forEach((facet) => { byId(`facet-${facet}`).value = state.facets[facet] ?? ""; });
+    byId("slow").value = state.slow ? String(state.slow / 1e6) : "";
+  }
+
+  function tabs() {
+    for (const button of document.querySelectorAll("nav button")) {
+      const isOpen = button.dataset.tab === state.tab;
+      button.setAttribute("aria-selected", String(isOpen));
+      button.tabIndex = isOpen ? 0 : -1;
+      byId(`tab-${button.dataset.tab}`).hidden = !isOpen;
+    }
+    const body = byId(`tab-${state.tab}`).querySelector(".body");
+    if (body) body.append(detail.element);
+  }
+
+  function step(by) {
+    const at = shown.findIndex((row) => row.index + 1 === state.chosen);
+    const next = at < 0 ? (by > 0 ? 0 : shown.length - 1) : Math.min(shown.length - 1, Math.max(0, at + by));
+    if (shown[next]) choose(shown[next].index + 1);
+  }
+
+  const page = () => Math.max(1, Math.floor(list.element.clientHeight / ROW) - 1);
+  const KEYS = {
+    j: () => step(1), ArrowDown: () => step(1), k: () => step(-1), ArrowUp: () => step(-1),
+    PageDown: () => step(page()), PageUp: () => step(-page()), g: () => step(-Infinity), Home: () => step(-Infinity),
+    G: () => step(Infinity), End: () => step(Infinity), Enter: () => detail.element.focus(), "/": () => search.focus(),
+    Escape: () => choose(0), "?": () => byId("help").showModal(),
+    1: () => turn("timeline"), 2: () => turn("diagram"), 3: () => turn("findings"), 4: () => turn("numbers"),
+  };
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
+    const target = event.target;
+    if (target.matches("input, select, textarea")) {
+      if (event.key === "Escape") { target.blur(); if (target === search) { state.search = ""; show(); sift(); } }
+      return;
+    }
+    if (event.key === "Enter" && target.matches("button, summary, a")) return;
+    if (target === detail.element && ["ArrowDown", "ArrowUp", "PageDown", "PageUp", "Home", "End"].includes(event.key)) return;
+    const action = KEYS[event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  });
+
+  let waiting;
+  search.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => { state.search = search.value; sift(); }, rows.length > 2000 ? 150 : 30);
+  });
+  byId("slow").addEventListener("input", (event) => { state.slow = Number(event.target.value) * 1e6 || 0; sift(); });
+  document.querySelectorAll("nav button").forEach((button) => button.addEventListener("click", () => turn(button.dataset.tab)));
+  document.querySelector("nav").addEventListener("keydown", (event) => {
+    const buttons = [...document.querySelectorAll("nav button")];
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!by) return;
+    const next = buttons[(buttons.indexOf(document.activeElement) + by + buttons.length) % buttons.length];
+    turn(next.dataset.tab);
+    next.focus();
+  });
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-row]");
+    if (!link) return;
+    event.preventDefault();
+    const row = rowByNumber.get(Number(link.dataset.row));
+    turn("timeline");
+    if (row) choose(row.index + 1);
+  });
+  watch((what) => { if (what === "tab") tabs(); });
+  return { facets, show };
+})();

@@ -1,0 +1,18 @@
+// The page, once all of it is there.
+
+document.querySelector("main").hidden = false;
+recall();
+controls.facets();
+controls.show();
+waterfall.render();
+tell("tab");
+sift();
+tell("chosen");
+addEventListener("hashchange", () => {
+  recall();
+  controls.show();
+  tell("tab");
+  sift();
+  tell("chosen");
+});
+document.documentElement.dataset.ready = "yes";

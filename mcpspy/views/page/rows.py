@@ -1,0 +1,157 @@
+"""Rows as the page lists them, and what each carries when somebody looks: plain values, all text made safe where it is listed.
+
+The script `01-data.js` reads what stands here; the two change together. Refuses to lay out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from ...records import CLIENT
+from ...transcript.model import Event, Exchange, Log, Row, Source, Stray, Transcript
+from ...transcript.transaction import Transaction
+from ..calls import with_call
+from ..curl import curl
+from ..escape import decoded, safe_text
+from ..exchange import messages_of
+from ..json_text import payload
+from ..phrases import Phrase, event_phrase, log_text, one_line, outcome_phrase, stray_phrase
+from ..sequence.layout import Drawing, diagram
+from ..sequence.model import Arrow, Aside, Diagram, Group, LeftOut, Step
+from ..transaction import transaction_phrase
+from ..units import counted
+
+CHUNK: Final = 100
+"""So many rows share a block of JSON that is read when one of them is looked at."""
+
+MAX_TARGET_LETTERS: Final = 200
+MAX_LOG_LETTERS: Final = 400
+MAX_CHUNK_SIZES: Final = 60
+
+_Listed = list[Any]
+
+
+def listed(transcript: Transcript, rows: Sequence[Row]) -> Iterator[tuple[Row, _Listed]]:
+    """Each row that the page lists, with the values of its line. Events that say nothing are left out."""
+    flagged = {one.row for one in transcript.findings if one.row is not None}
+    for row in rows:
+        source = transcript.sources[row.capture]
+        made = _line(row, source)
+        if made is not None:
+            number = made[0]
+            yield row, [*made, int(number in flagged)]
+
+
+def _line(row: Row, source: Source) -> _Listed | None:
+    """`[row, kind, at, took, from, client, server, method, target, outcome, style, detail, bytes]`."""
+    client, server = safe_text(source.client_of(row)), safe_text(source.server)
+    match row:
+        case Exchange():
+            phrase = with_call(outcome_phrase(row), row, source)
+            size = row.request.size + (row.response.size if row.response else 0)
+            took = row.duration_ns
+            words = one_line(row.method), one_line(row.target or "", MAX_TARGET_LETTERS)
+            return [row.row, "exchange", row.at_ns, took, row.sender, client, server, *words, *_told(phrase), size]
+        case Stray():
+            phrase = with_call(stray_phrase(row, source), row, source)
+            place = row.row, "stray", row.at_ns, None, row.message.sender, client, server
+            return [*place, phrase.word, "", "", phrase.style, phrase.detail, row.message.size]
+        case Transaction():
+            size = sum(one.body_bytes for one in (row.request, row.response) if one is not None)
+            words = one_line(row.method), one_line(row.target, MAX_TARGET_LETTERS)
+            times = row.row, "transaction", row.at_ns, row.duration_ns
+            return [*times, CLIENT, client, server, *words, *_told(transaction_phrase(row)), size]
+        case Log():
+            text = one_line(log_text(row.raw, MAX_LOG_LETTERS), MAX_LOG_LETTERS)
+            return [0, "log", row.at_ns, None, "", client, server, "stderr", text, "", "dim", "", len(row.raw)]
+        case Event():
+            said = event_phrase(row.record, source)
+            if said is None:
+                return None
+            return [0, "event", row.at_ns, None, "", client, server, said.word, "", "", said.style, said.detail, 0]
+
+
+def _told(phrase: Phrase) -> tuple[str, str, str]:
+    return phrase.word, phrase.style, phrase.detail
+
+
+def progress(rows: Sequence[Row]) -> dict[str, list[int]]:
+    """When progress came, by the numbers of rows."""
+    return {
+        str(row.row): [one.at_ns for one in row.notifications]
+        for row in rows
+        if isinstance(row, Exchange) and row.notifications
+    }
+
+
+def carried(row: Row, source: Source) -> dict[str, Any] | None:
+    """What a row carries: messages, HTTP, its request as a command. None for one that carries nothing."""
+    if not isinstance(row, Exchange | Stray | Transaction):
+        return None
+    made: dict[str, Any] = {}
+    messages = messages_of(row)
+    if messages:
+        made["messages"] = [
+            {
+                "from": one.sender,
+                "kind": one.kind.value,
+                "at": one.at_ns,
+                "record": one.number,
+                "bytes": one.size,
+                **({"lost": True} if one.unkept_bytes else payload(one.raw)),
+            }
+            for one in messages
+        ]
+    transactions = source.transactions_of(row)
+    if transactions:
+        made["http"] = [_transaction(one) for one in transactions]
+        made["curl"] = "\n".join(curl(transactions[0], source)) if transactions[0].request is not None else ""
+    return made
+
+
+def _transaction(one: Transaction) -> dict[str, Any]:
+    request, response = one.request, one.response
+    sizes = [size for frame in (response.kept if response else ()) for size in frame.chunks][:MAX_CHUNK_SIZES]
+    return {
+        "number": one.number,
+        "connection": one.connection,
+        "status": one.status,
+        "request": "" if request is None else _head(request.opened.head),
+        "response": "" if response is None else _head(response.opened.head),
+        "chunks": sizes,
+    }
+
+
+def _head(raw: bytes) -> str:
+    return "\n".join(safe_text(line) for line in decoded(raw).strip("\r\n").replace("\r\n", "\n").split("\n"))
+
+
+def drawn(transcript: Transcript, rows: Sequence[Row], max_messages: int) -> dict[str, Any]:
+    """The sequence diagram: names of lanes, and steps one below the other."""
+    layout = diagram(transcript, rows, Drawing(max_messages=max_messages))
+    places = {one.id: at for at, one in enumerate(layout.participants)}
+    return {"lanes": [safe_text(one.name) for one in layout.participants], "steps": list(_steps(layout, places))}
+
+
+def _steps(layout: Diagram, places: dict[str, int]) -> Iterator[dict[str, Any]]:
+    def told(steps: Sequence[Step], depth: int) -> Iterator[dict[str, Any]]:
+        for one in steps:
+            match one:
+                case Arrow():
+                    yield {
+                        "kind": one.kind.value, "at": one.at_ns, "start": places[one.start], "end": places[one.end],
+                        "text": one.text, "style": one.style, "row": one.row,
+                    }  # fmt: skip
+                case Aside():
+                    yield {
+                        "kind": "aside", "at": one.at_ns, "start": places[one.at], "text": one.text, "style": one.style,
+                        "row": one.row,
+                    }  # fmt: skip
+                case LeftOut():
+                    yield {"group": f"… {counted(one.count, 'more message')}", "depth": depth}
+                case Group():
+                    yield {"group": one.title, "depth": depth}
+                    yield from told(one.steps, depth + 1)
+
+    return told(layout.steps, 0)
