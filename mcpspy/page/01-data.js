@@ -26,15 +26,17 @@ function carried(row) {
   return chunks.get(element.id)[row.index];
 }
 
-// Whether a payload of the row holds `text`, which is in lower case. The text of a chunk is looked at before it is parsed.
+// Whether a payload of the row holds `text`, which is in lower case. The text of a block is looked at before it is parsed, where that
+// can tell: letters beyond ASCII may be spelled in two ways.
 function payloadHolds(row, text) {
   const element = chunkElement(row);
   if (!element) return false;
-  if (!chunks.has(element.id)) {
-    const spelled = JSON.stringify(text).slice(1, -1);
+  if (!chunks.has(element.id) && /^[\w .:/-]+$/.test(text)) {
     element.lower ??= element.textContent.toLowerCase();
-    if (!element.lower.includes(spelled.slice(0, 60))) return false;
+    if (!element.lower.includes(text)) return false;
   }
-  const found = carried(row);
-  return Boolean(found?.messages?.some((message) => (message.text ?? "").toLowerCase().includes(text)));
+  return Boolean(carried(row)?.messages?.some((message) => {
+    message.words ??= spelled(message.text ?? "").toLowerCase();
+    return message.words.includes(text);
+  }));
 }

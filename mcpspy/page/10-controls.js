@@ -38,7 +38,8 @@ const controls = (() => {
 
   function step(by) {
     const at = shown.findIndex((row) => row.index + 1 === state.chosen);
-    const next = at < 0 ? (by > 0 ? 0 : shown.length - 1) : Math.min(shown.length - 1, Math.max(0, at + by));
+    const from = at >= 0 ? at : by > 0 ? -1 : shown.length;
+    const next = Math.min(shown.length - 1, Math.max(0, from + by));
     if (shown[next]) choose(shown[next].index + 1);
   }
 

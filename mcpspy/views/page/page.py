@@ -6,15 +6,16 @@ The files that make the page are given: this room reads none. Refuses to mask se
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
 from ...transcript.model import Exchange, Row, Transcript
 from ..checked import worst_first
 from ..escape import xml_text
-from ..json_text import as_json
 from ..line import plain
 from ..numbers import numbers_lines
 from ..timeline import timeline
@@ -66,7 +67,7 @@ def _digest(text: str) -> str:
 
 def _body(transcript: Transcript, rows: Sequence[Row], template: str) -> str:
     findings = worst_first(transcript.findings)
-    whole = list(timeline(transcript))
+    whole = islice(timeline(transcript), MAX_PLAIN_ROWS)
     values = {
         "verdict": xml_text(" ".join(map(plain, verdict(transcript)))),
         "sources": "<br>".join(xml_text(plain(line).strip()) for line in source_lines(transcript)),
@@ -74,7 +75,7 @@ def _body(transcript: Transcript, rows: Sequence[Row], template: str) -> str:
         "findings": "\n".join(map(_finding, findings)) or "<p>Nothing was found.</p>",
         "numbers": "\n".join(xml_text(plain(line)) for line in numbers_lines(transcript, width=NUMBERS_CELLS)),
         "diagram_note": _note(rows),
-        "plain": "\n".join(xml_text(plain(line)) for line in whole[:MAX_PLAIN_ROWS]),
+        "plain": "\n".join(xml_text(plain(line)) for line in whole),
         "plain_count": str(MAX_PLAIN_ROWS),
     }
     for name, value in values.items():
@@ -106,16 +107,17 @@ def _blocks(transcript: Transcript, rows: Sequence[Row], address: str) -> Iterat
         "progress": progress(rows),
         "diagram": drawn(transcript, rows, MAX_DRAWN),
     }
-    yield _block("data", as_json(data))
+    yield _block("data", data)
     for begin in range(0, len(found), CHUNK):
         made = {
             str(at): what
             for at, (row, _) in enumerate(found[begin : begin + CHUNK], begin)
             if (what := carried(row, transcript.sources[row.capture])) is not None
         }
-        yield _block(f"rows-{begin // CHUNK}", as_json(made))
+        yield _block(f"rows-{begin // CHUNK}", made)
 
 
-def _block(id: str, text: str) -> str:
-    """A block of JSON that no parser of HTML takes for anything else."""
+def _block(id: str, value: Any) -> str:
+    """A block of JSON that no parser of HTML takes for anything else. Lone surrogates are spelled, for no encoding takes them."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace").decode()
     return f'<script type="application/json" id="{id}">{text.translate(_BLOCK_SIGNS)}</script>\n'

@@ -1,0 +1,165 @@
+"""The page in a real browser: what a person sees, clicks and types, and what no payload can make of it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mcpspy.cli.export_html import page_files
+from mcpspy.transcript.model import Transcript
+from mcpspy.views.page.page import page
+from tests.browser.conftest import Look, Looking
+from tests.cli.terminal import run
+from tests.transcript.dialogue import notification, request, result
+from tests.views.scenes import busy_scene, call, hostile_scene, opened
+
+pytest.importorskip("playwright", reason="playwright is not installed")
+from playwright.sync_api import expect
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+EVERYTHING = CAPTURES / "everything.mcpspy"
+
+EVIL = '</script><script>window.pwned=1</script><img src=x onerror="window.pwned=1">\u202e\x1b]52;c;x\x07{{verdict}}'
+
+
+def written(tmp_path: Path, transcript: Transcript) -> Path:
+    path = tmp_path / "page.html"
+    texts = page(transcript, transcript.rows, page_files(), title="a session", address="@")
+    path.write_text("".join(texts), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def everything(tmp_path: Path) -> Path:
+    path = tmp_path / "page.html"
+    assert run("export", "html", str(EVERYTHING), "-o", str(path)).returncode == 0
+    return path
+
+
+def lines(looking: Looking) -> list[str]:
+    return looking.page.locator(".line").all_inner_texts()
+
+
+def chosen(looking: Looking) -> str:
+    return looking.page.locator("#detail h2").inner_text()
+
+
+def test_the_page_opens_asks_for_nothing_and_complains_of_nothing(look: Look, everything: Path) -> None:
+    looking = look().open(everything)
+    assert looking.requests == [f"file://{everything}"]
+    assert looking.complaints == []
+    assert len(lines(looking)) > 20
+
+
+def test_what_is_searched_for_is_found_in_names_and_in_payloads(look: Look, everything: Path) -> None:
+    looking = look().open(everything)
+    looking.page.fill("#search", "get-sum")
+    expect(looking.page.locator("#count")).to_contain_text("2 of ")
+    looking.page.fill("#search", "what is a tap?")
+    expect(looking.page.locator("#count")).to_contain_text("2 of ")
+
+
+def test_a_facet_leaves_what_it_names(look: Look, everything: Path) -> None:
+    looking = look().open(everything)
+    looking.page.select_option("#facet-from", "server")
+    assert all("←" in line for line in lines(looking))
+
+
+def test_a_click_shows_a_call_whole(look: Look, everything: Path) -> None:
+    looking = look().open(everything)
+    looking.page.locator(".line", has_text="get-sum").first.click()
+    expect(looking.page.locator("#detail h2")).to_contain_text("tools/call get-sum")
+    looking.page.get_by_role("button", name="as on the wire").click()
+    expect(looking.page.locator("#detail pre").first).to_contain_text('"method":"tools/call"')
+
+
+def test_keys_go_where_hands_are(look: Look, everything: Path) -> None:
+    looking = look().open(everything)
+    keys = looking.page.keyboard
+    keys.press("g")
+    first = looking.page.url
+    keys.press("j")
+    keys.press("j")
+    keys.press("k")
+    assert looking.page.url != first
+    keys.press("G")
+    expect(looking.page.locator(".line[aria-selected=true]")).to_be_in_viewport()
+    keys.press("Escape")
+    expect(looking.page.locator("#detail")).to_be_hidden()
+    keys.press("/")
+    expect(looking.page.locator("#search")).to_be_focused()
+
+
+def test_an_address_brings_back_what_was_looked_at(look: Look, everything: Path) -> None:
+    looking = look().open(everything, "#row=12&method=tools%2Fcall")
+    assert chosen(looking).startswith("row 12 ")
+    assert all("tools/call" in line for line in lines(looking))
+
+
+def test_the_diagram_has_a_step_for_each_message_and_opens_its_row(look: Look, everything: Path) -> None:
+    looking = look(height=2000).open(everything, "#tab=diagram")
+    step = looking.page.locator("g.step", has_text="tools/call get-sum")
+    step.click()
+    expect(looking.page.locator("#detail h2")).to_contain_text("tools/call get-sum")
+
+
+def test_without_scripts_the_findings_and_the_timeline_are_there(look: Look, tmp_path: Path) -> None:
+    path = written(tmp_path, busy_scene().transcript)
+    looking = look(java_script_enabled=False)
+    looking.page.goto(f"file://{path}")
+    text = looking.page.inner_text("body")
+    assert "tools/call get_weather" in text
+    assert "unanswered" in text
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_wider_than_the_screen(look: Look, everything: Path, width: int, scheme: str) -> None:
+    looking = look(width=width, color_scheme=scheme).open(everything, "#row=12")
+    for tab in ("timeline", "diagram", "findings", "numbers"):
+        looking.page.locator(f"nav button[data-tab={tab}]").click()
+        assert looking.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_nothing_that_was_captured_runs_or_asks_for_anything(look: Look, tmp_path: Path) -> None:
+    scene = hostile_scene(EVIL)
+    path = written(tmp_path, scene.transcript)
+    looking = look().open(path)
+    for tab in ("findings", "numbers", "diagram", "timeline"):
+        looking.page.locator(f"nav button[data-tab={tab}]").click()
+    for _ in range(len(lines(looking))):
+        looking.page.keyboard.press("j")
+    assert looking.page.evaluate("window.pwned") is None
+    assert looking.requests == [f"file://{path}"]
+    assert looking.complaints == []
+    assert "\u202e" not in looking.page.inner_text("body")
+
+
+def test_ten_thousand_calls_are_listed_and_only_those_that_are_seen_are_drawn(look: Look, tmp_path: Path) -> None:
+    scene = opened("big").client(request(0, "initialize")).server(result(0)).client(notification())
+    for id in range(1, 10_000):
+        scene.client(call(id, f"tool_{id % 17}", number=id)).server(result(id, {"content": []}))
+    looking = look().open(written(tmp_path, scene.transcript))
+    expect(looking.page.locator("#count")).to_have_text("10,002 rows")
+    assert len(lines(looking)) < 100
+    looking.page.keyboard.press("G")
+    assert chosen(looking).startswith("row 10001 ")
+    assert len(lines(looking)) < 100
+
+
+def test_numbers_keep_their_digits_and_letters_are_letters(look: Look, tmp_path: Path) -> None:
+    raw = b'{"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"tools/call","params":{"name":"\\u5317\\u4eac","x":1.50}}\n'
+    looking = look().open(written(tmp_path, opened("a").client(raw).transcript), "#row=1")
+    text = looking.page.inner_text("#detail .json")
+    assert "123456789012345678901234567890" in text
+    assert '"北京"' in text
+    assert re.search(r"1\.50\b", text)
+
+
+def test_an_image_in_a_result_is_shown_from_what_the_page_has(look: Look, tmp_path: Path) -> None:
+    dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    content = [{"type": "image", "mimeType": "image/png", "data": dot}]
+    scene = opened("a").client(call(1, "draw")).server(result(1, {"content": content}))
+    looking = look().open(written(tmp_path, scene.transcript), "#row=1")
+    assert looking.page.evaluate("document.querySelector('#detail img').naturalWidth") == 1
+    assert looking.complaints == []

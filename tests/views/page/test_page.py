@@ -1,0 +1,87 @@
+"""The page as text: what it may run, and that it holds what was captured and nothing of it as markup."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from mcpspy import read, transcribe
+from mcpspy.cli.export_html import page_files
+from mcpspy.transcript.model import Transcript
+from mcpspy.views.page.page import page
+from tests.cli.terminal import run
+from tests.conftest import ROOT
+from tests.views.scenes import hostile_scene
+from tests.views.sequence.test_mermaid import HOSTILE
+
+CAPTURES = ROOT / "captures"
+MAX_OWN_BYTES = 200_000
+
+
+def written(transcript: Transcript) -> str:
+    return "".join(page(transcript, transcript.rows, page_files(), title="<t>", address="@"))
+
+
+class Elements(HTMLParser):
+    """The elements of a page and their attributes, as a parser of HTML sees them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, str] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        tag, attributes = self.found[-1] if self.found else ("", {})
+        if tag == "script" and attributes.get("id"):
+            self.texts.setdefault(str(attributes["id"]), data)
+
+
+def elements(text: str) -> Elements:
+    parser = Elements()
+    parser.feed(text)
+    return parser
+
+
+def test_our_own_part_of_the_page_is_small() -> None:
+    assert sum(len(text.encode()) for text in page_files().values()) < MAX_OWN_BYTES
+
+
+def test_one_script_runs_and_nothing_is_loaded() -> None:
+    text = written(transcribe(read(CAPTURES / "streamable.mcpspy"), keeps_frames=True))
+    found = elements(text).found
+    assert [one for tag, one in found if tag == "script" and one.get("type") != "application/json"] == [{}]
+    assert not [name for _, one in found for name in one if name in {"src", "href"} and not str(one[name]).startswith("#")]
+    (policy,) = (str(one["content"]) for tag, one in found if one.get("http-equiv") == "Content-Security-Policy")
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, "</script><b>", "<!--<script>", "]]>", "{findings}"])
+def test_what_peers_wrote_makes_no_element(text: str) -> None:
+    clean, dirty = (elements(written(hostile_scene(one).transcript)) for one in ("plain", text))
+    tags = [tag for tag, _ in dirty.found]
+    assert set(tags) == {tag for tag, _ in clean.found}
+    assert not [name for _, one in dirty.found for name in one if name.startswith("on")]
+
+
+def test_every_row_and_all_that_it_carries_is_in_the_page() -> None:
+    transcript = transcribe(read(CAPTURES / "everything.mcpspy"), keeps_frames=True)
+    texts = elements(written(transcript)).texts
+    data = json.loads(texts["data"])
+    numbers = {line[0] for line in data["rows"] if line[0]}
+    assert {one.row for one in transcript.exchanges} <= numbers
+    at = next(at for at, line in enumerate(data["rows"]) if line[8] == "get-sum")
+    carried = json.loads(texts[f"rows-{at // data['chunk']}"])[str(at)]
+    assert [one["kind"] for one in carried["messages"]] == ["request", "result"]
+    assert json.loads(carried["messages"][0]["text"])["params"]["name"] == "get-sum"
+
+
+def test_a_page_is_written_to_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    assert run("export", "html", str(CAPTURES / "time.mcpspy"), "-o", str(path)).returncode == 0
+    assert re.search(r"<title>mcpspy .*time\.mcpspy</title>", path.read_text(encoding="utf-8"))
