@@ -188,13 +188,13 @@ def test_a_server_that_says_nothing_is_given_up(visit: str) -> None:
 
 
 def test_a_call_without_a_recorded_answer_is_awaited_and_no_difference(tmp_path: Path) -> None:
-    done = replay(recorded(tmp_path, call("wait"), call("greet", name="Ada")), "--timeout", "0.2")
+    done = replay(recorded(tmp_path, call("wait"), call("greet", name="Ada")))
     assert done.returncode == 0
     assert "not answered" not in done.stdout
 
 
 def test_a_call_that_is_not_answered_any_more_differs(visit: str) -> None:
-    done = replay(visit, "--timeout", "0.2", faults=("idle",))
+    done = replay(visit, "--timeout", "2", faults=("idle",))
     assert done.returncode == 1
     assert "~ tools/call greet  ok → unanswered" in done.stdout
     assert "not answered\n  tools/call greet  row 4: no answer in time" in done.stdout
