@@ -17,13 +17,14 @@ from ..transcript.model import HTTP_REDIRECTS
 from ..wire.jsonrpc import cut, parse
 from .authority import origin
 from .peer import Failed, Failure, Heard, Lost, ignored
-from .peer_http import Transaction, UnreachableError, Wire, target_of
+from .peer_http import UnreachableError, Wire, target_of
 from .peer_message import Outgoing
 
 if TYPE_CHECKING:
     from ..records import Sink
     from ..wire.http_head import ResponseHead
     from ..wire.sse import Event
+    from .peer_transaction import Transaction
     from .recording import Numbers
 
 ENDPOINT_S: Final = 30.0

@@ -14,11 +14,12 @@ from select import POLLOUT, poll
 from typing import TYPE_CHECKING
 
 from ..errors import PeerError
-from ..records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open, Spawn
+from ..records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open, Spawn, Stall
 from ..replay.line import one_line
 from ..wire.http_body import Body
 from ..wire.jsonrpc import cut
 from . import signals
+from .partials import Partials
 from .peer import MAX_MESSAGE_BYTES, Failed, Failure, Heard, Lost, ignored
 from .process import in_session, process, restore_locale
 from .recording import Recorded
@@ -32,6 +33,12 @@ INPUT_S = 2.0
 
 DRAIN_S = 0.5
 """After the server's exit: how long pipes that others still hold are read on. What it wrote itself is there at once."""
+
+STALL_S = 1.0
+"""When a server has not taken what was written to it for so long, that is recorded."""
+
+DEAF_S = 30.0
+"""And when it has not for so long, what is to be written next fails: it reads nothing."""
 
 GONE_S = 0.5
 """From the end of its stdout to calling a server lost that has not exited: most are about to, and say with which status."""
@@ -71,6 +78,7 @@ class StdioPeer:
         self._heard, self._lost, self._failed, self._stderr = heard, lost, failed, stderr
         self._patience_s = patience_s
         self._streams = [Recorded(number, side, "lines") for number, side, _ in STREAMS]
+        self._partials = [Partials(one, sink, now_ns) for one in self._streams]
         self._line: list[bytes] = []  # the parts of the line that stdout is at
         self._line_bytes = 0
         self._last_words = b""
@@ -95,14 +103,16 @@ class StdioPeer:
             raise PeerError(self._argv[0], reason, "Name the server's command as a client's configuration has it") from error
 
     async def send(self, data: bytes) -> None:
-        await self._writable.wait()
+        why = "" if self._writable.is_set() or await self._takes_more() else "the server does not read its standard input"
         stdin = self._stdin
         if stdin is None or stdin.is_closing():
+            why = "the server has closed its standard input"
+        if why:
             if not self._is_told and not self._is_leaving:
                 for piece in cut(data):
-                    why = "the server has closed its standard input"
                     self._failed(Failure(id=piece.id if piece.kind == "request" else None, method=piece.method or "", why=why))
             return
+        assert stdin is not None
         line = one_line(data)
         now_ns = self._now_ns()
         self._sink((Frame(STDIN, now_ns, now_ns, line, forged=True),))
@@ -119,6 +129,7 @@ class StdioPeer:
             await self._leave()
         finally:
             self._signal(signal.SIGKILL)  # also when somebody could not wait: nothing of it is left
+            await self._happens(self._exited, GONE_S)
             self._let_go()
 
     # What the pipes tell
@@ -138,6 +149,7 @@ class StdioPeer:
         """The server wrote this."""
         now_ns = self._now_ns()
         records = self._streams[stream].took(Body(data, data), now_ns)
+        self._partials[stream].look()
         if records:
             self._sink(records)
         if stream == STDERR:
@@ -157,6 +169,7 @@ class StdioPeer:
             self._writable.set()
             return
         records = self._streams[stream].ended(now_ns, SERVER, "eof")
+        self._partials[stream].close()
         self._sink(records)
         if stream == STDOUT:
             self._hear(records)
@@ -191,6 +204,21 @@ class StdioPeer:
             self._writable.clear()
 
     # What follows
+
+    async def _takes_more(self) -> bool:
+        """Whether the server reads on what it has let wait."""
+        if await self._happens(self._writable, STALL_S):
+            return True
+        begun_ns = self._now_ns()
+        stdin = self._stdin
+        waiting_bytes = stdin.get_write_buffer_size() if stdin is not None else 0
+        self._sink((Stall(at_ns=begun_ns, stream=STDIN, waiting_bytes=waiting_bytes),))
+        if not await self._happens(self._writable, DEAF_S - STALL_S):
+            return False
+        now_ns = self._now_ns()
+        lasted_ns = now_ns - begun_ns + int(STALL_S * 1_000_000_000)
+        self._sink((Stall(at_ns=now_ns, stream=STDIN, waiting_bytes=0, lasted_ns=lasted_ns),))
+        return True
 
     def _hear(self, records: Sequence[Record]) -> None:
         """Tell the messages among these lines. What is none was recorded, and that is all."""
@@ -281,6 +309,8 @@ class StdioPeer:
         """Whatever pipes are still held open by others: we read no more."""
         assert self._transport is not None
         records: list[Record] = []
+        for one in self._partials:
+            one.close()
         for stream in self._streams[STDOUT:]:
             if stream.is_open:
                 records += stream.ended(self._now_ns(), MCPSPY, "abort")

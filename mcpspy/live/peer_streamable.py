@@ -15,18 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..transcript.correlate import spellings
 from ..transcript.model import HTTP_REDIRECTS
-from ..transcript.payloads import body_pieces
-from ..wire.jsonrpc import Piece, cut
 from ..wire.slices import members, string
 from .authority import origin
 from .peer import Failed, Failure, Heard, Lost, ignored
-from .peer_http import Transaction, UnreachableError, Wire, target_of
+from .peer_http import UnreachableError, Wire, target_of
 from .peer_message import TOOLS_LIST, Mirrored, Outgoing
+from .peer_streams import Ending, Events, Post
 
 if TYPE_CHECKING:
     from ..records import Sink
     from ..wire.http_head import ResponseHead
-    from ..wire.sse import Event
+    from ..wire.jsonrpc import Piece
     from .recording import Numbers
 
 TAKEN_S: Final = 10.0
@@ -44,7 +43,6 @@ MAX_VAIN: Final = 2
 """So many times in a row a stream is taken up that brings nothing, as in both SDKs."""
 
 MAX_REDIRECTS: Final = 3
-MAX_WORDS: Final = 200
 
 _ACCEPT: Final = (b"Accept", b"application/json, text/event-stream")
 _ACCEPT_EVENTS: Final = (b"Accept", b"text/event-stream")
@@ -79,7 +77,7 @@ class StreamablePeer:
         self._listens = listen
         self._session: bytes | None = None
         self._revision: bytes | None = None
-        self._waiting: dict[str, _Post] = {}
+        self._waiting: dict[str, Post] = {}
         """The requests without an answer, by the tokens of their ids."""
         self._mirrored = Mirrored()
         self._tasks: set[asyncio.Task[object]] = set()
@@ -96,14 +94,14 @@ class StreamablePeer:
         if message.is_cancellation and (post := self._waiting.get(message.token or "")) is not None and post.message.is_modern:
             self._give_up(message.token or "")
             return
-        post = _Post(self, message)
+        post = Post(self, message)
         self._waiting.update(dict.fromkeys(message.ids, post))
         await self._post(post)
         if message.ids:
             return
         await _within(TAKEN_S, post.taken.wait())
         if message.method == _INITIALIZED and self._listens and post.is_taken and not message.is_modern:
-            standing = _Events(self, None)
+            standing = Events(self, None)
             self._begin(self._follow(standing))
             await _within(OPENED_S, standing.opened.wait())
 
@@ -122,7 +120,7 @@ class StreamablePeer:
             task.cancel()
         try:
             if self._session is not None and not self._is_lost:
-                gone = _Ending()
+                gone = Ending()
                 with suppress(UnreachableError):
                     await self._wire.ask("DELETE", self._fields(_ACCEPT), b"", gone)
                     await _within(DELETED_S, gone.over_event.wait())
@@ -132,7 +130,7 @@ class StreamablePeer:
 
     # What goes out
 
-    async def _post(self, post: _Post) -> None:
+    async def _post(self, post: Post) -> None:
         message = post.message
         fields = [_ACCEPT, _PLAIN, _JSON, (b"Content-Length", b"%d" % len(message.data))]
         fields += message.fields(self._mirrored) if message.is_modern else self._session_fields(message)
@@ -187,7 +185,7 @@ class StreamablePeer:
 
     # What becomes of a POST
 
-    def ended(self, post: _Post, why: str) -> bool:
+    def ended(self, post: Post, why: str) -> bool:
         """The response to a POST is over. Whether the POST is."""
         head = post.transaction.head if post.transaction is not None else None
         status = head.status if head is not None else 0
@@ -204,7 +202,7 @@ class StreamablePeer:
             self.fail(post, status, ": ".join(one for one in (said, why or lacks) if one))
         return True
 
-    def fail(self, post: _Post, status: int, why: str) -> None:
+    def fail(self, post: Post, status: int, why: str) -> None:
         """Whatever this POST asked gets no answer."""
         method = post.message.method
         for id in post.message.ids:
@@ -219,7 +217,7 @@ class StreamablePeer:
             self._is_lost = True
             self._lost(why)
 
-    def _redirect(self, post: _Post, head: ResponseHead) -> bool:
+    def _redirect(self, post: Post, head: ResponseHead) -> bool:
         """Send it where the server says, within its own origin: this place has not taken it. Whether that is the end of it."""
         location = (head.value(b"location") or b"").decode("latin-1")
         status = f"HTTP {head.status} {_words(head)}".rstrip()
@@ -237,15 +235,15 @@ class StreamablePeer:
 
     # Streams that are not a POST's
 
-    async def _resume(self, post: _Post) -> None:
+    async def _resume(self, post: Post) -> None:
         """Go on with a stream that ended before its answer."""
-        rest = _Events(self, post.about)
+        rest = Events(self, post.about)
         rest.last_event_id, rest.retry_ms = post.last_event_id, post.retry_ms
         await asyncio.sleep(_pause_s(rest.retry_ms))
         why = await self._follow(rest, lambda: self._waiting.get(post.message.ids[0]) is post)
         self.fail(post, rest.status, why or "the stream ended before the answer, and was taken up in vain")
 
-    async def _follow(self, stream: _Events, is_wanted: Callable[[], bool] = lambda: True) -> str:
+    async def _follow(self, stream: Events, is_wanted: Callable[[], bool] = lambda: True) -> str:
         """GET a stream, again and again, as long as it is wanted and brings something. Why it was refused, if it was."""
         vain = 0
         while is_wanted() and vain < MAX_VAIN:
@@ -271,118 +269,8 @@ class StreamablePeer:
         task.add_done_callback(self._tasks.discard)
 
 
-class _Post:
-    """One POST and its response: what its message is, and where its stream has come to."""
-
-    def __init__(self, peer: StreamablePeer, message: Outgoing) -> None:
-        self._peer = peer
-        self.message = message
-        self.about = message.ids[0] if len(message.ids) == 1 else None
-        self.transaction: Transaction | None = None
-        self.taken = asyncio.Event()
-        self.is_taken = False
-        self.last_event_id: bytes | None = None
-        self.retry_ms: int | None = None
-        self.redirects = 0
-        self.target = ""
-        self.words = ""
-        """How a body begins that holds no message."""
-
-    def answered(self, head: ResponseHead) -> None:
-        self.is_taken = head.status < HTTP_REDIRECTS
-        if self.message.opens:
-            self._peer.opened(head)
-        if self.is_taken:
-            self.taken.set()
-
-    def event(self, event: Event) -> None:
-        _note_place(self, event)
-        _hear_event(self._peer, event, self.about)
-
-    def body(self, body: bytes) -> None:
-        pieces = body_pieces(body, is_json=False, answers=True)
-        self.words = "" if pieces else _first_words(body)
-        for piece in pieces:
-            self._peer.hear(piece, self.about)
-
-    def over(self, why: str) -> None:
-        if self._peer.ended(self, why):
-            self.taken.set()
-
-
-class _Events:
-    """A stream of events that a GET opens, and opens anew: the standing one, or the rest of the request `about`'s."""
-
-    def __init__(self, peer: StreamablePeer, about: str | None) -> None:
-        self._peer = peer
-        self._about = about
-        self.opened = asyncio.Event()
-        self.ended = asyncio.Event()
-        self.has_come = False
-        self.status = 0
-        self.last_event_id: bytes | None = None
-        self.retry_ms: int | None = None
-
-    def begin(self) -> None:
-        """It is asked for, once more."""
-        self.ended.clear()
-        self.has_come = False
-        self.status = 0
-
-    def answered(self, head: ResponseHead) -> None:
-        self.status = head.status
-        self.opened.set()
-
-    def event(self, event: Event) -> None:
-        self.has_come = self.has_come or event.data is not None
-        _note_place(self, event)
-        _hear_event(self._peer, event, self._about)
-
-    def body(self, body: bytes) -> None:
-        """What is no stream of events is none."""
-
-    def over(self, why: str) -> None:
-        self.opened.set()
-        self.ended.set()
-
-
-class _Ending:
-    """What is asked last, of which only the end counts."""
-
-    def __init__(self) -> None:
-        self.over_event = asyncio.Event()
-
-    def answered(self, head: ResponseHead) -> None: ...
-
-    def event(self, event: Event) -> None: ...
-
-    def body(self, body: bytes) -> None: ...
-
-    def over(self, why: str) -> None:
-        self.over_event.set()
-
-
-def _note_place(stream: _Post | _Events, event: Event) -> None:
-    """Remember the place in a stream: an id stays in force until the next, and an empty one takes it back (WHATWG HTML, 9.2.6)."""
-    if event.id is not None:
-        stream.last_event_id = event.id.encode("utf-8", "replace") or None
-    if event.retry_ms is not None:
-        stream.retry_ms = event.retry_ms
-
-
-def _hear_event(peer: StreamablePeer, event: Event, about: str | None) -> None:
-    if event.type == "message" and event.data:
-        for piece in cut(event.data):
-            peer.hear(piece, about)
-
-
 def _pause_s(retry_ms: int | None) -> float:
     return RETRY_S if retry_ms is None else min(retry_ms / 1000, 60.0)
-
-
-def _first_words(body: bytes) -> str:
-    lines = body[:4096].decode("utf-8", "replace").split("\n")
-    return next((line.strip()[:MAX_WORDS] for line in lines if line.strip()), "")
 
 
 def _words(head: ResponseHead | None) -> str:

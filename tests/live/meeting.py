@@ -12,7 +12,7 @@ from mcpspy.live.peer import Failure, Peer
 from mcpspy.records import Close, Exit, Frame, Header, Note, Record
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
-from tests.deadlines import DEADLINE_S
+from tests.deadlines import DEADLINE_S, POLL_S
 
 Told = dict[str, Any] | list[Any] | Failure | str
 Params = ParamSpec("Params")
@@ -66,6 +66,13 @@ class Meeting:
         """Send this, and wait for what comes next."""
         await self.says(message)
         return await self.told()
+
+    async def until(self, condition: Callable[[], Any]) -> None:
+        """Wait until the records say so."""
+        deadline_ns = monotonic_ns() + int(DEADLINE_S * 1e9)
+        while not condition():
+            assert monotonic_ns() < deadline_ns, self.records
+            await asyncio.sleep(POLL_S)
 
     def of(self, kind: type[Any]) -> list[Any]:
         """The records of this kind."""

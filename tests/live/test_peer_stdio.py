@@ -12,7 +12,7 @@ from mcpspy.errors import PeerError
 from mcpspy.live.peer import Failure
 from mcpspy.live.peer_stdio import StdioPeer
 from mcpspy.live.process import process
-from mcpspy.records import CLIENT, SERVER, Frame, Open, Spawn
+from mcpspy.records import CLIENT, SERVER, Frame, Open, Partial, Spawn, Stall
 from mcpspy.transcript.model import Outcome
 from tests.conftest import PEERS
 from tests.deadlines import eventually
@@ -129,15 +129,46 @@ async def test_giving_a_request_up_is_a_notification() -> None:
         assert (await met.told())["params"] == {"requestId": "a"}
 
 
+BIG = request(1, "ping", {"x": "y" * 2_000_000})
+
+
 @scene
-async def test_a_server_that_reads_slowly_is_waited_for() -> None:
+async def test_a_server_that_reads_slowly_is_waited_for_and_that_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcpspy.live.peer_stdio.STALL_S", 0.05)
+    async with meeting(puppet("after=300", "echo")) as met:
+        await met.says(BIG)
+        await met.says(request(2))
+        assert [await met.told(), await met.told()] == [BIG, request(2)]
+    begun, ended = met.of(Stall)
+    assert (begun.stream, begun.waiting_bytes > 1_000_000, begun.lasted_ns) == (0, True, None)
+    assert ended.lasted_ns >= 50_000_000
+
+
+@scene
+async def test_a_server_that_reads_nothing_fails_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcpspy.live.peer_stdio.STALL_S", 0.02)
+    monkeypatch.setattr("mcpspy.live.peer_stdio.DEAF_S", 0.05)
     async with meeting(puppet("linger")) as met:
-        full = asyncio.create_task(met.says(request(1, "ping", {"x": "y" * 2_000_000})))
-        await full
+        await met.says(BIG)
+        assert (await met.asks(request(2))).why == "the server does not read its standard input"
+
+
+@scene
+async def test_leaving_a_server_that_reads_nothing_ends_the_wait() -> None:
+    async with meeting(puppet("linger")) as met:
+        await met.says(BIG)
         behind = asyncio.create_task(met.says(request(2)))
         await asyncio.wait([behind], timeout=0.05)
         assert not behind.done()
     await behind
+
+
+@scene
+async def test_half_a_line_that_waits_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcpspy.live.partials.PARTIAL_S", 0.05)
+    async with meeting(puppet('write={"jsonrpc"', "linger")) as met:
+        await met.until(lambda: met.of(Partial))
+    assert [one.data for one in met.of(Partial)] == [b'{"jsonrpc"']
 
 
 # How it ends
@@ -189,7 +220,7 @@ async def test_its_status_is_kept() -> None:
 @scene
 async def test_a_server_that_closed_its_input_fails_what_is_sent() -> None:
     async with meeting(puppet("close=0", "linger")) as met:
-        await _until(met, lambda: met.ends)
+        await met.until(lambda: met.ends)
         failure = await met.asks(tool_call(2, "add"))
     assert failure == Failure(id="2", method="tools/call", why="the server has closed its standard input")
     assert met.ends[0] == (0, "server", "broken")
@@ -198,7 +229,7 @@ async def test_a_server_that_closed_its_input_fails_what_is_sent() -> None:
 @scene
 async def test_a_server_that_ignores_the_end_of_its_input_gets_sigterm() -> None:
     async with meeting(puppet("say=up", "linger")) as met:
-        await _until(met, lambda: met.stream(1))
+        await met.until(lambda: met.stream(1))
     assert met.exit.signal == "SIGTERM"
     assert [note.partition(" to ")[0] for note in met.notes] == ["escalation: SIGTERM"]
 
@@ -206,7 +237,7 @@ async def test_a_server_that_ignores_the_end_of_its_input_gets_sigterm() -> None
 @scene
 async def test_a_server_that_ignores_sigterm_too_gets_sigkill_with_what_it_started() -> None:
     async with meeting(puppet("ignore=TERM", "grandchild", "linger")) as met:
-        await _until(met, lambda: met.stream(1).endswith(b"\n"))
+        await met.until(lambda: met.stream(1).endswith(b"\n"))
     assert met.exit.signal == "SIGKILL"
     eventually(lambda: is_gone(int(met.stream(1))), "the grandchild's end")
 
@@ -214,7 +245,7 @@ async def test_a_server_that_ignores_sigterm_too_gets_sigkill_with_what_it_start
 @scene
 async def test_what_a_server_leaves_behind_is_ended() -> None:
     async with meeting(puppet("grandchild", "swallow", "exit=0")) as met:
-        await _until(met, lambda: met.stream(1).endswith(b"\n"))
+        await met.until(lambda: met.stream(1).endswith(b"\n"))
     assert [one["pid"] for one in met.exit.descendants] == [int(met.stream(1))]
     eventually(lambda: is_gone(int(met.stream(1))), "the grandchild's end")
 
@@ -229,7 +260,7 @@ async def test_it_may_be_closed_twice() -> None:
 @scene
 async def test_closing_that_is_given_up_leaves_nothing_alive() -> None:
     async with meeting(puppet("ignore=TERM", "say={pid}", "linger")) as met:
-        await _until(met, lambda: met.stream(1).endswith(b"\n"))
+        await met.until(lambda: met.stream(1).endswith(b"\n"))
         closing = asyncio.create_task(met.peer.close())
         await asyncio.wait([closing], timeout=0.05)
         closing.cancel()
@@ -250,12 +281,3 @@ async def test_a_server_that_cannot_be_started_is_an_error(command: str, reason:
     with pytest.raises(PeerError, match=reason):
         await StdioPeer([command], **met.callbacks()).start()
     assert met.exit.error == reason
-
-
-async def _until(met: Meeting, condition: Any) -> None:
-    """Wait until the records say so."""
-    for _ in range(2000):
-        if condition():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError(met.records)

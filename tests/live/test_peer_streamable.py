@@ -11,16 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from captures.serving import PEERS, port, started
 from mcpspy.capture.redact import Redactor
 from mcpspy.capture.redacting import Redacting
 from mcpspy.errors import PeerError
 from mcpspy.live.peer import Failure
-from mcpspy.live.peer_message import spelled
+from mcpspy.live.peer_message import Outgoing, spelled
 from mcpspy.live.peer_sse import SsePeer
 from mcpspy.live.peer_streamable import StreamablePeer
-from mcpspy.records import Close, Frame, Open
+from mcpspy.live.peer_streams import Post
+from mcpspy.live.peer_transaction import Transaction
+from mcpspy.records import Close, Frame, Open, Partial
 from mcpspy.transcript.head import meaning
 from mcpspy.transcript.model import Outcome
 from tests.deadlines import DEADLINE_S
@@ -409,11 +413,58 @@ async def test_redirects_in_a_circle_end() -> None:
 
 @scene
 async def test_a_line_of_events_without_end_is_recorded_and_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpspy.live.peer_http.MAX_MESSAGE_BYTES", 3_000_000)
+    monkeypatch.setattr("mcpspy.live.peer_transaction.MAX_MESSAGE_BYTES", 3_000_000)
     endless = stream(*[b"data: " + b"x" * 1_000_000] * 5, b"\n\n", event(result(7)))
     async with facing(endless) as (_, met):
         assert await met.asks(request(7)) == result(7)
     assert [note.partition(":")[0] for note in met.notes] == ["too-long"]
+
+
+@scene
+async def test_half_an_event_that_waits_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcpspy.live.partials.PARTIAL_S", 0.05)
+    async with facing(held(b"data: {")) as (_, met):
+        await met.says(request(7))
+        await met.until(lambda: met.of(Partial))
+    assert [one.data for one in met.of(Partial)] == [b"data: {"]
+
+
+class Nowhere(asyncio.Transport):
+    """A connection on which nothing arrives."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """It goes nowhere."""
+
+    def abort(self) -> None:
+        """There is nothing to end."""
+
+    close = abort
+
+
+PIECES = [STREAM, answer(200, result(7)), event(result(7)), b"data: {\n\n", b"5\r\n", b"0\r\n\r\n"]
+REPLIES = st.binary(max_size=200) | st.lists(st.sampled_from(PIECES), max_size=6).map(b"".join)
+
+
+@given(REPLIES, st.integers(1, 30), st.booleans())
+def test_whatever_a_server_sends_is_recorded_and_ends_in_an_answer_or_a_failure(data: bytes, size: int, breaks: bool) -> None:  # noqa: FBT001
+    async def play() -> None:
+        met = Meeting()
+        peer = met.peer = StreamablePeer("http://127.0.0.1:1/", **met.callbacks())
+        post = Post(peer, Outgoing(b'{"jsonrpc":"2.0","id":7,"method":"tools/list"}'))
+        peer._waiting["7"] = post
+        post.transaction = Transaction(peer._wire, "POST", b"POST / HTTP/1.1\r\nHost: x\r\n\r\n", b"{}", post)
+        post.transaction.connection_made(Nowhere())
+        for at in range(0, len(data), size):
+            post.transaction.data_received(data[at : at + size])
+        post.transaction.connection_lost(ConnectionResetError() if breaks else None)
+        ends = 0
+        while not met.is_silent:
+            told = await met.told()
+            ends += isinstance(told, Failure) or (isinstance(told, dict) and told.get("id") == 7 and "result" in told)
+        assert ends == 1
+        assert len(met.of(Open)) == len(met.of(Close))
+
+    asyncio.run(play())
 
 
 @scene
