@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..records import Record, Sink
+    from ..replay.cue import Cue
     from ..replay.forwarding import Forwarding
-    from ..replay.script import Cue
     from .forward import Forward
     from .peer import Failure
 

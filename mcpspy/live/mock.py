@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open
 from ..replay.batches import Batches
-from ..replay.script import Unforged
+from ..replay.cue import Unforged
 from ..transcript.decode import Decoder
 from ..transcript.message import Message
 from ..transcript.model import Kind, Source
@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..records import Record, Sink
+    from ..replay.cue import Cue, Playing
     from ..replay.forwarding import Forwarding
     from ..replay.miss import Miss
     from ..replay.scenes import Leave
-    from ..replay.script import Cue, Playing, Script
+    from ..replay.script import Script
     from .handover import Handover
 
 STDIN: Final = 0

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from ..records import Sink
     from ..replay.http_facts import HttpFacts
     from ..replay.matching import Matcher
+    from ..replay.cue import Cue
     from ..replay.miss import Miss
     from ..replay.on_miss import OnMiss
     from ..replay.routing import Routing
     from ..replay.scenes import Scenes
-    from ..replay.script import Cue
     from ..transcript.model import Message
     from .mock_http_forward import Forwards
     from .mock_http_response import Fields, Request, Response

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
+from ..replay.cue import Unforged
 from ..replay.routing import event, priming
-from ..replay.script import Unforged
 from ..transcript.mcp_codes import SUBSCRIPTION_ID
 from ..transcript.mcp_methods import LISTEN
 from ..transcript.mcp_revisions import Era
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..records import Sink
+    from ..replay.cue import Cue, Playing
     from ..replay.forwarding import Forwarding
     from ..replay.http_answer import Answer, EventStyle
     from ..replay.http_facts import HttpFacts
     from ..replay.http_walk import HttpWalk
     from ..replay.miss import Miss
     from ..replay.routing import Routing
-    from ..replay.script import Cue, Playing, Script
+    from ..replay.script import Script
     from ..transcript.model import Message
     from .mock_http_forward import Way
     from .mock_http_response import Fields, Response

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..replay.script import Cue, Playing
+    from ..replay.cue import Cue, Playing
     from .mock_http_client import LiveClient
 
 
@@ -66,10 +66,12 @@ class Cues:
 
     def _say_due(self) -> None:
         now_ns = self._now_ns()
-        while self._due and self._due[0][0] <= now_ns:
-            due_ns, _, client, cue = heappop(self._due)
-            if self._floors.get(cue.playing) == due_ns:
-                del self._floors[cue.playing]
-            if client.script.is_due(cue):
-                self.play(client, client.say(cue))
-        self._set_timer()
+        try:
+            while self._due and self._due[0][0] <= now_ns:
+                due_ns, _, client, cue = heappop(self._due)
+                if self._floors.get(cue.playing) == due_ns:
+                    del self._floors[cue.playing]
+                if client.script.is_due(cue):
+                    self.play(client, client.say(cue))
+        finally:
+            self._set_timer()

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from ..records import CLIENT, MCPSPY, SERVER, Close, Frame, Open
-from ..replay.script import Unforged
+from ..replay.cue import Unforged
 from .recording import note
 
 if TYPE_CHECKING:

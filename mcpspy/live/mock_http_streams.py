@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from ..replay.script import Unforged
+from ..replay.cue import Unforged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

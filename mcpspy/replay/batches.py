@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .script import Cue, Playing
+    from .cue import Cue, Playing
 
 
 class _Batch:

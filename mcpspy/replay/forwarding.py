@@ -17,18 +17,19 @@ from ..transcript.mcp_methods import CANCELLED, DISCOVER, INITIALIZE, OPENINGS, 
 from ..transcript.model import Kind
 from ..wire.jsonrpc import Piece, cut, parse
 from ..wire.places import place
+from .cue import Cue, Unforged
 from .line import one_line
 from .miss import error_line, named
 from .repeating import Repeating
-from .script import Cue, Script, Unforged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..transcript.model import Message
+    from .cue import Playing
     from .miss import Miss
     from .on_miss import OnMiss
-    from .script import Playing
+    from .script import Script
 
 INITIALIZED: Final = "notifications/initialized"
 INITIALIZED_LINE: Final = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'

@@ -20,7 +20,7 @@ from .miss import error_line
 if TYPE_CHECKING:
     from ..transcript.model import Message
     from ..wire.jsonrpc import Piece
-    from .script import Cue
+    from .cue import Cue
 
 UNKNOWN: Final = "mcpspy mock: nobody has asked this before, so there is no answer to repeat"
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from ..transcript.model import Message, Transcript
     from ..transcript.transaction import Transaction
+    from .cue import Cue
     from .http_answer import EventStyle, Fields, Shape
     from .http_facts import HttpFacts
-    from .script import Cue
 
 OF_NO_REQUEST: Final = ("/list_changed", "/updated", "/complete", "/status")
 """How the notifications end that are news of a server, and of no request: on stdio nothing else says so."""

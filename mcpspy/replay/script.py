@@ -12,6 +12,7 @@ from ..transcript.correlate import spellings
 from ..transcript.mcp import TASK
 from ..transcript.mcp_methods import CANCELLED, LISTEN
 from ..transcript.model import Exchange, Kind
+from .cue import NOTHING, Cue, Playing
 from .line import Wants, line
 from .naming import Names, Strand, moved, name_in, spelled
 from .on_miss import ERROR
@@ -29,73 +30,6 @@ _TASK_ID: Final = ("result", "task", "taskId")
 
 ANSWERED_BY_ALL: Final = ("ping", "logging/setLevel")
 """What any server answers with nothing (basic/utilities/ping, server/utilities/logging), so that some clients ask it of each."""
-
-
-NOTHING: Final = Scene()
-"""The scene of a request that has none, since it was never recorded."""
-
-
-class Playing:
-    """A scene that is being played. `id` and `token` are the live request's, empty and None where none began it.
-
-    `strand` is what it hangs together with; `again` says that it was played on it before, and `was_played` that it was on any.
-    `next` is the next step, and `began_ns` when, in the recording, that happened which it followed. `asked` are the live ids of the
-    server's requests by the recorded ones, `unanswered` the rows of those that were asked and not answered yet. `is_over` says that
-    the client gave it up, and in the recording it did not.
-    """
-
-    __slots__ = (
-        "again", "asked", "began_ns", "id", "is_over", "next", "request", "scene", "strand", "token", "unanswered", "was_played",
-    )  # fmt: skip
-
-    def __init__(self, scene: Scene, strand: Strand, request: Message | None = None) -> None:
-        self.scene = scene
-        self.strand = strand
-        self.request = request
-        self.began_ns = scene.at_ns
-        self.id = "" if request is None else request.id or "null"
-        self.token = None if request is None else request.token
-        self.again = self.was_played = False
-        self.next = 0
-        self.asked: dict[str, str] = {}
-        self.unanswered: set[int] = set()
-        self.is_over = False
-
-
-class Unforged(bytes):
-    """What a live server said: of what a mock says, all else is forged. A kind of bytes, for it passes through all that bytes do."""
-
-    __slots__ = ()
-
-
-class Cue:
-    """What a mock is to do `delay_ns` after what it heard: say `data`, a line, or end its process as the recorded one ended.
-
-    `playing` is the scene that it is of: whose request it belongs to, if any. `say` is the recorded step; there is none where the
-    recording has no such words: the answer to a `ping`, and to a miss, of which `miss` tells (without `data` if somebody else
-    answers it). `answers` says that it is the answer to the request of `playing`.
-    """
-
-    __slots__ = ("answers", "data", "delay_ns", "leave", "miss", "playing", "say")
-
-    def __init__(
-        self,
-        playing: Playing,
-        data: bytes = b"",
-        delay_ns: int = 0,
-        *,
-        say: Say | None = None,
-        answers: bool = False,
-        miss: Miss | None = None,
-        leave: Leave | None = None,
-    ) -> None:
-        self.playing = playing
-        self.data = data
-        self.delay_ns = delay_ns
-        self.say = say
-        self.answers = answers
-        self.miss = miss
-        self.leave = leave
 
 
 class Script:
@@ -183,8 +117,8 @@ class Script:
         """Whether a cue whose time has come still holds. To be asked once."""
         playing = cue.playing
         if cue.answers and self._asked.get(playing.id) is playing:
-            del self._asked[playing.id]
-        return not playing.is_over
+            self._drop(playing)
+        return not playing.is_over and cue.since == playing.given_up
 
     # What a live server needs that goes on in our place
 
@@ -272,9 +206,10 @@ class Script:
 
     def _cancelled(self, id: str) -> list[Cue]:
         """The client gives a request up: the scene goes on behind where it did so in the recording, or not at all."""
-        playing = self._asked.get(id)
+        playing = next((self._asked[one] for one in (id, *spellings(id)) if one in self._asked), None)
         if playing is None:
             return []
+        playing.given_up += 1
         steps = playing.scene.steps
         for at in range(playing.next, len(steps)):
             step = steps[at]
@@ -282,8 +217,15 @@ class Script:
                 playing.next, playing.began_ns = at + 1, step.at_ns
                 return self._go_on(playing)
         playing.is_over = True
-        del self._asked[id]
+        self._drop(playing)
         return []
+
+    def _drop(self, playing: Playing) -> None:
+        """A request of the client's is answered, or given up for good: a subscription has no more news then."""
+        del self._asked[playing.id]
+        exchange = playing.scene.exchange
+        if exchange is not None and exchange.method == LISTEN:
+            self._live = {recorded: live for recorded, live in self._live.items() if live != playing.id}
 
     def _answered(self, answer: Message) -> list[Cue]:
         """The client answers a request of ours: the scene goes on if it waited for that."""

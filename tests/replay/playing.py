@@ -11,7 +11,7 @@ from mcpspy.replay.matching import Matcher, Reuse
 from mcpspy.replay.on_miss import ERROR, OnMiss
 from mcpspy.replay.question import Strictness
 from mcpspy.replay.scenes import scenes
-from mcpspy.replay.script import Cue, Script
+from mcpspy.replay.script import Script
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import Source
@@ -19,6 +19,7 @@ from mcpspy.transcript.transcribe import transcribe
 
 if TYPE_CHECKING:
     from mcpspy.records import Record
+    from mcpspy.replay.cue import Cue
 
 
 class Recorded(Protocol):

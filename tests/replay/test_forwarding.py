@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.records import Frame
+from mcpspy.replay.cue import Cue, Unforged
 from mcpspy.replay.forwarding import Forwarding, GiveUp
 from mcpspy.replay.matching import Matcher
 from mcpspy.replay.scenes import scenes
-from mcpspy.replay.script import Cue, Script, Unforged
+from mcpspy.replay.script import Script
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import Source

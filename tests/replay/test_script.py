@@ -292,6 +292,27 @@ def test_what_followed_a_cancellation_follows_the_live_one() -> None:
     assert play.told(cancelled(5)) == [progress(5, 2), error(5, -32800)]
 
 
+def test_what_was_due_before_a_call_is_given_up_is_not_said_after() -> None:
+    recorded = (
+        Dialogue().client(tool_call(1, token=1)).wait(99).server(progress(1)).client(cancelled(1)).server(error(1, -32800))
+    )
+    play = Play(recorded)
+    late = play.cues(tool_call(5, token=5))
+    assert play.told(cancelled(5)) == [error(5, -32800)]
+    assert not any(play.script.is_due(cue) for cue in late)
+
+
+@pytest.mark.parametrize("id", [5, "5"])
+def test_a_subscription_that_is_given_up_has_no_more_news(id: Any) -> None:
+    news = notification("notifications/resources/updated", {"uri": "a", "_meta": {SUBSCRIPTION_ID: 1}})
+    recorded = Dialogue().client(request(1, "subscriptions/listen")).client(tool_call(2)).server(news).server(result(2))
+    play = Play(recorded)
+    play.told(request(5, "subscriptions/listen"))
+    assert methods(play.told(tool_call(6))) == ["notifications/resources/updated", "answer"]
+    play.told(cancelled(id))
+    assert methods(play.told(tool_call(7))) == ["answer"]
+
+
 def test_a_call_that_is_given_up_is_not_answered_any_more() -> None:
     play = Play(Dialogue().client(request(1)).server(result(1)))
     cues = play.cues(request(5))

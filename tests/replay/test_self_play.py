@@ -7,10 +7,11 @@ import pytest
 
 from mcpspy.capture.reader import read
 from mcpspy.records import CLIENT, Frame
+from mcpspy.replay.cue import Cue
 from mcpspy.replay.line import one_line
 from mcpspy.replay.matching import Matcher
 from mcpspy.replay.scenes import is_served, scenes
-from mcpspy.replay.script import Cue, Script
+from mcpspy.replay.script import Script
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import Exchange, Kind, Source, Stray, Transcript
