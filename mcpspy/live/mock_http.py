@@ -232,7 +232,8 @@ class HttpMock:
             client.hear(messages, response)
 
     def _asked_elsewhere(self, request: Request, response: Response) -> None:
-        if self._is_told_by_http(request, response, None):
+        asked = next(iter(self._read(request)), None)  # a server may have sent on who asked here
+        if self._is_told_by_http(request, response, None, None if asked is None or asked.kind is Kind.MALFORMED else asked):
             return
         if self._is_sse and "session" in request.target:
             answer(response, self.facts.gone)
@@ -262,14 +263,17 @@ class HttpMock:
 
     def _messages(self, request: Request, response: Response) -> list[Message]:
         """The messages of a POST; none if it is answered already, for there is one that nobody could read."""
-        now_ns = self.now_ns()
-        frame = Frame(0, now_ns, now_ns, request.body)
-        found = [message_of(self._source, CLIENT, frame, piece) for piece in cut(request.body)]
+        found = self._read(request)
         bad = next((one for one in found if one.kind is Kind.MALFORMED), None)
         if bad is not None:
             _error(response, 400, -32700, f"the body is no JSON-RPC message: {bad.reason}")
             return []
         return found
+
+    def _read(self, request: Request) -> list[Message]:
+        now_ns = self.now_ns()
+        frame = Frame(0, now_ns, now_ns, request.body)
+        return [message_of(self._source, CLIENT, frame, piece) for piece in cut(request.body)]
 
 
 def _error(response: Response, status: int, code: int, text: str) -> None:
