@@ -12,10 +12,8 @@ import socket
 import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from select import EPOLLIN
 from time import monotonic_ns
-from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import TapError
@@ -23,6 +21,7 @@ from ..records import MCPSPY, Frame, Note
 from .authority import Authority, Origin
 from .channel import set_options
 from .dial import Dial
+from .faults import fault_text
 from .gate import Gate
 from .link import Link
 from .listening import bound
@@ -161,9 +160,7 @@ class HttpTap:
 
     def fault(self, error: Exception, connection: int = 0) -> None:
         """Tell of a fault of our own: where it is, and not what it says, for that may be somebody's secret."""
-        *_, (frame, line) = walk_tb(error.__traceback__)
-        place = f"{Path(frame.f_code.co_filename).name}:{line}"
-        text = f"a fault of mcpspy's own, {type(error).__name__} in {place}: it ends one connection, the others go on"
+        text = fault_text(error)
         _log.error("mcpspy: %s", text)
         self.sink((note(self.now_ns(), "fault", text, connection, by=MCPSPY),))
 

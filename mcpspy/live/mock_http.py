@@ -7,10 +7,11 @@ Source: MCP specification, basic/transports of each revision.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Sequence
 from time import monotonic_ns
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from ..records import CLIENT, MCPSPY, Frame, Note
@@ -21,6 +22,7 @@ from ..transcript.decode import message_of
 from ..transcript.model import Kind, Source
 from ..wire.jsonrpc import cut
 from .authority import Authority
+from .faults import fault_text
 from .gate import Gate
 from .listening import bound
 from .mock_http_client import SESSION_FIELD, LiveClient, answer
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from ..transcript.model import Message
     from .mock_http_forward import Forwards
     from .mock_http_response import Fields, Request, Response
+
+_log = logging.getLogger("mcpspy.live")
 
 BACKLOG: Final = 1024
 PATHS: Final = {"streamable": "/mcp", "sse": "/sse"}
@@ -117,6 +121,7 @@ class HttpMock:
         """Serve until a signal ends it; `ready` is called once clients can connect."""
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
+        loop.set_exception_handler(self._fault)
         loop.add_reader(signals_fd, self._signalled, signals_fd, ended)
         server = await loop.create_server(lambda: Connection(self), sock=listener, backlog=BACKLOG)
         try:
@@ -138,6 +143,13 @@ class HttpMock:
             if told in _ENDING:
                 self.why = self.why or told
                 ended.set()
+
+    def _fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """A fault of our own, which has ended the connection that it happened on."""
+        error = context.get("exception")
+        text = fault_text(error) if isinstance(error, BaseException) else str(context.get("message"))
+        _log.error("mcpspy: %s", text)
+        self.sink((Note(at_ns=self.now_ns(), topic="fault", text=text, extra={"by": MCPSPY}),))
 
     # What clients are told
 

@@ -108,7 +108,10 @@ class Connection(asyncio.Protocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._lost(CLIENT, "eof" if exc is None else "reset")
+        if exc is None or isinstance(exc, OSError):
+            self._lost(CLIENT, "eof" if exc is None else "reset")
+        else:  # a fault of our own
+            self._lost(MCPSPY, "abort")
         self.serving.connections.discard(self)
         self.client = None
 

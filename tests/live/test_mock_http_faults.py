@@ -1,0 +1,181 @@
+"""Connections of a mock over HTTP in this process: bytes cut anywhere, bytes of any kind, and faults of mcpspy's own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.live.gate import Gate
+from mcpspy.live.mock_http import HttpMock
+from mcpspy.live.mock_http_connection import Connection
+from mcpspy.live.recording import Numbers
+from mcpspy.records import Close, Frame, Note, Open
+from mcpspy.replay.http_facts import HttpFacts
+from mcpspy.replay.matching import Matcher
+from mcpspy.replay.routing import Routing
+from mcpspy.replay.scenes import scenes
+from mcpspy.transcript.transcribe import transcribe
+from tests.deadlines import DEADLINE_S
+from tests.transcript.dialogue import Dialogue, request, result, tool_call
+from tests.transcript.traffic import modern
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from mcpspy.live.mock_http_response import Request, Response
+    from mcpspy.records import Record, Sink
+
+
+class Echo:
+    """Answers each request with its method and its body, and keeps what was recorded."""
+
+    def __init__(self) -> None:
+        self.numbers = Numbers()
+        self.gate = Gate(port=80)
+        self.connections: set[Connection] = set()
+        self.records: list[Record] = []
+        self.sink: Sink = self.records.extend
+
+    def now_ns(self) -> int:
+        return 0
+
+    def asked(self, request: Request, response: Response) -> None:
+        response.whole(200, [], f"{request.method} {request.target} ".encode() + request.body)
+
+
+class Written(asyncio.Transport):
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.data = b""
+
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        self.data += data
+
+    def can_write_eof(self) -> bool:
+        return False
+
+    def resume_reading(self) -> None:
+        """As it is."""
+
+    def close(self) -> None:
+        """As it is."""
+
+
+def told(pieces: Sequence[bytes]) -> tuple[bytes, list[str]]:
+    """What is said to these pieces on one connection, and what is recorded: how streams open and close, and their joined frames."""
+    echo, written = Echo(), Written()
+
+    async def feed() -> None:
+        connection = Connection(echo)
+        connection.connection_made(written)
+        for piece in pieces:
+            connection.data_received(piece)
+        connection.connection_lost(None)
+
+    asyncio.run(feed())
+    frames: dict[int, bytes] = {}
+    for one in echo.records:
+        if isinstance(one, Frame):
+            frames[one.stream] = frames.get(one.stream, b"") + one.data
+    facts = [
+        f"{one.stream} {one.name} {one.head!r} {frames.get(one.stream)!r}" for one in echo.records if isinstance(one, Open)
+    ]
+    facts += [f"{one.stream} {one.by} {one.how}" for one in echo.records if isinstance(one, Close)]
+    return written.data, sorted(facts)
+
+
+SENT = (
+    b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello"
+    b"POST /b HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n"
+    b"\r\nGET /c HTTP/1.1\r\nHost: localhost\r\n\r\n"
+)
+
+
+@given(st.lists(st.integers(0, len(SENT)), max_size=8))
+def test_it_does_not_matter_where_what_a_client_sends_is_cut(places: list[int]) -> None:
+    bounds = [0, *sorted(places), len(SENT)]
+    said = told([SENT[begin:end] for begin, end in pairwise(bounds) if end > begin])
+    assert said == told([SENT])
+    assert [part.partition(b"\r\n\r\n")[2] for part in said[0].split(b"HTTP/1.1 200 OK")[1:]] == [
+        b"POST /a hello", b"POST /b abcd", b"GET /c ",
+    ]  # fmt: skip
+
+
+@given(
+    st.lists(
+        st.one_of(st.binary(max_size=40), st.sampled_from([SENT, SENT[:30], b"\r\n", b"\r\n\r\n", b"HTTP/1.1"])), max_size=6
+    )
+)
+def test_no_bytes_raise_and_each_stream_that_opens_closes(pieces: list[bytes]) -> None:
+    _, facts = told([piece for piece in pieces if piece])
+    assert sum(1 for one in facts if " request " in one or " response " in one) == sum(
+        1 for one in facts if one.endswith((" eof", " abort", " broken", " reset"))
+    )
+
+
+def served(break_it: Callable[[HttpMock], None], *messages: Any) -> tuple[list[bytes], list[Record]]:
+    """What a mock in this process says to messages, each on a connection of its own, and what it records."""
+    transcript = transcribe(Dialogue().client(request(1)).server(result(1)).client(tool_call(2)).server(result(2)).records)
+    found = scenes(transcript)
+    facts = HttpFacts(transcript)
+    records: list[Record] = []
+    mock = HttpMock(found, Matcher(found.exchanges), facts, Routing(transcript, facts), begin_ns=0, tell=lambda miss: None)
+    mock.record_to(records.extend)
+    break_it(mock)
+
+    async def play() -> list[bytes]:
+        listener = mock.listen("127.0.0.1", 0)
+        read, write = os.pipe()
+        ready = asyncio.Event()
+        serving = asyncio.create_task(mock.serve(listener, read, ready.set))
+        await asyncio.wait_for(ready.wait(), DEADLINE_S)
+        said = [await asyncio.wait_for(ask(mock.own.port, message), DEADLINE_S) for message in messages]
+        os.write(write, bytes([15]))
+        await asyncio.wait_for(serving, DEADLINE_S)
+        os.close(read)
+        os.close(write)
+        return said
+
+    return asyncio.run(play()), records
+
+
+async def ask(port: int, message: Any) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    body = json.dumps(message).encode()
+    writer.write(
+        b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % (port, len(body))
+    )
+    writer.write(body)
+    try:
+        said = await reader.read()
+    except ConnectionError:
+        said = b""
+    writer.close()
+    return said
+
+
+def test_a_fault_of_our_own_ends_its_connection_and_no_other() -> None:
+    def break_it(mock: HttpMock) -> None:
+        asked = mock.asked
+
+        def asked_or_broken(request: Request, response: Response) -> None:
+            if b"break" in request.body:
+                raise RuntimeError("a secret")
+            asked(request, response)
+
+        mock.asked = asked_or_broken  # type: ignore[method-assign]  # that is the fault
+
+    said, records = served(break_it, modern(1, name="break"), modern(2))
+    assert said[0] == b""
+    assert b'"result"' in said[1]
+    (fault,) = [one for one in records if isinstance(one, Note) and one.topic == "fault"]
+    assert ("RuntimeError in test_mock_http_faults.py" in fault.text, "secret" in fault.text) == (True, False)
+    assert any(isinstance(one, Note) and one.topic == "left" and one.extra["by"] == "mcpspy" for one in records)
