@@ -24,7 +24,9 @@ SENT_AWAY = ("$.server.exit.code", "$.server.exit.signal")
 """Of a server that had to be sent away the mock plays all but that."""
 
 CELLS = [(file, transport) for file in FILES for transport in TRANSPORTS]
-SAMPLE = [cell for cell in CELLS if cell[0].stem in ("question", "research", "sampling", "stateless", "urls")]
+SAMPLE = [
+    cell for cell in CELLS if (cell[0].stem, cell[1]) in (("research", "stdio"), ("urls", "streamable"), ("stateless", "sse"))
+]
 
 
 @contextmanager

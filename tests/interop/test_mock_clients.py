@@ -20,7 +20,7 @@ from tests.deadlines import SCENE_S
 from tests.interop.matrix import CAPTURES, mocking, placed
 from tests.interop.scenes import INSPECTOR, PYSERVER, steps
 from tests.interop.test_http_inspector import INSPECTOR as NEWEST
-from tests.tiers import Tier
+from tests.tiers import Tier, current_tier
 
 RECORDED = ROOT / "tests" / "transcript" / "recorded"
 ECHO = ("--method", "tools/call", "--tool-name", "echo", "--tool-arg", "message=first")
@@ -101,7 +101,10 @@ def sums(folder: Path, mode: str, count: int) -> Path:
     return capture
 
 
-@pytest.mark.parametrize(("transport", "mode"), [("streamable", "legacy"), ("streamable", "auto"), ("sse", "legacy")])
+CROWDS = [("streamable", "legacy"), ("streamable", "auto"), ("sse", "legacy")]
+
+
+@pytest.mark.parametrize(("transport", "mode"), current_tier()(sample=CROWDS[:1], more=CROWDS, full=CROWDS))
 def test_each_of_many_clients_has_its_own_session_and_its_recorded_answers(
     transport: str, mode: str, tmp_path: Path, tier: Tier
 ) -> None:

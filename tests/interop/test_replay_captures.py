@@ -21,6 +21,7 @@ from mcpspy.transcript.transcribe import transcribe
 from tests.conftest import NpmProgram
 from tests.deadlines import SCENE_S
 from tests.interop.matrix import REPLAYED, SERVED, Replayed, placed
+from tests.tiers import current_tier
 
 USUAL = Replayed()
 NPM = [
@@ -83,7 +84,7 @@ def hold_alike(name: str, folder: Path) -> None:
     assert client["comparison"]["summary"]["same"] == len(exchanges) - how.unsent
 
 
-@pytest.mark.parametrize("name", PYTHON)
+@pytest.mark.parametrize("name", current_tier()(sample=["oauth", "sse", "stateless", "time"], more=PYTHON, full=PYTHON))
 def test_a_capture_played_to_the_server_that_made_it_meets_no_difference(name: str, tmp_path: Path) -> None:
     hold_alike(name, tmp_path)
 
