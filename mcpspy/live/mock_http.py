@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     import socket
 
     from ..records import Sink
+    from ..replay.cue import Cue
     from ..replay.http_facts import HttpFacts
     from ..replay.matching import Matcher
-    from ..replay.cue import Cue
     from ..replay.miss import Miss
     from ..replay.on_miss import OnMiss
     from ..replay.routing import Routing
