@@ -307,7 +307,7 @@ def _rehearse(wanted: Wanted, target: Target, effects: Effects, edits: dict[int,
         sys.stdout.write(plans_json(target.facts, wanted.plans, effects, payloads, refused))
     else:
         screen = Screen()
-        say(f"mcpspy: {intent(wanted.plans, effects, str(target)).replace('sending', 'this would send', 1)}")
+        say(f"mcpspy: {intent(wanted.plans, effects, str(target))}")
         screen.lines(plan_lines(wanted.plans, effects, payloads, refused, screen.width))
     return NOT_SENT if refused else SAME
 

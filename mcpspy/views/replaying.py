@@ -36,7 +36,7 @@ def intent(plans: Iterable[Plan], effects: Effects, target: str) -> str:
     found = [effects.of(send.exchange) for send in sends if send.exchange is not None]
     calls = len(found) - found.count(Effect.NONE)
     among = f", {counted(calls, 'tool call')} among them," if calls else ""
-    told = f"sending {counted(len(sends), 'message')}{among} to {target}"
+    told = f"{counted(len(sends), 'message')} to send{among} to {target}"
     parts = [
         f"{found.count(effect)} {words}"
         for effect, words in ((Effect.DESTROYS, "destructive"), (Effect.CHANGES, "not known to be read-only"))
