@@ -341,10 +341,10 @@ def __getattr__(name: str) -> click.Command:
           mcpspy mock weather.mcpspy --ignore '$.arguments.units' --speed 1
           mcpspy mock weather.mcpspy --on-miss forward -- uvx weather-server
 
-        Notifications, progress and what the server asked of its client come where the recording had them. Ids, progress tokens and the
-        names that a server gives out, such as task ids, are live ones; every other byte is as it was recorded. What was never recorded
-        is answered with an error that says what comes nearest, where it differs, and which option would accept it; stderr is told too.
-        The mock records what it hears and says, as a tap does.
+        Notifications, progress and what the server asked of its client come where the recording had them. Ids, progress tokens and
+        the names that a server gives out, such as task ids, are live ones; every other byte is as it was recorded. What was never
+        recorded is answered with an error that says what comes nearest, where it differs, and which option would accept it; stderr
+        is told too. The mock records what it hears and says, as a tap does.
         """
         words: list[str] = []
         for key, value in values.items():
