@@ -1,5 +1,6 @@
 """`mcpspy mock --listen --on-miss forward`, as a process: each live client goes on with a server of its own, on its own streams."""
 
+import json
 import sys
 from functools import partial
 from pathlib import Path
@@ -94,12 +95,17 @@ def test_a_server_that_dies_is_told_to_its_client(capture: Path) -> None:
         assert "the live server is gone" in mock.ends()[2]
 
 
-PID = '{"jsonrpc":"2.0","id":7,"result":{pid}}'
+ANSWERS = (
+    f"await={json.dumps(OPENING)}",
+    'say={"jsonrpc":"2.0","id":1,"result":{}}',
+    f"await={json.dumps(DRAW)}",
+    'say={"jsonrpc":"2.0","id":7,"result":{pid}}',
+)
+"""The steps of a server that answers a call with its process id."""
 
 
 def test_deleting_the_session_ends_its_server(capture: Path) -> None:
-    greeting = 'say={"jsonrpc":"2.0","id":1,"result":{}}'
-    with HttpMocking(capture, *forward("puppet.py", greeting, f"say={PID}", "swallow")) as mock:
+    with HttpMocking(capture, *forward("puppet.py", *ANSWERS, "swallow")) as mock:
         asking = opened(mock)
         live = answered(asking)["result"]
         assert process(live) is not None
@@ -108,8 +114,7 @@ def test_deleting_the_session_ends_its_server(capture: Path) -> None:
 
 
 def test_ending_the_mock_ends_every_server(capture: Path) -> None:
-    greeting = 'say={"jsonrpc":"2.0","id":1,"result":{}}'
-    with HttpMocking(capture, *forward("puppet.py", "ignore=TERM", greeting, f"say={PID}", "linger")) as mock:
+    with HttpMocking(capture, *forward("puppet.py", "ignore=TERM", *ANSWERS, "linger")) as mock:
         pids = [answered(opened(mock))["result"] for _ in range(2)]
         assert mock.ends()[0] == 0
         for live in pids:
