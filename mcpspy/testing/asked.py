@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from ..replay.matching import Matcher
 
+CLIENT_ERRORS = range(400, 500)
+"""Statuses by which a server refuses what it was asked; RFC 9110, section 15.5."""
+
 _OF_CLIENTS = OPENINGS | {"ping"}
 """What a client's library asks by itself, in this version of it or in another: nobody misses it."""
 
@@ -42,6 +45,11 @@ def tool_calls(transcript: Transcript) -> list[tuple[str, dict[str, Any]]]:
             arguments = params.get("arguments") if isinstance(params, dict) else None
             found.append((one.target or "", arguments if isinstance(arguments, dict) else {}))
     return found
+
+
+def refuses(transcript: Transcript) -> bool:
+    """Whether a server refused something over HTTP, as it does who wants a login first: a mock that listens can play that."""
+    return any(one.status in CLIENT_ERRORS for source in transcript.sources for one in source.transactions.values())
 
 
 def misses(transcript: Transcript, matcher: Matcher) -> list[Miss]:

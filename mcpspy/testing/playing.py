@@ -8,7 +8,7 @@ from ..capture.reader import read
 from ..errors import AddressError, ReplayError
 from ..replay.matching import Matcher, Reuse
 from ..replay.question import Strictness
-from ..replay.scenes import scenes
+from ..replay.scenes import Scenes, scenes
 from ..transcript.transcribe import transcribe
 from . import asked
 from .process import LISTEN, Process
@@ -32,24 +32,29 @@ class Playing:
 
     is_recording = False
 
-    __slots__ = ("_how", "_matcher", "_paths", "_recorded", "capture", "name")
+    __slots__ = ("_how", "_matcher", "_paths", "_scenes", "capture", "name")
 
     def __init__(self, paths: Sequence[Path], name: str, how: dict[str, str | Sequence[str]], capture: Path) -> None:
         self.name = name
         self.capture = capture
         self._paths = paths
         self._how = how
-        self._recorded = _served(paths, name)
+        self._scenes = _served(paths, name)
         ignore = how.get("ignore", ())
         self._matcher = Matcher(
-            self._recorded,
+            self._scenes.exchanges,
             strictness=Strictness(str(how.get("match", "default"))),
             ignore=[ignore] if isinstance(ignore, str) else ignore,
             reuse=Reuse(str(how.get("reuse", "last"))),
         )
 
     def stdio_arguments(self) -> list[str]:
-        """The command line of mcpspy that plays it on stdio."""
+        """The command line of mcpspy that plays it on stdio. Raises: ReplayError: if there are but refusals of HTTP."""
+        __tracebackhide__ = True
+        if not self._scenes.has_answers:
+            raise ReplayError(
+                self.name, "its server refused everything over HTTP, for which stdio has no words: connect to `url`"
+            )
         how = {name: value for name, value in self._how.items() if name != "transport"}
         return ["mock", *map(str, self._paths), "--quiet", f"--capture={self.capture}", *_options(how)]
 
@@ -65,11 +70,12 @@ class Playing:
 
     def left_over(self, transcript: Transcript) -> list[Exchange]:
         """What was recorded and is not asked in `transcript`."""
-        return asked.left_over(transcript, self._recorded, self._matcher, plays_nearest=self._how.get("on_miss") == "nearest")
+        plays_nearest = self._how.get("on_miss") == "nearest"
+        return asked.left_over(transcript, self._scenes.exchanges, self._matcher, plays_nearest=plays_nearest)
 
 
-def _served(paths: Sequence[Path], name: str) -> list[Exchange]:
-    """The recorded exchanges that can be played. Raises: AddressError, CaptureError, ReplayError: as the mock itself would say."""
+def _served(paths: Sequence[Path], name: str) -> Scenes:
+    """What can be played. Raises: AddressError, CaptureError, ReplayError: as the mock itself would say."""
     try:
         transcript = transcribe(*map(read, paths), finds=False)
     except OSError as error:
@@ -78,9 +84,9 @@ def _served(paths: Sequence[Path], name: str) -> list[Exchange]:
     if len(labels) > 1:
         raise AddressError(name, f"these are captures of {len(labels)} servers ({', '.join(labels)}), and a mock plays one")
     found = scenes(transcript)
-    if not found.has_answers:
+    if not found.has_answers and not asked.refuses(transcript):
         raise ReplayError(name, "it holds no messages from a server, so there is nothing to serve")
-    return found.exchanges
+    return found
 
 
 def _options(how: dict[str, str | Sequence[str]]) -> list[str]:

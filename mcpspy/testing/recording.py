@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..errors import ReplayError
 from ..records import Exit
 from ..transcript.model import Event, Exchange, Transcript
-from .asked import transcript_of
+from .asked import refuses, transcript_of
 from .process import LISTEN, Process
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def failure(paths: Sequence[Path], real: str) -> str:
     if not paths:
         return f"nothing was recorded: nobody connected to {real}"
     transcript = transcript_of(paths)
-    if any(one.response is not None for one in transcript.exchanges):
+    if any(one.response is not None for one in transcript.exchanges) or refuses(transcript):
         return ""
     exits = [row.record for row in transcript.rows if isinstance(row, Event) and isinstance(row.record, Exit)]
     for one in exits:

@@ -90,6 +90,35 @@ def test_weather(mcpspy):
     project.runpytest().assert_outcomes(passed=1)
 
 
+def test_a_server_that_refused_everything_is_played_over_http_alone(project: pytest.Pytester) -> None:
+    lines = (ROOT / "captures" / "oauth.mcpspy").read_text(encoding="utf-8").splitlines(keepends=True)
+    (project.path / "captures" / "login.mcpspy").write_text("".join(lines[:7]), encoding="utf-8")
+    project.makepyfile(
+        """
+        import json, urllib.error, urllib.request
+        import pytest
+        from client import HELLO
+
+        def test_http(mcpspy):
+            body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}).encode()
+            fields = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+            request = urllib.request.Request(mcpspy.serve("login").url, body, fields)
+            with pytest.raises(urllib.error.HTTPError, match="401") as caught:
+                urllib.request.urlopen(request)
+            assert "invalid_token" in caught.value.read().decode()
+            caught.value.close()
+
+        def test_stdio(mcpspy):
+            mcpspy.serve("login").args
+        """
+    )
+    ran = project.runpytest()
+    ran.assert_outcomes(passed=1, failed=1)
+    ran.stdout.fnmatch_lines(
+        ["E *captures/login.mcpspy: its server refused everything over HTTP, for which stdio has no words: *"]
+    )
+
+
 @pytest.mark.parametrize(
     ("record", "use", "sentence"),
     [
