@@ -26,6 +26,9 @@ Transport: TypeAlias = Literal["stdio", "streamable", "sse"]
 AUTHORIZATION = "MCPSPY_AUTHORIZATION"
 """The variable that holds the `Authorization` field for those who want it in no process list."""
 
+GIT_PREFIX = "GIT_PREFIX"
+"""What git sets for all that it runs: `git bisect run`, hooks, aliases."""
+
 _is_redacted = re.compile(r"redacted-[0-9a-f]{12}").search
 
 
@@ -117,7 +120,7 @@ def confirm(target: Target, changing: list[str], *, yes: bool) -> None:
     is_command = target.is_recorded and bool(target.argv)
     if yes or not (is_command or changing):
         return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not _is_watched():
         if is_command:
             raise click.UsageError(
                 f"The recorded server is started only if that is meant: {safe_text(str(target))}"
@@ -131,6 +134,11 @@ def confirm(target: Target, changing: list[str], *, yes: bool) -> None:
         for one in changing:
             say(f"  {one}")
     click.confirm("Go on?", abort=True, err=True)
+
+
+def _is_watched() -> bool:
+    """Whether there is somebody to ask: at a terminal, and not beneath git, which answers no questions in a bisection."""
+    return sys.stdin.isatty() and sys.stderr.isatty() and GIT_PREFIX not in os.environ
 
 
 def _url(text: str, *, is_recorded: bool) -> str:

@@ -231,6 +231,12 @@ def test_on_a_terminal_calls_that_may_change_something_are_asked_for(tmp_path: P
     assert said(tmp_path / "log") == ([] if status else [*HANDSHAKE, "tools/list", "drop", "greet"])
 
 
+def test_beneath_git_nobody_is_asked(visit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_PREFIX", "")
+    with on_terminal("replay", visit, "--", *SERVER) as running:
+        assert running.rest() == 0
+
+
 def test_on_a_terminal_what_reads_alone_is_sent_unasked(visit: str) -> None:
     with on_terminal("replay", f"{visit}:4", "--", *SERVER) as running:
         assert running.rest() == 0
