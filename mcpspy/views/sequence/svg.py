@@ -6,6 +6,7 @@ is cut, and stands whole in the tooltip.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -26,19 +27,34 @@ from .svg_places import (
     room_cells,
 )
 
-STYLE: Final = """\
-svg { background: var(--paper); --paper: #ffffff; --ink: #1f2328; --dim: #59636e; --line: #b6bec7; --band: #f3f5f7; --bar: #dbe4ee;
-  --bad: #b3261e; --warn: #8a5a00; --wait: #0b6e99; --good: #1a7f37; }
-@media (prefers-color-scheme: dark) { svg { --paper: #0d1117; --ink: #e6edf3; --dim: #9aa4af; --line: #4b5561; --band: #161b22;
-  --bar: #2b3947; --bad: #ff8a80; --warn: #e3b341; --wait: #6cc7ec; --good: #56d364; } }
-text { font: 12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; fill: var(--ink); white-space: pre; }
-.name, .title { font-weight: bold; } .title { font-size: 14px; } .time, .dim, .phase, .detail { fill: var(--dim); }
-.bad { fill: var(--bad); } .warn { fill: var(--warn); } .wait { fill: var(--wait); } .good { fill: var(--good); }
-.lane { stroke: var(--line); } .head { fill: var(--band); stroke: var(--line); } .band { fill: var(--band); }
-.bar { fill: var(--bar); stroke: var(--line); } .loop { fill: none; stroke: var(--line); stroke-dasharray: 2 3; }
-.note { fill: var(--paper); stroke: var(--line); } .arrow { stroke: var(--ink); fill: none; } .tip { fill: var(--ink); stroke: none; }
-.back { stroke-dasharray: 5 4; } .news { stroke: var(--dim); }
+_LIGHT: Final = {
+    "paper": "#ffffff", "ink": "#1f2328", "dim": "#59636e", "line": "#b6bec7", "band": "#f3f5f7", "bar": "#dbe4ee",
+    "bad": "#b3261e", "warn": "#8a5a00", "wait": "#0b6e99", "good": "#1a7f37",
+}  # fmt: skip
+_DARK: Final = {
+    "paper": "#0d1117", "ink": "#e6edf3", "dim": "#9aa4af", "line": "#4b5561", "band": "#161b22", "bar": "#2b3947",
+    "bad": "#ff8a80", "warn": "#e3b341", "wait": "#6cc7ec", "good": "#56d364",
+}  # fmt: skip
+
+_COLOURS: Final = """\
+.paper, .note { fill: PAPER; } text, .tip { fill: INK; } .arrow { stroke: INK; } .time, .dim, .phase, .detail { fill: DIM; }
+.news { stroke: DIM; } .lane, .head, .bar, .loop, .note { stroke: LINE; } .head, .band { fill: BAND; } .bar { fill: BAR; }
+.bad { fill: BAD; } .warn { fill: WARN; } .wait { fill: WAIT; } .good { fill: GOOD; }
 """
+
+_SHAPES: Final = """\
+text { font: 12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; white-space: pre; }
+.name, .title { font-weight: bold; } .title { font-size: 14px; } .arrow, .loop { fill: none; } .loop { stroke-dasharray: 2 3; }
+.tip { stroke: none; } .back { stroke-dasharray: 5 4; }
+"""
+
+
+def _coloured(palette: dict[str, str]) -> str:
+    return re.sub(r"\b[A-Z]+\b", lambda word: palette[word[0].lower()], _COLOURS)
+
+
+STYLE: Final = f"{_SHAPES}{_coloured(_LIGHT)}@media (prefers-color-scheme: dark) {{\n{_coloured(_DARK)}}}\n"
+"""Every colour is spelled out, for not every reader of SVG knows variables."""
 
 BAR_PX: Final = 8
 TIP_PX: Final = 8
@@ -64,6 +80,7 @@ def svg(layout: Diagram) -> Iterator[str]:
         f' role="img" aria-label="{xml_text(layout.title or "Sequence diagram")}">'
     )
     yield f"<style>{STYLE}</style>"
+    yield '<rect class="paper" width="100%" height="100%"/>'
     yield from sheet.below
     yield from sheet.lanes(layout)
     yield from sheet.bars

@@ -1,0 +1,19 @@
+"""The pictures of README and docs are those that the captures make today."""
+
+import re
+
+import pytest
+
+from docs.draw import DIAGRAMS, HERE, drawn
+from tests.conftest import ROOT
+
+
+@pytest.mark.parametrize("name", sorted(DIAGRAMS))
+def test_a_picture_is_what_its_capture_makes(name: str) -> None:
+    assert (HERE / "images" / f"{name}.svg").read_text(encoding="utf-8") == drawn(name)
+
+
+def test_every_picture_is_shown_somewhere() -> None:
+    pages = [ROOT / "README.md", *HERE.glob("*.md")]
+    shown = {name for page in pages for name in re.findall(r"images/([\w.]+)\)", page.read_text(encoding="utf-8"))}
+    assert {path.name for path in (HERE / "images").iterdir()} == shown
