@@ -14,8 +14,8 @@ from ..capture.store import EXTENSION
 FOLDER = "captures"
 """Beside the test's file."""
 
-_MAX_LETTERS = 100
-"""Of a name that is made from a test's: some file systems take 143 bytes."""
+_MAX_BYTES = 100
+"""Of a name that is made from a test's: some file systems take 143, and a digest, the number of a run and an extension follow."""
 
 
 def place(name: str | os.PathLike[str] | None, *, test_file: Path, test: str, number: int) -> Path:
@@ -25,7 +25,7 @@ def place(name: str | os.PathLike[str] | None, *, test_file: Path, test: str, nu
     """
     folder = test_file.parent / FOLDER
     if name is None:
-        stem = _file_part(test.partition("::")[2].replace("::", ".")) + (f"-{number}" if number > 1 else "")
+        stem = _file_part(test.partition("::")[2]) + (f"+{number}" if number > 1 else "")
         return folder / test_file.stem / f"{stem}{EXTENSION}"
     path = folder / name
     return path if path.suffix == EXTENSION or path.is_file() else path.with_name(path.name + EXTENSION)
@@ -78,7 +78,9 @@ def _land(recorded: Path, path: Path) -> None:
 
 
 def _file_part(name: str) -> str:
-    """A test's name as a part of a file's; where it had to be changed beyond its brackets, a digest tells it from others."""
-    plain = name.replace("[", "-").replace("]", "")
-    safe = "".join(one if one.isalnum() or one in "._-" else "-" for one in plain).strip(".-")[:_MAX_LETTERS]
+    """A test's name as a part of a file's; where more than brackets and colons had to change, a digest tells it from others."""
+    function, _, parameters = name.partition("[")
+    plain = function.replace("::", ".") + (f"-{parameters.removesuffix(']')}" if parameters else "")
+    safe = "".join(one if one.isalnum() or one in "._-" else "-" for one in plain).strip(".-")
+    safe = safe.encode()[:_MAX_BYTES].decode(errors="ignore")
     return safe if safe == plain else f"{safe}-{sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"
