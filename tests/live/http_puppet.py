@@ -5,6 +5,7 @@ It runs in the test's event loop, on a real socket; a reply is bytes, or a corou
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -77,10 +78,10 @@ async def read(reader: asyncio.StreamReader) -> Request:
 
 
 @asynccontextmanager
-async def puppet(*replies: Reply) -> AsyncIterator[Puppet]:
+async def puppet(*replies: Reply, tls: ssl.SSLContext | None = None) -> AsyncIterator[Puppet]:
     """A server with these replies, for as long as the block lasts."""
     found = Puppet(list(replies))
-    server = await asyncio.start_server(found.serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(found.serve, "127.0.0.1", 0, ssl=tls)
     found.listener = server
     found.port = server.sockets[0].getsockname()[1]
     try:

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import ssl
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -482,6 +484,23 @@ async def test_a_server_that_cannot_be_reached_is_an_error() -> None:
         pass
     with pytest.raises(PeerError, match=f"127.0.0.1:{server.port}/mcp: it cannot be reached: Connection refused"):
         await StreamablePeer(server.url, **met.callbacks()).start()
+
+
+@scene
+async def test_an_https_server_is_spoken_to_by_whoever_trusts_it() -> None:
+    authority = trustme.CA()
+    served, trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("localhost").configure_cert(served)
+    authority.configure_trust(trusting)
+    async with puppet(WELCOME, TAKEN, held(), answer(200), tls=served) as server:
+        url = f"https://localhost:{server.port}/mcp"
+        async with meeting(partial(StreamablePeer, url, tls=trusting)) as met:
+            assert (await met.asks(OPENING))["id"] == 1
+            await met.says(INITIALIZED)
+        assert [note.partition(",")[0] for note in met.notes] == ["tls: TLSv1.3"]
+        assert server.lines[-1] == "DELETE /mcp"
+        with pytest.raises(PeerError, match="it cannot be reached: unable to get local issuer certificate"):
+            await StreamablePeer(url, **Meeting().callbacks()).start()
 
 
 @pytest.mark.parametrize("url", ["mcp.example", "ftp://x/", "http://user@host/", ""])
