@@ -41,7 +41,7 @@ def _events(every: Iterable[Recorded]) -> Iterator[tuple[bool, Event, bytes]]:
     """The events of streams, whether each is the first of its own, and its bytes. Parts of long ones are left out."""
     for one in every:
         response = one.transaction.response
-        if not one.is_stream or response is None or one.head.get("content-encoding"):
+        if response is None or response.opened.framing != "sse":
             continue
         for at, frame in enumerate(response.kept):
             if not frame.part and len(frame.data) < 1_000_000:

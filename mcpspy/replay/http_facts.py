@@ -15,7 +15,7 @@ from ..transcript.mcp_codes import METHOD_NOT_FOUND
 from ..transcript.mcp_methods import INITIALIZE
 from ..transcript.mcp_revisions import Era
 from ..transcript.model import HTTP_REDIRECTS, Kind
-from .http_answer import Answer, Asked, Live, Shape, Transport, without_type
+from .http_answer import Answer, Asked, Live, Shape, Transport, playable, without_type
 from .http_endpoint import announced, said
 from .http_events import events_of
 from .http_names import Names, origins
@@ -75,7 +75,10 @@ class HttpFacts:
         own = [one for one in living if one.is_of_sse == (transport == "sse")]
         self.paths = _paths(own, transport)
         streams_and_calls = [one for one in living if one.method == "GET" or not one.is_of_sse]
-        self.names = Names(origins(transcript), (self.paths or _paths(streams_and_calls, "streamable") or ("",))[0])
+        self.names = Names(
+            origins(transcript, {one.host for one in every}),
+            (self.paths or _paths(streams_and_calls, "streamable") or ("",))[0],
+        )
         self.documents = documents(one for one in every if one.path not in self.mcp_paths or one.method not in MCP_METHODS)
         self._challenges = challenges(living, self.asking)
         self.refusals = refusals(living, self.asking)
@@ -96,7 +99,10 @@ class HttpFacts:
 
     def shape(self, row: int) -> Shape:
         """How the answer to the exchange of this row went out, or would have gone."""
-        return self._shapes.get(row, _USUAL)
+        found = self._shapes.get(row, _USUAL)
+        if isinstance(found, Recorded):
+            found = self._shapes[row] = Shape(found.status, found.is_stream, without_type(playable(found.head)), found.is_lost)
+        return found
 
     def endpoint(self, live: Live, session: str) -> tuple[str, bytes]:
         """Of HTTP+SSE: the target at which to take the POSTs of a session, and the data of the event that says so."""
@@ -183,12 +189,14 @@ def _deleted(own: Iterable[Recorded], *, is_modern: bool) -> Answer:
     return answer._replace(ends_session=answer.status < HTTP_REDIRECTS)
 
 
-def _shapes(exchanges: Iterable[Exchange], own: Iterable[Recorded]) -> dict[int, Shape]:
-    found = {one.row: Shape(_status(one)) for one in exchanges if one.response is not None and one.response.kind is Kind.ERROR}
+def _shapes(exchanges: Iterable[Exchange], own: Iterable[Recorded]) -> dict[int, Shape | Recorded]:
+    """The shapes by row, or what they are made of once somebody asks."""
+    found: dict[int, Shape | Recorded] = {
+        one.row: Shape(_status(one)) for one in exchanges if one.response is not None and one.response.kind is Kind.ERROR
+    }
     for one in own:
         if one.status and one.status not in _ANSWERED_ELSEWHERE and not one.is_refused_alone:
-            shape = Shape(one.status, one.is_stream, without_type(one.answer.fields), one.is_lost)
-            found.update((other.row, shape) for other in one.exchanges)
+            found.update((other.row, one) for other in one.exchanges)
     return found
 
 

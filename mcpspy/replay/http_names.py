@@ -66,17 +66,15 @@ class Names:
             return data
 
 
-def origins(transcript: Transcript) -> set[str]:
+def origins(transcript: Transcript, hosts: Iterable[str]) -> set[str]:
     """As what servers and taps were known: the URL that was tapped, and what clients wrote into their Host fields."""
-    found: set[str] = set()
+    found = {f"http://{host}" for host in hosts if _is_authority(host)}
     for source in transcript.sources:
         url = str(source.header.tapped.get("url", "")) if source.header else ""
         scheme, mark, rest = url.partition("://")
         authority = re.split(r"[/?#]", rest)[0].rpartition("@")[2]
         if mark and _is_authority(authority):
             found.add(f"{scheme.lower()}://{authority}")
-        hosts = {one.request.head.get("host") for one in source.transactions.values() if one.request is not None}
-        found.update(f"http://{host}" for host in hosts if _is_authority(host))
     return found
 
 

@@ -6,7 +6,7 @@ Refuses to judge which of them another client is to get.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ..records import CLIENT
 from ..transcript.head import EVENT_STREAM, SESSION, Head, read_head
@@ -24,28 +24,14 @@ if TYPE_CHECKING:
     from ..transcript.transaction import Stream, Transaction
     from .question import Asking
 
-_NO_ANSWER: Final = Answer(0)
-
 
 class Recorded:
-    """One transaction. `messages` are what its client said in JSON-RPC, `exchanges` what it asked so.
+    """One transaction: `messages` that its client said, `exchanges` that it began with them; `host` is as what it knew the server.
 
-    `answer` is as the client got it, `head` that of the response, or an empty one. `is_kept`: nothing of its body is missing.
+    The response is read anew each time that it is asked for, since of most transactions nobody asks.
     """
 
-    __slots__ = (
-        "answer",
-        "exchanges",
-        "head",
-        "is_authorized",
-        "is_kept",
-        "messages",
-        "method",
-        "path",
-        "session",
-        "target",
-        "transaction",
-    )
+    __slots__ = ("exchanges", "host", "is_authorized", "messages", "method", "path", "session", "target", "transaction")
 
     def __init__(self, transaction: Transaction, messages: list[Message], exchanges: list[Exchange]) -> None:
         request = Head("") if transaction.request is None else transaction.request.head
@@ -55,9 +41,30 @@ class Recorded:
         self.method = transaction.method
         self.target = transaction.target
         self.path = path_of(transaction.target)
+        self.host = request.get("host")
         self.session = request.get(SESSION)
         self.is_authorized = bool(request.get("authorization"))
-        self.head, self.answer, self.is_kept = _answer(transaction)
+
+    @property
+    def head(self) -> Head:
+        """That of the response as the client got it; without one, an empty one."""
+        response = self.transaction.response
+        if response is None:
+            return Head("")
+        return read_head(response.opened.head if response.opened.forwarded is None else response.opened.forwarded)
+
+    @property
+    def answer(self) -> Answer:
+        """The response as the client got it; that of a stream without a body."""
+        head, response = self.head, self.transaction.response
+        body = b"" if response is None or head.media_type == EVENT_STREAM else _body(response, head)
+        return Answer(self.status, head.reason, playable(head), body or b"")
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether nothing of the body is missing."""
+        response = self.transaction.response
+        return response is not None and _body(response, self.head) is not None
 
     @property
     def status(self) -> int:
@@ -125,25 +132,16 @@ def question_of(message: Message | None, asking: Asking) -> str:
     return key_of(method, asking.counted(method, asked_value(message)))
 
 
-def _answer(transaction: Transaction) -> tuple[Head, Answer, bool]:
-    response = transaction.response
-    if response is None:
-        return Head(""), _NO_ANSWER, False
-    head = read_head(response.opened.head if response.opened.forwarded is None else response.opened.forwarded)
-    if head.media_type == EVENT_STREAM:
-        return head, Answer(transaction.status, head.reason, playable(head)), False
-    body, is_kept = _body(response, head)
-    return head, Answer(transaction.status, head.reason, playable(head), body), is_kept
-
-
-def _body(response: Stream, head: Head) -> tuple[bytes, bool]:
-    """The body as the client read it, and whether all of it is there."""
-    data = b"".join(frame.data if frame.forwarded is None else frame.forwarded for frame in response.kept)
-    is_kept = bool(response.kept or not response.body_bytes) and all(frame.data or not frame.length for frame in response.kept)
+def _body(response: Stream, head: Head) -> bytes | None:
+    """The body as the client read it; None if not all of it is there."""
+    frames = response.kept
+    if (response.body_bytes and not frames) or any(frame.length and not frame.data for frame in frames):
+        return None
+    data = b"".join(frame.data if frame.forwarded is None else frame.forwarded for frame in frames)
     encoding = head.get("content-encoding")
-    if encoding and data:
-        try:
-            return decoded(data, encoding.encode("utf-8", "replace")), is_kept
-        except ValueError:
-            return b"", False
-    return data, is_kept
+    if not encoding or not data:
+        return data
+    try:
+        return decoded(data, encoding.encode("utf-8", "replace"))
+    except ValueError:
+        return None

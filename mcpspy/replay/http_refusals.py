@@ -12,7 +12,7 @@ from ..transcript.model import HTTP_REDIRECTS
 from .http_recorded import question_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from .http_answer import Answer
     from .http_recorded import Recorded
@@ -24,20 +24,23 @@ Key: TypeAlias = tuple[str, str, str]
 MCP_METHODS: Final = ("POST", "GET", "DELETE")
 
 
-def challenges(asked: Iterable[Recorded], asking: Asking) -> dict[Key, Answer | None]:
+def challenges(asked: Sequence[Recorded], asking: Asking) -> dict[Key, Answer | None]:
     """What was said to the first request of each kind that did not say who asks; None if it was let through."""
     found: dict[Key, Answer | None] = {}
+    if not any(one.is_challenged for one in asked):  # reading the params of all would take half of the time
+        return found
     for one in asked:
         if not one.is_authorized and one.status:
             found.setdefault(_key(one, asking), one.answer if one.is_challenged else None)
-    return found if any(found.values()) else {}
+    return found
 
 
-def refusals(asked: Iterable[Recorded], asking: Asking) -> dict[Key, list[Answer | None]]:
+def refusals(asked: Sequence[Recorded], asking: Asking) -> dict[Key, list[Answer | None]]:
     """What was said to equal POSTs, one after the other; None where they were let through. Those that always were are left out."""
     found: defaultdict[Key, list[Answer | None]] = defaultdict(list)
+    refused = {_method(one) for one in asked if one.is_refused_alone}
     for one in asked:
-        if one.method == "POST" and one.messages and not one.is_challenged:
+        if one.method == "POST" and one.messages and not one.is_challenged and _method(one) in refused:
             said = one.answer if one.is_refused_alone else None
             if said is not None and one.is_lost:
                 said = said._replace(ends_session=True)
@@ -67,6 +70,10 @@ def among_the_living(every: Iterable[Recorded]) -> tuple[list[Recorded], list[Re
         if one.session and (one.is_lost or (one.method == "DELETE" and 0 < one.status < HTTP_REDIRECTS)):
             over.add(id(scope))
     return living, gone
+
+
+def _method(one: Recorded) -> str | None:
+    return one.messages[0].method if one.messages else None
 
 
 def _key(one: Recorded, asking: Asking) -> Key:
