@@ -20,13 +20,12 @@ from ..replay.carrying import Carrying
 from ..replay.compare import compare
 from ..replay.counterpart import Played, sides
 from ..replay.driving import TIMEOUT_NS
-from ..replay.edits import edited
 from ..replay.effects import Effects
 from ..replay.ignore import Ignore
 from ..replay.matching import Matcher
-from ..replay.outgoing import outgoing, pseudonym
 from ..replay.planning import plans
 from ..replay.question import Strictness
+from ..replay.rehearsal import rehearsed
 from ..replay.setting import edits_of, setting_of
 from ..transcript.model import Exchange, Numbered
 from ..views.comparison import comparison_lines, next_lines
@@ -293,23 +292,16 @@ def _why_none(transcript: Transcript, numbers: frozenset[int], *, is_filtered: b
 
 
 def _rehearse(wanted: Wanted, target: Target, effects: Effects, edits: dict[int, list[Edit]], *, as_json: bool) -> int:
-    """Say what would be sent. Values that are carried stand in it as they were recorded."""
-    payloads: dict[int, bytes] = {}
-    refused: dict[int, str] = {}
-    for plan in wanted.plans:
-        for send in plan.sends:
-            data = payloads[send.row] = edited(outgoing(send.message), edits.get(send.row, ()))
-            name = pseudonym(data)
-            carried = {str(one.value) for one in wanted.carrying.values(send.message)}
-            if name and not any(name in one for one in carried):
-                refused[send.row] = f"it holds a value that was redacted: {name}"
+    """Say what would be sent."""
+    found = rehearsed(wanted.plans, effects, wanted.carrying, edits)
+    left_out = [one for plan in wanted.plans for one in plan.left_out]
     if as_json:
-        sys.stdout.write(plans_json(target.facts, wanted.plans, effects, payloads, refused))
+        sys.stdout.write(plans_json(target.facts, found, left_out))
     else:
         screen = Screen()
         say(f"mcpspy: {intent(wanted.plans, effects, str(target))}")
-        screen.lines(plan_lines(wanted.plans, effects, payloads, refused, screen.width))
-    return NOT_SENT if refused else SAME
+        screen.lines(plan_lines(found, left_out, screen.width))
+    return NOT_SENT if any(one.refused for one in found) else SAME
 
 
 def _tell(wanted: Wanted, drives: Sequence[Drive], rules: tuple[str, ...], *, as_json: bool, target: Target) -> int:

@@ -26,6 +26,8 @@ Transport: TypeAlias = Literal["stdio", "streamable", "sse"]
 AUTHORIZATION = "MCPSPY_AUTHORIZATION"
 """The variable that holds the `Authorization` field for those who want it in no process list."""
 
+MAX_LISTED = 20
+
 GIT_PREFIX = "GIT_PREFIX"
 """What git sets for all that it runs: `git bisect run`, hooks, aliases."""
 
@@ -131,8 +133,10 @@ def confirm(target: Target, changing: list[str], *, yes: bool) -> None:
         say(f"mcpspy: the recorded server: {safe_text(str(target))}{f' in {safe_text(target.cwd)}' if target.cwd else ''}")
     if changing:
         say("mcpspy: calls that may change something:")
-        for one in changing:
+        for one in changing[:MAX_LISTED]:
             say(f"  {one}")
+        if len(changing) > MAX_LISTED:
+            say(f"  and {len(changing) - MAX_LISTED} more; --dry-run lists all")
     click.confirm("Go on?", abort=True, err=True)
 
 

@@ -16,7 +16,8 @@ from .units import counted
 if TYPE_CHECKING:
     from ..replay.driving import Report
     from ..replay.effects import Effects
-    from ..replay.plan import LeftOut, Plan, Send
+    from ..replay.plan import LeftOut, Plan
+    from ..replay.rehearsal import Rehearsed
     from ..transcript.model import Exchange, Message
 
 MAX_LISTED: Final = 20
@@ -57,26 +58,25 @@ def changing(plans: Iterable[Plan], effects: Effects) -> list[str]:
     return [f"{name}{' (destructive)' if effect is Effect.DESTROYS else ''}" for name, effect in ranked]
 
 
-def plan_lines(
-    plans: Iterable[Plan], effects: Effects, payloads: dict[int, bytes], refused: dict[int, str], width: int | None
-) -> Iterator[Line]:
-    """What would be sent, in order, with the `payloads` by row; `refused` are the rows that would not be, and why."""
-    for plan in plans:
-        for send in plan.sends:
-            yield from _send_lines(send, effects, payloads.get(send.row, b""), refused.get(send.row, ""), width)
-        yield from unsent_lines(plan.left_out, width)
+def plan_lines(found: Iterable[Rehearsed], left_out: Iterable[LeftOut], width: int | None) -> Iterator[Line]:
+    """What would be sent, in order, and what would not."""
+    for one in found:
+        yield from _rehearsed_lines(one, width)
+    yield from unsent_lines(left_out, width)
 
 
-def _send_lines(send: Send, effects: Effects, payload: bytes, refused: str, width: int | None) -> Iterator[Line]:
-    sign: Piece = ("✗ ", "bad") if refused else ("→ ", "")
-    line: Line = [(f"{send.row:>4} ", "dim"), sign, *_named(send.message)]
-    if send.exchange is not None:
-        words = _WORDS[effects.of(send.exchange)]
-        line += [("  ", ""), words] if words[0] else []
-    if refused:
-        line += [("  ", ""), (refused, "bad")]
+def _rehearsed_lines(one: Rehearsed, width: int | None) -> Iterator[Line]:
+    sign: Piece = ("✗ ", "bad") if one.refused else ("→ ", "")
+    line: Line = [(f"{one.send.row:>4} ", "dim"), sign, *_named(one.send.message)]
+    words = _WORDS[one.effect or Effect.NONE]
+    line += [("  ", ""), words] if words[0] else []
+    if one.refused:
+        line += [("  ", ""), (one.refused, "bad")]
     yield fitted(line, width)
-    yield fitted([("       ", ""), (one_line(payload.decode("utf-8", "replace")), "dim")], width)
+    yield fitted([("       ", ""), (one_line(one.data.decode("utf-8", "replace")), "dim")], width)
+    for each in one.carried[:MAX_NAMES]:
+        value = one_line(str(each.value), 60)
+        yield fitted([("       ", ""), (f"{one_line(each.what)} {value} of row {each.from_row}: the live one", "wait")], width)
 
 
 def end_lines(report: Report, sends: int, width: int | None) -> Iterator[Line]:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from ..replay.compare import Comparison
     from ..replay.driving import Report
-    from ..replay.effects import Effects
-    from ..replay.plan import LeftOut, Plan
+    from ..replay.plan import LeftOut
+    from ..replay.rehearsal import Rehearsed
 
 
 def replay_object(report: Report, path: str, compared: Comparison) -> dict[str, Any]:
@@ -36,29 +36,22 @@ def replays_json(target: Mapping[str, Any], clients: Sequence[dict[str, Any]], s
     return as_json({"schema": SCHEMA, "target": target, "exit": status, "clients": list(clients)}) + "\n"
 
 
-def plans_json(
-    target: Mapping[str, Any],
-    plans: Iterable[Plan],
-    effects: Effects,
-    payloads: Mapping[int, bytes],
-    refused: Mapping[int, str],
-) -> str:
+def plans_json(target: Mapping[str, Any], found: Iterable[Rehearsed], left_out: Iterable[LeftOut]) -> str:
     """What would be sent: one object, with a message per line."""
-    made: list[str] = []
-    unsent: list[dict[str, Any]] = []
-    for client, plan in enumerate(plans):
-        unsent += unsent_objects(plan.left_out)
-        for send in plan.sends:
-            one: dict[str, Any] = {
-                "client": client, "row": send.row, "kind": send.message.kind.value, "method": send.message.method,
-                "target": send.message.target,
-            }  # fmt: skip
-            if send.exchange is not None:
-                one["effect"] = effects.of(send.exchange).value
-            one["refused"] = refused.get(send.row)
-            made.append(as_json(one | payload(payloads.get(send.row, b""))))
-    head = as_json({"schema": SCHEMA, "target": target, "unsent": unsent})[:-1]
-    return f'{head},"sends":[\n' + ",\n".join(made) + "]}\n"
+    head = as_json({"schema": SCHEMA, "target": target, "unsent": unsent_objects(left_out)})[:-1]
+    return f'{head},"sends":[\n' + ",\n".join(as_json(_rehearsed_object(one)) for one in found) + "]}\n"
+
+
+def _rehearsed_object(one: Rehearsed) -> dict[str, Any]:
+    message = one.send.message
+    made: dict[str, Any] = {
+        "client": one.client, "row": one.send.row, "kind": message.kind.value, "method": message.method, "target": message.target,
+    }  # fmt: skip
+    if one.effect is not None:
+        made["effect"] = one.effect.value
+    if one.carried:
+        made["carried"] = [{"what": each.what, "from_row": each.from_row, "value": each.value} for each in one.carried]
+    return made | {"refused": one.refused or None} | payload(one.data)
 
 
 def unsent_objects(unsent: Iterable[LeftOut]) -> list[dict[str, Any]]:

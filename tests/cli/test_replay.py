@@ -115,12 +115,17 @@ def test_a_dry_run_says_what_would_be_sent_and_starts_nothing(visit: str, tmp_pa
     assert not (tmp_path / "log").exists()
 
 
+def test_a_dry_run_says_what_is_carried(visit: str) -> None:
+    assert " of row 5: the live one\n" in run("replay", f"{visit}:6", "--dry-run").stdout
+
+
 def test_a_dry_run_is_json_for_programs(visit: str) -> None:
     told = json.loads(run("replay", visit, "--dry-run", "--json").stdout)
     assert [one["effect"] for one in told["sends"] if one["kind"] == "request"] == [
         "none", "none", "reads", "changes", "changes", "changes",
     ]  # fmt: skip
     assert json.loads(told["sends"][0]["text"])["method"] == "initialize"
+    assert [[each["from_row"] for each in one.get("carried", [])] for one in told["sends"]] == [[], [], [], [], [], [5], []]
 
 
 # --- What is not sent ---
