@@ -137,6 +137,7 @@ class LiveClient:
             before.left = _nothing
             before.end()
         if isinstance(stream, Standing):
+            stream.clear()  # what waits is among these
             self.stand(response, events)
             return True
         begin_stream(response, [*self._stage.routing.standing_fields, *self.fields], events)
@@ -152,9 +153,13 @@ class LiveClient:
         self.leave_server()
         self.standing.close()
         for reply in {id(one): one for one in self._replies.values()}.values():
-            if reply.response is not None and reply.response.has_begun:
-                reply.response.left = _nothing
+            if reply.response is None:
+                continue
+            reply.response.left = _nothing
+            if reply.response.has_begun:
                 reply.response.end()
+            else:
+                answer(reply.response, self._stage.facts.gone)
         self._replies.clear()
         self._listens.clear()
 
@@ -279,6 +284,10 @@ class LiveClient:
         self.standing.response = None
         if self.is_on_one_stream:
             self._stage.forget(self)
+        while self._waiting:
+            _, response = self._waiting.popleft()
+            if response.is_open:
+                answer(response, self._stage.facts.gone)
 
     def _drained(self) -> None:
         self.standing.drain()

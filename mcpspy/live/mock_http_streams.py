@@ -124,6 +124,11 @@ class Standing:
             self._kept_bytes -= len(event)
             self.response.tell(event)
 
+    def clear(self) -> None:
+        """Nothing waits any more."""
+        self._kept.clear()
+        self._kept_bytes = 0
+
     def close(self) -> None:
         """Its session is over."""
         if self.response is not None:

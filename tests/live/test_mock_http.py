@@ -83,6 +83,17 @@ def test_a_session_that_was_deleted_is_gone(client: Asking) -> None:
     assert client.ask(request(9)).status == 404
 
 
+def test_deleting_a_session_answers_what_still_waits(tmp_path: Path) -> None:
+    recorded = Dialogue().client(initialize(1)).server(HELLO).client(tool_call(2)).wait(60_000).server(result(2)).closes()
+    with HttpMocking(written(tmp_path / "slow.mcpspy", recorded.records[:-1]), "--speed", "1") as mock:
+        asking = opened(mock)
+        waiting = asking.again()
+        waiting.send(tool_call(9))
+        asking.ask(request("p", "ping")).response.read()
+        asking.ask(method="DELETE")
+        assert waiting.told().status == 404
+
+
 def test_deleting_a_session_ends_its_stream(client: Asking) -> None:
     stream = client.again().ask(method="GET")
     client.ask(method="DELETE")
@@ -214,6 +225,30 @@ def test_events_with_ids_can_be_fetched_again_by_who_lost_the_stream(tmp_path: P
         assert len({event["id"] for event in events}) == 4
         again = asking.again().ask(method="GET", Last_Event_ID=events[1]["id"])
         assert [again.event(), again.event(), again.event()] == [*events[2:], {}]
+
+
+def test_what_was_said_while_no_stream_was_open_comes_once_to_who_resumes_it(tmp_path: Path) -> None:
+    recorded = Traffic()
+    opened_session(recorded, "s")
+    get = recorded.get(session="s").stream()
+    for number in (1, 2):
+        call = recorded.post(tool_call(number), session="s").stream()
+        get.event(notification("notifications/message", {"data": number}), id=f"g{number}")
+        call.event(result(number), id=f"c{number}").close()
+    with HttpMocking(written(tmp_path / "http.mcpspy", recorded.records)) as mock:
+        asking = mock.connect()
+        asking.ask(initialize(0)).response.read()
+        getting = asking.again()
+        stream = getting.ask(method="GET")
+        asking.ask(tool_call(9)).response.read()
+        first = stream.event()
+        getting.close()
+        asking.ask(request("p", "ping")).response.read()  # by now it is known that the stream has gone
+        asking.ask(tool_call(9)).response.read()
+        resumed = asking.again().ask(method="GET", Last_Event_ID=first["id"])
+        assert json.loads(resumed.event()["data"])["params"] == {"data": 2}
+        asking.ask(method="DELETE")
+        assert resumed.messages == []
 
 
 def test_a_server_that_let_its_client_come_for_the_answer_does_so_again(tmp_path: Path) -> None:

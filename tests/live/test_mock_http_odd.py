@@ -177,6 +177,21 @@ def test_a_client_that_does_not_read_its_stream_is_not_heard_until_it_does(tmp_p
         assert mock.peak_kib() < 200_000
 
 
+def test_what_it_says_meanwhile_is_refused_when_it_closes_the_stream_that_it_did_not_read(tmp_path: Path) -> None:
+    capture = written(tmp_path / "large.mcpspy", Dialogue().client(tool_call(1)).server(result(1, LARGE)).closes().records[:-1])
+    with HttpMocking(capture, "--transport", "sse") as mock:
+        getting = mock.connect()
+        stream = getting.ask(method="GET")
+        endpoint = stream.event()["data"]
+        posting = [mock.connect() for _ in range(40)]
+        for id, asking in enumerate(posting):
+            asking.path = endpoint
+            asking.send(tool_call(id))
+        assert posting[0].told().status == 202
+        getting.close()
+        assert posting[-1].told().status == 404
+
+
 def test_what_waits_for_a_stream_that_nobody_opens_is_bounded_and_what_is_dropped_is_noted(tmp_path: Path) -> None:
     recorded = Dialogue().client(initialize(0)).server(result(0)).client(tool_call(1))
     for number in range(400):
