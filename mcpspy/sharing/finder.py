@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Marked: TypeAlias = tuple[int, int, str, bytes]
 """Where a secret stands, its kind, and its value: a `Span`, or what `capture.spans` finds."""
 
-MAX_LAYERS: Final = 5
+MAX_LAYERS: Final = 8
 """So deep texts within texts are read: JSON in base64 in JSON in JSON in a log."""
 
 SHORTEST_TEXT: Final = 6
@@ -138,8 +138,9 @@ class Finder:
             return list(self._known.edits(data))
         found: list[Edit] = []
         if looks_like_json(data) and depth < MAX_LAYERS:
-            found, is_sound = self._json(data, place, depth, is_message=is_message)
-            if is_sound:
+            walk = Walk(data, place, is_message=is_message)
+            found = self._json(data, walk, place, depth)
+            if walk.is_sound:
                 return self.settled(data, found)
         return self.settled(data, [*found, *self._plain(data, depth, name)])
 
@@ -149,10 +150,9 @@ class Finder:
         """Of what kind of secret a member is that is spelled so."""
         return self._remembered(name) if 0 < len(name) <= LONGEST_NAME else None
 
-    def _json(self, data: bytes, place: Place, depth: int, *, is_message: bool) -> tuple[list[Edit], bool]:
-        """Edits of JSON, and whether it is some."""
+    def _json(self, data: bytes, walk: Walk, place: Place, depth: int) -> list[Edit]:
+        """Edits of JSON, or of what looks like some."""
         found: list[Edit] = []
-        walk = Walk(data, place, is_message=is_message)
         bare = self._takes_bare or bool(place) or self._known.has_numbers
         named: tuple[int, str | None] = (0, None)  # where a member says the name of another, and what that makes it
         for leaf in walk.leaves(bare=bare):
@@ -164,7 +164,7 @@ class Finder:
             elif data[leaf.start : leaf.end] != b"null" and (kind := self._kind_of_bare(data, leaf)):
                 token = (leaf.start, leaf.end, kind, data[leaf.start : leaf.end])
                 found += (one._replace(new=b'"%b"' % one.new) for one in self._edits([token]))
-        return found, walk.is_sound
+        return found
 
     def _assigned_kind(self, name: bytes) -> str | None:
         return self._wanted.names.assigned(JSON.read(name)) if len(name) <= LONGEST_NAME else None
@@ -218,36 +218,64 @@ class Finder:
     # Text
 
     def _plain(self, data: bytes, depth: int, name: bytes) -> list[Edit]:
-        """Edits of a text that is no JSON as a whole."""
-        found = [*self._known.edits(data), *self._looks(data)]
-        if self._wanted.more is not None:
-            found += self._edits(self._wanted.more(data, name))
+        """Edits of a text that is no JSON as a whole: of JSON in it, of what stands around that, and what is sought in all of it."""
+        found = [*self._sought(data, depth), *self._stood_in(data)]
+        for pattern in self._wanted.values:
+            found += self._edits(_matches(pattern, data))
+        done = 0
+        for start, end, edits in self._inside(data, depth):
+            found += edits
+            if end > start:
+                found += self._around(data, done, start, depth, name)
+                done = end
+        return [*found, *self._around(data, done, len(data), depth, name)]
+
+    def _sought(self, data: bytes, depth: int) -> list[Edit]:
+        """Edits of the values that are known, behind escapes too; whatever else stands there."""
+        found = list(self._known.edits(data))
         for layer in (PERCENT, JSON):
-            if layer.sign in data and (meant := layer.read(data)) != data:
-                edits = [*self._known.edits(meant), *self._tokens(meant), *self._assigned(meant)]
-                found += layer.back(data, self.settled(meant, edits))
+            if depth < MAX_LAYERS and self._known and layer.sign in data and (meant := layer.read(data)) != data:
+                found += layer.back(data, self.settled(meant, self._sought(meant, depth + 1)))
+        return found
+
+    def _inside(self, data: bytes, depth: int) -> Iterator[tuple[int, int, list[Edit]]]:
+        """Where JSON stands in a text, and the edits of it. What only begins as some, the last one if any, takes no place."""
+        at = 0
+        while depth < MAX_LAYERS and (begin := _members_inside(data, at)):
+            start = begin.start()
+            walk = Walk(data, begin=start)
+            edits = self._json(data, walk, NOWHERE, depth)
+            if not walk.is_sound:
+                yield start, start, edits
+                return
+            yield start, walk.end, edits
+            at = walk.end
+
+    def _around(self, data: bytes, start: int, end: int, depth: int, name: bytes) -> Iterator[Edit]:
+        """Edits of a stretch of a text in which no JSON stands."""
+        text = data[start:end]
+        if len(text) < self._shortest:
+            return
+        found = list(self._looks(text, name))
         if depth < MAX_LAYERS:
-            for run in runs(data):
+            for layer in (PERCENT, JSON):
+                if layer.sign in text and (meant := layer.read(text)) != text:
+                    found += layer.back(text, self._text(meant, NOWHERE, depth + 1, name=name))
+            for run in runs(text):
                 edits = self._text(run.text, NOWHERE, depth + 1)
                 if edits:
                     found.append(run.back(edits))
-            inside = _members_inside(data)
-            if inside is not None and not looks_like_json(data):
-                at = inside.start()
-                more, _ = self._json(data[at:], NOWHERE, depth + 1, is_message=False)
-                found += (Edit(one.start + at, one.end + at, one.new, one.kind) for one in more)
-        return found
+        for one in found:
+            yield Edit(one.start + start, one.end + start, one.new, one.kind)
 
-    def _looks(self, data: bytes) -> Iterator[Edit]:
-        names = self._wanted.names
-        yield from self._stood_in(data)
-        yield from self._edits(url_spans(data, names))
+    def _looks(self, data: bytes, name: bytes) -> Iterator[Edit]:
+        yield from self._edits(url_spans(data, self._wanted.names))
         yield from self._tokens(data)
         yield from self._assigned(data)
-        for pattern in self._wanted.values:
-            yield from self._edits(_matches(pattern, data))
         if self._wanted.personal:
             yield from self._edits(personal_spans(data))
+        if self._wanted.more is not None:
+            yield from self._edits(self._wanted.more(data, name))
 
     def _tokens(self, data: bytes) -> Iterator[Edit]:
         return self._edits(token_spans(data))

@@ -48,13 +48,15 @@ class Walk:
     """One walk through `data`, from the place `root`. `is_message`: it may be a message of JSON-RPC, whose params are the root.
 
     `leaves` gives what there is; `is_sound` says afterwards whether it was JSON and nothing else, as far as that is told here. While
-    a leaf is looked at, `steps` says where it is.
+    a leaf is looked at, `steps` says where it is. With `begin` it is the one value that begins there, and `end` says where it ends.
     """
 
-    __slots__ = ("_data", "_is_message", "_names", "_opened", "_places", "_root", "is_sound")
+    __slots__ = ("_begin", "_data", "_is_message", "_names", "_opened", "_places", "_root", "end", "is_sound")
 
-    def __init__(self, data: bytes, root: Place = NOWHERE, *, is_message: bool = False) -> None:
+    def __init__(self, data: bytes, root: Place = NOWHERE, *, is_message: bool = False, begin: int | None = None) -> None:
         self._data = data
+        self._begin = begin
+        self.end = len(data)
         self._root = root
         self._is_message = is_message
         self._opened: list[bool] = []  # of what we are in, from the outside: whether it is an object
@@ -82,7 +84,7 @@ class Walk:
         name, place = b"", self._root
         in_array = follows = False
         values = 0
-        for match in _tokens.finditer(self._data):
+        for match in _tokens.finditer(self._data, self._begin or 0):
             which = match.lastindex
             if which == _NAME and opened and not in_array:
                 start, end = match.span(1)
@@ -101,6 +103,9 @@ class Walk:
                     self.is_sound = False
                 in_array = bool(opened) and not opened[-1]
                 name = inherited[-1] if inherited else b""
+                if self._begin is not None and not opened:
+                    self.end = match.end()
+                    break
                 continue
             if in_array:
                 names[-1] = item = int(names[-1]) + 1

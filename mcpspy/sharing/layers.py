@@ -121,6 +121,12 @@ PERCENT: Final = Layer(
 # --- Base64 ---
 
 _RUN = re.compile(rb"[A-Za-z0-9+/_-]{%d,}+={0,2}|(?<==\?base64\?)[A-Za-z0-9+/_-]*+={0,2}" % SHORTEST_BASE64)
+_PIECES: Final = (
+    (re.compile(rb"[/+]").search, re.compile(rb"[A-Za-z0-9_-]{%d,}+={0,2}" % SHORTEST_BASE64).finditer),
+    (re.compile(rb"[_-]").search, re.compile(rb"[A-Za-z0-9+/]{%d,}+={0,2}" % SHORTEST_BASE64).finditer),
+)
+"""What may stand between stretches of either alphabet, being letters of the other; and those stretches."""
+
 _TO_STANDARD = bytes.maketrans(b"-_", b"+/")
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 _no_text = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]").search
@@ -144,21 +150,31 @@ class Run(NamedTuple):
 
 
 def runs(data: bytes) -> Iterable[Run]:
-    """The stretches of base64, standard or for URLs, that say a text in UTF-8."""
+    """The stretches of base64, standard or for URLs, that say a text in UTF-8; in paths and in words with hyphens too."""
     for match in _RUN.finditer(data):
-        found = match[0]
-        bare = found.rstrip(b"=")
-        if len(bare) % 4 == 1:
+        run = _run(data, *match.span())
+        if run is not None:
+            yield run
             continue
-        is_for_urls = b"-" in bare or b"_" in bare
-        if is_for_urls and (b"+" in bare or b"/" in bare):
-            continue
-        try:
-            text = a2b_base64(bare.translate(_TO_STANDARD) + b"=" * (-len(bare) % 4))
-        except Error:
-            continue
-        if text and _is_text(text):
-            yield Run(match.start(), match.end(), text, len(found) % 4 == 0, is_for_urls)
+        for separated, pieces in _PIECES:
+            if separated(match[0]) is not None:
+                yield from (one for piece in pieces(data, *match.span()) if (one := _run(data, *piece.span())) is not None)
+
+
+def _run(data: bytes, start: int, end: int) -> Run | None:
+    """What `data[start:end]` is as base64; None where it is none that says a text."""
+    found = data[start:end]
+    bare = found.rstrip(b"=")
+    is_for_urls = b"-" in bare or b"_" in bare
+    if len(bare) % 4 == 1 or (is_for_urls and (b"+" in bare or b"/" in bare)):
+        return None
+    try:
+        text = a2b_base64(bare.translate(_TO_STANDARD) + b"=" * (-len(bare) % 4))
+    except Error:
+        return None
+    if not text or not _is_text(text):
+        return None
+    return Run(start, end, text, len(found) % 4 == 0, is_for_urls)
 
 
 def _is_text(data: bytes) -> bool:

@@ -3,13 +3,14 @@
 import gzip
 import json
 import zlib
-from base64 import b64encode
+from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcpspy.capture.reader import Reader
@@ -249,3 +250,43 @@ def test_of_the_captures_nothing_changes_but_pseudonyms(path: Path) -> None:
     before, after = lines(records).splitlines()[1:], lines(shared(records)).splitlines()[1:]
     crc = len(b'"crc":"01234567"}')
     assert [told(line[:-crc]) for line in after] == [told(line[:-crc]) for line in before]
+
+
+def url_base64(text: str) -> str:
+    return urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def from_base64(text: str) -> str:
+    return urlsafe_b64decode(text.translate(str.maketrans("+/", "-_")) + "=" * (-len(text) % 4)).decode()
+
+
+SPELLINGS: dict[str, tuple[Callable[[str], str], Callable[[str], str]]] = {
+    "prose": (lambda text: f"it is {text}, as he said", lambda text: text.removeprefix("it is ").removesuffix(", as he said")),
+    "json": (lambda text: json.dumps({"a": [text], "n": 1}), lambda text: json.loads(text)["a"][0]),
+    "json as it is": (lambda text: json.dumps({"a": text}, ensure_ascii=False, indent=1), lambda text: json.loads(text)["a"]),
+    "json in a log": (lambda text: f"got {json.dumps([{'x': text}])} from it", lambda text: json.loads(text[4:-8])[0]["x"]),
+    "a json text": (json.dumps, json.loads),
+    "percent signs": (lambda text: f"https://h/x?q={quote(text, safe='')}&r=1", lambda text: unquote(text[14:-4])),
+    "base64": (lambda text: b64encode(f"as said: {text}".encode()).decode(), lambda text: from_base64(text)[9:]),
+    "base64 for URLs": (lambda text: f"h/{url_base64(f'{text} it was said')}/i", lambda text: from_base64(text[2:-2])[:-12]),
+}
+"""Ways to spell a text, and to read it again."""
+
+SECRETS = st.text(st.characters(min_codepoint=32, exclude_characters="\x7f", codec="utf-8"), min_size=10, max_size=20).map(
+    lambda text: f"S3cr{text}x"
+)
+
+
+@given(SECRETS, st.lists(st.sampled_from(sorted(SPELLINGS)), max_size=3))
+@example('a b/"ü"\\1&x=y%20z+', ["json", "base64", "json in a log"])
+def test_a_secret_is_replaced_in_every_spelling_of_every_spelling_and_nothing_else_is(
+    secret: str, spellings: list[str]
+) -> None:
+    spelled = secret
+    for name in spellings:
+        spelled = SPELLINGS[name][0](spelled)
+    made = frames(shared(stdio((0, message(password=secret)), (1, message(note=spelled)))))[1].data
+    text = json.loads(made)["params"]["note"]
+    for name in reversed(spellings):
+        text = SPELLINGS[name][1](text)
+    assert text == stand_in(secret.encode()).decode()
