@@ -85,7 +85,7 @@ class _Found(NamedTuple):
 class Reader:
     """See above. `said` are the server's messages by what they are called."""
 
-    __slots__ = ("_counts", "_guesses", "_handles", "_held", "_listed", "_named", "_own", "_wanted", "said")
+    __slots__ = ("_counts", "_guesses", "_handles", "_held", "_hosted", "_listed", "_named", "_own", "_wanted", "said")
 
     def __init__(self, handles: Handles) -> None:
         self._handles = handles
@@ -98,6 +98,8 @@ class Reader:
         self._guesses: dict[str, _Known] = {}
         self._listed: dict[Named, _Known] = {}
         """What the specification says is carried."""
+        self._hosted: set[Named] = set()
+        """Tasks that the client runs for the server: their ids are its own."""
         self._named: dict[str, _Known] = {}
         """What `--carry` names."""
         self._held: dict[int, set[str]] = {}
@@ -140,7 +142,7 @@ class Reader:
 
         held: set[str] = self._held.get(row.row, set())
         for named, steps, is_name in given(message, method, body):
-            if named.what != TASK_ID or named.value not in held:
+            if named not in self._hosted and (named.what != TASK_ID or named.value not in held):
                 know(self._listed, named, steps, None, is_name=is_name)
         for steps, leaf in self._handles.leaves(body):
             if leaf != "" and _text(leaf) not in held:
@@ -187,6 +189,8 @@ class Reader:
         body = read(message.raw)
         if not isinstance(body, dict):
             return
+        if message.kind is Kind.RESULT:
+            self._hosted.update(one for one, _, _ in given(message, "", body) if one not in self._listed)
         done: set[tuple[Step, ...]] = set()
         for named, steps, is_name in taken(message, body):
             known = self._listed.get(named)

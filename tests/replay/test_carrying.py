@@ -139,6 +139,16 @@ def test_an_answer_to_a_server_names_the_live_task() -> None:
     assert drive.says(2)["result"]["_meta"]["io.modelcontextprotocol/related-task"]["taskId"] == "live"
 
 
+def test_a_task_that_the_client_runs_is_its_own() -> None:
+    recorded = (
+        Dialogue()
+        .server(request(9, "sampling/createMessage", {"task": {}})).client(result(9, {"task": {"taskId": "t1"}}))
+        .server(request(10, "tasks/get", {"taskId": "t1"})).client(result(10, {"taskId": "t1", "status": "completed"}))
+        .client(notification("notifications/tasks/status", {"taskId": "t1"}))
+    )  # fmt: skip
+    assert not any(Drive(recorded).carrying.values(one) for one in recorded.transcript.messages)
+
+
 def test_an_elicitation_is_named_as_the_live_server_names_it() -> None:
     elicits = request(9, "elicitation/create", {"mode": "url", "elicitationId": "e1"})
     recorded = Dialogue().client(call(1)).server(elicits).client(result(9)).server(result(1))
