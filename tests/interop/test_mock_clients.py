@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -80,16 +81,27 @@ def test_the_inspector_gets_the_recorded_answer(transport: str, kind: str, tmp_p
         assert json.loads(shown([*INSPECTOR, url, "--transport", kind, *ECHO], tmp_path)) == ECHOED
 
 
-@pytest.mark.parametrize(("transport", "kind"), [("streamable", "http"), ("sse", "sse")])
-def test_the_newest_inspector_gets_the_recorded_answer(
-    transport: str, kind: str, tmp_path: Path, npm_program: NpmProgram
-) -> None:
+@pytest.fixture
+def newest(npm_program: NpmProgram) -> Callable[..., list[str]]:
+    """`newest(url, kind)` are the words that start the newest inspector, on the TypeScript SDK 2, with a Node of its own."""
     npm_program("mcp-server-everything")
     if not Path(NEWEST[1]).exists():
         pytest.skip("the inspector is not installed: make npm")
+    return lambda url, *options: [*(url if word == "URL" else word for word in NEWEST), *options]
+
+
+@pytest.mark.parametrize(("transport", "kind"), [("streamable", "http"), ("sse", "sse")])
+def test_the_newest_inspector_gets_the_recorded_answer(
+    transport: str, kind: str, tmp_path: Path, newest: Callable[..., list[str]]
+) -> None:
     with mocking(CAPTURES / "everything.mcpspy", transport, tmp_path) as url:
-        words = [url if word == "URL" else word for word in NEWEST]
-        assert json.loads(shown([*words, kind, *ECHO], tmp_path)) == ECHOED
+        assert json.loads(shown(newest(url, kind, *ECHO), tmp_path)) == ECHOED
+
+
+def test_the_newest_inspector_gets_it_in_the_modern_era_too(tmp_path: Path, newest: Callable[..., list[str]]) -> None:
+    asked = ("--protocol-era", "modern", "--method", "tools/call", "--tool-name", "slow", "--tool-arg", "n=2")
+    with mocking(CAPTURES / "question.mcpspy", "streamable", tmp_path) as url:
+        assert json.loads(shown(newest(url, "http", *asked), tmp_path))["structuredContent"] == {"result": "done"}
 
 
 def sums(folder: Path, mode: str, count: int) -> Path:
