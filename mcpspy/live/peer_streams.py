@@ -38,7 +38,7 @@ class Post:
         self.redirects = 0
         self.target = ""
         self.words = ""
-        """How a body begins that holds no message."""
+        """How a body begins that holds no message, and is no page."""
 
     def answered(self, head: ResponseHead) -> None:
         self.is_taken = head.status < HTTP_REDIRECTS
@@ -53,7 +53,7 @@ class Post:
 
     def body(self, body: bytes) -> None:
         pieces = body_pieces(body, is_json=False, answers=True)
-        self.words = "" if pieces else _first_words(body)
+        self.words = "" if pieces or body.lstrip()[:1] == b"<" else _first_words(body)
         for piece in pieces:
             self._peer.hear(piece, self.about)
 

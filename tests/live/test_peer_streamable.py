@@ -337,6 +337,7 @@ async def test_a_modern_stream_that_breaks_is_not_taken_up() -> None:
 
 BROKEN = {
     "500": (answer(500, b"boom\nat line 7"), 500, "HTTP 500 Words: boom"),
+    "500 with a page": (answer(500, b"\n<!DOCTYPE html>"), 500, "HTTP 500 Words"),
     "401": (answer(401), 401, "HTTP 401 Words"),
     "null id": (answer(400, {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "no"}}), 400, "HTTP 400 Words"),
     "a page": (answer(200, b"<html>", Content_Type="text/html"), 200, "HTTP 200 Words: the response held no answer"),
