@@ -21,13 +21,14 @@ class Playing:
 
     `strand` is what it hangs together with; `again` says that it was played on it before, and `was_played` that it was on any.
     `next` is the next step, and `began_ns` when, in the recording, that happened which it followed. `asked` are the live ids of the
-    server's requests by the recorded ones, `unanswered` the rows of those that were asked and not answered yet. `given_up` says how
-    often the client gave it up, and `is_over` that in the recording it did not.
+    server's requests by the recorded ones, `unanswered` the rows of those that were asked and not answered yet, and `tasks` the live
+    ids of what the client runs for the server. `given_up` says how often the client gave it up, and `is_over` that in the recording
+    it did not.
     """
 
     __slots__ = (
-        "again", "asked", "began_ns", "given_up", "id", "is_over", "next", "request", "scene", "strand", "token", "unanswered",
-        "was_played",
+        "again", "asked", "began_ns", "given_up", "id", "is_over", "next", "request", "scene", "strand", "tasks", "token",
+        "unanswered", "was_played",
     )  # fmt: skip
 
     def __init__(self, scene: Scene, strand: Strand, request: Message | None = None) -> None:
@@ -40,6 +41,7 @@ class Playing:
         self.again = self.was_played = False
         self.next = 0
         self.asked: dict[str, str] = {}
+        self.tasks: dict[str, str] = {}
         self.unanswered: set[int] = set()
         self.is_over = False
         self.given_up = 0

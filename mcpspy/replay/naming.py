@@ -97,10 +97,6 @@ class Names:
             self._given[live] = Given(strand, recorded, later_ns)
         return live
 
-    def take(self, recorded: str, live: str, strand: Strand) -> None:
-        """The live client gave out a name of its own, for a task that it runs."""
-        strand.names[recorded] = self._latest[recorded] = live
-
     def known(self, recorded: str, strand: Strand) -> str | None:
         """The live name, if one was given out; within the strand, else the latest."""
         return strand.names.get(recorded) or self._latest.get(recorded)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .line import Part
     from .whose import Owner
 
+ROOTS: Final = "roots/list"
+
 LIST_CHANGED: Final = "/list_changed"
 """How the notifications end after which clients ask for a list again: said anew with each list, they would never stop asking."""
 
@@ -292,12 +294,23 @@ class _Reader:
         return self._scenes.opening.setdefault(owner(message.capture, transaction), Scene()) if current is None else current
 
     def _asker(self, message: Message, asked: Exchange) -> Scene:
-        """The scene in which the server asks: the current one, unless only others were answered after its question had been."""
+        """The scene in which the server asks: the current one, unless only others were answered after its question had been.
+
+        After a notification of the client's it asks for a request that waits, but for the roots, which such news may be of. Over HTTP
+        a stream may say for which.
+        """
         current = self._about(message)
-        if self._is_http or asked.response is None or current.exchange is None:
+        transaction = self._source.transaction_of(message.stream)
+        if asked.response is None or (transaction is not None and transaction.number in self._of_transaction):
             return current
-        answered_ns = asked.response.at_ns
-        waiting = [one for one in self._waiting.values() if one.response is None or one.response.at_ns >= answered_ns]
+        if current.exchange is None and asked.method == ROOTS:
+            return current
+        who, answered_ns = owner(message.capture, transaction), asked.response.at_ns
+        waiting = [
+            one
+            for one in self._waiting.values()
+            if (one.response is None or one.response.at_ns >= answered_ns) and owner(one.capture, one.transaction) == who
+        ]
         if not waiting or current.exchange in waiting:
             return current
         return self._scenes.of_request[waiting[-1].row]

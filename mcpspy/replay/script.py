@@ -237,7 +237,7 @@ class Script:
         row = asked.row
         playing.unanswered.discard(row)
         if asked.response is not None and asked.response.result_type == TASK:
-            self._take_task(asked.response, answer, playing.strand)
+            self._take_task(asked.response, answer, playing)
         steps = playing.scene.steps
         step = steps[playing.next] if playing.next < len(steps) else None
         if not isinstance(step, AwaitAnswer) or step.row != row:
@@ -311,7 +311,9 @@ class Script:
 
         Answers give names out, and so does whatever comes before the answer that does.
         """
-        if blank.wants is not Wants.TASK and (step.answers or playing.scene.gives):
+        if blank.wants is Wants.TASK:
+            return playing.tasks.get(blank.token)
+        if step.answers or playing.scene.gives:
             return self._names.give(blank.token, playing.strand, self._later_ns(playing))
         return self._names.known(blank.token, playing.strand)
 
@@ -321,11 +323,11 @@ class Script:
             return 0
         return self._wall_ns + playing.request.at_ns - self._scenes.wall_ns - playing.scene.at_ns
 
-    def _take_task(self, recorded: Message, live: Message, strand: Strand) -> None:
+    def _take_task(self, recorded: Message, live: Message, playing: Playing) -> None:
         """The client runs a task for the server: what the server asks about it has its live id."""
         names = name_in(recorded.raw, _TASK_ID), name_in(live.raw, _TASK_ID)
         if names[0] is not None and names[1] is not None:
-            self._names.take(names[0], names[1], strand)
+            playing.tasks[names[0]] = names[1]
 
     def _ask(self, step: Say, playing: Playing) -> None:
         """A request of ours goes out, under the id that its line has."""

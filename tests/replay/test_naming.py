@@ -122,6 +122,24 @@ def test_what_a_server_asks_for_a_task_of_the_client_has_the_live_id() -> None:
     assert play.told(result(poll["id"], task("live", "completed"))) == [result(1)]
 
 
+def test_each_of_two_calls_asks_after_its_own_task_of_the_client() -> None:
+    sampling = request(7, "sampling/createMessage", {"task": {}})
+    recorded = Dialogue().client(tool_call(1)).server(sampling).client(result(7, {"task": task("recorded")}))
+    recorded.server(about("get", "recorded")(8)).client(result(8, task("recorded"))).client(status("recorded", "completed"))
+    recorded.server(about("result", "recorded")(9)).client(result(9, {})).server(result(1))
+    play = Play(recorded)
+    asked = [play.told(tool_call(id))[0]["id"] for id in (1, 2)]
+    polls = [play.told(result(id, {"task": task(f"live {id}")}))[0] for id in asked]
+    last = [play.told(result(poll["id"], task("")))[0] for poll in polls]
+    assert (
+        [one["params"]["taskId"] for one in polls]
+        == [one["params"]["taskId"] for one in last]
+        == [f"live {id}" for id in asked]
+    )
+    assert [one["method"] for one in last] == ["tasks/result"] * 2
+    assert [play.told(result(one["id"])) for one in last] == [[result(1)], [result(2)]]
+
+
 def test_a_client_that_answers_at_once_is_not_asked_after_a_task() -> None:
     sampling = request(7, "sampling/createMessage", {"task": {}})
     recorded = Dialogue().client(tool_call(1)).server(sampling).client(result(7, {"task": task("recorded")}))
