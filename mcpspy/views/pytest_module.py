@@ -88,20 +88,20 @@ class _Test:
         if callbacks:
             yield from ("", *callbacks)
         asked = [row for row in rows if isinstance(row, Exchange) and row.capture == self._source.index]
-        told = [lines for way in ways(asked) if (lines := list(self._client(way)))] or [[f"{INDENT}pass"]]
+        clients = [lines for way in ways(asked) if (lines := self._asks(way))]
+        told = [list(self._client(lines, one_of=len(clients))) for lines in clients] or [[f"{INDENT}pass"]]
         for at, lines in enumerate(told):
             yield from lines if at == 0 else ("", *lines)
 
-    def _client(self, way: Sequence[Exchange]) -> Iterator[str]:
+    def _asks(self, way: Sequence[Exchange]) -> list[str]:
         """What one recorded client asked; nothing if that was no more than how it connected."""
         inner = INDENT + INDENT
-        lines = [
-            line
-            for one in way
-            for line in call_lines(self._transcript, one, inner, self._dialect, lists_tools=self._lists_tools)
-        ]
-        if not lines:
-            return
+        asks = [call_lines(self._transcript, one, inner, self._dialect, lists_tools=self._lists_tools) for one in way]
+        return [line for one in asks for line in one]
+
+    def _client(self, lines: Sequence[str], *, one_of: int) -> Iterator[str]:
+        """A client that asks so. Of several, each connects to one server over HTTP: it gives the first what the first was given."""
+        inner = INDENT + INDENT
         if self._dialect is LINE_1:
             arguments = ["*streams", *self._callback_arguments()]
             session = _call("ClientSession", arguments)
@@ -109,7 +109,7 @@ class _Test:
             yield f"{inner}await client.initialize()"
             yield from lines
             return
-        arguments = ["server.stdio_parameters()", *self._mode(), *self._callback_arguments()]
+        arguments = ["server.url" if one_of > 1 else "server.stdio_parameters()", *self._mode(), *self._callback_arguments()]
         yield f"{INDENT}async with {_call('Client', arguments)} as client:"
         yield from lines[1:]  # without the empty line
         if all(not line or line.lstrip().startswith("#") for line in lines):

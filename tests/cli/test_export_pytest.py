@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 
 from captures.make import STORIES
+from mcpspy.records import Header
+from tests.capture.making import lines
 from tests.cli.terminal import run
 from tests.conftest import ROOT
 from tests.deadlines import SCENE_S
+from tests.transcript.dialogue import notification, request, result, tool_call
+from tests.transcript.traffic import Traffic, initialize
 
 CAPTURES = ROOT / "captures"
 UNANSWERED = "refused"
@@ -28,6 +32,31 @@ def test_every_test_that_is_written_of_a_capture_is_well(tmp_path: Path) -> None
     command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--mcpspy-record=none"]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SCENE_S, check=False)
     assert f"{len(STORIES) - 1} passed" in ran.stdout, ran.stdout
+
+
+def test_each_of_several_clients_is_answered_as_it_was(tmp_path: Path) -> None:
+    traffic = Traffic()
+    for session in ("first", "second"):
+        served = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+        traffic.post(initialize()).answer(200, result(0, served), Mcp_Session_Id=session)
+        traffic.post(notification(), session=session).answer(202)
+        tool = {"name": "forecast", "inputSchema": {"type": "object"}}
+        traffic.post(request(1), session=session).answer(200, result(1, {"tools": [tool]}))
+        answer = {"content": [{"type": "text", "text": f"the {session}"}]}
+        traffic.post(tool_call(2), session=session).answer(200, result(2, answer))
+    header, *records = traffic.records
+    assert isinstance(header, Header)
+    (tmp_path / "weather.mcpspy").write_bytes(lines(records, of=header))
+    run("export", "pytest", str(tmp_path / "weather.mcpspy"), "-o", str(tmp_path / "test_weather.py"))
+    text = (tmp_path / "test_weather.py").read_text(encoding="utf-8")
+    assert (
+        text.index('["the first"]')
+        < text.index("async with Client(server.url", text.index('["the first"]'))
+        < text.index('["the second"]')
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SCENE_S, check=False)
+    assert "1 passed" in ran.stdout, ran.stdout
 
 
 def test_the_capture_is_put_where_the_test_looks_for_it(tmp_path: Path) -> None:
