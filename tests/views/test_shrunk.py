@@ -1,0 +1,81 @@
+"""The smallest sequence, as people and programs are told it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from mcpspy.replay.plan import Send
+from mcpspy.replay.predicate import Happened
+from mcpspy.replay.shrunk import Shrunk
+from mcpspy.views.line import line_cells, plain
+from mcpspy.views.shrunk import MAX_LISTED, shrunk_json, shrunk_lines, shrunk_next_lines
+from tests.transcript.dialogue import Dialogue, error, notification, request, result
+
+HOSTILE = "\x1b[2Jevil\u202e\n\r\x07"
+
+
+def found(name: str = "echo", *, sends: int = 2) -> Shrunk:
+    """A notification and calls of a tool of this name, the last of which is answered with an error."""
+    recorded = Dialogue().client(notification("notifications/a"))
+    for id in range(1, sends):
+        recorded.client(request(id, "tools/call", {"name": name, "arguments": {"text": name}}))
+        recorded.server(result(id) if id < sends - 1 else error(id, -32603))
+    rows = {one.row: one for one in recorded.exchanges}
+    calls = [Send(message=one.request, row=row, exchange=one) for row, one in rows.items()]
+    return Shrunk(
+        until=f'"{name}"',
+        happened=Happened(f"error -32603: {name}", max(rows, default=None)),
+        sends=(Send(message=recorded.strays[0], row=1), *calls),
+        live=rows,
+        of=67,
+        runs=21,
+        unresolved=0,
+        is_minimal=True,
+        path=f"/tmp/{name}.mcpspy",
+    )
+
+
+def lines(one: Shrunk, width: int | None = 100) -> list[str]:
+    return [plain(line) for line in shrunk_lines(one, width)]
+
+
+def test_each_message_has_its_row_what_it_asks_and_what_became_of_it() -> None:
+    assert lines(found()) == [
+        '✗ "echo" · 2 of 67 messages · error -32603: echo',
+        "  21 runs; it takes every one of these",
+        "",
+        "   1 → notifications/a",
+        '   2 → tools/call echo {"text": "echo"}  error: -32603 no  ⚑',
+    ]
+
+
+def test_a_search_that_was_cut_short_says_so() -> None:
+    cut = replace(found(), is_minimal=False, unresolved=2)
+    assert lines(cut)[1] == "  21 runs, 2 of them without a server; there may be a smaller sequence"
+
+
+def test_a_long_sequence_is_not_listed_whole() -> None:
+    assert lines(found(sends=MAX_LISTED + 7))[-1] == "     and 7 more"
+
+
+def test_nothing_of_a_peer_s_reaches_a_terminal_or_a_program_as_it_is() -> None:
+    hostile = found(HOSTILE)
+    shown = "".join([*lines(hostile, None), *(plain(line) for line in shrunk_next_lines(hostile, f"mcpspy {HOSTILE}", None))])
+    told = shrunk_json(hostile, HOSTILE, HOSTILE, of=1, runs=1, unresolved=0)
+    for sign in ("\x1b", "\u202e", "\x07", "\r"):
+        assert sign not in shown
+        assert sign not in told
+
+
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_no_line_is_wider_than_the_screen(width: int) -> None:
+    assert all(line_cells(line) <= width for line in shrunk_lines(found("a long name " * 9), width))
+
+
+def test_what_did_not_happen_is_told_in_few_fields() -> None:
+    assert json.loads(shrunk_json(None, "crash", "", of=67, runs=1, unresolved=0)) == {
+        "schema": 1, "until": "crash", "happened": False, "of": 67, "runs": 1, "unresolved": 0,
+    }  # fmt: skip
