@@ -306,14 +306,15 @@ class _Reader:
         if current.exchange is None and asked.method == ROOTS:
             return current
         who, answered_ns = owner(message.capture, transaction), asked.response.at_ns
-        waiting = [
-            one
-            for one in self._waiting.values()
-            if (one.response is None or one.response.at_ns >= answered_ns) and owner(one.capture, one.transaction) == who
-        ]
-        if not waiting or current.exchange in waiting:
+
+        def waits(one: Exchange) -> bool:
+            late = one.response is None or one.response.at_ns >= answered_ns
+            return late and owner(one.capture, one.transaction) == who
+
+        if current.exchange is not None and current.exchange.row in self._waiting and waits(current.exchange):
             return current
-        return self._scenes.of_request[waiting[-1].row]
+        latest = next(filter(waits, reversed(self._waiting.values())), None)
+        return current if latest is None else self._scenes.of_request[latest.row]
 
     # What they have in common
 
