@@ -57,11 +57,14 @@ class _Known:
     def add(self, origin: Origin, key: _Key, *, gives: bool) -> None:
         """Another place. `gives` says that whatever is said there is given out anew.
 
-        So it is, too, where the same call says it again, and where an answer says what was told before it came.
+        So it is, too, where the same call says it again, and where an answer says what was told before it came. Of the places in one
+        message a value by itself is surer than one within a text.
         """
-        if origin.said == self.source.said:
-            return
-        if gives or key == self.key or (self.source.said.method and not origin.said.method):
+        if origin.said == self.source.said and (origin.span is not None or self.source.span is None):
+            self.others.append(origin)
+        elif (
+            gives or key == self.key or self.source.said == origin.said or (self.source.said.method and not origin.said.method)
+        ):
             self.others.appendleft(self.source)
             self.source, self.key = origin, key
         else:

@@ -254,6 +254,22 @@ def test_it_comes_from_the_later_answer_where_the_first_is_not_there() -> None:
     assert drive.says(3)["params"]["arguments"] == {"id": NEW}
 
 
+def both(id: int, text: str, made: str) -> Any:
+    return result(id, {"content": [{"type": "text", "text": text}], "structuredContent": {"note": made}})
+
+
+def test_a_value_that_stands_by_itself_is_surer_than_the_same_in_a_text() -> None:
+    recorded = asked_twice(call(1), both(1, f"Done: {OLD}", OLD), call(2, id=OLD))
+    drive = Drive(recorded).hears(1, both(1, "Everything went well today", NEW))
+    assert drive.says(2)["params"]["arguments"] == {"id": NEW}
+
+
+def test_the_same_in_a_text_does_where_nothing_else_is_there() -> None:
+    recorded = asked_twice(call(1), both(1, f"Done: {OLD}", OLD), call(2, id=OLD))
+    drive = Drive(recorded).hears(1, text(1, f"Done: {NEW}"))
+    assert drive.says(2)["params"]["arguments"] == {"id": NEW}
+
+
 # Lists
 
 
