@@ -15,8 +15,8 @@ what they do, and one of them fails where it is not current (`MCPSPY_WRITE_DOCS=
 - **Served by [`mcpspy mock`](mock.md)** over each transport to the client that recorded it: ✓ says that the client asked the same and
   got the same: every answer and error, as much progress, the same questions from the server, the same news. Over the one on which
   it was recorded, if that was HTTP, methods, paths, statuses, content types, challenges and redirections are the same too.
-- **Played by [`mcpspy replay`](replay.md)** to the server that made it: ✓ says that all was asked again and that nothing differs, beyond what
-  [comparing](diff.md) leaves out anyway.
+- **Played by [`mcpspy replay`](replay.md)** to the server that made it: ✓ says that all was asked again and that nothing differs,
+  beyond what [comparing](diff.md) leaves out anyway.
 """
 
 OTHER_CLIENT = "by the SDK's plain client: the one that recorded it speaks Streamable HTTP alone"

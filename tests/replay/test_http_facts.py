@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 from tests.replay.asking import LIVE, call, facts, get, post
 from tests.transcript.dialogue import Dialogue, error, request, result
 from tests.transcript.test_properties import ANY_RECORDS
-from tests.transcript.traffic import TAP_URL, Traffic, initialize, modern
+from tests.transcript.traffic import TAP_URL, Traffic, initialize, modern, opened_session
 
 SSE = Live("http://127.0.0.1:4321", "/sse")
 OK = {"jsonrpc": "2.0", "id": 7, "result": {}}
@@ -60,6 +60,22 @@ def test_sessions_are_given_where_they_were(session: dict[str, str], has: bool) 
 
 def test_a_recording_in_which_nobody_initialized_is_served_without_sessions() -> None:
     assert not HttpFacts(Dialogue().client(request(1)).server(result(1)).transcript).has_sessions
+
+
+def test_an_answer_that_came_on_another_stream_may_come_on_its_own() -> None:
+    told = Traffic()
+    opened_session(told, "s")
+    stream = told.get(session="s").stream()
+    told.post(call("x"), session="s").answer(202, X="1")
+    stream.event(OK)
+    assert facts(told).shape(4) == Shape()
+
+
+def test_who_lacks_a_session_is_told_what_the_recorded_client_was() -> None:
+    told = Traffic()
+    told.post(call("x")).answer(400, b"whose is that?")
+    opened_session(told, "s")
+    assert facts(told).lacking.body == b"whose is that?"
 
 
 def test_events_are_written_as_they_were() -> None:

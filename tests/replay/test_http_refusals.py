@@ -1,5 +1,6 @@
 """What HTTP alone said in a recording is said again: logins, refusals in their order, documents, and no more than that."""
 
+import gzip
 import json
 
 import pytest
@@ -8,7 +9,7 @@ from mcpspy.replay.http_answer import Asked, Live
 from mcpspy.replay.http_facts import HttpFacts
 from mcpspy.replay.http_walk import HttpWalk
 from tests.replay.asking import LIVE, call, facts, get, post
-from tests.transcript.traffic import TAP_URL, Traffic, initialize, opened_session
+from tests.transcript.traffic import SERVER_URL, TAP_URL, Traffic, initialize, opened_session
 
 OK = {"jsonrpc": "2.0", "id": 7, "result": {}}
 METADATA = "/.well-known/oauth-protected-resource"
@@ -65,8 +66,8 @@ def test_metadata_name_the_mock_and_leave_the_authorization_server() -> None:
 
 def test_a_challenge_to_one_call_is_none_to_others_that_were_let_through() -> None:
     told = Traffic()
-    told.post(call("open")).answer(200, OK)
     told.post(call("safe")).answer(401, WWW_Authenticate="Bearer")
+    told.post(call("open")).answer(200, OK)
     walk = facts(told).walk()
     assert statuses(walk, post(call("safe")), post(call("open")), post(call("unheard-of"))) == [401, None, None]
 
@@ -242,3 +243,58 @@ def test_a_login_sends_its_user_back_to_the_live_client_with_its_own_state() -> 
 def test_a_document_whose_bytes_were_not_kept_is_none() -> None:
     told = guarded()
     assert HttpFacts(told.transcript).walk().answer(get(f"{METADATA}/mcp")) is None
+
+
+def test_a_document_is_that_of_its_query_if_there_is_one() -> None:
+    told = Traffic()
+    told.post(initialize()).answer(200, {"jsonrpc": "2.0", "id": 0, "result": {}})
+    for page in ("1", "2"):
+        told.get(f"/news?page={page}", Accept="*/*").answer(200, {"page": page})
+    walk = facts(told).walk()
+    asked = ["/news?page=2", "/news?page=1", "/news?page=3", "/news"]
+    assert [json.loads(one.body)["page"] for path in asked if (one := walk.answer(get(path)))] == ["2", "1", "1", "2"]
+
+
+def test_a_user_who_is_on_the_way_to_a_login_is_not_sent_back_yet() -> None:
+    told = Traffic()
+    told.post(initialize()).answer(200, {"jsonrpc": "2.0", "id": 0, "result": {}})
+    told.get("/authorize?state=old", Accept="*/*").answer(302, Location="/page?state=old")
+    answer = facts(told).walk().answer(get("/authorize?state=new&redirect_uri=http%3A%2F%2Flocalhost%3A2%2Fback"))
+    assert answer is not None
+    assert dict(answer.fields)["Location"] == "/page?state=old"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "said"),
+    [
+        (f"{TAP_URL}/mcp", "http://127.0.0.1:4321/mcp"),
+        ("HTTP://LOCALHOST:3001/x.", "http://127.0.0.1:4321/x."),
+        (r"http:\/\/127.0.0.1:7777\/mcp", r"http:\/\/127.0.0.1:4321\/mcp"),
+        (f"{TAP_URL}1/mcp", f"{TAP_URL}1/mcp"),
+        (f"{TAP_URL}.example.org/mcp", f"{TAP_URL}.example.org/mcp"),
+        ("http://127.0.0.1:9/mcp", "http://127.0.0.1:9/mcp"),
+    ],
+)
+def test_the_recorded_server_is_named_as_the_mock_and_nobody_else_is(recorded: str, said: str) -> None:
+    assert facts(guarded()).names.text(f'see "{recorded}"', LIVE) == f'see "{said}"'
+
+
+def test_what_is_said_is_what_the_client_got() -> None:
+    told = Traffic()
+    told.post(initialize()).answer(200, {"jsonrpc": "2.0", "id": 0, "result": {}})
+    heads = [b"HTTP/1.1 200 OK\r\nX: %b\r\n\r\n" % by for by in (b"server", b"tap")]
+    document = told.get("/x", Accept="*/*")
+    document.response = told.open(document, "response", heads[0], forwarded=heads[1])
+    document.raw(b"server", forwarded=b"tap").close()
+    answer = facts(told).walk().answer(get("/x"))
+    assert answer is not None
+    assert (answer.fields, answer.body) == ((("X", "tap"),), b"tap")
+
+
+def test_a_document_that_was_compressed_is_said_as_it_reads() -> None:
+    told = Traffic()
+    told.post(initialize()).answer(200, {"jsonrpc": "2.0", "id": 0, "result": {}})
+    told.get("/x", Accept="*/*").answer(200, gzip.compress(SERVER_URL.encode()), Content_Encoding="gzip")
+    answer = facts(told).walk().answer(get("/x"))
+    assert answer is not None
+    assert (answer.fields, answer.body) == ((), b"http://127.0.0.1:4321/mcp")
