@@ -276,7 +276,7 @@ def on_miss(scenes: Scenes, values: dict[str, str]) -> OnMiss:
     """What becomes of a miss, as the options say."""
     from ..replay.on_miss import ERROR, Nearest
 
-    return Nearest(scenes.unkept) if values.get("on-miss") == "nearest" else ERROR
+    return Nearest(scenes.unknown) if values.get("on-miss") == "nearest" else ERROR
 
 
 def _serve(

@@ -32,17 +32,17 @@ class Error:
 
 
 class Nearest:
-    """The policy that plays what comes nearest, if anything does: `unkept` are the rows whose answers are not there."""
+    """The policy that plays what comes nearest, if anything does: `unknown` are the rows whose answers are not there."""
 
-    __slots__ = ("_unkept",)
+    __slots__ = ("_unknown",)
 
-    def __init__(self, unkept: Container[int] = ()) -> None:
-        self._unkept = unkept
+    def __init__(self, unknown: Container[int] = ()) -> None:
+        self._unknown = unknown
 
     def missed(self, miss: Miss) -> Exchange | bytes:
         """The recorded exchange, or the line of the error."""
         nearest = miss.nearest
-        return miss.line if nearest is None or nearest.row in self._unkept else nearest
+        return miss.line if nearest is None or nearest.row in self._unknown else nearest
 
 
 ERROR: Final = Error()

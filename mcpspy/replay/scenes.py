@@ -106,7 +106,7 @@ class Scenes:
     `opening` is what the server said to a client before it was asked, `closing` what it said when its input had ended.
     """
 
-    __slots__ = ("closing", "exit_codes", "listeners", "of_notification", "of_request", "opening", "unkept", "wall_ns")
+    __slots__ = ("closing", "exit_codes", "listeners", "of_notification", "of_request", "opening", "unknown", "wall_ns")
 
     def __init__(self) -> None:
         self.of_request: dict[int, Scene] = {}
@@ -115,8 +115,8 @@ class Scenes:
         self.closing: dict[Owner, Scene] = {}
         self.listeners: set[str] = set()
         """The tokens of the ids of subscriptions."""
-        self.unkept: set[int] = set()
-        """The rows of requests whose answers may be among the payloads that were not kept, past `--max-size`."""
+        self.unknown: dict[int, str] = {}
+        """The rows of requests of which nobody knows whether they were answered, and why, in words that follow on their names."""
         self.exit_codes: dict[int, int] = {}
         """With what the server of each capture exited."""
         self.wall_ns = 0
@@ -157,6 +157,15 @@ def is_served(exchange: Exchange) -> bool:
         return False
     id = exchange.request.id or ""  # an error that names another, or none, is about a session, or about HTTP
     return response.id in (id, *spellings(id))
+
+
+def _lack(source: Source) -> str:
+    """Why an answer may be missing in a capture; empty where all is there."""
+    if source.unkept:
+        return "was recorded past --max-size, where answers were not kept"
+    if source.gaps or source.damages or not (source.complete or source.exit):
+        return "was recorded without its answer: the capture is incomplete"
+    return ""
 
 
 def _in_order(transcript: Transcript) -> list[Event | tuple[Message, Exchange | Stray]]:
@@ -219,6 +228,7 @@ class _Reader:
                     and scene.exchange.row in self._waiting
                 ):
                     scene.steps.append(Leave(event.at_ns, code, signal))
+                    self._scenes.unknown.pop(scene.exchange.row, None)
 
     # The client
 
@@ -252,8 +262,8 @@ class _Reader:
         if row.method == LISTEN and row.request.id is not None:
             self._scenes.listeners.add(row.request.id)
         self._waiting[row.row] = row
-        if self._source.unkept and row.response is None and row.cancelled is None:
-            self._scenes.unkept.add(row.row)
+        if row.response is None and row.cancelled is None and row.method != LISTEN and (why := _lack(self._source)):
+            self._scenes.unknown[row.row] = why
         if row.transaction is not None:
             self._of_transaction.setdefault(row.transaction.number, scene)
         return scene

@@ -160,11 +160,11 @@ class Script:
                 nothing = f'{{"jsonrpc":"2.0","id":{request.id},"result":{{}}}}\n'.encode()
                 return [Cue(self._playing(NOTHING, request), nothing, answers=True)]
             return self._missed(found, strand)
-        if found.row in self._scenes.unkept:
+        why = self._scenes.unknown.get(found.row)
+        if why:
             from .miss import Miss  # 2 ms of start-up, for what may never be missed
 
-            reason = "was recorded past --max-size, where answers were not kept"
-            return self._missed(Miss(request=request, reason=reason, refused_by="--max-size", nearest=found), strand)
+            return self._missed(Miss(request=request, reason=why, refused_by="capture", nearest=found), strand)
         return self._play(request, found, strand)
 
     def _missed(self, miss: Miss, strand: Strand) -> list[Cue]:

@@ -363,7 +363,7 @@ def test_a_question_that_nobody_asked_before_is_refused_while_it_catches_up() ->
 
 
 def test_what_was_never_answered_is_not_repeated() -> None:
-    handed = caught(dialogue().client(request(9, "prompts/list")))
+    handed = caught(dialogue().client(request(9, "prompts/list")).closes())
     handed.opens()
     handed.says(request("silent", "prompts/list"), MISSED)
     handed.reaches()

@@ -230,6 +230,22 @@ def test_an_answer_that_was_not_kept_is_a_miss() -> None:
     assert told["error"]["message"].startswith("mcpspy mock: tools/list was recorded past --max-size")
 
 
+def test_an_answer_that_an_incomplete_capture_may_have_lost_is_a_miss() -> None:
+    (told,) = Play(Dialogue().client(request(1)).server(notification("notifications/message")).client(request(2, "x"))).told(
+        request(7)
+    )
+    assert (
+        told["error"]["message"]
+        == "mcpspy mock: tools/list was recorded without its answer: the capture is incomplete; the nearest is row 1"
+    )
+    assert told["error"]["data"]["refused_by"] == "capture"
+
+
+def test_where_the_server_died_of_a_call_nothing_is_missing() -> None:
+    (cue,) = Play(Dialogue().client(tool_call(1)).gap().exits(3)).cues(tool_call(1))
+    assert cue.leave is not None
+
+
 def test_a_request_that_was_never_answered_stays_unanswered() -> None:
     assert Play(Dialogue().client(request(1)).closes()).told(request(1)) == []
 
