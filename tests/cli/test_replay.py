@@ -360,13 +360,10 @@ def test_the_newest_sitting_is_never_a_replay(visit: str, store: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_replay_that_is_stopped_ends_its_server_and_keeps_what_it_heard(tmp_path: Path, number: int) -> None:
-    capture = recorded(tmp_path, call("greet", name="Ada"), call("wait"), call("draw"))
+def test_a_replay_that_is_stopped_ends_its_server_and_keeps_what_it_heard(visit: str, tmp_path: Path, number: int) -> None:
     log, kept = tmp_path / "log", tmp_path / "kept.mcpspy"
-    with on_pipe(
-        "replay", capture, "--only", "not tool:draw", "--capture", str(kept), "--", *SERVER, str(log), "dies"
-    ) as running:
-        eventually(lambda: "wait" in said(log), "the last call")
+    with on_pipe("replay", visit, "--capture", str(kept), "--", *SERVER, str(log), "idle") as running:
+        eventually(lambda: "greet" in said(log), "a call that is not answered")
         assert running.end(number) == 130
     exits = [one for one in read(str(kept)) if isinstance(one, Exit)]
     assert [one.code for one in exits] == [0]
