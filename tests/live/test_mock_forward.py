@@ -12,7 +12,7 @@ from captures.serving import port, started
 from mcpspy.live.process import process
 from mcpspy.records import Frame, Note
 from mcpspy.transcript.model import Outcome
-from tests.conftest import PEERS
+from tests.conftest import PEERS, NpmProgram
 from tests.deadlines import eventually
 from tests.live.mocking import Mocking, written
 from tests.transcript.dialogue import Dialogue, cancelled, notification, request, result, tool_call
@@ -183,6 +183,27 @@ def test_a_server_that_remembers_is_told_first_what_was_played(capture: Path, lo
         mock.send(OPENING, INITIALIZED, GREET, DRAW)
         assert [mock.told()["id"], mock.told()["id"], mock.told()["id"]] == [1, 2, 7]
     assert read(log) == [OPENING, INITIALIZED, GREET, DRAW]
+
+
+@pytest.mark.npm
+@pytest.mark.parametrize(("options", "names"), [((), []), (("--catch-up",), ["Ada"])])
+def test_a_server_that_others_wrote_knows_what_was_played_if_it_is_told(
+    options: tuple[str, ...],
+    names: list[str],
+    tmp_path: Path,
+    npm_program: NpmProgram,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ada = {"entities": [{"name": "Ada", "entityType": "person", "observations": ["counts"]}]}
+    create = request(2, "tools/call", {"name": "create_entities", "arguments": ada})
+    recorded = Dialogue().client(OPENING).server(result(1, OPENED)).client(INITIALIZED).client(create).server(result(2, {}))
+    capture = written(tmp_path / "memory.mcpspy", recorded.closes().records[:-1])
+    monkeypatch.setenv("MEMORY_FILE_PATH", str(tmp_path / "memory.json"))
+    with Mocking(capture, *options, "--on-miss", "forward", "--", *npm_program("mcp-server-memory")) as mock:
+        mock.send(OPENING, INITIALIZED, create)
+        assert [mock.told()["id"], mock.told()] == [1, result(2, {})]
+        mock.send(tool_call(7, "read_graph"))
+        assert [one["name"] for one in mock.told()["result"]["structuredContent"]["entities"]] == names
 
 
 def test_a_server_over_http_goes_on_too(capture: Path, tmp_path: Path) -> None:
