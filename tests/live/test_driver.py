@@ -94,7 +94,7 @@ def test_a_batch_of_answers_is_heard() -> None:
 
 
 def test_a_server_that_reads_no_more_is_gone_and_what_it_did_not_take_was_not_sent() -> None:
-    recorded = Dialogue().client(tool_call(1)).server(result(1)).wait(150).client(tool_call(2)).server(result(2)).closes()
+    recorded = Dialogue().client(tool_call(1)).server(result(1)).wait(600).client(tool_call(2)).server(result(2)).closes()
     driven = Driven(recorded, "import os; say(id=hear()['id'], result={}); os._exit(5)", speed=1.0)
     assert driven.report.lost == "the server exited with status 5"
     assert [one.row for one in driven.report.unsent] == [2]
