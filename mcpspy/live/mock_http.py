@@ -209,6 +209,8 @@ class HttpMock:
         client = self._clients.of_session(session) if session else None
         if session and client is None:
             answer(response, self.facts.gone)
+        elif request.method == "DELETE" and client is None and self.facts.has_sessions:
+            answer(response, self.facts.lacking)
         elif self._is_told_by_http(request, response, client):
             pass
         elif request.method != "GET":

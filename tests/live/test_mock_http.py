@@ -76,6 +76,7 @@ def test_a_session_that_there_never_was_is_not_found(mock: HttpMocking) -> None:
 
 def test_a_request_that_lacks_its_session_is_bad(mock: HttpMocking) -> None:
     assert mock.connect().ask(request(9)).status == 400
+    assert [mock.connect().ask(method=method).status for method in ("GET", "DELETE")] == [400, 400]
 
 
 def test_a_session_that_was_deleted_is_gone(client: Asking) -> None:
