@@ -118,13 +118,19 @@ class _Search:
                 self.failure = str(drive.failure or drive.report.lost or "it did not answer the handshake")
                 return
             self.progress.tell(self.shrinking)
+        if in_vain == MAX_UNRESOLVED:
+            self.progress.end()
+            say(
+                f"mcpspy: no server answered {counted(in_vain, 'run')} in a row, so the search ends here."
+                f"{' What --url names has to be started anew whenever it ends.' if self.manner.target.url else ''}"
+            )
 
     def found(self) -> Shrunk | None:
         """What was found so far."""
         best, happened = self.best, self.happened
         if best is None or happened is None:
             return None
-        kept = {send.row for send in best.plan.sends}
+        kept = {send.row for send in best.plan.sends} - {one.row for one in best.report.unsent}
         return Shrunk(
             until=self.predicate.written,
             happened=happened,

@@ -130,7 +130,8 @@ def _ending(end: Exit, *, left: bool) -> str:
 
 def _pending(live: Transcript, capture: int) -> int | None:
     """The client's first request that was left without an answer."""
-    return next((row.row for row in _asked(live) if row.capture == capture and row.response is None), None)
+    waits = (Outcome.PENDING, Outcome.UNANSWERED)
+    return next((row.row for row in _asked(live) if row.capture == capture and row.outcome in waits), None)
 
 
 def _late(live: Transcript, report: Report) -> Happened | None:
@@ -180,7 +181,7 @@ def _filter_test(wanted: Filter, written: str) -> Test:
             live.findings = _found(live)
         matches = Matcher(wanted, live).matches
         row = next((one for one in live.rows if isinstance(one, Numbered) and matches(one)), None)
-        return None if row is None else Happened(f"a row matches {written}", row.row)
+        return None if row is None else Happened(f"row {row.row} of the capture matches {written}", row.row)
 
     return test
 

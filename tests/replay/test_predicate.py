@@ -54,6 +54,13 @@ def test_a_server_that_was_left_does_not(live: Dialogue) -> None:
     assert held("crash", live) is None
 
 
+def test_what_http_refused_is_not_what_a_server_died_of() -> None:
+    traffic = Traffic()
+    traffic.post(modern(1)).answer(status=500)
+    traffic.post(modern(2))
+    assert held("crash", traffic, Report(lost="connection refused")) == ("the server is gone: connection refused", 2)
+
+
 def test_a_url_where_nobody_listens_any_more_is_a_crash() -> None:
     traffic = Traffic()
     traffic.post(modern(1))
