@@ -92,11 +92,11 @@ async def puppet(*replies: Reply, tls: ssl.SSLContext | None = None) -> AsyncIte
 
 def answer(status: int, body: Any = b"", **fields: str) -> bytes:
     """A whole response; what is no bytes is JSON."""
+    data: bytes = body if isinstance(body, bytes) else json.dumps(body).encode()
     if not isinstance(body, bytes):
-        body = json.dumps(body).encode()
         fields.setdefault("content_type", "application/json")
     named = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in fields.items())
-    return f"HTTP/1.1 {status} Words\r\n{named}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    return f"HTTP/1.1 {status} Words\r\n{named}Content-Length: {len(data)}\r\n\r\n".encode() + data
 
 
 def event(data: Any, *before: str) -> bytes:

@@ -185,7 +185,6 @@ def test_a_server_that_remembers_is_told_first_what_was_played(capture: Path, lo
     assert read(log) == [OPENING, INITIALIZED, GREET, DRAW]
 
 
-@pytest.mark.npm
 @pytest.mark.parametrize(("options", "names"), [((), []), (("--catch-up",), ["Ada"])])
 def test_a_server_that_others_wrote_knows_what_was_played_if_it_is_told(
     options: tuple[str, ...],
