@@ -51,7 +51,7 @@ class Walk:
     a leaf is looked at, `steps` says where it is. With `begin` it is the one value that begins there, and `end` says where it ends.
     """
 
-    __slots__ = ("_begin", "_data", "_is_message", "_names", "_opened", "_places", "_root", "end", "is_sound")
+    __slots__ = ("_begin", "_called", "_data", "_is_message", "_names", "_opened", "_places", "_root", "end", "is_sound")
 
     def __init__(self, data: bytes, root: Place = NOWHERE, *, is_message: bool = False, begin: int | None = None) -> None:
         self._data = data
@@ -62,6 +62,7 @@ class Walk:
         self._opened: list[bool] = []  # of what we are in, from the outside: whether it is an object
         self._names: list[bytes | int] = []  # the member or item that we are at in each of it
         self._places: list[Place] = []
+        self._called: list[bytes] = []  # of an array what it is called, for its items
         self.is_sound = True
 
     @property
@@ -80,7 +81,6 @@ class Walk:
     def leaves(self, *, bare: bool = True) -> Iterator[Leaf]:
         """Names and values, in order; numbers and words only if `bare` says so. A string before a colon is a name."""
         opened, names, places = self._opened, self._names, self._places
-        inherited: list[bytes] = []  # of an array what it is called, for its items
         name, place = b"", self._root
         in_array = follows = False
         values = 0
@@ -94,15 +94,8 @@ class Walk:
                 yield Leaf(start, end, is_string=True, is_name=True, name=b"", place=NOWHERE)
                 continue
             if which == _CLOSES:
-                if opened:
-                    opened.pop()
-                    names.pop()
-                    inherited.pop()
-                    place = places.pop()
-                else:
-                    self.is_sound = False
+                name, place = self._closed()
                 in_array = bool(opened) and not opened[-1]
-                name = inherited[-1] if inherited else b""
                 if self._begin is not None and not opened:
                     self.end = match.end()
                     break
@@ -119,26 +112,37 @@ class Walk:
                     self.is_sound = False
                     continue
                 in_array = match[0] == b"["
-                opened.append(not in_array)
-                places.append(place)
-                names.append(-1 if in_array else b"")
                 name = name if in_array else b""
-                inherited.append(name)
-            elif which == _BARE:
-                if not _is_bare(match[0]):
-                    if match[0] == BOM and not values - 1:
-                        values -= 1
-                        continue
-                    self.is_sound = False
+                self._open(name, place, is_array=in_array)
+            elif which != _BARE:
+                start, end = match.span(1)
+                self.is_sound = self.is_sound and match.end(2) > end and which != _NAME
+                yield Leaf(start, end, is_string=True, is_name=False, name=name, place=place)
+            elif match[0] == BOM and values == 1:
+                values = 0
+            else:
+                self.is_sound = self.is_sound and _is_bare(match[0]) is not None
                 if bare:
                     yield Leaf(match.start(), match.end(), is_string=False, is_name=False, name=name, place=place)
-            else:
-                start, end = match.span(1)
-                if match.end(2) == end or which == _NAME:
-                    self.is_sound = False
-                yield Leaf(start, end, is_string=True, is_name=False, name=name, place=place)
         if opened or values != 1:
             self.is_sound = False
+
+    def _open(self, name: bytes, place: Place, *, is_array: bool) -> None:
+        """Go into an object or an array; `name` is what the items of the latter are called."""
+        self._opened.append(not is_array)
+        self._names.append(-1 if is_array else b"")
+        self._places.append(place)
+        self._called.append(name)
+
+    def _closed(self) -> tuple[bytes, Place]:
+        """Come out of it: what comes next is called so, unless it has a name of its own, and where it is."""
+        if not self._opened:
+            self.is_sound = False
+            return b"", self._root
+        self._opened.pop()
+        self._names.pop()
+        self._called.pop()
+        return self._called[-1] if self._called else b"", self._places.pop()
 
     def _member_place(self, outer: Place, name: bytes) -> Place:
         found = outer.into(JSON.read(name).decode("utf-8", "replace"))

@@ -5,6 +5,7 @@ Refuses to keep what it finds: of a secret its first letters and its length.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -246,4 +247,4 @@ def _step(step: str | int) -> str:
         return f"[{step}]"
     if _plain_name(step):
         return f".{step}"
-    return "['" + step.replace("\\", "\\\\").replace("'", "\\'") + "']"
+    return "['" + json.dumps(step)[1:-1].replace('\\"', '"').replace("'", "\\'") + "']"
