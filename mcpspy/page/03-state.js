@@ -22,20 +22,30 @@ function facetValue(row, facet) {
   }
 }
 
+function searched() {
+  return state.search.toLowerCase().split(/\s+/).filter(Boolean);
+}
+
 function matches(row) {
   if (state.slow && !(row.took >= state.slow)) return false;
   for (const facet of FACETS) {
     if (state.facets[facet] && facetValue(row, facet) !== state.facets[facet]) return false;
   }
-  return state.search.toLowerCase().split(/\s+/).filter(Boolean)
-    .every((word) => row.words.includes(word) || String(row.row) === word || payloadHolds(row, word));
+  return searched().every((word) => row.words.includes(word) || String(row.row) === word || payloadHolds(row, word));
 }
 
+// Find out what is shown. A live page asks its server which payloads hold the words, and sifts once more.
 function sift() {
+  if (isLive) searched().filter((word) => !found.has(word)).forEach(look);
   const isAll = !state.search && !state.slow && !Object.values(state.facets).some(Boolean);
   shown = isAll ? rows : rows.filter(matches);
   tell("rows");
   keep();
+}
+
+function look(word) {
+  found.set(word, new Set());
+  fetched(`search?q=${encodeURIComponent(word)}`).then((numbers) => { found.set(word, new Set(numbers)); sift(); }, () => found.delete(word));
 }
 
 function choose(index, { scroll = true } = {}) {

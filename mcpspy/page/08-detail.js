@@ -8,21 +8,30 @@ const detail = (() => {
   const element = byId("detail");
   let raw = false;
 
-  function render() {
+  let last;
+
+  async function render() {
     const row = rows[state.chosen - 1];
     element.hidden = !row;
     if (!row) return;
-    const found = carried(row) ?? {};
+    let what = {};
+    try { what = (await carried(row)) ?? {}; } catch (error) { what = { failure: error.message }; }
+    if (rows[state.chosen - 1] === row) fill(row, what);
+  }
+
+  function fill(row, what) {
+    const top = last === row ? element.scrollTop : 0;
+    last = row;
     element.replaceChildren(
       make("h2", {}, row.row ? `row ${row.row} · ` : "", row.method || row.kind, " ", row.target),
       make("p", { class: `facts ${row.style}` }, [row.outcome, row.detail].filter(Boolean).join(": ") || "—"),
       make("p", { class: "facts" }, facts(row)),
-      buttons(row, found),
-      ...(found.messages ?? []).flatMap(message),
-      ...(found.http ?? []).flatMap(transaction),
+      buttons(row, what), what.failure ?? "",
+      ...(what.messages ?? []).flatMap(message),
+      ...(what.http ?? []).flatMap(transaction),
       ...logs(row),
     );
-    element.scrollTop = 0;
+    element.scrollTop = top;
   }
 
   function facts(row) {
@@ -32,10 +41,11 @@ const detail = (() => {
     return made.join(" · ");
   }
 
-  function buttons(row, found) {
-    const texts = { "copy JSON": (found.messages ?? []).map((one) => one.text ?? "").join("\n") };
-    if (found.curl) texts["copy as curl"] = found.curl;
+  function buttons(row, what) {
+    const texts = { "copy JSON": (what.messages ?? []).map((one) => one.text ?? "").join("\n") };
+    if (what.curl) texts["copy as curl"] = what.curl;
     if (row.row && row.kind === "exchange") texts["copy mcpspy replay"] = `mcpspy replay ${data.address}:${row.row} -- COMMAND`;
+    if (row.row) texts["copy mcpspy mock"] = `mcpspy mock ${data.address}`;
     if (row.row) texts["copy link"] = location.href;
     return make("div", { class: "buttons" },
       make("button", { type: "button", "aria-pressed": String(raw), onclick: () => { raw = !raw; render(); } }, raw ? "as a tree" : "as on the wire"),

@@ -8,18 +8,27 @@ const GAP = [150, 560];
 
 const picture = (() => {
   const element = byId("drawing");
-  const { lanes, steps } = data.diagram;
-  const places = [];
+  let lanes = [];
+  let steps = [];
+  let places = [];
+  let width = 0;
+  let height = 0;
   let zoom = 1;
   let drawn = "";
 
-  const widest = steps.reduce((most, step) => Math.max(most, step.kind ? step.text.length : 0), 12);
-  const gap = Math.min(GAP[1], Math.max(GAP[0], widest * LETTER + 40, ...lanes.map((name) => name.length * LETTER + 30)));
-  lanes.forEach((_, at) => places.push(LEFT + 60 + at * gap));
-  const width = (places.at(-1) ?? 0) + Math.max(80, (lanes.at(-1) ?? "").length * LETTER / 2 + 20);
-  const height = HEAD + steps.length * STEP + 20;
+  // Lay out what is to be drawn; a live page does so again and again.
+  function lay(diagram) {
+    ({ lanes, steps } = diagram);
+    const widest = steps.reduce((most, step) => Math.max(most, step.kind ? step.text.length : 0), 12);
+    const gap = Math.min(GAP[1], Math.max(GAP[0], widest * LETTER + 40, ...lanes.map((name) => name.length * LETTER + 30)));
+    places = lanes.map((_, at) => LEFT + 60 + at * gap);
+    width = (places.at(-1) ?? 0) + Math.max(80, ((lanes.at(-1) ?? "").length * LETTER) / 2 + 20);
+    height = HEAD + steps.length * STEP + 20;
+    names();
+    render({ anew: true });
+  }
 
-  const canvas = draw("svg", { role: "img", "aria-label": `Sequence diagram of ${lanes.join(", ")}` });
+  const canvas = draw("svg", { role: "img", "aria-label": "Sequence diagram" });
   const sheet = draw("g");
   const heads = draw("svg", { class: "sticky", "aria-hidden": "true" });
   canvas.append(sheet);
@@ -95,7 +104,7 @@ const picture = (() => {
   }
 
   element.append(heads, canvas);
-  names();
+  lay(data.diagram);
   element.addEventListener("scroll", () => render());
   element.addEventListener("wheel", (event) => {
     if (!event.ctrlKey) return;
@@ -109,5 +118,5 @@ const picture = (() => {
     if (state.tab !== "diagram") return;
     if (what === "tab" || what.startsWith("chosen")) { reveal(); render({ anew: true }); }
   });
-  return { render };
+  return { render, lay };
 })();

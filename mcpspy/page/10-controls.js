@@ -15,8 +15,12 @@ const controls = (() => {
       element.hidden = counts.size < 2;
       const options = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 200);
       element.replaceChildren(make("option", { value: "" }, `any ${LABELS[facet]}`), ...options.map(([value, count]) => make("option", { value }, `${value.slice(0, 60)} (${count})`)));
-      element.addEventListener("change", () => { state.facets[facet] = element.value; sift(); });
+      element.value = state.facets[facet] ?? "";
     }
+  }
+
+  for (const facet of FACETS) {
+    byId(`facet-${facet}`).addEventListener("change", (event) => { state.facets[facet] = event.target.value; sift(); });
   }
 
   function show() {

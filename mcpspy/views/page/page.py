@@ -7,19 +7,19 @@ The files that make the page are given: this room reads none. Refuses to mask se
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from ...transcript.model import Exchange, Row, Transcript
+from ...transcript.model import Row, Transcript
 from ..checked import worst_first
-from ..escape import xml_text
+from ..escape import safe_text, xml_text
 from ..line import plain
 from ..numbers import numbers_lines
 from ..timeline import timeline
-from ..units import counted
 from ..verdict import source_lines, verdict
 from .rows import CHUNK, carried, drawn, listed, progress
 
@@ -34,6 +34,8 @@ MAX_PLAIN_ROWS: Final = 200
 
 NUMBERS_CELLS: Final = 140
 
+_places: Final = re.compile(r"\{(\w+)\}").sub
+
 _BLOCK_SIGNS: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
@@ -42,17 +44,57 @@ def page(transcript: Transcript, rows: Sequence[Row], files: Mapping[str, str], 
 
     The transcript has to keep frames. `title` is what the browser's tab says, `address` how the user calls what is shown.
     """
+    yield from _head(files, title, connects=False)
+    yield _body(files, transcript)
+    yield from _blocks(transcript, rows, address)
+    yield from _foot(files)
+
+
+def live_page(files: Mapping[str, str], *, sitting: str, follows: bool) -> Iterator[str]:
+    """The text of a page that asks the server it came from: for a `sitting`, or the newest one whichever that is (`follows`)."""
+    yield from _head(files, "mcpspy", connects=True)
+    yield _body(files, Transcript())
+    nothing = {"rows": [], "progress": {}, "diagram": {"lanes": [], "steps": []}, "findings": [], "numbers": ""}
+    yield _block("data", {"live": True, "sitting": sitting, "follows": follows, "address": "@", "chunk": CHUNK, **nothing})
+    yield from _foot(files)
+
+
+def whole(transcript: Transcript, rows: Sequence[Row]) -> dict[str, Any]:
+    """What the page shows of all rows together: the diagram, findings and numbers."""
+    return {
+        "diagram": drawn(transcript, rows, MAX_DRAWN),
+        "findings": [_finding(one) for one in worst_first(transcript.findings)],
+        "numbers": "\n".join(plain(line) for line in numbers_lines(transcript, width=NUMBERS_CELLS)),
+    }
+
+
+def heading(transcript: Transcript, *, live: bool = False) -> dict[str, Any]:
+    """The verdict, and a line for each capture."""
+    return {
+        "verdict": " ".join(map(plain, verdict(transcript, live=live))),
+        "sources": [plain(line).strip() for line in source_lines(transcript)],
+    }
+
+
+def _head(files: Mapping[str, str], title: str, *, connects: bool) -> Iterator[str]:
     style = files["page.css"]
-    script = _script(files)
+    allowed = {
+        "default-src": "'none'",
+        "style-src": _digest(style),
+        "script-src": _digest(_script(files)),
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    } | ({"connect-src": "'self'"} if connects else {})
+    policy = "; ".join(f"{name} {value}" for name, value in allowed.items())
     yield "<!doctype html>\n"
     yield '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">\n'
-    policy = f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; base-uri 'none'"
-    yield f'<meta http-equiv="Content-Security-Policy" content="{policy}; form-action \'none\'">\n'
-    yield '<meta name="referrer" content="no-referrer">\n'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<meta name="referrer" content="no-referrer">\n'
     yield f"<title>{xml_text(title)}</title>\n<style>{style}</style></head>\n<body>\n"
-    yield _body(transcript, rows, files["page.html"])
-    yield from _blocks(transcript, rows, address)
-    yield f"<script>{script}</script>\n</body></html>\n"
+
+
+def _foot(files: Mapping[str, str]) -> Iterator[str]:
+    yield f"<script>{_script(files)}</script>\n</body></html>\n"
 
 
 def _script(files: Mapping[str, str]) -> str:
@@ -65,36 +107,29 @@ def _digest(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def _body(transcript: Transcript, rows: Sequence[Row], template: str) -> str:
-    findings = worst_first(transcript.findings)
-    whole = islice(timeline(transcript), MAX_PLAIN_ROWS)
+def _body(files: Mapping[str, str], transcript: Transcript) -> str:
+    told = heading(transcript)
     values = {
-        "verdict": xml_text(" ".join(map(plain, verdict(transcript)))),
-        "sources": "<br>".join(xml_text(plain(line).strip()) for line in source_lines(transcript)),
-        "finding_count": f" ({len(findings)})" if findings else "",
-        "findings": "\n".join(map(_finding, findings)) or "<p>Nothing was found.</p>",
-        "numbers": "\n".join(xml_text(plain(line)) for line in numbers_lines(transcript, width=NUMBERS_CELLS)),
-        "diagram_note": _note(rows),
-        "plain": "\n".join(xml_text(plain(line)) for line in whole),
+        "verdict": xml_text(told["verdict"]),
+        "sources": "\n".join(map(xml_text, told["sources"])),
+        "findings": "\n".join(map(_plain_finding, worst_first(transcript.findings))),
+        "plain": "\n".join(xml_text(plain(line)) for line in islice(timeline(transcript), MAX_PLAIN_ROWS)),
         "plain_count": str(MAX_PLAIN_ROWS),
+        "max_drawn": f"{MAX_DRAWN:,}",
     }
-    for name, value in values.items():
-        template = template.replace("{" + name + "}", value)
-    return template
+    return _places(lambda found: values[found[1]], files["page.html"])
 
 
-def _note(rows: Sequence[Row]) -> str:
-    calls = sum(isinstance(row, Exchange) for row in rows)
-    return f"the first {counted(MAX_DRAWN, 'message')}" if 2 * calls > MAX_DRAWN else ""
+def _finding(one: Finding) -> dict[str, Any]:
+    return {
+        "severity": one.severity.value, "rule": one.rule, "row": one.row, "count": one.count, "what": safe_text(one.what),
+        "blame": safe_text(one.blame), "advice": safe_text(one.advice),
+    }  # fmt: skip
 
 
-def _finding(one: Finding) -> str:
-    where = f' · <a href="#row={one.row}" data-row="{one.row}">row {one.row}</a>' if one.row is not None else ""
-    times = f" ×{one.count:,}" if one.count > 1 else ""
-    return (
-        f'<article class="finding {one.severity.value}"><h3>{one.severity.value} · {xml_text(one.rule)}{times}{where}</h3>'
-        f"<p>{xml_text(one.what)}</p><p>{xml_text(one.blame)}</p><p>→ {xml_text(one.advice)}</p></article>"
-    )
+def _plain_finding(one: Finding) -> str:
+    said = " ".join(map(xml_text, (one.what, one.blame, "→", one.advice)))
+    return f"<p><strong>{one.severity.value} {one.rule}</strong>: {said}</p>"
 
 
 def _blocks(transcript: Transcript, rows: Sequence[Row], address: str) -> Iterator[str]:
@@ -105,7 +140,7 @@ def _blocks(transcript: Transcript, rows: Sequence[Row], address: str) -> Iterat
         "chunk": CHUNK,
         "rows": [line for _, line in found],
         "progress": progress(rows),
-        "diagram": drawn(transcript, rows, MAX_DRAWN),
+        **whole(transcript, rows),
     }
     yield _block("data", data)
     for begin in range(0, len(found), CHUNK):

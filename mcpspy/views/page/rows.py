@@ -5,7 +5,7 @@ The script `01-data.js` reads what stands here; the two change together. Refuses
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any, Final
 
 from ...records import CLIENT
@@ -36,11 +36,15 @@ def listed(transcript: Transcript, rows: Sequence[Row]) -> Iterator[tuple[Row, _
     """Each row that the page lists, with the values of its line. Events that say nothing are left out."""
     flagged = {one.row for one in transcript.findings if one.row is not None}
     for row in rows:
-        source = transcript.sources[row.capture]
-        made = _line(row, source)
-        if made is not None:
-            number = made[0]
-            yield row, [*made, int(number in flagged)]
+        line = listed_row(row, transcript.sources[row.capture], flagged=flagged)
+        if line is not None:
+            yield row, line
+
+
+def listed_row(row: Row, source: Source, *, flagged: Container[int]) -> list[Any] | None:
+    """The values of a row's line, of which the last says whether a finding is about it; None for an event that says nothing."""
+    made = _line(row, source)
+    return None if made is None else [*made, int(made[0] in flagged)]
 
 
 def _line(row: Row, source: Source) -> _Listed | None:

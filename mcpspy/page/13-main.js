@@ -5,6 +5,7 @@ recall();
 controls.facets();
 controls.show();
 waterfall.render();
+findings.render();
 tell("tab");
 sift();
 tell("chosen");
@@ -15,4 +16,5 @@ addEventListener("hashchange", () => {
   sift();
   tell("chosen");
 });
+if (isLive) live.start();
 document.documentElement.dataset.ready = "yes";

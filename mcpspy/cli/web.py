@@ -1,0 +1,53 @@
+"""`mcpspy web`: the page in the browser, live, of this user's store. It reads captures and does nothing else."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import webbrowser
+
+import click
+
+from ..errors import McpspyError
+from .screen import say
+
+TOKEN_BYTES = 18
+BUSY = 4
+
+
+@click.command("web")
+@click.option("--port", metavar="N", type=click.IntRange(0, 65535), default=8766, show_default=True, help="0 picks one.")
+@click.option("--open", "opens", is_flag=True, help="Open it in your browser.")
+def command(*, port: int, opens: bool) -> int:
+    """Show sittings in the browser as they are recorded: the page of `mcpspy export html`, live.
+
+    It listens on 127.0.0.1 alone, under an address that holds a secret, and reads captures: it cannot harm the traffic, start
+    anything or write anything. Ctrl-C ends it. Needs aiohttp: pip install 'mcpspy[web]'.
+
+    \b
+    Example:
+      mcpspy web --open
+    """
+    try:
+        from ..live.web import serve
+    except ImportError as error:
+        raise McpspyError("mcpspy web needs aiohttp; pip install 'mcpspy[web]' brings it") from error
+    from .web_sittings import StoredSittings
+
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except OSError as error:
+        say(f"mcpspy: 127.0.0.1:{port}: {os.strerror(error.errno or 0)}; another port: mcpspy web --port 0")
+        return BUSY
+    port = listener.getsockname()[1]
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    url = f"http://127.0.0.1:{port}/{token}/"
+    click.echo(url)
+    say("mcpspy: Ctrl-C ends it")
+    if opens:
+        webbrowser.open(url)
+    serve(StoredSittings(), token, listener)
+    return 0

@@ -1,0 +1,106 @@
+"""What `mcpspy web` shows: the store's sittings, and one of them as rows of the page, as it grows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from ..capture.catalog import Sitting, entries, has_message, sittings
+from ..transcript.findings.find import findings
+from ..transcript.model import Numbered, Row
+from ..views.escape import decoded, safe_text
+from ..views.exchange import messages_of
+from ..views.page.page import heading, live_page, whole
+from ..views.page.rows import carried, listed_row, progress
+from .export_html import page_files
+from .reading import Growing
+
+MAX_SITTINGS: Final = 40
+"""So many of the newest are listed."""
+
+
+class StoredSittings:
+    """The sittings in the store, by names that only a capture's own id makes: nobody names a path here."""
+
+    def __init__(self) -> None:
+        self._files = page_files()
+
+    def listed(self) -> list[dict[str, Any]]:
+        """The newest sittings: `sitting` (its name), `client`, `servers`, `when`, `live`."""
+        return [_listed(one) for one in _spoken()[:MAX_SITTINGS]]
+
+    def page(self, sitting: str) -> str:
+        """The page for a sitting, or for the newest where the name is empty."""
+        newest = sitting or next((_name(one) for one in _spoken()[:1]), "")
+        return "".join(live_page(self._files, sitting=newest, follows=not sitting))
+
+    def open(self, sitting: str) -> GrowingSitting | None:
+        """A sitting by its name, read from its beginning; None if there is none."""
+        found = next((one for one in sittings(entries()) if _name(one) == sitting), None)
+        return None if found is None else GrowingSitting([one.path for one in found.entries])
+
+
+class GrowingSitting:
+    """A sitting that may still be recorded, as rows of the page with numbers by which the page knows them."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self._growing = Growing(keeps_frames=True)
+        for path in paths:
+            self._growing.add(path)
+        self._places: dict[int, int] = {}
+        """Where the page has each row, by the row's identity: rows stay for as long as the transcript does."""
+
+    def take(self) -> dict[str, Any] | None:
+        """Rows that are new or changed, each behind its place; and what stands above them. None if nothing happened."""
+        changed: dict[int, Row] = {id(row): row for row in self._growing.take()}
+        if not changed:
+            return None
+        transcript = self._growing.transcript
+        lines = []
+        for row in changed.values():
+            line = listed_row(row, transcript.sources[row.capture], flagged=())
+            if line is not None:
+                lines.append([self._places.setdefault(id(row), len(self._places)), *line])
+        return {"rows": lines, "progress": progress(list(changed.values())), **heading(transcript, live=self._growing.live)}
+
+    def row(self, number: int) -> dict[str, Any] | None:
+        """What the row with this number carries; None if there is none."""
+        transcript = self._growing.transcript
+        row = transcript.row(number)
+        return None if row is None else carried(row, transcript.sources[row.capture])
+
+    def search(self, text: str) -> list[int]:
+        """The numbers of the rows that hold a text in a payload, whatever its case."""
+        wanted = text.lower()
+        return [row.row for row in self._growing.transcript.rows if isinstance(row, Numbered) and _holds(row, wanted)]
+
+    def whole(self) -> dict[str, Any]:
+        """Diagram, findings and numbers of what there is by now."""
+        transcript = self._growing.transcript
+        transcript.findings = findings(transcript)
+        return whole(transcript, transcript.rows)
+
+
+def _holds(row: Numbered, wanted: str) -> bool:
+    return any(wanted in decoded(message.raw).lower() for message in messages_of(row))
+
+
+def _spoken() -> list[Sitting]:
+    """The sittings in which anybody said anything, newest first."""
+    return [one for one in sittings(entries()) if any(has_message(entry) for entry in one.entries)]
+
+
+def _name(sitting: Sitting) -> str:
+    header = sitting.entries[0].header
+    return header.capture_id if header else ""
+
+
+def _listed(sitting: Sitting) -> dict[str, Any]:
+    when = datetime.fromtimestamp(sitting.begin_ns / 1_000_000_000, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    return {
+        "sitting": _name(sitting),
+        "client": safe_text(sitting.client),
+        "servers": [safe_text(one.label) for one in sitting.entries],
+        "when": when,
+        "live": any(one.live for one in sitting.entries),
+    }

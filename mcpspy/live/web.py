@@ -1,0 +1,188 @@
+"""`mcpspy web`: the page in the browser, live. Serves what it is given; it reads no capture itself and starts nothing.
+
+Every path begins with a secret, and only a page of ours may ask: Host, Origin and Sec-Fetch are held against our own address, for
+a page elsewhere could reach us by a name of its own (DNS rebinding). Refuses all but GET.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from hmac import compare_digest
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from aiohttp import web
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Awaitable, Callable
+
+LOOK_S: Final = 0.1
+"""So often a sitting that is looked at is read on."""
+
+SHUTDOWN_S: Final = 0.5
+
+MAX_DIGITS: Final = 12
+
+MAX_OPEN: Final = 8
+"""So many sittings are kept for what is asked beside their streams."""
+
+COMMENT_TURNS: Final = 100
+"""After so many looks without news a comment says that the stream is alive."""
+
+_SAFE: Final = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+class Looking(Protocol):
+    """A sitting that somebody looks at. Calls may take their time: they are made in a thread, one at a time."""
+
+    def take(self) -> dict[str, Any] | None:
+        """What is new since the last time; None if nothing is."""
+
+    def row(self, number: int) -> dict[str, Any] | None:
+        """What the row with this number carries; None if there is none."""
+
+    def search(self, text: str) -> list[int]:
+        """The numbers of the rows that hold a text in a payload."""
+
+    def whole(self) -> dict[str, Any]:
+        """What is shown of all rows together."""
+
+
+class Sittings(Protocol):
+    """What there is to look at."""
+
+    def listed(self) -> list[dict[str, Any]]:
+        """The sittings, newest first."""
+
+    def page(self, sitting: str) -> str:
+        """The page for a sitting, or for the newest where the name is empty."""
+
+    def open(self, sitting: str) -> Looking | None:
+        """A sitting by its name, read from its beginning; None if there is none."""
+
+
+class Web:
+    """Serves `sittings` below `/token/` at `port` of the loopback address."""
+
+    def __init__(self, sittings: Sittings, token: str, port: int) -> None:
+        self._sittings = sittings
+        self._token = token
+        self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+        self._open: dict[str, tuple[Looking, asyncio.Lock]] = {}
+        """The sittings that were looked at, by their names: for what is asked beside their streams."""
+
+    def application(self) -> web.Application:
+        """What a server runs."""
+        made = web.Application(middlewares=[self._guard])
+        for path, answer in {
+            "": self._page,
+            "events": self._events,
+            "row": self._row,
+            "search": self._search,
+            "whole": self._whole,
+            "sittings": self._listed,
+        }.items():
+            made.router.add_get(f"/{{token}}/{path}", answer, allow_head=False)
+        return made
+
+    @web.middleware
+    async def _guard(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Let in who knows the secret and comes from here; everybody else finds nothing."""
+        if not self._may(request):
+            return web.Response(status=404, text="mcpspy: there is nothing here\n", headers=_SAFE)
+        try:
+            return await handler(request)
+        except web.HTTPException as refused:
+            return web.Response(status=refused.status, text=f"mcpspy: {refused.reason}\n", headers=_SAFE)
+
+    def _may(self, request: web.Request) -> bool:
+        token = request.match_info.get("token", "")
+        host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
+        site = request.headers.get("Sec-Fetch-Site", "none")
+        is_here = host in self._hosts and (origin is None or origin == f"http://{host}") and site in ("none", "same-origin")
+        return is_here and request.method == "GET" and compare_digest(token.encode(), self._token.encode())
+
+    async def _page(self, request: web.Request) -> web.Response:
+        text = await asyncio.to_thread(self._sittings.page, request.query.get("sitting", ""))
+        return web.Response(text=text, content_type="text/html", headers=_SAFE)
+
+    async def _listed(self, _: web.Request) -> web.Response:
+        return _json(await asyncio.to_thread(self._sittings.listed))
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        """News of a sitting for as long as somebody listens, each connection from the beginning."""
+        looking, lock = await self._found(request, anew=True)
+        response = web.StreamResponse(headers={**_SAFE, "Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        with suppress(ConnectionResetError):  # whoever looked has closed the page
+            await self._tell(response, looking, lock)
+        return response
+
+    async def _tell(self, response: web.StreamResponse, looking: Looking, lock: asyncio.Lock) -> None:
+        quiet, is_first = 0, True
+        while True:
+            async with lock:
+                news = await asyncio.to_thread(looking.take)
+            quiet = 0 if news else quiet + 1
+            if news or is_first:
+                text = json.dumps({"anew": is_first, **(news or {})}, ensure_ascii=False, separators=(",", ":"))
+                await response.write(f"data: {text}\n\n".encode("utf-8", "backslashreplace"))
+                is_first = False
+            elif quiet % COMMENT_TURNS == 0:
+                await response.write(b": alive\n\n")
+            await asyncio.sleep(LOOK_S)
+
+    async def _row(self, request: web.Request) -> web.Response:
+        number = request.query.get("row", "")
+        if not number.isascii() or not number.isdecimal() or len(number) > MAX_DIGITS:
+            raise web.HTTPBadRequest
+        found = await self._asked(request, lambda looking: looking.row(int(number)))
+        if found is None:
+            raise web.HTTPNotFound
+        return _json(found)
+
+    async def _search(self, request: web.Request) -> web.Response:
+        return _json(await self._asked(request, lambda looking: looking.search(request.query.get("q", ""))))
+
+    async def _whole(self, request: web.Request) -> web.Response:
+        return _json(await self._asked(request, lambda looking: looking.whole()))
+
+    async def _asked(self, request: web.Request, ask: Callable[[Looking], Any]) -> Any:
+        looking, lock = await self._found(request, anew=False)
+        async with lock:
+            return await asyncio.to_thread(ask, looking)
+
+    async def _found(self, request: web.Request, *, anew: bool) -> tuple[Looking, asyncio.Lock]:
+        """The sitting that is asked for, and what to hold while it is asked. Raises: web.HTTPNotFound."""
+        name = request.query.get("sitting", "")
+        if not anew and name in self._open:
+            return self._open[name]
+        looking = await asyncio.to_thread(self._sittings.open, name)
+        if looking is None:
+            raise web.HTTPNotFound
+        if len(self._open) >= MAX_OPEN:
+            self._open.pop(next(iter(self._open)))
+        self._open[name] = looking, asyncio.Lock()
+        return self._open[name]
+
+
+def serve(sittings: Sittings, token: str, listener: socket.socket) -> None:
+    """Serve until SIGINT or SIGTERM."""
+    application = Web(sittings, token, listener.getsockname()[1]).application()
+    web.run_app(application, sock=listener, print=None, access_log=None, shutdown_timeout=SHUTDOWN_S)
+
+
+def _json(value: Any) -> web.Response:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
+    return web.Response(body=text, content_type="application/json", headers=_SAFE)
