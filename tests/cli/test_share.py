@@ -17,6 +17,7 @@ from tests.conftest import ROOT
 from tests.sharing.hiding import held
 
 CAPTURES = ROOT / "captures"
+HANDSHAKE = {"initialize", "server/discover", "notifications/initialized"}
 SECRET = "Zq8-fjW2kLp0Xv6TnB3r"
 
 
@@ -128,6 +129,21 @@ def test_a_part_of_any_capture_is_one_that_can_be_shown_and_served(name: str, ro
     kept = {one.stream for one in records if isinstance(one, Open)}
     assert {one.stream for one in records if isinstance(one, Frame)} <= kept
     assert len(records) < len(list(read(capture)))
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in CAPTURES.glob("*.mcpspy")))
+def test_rows_left_out_leave_none_of_their_payloads(name: str, tmp_path: Path) -> None:
+    capture, out = CAPTURES / f"{name}.mcpspy", tmp_path / "out.mcpspy"
+    transcript = transcribe(read(capture))
+    middle = transcript.exchanges[len(transcript.exchanges) // 2]
+    assert share(f"{capture}:{middle.row}", "-o", out, "--keep", ".*").returncode == 0
+    assert run("verify", str(out)).returncode == 0
+    said = b"\n".join(record.data for record in read(out) if isinstance(record, Frame))
+    chosen = {one.number for one in middle.messages}
+    others = [one for one in transcript.messages if one.number not in chosen and one.method not in HANDSHAKE and not one.batch]
+    opened = {one.number for row in transcript.exchanges if row.method in HANDSHAKE for one in row.messages}
+    assert [one.raw for one in others if one.number not in opened and one.raw.strip() in said] == []
+    assert all(one.raw.strip() in said for one in middle.messages)
 
 
 def test_standard_input_and_output_will_do(tmp_path: Path) -> None:
