@@ -64,11 +64,10 @@ def wanted(what: str, only: tuple[str, ...], handles: tuple[str, ...]) -> Wanted
         raise AddressError(what, f"a replay plays one capture, and these are {len(asked.paths)}: {', '.join(asked.paths)}")
     transcript, _ = transcript_of(asked.paths)
     carrying = Carrying(transcript, handles)
-    everything = plans(transcript)
+    every = plans(transcript)
+    everything = [plan for plan in every if plan.sends]
     if not everything:
-        raise ReplayError(
-            what, "nobody asked a server anything in it, so there is nothing to send; mcpspy show says what happened"
-        )
+        raise ReplayError(what, _why_nothing(every))
     rows = None
     if asked.rows is not None:
         row_of(transcript, what, asked.rows[0])
@@ -97,6 +96,13 @@ def wanted(what: str, only: tuple[str, ...], handles: tuple[str, ...]) -> Wanted
         asked=asked_rows,
         carrying=carrying,
     )
+
+
+def _why_nothing(every: list[Plan]) -> str:
+    left_out = next((one for plan in every for one in plan.left_out), None)
+    if left_out is None:
+        return "nobody asked a server anything in it, so there is nothing to send; mcpspy show says what happened"
+    return f"nothing of it can be sent again; row {left_out.row} not, since {left_out.why}"
 
 
 def _why_none(transcript: Transcript, numbers: frozenset[int], *, is_filtered: bool) -> str:

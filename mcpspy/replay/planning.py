@@ -30,7 +30,7 @@ HTTP_DELETE: Final = "DELETE"
 
 
 def plans(transcript: Transcript) -> list[Plan]:
-    """The plans of all clients of a transcript, in the order in which they began."""
+    """The plans of all clients of a transcript, in the order in which they began. All that a client sent may be left out of one."""
     clients: dict[int, _Clients] = {}
     readers: dict[tuple[int, str], _Reader] = {}
     for row in transcript.rows:
@@ -49,7 +49,7 @@ def plans(transcript: Transcript) -> list[Plan]:
         if isinstance(row, Event) and (row.capture, "") in readers:
             readers[row.capture, ""].happened(row)
     made = [one.close() for one in readers.values()]
-    return [one for one in made if one.sends]
+    return [one for one in made if one.sends or one.left_out]
 
 
 class _Clients:
