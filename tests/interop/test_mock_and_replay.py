@@ -41,6 +41,7 @@ def served(capture: Path, transport: str, folder: Path) -> Iterator[list[str]]:
             yield ["--url", url, "--transport", transport, "--header", "Authorization: Bearer good"]
 
 
+@pytest.mark.usefixtures("tier")
 @pytest.mark.parametrize(
     ("capture", "transport"),
     current_tier()(sample=SAMPLE, more=CALLS, full=CELLS),
