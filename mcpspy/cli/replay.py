@@ -74,7 +74,12 @@ class ReplayCommand(WhatCommand):
     "--set", "settings", metavar="PATH=JSON", multiple=True, help="Send another value: '$.arguments.path=\"/srv\"'; repeatable."
 )
 @click.option(
-    "--carry", "handles", metavar="PATH", multiple=True, help="Take what stands here from the live server's answers too."
+    "--carry",
+    "handles",
+    metavar="HANDLE",
+    multiple=True,
+    help="Take this from the live server's answers into later requests: '$.structuredContent.id', a member's name, or a value as "
+    "'\"h1\"'; repeatable.",
 )
 @click.option(
     "--until",

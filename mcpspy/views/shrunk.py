@@ -7,6 +7,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from ..replay.miss import named
+from ..transcript.model import Kind
 from ..wire.slices import members
 from .escape import safe_text
 from .excerpt import one_line
@@ -63,7 +64,7 @@ def _how(found: Shrunk) -> str:
 
 
 def _send_line(send: Send, found: Shrunk) -> Line:
-    line: Line = [(f"{send.row:>4} ", "dim"), ("→ ", ""), (one_line(named(send.message)), "")]
+    line: Line = [(f"{send.row:>4} ", "dim"), ("→ ", ""), (one_line(named(send.message) or "no JSON-RPC"), "")]
     params = _params(send.message)
     line += [(" ", ""), (params, "dim")] if params else []
     live = found.live.get(send.row)
@@ -75,6 +76,8 @@ def _send_line(send: Send, found: Shrunk) -> Line:
 
 def _params(message: Message) -> str:
     """The arguments of a call; of others what it asks."""
+    if message.kind is Kind.MALFORMED:
+        return one_line(message.raw.decode("utf-8", "replace"), PARAMS_LETTERS)
     params = members(message.raw).get("params", b"")
     shown = bytes(members(params).get("arguments", b"" if message.target else params))
     return one_line(shown.decode("utf-8", "replace"), PARAMS_LETTERS)

@@ -52,6 +52,12 @@ def test_each_message_has_its_row_what_it_asks_and_what_became_of_it() -> None:
     ]
 
 
+def test_what_is_no_json_rpc_is_shown_as_it_is() -> None:
+    (stray,) = Dialogue().client(b"what?\n").strays
+    noise = replace(found(), sends=(Send(message=stray, row=1),))
+    assert lines(noise)[-1] == "   1 → no JSON-RPC what?"
+
+
 def test_a_search_that_was_cut_short_says_so() -> None:
     cut = replace(found(), is_minimal=False, unresolved=2)
     assert lines(cut)[1] == "  21 runs, 2 of them without a server; there may be a smaller sequence"
