@@ -17,7 +17,7 @@ from mcpspy.records import Open
 from tests.cli.terminal import on_pipe, run
 from tests.conftest import PEERS
 from tests.transcript.dialogue import request, result
-from tests.transcript.traffic import Traffic, opened_session
+from tests.transcript.traffic import Traffic, initialize, opened_session
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 
@@ -28,6 +28,16 @@ def served(capture: str, transport: str) -> Iterator[str]:
     with on_pipe("mock", capture, "--listen", "127.0.0.1:0", "--transport", transport) as mock:
         words = mock.wait_for(lambda text: "http://" in text and "\n" in text.partition("http://")[2])
         yield "http://" + words.partition("http://")[2].split()[0]
+
+
+def written(traffic: Traffic, folder: Path) -> str:
+    """The capture of this traffic."""
+    path = str(folder / "traffic.mcpspy")
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    writer = Writer(fd, header_line(traffic.records[0]))  # type: ignore[arg-type]  # the header
+    writer(traffic.records[1:])
+    writer.close(traffic.at_ns)
+    return path
 
 
 def capture(name: str) -> str:
@@ -82,12 +92,7 @@ def of_two_clients(folder: Path) -> str:
         opened_session(traffic, session)
     for session in ("two", "one"):
         traffic.post(request(1, "tools/list"), session=session).answer(body=result(1, {"tools": [], "for": session}))
-    path = str(folder / "two.mcpspy")
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-    writer = Writer(fd, header_line(traffic.records[0]))  # type: ignore[arg-type]  # the header
-    writer(traffic.records[1:])
-    writer.close(traffic.at_ns)
-    return path
+    return written(traffic, folder)
 
 
 def test_each_client_of_a_capture_is_played_for_itself(tmp_path: Path) -> None:
@@ -131,3 +136,11 @@ def test_without_it_what_the_server_answers_differs(guarded: str) -> None:
     assert done.returncode == 1
     assert "~ tools/call whoami  ok → http error" in done.stdout
     assert "not answered\n  initialize" in done.stdout
+
+
+def test_of_a_capture_in_which_all_was_refused_it_says_so(tmp_path: Path) -> None:
+    traffic = Traffic()
+    traffic.post(initialize(0)).answer(status=401)
+    done = run("replay", written(traffic, tmp_path), "--url", "http://127.0.0.1:9")
+    assert done.returncode == 2
+    assert "row 1 not, since it was refused with 401" in done.stderr
