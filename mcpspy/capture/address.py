@@ -23,11 +23,12 @@ class Address:
     rows: tuple[int, int] | None = None
 
 
-def resolve(what: str = "@", *, skips_replays: bool = False) -> Address:
+def resolve(what: str = "@", *, skips_replays: bool = False, skips_mocks: bool = False) -> Address:
     """The captures and rows that `what` names.
 
     `@` is the newest sitting, `@1` the one before it; captures without a message do not count, unless there are no others, nor, with
-    `skips_replays`, those of replays. A label is its newest capture. An existing file whose very name looks like something else wins.
+    `skips_replays`, those of replays, nor, with `skips_mocks`, those of mocks. A label is its newest capture. An existing file whose
+    very name looks like something else wins.
     Raises: AddressError: saying what is wrong and where was looked. OSError: if the store cannot be read.
     """
     what = what or "@"
@@ -42,7 +43,7 @@ def resolve(what: str = "@", *, skips_replays: bool = False) -> Address:
     if rows and any(one.label == what for one in known):
         name, rows = what, None
     if name in ("", "@") or (name.startswith("@") and _is_number(name[1:])):
-        counted = [one for one in known if not (skips_replays and one.is_replay)]
+        counted = [one for one in known if not ((skips_replays and one.is_replay) or (skips_mocks and one.is_mock))]
         return Address(captures=_sitting(what, int(name[1:] or 0), counted), rows=rows)
     return Address(captures=(_labelled(what, name, known),), rows=rows)
 

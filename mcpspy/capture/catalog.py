@@ -47,6 +47,11 @@ class Entry:
         return self.header is not None and "replay" in self.header.tapped
 
     @property
+    def is_mock(self) -> bool:
+        """Whether its server was played by mcpspy."""
+        return self.header is not None and "mock" in self.header.tapped
+
+    @property
     def client(self) -> str:
         """The name of the process that started the tap."""
         return str(self.header.parent.get("name", "")) if self.header else ""

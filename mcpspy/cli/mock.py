@@ -162,7 +162,7 @@ def _paths(what: str) -> tuple[str, ...]:
     from ..capture.address import STDIN, resolve
     from ..errors import AddressError
 
-    address = resolve(what)
+    address = resolve(what, skips_replays=True, skips_mocks=True)  # else a second mock would serve what the first one said
     if STDIN in address.captures:
         raise AddressError(what, "standard input is where a mock hears its client; name a file")
     if address.rows is not None:

@@ -166,6 +166,15 @@ def test_a_detour_that_was_never_recorded_does_not_lead_off_the_branch(tmp_path:
         assert [mocking.told().get("result") for _ in range(3)] == [{"n": 1}, None, {"n": 2}]
 
 
+def test_what_a_mock_recorded_is_not_the_newest_sitting_that_is_served() -> None:
+    folder = Path(os.environ["MCPSPY_HOME"]) / "captures"
+    folder.mkdir(parents=True)
+    written(folder / "weather.mcpspy", Dialogue().client(request(1)).server(result(1, {"tools": []})).records)
+    line = b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
+    assert [mock("@", said=line).stdout for _ in range(2)] == ['{"jsonrpc": "2.0", "id": 2, "result": {"tools": []}}\n'] * 2
+    assert {one.name for one in store()} > {"weather.mcpspy"}
+
+
 def test_its_own_capture_goes_to_the_store_under_a_label_of_its_own() -> None:
     mock(TIME, said=b'{"jsonrpc":"2.0","id":2,"method":"ping"}\n')
     (own,) = store()
