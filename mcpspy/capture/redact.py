@@ -117,6 +117,8 @@ class Redactor:
             return " ".join(self.argv(text.split(" ")))
         if "?" in text or "://" in text:
             return self.url(text)
+        if ";" in text and equals and not nested:  # a connection string
+            return ";".join(self._argument(one, nested=True) for one in text.split(";"))
         return text
 
     def _value(self, text: str) -> str:

@@ -56,7 +56,7 @@ def kind_of(name: str) -> Kind | None:
     squashed = "".join(one for one in name.lower() if one.isalnum()).rstrip("0123456789")
     if squashed.endswith(_SESSION_ENDS):
         return "session"
-    if squashed.endswith("authorization"):
+    if squashed.endswith("authorization") or squashed in ("auth", "xauth"):
         return "authorization"
     if squashed.endswith("cookie"):
         return "cookie"
@@ -78,7 +78,7 @@ def kind_of_option(name: str) -> Kind | None:
     """The same for an option on a command line; `--no-token` and `--token-file` carry none."""
     if name.startswith(("no-", "no_", "disable-", "without-")):
         return None
-    if name.lower() in ("auth", "pass", "pwd", "basic-auth"):
+    if name.lower() in ("auth", "basic-auth", "bearer", "pass", "pat", "pwd") or name.lower().endswith(("_pwd", "-pwd")):
         return "key"
     return kind_of(name)
 

@@ -114,7 +114,7 @@ _assigned = re.compile(
     |(?P<scheme>[A-Za-z][\w-]*+[ \t]+)?(?P<bare>[^\s"',;&<>()\[\]{}|\\][^\s"',;&<>()\[\]{}|]*+))""",
     re.VERBOSE,
 )
-_options = re.compile(rb"(?<![\w-])(--[A-Za-z][\w-]*+)[ \t]+([^\s\"'-][^\s\"']*+)")
+_options = re.compile(rb"(?<![\w-])(--[A-Za-z][\w-]*+)[ \t]+(?:\"([^\"]+)\"|'([^']+)'|([^\s\"'-][^\s\"']*+))")
 _line = re.compile(rb"[^\r\n]*+")
 _pairs = re.compile(rb"[^=;\s\"']+=([^;\"']*[^;\s\"'])")
 _NO_VALUES: Final = {
@@ -146,7 +146,8 @@ def assigned_spans(data: bytes, names: Names) -> Iterator[Span]:
         for option in _options.finditer(data):
             kind = names.assigned(option[1])
             if kind is not None:
-                yield Span(*option.span(2), kind, option[2])
+                which = option.lastindex or 0
+                yield Span(*option.span(which), kind, option[which])
 
 
 def _cookie_spans(data: bytes, match: re.Match[bytes]) -> Iterator[Span]:
