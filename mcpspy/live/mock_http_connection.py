@@ -229,7 +229,7 @@ class Connection(asyncio.Protocol):
 
     def answered(self, *, keeps: bool) -> None:
         """The response is written."""
-        self._response = None
+        self._response = self._head = None
         if not keeps:
             self._is_over = True
             self._records += self._opaque.closed(self.serving.now_ns(), MCPSPY, "eof")

@@ -69,8 +69,8 @@ class Written(asyncio.Transport):
         """As it is."""
 
 
-def told(pieces: Sequence[bytes]) -> tuple[bytes, list[str]]:
-    """What is said to these pieces on one connection, and what is recorded: how streams open and close, and their joined frames."""
+def fed(pieces: Sequence[bytes]) -> tuple[bytes, list[Record]]:
+    """What is said to these pieces on one connection, and what is recorded."""
     echo, written = Echo(), Written()
 
     async def feed() -> None:
@@ -81,15 +81,19 @@ def told(pieces: Sequence[bytes]) -> tuple[bytes, list[str]]:
         connection.connection_lost(None)
 
     asyncio.run(feed())
+    return written.data, echo.records
+
+
+def told(pieces: Sequence[bytes]) -> tuple[bytes, list[str]]:
+    """The same, of the records how streams open and close, and their joined frames."""
+    said, records = fed(pieces)
     frames: dict[int, bytes] = {}
-    for one in echo.records:
+    for one in records:
         if isinstance(one, Frame):
             frames[one.stream] = frames.get(one.stream, b"") + one.data
-    facts = [
-        f"{one.stream} {one.name} {one.head!r} {frames.get(one.stream)!r}" for one in echo.records if isinstance(one, Open)
-    ]
-    facts += [f"{one.stream} {one.by} {one.how}" for one in echo.records if isinstance(one, Close)]
-    return written.data, sorted(facts)
+    facts = [f"{one.stream} {one.name} {one.head!r} {frames.get(one.stream)!r}" for one in records if isinstance(one, Open)]
+    facts += [f"{one.stream} {one.by} {one.how}" for one in records if isinstance(one, Close)]
+    return said, sorted(facts)
 
 
 SENT = (
@@ -119,6 +123,13 @@ def test_no_bytes_raise_and_each_stream_that_opens_closes(pieces: list[bytes]) -
     assert sum(1 for one in facts if " request " in one or " response " in one) == sum(
         1 for one in facts if one.endswith((" eof", " abort", " broken", " reset"))
     )
+
+
+def test_what_is_no_request_is_refused_in_a_transaction_of_its_own() -> None:
+    said, records = fed([SENT, b"GARBAGE\r\n\r\n"])
+    assert [said.count(b"HTTP/1.1 %d" % status) for status in (200, 400)] == [3, 1]
+    answered = [one.transaction for one in records if isinstance(one, Open) and one.name == "response"]
+    assert answered == [1, 2, 3, 4]
 
 
 def served(break_it: Callable[[HttpMock], None], *messages: Any) -> tuple[list[bytes], list[Record]]:
