@@ -260,6 +260,17 @@ def test_on_a_terminal_the_first_difference_can_be_looked_at(visit: str) -> None
     assert '"What, Ada"' in run("show", "@:3").stdout
 
 
+def test_nothing_that_was_captured_reaches_the_terminal_unescaped(tmp_path: Path) -> None:
+    capture = recorded(tmp_path, call("evil\x1b]0;x\x07\u202e", name="\x1b[31m"))
+    with on_terminal("replay", capture, "--", *SERVER, columns=200) as running:
+        asked = running.wait_for("Go on? [y/N]")
+        running.type(b"n\n")
+        running.rest()
+    told = asked + run("replay", capture, "--dry-run").stdout + replay(capture, faults=("dies",)).stdout
+    assert "evil\\x1b]0;x\\x07\\u202e" in told
+    assert not {"\x1b", "\x07", "\u202e"} & set(told)
+
+
 # --- JSON ---
 
 

@@ -88,6 +88,7 @@ def main() -> None:
         is_idle = params.get("name") == "wait" or ("idle" in FAULTS and params.get("name") == "greet")
         if "id" not in message or "mute" in FAULTS or is_idle:
             continue
+        result: dict[str, Any]
         match message["method"]:
             case "initialize":
                 result = GREETING
