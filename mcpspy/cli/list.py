@@ -8,10 +8,12 @@ import click
 
 from ..capture.address import addresses
 from ..capture.catalog import Count, Entry, Sitting, count, entries, has_message, sittings
+from ..capture.pruning import pruned
 from ..capture.store import captures_folder
 from ..views.escape import safe_text
 from ..views.listing import Capture, State, Unusable, document, listing
 from ..views.listing import Sitting as Listed
+from ..views.units import counted, size
 from .screen import say, show_lines, width
 
 SHOWN_SITTINGS = 10
@@ -40,6 +42,15 @@ def command(*, as_json: bool, everything: bool) -> None:
         say(f"{left_out} older: mcpspy list --all")
     elif not found:
         _say_nothing_yet()
+    _say_what_went()
+
+
+def _say_what_went() -> None:
+    """Word of what `prune` removed: who looks for an old sitting has to know that it is gone."""
+    gone = pruned()
+    if gone.captures:
+        when = _local(gone.last_wall_ns).strftime("%Y-%m-%d %H:%M")
+        say(f"{counted(gone.sittings, 'older sitting')} ({size(gone.bytes)}) went with mcpspy prune, the last on {when}.")
 
 
 def overview() -> None:

@@ -31,6 +31,7 @@ VERBS = {
     "replay": "drive a server with a capture, and compare",
     "list": "the newest sittings and their captures",
     "verify": "is a capture intact; repair",
+    "prune": "old captures out of the store, when you ask for it",
     "demo": "a small server and client through a real tap",
     "help": "a verb's options; topics such as filters",
 }

@@ -1,0 +1,115 @@
+"""`mcpspy prune`, as a user calls it, on a store of real and of made-up captures."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcpspy.capture.catalog import Entry, Sitting
+from mcpspy.capture.pruning import Bounds, beyond
+from tests.cli.terminal import run
+from tests.deadlines import DEADLINE_S
+
+DAY_NS = 86_400 * 10**9
+NOW_NS = 1_795_000_000_000_000_000
+
+
+def recorded(store: Path, label: str, *, age_days: int = 0) -> Path:
+    """A capture of a real tap in the store, as if it had been made so many days ago."""
+    subprocess.run(
+        [sys.executable, "-m", "mcpspy", "run", "--label", label, "--", "cat"],
+        input=b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n',
+        stdout=subprocess.DEVNULL,
+        timeout=DEADLINE_S,
+        check=True,
+    )
+    (path,) = [one for one in (store / "captures").iterdir() if f"-{label}-" in one.name]
+    if age_days:
+        first, rest = path.read_text(encoding="utf-8").split("\n", 1)
+        header = json.loads(first)
+        header.pop("crc")
+        header["wall_ns"] -= age_days * DAY_NS
+        header["parent"]["start"] = age_days  # another client's sitting
+        path.write_text(json.dumps(header) + "\n" + rest, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MCPSPY_HOME", str(tmp_path))
+    return tmp_path
+
+
+def sitting(days: int, size_bytes: int = 100, *, live: bool = False) -> Sitting:
+    one = Entry(path=f"/{days}", size_bytes=size_bytes, begin_ns=NOW_NS - days * DAY_NS, last_ns=0, live=live)
+    return Sitting(entries=(one,))
+
+
+def test_what_is_old_goes_and_what_is_young_stays(store: Path) -> None:
+    old, young = recorded(store, "old", age_days=40), recorded(store, "young")
+    done = run("prune", "--older-than", "30d")
+    assert (done.returncode, old.exists(), young.exists()) == (0, False, True)
+    assert "1 sitting, " in done.stderr
+
+
+def test_a_dry_run_says_what_would_go_and_removes_nothing(store: Path) -> None:
+    old = recorded(store, "old", age_days=40)
+    done = run("prune", "--older-than", "30d", "--dry-run")
+    assert (done.returncode, old.exists()) == (0, True)
+    assert ": old" in done.stdout
+    assert "would go; nothing was removed" in done.stderr
+
+
+def test_list_says_what_went(store: Path) -> None:
+    recorded(store, "old", age_days=40)
+    recorded(store, "young")
+    run("prune", "--keep", "1")
+    assert "1 older sitting (" in run("list").stderr
+
+
+def test_a_capture_that_is_being_recorded_stays(store: Path) -> None:
+    words = [sys.executable, "-m", "mcpspy", "run", "--label", "live", "--", "cat"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as tap:
+        assert tap.stdin is not None
+        assert tap.stdout is not None
+        tap.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        tap.stdin.flush()
+        tap.stdout.readline()
+        found = json.loads(run("prune", "--keep", "0", "--json").stdout)
+        tap.stdin.close()
+        tap.wait(DEADLINE_S)
+    assert (found["removed"], found["sittings"]) == ([], 1)
+    assert len(list((store / "captures").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "Name --older-than AGE, --keep N or --max-size SIZE"),
+        (("--older-than", "3x"), "an age is a number with s, m, h, d or w"),
+        (("--max-size", "much"), "a size is a number above 0"),
+        (("--keep", "-1"), "-1 is not in the range"),
+    ],
+)
+def test_wrong_bounds_are_refused_with_what_is_right(store: Path, words: tuple[str, ...], said: str) -> None:
+    done = run("prune", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_of_a_store_that_is_too_large_the_oldest_go_first() -> None:
+    found = [sitting(days) for days in (1, 2, 3, 4)]
+    assert beyond(found, Bounds(max_bytes=250)) == [found[3], found[2]]
+
+
+def test_a_live_sitting_takes_room_and_stays() -> None:
+    found = [sitting(1), sitting(2, live=True), sitting(3)]
+    assert beyond(found, Bounds(max_bytes=100)) == [found[2]]
+    assert beyond(found, Bounds(sittings=0)) == [found[2], found[0]]
+
+
+def test_of_several_bounds_each_counts() -> None:
+    found = [sitting(1), sitting(2), sitting(30)]
+    assert beyond(found, Bounds(before_ns=NOW_NS - 7 * DAY_NS, sittings=1)) == [found[2], found[1]]
