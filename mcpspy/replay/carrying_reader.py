@@ -18,7 +18,7 @@ from .canonical import canonical, read
 from .carrying import VALUE, Carried, Origin, Said
 from .carrying_names import TASK_ID, Named, given, taken
 from .leaves import Leaf, Scalar, leaves
-from .made_up import Span, words
+from .made_up import MIN_DIGITS, Span, words
 
 if TYPE_CHECKING:
     from ..transcript.model import Message
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 MAX_OTHERS: Final = 8
 """So many other places where a value was said are remembered, should the first not be asked for again."""
+
+SHORTEST_ID: Final = 10 ** (MIN_DIGITS - 1)
+"""Smaller numbers are amounts, dates, or places in lists."""
 
 MAX_LETTERS: Final = 4096
 """Longer texts are not taken for one value; words within them are."""
@@ -110,8 +113,8 @@ class Reader:
 
     def look_ahead(self, message: Message) -> None:
         """A message that the client is going to say."""
-        for _, text in _texts(message):
-            for one in _candidates(text):
+        for _, leaf in _leaves(message, read(message.raw)):
+            for one in _candidates(_text(leaf)) if _may_hold(leaf) else ():
                 self._wanted.add(one.text)
 
     def feed(self, message: Message, row: Exchange | Stray) -> tuple[Carried, ...]:
@@ -155,9 +158,9 @@ class Reader:
                 for value, span in self._literal(leaf):
                     if value not in held:
                         know(self._named, value, steps, span)
-                for one in self._asked_for(leaf) if isinstance(leaf, str) else ():
+                for one in self._asked_for(_text(leaf)) if _may_hold(leaf) else ():
                     if one.text not in held:
-                        know(self._guesses, one.text, steps, None if one.text == leaf else (one.start, one.end))
+                        know(self._guesses, one.text, steps, None if one.text == _text(leaf) else (one.start, one.end))
 
     def _called(self, message: Message, row: Exchange | Stray) -> Said:
         if message.kind in (Kind.RESULT, Kind.ERROR):
@@ -213,15 +216,17 @@ class Reader:
         if text in self._named:
             yield _Found(None, leaf, VALUE, self._named[text])
             return
-        if not isinstance(leaf, str):
+        if not _may_hold(leaf):
             return
         over = 0
-        for one in sorted(self._in_text(leaf), key=lambda each: (each[0].start, -each[0].end)):
+        for one in sorted(self._in_text(text), key=lambda each: (each[0].start, -each[0].end)):
             span, known, guessed = one
             if span.start >= over:
                 over = span.end
-                is_whole = span.text == leaf
-                yield _Found(None if is_whole else (span.start, span.end), span.text, VALUE, known, guessed)
+                is_whole = span.text == text
+                yield _Found(
+                    None if is_whole else (span.start, span.end), leaf if is_whole else span.text, VALUE, known, guessed
+                )
 
     def _in_text(self, text: str) -> Iterator[tuple[Span, _Known, bool]]:
         if self._named:
@@ -243,10 +248,9 @@ def _candidates(text: str) -> Iterator[Span]:
     yield from found
 
 
-def _texts(message: Message) -> Iterator[tuple[tuple[Step, ...], str]]:
-    for steps, leaf in _leaves(message, read(message.raw)):
-        if isinstance(leaf, str):
-            yield steps, leaf
+def _may_hold(leaf: Scalar) -> bool:
+    """Whether something made up may be in it: in any text, and in numbers that are as long as ids are."""
+    return isinstance(leaf, str) or (isinstance(leaf, int) and leaf >= SHORTEST_ID)
 
 
 def _leaves(message: Message, body: Any) -> Iterator[Leaf]:

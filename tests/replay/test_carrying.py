@@ -185,6 +185,19 @@ def test_what_looks_made_up_is_carried(given: Any, live: Any, used: Any, expecte
     assert (drive.says(2)["params"]["arguments"], drive.missing) == (expected, [])
 
 
+def test_a_long_number_is_carried_with_every_digit() -> None:
+    old, new = 1234567890123456789, 98765432109876543210987
+    recorded = asked_twice(call(1), structured(1, id=old), call(2, id=old, uri=f"lab://{old}/x"))
+    drive = Drive(recorded).hears(1, structured(1, id=new))
+    assert drive.says(2)["params"]["arguments"] == {"id": new, "uri": f"lab://{new}/x"}
+
+
+@pytest.mark.parametrize("number", [7, 1763700000, 0.123456789012345, -123456789012345])
+def test_a_number_that_could_be_anything_is_not(number: float) -> None:
+    drive = Drive(asked_twice(call(1), structured(1, id=number), call(2, id=number))).hears(1, structured(1, id=8))
+    assert drive.says(2)["params"]["arguments"] == {"id": number}
+
+
 @pytest.mark.parametrize("value", ["1", "true", "diary.txt", "get_user_v2", "2026-11-21", "1.2.3-beta4", "report2026", "note"])
 def test_what_could_be_anything_is_not_carried(value: str) -> None:
     drive = Drive(asked_twice(call(1), structured(1, id=value), call(2, id=value))).hears(1, structured(1, id="other"))
