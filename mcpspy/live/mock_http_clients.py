@@ -97,8 +97,8 @@ class Clients:
         found = self.of_connection(connection, name)
         if not is_modern and self._stage.facts.has_sessions:
             return None
-        if found is None:
-            found = self.new(name=name)
+        if found is None or any(found.script.waits(one.id or "null") for one in messages if one.kind is Kind.REQUEST):
+            found = self.new(name=name)  # or another of the same name, for no client has an id in use twice
         connection.client = found
         return found
 

@@ -68,6 +68,18 @@ def test_each_client_goes_on_with_a_server_of_its_own(capture: Path) -> None:
         assert mock.ends()[0] == 0
 
 
+def test_clients_without_sessions_whose_ids_are_the_same_are_told_apart(capture: Path) -> None:
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+    info = {"io.modelcontextprotocol/clientInfo": {"name": "crowd", "version": "1"}}
+    with HttpMocking(capture, *forward("pyserver.py", "stdio")) as mock:
+        clients = [mock.connect() for _ in range(3)]
+        for n, one in enumerate(clients):
+            call = {"name": "add", "arguments": {"a": n, "b": 100}, "_meta": {**meta, **info}}
+            one.send(request(1, "tools/call", call), MCP_Protocol_Version="2026-07-28", Mcp_Method="tools/call", Mcp_Name="add")
+        sums = [one.told().messages[0]["result"]["structuredContent"]["result"] for one in clients]
+    assert sums == [100, 101, 102]
+
+
 def test_its_own_capture_is_the_longer_recording(capture: Path) -> None:
     with HttpMocking(capture, *forward("tickets.py")) as mock:
         ticket = drawn(opened(mock))
