@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger("mcpspy.live")
 
 BACKLOG: Final = 1024
+SILENT_S: Final = 15.0
+"""Streams say a comment when they were silent so long, as those of the official SDKs do: clients wait some minutes for a byte."""
+
 PATHS: Final = {"streamable": "/mcp", "sse": "/sse"}
 
 _ENDING: Final = {"SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM"}
@@ -69,6 +72,7 @@ class HttpMock:
         begin_ns: int,
         wall_ns: int = 0,
         speed: float = 0.0,
+        silent_s: float = SILENT_S,
         allowed_hosts: frozenset[str] = frozenset(),
         on_miss: OnMiss = ERROR,
         forwards: Forwards | None = None,
@@ -95,6 +99,8 @@ class HttpMock:
         self._endpoints: dict[str, LiveClient] = {}
         """Of HTTP+SSE: where each client posts."""
         self._cues = Cues(speed, self.now_ns)
+        self._silent_s = silent_s
+        self._keeping: asyncio.TimerHandle | None = None
         self._source = Source(0)
 
     def record_to(self, sink: Sink) -> None:
@@ -123,6 +129,7 @@ class HttpMock:
         ended = asyncio.Event()
         loop.set_exception_handler(self._fault)
         loop.add_reader(signals_fd, self._signalled, signals_fd, ended)
+        self._keep_alive(loop)
         server = await loop.create_server(lambda: Connection(self), sock=listener, backlog=BACKLOG)
         try:
             ready()
@@ -131,10 +138,18 @@ class HttpMock:
             loop.remove_reader(signals_fd)
             server.close()
             self._cues.close()
+            if self._keeping is not None:
+                self._keeping.cancel()
             if self._forwards is not None:
                 await self._forwards.close()
             for connection in list(self.connections):
                 connection.abort(MCPSPY)
+
+    def _keep_alive(self, loop: asyncio.AbstractEventLoop) -> None:
+        now_ns, silent_ns = self.now_ns(), int(self._silent_s * 1e9)
+        for connection in list(self.connections):
+            connection.keep_alive(now_ns, silent_ns)
+        self._keeping = loop.call_later(self._silent_s / 2, self._keep_alive, loop)
 
     def _signalled(self, signals_fd: int, ended: asyncio.Event) -> None:
         for number in os.read(signals_fd, 512):

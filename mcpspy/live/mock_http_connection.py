@@ -245,6 +245,11 @@ class Connection(asyncio.Protocol):
             self._transport.write_eof()
         asyncio.get_running_loop().call_later(LINGER_S, self._transport.close)
 
+    def keep_alive(self, now_ns: int, silent_ns: int) -> None:
+        """Let a client that waits know that we are there, if it has heard nothing for so long."""
+        if self._response is not None:
+            self._response.keep_alive(now_ns, silent_ns)
+
     def abort(self, by: str) -> None:
         """Close the connection at once, ended by `by`."""
         self._lost(by, "abort")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Fields = list[tuple[str, str]]
 
+COMMENT: Final = b": keep-alive\n\n"
 WITHOUT_BODY: Final = (204, 304)
 _KNOWN: Final = frozenset(HTTPStatus)
 
@@ -59,13 +60,25 @@ class Response:
     `left` is called if the client leaves before its end, `drained` when it takes more again after `is_full`.
     """
 
-    __slots__ = ("_connection", "_is_stream", "_keeps", "_stream", "drained", "has_begun", "is_open", "left", "number")
+    __slots__ = (
+        "_connection",
+        "_is_chunked",
+        "_keeps",
+        "_stream",
+        "_told_ns",
+        "drained",
+        "has_begun",
+        "is_open",
+        "left",
+        "number",
+    )
 
     def __init__(self, connection: Connection, number: int, *, keeps: bool) -> None:
         self._connection = connection
         self._stream = -1
-        self._is_stream = False
+        self._is_chunked = False
         self._keeps = keeps
+        self._told_ns = 0
         self.number = number
         self.has_begun = False
         self.is_open = True
@@ -98,9 +111,9 @@ class Response:
 
     def begin(self, status: int, fields: Fields, events: Sequence[bytes] = ()) -> None:
         """The head of a stream of events, and what comes with it."""
-        self._is_stream = self._connection.knows_chunks
-        self._keeps = self._keeps and self._is_stream
-        coding = [("Transfer-Encoding", "chunked")] if self._is_stream else []
+        self._is_chunked = self._connection.knows_chunks
+        self._keeps = self._keeps and self._is_chunked
+        coding = [("Transfer-Encoding", "chunked")] if self._is_chunked else []
         raw = head(status, [*fields, *coding], self._keeps)
         records = [self._opened(self._connection.serving.now_ns(), raw, "sse")]
         data = [raw]
@@ -114,12 +127,17 @@ class Response:
         self._add(events, records, data)
         self._connection.say(records, b"".join(data))
 
+    def keep_alive(self, now_ns: int, silent_ns: int) -> None:
+        """Say a comment on a stream that was silent so long: clients give up what they hear nothing of."""
+        if self.has_begun and self.is_open and not self.is_full and now_ns - self._told_ns >= silent_ns:
+            self.tell(COMMENT)
+
     def end(self, *events: bytes) -> None:
         """The end of a stream, and the events before it."""
         records: list[Record] = []
         data: list[bytes] = []
         self._add(events, records, data)
-        if self._is_stream:
+        if self._is_chunked:
             data.append(b"0\r\n\r\n")
         records.append(Close(at_ns=self._connection.serving.now_ns(), stream=self._stream, by=SERVER, how="eof"))
         self.is_open = False
@@ -156,9 +174,9 @@ class Response:
         )
 
     def _add(self, events: Sequence[bytes], records: list[Record], data: list[bytes]) -> None:
-        now_ns = self._connection.serving.now_ns()
+        now_ns = self._told_ns = self._connection.serving.now_ns()
         for event in events:
-            if self._is_stream:
+            if self._is_chunked:
                 records.append(_frame(self._stream, now_ns, event, chunks=(len(event),)))
                 data.append(b"%x\r\n%b\r\n" % (len(event), event))
             else:

@@ -132,13 +132,22 @@ def test_what_is_no_request_is_refused_in_a_transaction_of_its_own() -> None:
     assert answered == [1, 2, 3, 4]
 
 
-def served(break_it: Callable[[HttpMock], None], *messages: Any) -> tuple[list[bytes], list[Record]]:
-    """What a mock in this process says to messages, each on a connection of its own, and what it records."""
-    transcript = transcribe(Dialogue().client(request(1)).server(result(1)).client(tool_call(2)).server(result(2)).records)
+def served(
+    break_it: Callable[[HttpMock], None], *messages: Any, until: bytes = b"", silent_s: float = 15.0
+) -> tuple[list[bytes], list[Record]]:
+    """What a mock in this process says to messages, each on a connection of its own, and what it records.
+
+    `until` is read what it says, or else to the end.
+    """
+    recorded = (
+        Dialogue().client(request(1)).server(result(1)).client(tool_call(2)).server(result(2)).client(tool_call(3, "silent"))
+    )
+    transcript = transcribe(recorded.closes().records)
     found = scenes(transcript)
     facts = HttpFacts(transcript)
     records: list[Record] = []
-    mock = HttpMock(found, Matcher(found.exchanges), facts, Routing(transcript, facts), begin_ns=0, tell=lambda miss: None)
+    finder, routing = Matcher(found.exchanges), Routing(transcript, facts)
+    mock = HttpMock(found, finder, facts, routing, begin_ns=0, silent_s=silent_s, tell=lambda miss: None)
     mock.record_to(records.extend)
     break_it(mock)
 
@@ -148,7 +157,7 @@ def served(break_it: Callable[[HttpMock], None], *messages: Any) -> tuple[list[b
         ready = asyncio.Event()
         serving = asyncio.create_task(mock.serve(listener, read, ready.set))
         await asyncio.wait_for(ready.wait(), DEADLINE_S)
-        said = [await asyncio.wait_for(ask(mock.own.port, message), DEADLINE_S) for message in messages]
+        said = [await asyncio.wait_for(ask(mock.own.port, message, until), DEADLINE_S) for message in messages]
         os.write(write, bytes([15]))
         await asyncio.wait_for(serving, DEADLINE_S)
         os.close(read)
@@ -158,7 +167,7 @@ def served(break_it: Callable[[HttpMock], None], *messages: Any) -> tuple[list[b
     return asyncio.run(play()), records
 
 
-async def ask(port: int, message: Any) -> bytes:
+async def ask(port: int, message: Any, until: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     body = json.dumps(message).encode()
     writer.write(
@@ -166,7 +175,7 @@ async def ask(port: int, message: Any) -> bytes:
     )
     writer.write(body)
     try:
-        said = await reader.read()
+        said = await (reader.readuntil(until) if until else reader.read())
     except ConnectionError:
         said = b""
     writer.close()
@@ -190,3 +199,9 @@ def test_a_fault_of_our_own_ends_its_connection_and_no_other() -> None:
     (fault,) = [one for one in records if isinstance(one, Note) and one.topic == "fault"]
     assert ("RuntimeError in test_mock_http_faults.py" in fault.text, "secret" in fault.text) == (True, False)
     assert any(isinstance(one, Note) and one.topic == "left" and one.extra["by"] == "mcpspy" for one in records)
+
+
+def test_a_stream_on_which_nothing_is_said_is_kept_alive() -> None:
+    said, records = served(lambda mock: None, modern(1, "tools/call", name="silent"), until=b": keep-alive\n\n", silent_s=0.01)
+    assert said[0].endswith(b"e\r\n: keep-alive\n\n")
+    assert any(isinstance(one, Frame) and one.data == b": keep-alive\n\n" for one in records)
