@@ -22,7 +22,7 @@ from ..views.replaying import changing, intent, plan_lines
 from ..views.replaying_json import plans_json
 from .reading import DEFAULT_WHAT, WhatCommand
 from .replay_outcome import NOT_SENT, SAME, tell
-from .replay_target import AUTHORIZATION, confirm, login_wanted, target_of, tls
+from .replay_target import AUTHORIZATION, confirm, fields_wanted, target_of, tls
 from .replay_wanted import wanted as wanted_by
 from .replaying import Manner, play
 from .screen import Screen, say
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 MAX_RUNS = 200
 """So many servers are started by --until unless another number is given: 60 requests of which 10 matter take about 80."""
 
+SUFFIX = "-replay"
 NS = 1_000_000_000
 
 
@@ -196,7 +197,7 @@ def _manner(
         edits=edits,
         speed=speed,
         timeout_ns=int(timeout * NS),
-        label=label or f"{wanted.label or 'server'}-replay",
+        label=label or f"{wanted.label.removesuffix(SUFFIX) or 'server'}{SUFFIX}",
         redact="none" if wanted.is_verbatim else "credentials",
         capture=capture,
         ids=wanted.ids,
@@ -225,8 +226,10 @@ def _announce(what: str, wanted: Wanted, target: Target, effects: Effects, runs:
         say(f"mcpspy: playing {safe_text(wanted.path)}")
     often = f"; then less and less of it, {runs} times at most" if runs else ""
     say(f"mcpspy: {intent(wanted.plans, effects, str(target))}{often}")
-    if login_wanted(wanted.source, target):
-        say(f"mcpspy: the recorded client logged in; give a token with --header 'Authorization: …', or in {AUTHORIZATION}")
+    names = fields_wanted(wanted.source, target)
+    if names:
+        often = f", or {AUTHORIZATION} in the environment" if "authorization" in map(str.lower, names) else ""
+        say(f"mcpspy: not sent, as the recorded client did: {safe_text(', '.join(names))}; --header gives such fields{often}")
 
 
 def _rehearse(wanted: Wanted, target: Target, effects: Effects, edits: dict[int, list[Edit]], *, as_json: bool) -> int:

@@ -31,6 +31,13 @@ MAX_LISTED = 20
 GIT_PREFIX = "GIT_PREFIX"
 """What git sets for all that it runs: `git bisect run`, hooks, aliases."""
 
+_of_every_client = re.compile(
+    r"(accept|content|sec|mcp|x-forwarded)(-.*)?"
+    r"|baggage|cache-control|connection|dnt|expect|forwarded|host|keep-alive|last-event-id|origin|pragma|priority|referer|te"
+    r"|traceparent|tracestate|transfer-encoding|user-agent|via"
+).fullmatch
+"""Header fields that say nothing of who asks: a peer sends its own."""
+
 _is_redacted = re.compile(r"redacted-[0-9a-f]{12}").search
 
 
@@ -104,14 +111,17 @@ def tls(*, insecure: bool, ca: str | None) -> SSLContext | None:
     return context
 
 
-def login_wanted(source: Source, target: Target) -> bool:
-    """Whether the recorded client showed who it is, which was redacted, and nothing is given in its place."""
-    if not target.url or any(name.lower() == "authorization" for name, _ in target.fields):
-        return False
-    return any(
-        one.request is not None and b"\nauthorization:" in one.request.opened.head.lower()
-        for one in source.transactions.values()
-    )
+def fields_wanted(source: Source, target: Target) -> list[str]:
+    """Names of header fields that the recorded client sent of its own, as a login, and that are not given now."""
+    given = {name.lower() for name, _ in target.fields}
+    found: dict[str, str] = {}
+    for one in source.transactions.values() if target.url else ():
+        lines = () if one.request is None else one.request.opened.head.split(b"\r\n")[1:]
+        for line in lines:
+            name = line.partition(b":")[0].decode("latin-1").strip()
+            if name and not _of_every_client(name.lower()) and name.lower() not in given:
+                found.setdefault(name.lower(), name)
+    return [found[name] for name in sorted(found)]
 
 
 def confirm(target: Target, changing: list[str], *, yes: bool) -> None:

@@ -81,7 +81,9 @@ def test_a_replay_is_a_capture_of_its_own(visit: str, store: Path) -> None:
 
 def test_a_replay_can_be_replayed(visit: str, tmp_path: Path) -> None:
     replay(visit, "--capture", str(tmp_path / "again.mcpspy"))
-    assert replay(str(tmp_path / "again.mcpspy")).returncode == 0
+    assert replay(str(tmp_path / "again.mcpspy"), "--capture", str(tmp_path / "third.mcpspy")).returncode == 0
+    (header,) = [one for one in read(str(tmp_path / "third.mcpspy")) if isinstance(one, Header)]
+    assert header.label == "tickets-replay"
 
 
 # --- Parts of it ---
@@ -249,7 +251,8 @@ def test_on_a_terminal_what_reads_alone_is_sent_unasked(visit: str) -> None:
 
 def test_the_credentials_of_a_login_are_asked_for() -> None:
     done = run("replay", str(CAPTURES / "oauth.mcpspy"), "--url", "http://127.0.0.1:9/mcp")
-    assert "give a token with --header 'Authorization: …', or in MCPSPY_AUTHORIZATION" in done.stderr
+    told = "mcpspy: not sent, as the recorded client did: Authorization; --header gives such fields"
+    assert f"{told}, or MCPSPY_AUTHORIZATION in the environment\n" in done.stderr
 
 
 def test_on_a_terminal_the_first_difference_can_be_looked_at(visit: str) -> None:
