@@ -222,13 +222,22 @@ class Finder:
         found = [*self._sought(data, depth), *self._stood_in(data)]
         for pattern in self._wanted.values:
             found += self._edits(_matches(pattern, data))
+        around: list[tuple[int, int]] = []
         done = 0
         for start, end, edits in self._inside(data, depth):
             found += edits
             if end > start:
-                found += self._around(data, done, start, depth, name)
+                around.append((done, start))
                 done = end
-        return [*found, *self._around(data, done, len(data), depth, name)]
+        around.append((done, len(data)))
+        for start, end in around:
+            found += self._around(data, start, end, depth, name)
+        for layer in (PERCENT, JSON):  # of a text that is spelled so as a whole, what looks like JSON in it may be none
+            if depth < MAX_LAYERS and any(data.find(layer.sign, *one) >= 0 for one in around):
+                meant = layer.read(data)
+                if meant != data:
+                    found += layer.back(data, self._text(meant, NOWHERE, depth + 1, name=name))
+        return found
 
     def _sought(self, data: bytes, depth: int) -> list[Edit]:
         """Edits of the values that are known, behind escapes too; whatever else stands there."""
@@ -258,9 +267,6 @@ class Finder:
             return
         found = list(self._looks(text, name))
         if depth < MAX_LAYERS:
-            for layer in (PERCENT, JSON):
-                if layer.sign in text and (meant := layer.read(text)) != text:
-                    found += layer.back(text, self._text(meant, NOWHERE, depth + 1, name=name))
             for run in runs(text):
                 edits = self._text(run.text, NOWHERE, depth + 1)
                 if edits:

@@ -94,7 +94,7 @@ class Walk:
                 yield Leaf(start, end, is_string=True, is_name=True, name=b"", place=NOWHERE)
                 continue
             if which == _CLOSES:
-                name, place = self._closed()
+                name, place = self._closed(is_array=match[0] == b"]")
                 in_array = bool(opened) and not opened[-1]
                 if self._begin is not None and not opened:
                     self.end = match.end()
@@ -134,12 +134,12 @@ class Walk:
         self._places.append(place)
         self._called.append(name)
 
-    def _closed(self) -> tuple[bytes, Place]:
+    def _closed(self, *, is_array: bool) -> tuple[bytes, Place]:
         """Come out of it: what comes next is called so, unless it has a name of its own, and where it is."""
         if not self._opened:
             self.is_sound = False
             return b"", self._root
-        self._opened.pop()
+        self.is_sound = self._opened.pop() != is_array and self.is_sound
         self._names.pop()
         self._called.pop()
         return self._called[-1] if self._called else b"", self._places.pop()

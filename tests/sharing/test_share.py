@@ -290,3 +290,21 @@ def test_a_secret_is_replaced_in_every_spelling_of_every_spelling_and_nothing_el
     for name in reversed(spellings):
         text = SPELLINGS[name][1](text)
     assert text == stand_in(secret.encode()).decode()
+
+
+@given(SECRETS, st.lists(st.sampled_from(sorted(SPELLINGS)), max_size=3))
+@example("S3cr/?b;=_:-#%{€#[{]]a#%x", ["a json text", "percent signs", "base64"])
+@example('S3cr@{*,@"1 +~{{]$%x', ["prose", "a json text"])
+@example("S3cr<-ü|>_1{)a?x", ["json in a log", "json in a log", "json in a log"])
+def test_a_secret_that_a_name_gives_away_is_taken_out_whole_however_its_text_is_spelled(
+    secret: str, spellings: list[str]
+) -> None:
+    spelled = json.dumps({"n": 1, "password": secret})
+    for name in spellings:
+        spelled = SPELLINGS[name][0](spelled)
+    text = json.loads(frames(shared(stdio((1, message(note=spelled)))))[0].data)["params"]["note"]
+    for name in reversed(spellings):
+        text = SPELLINGS[name][1](text)
+    escaped = json.dumps(secret)[1:-1]
+    assert "redacted-" in text
+    assert [escaped[at : at + 6] for at in range(len(escaped) - 6) if escaped[at : at + 6] in text] == []
