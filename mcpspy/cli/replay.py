@@ -20,6 +20,7 @@ from ..replay.setting import edits_of, setting_of
 from ..views.escape import safe_text
 from ..views.replaying import changing, intent, plan_lines
 from ..views.replaying_json import plans_json
+from .options import NO_FILE
 from .reading import DEFAULT_WHAT, WhatCommand
 from .replay_outcome import NOT_SENT, SAME, tell
 from .replay_target import AUTHORIZATION, confirm, fields_wanted, target_of, tls
@@ -157,7 +158,7 @@ def command(
       mcpspy replay bug.mcpspy --until crash -- ./server    the fewest requests that still crash it
     """
     Ignore.of(ignore)
-    _check_numbers(speed, timeout)
+    _check(speed, timeout, capture)
     predicate = _predicate(until, max_runs)
     edits = [setting_of(one) for one in settings]
     wanted = wanted_by(what, only, handles)
@@ -204,9 +205,11 @@ def _manner(
     )
 
 
-def _check_numbers(*numbers: float) -> None:
-    if not all(map(isfinite, numbers)):
+def _check(speed: float, timeout: float, capture: str | None) -> None:
+    if not isfinite(speed) or not isfinite(timeout):
         raise click.UsageError("--speed and --timeout are finite numbers.")
+    if capture == "":
+        raise click.UsageError(f"{NO_FILE}.")
 
 
 def _predicate(until: str | None, max_runs: int | None) -> Predicate | None:

@@ -81,7 +81,10 @@ def play(plan: Plan, manner: Manner, number: int = 0) -> Drive:
     )
     writer, path = open_writer(beginning, _tapped(manner, redactor))
     if writer is None:
-        raise ReplayError(manner.capture or manner.label, "what a replay hears is compared from its own capture; name a file")
+        raise ReplayError(
+            manner.capture or manner.label,
+            "nothing was sent: a replay is compared from its own capture; name a file with --capture",
+        )
     path = os.path.abspath(path)
     run = manner.carrying.run()
     driving = Driving(
