@@ -5,11 +5,13 @@ The module `export_FORMAT` of this room has a click `command`; it is imported wh
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 
 import click
 
 from ..views.escape import safe_text
+from .main import COMPLETES
 
 FORMATS = {
     "mermaid": "a sequence diagram for Mermaid: in Markdown, on a page, at mermaid.live",
@@ -38,6 +40,10 @@ class _Formats(click.Group):
         if cmd_name not in FORMATS:
             return None
         command: click.Command = import_module(f"mcpspy.cli.export_{cmd_name}").command
+        if COMPLETES in os.environ:
+            from .completing import offer
+
+            offer(command)
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:

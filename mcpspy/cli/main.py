@@ -33,9 +33,13 @@ VERBS = {
     "verify": "is a capture intact; repair",
     "prune": "old captures out of the store, when you ask for it",
     "demo": "a small server and client through a real tap",
+    "completion": "what a shell reads to complete all this",
     "help": "a verb's options; topics such as filters",
 }
 """The verbs and what `mcpspy --help` says of them, in the order shown."""
+
+COMPLETES = "_MCPSPY_COMPLETE"
+"""The variable by which a shell asks what may come next; click's name for it."""
 
 
 class _Verbs(click.Group):
@@ -48,6 +52,10 @@ class _Verbs(click.Group):
         if cmd_name not in VERBS:
             return None
         command: click.Command = import_module(f"mcpspy.cli.{cmd_name}").command
+        if COMPLETES in os.environ:
+            from .completing import offer
+
+            offer(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -76,6 +84,8 @@ def cli(ctx: click.Context) -> None:
 
 def main() -> int:
     """Run the verb named on the command line. Returns the exit status."""
+    if asked := os.environ.get(COMPLETES):
+        return _complete(asked)
     debug = "--debug" in sys.argv[1:2]
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
@@ -117,6 +127,13 @@ def main() -> int:
         _flush_or_drop()
         return 2
     return status if isinstance(status, int) else 0
+
+
+def _complete(asked: str) -> int:
+    """Tell a shell what may come next. Returns the exit status."""
+    from click.shell_completion import shell_complete
+
+    return shell_complete(cli, {}, "mcpspy", COMPLETES, asked)
 
 
 def _open_closed_streams() -> None:

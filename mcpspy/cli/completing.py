@@ -1,0 +1,77 @@
+"""What a shell offers while a command line is typed: labels and sittings of the store, rules, keys of filters.
+
+Nothing that these words are about is imported before a shell asks. Refuses to read what captures hold.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MAX_SITTINGS = 5
+
+_STEERING = frozenset("\"'`$\\;&|<>()*?!{}")
+"""What a shell would read otherwise than as a letter. Labels are captured."""
+
+
+def whats(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The newest sittings, labels, and files."""
+    return [*_offered(incomplete, _known()), CompletionItem(incomplete, type="file")]
+
+
+def rules(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The rules that the last word may become; words have commas between them."""
+    from ..transcript.findings.rules import RULES
+
+    before, comma, last = incomplete.rpartition(",")
+    return _offered(incomplete, ((before + comma + name, one.what) for name, one in RULES.items() if name.startswith(last)))
+
+
+def filters(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The keys that the last word of a filter may begin with."""
+    from ..transcript.filter_keys import KEYS
+
+    before, blank, last = incomplete.rpartition(" ")
+    words = ((f"{before}{blank}{name}:", one.what) for name, one in KEYS.items() if name.startswith(last))
+    return [CompletionItem(word, help=help[:80]) for word, help in words]
+
+
+OFFERS: dict[str, Any] = {"what": whats, "filters": filters, "select": rules, "ignore": rules, "explain": rules}
+"""By the names of parameters what a shell offers for them."""
+
+
+def offer(command: click.Command) -> None:
+    """Have a shell offer what the parameters of `command` may be."""
+    for one in command.params:
+        if one.name in OFFERS and isinstance(one.type, type(click.STRING)):
+            one._custom_shell_complete = OFFERS[one.name]  # what click's `shell_complete=` sets  # noqa: SLF001
+
+
+def _known() -> Iterable[tuple[str, str]]:
+    from ..capture.catalog import entries, sittings
+
+    try:
+        found = entries()
+    except OSError:
+        return
+    for number, one in enumerate(sittings(found)[:MAX_SITTINGS]):
+        yield ("@" if number == 0 else f"@{number}"), ", ".join(entry.label for entry in one.entries)
+    yield from (
+        (label, "the newest capture of this label") for label in dict.fromkeys(one.label for one in found if one.header)
+    )
+
+
+def _offered(incomplete: str, words: Iterable[tuple[str, str]]) -> list[CompletionItem]:
+    """Those that begin with what was typed and are words to a shell."""
+    from ..views.escape import safe_text
+
+    return [
+        CompletionItem(word, help=safe_text(help)[:80])
+        for word, help in words
+        if word.startswith(incomplete) and word.isprintable() and not _STEERING & set(word)
+    ]
