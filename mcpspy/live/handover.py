@@ -105,8 +105,10 @@ class Handover:
     def stop(self) -> None:
         """The mock ends now, and the server with it."""
         self._forward.stop()
+        self._play = _nothing
+        for told in self._forward.take():  # what it wrote to its stderr at its end
+            told(self)
         if self._stderr is not None:
-            self.turn()
             self._sink(self._stderr.ended(self._now_ns(), SERVER, "eof"))
 
     # What the server's news are told to

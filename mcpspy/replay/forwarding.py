@@ -217,7 +217,7 @@ class Forwarding:
             self._state = "opening"
             self.out.append(self._opening.raw)
         else:
-            self._go_live()
+            self._catch_up()
         return []
 
     def heard(self, data: bytes, about: str | None) -> list[Cue]:
@@ -275,9 +275,12 @@ class Forwarding:
             self.notes.append(f"the live server speaks {agreed}, and the recorded one spoke {self._agreed}")
         if self._initialized:
             self.out.append(self._initialized)  # if it has not said so yet, it will, and be passed on
+        self._catch_up()
+        return []
+
+    def _catch_up(self) -> None:
         self._state = "repeating"
         self._go_on(self._repeating.begin() if self._repeating is not None else [])
-        return []
 
     def _go_on(self, out: list[bytes]) -> None:
         """Say what is repeated next; behind the last of it comes what is new."""

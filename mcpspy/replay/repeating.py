@@ -93,6 +93,8 @@ class Repeating:
 
     def _answer(self, piece: Piece) -> bytes:
         known = self._answers.get(piece.method or "")
+        if not known and piece.method == "ping":
+            return b'{"jsonrpc":"2.0","id":%b,"result":{}}' % (piece.id or "null").encode("utf-8", "surrogatepass")
         if not known:
             return error_line(piece.id, INTERNAL_ERROR, UNKNOWN, {"method": piece.method}).rstrip(b"\n")
         name, value = known.popleft()

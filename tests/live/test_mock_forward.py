@@ -13,7 +13,7 @@ from mcpspy.live.process import process
 from mcpspy.records import Frame, Note
 from mcpspy.transcript.model import Outcome
 from tests.conftest import PEERS, NpmProgram
-from tests.deadlines import eventually
+from tests.deadlines import DEADLINE_S, eventually
 from tests.live.mocking import Mocking, written
 from tests.transcript.dialogue import Dialogue, cancelled, notification, request, result, tool_call
 
@@ -129,6 +129,17 @@ def test_its_stderr_is_shown_and_recorded(capture: Path) -> None:
         _, _, stderr = mock.ends()
         logged = b"".join(one.data for one in mock.records if isinstance(one, Frame) and one.stream == 2)
     assert ("it is late\n" in stderr, logged) == (True, b"it is late\n")
+
+
+def test_what_a_server_writes_to_its_stderr_at_its_end_is_recorded(capture: Path) -> None:
+    with Mocking(capture, *puppet("ignore=TERM", "complain=ready", "swallow", "complain=so long", "exit=0")) as mock:
+        mock.send(DRAW)
+        assert mock.process.stderr is not None
+        while mock.process.stderr.readline() != b"ready\n":
+            pass
+        mock.process.send_signal(signal.SIGTERM)
+        mock.process.wait(DEADLINE_S)
+        assert b"".join(one.data for one in mock.records if isinstance(one, Frame) and one.stream == 2) == b"ready\nso long\n"
 
 
 def test_a_server_that_dies_is_told_to_the_client_and_its_status_kept(capture: Path, log: Path) -> None:

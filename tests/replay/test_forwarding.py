@@ -362,6 +362,27 @@ def test_a_question_that_nobody_asked_before_is_refused_while_it_catches_up() ->
     assert handed.out[0]["error"]["code"] == -32603
 
 
+def test_a_modern_server_that_remembers_is_told_too() -> None:
+    meta = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
+    known, asked = request(2, "tools/list", meta), request(7, "tools/call", {"name": "new", **meta})
+    handed = Handed(Dialogue().client(known).server(result(2)), catches_up=True)
+    handed.says(known, asked)
+    handed.machine.reached()
+    assert handed.out == [known]
+    handed.hears(result(2))
+    assert handed.out == [asked]
+
+
+def test_a_ping_is_answered_while_it_catches_up() -> None:
+    handed = caught()
+    handed.opens()
+    handed.says(request(2), MISSED)
+    handed.reaches()
+    handed.machine.out.clear()
+    handed.hears(request("live", "ping"))
+    assert handed.out == [result("live")]
+
+
 def test_what_was_never_answered_is_not_repeated() -> None:
     handed = caught(dialogue().client(request(9, "prompts/list")).closes())
     handed.opens()
