@@ -98,13 +98,13 @@ def report_lines(report: Report, recorded: dict[int, Exchange], width: int | Non
     late += report.ended.items()
     if late:
         yield []
-        yield [("not answered", "strong")]
+        yield fitted([("not answered", "strong")], width)
         for row, why in late[:MAX_LISTED]:
             yield fitted([("  ", ""), *_named(recorded[row].request), (f"  row {row}: ", "dim"), (one_line(why), "")], width)
         yield from _more(len(late))
     if report.misses:
         yield []
-        yield [("asked by the server, and never recorded", "strong")]
+        yield fitted([("asked by the server, and never recorded", "strong")], width)
         for miss in report.misses[:MAX_LISTED]:
             yield fitted([("  ", ""), (one_line(miss.sentence), "")], width)
         yield from _more(len(report.misses))
@@ -114,7 +114,7 @@ def unsent_lines(unsent: Iterable[LeftOut], width: int | None) -> Iterator[Line]
     """What was not sent, and why."""
     listed = list(unsent)
     if listed:
-        yield [("not sent", "strong")]
+        yield fitted([("not sent", "strong")], width)
     for one in listed[:MAX_LISTED]:
         yield fitted([("  ", ""), *_named(one.message), (f"  row {one.row}: ", "dim"), (one_line(one.why), "")], width)
     yield from _more(len(listed))

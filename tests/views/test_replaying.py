@@ -1,0 +1,74 @@
+"""What a replay says beside the comparison: whole at every width, and harmless whatever was captured."""
+
+import json
+from typing import Any
+
+import pytest
+
+from mcpspy.replay.carrying import Carrying
+from mcpspy.replay.driving import Report
+from mcpspy.replay.effects import Effects
+from mcpspy.replay.miss import Miss
+from mcpspy.replay.plan import LeftOut
+from mcpspy.replay.planning import plans
+from mcpspy.replay.rehearsal import rehearsed
+from mcpspy.transcript.model import Transcript
+from mcpspy.views.line import line_cells, plain
+from mcpspy.views.replaying import changing, end_lines, intent, plan_lines, report_lines
+from mcpspy.views.replaying_json import plans_json
+from tests.transcript.dialogue import Dialogue, request, result, tool_call
+from tests.views.golden import same_as_golden
+from tests.views.test_hostile import HOSTILE, dangerous
+
+HINTS = {"look": "readOnlyHint", "drop": "destructiveHint"}
+ANNOTATED = {"tools": [{"name": name, "annotations": {hint: True}} for name, hint in HINTS.items()]}
+
+
+def scene(word: str) -> Transcript:
+    """Calls that read, destroy and are redacted, with a word in each place where a peer may say one."""
+    told = Dialogue().client(request(1)).server(result(1, ANNOTATED))
+    told.client(tool_call(2, "look", at=word)).server(result(2)).client(tool_call(3, "drop", at=word)).server(result(3))
+    told.client(tool_call(4, word, key="redacted-0123456789ab")).server(result(4)).client(tool_call(5, word)).server(result(5))
+    return told.closes().transcript
+
+
+def told(word: str, width: int | None) -> list[str]:
+    """All that is said of a replay of that scene in which everything went wrong."""
+    transcript = scene(word)
+    (plan,) = plans(transcript)
+    effects = Effects(transcript)
+    left_out = [LeftOut(row=one.row, message=one.request, why=f"the server said {word}") for one in transcript.exchanges[3:]]
+    report = Report(
+        sends=3, unsent=left_out, late=[2], ended={3: f"404 {word}"}, lost=f"it exited with status 3; its last words: {word}",
+        misses=[Miss(request=transcript.exchanges[3].request, reason="was never recorded", refused_by="target")],
+    )  # fmt: skip
+    found = rehearsed([plan], effects, Carrying(transcript), {})
+    lines = [
+        *plan_lines(found, left_out, width),
+        *end_lines(report, 5, width),
+        *report_lines(report, {one.row: one for one in transcript.exchanges}, width),
+    ]
+    assert width is None or all(line_cells(line) <= width for line in lines)
+    return [intent([plan], effects, f"server {word}"), *changing([plan], effects), *map(plain, lines)]
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_what_is_said_of_a_replay_looks_as_it_did(width: int) -> None:
+    assert same_as_golden(f"replaying-{width}", [[(line, "")] for line in told("Lissabon", width)])
+
+
+@pytest.mark.parametrize("width", [20, 40, None])
+@pytest.mark.parametrize("word", HOSTILE.values(), ids=HOSTILE)
+def test_nothing_that_is_said_of_a_replay_is_dangerous(word: str, width: int | None) -> None:
+    assert not [line for line in told(word, width) if dangerous(line)]
+
+
+@pytest.mark.parametrize("word", HOSTILE.values(), ids=HOSTILE)
+def test_the_json_of_a_dry_run_can_be_read_and_is_harmless(word: str) -> None:
+    transcript = scene(word)
+    found = rehearsed(plans(transcript), Effects(transcript), Carrying(transcript), {})
+    text = plans_json({"transport": "stdio", "argv": [word]}, found, [])
+    assert not dangerous(text.replace("\n", ""))
+    sends: list[Any] = json.loads(text)["sends"]
+    assert [one["effect"] for one in sends] == ["none", "reads", "destroys", "changes", "changes"]
+    assert [bool(one["refused"]) for one in sends] == [False, False, False, True, False]
