@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from .naming import Strand
     from .scenes import Leave, Say
 
+OF_NO_REQUEST: Final = ("/list_changed", "/updated", "/complete", "/status")
+"""How the notifications end that are news of a server, and of no request: on stdio nothing else says so."""
+
 NOTHING: Final = Scene()
 """The scene of a request that has none, since it was never recorded."""
 

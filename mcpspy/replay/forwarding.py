@@ -17,7 +17,7 @@ from ..transcript.mcp_methods import CANCELLED, DISCOVER, INITIALIZE, OPENINGS, 
 from ..transcript.model import Kind
 from ..wire.jsonrpc import Piece, cut, parse
 from ..wire.places import place
-from .cue import Cue, Unforged
+from .cue import OF_NO_REQUEST, Cue, Unforged
 from .line import one_line
 from .miss import error_line, named
 from .repeating import Repeating
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 INITIALIZED: Final = "notifications/initialized"
 INITIALIZED_LINE: Final = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
-
-OF_NO_REQUEST: Final = ("/list_changed", "/updated", "/complete", "/status")
-"""How the notifications end that are news of a server, and of no request."""
 
 
 class GiveUp:

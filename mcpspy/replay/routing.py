@@ -6,7 +6,7 @@ GET opens. Refuses to know live streams. Source: MCP specification, basic/transp
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ..records import SERVER
 from ..transcript.head import LAST_EVENT_ID
@@ -14,6 +14,7 @@ from ..transcript.mcp_codes import SUBSCRIPTION_ID
 from ..transcript.mcp_methods import LISTEN
 from ..transcript.mcp_revisions import Era
 from ..transcript.transaction import ScopeKind
+from .cue import OF_NO_REQUEST
 from .http_answer import playable, without_type
 from .http_facts import status_of_error
 
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from .cue import Cue
     from .http_answer import EventStyle, Fields, Shape
     from .http_facts import HttpFacts
-
-OF_NO_REQUEST: Final = ("/list_changed", "/updated", "/complete", "/status")
-"""How the notifications end that are news of a server, and of no request: on stdio nothing else says so."""
 
 
 class Routing:
