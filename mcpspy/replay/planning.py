@@ -55,12 +55,14 @@ def plans(transcript: Transcript) -> list[Plan]:
 class _Clients:
     """Whose the rows of a capture are: over HTTP a session's; without any, a client's by its name; on stdio there is one client."""
 
-    __slots__ = ("_sessions", "_source")
+    __slots__ = ("_only", "_sessions", "_source")
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._sessions: dict[str, dict[str, int]] = {}
         """By client, its sessions, and when each was last heard of."""
+        self._only = next(iter(source.names)) if len(source.names) == 1 else ""
+        """Who says no name where there are no sessions: before the modern era a client says its own in `initialize` alone."""
         for one in source.transactions.values():
             if not one.scope.is_one_transaction:
                 self._sessions.setdefault(one.scope.client, {})[_session(one.scope)] = one.at_ns
@@ -74,8 +76,9 @@ class _Clients:
         scope = transaction.scope
         if not scope.is_one_transaction:
             return _session(scope)
-        later = [name for name, last_ns in self._sessions.get(scope.client, {}).items() if last_ns >= transaction.at_ns]
-        return later[0] if len(later) == 1 else f"client {scope.client}"  # a first try, before its session began
+        client = scope.client or self._only
+        later = [name for name, last_ns in self._sessions.get(client, {}).items() if last_ns >= transaction.at_ns]
+        return later[0] if len(later) == 1 else f"client {client}"  # a first try, before its session began
 
 
 def _session(scope: Scope) -> str:

@@ -426,6 +426,15 @@ def test_what_a_call_that_is_left_out_was_told_is_not_waited_for() -> None:
     assert methods(driven.due()) == ["b"]
 
 
+def test_without_sessions_who_says_no_name_is_the_one_client_that_said_one() -> None:
+    told = Traffic()
+    told.post(initialize(0)).answer(200, result(0))
+    told.post(notification()).answer(202)
+    told.post(request(1, "tools/list")).answer(200, result(1))
+    (plan,) = plans(told.transcript)
+    assert [one.message.method for one in plan.sends] == ["initialize", "notifications/initialized", "tools/list"]
+
+
 def test_clients_of_http_are_told_apart_by_their_sessions() -> None:
     traffic = Traffic()
     opened_session(traffic, "one")
