@@ -39,6 +39,7 @@ def command(*, port: int, opens: bool) -> int:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))
+        listener.listen()  # before anybody is told: a browser that is faster than the server waits
     except OSError as error:
         say(f"mcpspy: 127.0.0.1:{port}: {os.strerror(error.errno or 0)}; another port: mcpspy web --port 0")
         return BUSY

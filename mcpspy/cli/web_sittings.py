@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
+from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import islice
+from shlex import quote
 from typing import Any, Final
 
-from ..capture.catalog import Sitting, entries, has_message, sittings
+from ..capture.catalog import Entry, Sitting, entries, has_message, sittings
+from ..capture.store import EXTENSION, captures_folder
 from ..transcript.findings.find import findings
 from ..transcript.model import Numbered, Row
 from ..views.escape import decoded, safe_text
@@ -19,6 +25,9 @@ MAX_SITTINGS: Final = 40
 """So many of the newest are listed."""
 
 
+_SPELLED: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
+
+
 class StoredSittings:
     """The sittings in the store, by names that only a capture's own id makes: nobody names a path here."""
 
@@ -26,34 +35,35 @@ class StoredSittings:
         self._files = page_files()
 
     def listed(self) -> list[dict[str, Any]]:
-        """The newest sittings: `sitting` (its name), `client`, `servers`, `when`, `live`."""
-        return [_listed(one) for one in _spoken()[:MAX_SITTINGS]]
+        """The newest sittings: `sitting` (its name), `address` (for the command line), `client`, `servers`, `when`, `live`."""
+        return [_listed(one, _address(one, at)) for at, one in enumerate(_spoken())]
 
     def page(self, sitting: str) -> str:
         """The page for a sitting, or for the newest where the name is empty."""
-        newest = sitting or next((_name(one) for one in _spoken()[:1]), "")
+        newest = sitting or next((_name(one) for one in _spoken(1)), "")
         return "".join(live_page(self._files, sitting=newest, follows=not sitting))
 
     def open(self, sitting: str) -> GrowingSitting | None:
         """A sitting by its name, read from its beginning; None if there is none."""
-        found = next((one for one in sittings(entries()) if _name(one) == sitting), None)
-        return None if found is None else GrowingSitting([one.path for one in found.entries])
+        return GrowingSitting(sitting) if _paths(sitting, entries()) else None
 
 
 class GrowingSitting:
     """A sitting that may still be recorded, as rows of the page with numbers by which the page knows them."""
 
-    def __init__(self, paths: list[str]) -> None:
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._growing = Growing(keeps_frames=True)
-        for path in paths:
-            self._growing.add(path)
+        self._store: set[str] = set()
         self._places: dict[int, int] = {}
         """Where the page has each row, by the row's identity: rows stay for as long as the transcript does."""
 
     def take(self) -> dict[str, Any] | None:
         """Rows that are new or changed, each behind its place; and what stands above them. None if nothing happened."""
+        self._join()
+        was_live = self._growing.live
         changed: dict[int, Row] = {id(row): row for row in self._growing.take()}
-        if not changed:
+        if not changed and was_live == self._growing.live:
             return None
         transcript = self._growing.transcript
         lines = []
@@ -62,6 +72,25 @@ class GrowingSitting:
             if line is not None:
                 lines.append([self._places.setdefault(id(row), len(self._places)), *line])
         return {"rows": lines, "progress": progress(list(changed.values())), **heading(transcript, live=self._growing.live)}
+
+    def _join(self) -> None:
+        """Read those captures of the sitting too that came into the store since the last time."""
+        names = _names()
+        if names == self._store:
+            return
+        found = entries()
+        if all(one.header or not one.live for one in found):  # else one is there that has yet to say whose it is
+            self._store = names
+        known = {tail.path for tail in self._growing.tails}
+        for path in _paths(self._name, found):
+            if path not in known:
+                self._growing.add(path)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for tail in self._growing.tails:
+            if not tail.over:
+                tail.close()
 
     def row(self, number: int) -> dict[str, Any] | None:
         """What the row with this number carries; None if there is none."""
@@ -82,12 +111,29 @@ class GrowingSitting:
 
 
 def _holds(row: Numbered, wanted: str) -> bool:
-    return any(wanted in decoded(message.raw).lower() for message in messages_of(row))
+    return any(wanted in _letters(decoded(message.raw)).lower() for message in messages_of(row))
 
 
-def _spoken() -> list[Sitting]:
-    """The sittings in which anybody said anything, newest first."""
-    return [one for one in sittings(entries()) if any(has_message(entry) for entry in one.entries)]
+def _letters(text: str) -> str:
+    """Text of JSON with letters as letters, however it spells them: so the page shows them, and so they are looked for."""
+    return _SPELLED.sub(lambda found: chr(int(found[1], 16)), text) if "\\u" in text else text
+
+
+def _spoken(most: int = MAX_SITTINGS) -> list[Sitting]:
+    """The newest sittings in which anybody said anything."""
+    return list(islice((one for one in sittings(entries()) if any(map(has_message, one.entries))), most))
+
+
+def _paths(name: str, captures: list[Entry]) -> list[str]:
+    """Those captures that are of the sitting with this name."""
+    found = next((one for one in sittings(captures) if _name(one) == name), None)
+    return [] if found is None else [one.path for one in found.entries]
+
+
+def _names() -> set[str]:
+    with suppress(FileNotFoundError):
+        return set(os.listdir(captures_folder()))
+    return set()
 
 
 def _name(sitting: Sitting) -> str:
@@ -95,10 +141,18 @@ def _name(sitting: Sitting) -> str:
     return header.capture_id if header else ""
 
 
-def _listed(sitting: Sitting) -> dict[str, Any]:
+def _address(sitting: Sitting, at: int) -> str:
+    """What to call a sitting on the command line: its only capture by its file in the store, which stays; several by their place."""
+    if len(sitting.entries) == 1:
+        return quote(os.path.basename(sitting.entries[0].path).removesuffix(EXTENSION))
+    return "@" if not at else f"@{at}"
+
+
+def _listed(sitting: Sitting, address: str) -> dict[str, Any]:
     when = datetime.fromtimestamp(sitting.begin_ns / 1_000_000_000, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     return {
         "sitting": _name(sitting),
+        "address": address,
         "client": safe_text(sitting.client),
         "servers": [safe_text(one.label) for one in sitting.entries],
         "when": when,

@@ -10,6 +10,7 @@ import asyncio
 import json
 from contextlib import suppress
 from hmac import compare_digest
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from aiohttp import web
@@ -25,11 +26,11 @@ SHUTDOWN_S: Final = 0.5
 
 MAX_DIGITS: Final = 12
 
-MAX_OPEN: Final = 8
-"""So many sittings are kept for what is asked beside their streams."""
+MAX_LOOKS: Final = 32
+"""So many may look at once: each has its own reading of a sitting, which takes memory as that is large."""
 
-COMMENT_TURNS: Final = 100
-"""After so many looks without news a comment says that the stream is alive."""
+COMMENT_TURNS: Final = 20
+"""Every so many looks without news a comment says that the stream is alive, and finds out whether anybody still listens."""
 
 _SAFE: Final = {
     "Cache-Control": "no-store",
@@ -56,6 +57,9 @@ class Looking(Protocol):
     def whole(self) -> dict[str, Any]:
         """What is shown of all rows together."""
 
+    def close(self) -> None:
+        """Nobody looks any more."""
+
 
 class Sittings(Protocol):
     """What there is to look at."""
@@ -64,7 +68,7 @@ class Sittings(Protocol):
         """The sittings, newest first."""
 
     def page(self, sitting: str) -> str:
-        """The page for a sitting, or for the newest where the name is empty."""
+        """The page for a sitting, or for the newest where the name is empty. It may name one that does not exist."""
 
     def open(self, sitting: str) -> Looking | None:
         """A sitting by its name, read from its beginning; None if there is none."""
@@ -77,8 +81,9 @@ class Web:
         self._sittings = sittings
         self._token = token
         self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
-        self._open: dict[str, tuple[Looking, asyncio.Lock]] = {}
-        """The sittings that were looked at, by their names: for what is asked beside their streams."""
+        self._looks: dict[str, tuple[Looking, asyncio.Lock]] = {}
+        """What is read for each stream of events while that lasts, by a name that its first event tells."""
+        self._names = count(1)
 
     def application(self) -> web.Application:
         """What a server runs."""
@@ -122,24 +127,34 @@ class Web:
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """News of a sitting for as long as somebody listens, each connection from the beginning."""
-        looking, lock = await self._found(request, anew=True)
-        response = web.StreamResponse(headers={**_SAFE, "Content-Type": "text/event-stream"})
-        await response.prepare(request)
-        with suppress(ConnectionResetError):  # whoever looked has closed the page
-            await self._tell(response, looking, lock)
+        if len(self._looks) >= MAX_LOOKS:
+            raise web.HTTPServiceUnavailable
+        looking = await asyncio.to_thread(self._sittings.open, request.query.get("sitting", ""))
+        if looking is None:
+            raise web.HTTPNotFound
+        name, lock = str(next(self._names)), asyncio.Lock()
+        self._looks[name] = looking, lock
+        try:
+            response = web.StreamResponse(headers={**_SAFE, "Content-Type": "text/event-stream"})
+            await response.prepare(request)
+            with suppress(ConnectionResetError):  # whoever looked has closed the page
+                await self._tell(response, name)
+        finally:
+            del self._looks[name]
+            async with lock:
+                await asyncio.to_thread(looking.close)
         return response
 
-    async def _tell(self, response: web.StreamResponse, looking: Looking, lock: asyncio.Lock) -> None:
-        quiet, is_first = 0, True
-        while True:
+    async def _tell(self, response: web.StreamResponse, name: str) -> None:
+        looking, lock = self._looks[name]
+        first: dict[str, Any] | None = {"look": name, "rows": [], "progress": {}}
+        for turn in count(1):
             async with lock:
                 news = await asyncio.to_thread(looking.take)
-            quiet = 0 if news else quiet + 1
-            if news or is_first:
-                text = json.dumps({"anew": is_first, **(news or {})}, ensure_ascii=False, separators=(",", ":"))
-                await response.write(f"data: {text}\n\n".encode("utf-8", "backslashreplace"))
-                is_first = False
-            elif quiet % COMMENT_TURNS == 0:
+            if news or first:
+                await response.write(b"data: " + _compact({**(first or {}), **(news or {})}) + b"\n\n")
+                first = None
+            elif turn % COMMENT_TURNS == 0:
                 await response.write(b": alive\n\n")
             await asyncio.sleep(LOOK_S)
 
@@ -159,22 +174,13 @@ class Web:
         return _json(await self._asked(request, lambda looking: looking.whole()))
 
     async def _asked(self, request: web.Request, ask: Callable[[Looking], Any]) -> Any:
-        looking, lock = await self._found(request, anew=False)
+        """What somebody asks beside their stream, of the same reading. Raises: web.HTTPNotFound: if the stream is over."""
+        found = self._looks.get(request.query.get("look", ""))
+        if found is None:
+            raise web.HTTPNotFound
+        looking, lock = found
         async with lock:
             return await asyncio.to_thread(ask, looking)
-
-    async def _found(self, request: web.Request, *, anew: bool) -> tuple[Looking, asyncio.Lock]:
-        """The sitting that is asked for, and what to hold while it is asked. Raises: web.HTTPNotFound."""
-        name = request.query.get("sitting", "")
-        if not anew and name in self._open:
-            return self._open[name]
-        looking = await asyncio.to_thread(self._sittings.open, name)
-        if looking is None:
-            raise web.HTTPNotFound
-        if len(self._open) >= MAX_OPEN:
-            self._open.pop(next(iter(self._open)))
-        self._open[name] = looking, asyncio.Lock()
-        return self._open[name]
 
 
 def serve(sittings: Sittings, token: str, listener: socket.socket) -> None:
@@ -184,5 +190,9 @@ def serve(sittings: Sittings, token: str, listener: socket.socket) -> None:
 
 
 def _json(value: Any) -> web.Response:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
-    return web.Response(body=text, content_type="application/json", headers=_SAFE)
+    return web.Response(body=_compact(value), content_type="application/json", headers=_SAFE)
+
+
+def _compact(value: Any) -> bytes:
+    """As JSON on one line. Lone surrogates are spelled, for no encoding takes them."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")

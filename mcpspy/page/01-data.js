@@ -36,7 +36,11 @@ function opened(element) {
 function carried(row) {
   if (isLive) {
     if (!row.row) return Promise.resolve(undefined);
-    if (!asked.has(row.index)) asked.set(row.index, fetched(`row?row=${row.row}`));
+    if (!asked.has(row.index)) {
+      const answer = fetched(`row?row=${row.row}`);
+      answer.catch(() => asked.delete(row.index));
+      asked.set(row.index, answer);
+    }
     return asked.get(row.index);
   }
   const element = block(row);
@@ -45,12 +49,14 @@ function carried(row) {
 
 // JSON from the server of a live page.
 async function fetched(path) {
-  const answer = await fetch(`${path}${path.includes("?") ? "&" : "?"}sitting=${encodeURIComponent(data.sitting)}`);
+  const answer = await fetch(`${path}${path.includes("?") ? "&" : "?"}look=${encodeURIComponent(data.look)}`);
   if (!answer.ok) throw new Error(`the server says ${answer.status}`);
   return answer.json();
 }
 
-const found = new Map(); // of a live page: which rows hold a text, as its server found
+// Of a live page: which rows hold a text, as its server found, and whether there were news since.
+const found = new Map();
+let isOutdated = false;
 
 // Whether a payload of the row holds `text`, which is in lower case. The text of a block is looked at before it is parsed, where that
 // can tell: letters beyond ASCII may be spelled in two ways.

@@ -34,18 +34,34 @@ function matches(row) {
   return searched().every((word) => row.words.includes(word) || String(row.row) === word || payloadHolds(row, word));
 }
 
-// Find out what is shown. A live page asks its server which payloads hold the words, and sifts once more.
-function sift() {
-  if (isLive) searched().filter((word) => !found.has(word)).forEach(look);
+// Find out what is shown.
+function sift({ scroll = true } = {}) {
+  if (isLive) look();
   const isAll = !state.search && !state.slow && !Object.values(state.facets).some(Boolean);
   shown = isAll ? rows : rows.filter(matches);
-  tell("rows");
+  tell(scroll ? "rows" : "rows-here");
   keep();
 }
 
-function look(word) {
-  found.set(word, new Set());
-  fetched(`search?q=${encodeURIComponent(word)}`).then((numbers) => { found.set(word, new Set(numbers)); sift(); }, () => found.delete(word));
+const awaited = new Set();
+
+// A live page asks its server which payloads hold the words, and sifts once more. Until it has the answer, what it knew holds.
+function look() {
+  const words = searched();
+  for (const word of found.keys()) if (!words.includes(word)) found.delete(word);
+  const asking = words.filter((word) => (isOutdated || !found.has(word)) && !awaited.has(word));
+  isOutdated = isOutdated && words.some((word) => awaited.has(word));
+  for (const word of asking) ask(word);
+}
+
+async function ask(word) {
+  if (!found.has(word)) found.set(word, new Set());
+  awaited.add(word);
+  const numbers = await fetched(`search?q=${encodeURIComponent(word)}`).catch(() => undefined);
+  awaited.delete(word);
+  if (!numbers || !found.has(word)) return;
+  found.set(word, new Set(numbers));
+  sift({ scroll: false });
 }
 
 function choose(index, { scroll = true } = {}) {

@@ -71,10 +71,10 @@ const list = (() => {
   scroll.addEventListener("scroll", () => render());
   new ResizeObserver(() => render()).observe(scroll);
   watch((what) => {
-    if (what === "rows") {
+    if (what.startsWith("rows")) {
       byId("count").textContent = shown.length === rows.length ? counted(rows.length, "row") : `${shown.length.toLocaleString("en")} of ${counted(rows.length, "row")}`;
       scroll.setAttribute("aria-rowcount", shown.length + 1);
-      reveal();
+      if (what === "rows") reveal();
       render({ anew: true });
     }
     if (what.startsWith("chosen")) {
