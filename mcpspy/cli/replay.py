@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from math import isfinite
 from typing import TYPE_CHECKING
@@ -200,7 +201,7 @@ def _manner(
         timeout_ns=int(timeout * NS),
         label=label or f"{wanted.label.removesuffix(SUFFIX) or 'server'}{SUFFIX}",
         redact="none" if wanted.is_verbatim else "credentials",
-        capture=capture,
+        capture=os.path.abspath(capture) if capture else None,  # whatever folder a recorded server is started in
         ids=wanted.ids,
     )
 

@@ -22,6 +22,7 @@ from .beginning import Beginning, open_writer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ..capture.writer import Writer
     from ..live.driver import Driver
     from ..live.peer import Peer
     from ..records import Sink
@@ -70,22 +71,7 @@ def play(plan: Plan, manner: Manner, number: int = 0) -> Drive:
     """Play one plan to a fresh server. It is the how many-th, counted from 0. Raises: ReplayError: where nothing can be recorded."""
     begin_ns = monotonic_ns()
     redactor = Verbatim() if manner.redact == "none" else Redactor(key())
-    beginning = Beginning(
-        wall_ns=time_ns(),
-        begin_ns=begin_ns,
-        label=manner.label,
-        named=manner.capture,
-        redact=manner.redact,
-        max_bytes=0,
-        quiet=True,
-    )
-    writer, path = open_writer(beginning, _tapped(manner, redactor))
-    if writer is None:
-        raise ReplayError(
-            manner.capture or manner.label,
-            "nothing was sent: a replay is compared from its own capture; name a file with --capture",
-        )
-    path = os.path.abspath(path)
+    writer, path = _opened(manner, redactor, begin_ns)
     run = manner.carrying.run()
     driving = Driving(
         plan,
@@ -127,6 +113,24 @@ def play(plan: Plan, manner: Manner, number: int = 0) -> Drive:
         transcript=transcribe(read(path)),  # with its calls joined, as the recording has them
         failure=failure,
     )
+
+
+def _opened(manner: Manner, redactor: Redactor | Verbatim, begin_ns: int) -> tuple[Writer, str]:
+    """The writer of a new capture, and its path. Raises: ReplayError: if none can be made."""
+    beginning = Beginning(
+        wall_ns=time_ns(),
+        begin_ns=begin_ns,
+        label=manner.label,
+        named=manner.capture,
+        redact=manner.redact,
+        max_bytes=0,
+        quiet=True,
+    )
+    writer, path = open_writer(beginning, _tapped(manner, redactor))
+    if writer is None:
+        reason = "nothing was sent: a replay is compared from its own capture; name a file with --capture"
+        raise ReplayError(manner.capture or manner.label, reason)
+    return writer, os.path.abspath(path)
 
 
 def _peer(plan: Plan, target: Target, driver: Driver, sink: Sink, now_ns: Callable[[], int]) -> Peer:
