@@ -5,7 +5,6 @@ It listens, lets links begin, connects them, and ends them all when it is told t
 
 from __future__ import annotations
 
-import errno
 import logging
 import signal
 import socket
@@ -24,7 +23,7 @@ from .dial import Dial
 from .faults import fault_text
 from .gate import Gate
 from .link import Link
-from .listening import bound
+from .listening import EXHAUSTED, bound
 from .mapping import Mapping
 from .native import keep_freed_memory
 from .reactor import Reactor
@@ -44,8 +43,6 @@ BACKLOG = 1024
 
 REST_S = 1.0
 """So long nobody is let in once descriptors or memory have run out."""
-
-_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 MAX_REMEMBERED = 256
 MAX_REMEMBERED_BYTES = 1 << 12
@@ -173,7 +170,7 @@ class HttpTap:
             except BlockingIOError:
                 return
             except OSError as error:
-                if error.errno in _EXHAUSTED:
+                if error.errno in EXHAUSTED:
                     self.reactor.change(self._listener.fileno(), 0)
                     self.reactor.later(REST_S, partial(self.reactor.change, self._listener.fileno(), EPOLLIN))
                     return

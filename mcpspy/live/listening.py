@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 
 from ..errors import TapError
 from .authority import Authority
+
+EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+"""What the system says when descriptors or memory have run out: nobody is let in for a while, and nothing is wrong with us."""
 
 
 def bound(host: str, port: int) -> socket.socket:

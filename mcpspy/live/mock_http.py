@@ -24,7 +24,7 @@ from ..wire.jsonrpc import cut
 from .authority import Authority
 from .faults import fault_text
 from .gate import Gate
-from .listening import bound
+from .listening import EXHAUSTED, bound
 from .mock_http_client import SESSION_FIELD, LiveClient, answer
 from .mock_http_clients import Clients, is_primed, opening_of
 from .mock_http_connection import Connection
@@ -162,6 +162,8 @@ class HttpMock:
     def _fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """A fault of our own, which has ended the connection that it happened on."""
         error = context.get("exception")
+        if isinstance(error, OSError) and error.errno in EXHAUSTED:
+            return  # asyncio tries again in a second
         text = fault_text(error) if isinstance(error, BaseException) else str(context.get("message"))
         _log.error("mcpspy: %s", text)
         self.sink((Note(at_ns=self.now_ns(), topic="fault", text=text, extra={"by": MCPSPY}),))
