@@ -25,6 +25,9 @@ PATIENCE_S: Final = 0.5
 
 JOIN_S: Final = 1.8
 
+MAX_TOLD: Final = 1_000
+"""When so much of what a server says waits for the mock, no more of it is read."""
+
 MakePeer: TypeAlias = "Callable[[Courier], Peer]"
 
 
@@ -62,14 +65,20 @@ class Courier:
         self._make = make
         self._tell = tell
         self._out: asyncio.Queue[Out | None] = asyncio.Queue()
+        self._peer: Peer | None = None
 
     def put(self, out: Out | None) -> None:
         """This is to go there; None is the end. To be called in the loop's thread."""
         self._out.put_nowait(out)
 
+    def hold(self, *, holds: bool) -> None:
+        """Read nothing more of what the server says, or read on. To be called in the loop's thread."""
+        if self._peer is not None:
+            self._peer.hold(holds=holds)
+
     async def run(self) -> None:
         """Start the server, say what is to be said, and leave it."""
-        peer = self._make(self)
+        peer = self._peer = self._make(self)
         try:
             await peer.start()
         except PeerError as error:
@@ -118,6 +127,8 @@ class Forward:
         self._courier: Courier | None = None
         self._thread: Thread | None = None
         self._task: asyncio.Task[None] | None = None
+        self._is_full = False
+        self._is_held = False
 
     @property
     def is_started(self) -> bool:
@@ -135,11 +146,8 @@ class Forward:
 
     def put(self, out: Out | None) -> None:
         """This is to go to the server; None is the end."""
-        if self._loop is not None and self._courier is not None:
-            try:
-                self._loop.call_soon_threadsafe(self._courier.put, out)
-            except RuntimeError:
-                pass  # the loop has ended, and the server with it
+        if self._courier is not None:
+            self._call(self._courier.put, out)
 
     def take(self) -> list[Told]:
         """What the server has said since."""
@@ -150,18 +158,39 @@ class Forward:
         found: list[Told] = []
         while self._told:
             found.append(self._told.popleft())
+        self._review()
         return found
+
+    def fill(self, *, is_full: bool) -> None:
+        """Whether the client is so far behind that nothing more is to come from the server."""
+        if is_full is not self._is_full:
+            self._is_full = is_full
+            self._review()
+
+    def _review(self) -> None:
+        """In the mock's thread: whether the server is to be read."""
+        if self._is_held is not self._is_full and self._loop is not None:
+            self._call(self._hold, self._is_full)
+
+    def _hold(self, holds: bool) -> None:  # noqa: FBT001 - called by the loop
+        self._is_held = holds
+        if self._courier is not None:
+            self._courier.hold(holds=holds)
 
     def stop(self) -> None:
         """End the server now, and wait for that, as long as whoever ends us waits."""
         if self._thread is None:
             return
+        self._call(self._cancel)
+        self._thread.join(JOIN_S)
+
+    def _call(self, call: Callable[..., None], *args: object) -> None:
+        """Have this called in the loop's thread."""
         if self._loop is not None:
             try:
-                self._loop.call_soon_threadsafe(self._cancel)
+                self._loop.call_soon_threadsafe(call, *args)
             except RuntimeError:
-                pass  # it has ended already
-        self._thread.join(JOIN_S)
+                pass  # the loop has ended, and the server with it
 
     def _cancel(self) -> None:
         if self._task is not None:
@@ -182,6 +211,8 @@ class Forward:
 
     def _tell(self, told: Told) -> None:
         self._told.append(told)
+        if len(self._told) > MAX_TOLD and not self._is_held:
+            self._hold(True)
         try:
             os.write(self._wake_fd, b"\0")
         except BlockingIOError:

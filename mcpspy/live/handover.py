@@ -88,6 +88,10 @@ class Handover:
             told(self)
         self.carry()
 
+    def fill(self, *, is_full: bool) -> None:
+        """Whether the client is so far behind with reading that nothing more is to come from the server."""
+        self._forward.fill(is_full=is_full)
+
     def ends_ns(self, stops_ns: int) -> int:
         """When the mock may end for all of the server. Its client has said its last, and hears the recording out until `stops_ns`.
 

@@ -39,7 +39,7 @@ STDOUT: Final = 1
 
 READ_BYTES: Final = 1 << 18
 MAX_WAITING_BYTES: Final = 8 << 20
-"""When a client leaves more than that unread, we read no more of what it asks."""
+"""When a client leaves more than that unread, we read no more of what it asks, and of what a live server says."""
 
 GRACE_NS: Final = 1_000_000_000
 """After the end of its input a mock still says what is due within so long: whoever pipes requests into it wants the answers."""
@@ -304,8 +304,11 @@ class Mock:
             else:
                 self._waiting.popleft()
         self._poll.modify(STDOUT, POLLOUT if self._waiting else 0)
+        is_full = self._waiting_bytes > MAX_WAITING_BYTES
         if not self._stops_ns:
-            self._poll.modify(STDIN, POLLIN if self._waiting_bytes <= MAX_WAITING_BYTES else 0)
+            self._poll.modify(STDIN, 0 if is_full else POLLIN)
+        if self._handover is not None:
+            self._handover.fill(is_full=is_full)
 
     # The end
 

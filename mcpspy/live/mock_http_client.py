@@ -98,6 +98,11 @@ class LiveClient:
         """What every response to it has."""
         return [(SESSION_FIELD, self.session)] if self.session and not self.is_on_one_stream else []
 
+    @property
+    def is_full(self) -> bool:
+        """Whether it is behind with reading what it is told."""
+        return self.standing.is_full or any(one.response is not None and one.response.is_full for one in self._replies.values())
+
     # What it says
 
     def hear(self, messages: list[Message], response: Response) -> None:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 LEFT_S: Final = 1.5
 """How long servers are waited for when the mock ends."""
 
+HELD_S: Final = 0.05
+"""How often to see whether a client that was behind with reading has caught up, so that its server is read on."""
+
 
 class Forwards:
     """The ways of all clients.
@@ -72,7 +75,7 @@ class Forwards:
 class Way:
     """Between one live client and its server: what the client says goes there, what comes back is played."""
 
-    __slots__ = ("_client", "_courier", "_forwarding", "_forwards", "_is_over", "_stage", "_task")
+    __slots__ = ("_client", "_courier", "_forwarding", "_forwards", "_is_held", "_is_over", "_stage", "_task")
 
     def __init__(self, forwards: Forwards, client: LiveClient, forwarding: Forwarding, stage: Stage) -> None:
         self._forwards = forwards
@@ -82,6 +85,7 @@ class Way:
         self._courier: Courier | None = None
         self._task: asyncio.Task[None] | None = None
         self._is_over = False
+        self._is_held = False
 
     @property
     def is_live(self) -> bool:
@@ -137,6 +141,16 @@ class Way:
         if not self._is_over:
             told(self)
             self.carry()
+            if self._client.is_full and not self._is_held:
+                self._hold()
+
+    def _hold(self) -> None:
+        """Read nothing more of the server as long as its client does not keep up."""
+        self._is_held = self._client.is_full and not self._is_over
+        if self._courier is not None:
+            self._courier.hold(holds=self._is_held)
+        if self._is_held:
+            asyncio.get_running_loop().call_later(HELD_S, self._hold)
 
     def _record(self, text: str) -> None:
         self._stage.sink((note(self._stage.now_ns(), "forward", text, 0),))

@@ -54,6 +54,9 @@ class Peer(Protocol):
     async def cancel(self, id: str) -> None:
         """Give up the request with this id, a token: in the way of its transport and era."""
 
+    def hold(self, *, holds: bool) -> None:
+        """Read nothing more of what the server says, or read on: for whoever cannot pass it on as fast."""
+
     async def close(self) -> None:
         """Leave the server, and see to it that a process ends. Afterwards everything is recorded. May be called again."""
 

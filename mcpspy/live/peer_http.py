@@ -64,6 +64,7 @@ class Wire:
         self._tls = tls or ssl.create_default_context() if found.scheme == "https" else None
         self._held: tuple[asyncio.Transport, float] | None = None
         self._has_told_tls = False
+        self.holds = False
         self.open: set[Transaction] = set()
         """What is under way."""
 
@@ -101,6 +102,12 @@ class Wire:
                 held[0].abort()
             await self._connected(lambda: transaction)
         return transaction
+
+    def hold(self, *, holds: bool) -> None:
+        """Read nothing more of any response, or read on."""
+        self.holds = holds
+        for transaction in self.open:
+            transaction.hold(holds=holds)
 
     def close(self) -> None:
         """Leave whatever is under way."""

@@ -104,6 +104,9 @@ class SsePeer:
     async def cancel(self, id: str) -> None:
         await self.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}' % id.encode())
 
+    def hold(self, *, holds: bool) -> None:
+        self._wire.hold(holds=holds)
+
     async def close(self) -> None:
         self._is_leaving = True
         self._wire.close()

@@ -121,6 +121,14 @@ class StdioPeer:
     async def cancel(self, id: str) -> None:
         await self.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}' % id.encode())
 
+    def hold(self, *, holds: bool) -> None:
+        stdout = self._transport.get_pipe_transport(STDOUT) if self._transport is not None else None
+        if isinstance(stdout, asyncio.ReadTransport) and not stdout.is_closing():
+            if holds:
+                stdout.pause_reading()
+            else:
+                stdout.resume_reading()
+
     async def close(self) -> None:
         if self._transport is None or self._is_leaving:
             return
@@ -270,6 +278,7 @@ class StdioPeer:
     async def _leave(self) -> None:
         """Close its input, and end it and what it started, by stages."""
         self._writable.set()
+        self.hold(holds=False)
         stdin = self._stdin
         if stdin is not None and not stdin.is_closing() and self._streams[STDIN].is_open:
             self._streams[STDIN].is_open = False

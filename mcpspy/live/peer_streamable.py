@@ -112,6 +112,9 @@ class StreamablePeer:
         else:
             await self.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}' % id.encode())
 
+    def hold(self, *, holds: bool) -> None:
+        self._wire.hold(holds=holds)
+
     async def close(self) -> None:
         if self._is_leaving:
             return

@@ -85,6 +85,8 @@ class Transaction(asyncio.Protocol):
         wire.sink(records)
         self._responses.expect(self._method)
         transport.write(self._request_head + body)
+        if wire.holds:
+            transport.pause_reading()
 
     def data_received(self, data: bytes) -> None:
         now_ns = self._wire.now_ns()
@@ -142,6 +144,14 @@ class Transaction(asyncio.Protocol):
         self._finish(records, now_ns, CLIENT, "broken")
         if self._transport is not None:
             self._transport.abort()
+
+    def hold(self, *, holds: bool) -> None:
+        """Read nothing more, or read on."""
+        if self._transport is not None and not self._transport.is_closing():
+            if holds:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
 
     # The response
 

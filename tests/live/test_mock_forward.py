@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from captures.serving import port, started
+from mcpspy.live.mock import MAX_WAITING_BYTES
 from mcpspy.live.process import process
 from mcpspy.records import Frame, Note
 from mcpspy.transcript.model import Outcome
@@ -140,6 +141,24 @@ def test_what_a_server_writes_to_its_stderr_at_its_end_is_recorded(capture: Path
         mock.process.send_signal(signal.SIGTERM)
         mock.process.wait(DEADLINE_S)
         assert b"".join(one.data for one in mock.records if isinstance(one, Frame) and one.stream == 2) == b"ready\nso long\n"
+
+
+def test_a_server_that_says_more_than_the_client_reads_is_held(capture: Path) -> None:
+    line = json.dumps(notification("notifications/message", {"data": "x" * 1000}))
+    with Mocking(capture, *puppet(f"repeat={line}")) as mock:
+        mock.send(DRAW)
+        eventually(lambda: mock.own.exists() and mock.own.stat().st_size > MAX_WAITING_BYTES, "what the server says")
+        sizes: list[int] = []
+
+        def has_stopped() -> bool:
+            sizes.append(mock.own.stat().st_size)
+            return len(sizes) > 100 and sizes[-100] == sizes[-1]
+
+        eventually(has_stopped, "the server's silence")
+        assert sizes[-1] < 4 * MAX_WAITING_BYTES
+        assert mock.told() == json.loads(line), "and it goes on when the client reads"
+        assert mock.process.stdout is not None
+        eventually(lambda: mock.process.stdout.read(1 << 20) and mock.own.stat().st_size > sizes[-1], "more of it")  # type: ignore[union-attr]
 
 
 def test_a_server_that_dies_is_told_to_the_client_and_its_status_kept(capture: Path, log: Path) -> None:

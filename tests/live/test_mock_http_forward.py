@@ -116,6 +116,21 @@ ANSWERS = (
 """The steps of a server that answers a call with its process id."""
 
 
+def test_a_server_that_says_more_than_its_client_reads_is_held(capture: Path) -> None:
+    line = json.dumps(notification("notifications/message", {"data": "x" * 10_000}))
+    with HttpMocking(capture, *forward("puppet.py", *ANSWERS[:3], f"repeat={line}")) as mock:
+        call = opened(mock).ask(DRAW)
+        sizes: list[int] = []
+
+        def has_stopped() -> bool:
+            sizes.append(mock.own.stat().st_size)
+            return len(sizes) > 100 and sizes[-1] > 1_000_000 and sizes[-100] == sizes[-1]
+
+        eventually(has_stopped, "the server's silence")
+        assert call.next() == json.loads(line), "and it goes on when the client reads"
+        eventually(lambda: call.next() and mock.own.stat().st_size > sizes[-1], "more of it")
+
+
 def test_deleting_the_session_ends_its_server(capture: Path) -> None:
     with HttpMocking(capture, *forward("puppet.py", *ANSWERS, "swallow")) as mock:
         asking = opened(mock)
