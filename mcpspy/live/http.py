@@ -23,7 +23,7 @@ from .dial import Dial
 from .faults import fault_text
 from .gate import Gate
 from .link import Link
-from .listening import EXHAUSTED, bound
+from .listening import BACKLOG, EXHAUSTED, REST_S, bound
 from .mapping import Mapping
 from .native import keep_freed_memory
 from .reactor import Reactor
@@ -38,11 +38,6 @@ _log = logging.getLogger("mcpspy.live")
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
-
-BACKLOG = 1024
-
-REST_S = 1.0
-"""So long nobody is let in once descriptors or memory have run out."""
 
 MAX_REMEMBERED = 256
 MAX_REMEMBERED_BYTES = 1 << 12

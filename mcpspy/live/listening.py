@@ -8,8 +8,13 @@ import socket
 from ..errors import TapError
 from .authority import Authority
 
+BACKLOG = 1024
+
+REST_S = 1.0
+"""So long nobody is let in once descriptors or memory have run out."""
+
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-"""What the system says when descriptors or memory have run out: nobody is let in for a while, and nothing is wrong with us."""
+"""What the system says when descriptors or memory have run out."""
 
 
 def bound(host: str, port: int) -> socket.socket:

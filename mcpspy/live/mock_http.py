@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -24,11 +25,12 @@ from ..wire.jsonrpc import cut
 from .authority import Authority
 from .faults import fault_text
 from .gate import Gate
-from .listening import EXHAUSTED, bound
+from .listening import bound
 from .mock_http_client import SESSION_FIELD, LiveClient, answer
 from .mock_http_clients import Clients, is_primed, opening_of
 from .mock_http_connection import Connection
 from .mock_http_cues import Cues
+from .mock_http_door import Door
 from .recording import Numbers
 from .signals import name
 
@@ -49,7 +51,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("mcpspy.live")
 
-BACKLOG: Final = 1024
 SILENT_S: Final = 15.0
 """Streams say a comment when they were silent so long, as those of the official SDKs do: clients wait some minutes for a byte."""
 
@@ -130,13 +131,13 @@ class HttpMock:
         loop.set_exception_handler(self._fault)
         loop.add_reader(signals_fd, self._signalled, signals_fd, ended)
         self._keep_alive(loop)
-        server = await loop.create_server(lambda: Connection(self), sock=listener, backlog=BACKLOG)
+        door = Door(listener, partial(Connection, self))
         try:
             ready()
             await ended.wait()
         finally:
             loop.remove_reader(signals_fd)
-            server.close()
+            door.close()
             self._cues.close()
             if self._keeping is not None:
                 self._keeping.cancel()
@@ -162,8 +163,6 @@ class HttpMock:
     def _fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """A fault of our own, which has ended the connection that it happened on."""
         error = context.get("exception")
-        if isinstance(error, OSError) and error.errno in EXHAUSTED:
-            return  # asyncio tries again in a second
         text = fault_text(error) if isinstance(error, BaseException) else str(context.get("message"))
         _log.error("mcpspy: %s", text)
         self.sink((Note(at_ns=self.now_ns(), topic="fault", text=text, extra={"by": MCPSPY}),))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
 import os
 from itertools import pairwise
@@ -206,11 +205,3 @@ def test_a_stream_on_which_nothing_is_said_is_kept_alive() -> None:
     said, records = served(lambda mock: None, modern(1, "tools/call", name="silent"), until=b": keep-alive\n\n", silent_s=0.01)
     assert said[0].endswith(b"e\r\n: keep-alive\n\n")
     assert any(isinstance(one, Frame) and one.data == b": keep-alive\n\n" for one in records)
-
-
-def test_that_no_descriptor_is_left_is_no_fault_of_ours() -> None:
-    def break_it(mock: HttpMock) -> None:
-        context = {"message": "accept", "exception": OSError(errno.EMFILE, "Too many open files")}
-        mock._fault(None, context)  # type: ignore[arg-type]  # it does not ask the loop
-
-    assert not any(isinstance(one, Note) and one.topic == "fault" for one in served(break_it)[1])

@@ -1,6 +1,8 @@
 """`mcpspy mock --listen`, as a process, before clients that are odd, hostile, slow or gone."""
 
 import json
+import os
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -205,3 +207,20 @@ def test_what_waits_for_a_stream_that_nobody_opens_is_bounded_and_what_is_droppe
         mock.ends()
     assert first["params"]["uri"] == "n:200"
     assert mock.topics == ["dropped"]
+
+
+def test_a_client_that_comes_when_there_is_no_descriptor_left_is_let_in_when_there_is_one(tmp_path: Path) -> None:
+    recorded = Dialogue().client(initialize(0)).server(result(0)).closes()
+    with HttpMocking(written(tmp_path / "weather.mcpspy", recorded.records[:-1])) as mock:
+        asking = mock.connect()
+        asking.ask(initialize(0)).response.read()
+        pid = mock.process.pid
+        soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (max(map(int, os.listdir(f"/proc/{pid}/fd"))) + 1, hard))
+        late = mock.connect()
+        late.send(initialize(1))
+        asking.ask(initialize(2)).response.read()
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+        assert late.told().answer == result(1)
+        assert mock.ends() == (0, "", "")
+    assert mock.topics == []
