@@ -1,5 +1,6 @@
 """`mcpspy export share`, as a user calls it: what it writes, what it refuses, and what its --verify says."""
 
+import io
 import json
 import os
 import re
@@ -8,9 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcpspy import read, transcribe
-from mcpspy.records import Frame, Header, Open
+from mcpspy.capture.reader import Reader
+from mcpspy.cli.share_copy import Copier, Original, Pseudonyms
+from mcpspy.errors import CaptureError, ShareError
+from mcpspy.records import Damage, Frame, Header, Open
+from mcpspy.sharing.finder import Wanted
+from mcpspy.sharing.known import Known
 from tests.cli.recording import Recording
 from tests.cli.terminal import run
 from tests.conftest import ROOT
@@ -168,6 +176,47 @@ def test_a_damaged_line_leaves_a_gap_and_none_of_its_bytes(tmp_path: Path) -> No
     assert share(capture, "-o", out).returncode == 0
     assert run("verify", str(out)).returncode == 1
     assert held(out.read_bytes(), [SECRET]) == []
+
+
+def test_a_capture_that_is_still_recorded_is_shared_as_far_as_it_goes(tmp_path: Path) -> None:
+    recording = Recording("keeper").ask(1, name="echo", arguments={"password": SECRET})
+    assert share(recording.path, "-o", tmp_path / "out").returncode == 0
+    recording.close()
+    assert run("verify", str(tmp_path / "out")).returncode == 1
+    assert held((tmp_path / "out").read_bytes(), [SECRET]) == []
+    assert len(list(read(tmp_path / "out"))) == 6
+
+
+GOLDEN = [path.read_bytes() for path in sorted((ROOT / "tests" / "golden").glob("capture-1-*.mcpspy"))]
+
+
+@given(
+    capture=st.sampled_from(GOLDEN),
+    start=st.floats(0, 1),
+    length=st.integers(0, 300),
+    put=st.binary(max_size=20) | st.text('{}[]":,\\n', max_size=9).map(str.encode),
+    cut=st.floats(0, 1),
+)
+def test_whatever_a_file_holds_it_is_shared_or_refused_and_what_is_shared_is_sound(
+    capture: bytes, start: float, length: int, put: bytes, cut: float, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    at = int(start * len(capture))
+    data = (capture[:at] + put + capture[at + length :])[: int(cut * 2 * len(capture))]
+    path = tmp_path_factory.getbasetemp() / "fuzzed.mcpspy"
+    path.write_bytes(data)
+    out = io.BytesIO()
+    pseudonyms = Pseudonyms(b"key", same_key=False)
+    copier = Copier(Wanted(stand_in=pseudonyms), Known(pseudonyms), pseudonyms)
+    try:
+        with path.open("rb") as file:
+            original = Original(file, "fuzzed")
+            copier.learn(original)
+            copier.learned()
+            copier.copy(original, out, "out")
+    except (CaptureError, ShareError):
+        return
+    reader = Reader()
+    assert [one for one in [*reader.feed(out.getvalue()), *reader.close()] if isinstance(one, Damage)] == []
 
 
 # Refusals
