@@ -6,10 +6,10 @@ The path is one of ignore rules, with names and indices alone; `$` is the reques
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from ..errors import PathError
-from .edits import Edit, has_place
+from .edits import Edit, edited, has_place
 from .ignore import rule_of
 
 if TYPE_CHECKING:
@@ -60,6 +60,9 @@ def edits_of(settings: Sequence[Setting], requests: Sequence[Exchange], asked: S
         having = [request for request in requests if has_place(request.request.raw, edit.steps)]
         if not having and len(asked) == 1:
             having, edit = list(asked), one.edit(adds=True)
+            if not has_place(edited(asked[0].request.raw, [edit]), edit.steps):
+                reason = "the request has no such place, and only a member of an object can be added"
+                raise PathError(one.path, 1, reason, "Set what is around it as a whole.")
         if not having:
             advice = "Name one request to add it to, as in mcpspy replay @:7." if len(asked) > 1 else ""
             raise PathError(one.path, 1, "no request that is sent has this place", advice)
@@ -69,6 +72,8 @@ def edits_of(settings: Sequence[Setting], requests: Sequence[Exchange], asked: S
 
 
 def _steps(path: str) -> tuple[Step, ...]:
+    if path.strip() == "$":
+        raise PathError(path, 1, "$ alone is all of the params", "Name a member of them, as in $.arguments={}.")
     steps: list[Step] = []
     for segment in rule_of(path):
         if segment.anywhere or not isinstance(segment.selector, str | int):
@@ -80,8 +85,13 @@ def _steps(path: str) -> tuple[Step, ...]:
 def _json(text: str, at: int) -> bytes:
     value = text[at:].strip()
     try:
-        json.loads(value)
+        json.loads(value, parse_constant=_no_constant)
     except ValueError:
         quoted = json.dumps(value, ensure_ascii=False)
         raise PathError(text, at + 1, "the value is no JSON", f"A text stands in quotes: '{text[:at]}{quoted}'.") from None
     return value.encode("utf-8", "surrogatepass")
+
+
+def _no_constant(word: str) -> NoReturn:
+    """Python's reader takes `NaN` and `Infinity`, and JSON has none (RFC 8259, section 6)."""
+    raise ValueError(word)

@@ -76,7 +76,8 @@ def test_a_setting_is_a_path_and_json(text: str, steps: tuple[str | int, ...], v
     [
         ("$.a", "there is no value"),
         ("a=1", "a path begins with $"),
-        ("$=1", "$ alone"),
+        ("$=1", "$ alone is all of the params. Name a member of them, as in $.arguments={}."),
+        ("$.a=NaN", "the value is no JSON"),
         ("$.a=/srv", "the value is no JSON. A text stands in quotes: '$.a=\"/srv\"'."),
         ("$.a[*]=1", "many places"),
         ("$..a=1", "many places"),
@@ -107,6 +108,12 @@ def test_a_value_is_exchanged_in_every_request_that_has_the_place() -> None:
 
 def test_a_value_that_is_nowhere_comes_to_the_request_that_was_asked_for() -> None:
     assert edits_of([setting_of("$.x=1")], CALLS, CALLS[2:]) == {3: [Edit(("params", "x"), b"1", adds=True)]}
+
+
+@pytest.mark.parametrize("text", ["$.arguments[0]=1", "$.arguments.path.x=1", "$.arguments.list[2]=1"])
+def test_a_value_that_cannot_be_added_is_refused_rather_than_not_sent(text: str) -> None:
+    with pytest.raises(PathError, match="only a member of an object can be added"):
+        edits_of([setting_of(text)], CALLS, CALLS[:1])
 
 
 def test_a_value_that_is_nowhere_has_no_place_among_several() -> None:
