@@ -27,7 +27,7 @@ _JSON: Final = (("Content-Type", "application/json"),)
 class Reply:
     """The response to a POST with requests. `waiting` are the ids of those that are not answered.
 
-    `response` is None once it broke off; `keeps` says that what comes then is kept for a client that resumes it.
+    `response` is None once it has ended or broke off; `keeps` says that what comes then is kept for a client that resumes it.
     """
 
     __slots__ = ("_fields", "_is_batch", "_shape", "is_modern", "keeps", "response", "waiting")
@@ -71,6 +71,7 @@ class Reply:
         if not response.has_begun and not self._is_batch:
             fields = merged(_JSON, [*self._shape.fields, *self._fields])
             body = line.rstrip(b"\r\n")
+            self.response = None
             response.whole(self._shape.status, fields, Unforged(body) if isinstance(line, Unforged) else body)
             return True
         if not response.has_begun:
@@ -78,6 +79,7 @@ class Reply:
         if self.waiting:
             response.tell(event)
         else:
+            self.response = None
             response.end(event)
         return True
 

@@ -209,6 +209,22 @@ def test_what_waits_for_a_stream_that_nobody_opens_is_bounded_and_what_is_droppe
     assert mock.topics == ["dropped"]
 
 
+def test_who_resumes_a_stream_that_ended_gets_the_rest_of_it_on_the_connection_that_it_ended_on(tmp_path: Path) -> None:
+    recorded = Traffic()
+    recorded.post(initialize(0)).answer(200, result(0), Mcp_Session_Id="s")
+    recorded.post(tool_call(1), session="s").stream().event("", id="p").event(result(1), id="a").close()
+    with HttpMocking(written(tmp_path / "http.mcpspy", recorded.records)) as mock:
+        asking = mock.connect()
+        asking.ask(initialize(0)).response.read()
+        told = asking.ask(tool_call(9))
+        first, answer = told.event(), told.event()
+        assert told.messages == []
+        resumed = asking.ask(method="GET", Last_Event_ID=first["id"])
+        assert [resumed.event(), resumed.messages] == [answer, []]
+        assert asking.ask(request("p", "ping")).answer == {"jsonrpc": "2.0", "id": "p", "result": {}}
+        assert mock.ends() == (0, "", "")
+
+
 def test_a_client_that_comes_when_there_is_no_descriptor_left_is_let_in_when_there_is_one(tmp_path: Path) -> None:
     recorded = Dialogue().client(initialize(0)).server(result(0)).closes()
     with HttpMocking(written(tmp_path / "weather.mcpspy", recorded.records[:-1])) as mock:
