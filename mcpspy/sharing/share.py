@@ -210,7 +210,7 @@ class Sharing:
         header.label = self._text(header.label)
         header.cwd = self._text(header.cwd)
         if header.boot_id:
-            header.boot_id = self._hide(header.boot_id.encode("utf-8", "surrogatepass")).decode()
+            header.boot_id = self._hide(header.boot_id.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def _argv(self, argv: list[Any]) -> list[Any]:
         found: list[Any] = []

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcpspy.records import CLIENT, Frame, Header, Note, Open, Record
@@ -152,6 +152,7 @@ def test_a_path_is_made_of_any_bytes(data: bytes, at: int) -> None:
 
 
 @given(HEADERS, st.lists(RECORDS, max_size=8))
+@example(Header(capture_id="", wall_ns=0, monotonic_ns=0, pid=0, tapped={}, boot_id="\ud800"), [])
 def test_any_records_can_be_looked_through(first: Header, rest: list[Record]) -> None:
     seen([first, *rest], environment=[("A", b"abcdefgh")], people=[("user name", b"bob")])
 
