@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ..replay.predicate import Predicate
     from .replay_target import Target
     from .replay_wanted import Wanted
+    from .replaying import Drive
 
 MAX_RUNS = 200
 """So many servers are started by --until unless another number is given: 60 requests of which 10 matter take about 80."""
@@ -177,7 +178,11 @@ def command(
         from .replay_until import until as shrunk
 
         return shrunk(predicate, wanted.transcript, wanted.plans, manner, handles=handles, max_runs=runs, as_json=as_json)
-    drives = [play(plan, manner, number) for number, plan in enumerate(wanted.plans)]
+    drives: list[Drive] = []
+    for number, plan in enumerate(wanted.plans):
+        drives.append(play(plan, manner, number))
+        if drives[-1].report.stopped is not None:
+            break
     return tell(wanted, drives, (*ignore, *(one.path for one in edits)), as_json=as_json, target=target)
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .replay_wanted import Wanted
     from .replaying import Drive
 
-SAME, DIFFERENT, NOT_SENT, NO_SERVER = 0, 1, 2, 4
+SAME, DIFFERENT, NOT_SENT, NO_SERVER, STOPPED = 0, 1, 2, 4, 130
 
 
 def tell(wanted: Wanted, drives: Sequence[Drive], rules: tuple[str, ...], *, as_json: bool, target: Target) -> int:
@@ -75,7 +75,9 @@ def _compared(wanted: Wanted, drive: Drive, rules: tuple[str, ...]) -> Compariso
 
 
 def _status(drive: Drive, compared: Comparison) -> int:
-    """The worst wins: no server, something not sent for want of a value, a difference."""
+    """The worst wins: an interruption, no server, something not sent for want of a value, a difference."""
+    if drive.report.stopped is not None:
+        return STOPPED
     was_answered = any(one.response is not None for one in drive.plan.requests)
     if drive.failure is not None or (drive.report.lost and not drive.report.heard and was_answered):
         return NO_SERVER

@@ -148,6 +148,8 @@ class _Search:
         plan = self.plan if is_all else self.plan.only(rows, self.carrying.needs)
         named = os.path.join(self.folder, f"run-{self.shrinking.runs + 1}.mcpspy")
         drive = play(plan, replace(self.manner, capture=named))
+        if drive.report.stopped is not None:
+            raise KeyboardInterrupt
         if is_all:
             for missing in dict.fromkeys(map(str, drive.run.missing)):
                 say(f"mcpspy: {safe_text(missing)}; sent as it was recorded")

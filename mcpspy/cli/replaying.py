@@ -100,11 +100,13 @@ def play(plan: Plan, manner: Manner, number: int = 0) -> Drive:
     except PeerError as error:
         failure, why = error, "not started"
         driving.lose(str(error))
+    except KeyboardInterrupt:
+        driving.stop()
     except BaseException:
         why = "stopped"
         raise
     finally:
-        writer.close(now_ns(), driving.report.lost or why)
+        writer.close(now_ns(), "stopped" if driving.report.stopped is not None else driving.report.lost or why)
     return Drive(
         plan=plan,
         report=driving.report,

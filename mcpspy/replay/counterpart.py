@@ -45,7 +45,7 @@ def sides(before: Transcript, after: Transcript, played: Played) -> tuple[Compar
     exchanges = [(one, rows_before[row]) for one, row in pairs if row in rows_before]
     put_back(exchanges)
     put_pseudonyms(exchanges)
-    unknown = _unknown(before)
+    unknown = _unknown(before) | (report.stopped or set())
     again = {row for _, row in pairs} - unknown
     if played.asked is not None:
         rows = frozenset(played.asked & again)

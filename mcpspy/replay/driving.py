@@ -91,7 +91,9 @@ class Report:
     ended: dict[int, str] = field(default_factory=dict)
     """The rows of requests to which no answer will come, and why."""
     lost: str = ""
-    """Why the server was gone before all was done; empty if it was not."""
+    """Why the server was gone, or nothing more was sent, before all was done; empty if all was."""
+    stopped: frozenset[int] | None = None
+    """The rows of requests that waited for their answers when somebody stopped it; None where nobody did."""
     heard: int = 0
     """How many messages the server sent."""
 
@@ -200,11 +202,16 @@ class Driving:
             del self.report.sent[row]
             self.report.unsent.append(LeftOut(row=row, message=self._message_of(row), why=why))
 
-    def lose(self, why: str) -> None:
+    def stop(self) -> None:
+        """Somebody stops it: what waits for its answer might have got it."""
+        self.report.stopped = frozenset(self._asked.values())
+        self.lose("it was interrupted", unsent="it was interrupted")
+
+    def lose(self, why: str, *, unsent: str = "the server was gone") -> None:
         """The server is gone: what was not sent never will be."""
         self.report.lost = why
         rest = (step for step in self._steps[self._at :] if isinstance(step, Send))
-        self.report.unsent += [LeftOut(row=one.row, message=one.message, why="the server was gone") for one in rest]
+        self.report.unsent += [LeftOut(row=one.row, message=one.message, why=unsent) for one in rest]
         self._at = len(self._steps)
         self._later.clear()
         self.next_ns = None

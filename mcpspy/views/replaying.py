@@ -80,9 +80,11 @@ def _rehearsed_lines(one: Rehearsed, width: int | None) -> Iterator[Line]:
 
 
 def end_lines(report: Report, sends: int, width: int | None) -> Iterator[Line]:
-    """That the server was gone before all was sent, or answered; nothing where it was not."""
-    if report.lost:
-        after = f" after {report.sends} of {counted(sends, 'message')}" if report.sends else ""
+    """That the server was gone, or somebody stopped it, before all was sent, or answered; nothing where that was not so."""
+    after = f" after {report.sends} of {counted(sends, 'message')}" if report.sends else ""
+    if report.stopped is not None:
+        yield fitted([("✗ ", "bad"), (f"interrupted{after}", "strong")], width)
+    elif report.lost:
         yield fitted([("✗ ", "bad"), (f"the server was gone{after}: ", "strong"), (one_line(report.lost, 400), "")], width)
 
 

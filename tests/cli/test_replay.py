@@ -383,3 +383,16 @@ def test_a_replay_that_is_stopped_ends_its_server_and_keeps_what_it_heard(visit:
         assert running.end(number) == 130
     exits = [one for one in read(str(kept)) if isinstance(one, Exit)]
     assert [one.code for one in exits] == [0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_replay_that_is_stopped_shows_what_was_compared_until_then(visit: str, tmp_path: Path, number: int) -> None:
+    log = tmp_path / "log"
+    with on_pipe("replay", visit, "--json", "--", *SERVER, str(log), "idle") as running:
+        eventually(lambda: "greet" in said(log), "a call that is not answered")
+        assert running.end(number) == 130
+        told = json.loads(running.text[running.text.index("{") :])
+    (client,) = told["clients"]
+    assert (told["exit"], client["lost"]) == (130, "it was interrupted")
+    assert [one["target"] for one in client["unsent"]] == ["draw", "redeem", "ask"]
+    assert (client["comparison"]["summary"]["same"], client["comparison"]["summary"]["different"]) == (2, False)
