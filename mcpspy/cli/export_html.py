@@ -7,7 +7,7 @@ from importlib.resources import files
 import click
 
 from ..views.page.page import page
-from .exporting import asked_rows, what_options, write_text
+from .exporting import addresses_of, asked_rows, what_options, write_text
 from .reading import WhatCommand
 
 
@@ -24,8 +24,8 @@ def command(what: tuple[str, ...], output: str | None, filters: tuple[str, ...])
       mcpspy export html @ -o session.html
     """
     asked = asked_rows(what, filters, keeps_frames=True)
-    address = " ".join(what) or "@"
-    write_text(page(asked.transcript, asked.rows, page_files(), title=f"mcpspy {address}", address=address), output)
+    title = f"mcpspy {' '.join(what) or '@'}"
+    write_text(page(asked.transcript, asked.rows, page_files(), title=title, addresses=addresses_of(asked.paths)), output)
 
 
 def page_files() -> dict[str, str]:

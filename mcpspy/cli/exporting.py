@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeVar
 
 import click
 
+from ..capture.store import EXTENSION, captures_folder
 from ..transcript.model import Exchange, Stray
 from ..transcript.transaction import Transaction
 from ..views.timeline import selected
@@ -45,6 +48,14 @@ def asked_rows(what: tuple[str, ...], filters: tuple[str, ...], *, keeps_frames:
     if asked.rows is not None:
         row_of(transcript, " ".join(what), asked.rows[0])
     return Asked(transcript, passed(wanted, transcript, selected(transcript.rows, asked.rows)), asked.paths)
+
+
+def addresses_of(paths: Iterable[str]) -> list[str]:
+    """What to call captures on a command line, quoted for a shell: those of the store by their names there, others by their paths."""
+    folder = captures_folder()
+    return [
+        quote(os.path.basename(path).removesuffix(EXTENSION) if os.path.dirname(path) == folder else path) for path in paths
+    ]
 
 
 def carried_by(asked: Asked) -> list[Transaction]:

@@ -7,11 +7,10 @@ import re
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
-from shlex import quote
 from typing import Any, Final
 
 from ..capture.catalog import Entry, Sitting, entries, has_message, sittings
-from ..capture.store import EXTENSION, captures_folder
+from ..capture.store import captures_folder
 from ..transcript.findings.find import findings
 from ..transcript.model import Numbered, Row
 from ..views.escape import decoded, safe_text
@@ -19,6 +18,7 @@ from ..views.exchange import messages_of
 from ..views.page.page import heading, live_page, whole
 from ..views.page.rows import carried, listed_row, progress
 from .export_html import page_files
+from .exporting import addresses_of
 from .reading import Growing
 
 MAX_SITTINGS: Final = 40
@@ -35,8 +35,8 @@ class StoredSittings:
         self._files = page_files()
 
     def listed(self) -> list[dict[str, Any]]:
-        """The newest sittings: `sitting` (its name), `address` (for the command line), `client`, `servers`, `when`, `live`."""
-        return [_listed(one, _address(one, at)) for at, one in enumerate(_spoken())]
+        """The newest sittings: `sitting` (its name), `client`, `servers`, `when`, `live`."""
+        return list(map(_listed, _spoken()))
 
     def page(self, sitting: str) -> str:
         """The page for a sitting, or for the newest where the name is empty."""
@@ -71,7 +71,12 @@ class GrowingSitting:
             line = listed_row(row, transcript.sources[row.capture], flagged=())
             if line is not None:
                 lines.append([self._places.setdefault(id(row), len(self._places)), *line])
-        return {"rows": lines, "progress": progress(list(changed.values())), **heading(transcript, live=self._growing.live)}
+        return {
+            "rows": lines,
+            "progress": progress(list(changed.values())),
+            "addresses": addresses_of(tail.path for tail in self._growing.tails),
+            **heading(transcript, live=self._growing.live),
+        }
 
     def _join(self) -> None:
         """Read those captures of the sitting too that came into the store since the last time."""
@@ -141,18 +146,10 @@ def _name(sitting: Sitting) -> str:
     return header.capture_id if header else ""
 
 
-def _address(sitting: Sitting, at: int) -> str:
-    """What to call a sitting on the command line: its only capture by its file in the store, which stays; several by their place."""
-    if len(sitting.entries) == 1:
-        return quote(os.path.basename(sitting.entries[0].path).removesuffix(EXTENSION))
-    return "@" if not at else f"@{at}"
-
-
-def _listed(sitting: Sitting, address: str) -> dict[str, Any]:
+def _listed(sitting: Sitting) -> dict[str, Any]:
     when = datetime.fromtimestamp(sitting.begin_ns / 1_000_000_000, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     return {
         "sitting": _name(sitting),
-        "address": address,
         "client": safe_text(sitting.client),
         "servers": [safe_text(one.label) for one in sitting.entries],
         "when": when,

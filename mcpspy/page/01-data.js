@@ -4,7 +4,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const isLive = Boolean(data.live);
 
 // A row as it is listed. `kind` is exchange, stray, transaction, log or event; times are in nanoseconds from the beginning.
-const FIELDS = ["row", "kind", "at", "took", "from", "client", "server", "method", "target", "outcome", "style", "detail", "bytes", "marks"];
+const FIELDS = ["row", "kind", "at", "took", "from", "client", "server", "method", "target", "outcome", "style", "detail", "bytes", "capture", "marks"];
 const rows = [];
 const rowByNumber = new Map();
 
@@ -55,13 +55,13 @@ async function fetched(path) {
 }
 
 // Of a live page: which rows hold a text, as its server found, and whether there were news since.
-const found = new Map();
+const holders = new Map();
 let isOutdated = false;
 
 // Whether a payload of the row holds `text`, which is in lower case. The text of a block is looked at before it is parsed, where that
 // can tell: letters beyond ASCII may be spelled in two ways.
 function payloadHolds(row, text) {
-  if (isLive) return Boolean(found.get(text)?.has(row.row));
+  if (isLive) return Boolean(holders.get(text)?.has(row.row));
   const element = block(row);
   if (!element) return false;
   if (!blocks.has(element.id) && /^[\w .:/-]+$/.test(text)) {

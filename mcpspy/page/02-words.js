@@ -49,7 +49,7 @@ function filled(element, attributes, children) {
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb]|\udb40[\udc00-\udfff]/gu;
 
 function harmless(text) {
-  return text.replace(UNSEEN, (found) => [...found].map((sign) => `\\u${sign.codePointAt(0).toString(16).padStart(4, "0")}`).join(""));
+  return text.replace(UNSEEN, (signs) => [...signs].map((sign) => `\\u${sign.codePointAt(0).toString(16).padStart(4, "0")}`).join(""));
 }
 
 const byId = (id) => document.getElementById(id);

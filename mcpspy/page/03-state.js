@@ -36,7 +36,7 @@ function matches(row) {
 
 // Find out what is shown.
 function sift({ scroll = true } = {}) {
-  if (isLive) look();
+  if (isLive) lookUp();
   const isAll = !state.search && !state.slow && !Object.values(state.facets).some(Boolean);
   shown = isAll ? rows : rows.filter(matches);
   tell(scroll ? "rows" : "rows-here");
@@ -46,21 +46,21 @@ function sift({ scroll = true } = {}) {
 const awaited = new Set();
 
 // A live page asks its server which payloads hold the words, and sifts once more. Until it has the answer, what it knew holds.
-function look() {
+function lookUp() {
   const words = searched();
-  for (const word of found.keys()) if (!words.includes(word)) found.delete(word);
-  const asking = words.filter((word) => (isOutdated || !found.has(word)) && !awaited.has(word));
+  for (const word of holders.keys()) if (!words.includes(word)) holders.delete(word);
+  const asking = words.filter((word) => (isOutdated || !holders.has(word)) && !awaited.has(word));
   isOutdated = isOutdated && words.some((word) => awaited.has(word));
   for (const word of asking) ask(word);
 }
 
 async function ask(word) {
-  if (!found.has(word)) found.set(word, new Set());
+  if (!holders.has(word)) holders.set(word, new Set());
   awaited.add(word);
   const numbers = await fetched(`search?q=${encodeURIComponent(word)}`).catch(() => undefined);
   awaited.delete(word);
-  if (!numbers || !found.has(word)) return;
-  found.set(word, new Set(numbers));
+  if (!numbers || !holders.has(word)) return;
+  holders.set(word, new Set(numbers));
   sift({ scroll: false });
 }
 

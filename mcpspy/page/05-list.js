@@ -6,6 +6,7 @@ const MORE = 12; // so many rows beyond the edge are there already
 const SIGNS = { client: "→", server: "←" };
 
 const list = (() => {
+  const grid = byId("grid");
   const scroll = byId("scroll");
   const space = byId("space");
   let drawn = [0, 0];
@@ -28,7 +29,7 @@ const list = (() => {
       onclick: () => choose(row.index + 1, { scroll: false }),
     },
     cell(row.row || "", "number dim"), cell(seconds(row.at), "number dim"), cell(duration(row.took), "number"),
-    cell(SIGNS[row.from] ?? "·", "dim", row.from), what(row),
+    cell(SIGNS[row.from] ?? "·", "dim", row.from && `from the ${row.from}`), what(row),
     cell([row.outcome, row.detail].filter(Boolean).join(": "), row.style, row.detail), bar(row));
     made.style.top = `${at * ROW}px`;
     return made;
@@ -70,19 +71,19 @@ const list = (() => {
 
   scroll.addEventListener("scroll", () => render());
   new ResizeObserver(() => render()).observe(scroll);
-  watch((what) => {
-    if (what.startsWith("rows")) {
+  watch((news) => {
+    if (news.startsWith("rows")) {
       byId("count").textContent = shown.length === rows.length ? counted(rows.length, "row") : `${shown.length.toLocaleString("en")} of ${counted(rows.length, "row")}`;
-      scroll.setAttribute("aria-rowcount", shown.length + 1);
-      if (what === "rows") reveal();
+      grid.setAttribute("aria-rowcount", shown.length + 1);
+      if (news === "rows") reveal();
       render({ anew: true });
     }
-    if (what.startsWith("chosen")) {
-      if (what === "chosen") reveal();
+    if (news.startsWith("chosen")) {
+      if (news === "chosen") reveal();
       render({ anew: true });
-      if (state.chosen) scroll.setAttribute("aria-activedescendant", `line-${state.chosen - 1}`);
+      if (state.chosen) grid.setAttribute("aria-activedescendant", `line-${state.chosen - 1}`);
     }
-    if (what === "tab" && state.tab === "timeline") { reveal(); render({ anew: true }); }
+    if (news === "tab" && state.tab === "timeline") { reveal(); render({ anew: true }); }
   });
   return { render, reveal, element: scroll };
 })();

@@ -3,10 +3,12 @@
 
 const MAX_ITEMS = 200; // more are added when somebody asks for them
 const LONG = 2000;
+const SMALL = 4000; // a message of fewer letters is open down to its leaves, another this deep:
+const LEVELS = 2;
 
 // The value in `text`: {type: object|array|string|literal, …}. Throws where it is no JSON.
 function readJson(text) {
-  const token = /\s*(?:([{}[\],:])|("(?:[^"\\]|\\.)*")|([^\s{}[\],:"]+))/gys;
+  const token = /\s*(?:([{}[\],:])|("[^"\\]*(?:\\.[^"\\]*)*")|([^\s{}[\],:"]+))/gys;
   let found = token.exec(text);
   const next = () => { const now = found; found = token.exec(text); return now; };
   const fail = () => { throw new SyntaxError("no JSON"); };
@@ -42,22 +44,22 @@ function label(key) {
   return key === undefined ? "" : make("span", {}, make("span", { class: "key" }, key), ": ");
 }
 
-function branch(value, key, depth) {
+function branch(value, key, levels) {
   if (value.type !== "object" && value.type !== "array") return make("span", { class: "leaf" }, label(key), leaf(value));
   const [open, close] = value.type === "object" ? "{}" : "[]";
   if (!value.items.length) return make("span", { class: "leaf" }, label(key), open + close);
-  const made = make("details", { open: depth < 2 }, make("summary", {}, label(key), `${open} ${counted(value.items.length, value.type === "object" ? "member" : "item")} ${close}`));
-  const fill = () => { if (made.open && made.childElementCount === 1) more(made, value, depth, 0); };
+  const made = make("details", { open: levels > 0 }, make("summary", {}, label(key), `${open} ${counted(value.items.length, value.type === "object" ? "member" : "item")} ${close}`));
+  const fill = () => { if (made.open && made.childElementCount === 1) more(made, value, levels, 0); };
   made.addEventListener("toggle", fill);
   fill();
   return made;
 }
 
-function more(element, value, depth, from) {
+function more(element, value, levels, from) {
   const to = Math.min(value.items.length, from + MAX_ITEMS);
-  for (let at = from; at < to; at += 1) element.append(branch(value.items[at][1], value.items[at][0], depth + 1));
+  for (let at = from; at < to; at += 1) element.append(branch(value.items[at][1], value.items[at][0], levels - 1));
   if (to < value.items.length) {
-    const button = make("button", { type: "button", onclick: () => { button.remove(); more(element, value, depth, to); } }, `${(value.items.length - to).toLocaleString("en")} more`);
+    const button = make("button", { type: "button", onclick: () => { button.remove(); more(element, value, levels, to); } }, `${(value.items.length - to).toLocaleString("en")} more`);
     element.append(button);
   }
 }
@@ -82,7 +84,7 @@ function spelled(text) {
 
 function tree(text) {
   try {
-    return make("div", { class: "json" }, branch(readJson(text), undefined, 0));
+    return make("div", { class: "json" }, branch(readJson(text), undefined, text.length < SMALL ? Infinity : LEVELS));
   } catch {
     return make("pre", {}, text);
   }

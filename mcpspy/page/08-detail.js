@@ -14,8 +14,7 @@ const detail = (() => {
     const row = rows[state.chosen - 1];
     element.hidden = !row;
     if (!row) return;
-    let what = {};
-    try { what = (await carried(row)) ?? {}; } catch (error) { what = { failure: error.message }; }
+    const what = await carried(row).catch((error) => ({ failure: error.message })) ?? {};
     if (rows[state.chosen - 1] === row) fill(row, what);
   }
 
@@ -44,8 +43,8 @@ const detail = (() => {
   function buttons(row, what) {
     const texts = { "copy JSON": (what.messages ?? []).map((one) => one.text ?? "").join("\n") };
     if (what.curl) texts["copy as curl"] = what.curl;
-    if (row.row && row.kind === "exchange") texts["copy mcpspy replay"] = `mcpspy replay ${data.address}:${row.row} -- COMMAND`;
-    if (row.row) texts["copy mcpspy mock"] = `mcpspy mock ${data.address}`;
+    if (row.kind === "exchange") texts["copy mcpspy replay"] = commands.replay(row);
+    if (row.row) texts["copy mcpspy mock"] = commands.mock(row);
     if (row.row) texts["copy link"] = location.href;
     return make("div", { class: "buttons" },
       make("button", { type: "button", "aria-pressed": String(raw), onclick: () => { raw = !raw; render(); } }, raw ? "as a tree" : "as on the wire"),
@@ -84,23 +83,6 @@ const detail = (() => {
     const lines = found.slice(0, MAX_LOGS).map((one) => `${seconds(one.at)}  ${one.target}`);
     if (found.length > MAX_LOGS) lines.push(`… ${found.length - MAX_LOGS} more`);
     return [make("h3", {}, "stderr at that time"), make("pre", {}, lines.join("\n"))];
-  }
-
-  async function copy(text, button) {
-    const name = button.textContent;
-    try { await navigator.clipboard.writeText(text); } catch { fallback(text); }
-    button.textContent = "copied";
-    setTimeout(() => { button.textContent = name; }, 1200);
-  }
-
-  // From file:// browsers have no clipboard to offer.
-  function fallback(text) {
-    const area = make("textarea", { class: "sr" });
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
   }
 
   watch((what) => { if (what.startsWith("chosen")) render(); });

@@ -4,7 +4,7 @@ const STEP = 26;
 const LETTER = 7.2;
 const LEFT = 76;
 const HEAD = 34;
-const GAP = [150, 560];
+const GAP = [230, 560]; // lanes are no closer than the first, and no farther apart than the second
 
 const picture = (() => {
   const element = byId("drawing");
@@ -15,12 +15,16 @@ const picture = (() => {
   let height = 0;
   let zoom = 1;
   let drawn = "";
+  let laidFor = 0;
 
   // Lay out what is to be drawn; a live page does so again and again.
   function lay(diagram) {
     ({ lanes, steps } = diagram);
-    const widest = steps.reduce((most, step) => Math.max(most, step.kind ? step.text.length : 0), 12);
-    const gap = Math.min(GAP[1], Math.max(GAP[0], widest * LETTER + 40, ...lanes.map((name) => name.length * LETTER + 30)));
+    laidFor = element.clientWidth;
+    const widest = steps.reduce((most, one) => Math.max(most, one.kind ? one.text.length : 0), 12);
+    const wanted = Math.min(GAP[1], Math.max(widest * LETTER + 40, ...lanes.map((name) => name.length * LETTER + 30)));
+    const room = (element.clientWidth - LEFT - 140) / Math.max(1, lanes.length - 1);
+    const gap = Math.max(GAP[0], Math.min(wanted, room));
     places = lanes.map((_, at) => LEFT + 60 + at * gap);
     width = (places.at(-1) ?? 0) + Math.max(80, ((lanes.at(-1) ?? "").length * LETTER) / 2 + 20);
     height = HEAD + steps.length * STEP + 20;
@@ -111,7 +115,7 @@ const picture = (() => {
     event.preventDefault();
     magnify(event.deltaY < 0 ? 1.1 : 1 / 1.1);
   }, { passive: false });
-  new ResizeObserver(() => render()).observe(element);
+  new ResizeObserver(() => { if (element.clientWidth && element.clientWidth !== laidFor) lay(data.diagram); else render(); }).observe(element);
   byId("larger").addEventListener("click", () => magnify(1.25));
   byId("smaller").addEventListener("click", () => magnify(0.8));
   watch((what) => {

@@ -71,6 +71,16 @@ const controls = (() => {
     action();
   });
 
+  const exporting = byId("export");
+  exporting.replaceChildren(make("option", { value: "" }, "export…"), make("option", { value: "save" }, "save messages as a file"),
+    ...commands.FORMATS.map((format) => make("option", { value: format }, `copy: mcpspy export ${format}`)));
+  exporting.addEventListener("change", async () => {
+    const wanted = exporting.value;
+    exporting.value = "";
+    if (wanted === "save") save(await messagesShown(), "messages.jsonl");
+    else copy(commands.exported(wanted), exporting.options[0]);
+  });
+
   let waiting;
   search.addEventListener("input", () => {
     clearTimeout(waiting);

@@ -10,9 +10,8 @@ const findings = (() => {
   }
 
   function render() {
-    const list = data.findings;
-    byId("findings").replaceChildren(...(list.length ? list.map(finding) : [make("p", {}, "Nothing was found.")]));
-    byId("finding-count").textContent = list.length ? ` (${list.length})` : "";
+    byId("findings").replaceChildren(...(data.findings.length ? data.findings.map(finding) : [make("p", {}, "Nothing was found.")]));
+    byId("finding-count").textContent = data.findings.length ? ` (${data.findings.length})` : "";
     byId("numbers").textContent = data.numbers;
   }
 

@@ -32,13 +32,14 @@ const live = (() => {
 
   function take(news) {
     const number = rows[state.chosen - 1]?.row;
-    if (news.look) begin(news.look);
+    if (news.look) beginAnew(news.look);
     const follows = scroll.scrollTop + scroll.clientHeight >= scroll.scrollHeight - 2 * ROW;
     for (const [index, ...values] of news.rows) put(index, values);
     Object.assign(data.progress, news.progress);
     if (news.sources) {
       byId("verdict").textContent = news.verdict;
       byId("sources").textContent = news.sources.join("\n");
+      data.addresses = news.addresses;
     }
     if (news.look && number) state.chosen = (rowByNumber.get(number)?.index ?? -1) + 1;
     if (!hasRows && rows.length) recallAll();
@@ -47,8 +48,8 @@ const live = (() => {
   }
 
   // The server begins anew, as it does for each connection: places of rows may be others than before.
-  function begin(look) {
-    data.look = look;
+  function beginAnew(name) {
+    data.look = name;
     rows.length = 0;
     rowByNumber.clear();
     asked.clear();
@@ -100,7 +101,6 @@ const live = (() => {
     if (!sittings) return;
     const newest = sittings[0]?.sitting;
     if (data.follows && newest && newest !== data.sitting) location.replace(location.pathname);
-    data.address = sittings.find((one) => one.sitting === data.sitting)?.address ?? data.address;
     byId("sittings").replaceChildren(...sittings.map(entry));
   }
 

@@ -1,7 +1,10 @@
 """The page in a real browser: what a person sees, clicks and types, and what no payload can make of it."""
 
+import json
 import re
+import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +27,7 @@ EVIL = '</script><script>window.pwned=1</script><img src=x onerror="window.pwned
 
 def written(tmp_path: Path, transcript: Transcript) -> Path:
     path = tmp_path / "page.html"
-    texts = page(transcript, transcript.rows, page_files(), title="a session", address="@")
+    texts = page(transcript, transcript.rows, page_files(), title="a session", addresses=["@"])
     path.write_text("".join(texts), encoding="utf-8")
     return path
 
@@ -163,3 +166,43 @@ def test_an_image_in_a_result_is_shown_from_what_the_page_has(look: Look, tmp_pa
     looking = look().open(written(tmp_path, scene.transcript), "#row=1")
     assert looking.page.evaluate("document.querySelector('#detail img').naturalWidth") == 1
     assert looking.complaints == []
+
+
+def _gist(message: dict[str, Any]) -> list[Any]:
+    return [message.get(name) for name in ("id", "method", "params", "result")]
+
+
+def test_what_is_filtered_is_exported_as_a_command_and_as_a_file(look: Look, everything: Path) -> None:
+    looking = look(permissions=["clipboard-read", "clipboard-write"]).open(everything)
+    looking.page.fill("#search", "get-sum")
+    expect(looking.page.locator("#count")).to_contain_text("2 of ")
+    looking.page.select_option("#export", "jsonl")
+    expect(looking.page.locator("#export option").first).to_have_text("copied")
+    command = looking.page.evaluate("navigator.clipboard.readText()")
+    assert command.startswith(f"mcpspy export jsonl {EVERYTHING} -F 'row:")
+    exported = run(*shlex.split(command)[1:]).stdout.splitlines()
+    with looking.page.expect_download() as download:
+        looking.page.select_option("#export", "save")
+    saved = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
+    assert [_gist(json.loads(one)) for one in saved] == [_gist(json.loads(one)) for one in exported]
+
+
+@pytest.mark.parametrize("verb", ["mock", "replay"])
+def test_a_call_has_commands_that_mcpspy_takes(look: Look, everything: Path, verb: str) -> None:
+    looking = look(permissions=["clipboard-read", "clipboard-write"]).open(everything, "#row=18")
+    looking.page.get_by_role("button", name=f"copy mcpspy {verb}").click()
+    expect(looking.page.get_by_role("button", name="copied")).to_be_visible()
+    command = looking.page.evaluate("navigator.clipboard.readText()")
+    assert command == f"mcpspy {verb} {EVERYTHING}" + (":18" if verb == "replay" else "")
+
+
+def test_who_does_not_see_finds_a_grid_with_heads_and_rows(look: Look, everything: Path) -> None:
+    looking = look().open(everything)
+    grid = looking.page.get_by_role("grid", name="Rows")
+    assert [head for head in grid.get_by_role("columnheader").all_inner_texts() if head] == [
+        "row", "seconds", "took", "call", "outcome",
+    ]  # fmt: skip
+    looking.page.keyboard.press("g")
+    chosen_id = grid.get_attribute("aria-activedescendant")
+    expect(looking.page.locator(f"#{chosen_id}")).to_have_attribute("aria-selected", "true")
+    assert int(grid.get_attribute("aria-rowcount") or 0) == len(grid.get_by_role("row").all())

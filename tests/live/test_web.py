@@ -197,11 +197,12 @@ def test_a_signal_ends_it_while_somebody_looks(recording: Recording, number: sig
         assert "Traceback" not in served.running.text
 
 
-def test_sittings_are_listed_with_what_to_call_them(recording: Recording) -> None:
+def test_sittings_are_listed_and_their_captures_can_be_called_on_a_command_line(recording: Recording) -> None:
     with serving() as served:
         (one,) = served.json("sittings")
         assert (one["sitting"], one["client"], one["servers"], one["live"]) == (name_of(recording), "claude", ["weather"], True)
-        assert run("show", one["address"]).returncode == 0
+        (address,) = next(served.news(one["sitting"]))["addresses"]
+        assert run("show", address).returncode == 0
 
 
 def test_an_empty_store_has_a_page() -> None:

@@ -39,14 +39,17 @@ _places: Final = re.compile(r"\{(\w+)\}").sub
 _BLOCK_SIGNS: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
-def page(transcript: Transcript, rows: Sequence[Row], files: Mapping[str, str], *, title: str, address: str) -> Iterator[str]:
+def page(
+    transcript: Transcript, rows: Sequence[Row], files: Mapping[str, str], *, title: str, addresses: Sequence[str]
+) -> Iterator[str]:
     """The text of the page. `files` are those of the page, by name: `page.html`, `page.css`, scripts in the order of their names.
 
-    The transcript has to keep frames. `title` is what the browser's tab says, `address` how the user calls what is shown.
+    The transcript has to keep frames. `title` is what the browser's tab says, `addresses` are what the captures are called on a
+    command line, quoted for a shell.
     """
     yield from _head(files, title, connects=False)
     yield _body(files, transcript)
-    yield from _blocks(transcript, rows, address)
+    yield from _blocks(transcript, rows, addresses)
     yield from _foot(files)
 
 
@@ -55,7 +58,7 @@ def live_page(files: Mapping[str, str], *, sitting: str, follows: bool) -> Itera
     yield from _head(files, "mcpspy", connects=True)
     yield _body(files, Transcript())
     nothing = {"rows": [], "progress": {}, "diagram": {"lanes": [], "steps": []}, "findings": [], "numbers": ""}
-    yield _block("data", {"live": True, "sitting": sitting, "follows": follows, "address": "@", "chunk": CHUNK, **nothing})
+    yield _block("data", {"live": True, "sitting": sitting, "follows": follows, "addresses": [], "chunk": CHUNK, **nothing})
     yield from _foot(files)
 
 
@@ -115,7 +118,6 @@ def _body(files: Mapping[str, str], transcript: Transcript) -> str:
         "findings": "\n".join(map(_plain_finding, worst_first(transcript.findings))),
         "plain": "\n".join(xml_text(plain(line)) for line in islice(timeline(transcript), MAX_PLAIN_ROWS)),
         "plain_count": str(MAX_PLAIN_ROWS),
-        "max_drawn": f"{MAX_DRAWN:,}",
     }
     return _places(lambda found: values[found[1]], files["page.html"])
 
@@ -132,11 +134,12 @@ def _plain_finding(one: Finding) -> str:
     return f"<p><strong>{one.severity.value} {one.rule}</strong>: {said}</p>"
 
 
-def _blocks(transcript: Transcript, rows: Sequence[Row], address: str) -> Iterator[str]:
+def _blocks(transcript: Transcript, rows: Sequence[Row], addresses: Sequence[str]) -> Iterator[str]:
     """The data: what is listed in one block, what rows carry in blocks of their own."""
     found = list(listed(transcript, rows))
     data = {
-        "address": address,
+        "addresses": list(addresses),
+        "isPart": len(rows) < len(transcript.rows),
         "chunk": CHUNK,
         "rows": [line for _, line in found],
         "progress": progress(rows),

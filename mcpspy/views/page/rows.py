@@ -42,9 +42,12 @@ def listed(transcript: Transcript, rows: Sequence[Row]) -> Iterator[tuple[Row, _
 
 
 def listed_row(row: Row, source: Source, *, flagged: Container[int]) -> list[Any] | None:
-    """The values of a row's line, of which the last says whether a finding is about it; None for an event that says nothing."""
+    """The values of a row's line, then the number of its capture, and whether a finding is about it.
+
+    None for an event that says nothing.
+    """
     made = _line(row, source)
-    return None if made is None else [*made, int(made[0] in flagged)]
+    return None if made is None else [*made, row.capture, int(made[0] in flagged)]
 
 
 def _line(row: Row, source: Source) -> _Listed | None:

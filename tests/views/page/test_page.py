@@ -21,7 +21,7 @@ MAX_OWN_BYTES = 200_000
 
 
 def written(transcript: Transcript) -> str:
-    return "".join(page(transcript, transcript.rows, page_files(), title="<t>", address="@"))
+    return "".join(page(transcript, transcript.rows, page_files(), title="<t>", addresses=["@"]))
 
 
 class Elements(HTMLParser):

@@ -1,0 +1,68 @@
+// Commands about what is looked at, to be copied: for the captures that the page knows by what they are called on the command line.
+
+const commands = (() => {
+  const FORMATS = ["markdown", "mermaid", "svg", "html", "jsonl", "har", "perfetto", "pytest"];
+
+  // The numbers of those rows that are shown, as a filter has them: `row:2..4 or row:7`.
+  function filter() {
+    const numbers = shown.map((row) => row.row).filter(Boolean).sort((a, b) => a - b);
+    const runs = [];
+    for (const number of numbers) {
+      if (runs.at(-1)?.[1] === number - 1) runs.at(-1)[1] = number;
+      else runs.push([number, number]);
+    }
+    return runs.map(([from, to]) => (from === to ? `row:${from}` : `row:${from}..${to}`)).join(" or ");
+  }
+
+  function exported(format) {
+    const which = shown.length === rows.length && !data.isPart ? "" : ` -F '${filter() || "row:0"}'`;
+    return `mcpspy export ${format} ${data.addresses.join(" ")}${which}`;
+  }
+
+  // A mock plays one server, and a replay one capture: of several, the row's own. Rows of those have other numbers when they are alone.
+  function address(row) {
+    return data.addresses[row.capture] ?? "@";
+  }
+
+  function replay(row) {
+    const number = data.addresses.length > 1 ? "" : `:${row.row}`;
+    return `mcpspy replay ${address(row)}${number}`;
+  }
+
+  return { FORMATS, exported, mock: (row) => `mcpspy mock ${address(row)}`, replay };
+})();
+
+async function copy(text, button) {
+  const name = button.textContent;
+  try { await navigator.clipboard.writeText(text); } catch { copyFromFile(text); }
+  button.textContent = "copied";
+  setTimeout(() => { button.textContent = name; }, 1200);
+}
+
+// From file:// browsers have no clipboard to offer.
+function copyFromFile(text) {
+  const area = make("textarea", { class: "sr" });
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  document.execCommand("copy");
+  area.remove();
+}
+
+// Offer a text as a file.
+function save(text, name) {
+  const address = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  const link = make("a", { href: address, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+// What the rows that are shown carry, a message to a line.
+async function messagesShown() {
+  const texts = [];
+  for (const row of shown) {
+    const what = row.row ? await carried(row) : undefined;
+    for (const one of what?.messages ?? []) if (one.text !== undefined) texts.push(one.text.trim());
+  }
+  return texts.map((text) => `${text}\n`).join("");
+}

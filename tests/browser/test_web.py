@@ -1,0 +1,116 @@
+"""`mcpspy web` in a real browser, while sessions are recorded: what comes, what stays, and what is asked of whom."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.browser.conftest import Look, Looking
+from tests.cli.recording import Recording
+from tests.cli.terminal import on_pipe
+from tests.conftest import Peer
+from tests.deadlines import DEADLINE_S
+
+pytest.importorskip("playwright", reason="playwright is not installed")
+pytest.importorskip("aiohttp")
+from playwright.sync_api import expect
+
+SOON_MS = DEADLINE_S * 1000
+
+
+@contextmanager
+def live(look: Look, query: str = "", *, width: int = 1280) -> Iterator[Looking]:
+    """The page of a `mcpspy web`, open."""
+    with on_pipe("web", "--port", "0", PYTHONPATH="") as running:
+        url = running.wait_for("Ctrl-C").splitlines()[0]
+        looking = look(width=width)
+        looking.page.set_default_timeout(SOON_MS)
+        looking.page.goto(url + query)
+        looking.page.locator("html[data-ready]").wait_for(state="attached")
+        yield looking
+        assert all(one.startswith(url) for one in looking.requests)
+
+
+def name_of(recording: Recording) -> str:
+    return recording.path.rpartition("/")[2]
+
+
+def test_rows_come_while_a_real_session_is_recorded(look: Look, mcpspy: list[str], peer: Peer) -> None:
+    with live(look) as looking:
+        expect(looking.page.locator("#live")).to_have_text("nothing has been recorded yet")
+        process = subprocess.Popen(
+            [*mcpspy, "run", "--", *peer("faulty.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdin is not None
+        process.stdin.write('{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        process.stdin.flush()
+        expect(looking.page.locator(".line", has_text="ping")).to_contain_text("ok", timeout=SOON_MS)
+        process.communicate('{"jsonrpc":"2.0","id":2,"method":"tools/nothing"}\n', timeout=DEADLINE_S)
+        expect(looking.page.locator(".line", has_text="tools/nothing")).to_have_count(1, timeout=SOON_MS)
+        expect(looking.page.locator("#sittings a[aria-current]")).not_to_contain_text("live", timeout=SOON_MS)
+        assert looking.complaints == []
+
+
+def test_a_page_follows_the_newest_sitting_unless_one_was_chosen(look: Look) -> None:
+    first = Recording(client=1).ask(1, name="first").answer(1)
+    with live(look) as following, live(look, f"?sitting={name_of(first)}") as staying:
+        for page in (following, staying):
+            expect(page.page.locator(".line", has_text="first")).to_have_count(1)
+        Recording("files", client=2).ask(1, name="second").answer(1)
+        expect(following.page.locator(".line", has_text="second")).to_have_count(1)
+        expect(staying.page.locator("#sittings a")).to_have_count(2)
+        expect(staying.page.locator(".line", has_text="first")).to_have_count(1)
+        assert [*following.complaints, *staying.complaints] == []
+
+
+def test_what_was_chosen_stays_chosen_and_its_answer_comes(look: Look) -> None:
+    recording = Recording().ask(1, name="slow")
+    with live(look) as looking:
+        looking.page.locator(".line", has_text="slow").click()
+        expect(looking.page.locator("#detail .facts").first).to_have_text("pending")
+        for id in range(2, 60):
+            recording.ask(id, name="other").answer(id)
+        expect(looking.page.locator("#count")).to_contain_text("60 rows")
+        recording.answer(1, result={"content": [{"type": "text", "text": "at last"}]})
+        expect(looking.page.locator("#detail")).to_contain_text("at last")
+        assert "row=1" in looking.page.url
+        assert looking.complaints == []
+
+
+def test_what_is_searched_for_is_found_in_payloads_as_they_come(look: Look) -> None:
+    recording = Recording().ask(1, name="one", arguments={"city": "北京"}).answer(1).ask(2, name="two").answer(2)
+    with live(look) as looking:
+        looking.page.fill("#search", "北京")
+        expect(looking.page.locator("#count")).to_contain_text("1 of 3 rows")
+        recording.ask(3, name="three", arguments={"city": "北京"}).answer(3)
+        expect(looking.page.locator("#count")).to_contain_text("2 of 4 rows")
+        assert looking.complaints == []
+
+
+def test_an_address_brings_back_a_row_of_a_live_page(look: Look) -> None:
+    Recording().ask(1, name="one").answer(1).ask(2, name="two").answer(2)
+    with live(look, "#row=2&q=two") as looking:
+        expect(looking.page.locator("#detail h2")).to_contain_text("row 2 · tools/call two")
+        expect(looking.page.locator("#search")).to_have_value("two")
+
+
+def test_diagram_and_findings_follow(look: Look) -> None:
+    recording = Recording().ask(1, name="one").answer(1)
+    with live(look, "#tab=diagram") as looking:
+        expect(looking.page.locator("g.step", has_text="tools/call one")).to_have_count(1)
+        recording.line(1, b"hello from a print\n")
+        expect(looking.page.locator("#finding-count")).to_have_text(re.compile(r"\d"))
+        looking.page.keyboard.press("1")
+        expect(looking.page.locator(".line", has_text="⚑")).not_to_have_count(0)
+
+
+def test_a_page_whose_server_ended_says_so(look: Look) -> None:
+    Recording().ask(1, name="one").answer(1)
+    with on_pipe("web", "--port", "0", PYTHONPATH="") as running:
+        looking = look()
+        looking.page.goto(running.wait_for("Ctrl-C").splitlines()[0])
+        expect(looking.page.locator("#live")).to_have_text("live")
+        assert running.end() == 0
+        expect(looking.page.locator("#live")).to_contain_text("is mcpspy web still running")
