@@ -2,41 +2,68 @@
 // that stand twice stand twice.
 
 const MAX_ITEMS = 200; // more are added when somebody asks for them
-const LONG = 2000;
+const LONG = 20_000;
 const SMALL = 4000; // a message of fewer letters is open down to its leaves, another this deep:
 const LEVELS = 2;
 
+const BACKSLASH = 0x5c;
+const QUOTE = 0x22;
+
+// Where the string ends that begins at `from`, behind its quote; the text's end and more if it does not. No regular expression looks
+// for it: a string of megabytes is too much for the stack of one.
+function stringEnd(text, from) {
+  let at = from;
+  while (at < text.length && text.charCodeAt(at) !== QUOTE) at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;
+  return at + 1;
+}
+
+// The tokens of a text of JSON, each as [kind, text]: a sign is its own kind, others are `string` and `word`. Throws where one has no end.
+function tokens(text) {
+  const sign = /\s*([{}[\],:"]|[^\s{}[\],:"]+)/y;
+  return () => {
+    const found = sign.exec(text);
+    if (!found) return undefined;
+    const [, token] = found;
+    if (token !== '"') return ["{}[],:".includes(token) ? token : "word", token];
+    const begin = sign.lastIndex - 1;
+    const end = stringEnd(text, begin + 1);
+    if (end > text.length) throw new SyntaxError("no JSON");
+    sign.lastIndex = end;
+    return ["string", text.slice(begin, end)];
+  };
+}
+
 // The value in `text`: {type: object|array|string|literal, …}. Throws where it is no JSON.
 function readJson(text) {
-  const token = /\s*(?:([{}[\],:])|("[^"\\]*(?:\\.[^"\\]*)*")|([^\s{}[\],:"]+))/gys;
-  let found = token.exec(text);
-  const next = () => { const now = found; found = token.exec(text); return now; };
+  const read = tokens(text);
+  let ahead = read();
+  const next = () => { const now = ahead; ahead = read(); return now ?? fail(); };
   const fail = () => { throw new SyntaxError("no JSON"); };
   const stack = [];
   let value;
   for (;;) {
-    const now = next() ?? fail();
-    if (now[1] === "{" || now[1] === "[") {
-      value = { type: now[1] === "{" ? "object" : "array", items: [], key: undefined };
-      if (found && found[1] === (now[1] === "{" ? "}" : "]")) next();
-      else { stack.push(value); if (value.type === "object") value.key = key(); continue; }
-    } else if (now[2]) value = { type: "string", text: now[2] };
-    else if (now[3] && /^(?:-?\d[\d.eE+-]*|true|false|null)$/.test(now[3])) value = { type: "literal", text: now[3] };
+    const [kind, token] = next();
+    if (kind === "{" || kind === "[") {
+      value = { type: kind === "{" ? "object" : "array", items: [], key: undefined };
+      if (ahead?.[0] === (kind === "{" ? "}" : "]")) next();
+      else { stack.push(value); if (kind === "{") value.key = key(); continue; }
+    } else if (kind === "string") value = { type: "string", text: token };
+    else if (kind === "word" && /^(?:-?\d[\d.eE+-]*|true|false|null)$/.test(token)) value = { type: "literal", text: token };
     else fail();
     for (;;) {
       const parent = stack.at(-1);
-      if (!parent) return found && found[0].trim() ? fail() : value;
+      if (!parent) return ahead ? fail() : value;
       parent.items.push([parent.key, value]);
-      const after = next() ?? fail();
-      if (after[1] === ",") { if (parent.type === "object") parent.key = key(); break; }
-      if (after[1] !== (parent.type === "object" ? "}" : "]")) fail();
+      const [after] = next();
+      if (after === ",") { if (parent.type === "object") parent.key = key(); break; }
+      if (after !== (parent.type === "object" ? "}" : "]")) fail();
       value = stack.pop();
     }
   }
   function key() {
-    const name = next() ?? fail();
-    if (!name[2] || (next() ?? fail())[1] !== ":") fail();
-    return name[2];
+    const [kind, name] = next();
+    if (kind !== "string" || next()[0] !== ":") fail();
+    return name;
   }
 }
 
@@ -66,10 +93,14 @@ function more(element, value, levels, from) {
 
 function leaf(value) {
   if (value.type === "literal") return make("span", { class: "literal" }, value.text);
-  const text = spelled(value.text);
-  if (text.length <= LONG) return make("span", { class: "string" }, text);
-  const made = make("span", { class: "string" }, `${text.slice(0, LONG)}… `);
-  const button = make("button", { type: "button", onclick: () => made.replaceChildren(text) }, `all ${text.length.toLocaleString("en")} letters`);
+  return cutText("span", { class: "string" }, value.text, spelled);
+}
+
+// An element with a text, of a long one its beginning and a button for the rest.
+function cutText(name, attributes, text, shownAs = (letters) => letters) {
+  if (text.length <= LONG) return make(name, attributes, shownAs(text));
+  const made = make(name, attributes, `${shownAs(text.slice(0, LONG))}… `);
+  const button = make("button", { type: "button", onclick: () => made.replaceChildren(harmless(shownAs(text))) }, `all ${text.length.toLocaleString("en")} letters`);
   made.append(button);
   return made;
 }
@@ -86,6 +117,6 @@ function tree(text) {
   try {
     return make("div", { class: "json" }, branch(readJson(text), undefined, text.length < SMALL ? Infinity : LEVELS));
   } catch {
-    return make("pre", {}, text);
+    return cutText("pre", {}, text);
   }
 }

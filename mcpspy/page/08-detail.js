@@ -54,13 +54,15 @@ const detail = (() => {
   function message(one) {
     const heading = make("h3", {}, `${one.from === "client" ? "→" : "←"} ${one.kind} · at ${seconds(one.at)} s · record ${one.record} · ${bytes(one.bytes)}`);
     if (one.text === undefined) return [heading, make("pre", {}, one.lost ? `${bytes(one.bytes)} were not kept` : `Base64: ${one.base64}`)];
-    return [heading, raw ? make("pre", {}, one.text) : tree(one.text), ...images(one.text)];
+    return [heading, raw ? cutText("pre", {}, one.text) : tree(one.text), ...images(one.text)];
   }
 
   // Images in results, as data that the page already has: nothing is loaded.
   function images(text) {
-    let found;
-    try { found = JSON.parse(text)?.result?.content ?? JSON.parse(text)?.result?.contents; } catch { return []; }
+    if (!text.includes("image/")) return [];
+    let result;
+    try { ({ result } = JSON.parse(text)); } catch { return []; }
+    const found = result?.content ?? result?.contents;
     if (!Array.isArray(found)) return [];
     return found.map((one) => [one?.mimeType, one?.data ?? one?.blob])
       .filter(([type, body]) => IMAGES.has(type) && typeof body === "string" && /^[A-Za-z0-9+/=\s]+$/.test(body))

@@ -62,6 +62,12 @@ def live_page(files: Mapping[str, str], *, sitting: str, follows: bool) -> Itera
     yield from _foot(files)
 
 
+def script(files: Mapping[str, str]) -> str:
+    """The one script of the page: its parts in the order of their names, in a room of their own."""
+    parts = [files[name] for name in sorted(files) if name.endswith(".js")]
+    return '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
+
+
 def whole(transcript: Transcript, rows: Sequence[Row]) -> dict[str, Any]:
     """What the page shows of all rows together: the diagram, findings and numbers."""
     return {
@@ -84,7 +90,7 @@ def _head(files: Mapping[str, str], title: str, *, connects: bool) -> Iterator[s
     allowed = {
         "default-src": "'none'",
         "style-src": _digest(style),
-        "script-src": _digest(_script(files)),
+        "script-src": _digest(script(files)),
         "img-src": "data:",
         "base-uri": "'none'",
         "form-action": "'none'",
@@ -97,12 +103,7 @@ def _head(files: Mapping[str, str], title: str, *, connects: bool) -> Iterator[s
 
 
 def _foot(files: Mapping[str, str]) -> Iterator[str]:
-    yield f"<script>{_script(files)}</script>\n</body></html>\n"
-
-
-def _script(files: Mapping[str, str]) -> str:
-    parts = [files[name] for name in sorted(files) if name.endswith(".js")]
-    return '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
+    yield f"<script>{script(files)}</script>\n</body></html>\n"
 
 
 def _digest(text: str) -> str:
