@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 PATIENCE_S: Final = 0.5
 """How long a server is waited for after the end of its input, and after SIGTERM: whoever ends a mock waits 2 s itself."""
 
+HANDSHAKE_S: Final = 60.0
+"""How long a server may take for `initialize`: it may have to be fetched first, and clients on the TypeScript SDK wait no longer."""
+
 JOIN_S: Final = 1.8
 
 MAX_TOLD: Final = 1_000
@@ -36,6 +39,9 @@ class Listener(Protocol):
 
     def reached(self) -> None:
         """It was started, or can be reached."""
+
+    def late(self, patience_s: float) -> None:
+        """It was reached so long ago: a handshake that is still not over is taken for failed."""
 
     def heard(self, data: bytes, about: str | None) -> None:
         """It says this, on the stream of the request `about`."""
@@ -57,13 +63,17 @@ Told: TypeAlias = Callable[[Listener], None]
 
 
 class Courier:
-    """Runs one peer in an event loop. `tell` takes its news; it has the callbacks that a peer is made with."""
+    """Runs one peer in an event loop. `tell` takes its news; it has the callbacks that a peer is made with.
 
-    def __init__(self, make: MakePeer, tell: Callable[[Told], None]) -> None:
+    `handshake_s` after the server was reached its news is that it is late, for who still waits for its handshake.
+    """
+
+    def __init__(self, make: MakePeer, tell: Callable[[Told], None], *, handshake_s: float = HANDSHAKE_S) -> None:
         import asyncio  # 30 ms, which a mock need not wait for that may never have a miss
 
         self._make = make
         self._tell = tell
+        self._handshake_s = handshake_s
         self._out: asyncio.Queue[Out | None] = asyncio.Queue()
         self._peer: Peer | None = None
 
@@ -78,6 +88,8 @@ class Courier:
 
     async def run(self) -> None:
         """Start the server, say what is to be said, and leave it."""
+        import asyncio
+
         peer = self._peer = self._make(self)
         try:
             await peer.start()
@@ -87,6 +99,9 @@ class Courier:
             self._tell(lambda listener: listener.left(status))
             return
         self._tell(lambda listener: listener.reached())
+        patience_s = self._handshake_s
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(patience_s, self._tell, lambda listener: listener.late(patience_s))
         try:
             while (out := await self._out.get()) is not None:
                 if isinstance(out, GiveUp):
@@ -94,6 +109,7 @@ class Courier:
                 else:
                     await peer.send(out)
         finally:
+            timer.cancel()
             await peer.close()
         status_of_process = getattr(peer, "status", None)
         self._tell(lambda listener: listener.left(status_of_process))

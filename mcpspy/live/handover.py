@@ -122,6 +122,9 @@ class Handover:
         self._record("from here on the live server answers")
         self._play(self.forwarding.reached())
 
+    def late(self, patience_s: float) -> None:
+        self._play(self.forwarding.late(patience_s))
+
     def heard(self, data: bytes, about: str | None) -> None:
         self._play(self.forwarding.heard(data, about))
 

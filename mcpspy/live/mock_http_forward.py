@@ -122,6 +122,9 @@ class Way:
         self._record("from here on the live server answers")
         self._stage.play(self._client, self._forwarding.reached())
 
+    def late(self, patience_s: float) -> None:
+        self._stage.play(self._client, self._forwarding.late(patience_s))
+
     def heard(self, data: bytes, about: str | None) -> None:
         self._stage.play(self._client, self._forwarding.heard(data, about))
 

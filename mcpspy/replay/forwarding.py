@@ -250,6 +250,10 @@ class Forwarding:
             return []
         return [self._refused(playing, f"the live server gave no answer: {why}")]
 
+    def late(self, patience_s: float) -> list[Cue]:
+        """It has had so long for the handshake."""
+        return self.lost(f"it did not answer initialize within {patience_s:g} s") if self._state == "opening" else []
+
     def lost(self, why: str) -> list[Cue]:
         """It is gone, or there never was one."""
         if self._state == "gone":
@@ -335,7 +339,7 @@ class Forwarding:
         request = playing.request
         asked = "" if request is None else named(request)
         data: dict[str, Any] = {} if request is None else {"method": request.method, "target": request.target}
-        text = f"mcpspy mock: {asked} was never recorded, and {why}"
+        text = f"mcpspy mock: {asked} is for the live server, as all is from the first miss on, and {why}"
         return Cue(playing, error_line(playing.id, INTERNAL_ERROR, text, data), answers=True)
 
 

@@ -293,11 +293,26 @@ def test_a_handshake_that_fails_answers_nothing() -> None:
     assert b"it did not answer initialize: HTTP 401 Unauthorized" in cue.data
 
 
+def test_a_server_that_does_not_shake_hands_in_time_answers_nothing() -> None:
+    handed = Handed()
+    handed.opens()
+    handed.says(MISSED)
+    handed.machine.reached()
+    (cue,) = handed.machine.late(60.0)
+    assert b"it did not answer initialize within 60 s" in cue.data
+
+
+def test_a_server_that_has_shaken_hands_may_take_its_time_over_a_call(live: Handed) -> None:
+    assert live.machine.late(60.0) == []
+    assert live.hears(result(7)) == [result(7)]
+
+
 def test_a_request_that_fails_is_answered_with_an_error_that_says_why(live: Handed) -> None:
     (cue,) = live.machine.failed("7", "HTTP 500")
     assert json.loads(cue.data)["error"] == {
         "code": -32603,
-        "message": "mcpspy mock: tools/call new was never recorded, and the live server gave no answer: HTTP 500",
+        "message": "mcpspy mock: tools/call new is for the live server, as all is from the first miss on, and the live server"
+        " gave no answer: HTTP 500",
         "data": {"method": "tools/call", "target": "new"},
     }
     assert (type(cue.data), cue.answers) == (bytes, True)

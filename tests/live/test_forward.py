@@ -1,0 +1,44 @@
+"""The way to a live server, with real processes at its end."""
+
+import asyncio
+import sys
+from time import monotonic_ns
+
+from mcpspy.live.forward import Courier, Told
+from mcpspy.live.peer import Peer
+from mcpspy.live.peer_stdio import StdioPeer
+from tests.deadlines import DEADLINE_S
+
+DEAF = (sys.executable, "-c", "import sys; sys.stdin.read()")
+
+
+class Waiting:
+    """Hears of a server, and has it left when it is late."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+        self.courier = Courier(self.make, self.take, handshake_s=0.01)
+
+    def make(self, courier: Courier) -> Peer:
+        return StdioPeer(
+            DEAF, sink=lambda records: None, now_ns=monotonic_ns, heard=courier.heard, lost=courier.lost, failed=courier.failed
+        )
+
+    def take(self, told: Told) -> None:
+        told(self)  # type: ignore[arg-type]  # of a listener it has what this server gives occasion to
+
+    def reached(self) -> None:
+        self.told.append("reached")
+
+    def late(self, patience_s: float) -> None:
+        self.told.append(patience_s)
+        self.courier.put(None)
+
+    def left(self, status: int | None) -> None:
+        self.told.append(status)
+
+
+def test_that_a_server_has_had_its_time_for_the_handshake_is_told() -> None:
+    waiting = Waiting()
+    asyncio.run(asyncio.wait_for(waiting.courier.run(), DEADLINE_S))
+    assert waiting.told == ["reached", 0.01, 0]
