@@ -135,6 +135,7 @@ class StreamablePeer:
 
     async def _post(self, post: Post) -> None:
         message = post.message
+        post.been.add(post.target or self._wire.target)
         fields = [_ACCEPT, _PLAIN, _JSON, (b"Content-Length", b"%d" % len(message.data))]
         fields += message.fields(self._mirrored) if message.is_modern else self._session_fields(message)
         try:
@@ -227,11 +228,12 @@ class StreamablePeer:
         named = self._wire.origin if location.startswith("/") and not location.startswith("//") else origin(location)
         if named != self._wire.origin:
             self.fail(post, head.status, f"{status} to {location or 'nowhere'}, which is another origin")
-        elif post.redirects >= MAX_REDIRECTS:
+        elif len(post.been) > MAX_REDIRECTS:
             self.fail(post, head.status, f"{status}, for the {MAX_REDIRECTS + 1}th time")
+        elif (target := location if location.startswith("/") else target_of(location)) in post.been:
+            self.fail(post, head.status, f"{status} to {target}, where it was sent already")
         else:
-            post.redirects += 1
-            post.target = location if location.startswith("/") else target_of(location)
+            post.target = target
             self._begin(self._post(post))
             return False
         return True

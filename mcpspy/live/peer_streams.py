@@ -35,8 +35,10 @@ class Post:
         self.is_taken = False
         self.last_event_id: bytes | None = None
         self.retry_ms: int | None = None
-        self.redirects = 0
         self.target = ""
+        """Where it goes, if not to the server's own URL."""
+        self.been: set[str] = set()
+        """Where it was sent: to no place twice."""
         self.words = ""
         """How a body begins that holds no message, and is no page."""
 

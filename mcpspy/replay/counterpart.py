@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..records import CLIENT
-from ..transcript.model import Exchange, Outcome, Transcript
+from ..transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, Exchange, Outcome, Transcript
 from .compare import Compared
 from .made_anew import put_back
 from .pseudonyms import put_pseudonyms
@@ -37,6 +37,7 @@ class Played:
 def sides(before: Transcript, after: Transcript, played: Played) -> tuple[Compared, Compared]:
     """The two sides of the comparison of a recording with what was played of it. Without findings: they are about one run each."""
     report = played.report
+    after = _arrived(after)
     live = {id: row for row, id in report.sent.items()}
     pairs = _pairs(after, live, report.questions)
     if played.put_back is not None:
@@ -71,6 +72,18 @@ def _pairs(after: Transcript, live: dict[str, int], questions: dict[str, int]) -
         if row is not None:
             found.append((one, row))
     return found
+
+
+def _arrived(after: Transcript) -> Transcript:
+    """What was played, without requests that the server sent on elsewhere: they stand there once more, under the same id."""
+    last = {one.request.id: one.row for one in after.exchanges if one.sender == CLIENT}
+
+    def is_redirected(row: Exchange) -> bool:
+        status = 0 if row.transaction is None or row.response is not None else row.transaction.status
+        return HTTP_REDIRECTS <= status < HTTP_ERRORS and row.sender == CLIENT and last[row.request.id] != row.row
+
+    rows = [row for row in after.rows if not isinstance(row, Exchange) or not is_redirected(row)]
+    return Transcript(sources=after.sources, rows=rows)
 
 
 def _put_back(pairs: list[tuple[Exchange, int]], put_back: Callable[[int, bytes], bytes]) -> None:

@@ -408,8 +408,15 @@ async def test_a_redirect_within_the_origin_is_followed_with_the_message() -> No
 
 
 @scene
-async def test_redirects_in_a_circle_end() -> None:
-    async with facing(*[answer(308, Location="/mcp")] * 9) as (server, met):
+async def test_redirects_in_a_circle_send_a_message_to_no_place_twice() -> None:
+    async with facing(answer(308, Location="/a"), *[answer(308, Location="/mcp")] * 9) as (server, met):
+        assert (await met.asks(request(7))).why == "HTTP 308 Words to /mcp, where it was sent already"
+    assert server.lines == ["POST /mcp", "POST /a"]
+
+
+@scene
+async def test_redirects_without_end_are_followed_three_times() -> None:
+    async with facing(*[answer(308, Location=f"/{at}") for at in range(9)]) as (server, met):
         assert (await met.asks(request(7))).why == "HTTP 308 Words, for the 4th time"
     assert len(server.requests) == 4
 

@@ -9,12 +9,18 @@ from mcpspy.replay.driving import Report
 from mcpspy.replay.plan import LeftOut
 from mcpspy.replay.planning import plans
 from tests.transcript.dialogue import Dialogue, error, request, result, tool_call
+from tests.transcript.traffic import Traffic, opened_session
 
 ROOTS = request(0, "roots/list")
 
 
 def compared(
-    recorded: Dialogue, live: Dialogue, sent: Iterable[int], *, asked: Iterable[int] | None = None, **facts: Any
+    recorded: Dialogue | Traffic,
+    live: Dialogue | Traffic,
+    sent: Iterable[int],
+    *,
+    asked: Iterable[int] | None = None,
+    **facts: Any,
 ) -> Comparison:
     """The comparison of a recording, of which these rows were sent under their own ids, with what was heard live."""
     (plan,) = plans(recorded.transcript)
@@ -39,6 +45,17 @@ def test_what_was_not_sent_is_not_missing() -> None:
     found = compared(calls(1, 2, 3).closes(), calls(1).closes(), [1])
     assert not found.different
     assert found.servers[0].same == 1
+
+
+def test_a_request_that_the_server_sent_on_elsewhere_is_one_request() -> None:
+    recorded, live = Traffic(), Traffic()
+    opened_session(recorded, "s1")
+    opened_session(live, "s2")
+    recorded.post(request(7), session="s1").answer(200, result(7))
+    live.post(request(7), session="s2").answer(307, Location="/there")
+    live.post(request(7), "/there", session="s2").answer(200, result(7))
+    found = compared(recorded.ends(), live.ends(), [1, 3])
+    assert (found.different, found.servers[0].same) == (False, 2)
 
 
 def test_of_rows_that_were_asked_for_the_others_are_not_compared() -> None:
