@@ -33,6 +33,8 @@ def tell(wanted: Wanted, drives: Sequence[Drive], rules: tuple[str, ...], *, as_
     compared = [_compared(wanted, drive, rules) for drive in drives]
     status = max(_status(drive, one) for drive, one in zip(drives, compared, strict=True))
     for drive in drives:
+        if drive.failure is not None:
+            say(f"mcpspy: {safe_text(str(drive.failure))}")
         for missing in dict.fromkeys(map(str, drive.run.missing)):
             say(f"mcpspy: {safe_text(missing)}; sent as it was recorded")
     if as_json:
@@ -44,7 +46,8 @@ def tell(wanted: Wanted, drives: Sequence[Drive], rules: tuple[str, ...], *, as_
     for number, (drive, one) in enumerate(zip(drives, compared, strict=True)):
         if number:
             screen.lines([[]])
-        screen.lines(end_lines(drive.report, len(drive.plan.sends), screen.width))
+        if drive.failure is None:
+            screen.lines(end_lines(drive.report, len(drive.plan.sends), screen.width))
         if _status(drive, one) == NO_SERVER:
             continue
         if one.whole or one.servers:

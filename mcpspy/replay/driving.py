@@ -107,8 +107,8 @@ class Driving:
 
     __slots__ = (
         "_answered", "_answering", "_asked", "_at", "_awaited", "_carrier", "_count", "_edits", "_given_up", "_later",
-        "_next_id", "_out", "_sent_ns", "_since_ns", "_speed", "_steps", "_stops_when_late", "_taken", "_timeout_ns", "_tokens",
-        "_told", "next_ns", "report",
+        "_next_id", "_openings", "_out", "_sent_ns", "_since_ns", "_speed", "_steps", "_stops_when_late", "_taken", "_timeout_ns",
+        "_tokens", "_told", "next_ns", "report",
     )  # fmt: skip
 
     def __init__(
@@ -139,6 +139,8 @@ class Driving:
         """Answers that the recorded client took its time for: when they are due, and in which order they were asked for."""
         self._count = 0
         self._next_id = 1
+        self._openings = {one.row for one in plan.requests if one.method == INITIALIZE and one.response is not None}
+        """The rows of what no client goes on without."""
         self._asked: dict[str, int] = {}
         """The rows of live requests that wait, by their ids."""
         self._tokens: dict[str, int] = {}
@@ -193,6 +195,8 @@ class Driving:
         if row is not None and row not in self._answered:
             self._answered.add(row)
             self.report.ended[row] = why
+            if row in self._openings:
+                self.lose(f"initialize was not answered: {why}")
         return self.due(now_ns)
 
     def take_back(self, id: str, why: str) -> None:
@@ -297,8 +301,8 @@ class Driving:
         self.report.late.append(step.row)
         if self._stops_when_late:
             self.lose("it did not answer in time, and nothing more was sent")
-        elif step.is_recorded and self._message_of(step.row).method == INITIALIZE:
-            self.lose("initialize was not answered in time")  # no client goes on without
+        elif step.row in self._openings:
+            self.lose("initialize was not answered in time")
         return None
 
     def _await(self, what: tuple[Key, int], gap_ns: int, now_ns: int, since_ns: int) -> int | None:

@@ -85,7 +85,7 @@ def end_lines(report: Report, sends: int, width: int | None) -> Iterator[Line]:
     if report.stopped is not None:
         yield fitted([("✗ ", "bad"), (f"interrupted{after}", "strong")], width)
     elif report.lost:
-        yield fitted([("✗ ", "bad"), (f"the server was gone{after}: ", "strong"), (one_line(report.lost, 400), "")], width)
+        yield fitted([("✗ ", "bad"), (f"stopped{after}: ", "strong"), (one_line(report.lost, 400), "")], width)
 
 
 def report_lines(report: Report, recorded: dict[int, Exchange], width: int | None) -> Iterator[Line]:

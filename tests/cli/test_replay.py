@@ -164,7 +164,7 @@ def test_what_was_compared_before_the_server_died_is_kept_and_what_remains_is_to
     done = replay(visit, "--capture", str(tmp_path / "x.mcpspy"), faults=("dies",))
     assert done.returncode == 1
     first, *others = done.stdout.splitlines()
-    assert first.startswith("✗ the server was gone after 5 of 7 messages: the server exited with status 3")
+    assert first.startswith("✗ stopped after 5 of 7 messages: the server exited with status 3")
     assert first.endswith("its last words: out of tickets")
     assert "  ~ tools/call draw  ok → unanswered  A:5 B:5" in others
     assert others[-3:] == [
@@ -179,13 +179,13 @@ def test_what_was_compared_before_the_server_died_is_kept_and_what_remains_is_to
 def test_a_server_that_cannot_be_started_is_exit_status_4(visit: str, server: list[str]) -> None:
     done = run("replay", visit, "--", *server)
     assert done.returncode == 4
-    assert done.stdout.startswith("✗ the server was gone")
+    assert done.stdout.startswith("✗ stopped after 1 of 7 messages: the server exited") or "command not found" in done.stderr
 
 
-def test_a_url_that_cannot_be_reached_is_exit_status_4(visit: str) -> None:
+def test_a_url_that_cannot_be_reached_is_exit_status_4_and_what_to_do_next(visit: str) -> None:
     done = run("replay", visit, "--url", "http://127.0.0.1:9/mcp")
-    assert done.returncode == 4
-    assert "cannot be reached: Connection refused" in done.stdout
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "cannot be reached: Connection refused. Is the server running, and is this its address?\n" in done.stderr
 
 
 def test_a_server_that_says_nothing_is_given_up(visit: str) -> None:

@@ -131,11 +131,11 @@ def test_a_login_may_stand_in_the_environment(guarded: str) -> None:
     assert run("replay", capture("oauth"), "--url", guarded, MCPSPY_AUTHORIZATION="Bearer good").returncode == 0
 
 
-def test_without_it_what_the_server_answers_differs(guarded: str) -> None:
+def test_without_it_nothing_is_sent_but_what_the_server_refuses(guarded: str) -> None:
     done = run("replay", capture("oauth"), "--url", guarded)
-    assert done.returncode == 1
-    assert "~ tools/call whoami  ok → http error" in done.stdout
-    assert "not answered\n  initialize" in done.stdout
+    assert done.returncode == 4
+    assert "stopped after 1 of 4 messages: initialize was not answered: HTTP 401 Unauthorized" in done.stdout
+    assert "--header gives such fields, or MCPSPY_AUTHORIZATION in the environment" in done.stderr
 
 
 def test_of_a_capture_in_which_all_was_refused_it_says_so(tmp_path: Path) -> None:

@@ -200,6 +200,14 @@ def test_without_a_handshake_nothing_more_is_sent() -> None:
     assert [one.row for one in driven.report.unsent] == [2, 3]
 
 
+def test_where_the_handshake_is_refused_nothing_more_is_sent() -> None:
+    recorded = Dialogue().client(initialize(0)).server(result(0)).client(INITIALIZED).client(request(1)).server(result(1))
+    driven = Driven(recorded)
+    driven.due()
+    assert driven.ends("0", "401 Unauthorized") == []
+    assert (driven.is_over, driven.report.lost) == (True, "initialize was not answered: 401 Unauthorized")
+
+
 def test_a_message_that_was_not_taken_is_not_sent() -> None:
     driven = Driven(Dialogue().client(request(1)).server(result(1)))
     driven.due()
