@@ -14,6 +14,8 @@ from .store import EXTENSION, captures_folder
 
 STDIN = "-"
 
+_ONLY_PLAYED = "there is nothing but what mocks and replays have recorded; name one of it, as mcpspy list calls it"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
@@ -26,9 +28,9 @@ class Address:
 def resolve(what: str = "@", *, skips_replays: bool = False, skips_mocks: bool = False) -> Address:
     """The captures and rows that `what` names.
 
-    `@` is the newest sitting, `@1` the one before it; captures without a message do not count, unless there are no others, nor, with
-    `skips_replays`, those of replays, nor, with `skips_mocks`, those of mocks. A label is its newest capture. An existing file whose
-    very name looks like something else wins.
+    `@` is the newest sitting, `@1` the one before it; captures without a message do not count, unless there are no others. For `@`,
+    with `skips_replays`, those of replays do not count either, nor, with `skips_mocks`, those of mocks; `@1` is what `mcpspy list`
+    calls so. A label is its newest capture. An existing file whose very name looks like something else wins.
     Raises: AddressError: saying what is wrong and where was looked. OSError: if the store cannot be read.
     """
     what = what or "@"
@@ -43,8 +45,12 @@ def resolve(what: str = "@", *, skips_replays: bool = False, skips_mocks: bool =
     if rows and any(one.label == what for one in known):
         name, rows = what, None
     if name in ("", "@") or (name.startswith("@") and _is_number(name[1:])):
-        counted = [one for one in known if not ((skips_replays and one.is_replay) or (skips_mocks and one.is_mock))]
-        return Address(captures=_sitting(what, int(name[1:] or 0), counted), rows=rows)
+        back = int(name[1:] or 0)
+        played = [(skips_replays and one.is_replay) or (skips_mocks and one.is_mock) for one in known]
+        counted = known if back else [one for one, is_played in zip(known, played, strict=True) if not is_played]
+        if known and not counted:
+            raise AddressError(what, _ONLY_PLAYED, looked=captures_folder())
+        return Address(captures=_sitting(what, back, counted), rows=rows)
     return Address(captures=(_labelled(what, name, known),), rows=rows)
 
 

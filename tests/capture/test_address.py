@@ -53,6 +53,27 @@ def test_what_names(what: str, captures: list[str], rows: tuple[int, int] | None
     assert (names(found, paths), found.rows) == (captures, rows)
 
 
+@pytest.fixture
+def played(paths: dict[str, str]) -> dict[str, str]:
+    """Two more sittings: a mock's, and the newest, a replay's."""
+    mock = stored("fifth", label="time-mock", begin_s=300, tapped={"transport": "stdio", "mock": ["second"]})
+    replay = stored("sixth", label="time-replay", begin_s=400, tapped={"transport": "stdio", "replay": ["second"]})
+    return {**paths, "mock": mock, "replay": replay}
+
+
+@pytest.mark.parametrize(("what", "captures"), [("@", ["time", "weather"]), ("@1", ["mock"]), ("@2", ["time", "weather"])])
+def test_what_was_played_is_never_the_newest_for_who_skips_it_but_is_called_as_it_is_listed(
+    what: str, captures: list[str], played: dict[str, str]
+) -> None:
+    assert names(resolve(what, skips_replays=True, skips_mocks=True), played) == captures
+
+
+def test_who_skips_what_was_played_is_told_when_there_is_nothing_else() -> None:
+    stored("second", tapped={"transport": "stdio", "mock": ["first"]})
+    with pytest.raises(AddressError, match="nothing but what mocks and replays have recorded"):
+        resolve("@", skips_replays=True, skips_mocks=True)
+
+
 def test_a_path_names_itself(paths: dict[str, str]) -> None:
     assert resolve(paths["old"]) == Address(captures=(paths["old"],))
 
