@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from .beginning import Beginning
     from .mock_forward import LiveServer
 
-_REFUSED = 400
-
 USAGE = """\
 usage: mcpspy mock WHAT… [--stdio | --listen HOST:PORT [--transport streamable|sse]]
          [--match strict|default|loose] [--ignore PATH]… [--reuse last|error]
@@ -118,41 +116,12 @@ def recorded(whats: tuple[str, ...], *, over_http: bool = False) -> tuple[Transc
     Raises: AddressError, CaptureError, ReplayError; OSError.
     """
     from ..capture.reader import read
-    from ..errors import AddressError, ReplayError
-    from ..replay.scenes import scenes
+    from ..replay.served import served
     from ..transcript.transcribe import transcribe
 
     paths = dict.fromkeys(path for what in whats for path in _paths(what))
     transcript = transcribe(*map(read, paths), keeps_frames=over_http, finds=False)
-    servers = list(dict.fromkeys((source.header.label if source.header else "") for source in transcript.sources))
-    if len(servers) > 1:
-        raise AddressError(
-            " ".join(whats),
-            f"these are captures of {len(servers)} servers ({', '.join(servers)}), and a mock plays one; name those of one",
-        )
-    found = scenes(transcript)
-    if not found.has_answers and not (over_http and _refusals(transcript)):
-        raise ReplayError(" ".join(whats), _nothing(transcript))
-    return transcript, found
-
-
-def _nothing(transcript: Transcript) -> str:
-    """Why there is nothing to serve, and what to do."""
-    refusals = _refusals(transcript)
-    if refusals:
-        told = ", ".join(f"{status} ×{refusals.count(status)}" for status in dict.fromkeys(refusals))
-        return (
-            f"its server refused everything over HTTP ({told}), for which stdio has no words; --listen 127.0.0.1:0 serves that"
-        )
-    if not any(source.messages for source in transcript.sources):
-        return "it holds no messages, so there is nothing to serve; record what a client does, with mcpspy run or mcpspy proxy"
-    return "it holds no messages from a server, so there is nothing to serve; mcpspy show says what happened"
-
-
-def _refusals(transcript: Transcript) -> list[int]:
-    """The HTTP statuses by which the server refused what it was asked."""
-    every = (one.status for source in transcript.sources for one in source.transactions.values())
-    return [status for status in every if status >= _REFUSED]
+    return transcript, served(transcript, " ".join(whats), over_http=over_http)
 
 
 def _paths(what: str) -> tuple[str, ...]:

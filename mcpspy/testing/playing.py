@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..capture.reader import read
-from ..errors import AddressError, ReplayError
+from ..errors import ReplayError
 from ..replay.matching import Matcher, Reuse
 from ..replay.question import Strictness
-from ..replay.scenes import Scenes, scenes
+from ..replay.served import served
 from ..transcript.transcribe import transcribe
 from . import asked
 from .process import LISTEN, Process
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..replay.miss import Miss
+    from ..replay.scenes import Scenes
     from ..transcript.model import Exchange, Transcript
 
 HOW: Final = ("match", "ignore", "reuse", "on_miss", "speed", "transport")
@@ -80,13 +81,7 @@ def _served(paths: Sequence[Path], name: str) -> Scenes:
         transcript = transcribe(*map(read, paths), finds=False)
     except OSError as error:
         raise ReplayError(name, error.strerror or str(error)) from error
-    labels = list(dict.fromkeys(source.header.label if source.header else "" for source in transcript.sources))
-    if len(labels) > 1:
-        raise AddressError(name, f"these are captures of {len(labels)} servers ({', '.join(labels)}), and a mock plays one")
-    found = scenes(transcript)
-    if not found.has_answers and not asked.refuses(transcript):
-        raise ReplayError(name, "it holds no messages from a server, so there is nothing to serve")
-    return found
+    return served(transcript, name, over_http=True)
 
 
 def _options(how: dict[str, str | Sequence[str]]) -> list[str]:

@@ -59,6 +59,14 @@ def test_a_capture_in_which_http_refused_everything_is_refused_with_what_would_s
     assert "refused everything over HTTP (401 ×2, 403 ×1), for which stdio has no words; --listen" in done.stderr
 
 
+def test_what_a_tap_refused_in_its_own_name_was_not_refused_by_the_server(tmp_path: Path) -> None:
+    traffic = Traffic()
+    traffic.post(request(1, "initialize")).answer(502, forged=True)
+    done = mock(written(tmp_path / "down.mcpspy", traffic.records))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "it holds no messages from a server, so there is nothing to serve; mcpspy show says what happened" in done.stderr
+
+
 def test_a_file_that_is_no_capture_is_refused() -> None:
     done = mock(ROOT / "README.md")
     assert (done.returncode, done.stdout) == (3, "")

@@ -223,8 +223,8 @@ def test_async_tests_are_failed_by_misses_too(project: pytest.Pytester) -> None:
         ('"weather", speed=-1', "captures/weather.mcpspy: speed=-1 is no speed: 0, 1 or another number above 0."),
         ('"weather", record="python server.py"', "*is neither a URL nor a command: write a command as a list, [[]'python',*"),
         ('__file__', "*.py:1: this is not an mcpspy capture*"),
-        ('"two"', "captures/two.mcpspy: these are captures of 2 servers (time, logs), and a mock plays one.*"),
-        ('"refused"', "captures/refused.mcpspy: it holds no messages from a server, so there is nothing to serve.*"),
+        ('"two"', "captures/two.mcpspy: these are captures of 2 servers (time, logs), and a mock plays one; name those of one.*"),
+        ('"refused"', "captures/refused.mcpspy: it holds no messages from a server, so there is nothing to serve; *"),
     ],
 )  # fmt: skip
 def test_a_server_that_cannot_be_played_is_told_where_the_test_asks_for_it(
