@@ -178,12 +178,17 @@ def command(
         from .replay_until import until as shrunk
 
         return shrunk(predicate, wanted.transcript, wanted.plans, manner, handles=handles, max_runs=runs, as_json=as_json)
-    drives: list[Drive] = []
+    return tell(wanted, _drives(wanted, manner), (*ignore, *(one.path for one in edits)), as_json=as_json, target=target)
+
+
+def _drives(wanted: Wanted, manner: Manner) -> list[Drive]:
+    """Every client driven, one after the other, unless somebody stops it."""
+    made: list[Drive] = []
     for number, plan in enumerate(wanted.plans):
-        drives.append(play(plan, manner, number))
-        if drives[-1].report.stopped is not None:
+        made.append(play(plan, manner, number))
+        if made[-1].report.stopped is not None:
             break
-    return tell(wanted, drives, (*ignore, *(one.path for one in edits)), as_json=as_json, target=target)
+    return made
 
 
 def _manner(

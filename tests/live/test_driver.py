@@ -65,7 +65,7 @@ def test_calls_that_overlapped_are_under_way_together() -> None:
 
 def test_what_is_no_message_is_passed_over() -> None:
     recorded = Dialogue().client(tool_call(1)).server(result(1)).client(tool_call(2)).server(result(2)).closes()
-    driven = Driven(recorded, "print('Welcome!')\nfor _ in 'ab': say(id=hear()['id'], result={})")
+    driven = Driven(recorded, "print('Welcome!')\nfor _ in 'ab': say(id=hear()['id'], result={})\nsys.stdin.read()")
     assert (driven.report.sends, driven.report.lost) == (2, "")
 
 
