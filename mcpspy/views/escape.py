@@ -27,7 +27,7 @@ _blanks = re.compile(r"[ \t\r\n\v\f\x85\u2028\u2029]+").sub
 # `%%{…}%%` out of any place, writes entities as `ﬂ°lt¶ß`, takes `%%` for a comment, sets `$$…$$` as a formula, and eats
 # `wrap:` before a text.
 _MERMAID_SIGNS = str.maketrans(
-    {"#": "#35;", ";": "#59;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "\u00a0": "#160;", "ﬂ": "#64258;"}
+    {"#": "#35;", ";": "#59;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "\u00a0": "#160;", "ﬂ": "#64258;", "¶": "#182;"}
 )
 _mermaid_words = re.compile(r"style|classDef|%(?=[%{])|(?<=%)%|\$(?=\$)|(?<=\$)\$|^(?:no)?wrap", re.IGNORECASE).sub
 

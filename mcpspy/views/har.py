@@ -96,7 +96,7 @@ def _response(one: Transaction) -> dict[str, Any]:
     head = response.head
     text, encoding = _body(response, head)
     content: dict[str, Any] = {
-        "size": len(text) if not encoding else response.body_bytes,
+        "size": len(text.encode()) if not encoding else response.body_bytes,
         "mimeType": head.get("content-type") or "x-unknown",
         "text": text,
     }

@@ -168,7 +168,8 @@ class _Sheet:
         self.lines.append(_text((start + end) / 2, y - 5, shown, style, anchor="middle"))
         self.y += ROW_PX
         for text in step.details:
-            line = cut(text, room)
+            inner = text.lstrip(" ")
+            line = cut("\u00a0" * (len(text) - len(inner)) + inner, room)  # blanks at its beginning not everybody keeps
             self.lines.append(_text(min(start, end) + 14, self.y + 11, line, "detail"))
             self.y += LINE_PX
         self.lines.append("</g>")

@@ -5,11 +5,14 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+import pytest
+
 from mcpspy.views.escape import safe_text
 from mcpspy.views.sequence.layout import diagram
 from mcpspy.views.sequence.mermaid import mermaid
-from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, Diagram, Group, Participant, Step
-from tests.conftest import MermaidReader
+from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, Diagram, Group, GroupKind, Participant, Step
+from tests.cli.terminal import run
+from tests.conftest import ROOT, MermaidReader
 from tests.tiers import Tier
 from tests.transcript.dialogue import request, result
 from tests.views.scenes import busy_scene, hostile_scene, opened, three_servers
@@ -130,3 +133,43 @@ def test_ids_of_participants_are_never_captured_text() -> None:
     transcript = opened("evil;end").client(request(1)).server(result(1)).transcript
     text = text_of(diagram(transcript, transcript.rows))
     assert text.splitlines()[1:3] == ["    participant client1 as claude", "    participant server1 as evil#59;end"]
+
+
+def test_groups_and_details_are_read_as_words(read_mermaid: MermaidReader) -> None:
+    layouts = []
+    for text in (one[:100] for one in HOSTILE):
+        message = Arrow(at_ns=0, start="p0", end="p0", kind=ArrowKind.REQUEST, text="m", details=(text, "", text))
+        note = Aside(at_ns=0, at="p0", text="n")
+        phase = Group(kind=GroupKind.PHASE, title=text, steps=[message])
+        loop = Group(kind=GroupKind.LOOP, title=text, steps=[note])
+        layouts.append(Diagram(participants=[Participant(id="p0", name="a")], steps=[phase, loop]))
+    for text, read in zip(HOSTILE, read_mermaid([text_of(one) for one in layouts]), strict=True):
+        said = meant(text[:100])
+        assert "error" not in read, (said, read)
+        assert [one["text"] for one in read["participants"]] == ["a"]
+        told = words(read)
+        assert [told[0], told[1], *told[3:]] == [said, "m", said, "n"]
+        assert told[2].count("<br/>") == 2 + 2 * said.count("<br/>"), said
+
+
+OPTIONS = [
+    "",
+    "--flat",
+    "--http",
+    "--show-proxy",
+    "--detail params",
+    "--detail full",
+    "--http --show-proxy --detail full --flat",
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_every_capture_is_read_as_drawn_whatever_is_asked_for(options: str, read_mermaid: MermaidReader) -> None:
+    paths = sorted((ROOT / "captures").glob("*.mcpspy"))
+    texts = [run("export", "mermaid", str(path), *options.split()).stdout for path in paths]
+    for path, text, read in zip(paths, texts, read_mermaid(texts), strict=True):
+        assert "error" not in read, path
+        lines = [line.strip() for line in text.splitlines()]
+        assert len(read["participants"]) == sum(line.startswith("participant ") for line in lines), path
+        said = [line for line in lines if line.startswith("loop ") or ": " in line]
+        assert len(words(read)) == len(said), path

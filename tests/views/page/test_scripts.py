@@ -1,0 +1,147 @@
+"""The page's own scripts: what ESLint says of them, and the two parts that compute, run by node without a page."""
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcpspy.cli.export_html import page_files
+from mcpspy.views.page.page import script
+from tests.conftest import NPM_MODULES, NPM_SCRIPTS, DebianProgram, NpmProgram
+from tests.deadlines import DEADLINE_S
+
+READ = """
+const plain = (value) => value.type === "object" ? { object: value.items.map(([key, one]) => [JSON.parse(key), plain(one)]) }
+  : value.type === "array" ? value.items.map(([, one]) => plain(one)) : value.text;
+console.log(JSON.stringify(JSON.parse(require("fs").readFileSync(0, "utf8")).map((text) => {
+  try { return [plain(readJson(text))]; } catch { return null; }
+})));
+"""
+
+MEASURE = """
+const { rows: given, times } = JSON.parse(require("fs").readFileSync(0, "utf8"));
+globalThis.rows = given;
+const { place, gaps } = measured();
+console.log(JSON.stringify({ places: times.map(place), gaps }));
+"""
+
+
+def computed(node: str, name: str, rest: str, value: Any) -> Any:
+    """What a script of ours says of a value, with `rest` behind it."""
+    text = f"globalThis.rows = [];\n{page_files()[name]}\n{rest}"
+    done = subprocess.run(
+        [node, "-e", text], input=json.dumps(value), capture_output=True, text=True, timeout=DEADLINE_S, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def test_eslint_has_nothing_to_say(npm_program: NpmProgram) -> None:
+    node = npm_program("eslint")[0]
+    done = subprocess.run(
+        [node, str(NPM_SCRIPTS / "lint_script.mjs")],
+        cwd=NPM_MODULES.parent, input=script(page_files()), capture_output=True, text=True, timeout=DEADLINE_S, check=True,
+    )  # fmt: skip
+    assert json.loads(done.stdout) == []
+
+
+@pytest.mark.parametrize(
+    "flaw", ["unknown();", "let unused = 1;", "document.body.innerHTML = location.hash;", "if (rows == 1) rows.push(1);"]
+)
+def test_eslint_sees_what_it_should(flaw: str, npm_program: NpmProgram) -> None:
+    node = npm_program("eslint")[0]
+    done = subprocess.run(
+        [node, str(NPM_SCRIPTS / "lint_script.mjs")],
+        cwd=NPM_MODULES.parent, input=f'"use strict";\nconst rows = [];\n{flaw}', capture_output=True, text=True,
+        timeout=DEADLINE_S, check=True,
+    )  # fmt: skip
+    assert len(json.loads(done.stdout)) >= 1
+
+
+def test_the_reader_keeps_digits_spellings_and_members_that_stand_twice(debian_program: DebianProgram) -> None:
+    texts = [
+        '{"a":1.50,"a":123456789012345678901234567890}',
+        '["\\u5317\\n",-0.0,1e400]',
+        " \n[ ] ",
+        "{}",
+        '"\\""',
+        "-1",
+        "null",
+    ]
+    found = computed(debian_program("node"), "07-tree.js", READ, texts)
+    assert found == [
+        [{"object": [["a", "1.50"], ["a", "123456789012345678901234567890"]]}],
+        [['"\\u5317\\n"', "-0.0", "1e400"]], [[]], [{"object": []}], ['"\\""'], ["-1"], ["null"],
+    ]  # fmt: skip
+
+
+def test_the_reader_refuses_what_is_no_json(debian_program: DebianProgram) -> None:
+    texts = [
+        "",
+        " ",
+        "{",
+        "[1,]",
+        "[1 2]",
+        '{"a"}',
+        '{"a":}',
+        "{a:1}",
+        "nul",
+        "[1]]",
+        "1 2",
+        '"a',
+        "{]",
+        "[}",
+        ",",
+        '{"a":1,}',
+        '["a":1]',
+    ]
+    assert computed(debian_program("node"), "07-tree.js", READ, texts) == [None] * len(texts)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.lists(VALUES, min_size=50, max_size=50))
+@settings(
+    max_examples=2,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.large_base_example, HealthCheck.data_too_large],
+)
+def test_the_reader_reads_any_json(debian_program: DebianProgram, values: list[Any]) -> None:
+    def spelled(value: Any) -> Any:
+        match value:
+            case dict():
+                return {"object": [[key, spelled(one)] for key, one in value.items()]}
+            case list():
+                return [spelled(one) for one in value]
+        return json.dumps(value)
+
+    found = computed(debian_program("node"), "07-tree.js", READ, [json.dumps(value, indent=1) for value in values])
+    assert found == [[spelled(value)] for value in values]
+
+
+def test_a_string_of_many_megabytes_is_read(debian_program: DebianProgram) -> None:
+    text = json.dumps({"a": "x\\" * 8_000_000})
+    rest = READ.replace("[plain(readJson(text))]", "readJson(text).items[0][1].text.length")
+    assert computed(debian_program("node"), "07-tree.js", rest, [text]) == [24_000_002]
+
+
+def test_idle_time_is_folded_and_the_order_of_times_is_kept(debian_program: DebianProgram) -> None:
+    rows = [{"kind": "exchange", "at": at, "took": 10_000_000} for at in (0, 20_000_000, 60_000_000_000)]
+    times = [0, 5_000_000, 30_000_000, 30_000_000_000, 60_000_000_000, 60_010_000_000]
+    found = computed(debian_program("node"), "04-clock.js", MEASURE, {"rows": rows, "times": times})
+    assert found["gaps"] == [[30_000_000, 60_000_000_000]]
+    assert found["places"] == sorted(found["places"])
+    assert found["places"][4] - found["places"][2] < 0.05
+    assert (found["places"][0], round(found["places"][-1], 3)) == (0, 1)
+
+
+def test_a_page_without_rows_has_a_clock(debian_program: DebianProgram) -> None:
+    found = computed(debian_program("node"), "04-clock.js", MEASURE, {"rows": [], "times": [0, 1]})
+    assert found["gaps"] == []
+    assert all(0 <= place <= 1 for place in found["places"])
