@@ -74,7 +74,7 @@ def test_a_call_is_given_up_when_it_was() -> None:
     driven = Driven(recorded, "hear(); hear(); say(id=hear()['id'], result={})")
     sent = [one for one in driven.records if isinstance(one, Frame) and one.stream == 0]
     assert driven.lines == [tool_call(1), cancelled(1), request(2), result(2)]
-    assert sent[1].at_ns - sent[0].at_ns >= 200_000_000
+    assert sent[1].at_ns - sent[0].at_ns >= 190_000_000  # 200, but for the way from the clock to the record
 
 
 def test_a_question_that_was_never_recorded_is_noted_and_refused() -> None:
