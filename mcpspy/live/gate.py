@@ -92,4 +92,4 @@ class Gate:
             from_host = origin_of_page.authority
             if from_host.is_loopback or from_host.host in self._allowed_hosts:
                 return None
-        return Refusal(status=403, reason="pages of this origin may not use this proxy; see --allowed-host")
+        return Refusal(status=403, reason="pages of this origin may not call here; see --allowed-host")
