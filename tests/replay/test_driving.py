@@ -1,6 +1,7 @@
 """What a driver's machine sends to a live server, and when."""
 
 import json
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -367,6 +368,19 @@ def test_a_message_that_holds_a_redacted_value_is_held_back() -> None:
     driven.due()
     assert driven.hears(result(1)) == [request(3)]
     assert [one.row for one in driven.report.redacted] == [2]
+
+
+@pytest.mark.parametrize("before", range(4))
+def test_a_redacted_value_within_base64_is_held_back_too(before: int) -> None:
+    text = b64encode(b"-" * before + b"redacted-0123456789ab, and more").decode()
+    driven = Driven(Dialogue().client(tool_call(1, key=text)).server(result(1)))
+    assert driven.due() == []
+    assert [one.why for one in driven.report.redacted] == ["it holds a value that was redacted: redacted-0123456789ab"]
+
+
+def test_what_only_looks_redacted_within_base64_is_sent() -> None:
+    call = tool_call(1, key=b64encode(b"redacted-documents of all kinds").decode())
+    assert Driven(Dialogue().client(call).server(result(1))).due() == [call]
 
 
 def test_another_value_in_its_place_is_sent() -> None:
