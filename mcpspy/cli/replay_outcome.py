@@ -35,7 +35,7 @@ def tell(wanted: Wanted, drives: Sequence[Drive], rules: tuple[str, ...], *, as_
     for drive in drives:
         if drive.failure is not None:
             say(f"mcpspy: {safe_text(str(drive.failure))}")
-        for missing in dict.fromkeys(map(str, drive.run.missing)):
+        for missing in drive.not_carried:
             say(f"mcpspy: {safe_text(missing)}; sent as it was recorded")
     if as_json:
         clients = [replay_object(drive.report, drive.path, one) for drive, one in zip(drives, compared, strict=True)]

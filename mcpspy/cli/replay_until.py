@@ -151,7 +151,7 @@ class _Search:
         if drive.report.stopped is not None:
             raise KeyboardInterrupt
         if is_all:
-            for missing in dict.fromkeys(map(str, drive.run.missing)):
+            for missing in drive.not_carried:
                 say(f"mcpspy: {safe_text(missing)}; sent as it was recorded")
             for held in drive.report.redacted:
                 say(f"mcpspy: row {held.row} is not sent: {safe_text(held.why)}")

@@ -66,6 +66,12 @@ class Drive:
     transcript: Transcript
     failure: PeerError | None = None
 
+    @property
+    def not_carried(self) -> list[str]:
+        """Which values went out as they were recorded though they came from the server, and why; of what was held back nothing."""
+        held = {one.row for one in self.report.redacted}
+        return list(dict.fromkeys(str(one) for one in self.run.missing if one.row not in held))
+
 
 def play(plan: Plan, manner: Manner, number: int = 0) -> Drive:
     """Play one plan to a fresh server. It is the how many-th, counted from 0. Raises: ReplayError: where nothing can be recorded."""

@@ -16,7 +16,7 @@ from mcpspy.capture.writer import Writer
 from mcpspy.records import Open
 from tests.cli.terminal import on_pipe, run
 from tests.conftest import PEERS
-from tests.transcript.dialogue import request, result
+from tests.transcript.dialogue import request, result, tool_call
 from tests.transcript.traffic import Traffic, initialize, opened_session
 
 CAPTURES = Path(__file__).parents[2] / "captures"
@@ -144,3 +144,15 @@ def test_of_a_capture_in_which_all_was_refused_it_says_so(tmp_path: Path) -> Non
     done = run("replay", written(traffic, tmp_path), "--url", "http://127.0.0.1:9")
     assert done.returncode == 2
     assert "row 1 not, since it was refused with 401" in done.stderr
+
+
+def test_of_a_redacted_value_that_is_held_back_nothing_says_that_it_was_sent(tmp_path: Path) -> None:
+    traffic = Traffic()
+    opened_session(traffic, "s1")
+    tools = {"tools": [{"name": "greet", "description": "as redacted-0123456789ab"}]}
+    traffic.post(request(1, "tools/list"), session="s1").answer(200, result(1, tools))
+    traffic.post(tool_call(2, key="redacted-0123456789ab"), session="s1").answer(200, result(2))
+    done = run("replay", written(traffic.ends(), tmp_path), "--", sys.executable, str(PEERS / "tickets.py"))
+    assert done.returncode == 2
+    assert "it holds a value that was redacted" in done.stdout
+    assert "sent as it was recorded" not in done.stderr
