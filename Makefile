@@ -10,8 +10,8 @@
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(shell \
 	command -v $(name) >/dev/null && $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
 BIN := .venv/bin
-# One more than two cores: many tests wait for something.
-WORKERS ?= 3
+# Twice two cores: many tests wait for something, and whoever is done takes from the others.
+WORKERS ?= 4
 PYTEST_ARGS ?=
 
 .PHONY: demo test interop check lint types soak npm bench-stdio format clean
@@ -21,10 +21,10 @@ demo: .venv/.installed
 	$(BIN)/mcpspy demo
 
 test: .venv/.tested
-	$(BIN)/pytest -n $(WORKERS) -m "not npm and not debian and not soak" $(PYTEST_ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not npm and not debian and not soak" $(PYTEST_ARGS)
 
 interop: .venv/.tested
-	$(BIN)/pytest -n $(WORKERS) -m "(npm or debian) and not soak" $(PYTEST_ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "(npm or debian) and not soak" $(PYTEST_ARGS)
 
 check: lint types test
 
