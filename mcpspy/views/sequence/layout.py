@@ -78,6 +78,8 @@ def _halves(step: Drawn | LeftOut) -> list[Drawn | LeftOut]:
         return [step]
     if step.forged:
         return [replace(step, start=PROXY_ID)]
+    if step.stops:
+        return [replace(step, end=PROXY_ID, opens="")]
     first = replace(step, end=PROXY_ID, opens="", details=())
     return [replace(first, closes=step.closes), replace(step, start=PROXY_ID, closes="")]
 

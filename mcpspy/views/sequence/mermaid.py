@@ -9,10 +9,7 @@ from collections.abc import Iterator, Sequence
 from ..cells import cut
 from ..escape import mermaid_text
 from ..units import counted
-from .model import Arrow, ArrowKind, Aside, Bars, Diagram, Group, GroupKind, LeftOut, Step
-
-TEXT_CELLS = 120
-"""Longer texts make a diagram unreadable, and are cut."""
+from .model import TEXT_CELLS, Arrow, ArrowKind, Aside, Bars, Diagram, Group, GroupKind, LeftOut, Step
 
 MAX_TEXT_LETTERS = 50_000
 """More than this Mermaid draws only where its `maxTextSize` was raised."""
@@ -46,8 +43,7 @@ class _Printer:
     __slots__ = ("_all", "_bars")
 
     def __init__(self, layout: Diagram) -> None:
-        ids = [one.id for one in layout.participants]
-        self._all = ",".join(dict.fromkeys((ids[0], ids[-1]))) if ids else ""
+        self._all = ",".join(layout.outermost)
         self._bars = Bars()
 
     def steps(self, steps: Sequence[Step], indent: str) -> Iterator[str]:

@@ -10,7 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
+
+TEXT_CELLS: Final = 120
+"""Longer texts make a diagram in words unreadable, and are cut."""
 
 
 class ArrowKind(StrEnum):
@@ -57,7 +60,8 @@ class Arrow:
     """A message from one participant to another, by their ids. `text` is one safe line; `style` is how good the news is.
 
     `row` is the number of the row it belongs to. `opens` is the lane that works on something from now on, `closes` the one that is
-    done with it. `details` are lines of its payload. `forged`: mcpspy itself wrote it.
+    done with it. `details` are lines of its payload. `forged`: mcpspy itself wrote it; `stops`: it went no
+    further than mcpspy.
     """
 
     at_ns: int
@@ -71,6 +75,7 @@ class Arrow:
     closes: str = ""
     details: tuple[str, ...] = ()
     forged: bool = False
+    stops: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +122,12 @@ class Diagram:
     participants: Sequence[Participant]
     steps: Sequence[Step]
     title: str = ""
+
+    @property
+    def outermost(self) -> tuple[str, ...]:
+        """The ids of the first and the last participant; of one alone once."""
+        ids = [one.id for one in self.participants]
+        return tuple(dict.fromkeys((ids[0], ids[-1]))) if ids else ()
 
     @property
     def last_ns(self) -> int:

@@ -8,10 +8,7 @@ from collections.abc import Iterator, Sequence
 from ..cells import cut
 from ..escape import plantuml_text
 from ..units import counted
-from .model import Arrow, ArrowKind, Aside, Bars, Diagram, Group, GroupKind, LeftOut, Step
-
-TEXT_CELLS = 120
-"""Longer texts make a diagram unreadable, and are cut."""
+from .model import TEXT_CELLS, Arrow, ArrowKind, Aside, Bars, Diagram, Group, GroupKind, LeftOut, Step
 
 ARROWS = {
     ArrowKind.REQUEST: "->",
@@ -42,8 +39,7 @@ class _Printer:
     __slots__ = ("_all", "_bars")
 
     def __init__(self, layout: Diagram) -> None:
-        ids = [one.id for one in layout.participants]
-        self._all = ", ".join(dict.fromkeys((ids[0], ids[-1]))) if ids else ""
+        self._all = ", ".join(layout.outermost)
         self._bars = Bars()
 
     def steps(self, steps: Sequence[Step]) -> Iterator[str]:

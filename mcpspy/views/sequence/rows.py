@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 ACCEPTED: Final = 202
 """What a POST is answered with whose message is answered elsewhere, or not at all."""
 
+TIMED_OUT: Final = 504
+
 LAST_WORDS_LETTERS: Final = 100
 
 Drawn = Arrow | Aside
@@ -122,7 +124,7 @@ class Steps:
         said, details = self._said(row.request)
         return Arrow(
             at_ns=row.at_ns, start=start, end=end, kind=ArrowKind.REQUEST, text=f"{words} {said}".rstrip(), row=row.row,
-            opens=worker, details=details,
+            opens=worker, details=details, stops=_stops(row.transaction),
         )  # fmt: skip
 
     def _response(self, row: Exchange, response: Message, words: str, style: str) -> Arrow:
@@ -288,7 +290,12 @@ class Steps:
         server = self._lanes.stream(row) or server
         number = 0 if row.request is None else row.request.opened.number
         words = one_line(f"{row.row} {row.method} {row.target}")
-        yield number, Arrow(at_ns=row.at_ns, start=client, end=server, kind=ArrowKind.REQUEST, text=words, row=row.row)
+        yield (
+            number,
+            Arrow(
+                at_ns=row.at_ns, start=client, end=server, kind=ArrowKind.REQUEST, text=words, row=row.row, stops=_stops(row)
+            ),
+        )
         phrase, response = transaction_phrase(row), row.response
         text = f"{row.row} {_sentence(phrase)}"
         if response is not None:
@@ -320,6 +327,12 @@ class Steps:
     def _last_ns(self, row: Exchange | Transaction) -> int:
         source: Source = self._sources[row.capture]
         return max(row.at_ns, source.last_ns + source.shift_ns)
+
+
+def _stops(transaction: Transaction | None) -> bool:
+    """Whether mcpspy passed a request on to nobody: it refused it, or could not reach the server. What timed out was."""
+    response = None if transaction is None else transaction.response
+    return response is not None and response.forged and response.head.status != TIMED_OUT
 
 
 def _last_number(transaction: Transaction) -> int:

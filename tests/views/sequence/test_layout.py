@@ -7,9 +7,10 @@ import pytest
 from mcpspy import read, transcribe
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.sequence.layout import Drawing, diagram
-from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, Bars, Detail, Diagram, Group, GroupKind, LeftOut, flat
+from mcpspy.views.sequence.model import Arrow, Aside, Bars, Detail, Diagram, Group, GroupKind, LeftOut, flat
 from tests.transcript.dialogue import Dialogue, notification, request, result
-from tests.views.scenes import busy_scene, call, opened, three_servers
+from tests.views.http_scenes import http_scene
+from tests.views.scenes import call, opened, three_servers
 
 CAPTURES = Path(__file__).parents[3] / "captures"
 NAMES = sorted(path.stem for path in CAPTURES.glob("*.mcpspy"))
@@ -170,7 +171,10 @@ def test_a_long_payload_is_cut_and_that_is_said() -> None:
     assert (len(there.details), there.details[-1]) == (25, "… 80 more lines")
 
 
-def test_what_mcpspy_itself_wrote_comes_from_its_lane() -> None:
-    scene = busy_scene()
-    kinds = {one.kind for one in flat(drawn(scene, is_proxy_shown=True).steps) if isinstance(one, Arrow)}
-    assert ArrowKind.CANCELLATION in kinds
+def test_what_mcpspy_refused_goes_no_further_than_its_lane_and_the_answer_comes_from_there() -> None:
+    layout = drawn(http_scene().transcript, is_proxy_shown=True)
+    refused = [one for one in flat(layout.steps) if isinstance(one, Arrow) and one.text.startswith(("17 ", "18 "))]
+    assert [(one.start.rstrip("1234"), one.end.rstrip("1234")) for one in refused] == 2 * [
+        ("client", "mcpspy"),
+        ("mcpspy", "client"),
+    ]
