@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import click
 
     from ..capture.writer import Writer
+    from ..errors import McpspyError
     from ..live.handover import Handover
     from ..replay.forwarding import Forwarding
     from ..replay.matching import Matcher
@@ -89,15 +90,8 @@ def main(arguments: list[str]) -> int:
         transcript, scenes = recorded(whats)
         finder = matcher(scenes, values)
         server = live_server(values, command, transcript)
-    except UsageError as error:
-        say(f"mcpspy mock: {error}\n{USAGE}")
-        return 2
-    except McpspyError as error:
-        say(f"mcpspy: {error}")
-        return error.exit_status
-    except OSError as error:
-        say(f"mcpspy: {error.filename}: {error.strerror}")
-        return 2
+    except (UsageError, McpspyError, OSError) as error:
+        return refused(error)
     writer = _writer(values, whats, transcript, wall_ns, begin_ns)
     from ..replay.script import Script
 
@@ -274,6 +268,18 @@ def _serve(
     if writer is not None:
         writer.close(mock.now_ns(), mock.why)
     return status
+
+
+def refused(error: UsageError | McpspyError | OSError) -> int:
+    """Say why nothing is served. Returns the exit status."""
+    if isinstance(error, OSError):
+        say(f"mcpspy: {error.filename}: {error.strerror}")
+        return 2
+    if isinstance(error, UsageError):
+        say(f"mcpspy mock: {error}\n{USAGE}")
+        return 2
+    say(f"mcpspy: {error}")
+    return error.exit_status
 
 
 def tell(miss: Miss) -> None:

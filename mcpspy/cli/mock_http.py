@@ -18,7 +18,7 @@ from ..replay.http_facts import HttpFacts
 from ..replay.routing import Routing
 from .beginning import open_writer
 from .listening import address, allow_many_connections, sync_later
-from .mock import USAGE, beginning, capture_ids, live_server, matcher, on_miss, recorded, say, tell
+from .mock import beginning, capture_ids, live_server, matcher, on_miss, recorded, refused, say, tell
 from .mock_forward import forwards_of
 from .options import SEVERAL, UsageError
 
@@ -53,15 +53,8 @@ def serve(values: dict[str, str], whats: tuple[str, ...], speed: float, command:
             tell=tell,
         )
         listener = mock.listen(host, port)
-    except UsageError as error:
-        say(f"mcpspy mock: {error}\n{USAGE}")
-        return 2
-    except McpspyError as error:
-        say(f"mcpspy: {error}")
-        return error.exit_status
-    except OSError as error:
-        say(f"mcpspy: {error.filename}: {error.strerror}")
-        return 2
+    except (UsageError, McpspyError, OSError) as error:
+        return refused(error)
     writer = _writer(mock, values, transcript, wall_ns)
     allow_many_connections()
     gc.freeze()
