@@ -103,7 +103,10 @@ class Recorded:
 
 
 def recorded(transcript: Transcript) -> list[Recorded]:
-    """The transactions of a transcript, those of several captures one after the other. Best of one that keeps frames."""
+    """The transactions of a transcript, those of several captures one after the other. Best of one that keeps frames.
+
+    What a tap answered in its own name, as a 502, the server never said: it is left out.
+    """
     messages: defaultdict[int, list[Message]] = defaultdict(list)
     for message in transcript.messages:
         if message.sender == CLIENT and message.kind is not Kind.MALFORMED:
@@ -114,7 +117,8 @@ def recorded(transcript: Transcript) -> list[Recorded]:
         if one.sender == CLIENT and one.transaction is not None:
             exchanges[id(one.transaction)].append(one)
     every = (one for source in transcript.sources for _, one in sorted(source.transactions.items()))
-    return [Recorded(one, messages[id(one)], exchanges[id(one)]) for one in every]
+    said = (one for one in every if one.response is None or not one.response.forged)
+    return [Recorded(one, messages[id(one)], exchanges[id(one)]) for one in said]
 
 
 def path_of(target: str) -> str:
