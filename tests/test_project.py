@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import mcpspy
-from tests.deadlines import DEADLINE_S
+from tests.deadlines import SCENE_S
 from tests.tiers import Tier, current_tier
 
 ROOT = Path(__file__).parents[1]
@@ -45,6 +45,8 @@ def run_pytest(folder: Path, source: str, **environment: str) -> subprocess.Comp
             "tests.conftest",
             "-p",
             "no:cacheprovider",
+            "--basetemp",
+            str(folder / "temporary"),  # else it sweeps the folder of us and of all who run beside us
             "--rootdir",
             str(folder),
             str(folder),
@@ -53,7 +55,7 @@ def run_pytest(folder: Path, source: str, **environment: str) -> subprocess.Comp
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment},
         capture_output=True,
         text=True,
-        timeout=DEADLINE_S,
+        timeout=SCENE_S,
         check=False,
     )
 

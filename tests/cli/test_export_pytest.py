@@ -29,7 +29,19 @@ def test_every_test_that_is_written_of_a_capture_is_well(tmp_path: Path) -> None
                 run("export", "pytest", str(CAPTURES / f"{name}.mcpspy"), "-o", str(tmp_path / f"test_{name}.py")).returncode
                 == 0
             )
-    command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--mcpspy-record=none"]
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--basetemp",
+        str(tmp_path / "temporary"),
+        "--mcpspy-record=none",
+    ]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SCENE_S, check=False)
     assert f"{len(STORIES) - 1} passed" in ran.stdout, ran.stdout
 
@@ -54,7 +66,7 @@ def test_each_of_several_clients_is_answered_as_it_was(tmp_path: Path) -> None:
         < text.index("async with Client(server.url", text.index('["the first"]'))
         < text.index('["the second"]')
     )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "temporary")]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SCENE_S, check=False)
     assert "1 passed" in ran.stdout, ran.stdout
 
