@@ -54,7 +54,7 @@ def command(as_json: bool) -> None:
 
 def play() -> None:
     """Play the scene through a tap that records into the store. Raises: TapError: if it broke off."""
-    python = [sys.executable, "-m"]
+    python = [sys.executable, "-P", "-m"]  # whatever the folder holds in which somebody tries this
     tap = [*python, "mcpspy", "run", "--quiet", "--label", LABEL, "--", *python, "mcpspy.demo.server"]
     client = [*python, "mcpspy.demo.client", *tap]
     played = subprocess.run(client, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE_S, check=False)

@@ -164,7 +164,8 @@ def _record_and_serve(tap: HttpTap, listener: socket.socket, beginning: Beginnin
         click.echo(own_url)
         sys.stdout.flush()
         if writer is not None and not beginning.quiet and sys.stdout.isatty():
-            shown = subprocess.Popen([sys.executable, "-m", "mcpspy", "show", "-f", path])
+            # -P: not the `mcpspy` of whatever folder this is
+            shown = subprocess.Popen([sys.executable, "-P", "-m", "mcpspy", "show", "-f", path])
 
     allow_many_connections()
     try:

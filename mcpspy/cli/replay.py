@@ -118,7 +118,7 @@ class ReplayCommand(WhatCommand):
 @click.option(
     "--ignore", multiple=True, metavar="PATH", help="Leave out these places: $.result.content[*].text, $..timestamp, …"
 )
-@click.option("--yes", "-y", is_flag=True, help="Ask nothing.")
+@click.option("--yes", "-y", is_flag=True, help="Ask nothing; a recorded command or URL is taken as it is.")
 @click.option("--label", metavar="NAME", help="What to call the capture; by default the recorded server's label and `-replay`.")
 @click.option("--capture", metavar="FILE", help="Where to record; by default a new file in the store.")
 @click.option("--json", "as_json", is_flag=True, help="JSON for programs (docs/json.md).")
@@ -242,7 +242,8 @@ def _announce(what: str, wanted: Wanted, target: Target, effects: Effects, runs:
     say(f"mcpspy: {intent(wanted.plans, effects, str(target))}{often}")
     names = fields_wanted(wanted.source, target)
     if names:
-        often = f", or {AUTHORIZATION} in the environment" if "authorization" in map(str.lower, names) else ""
+        named = ", with --url" if target.is_recorded else ""
+        often = f", or {AUTHORIZATION} in the environment{named}" if "authorization" in map(str.lower, names) else ""
         say(f"mcpspy: not sent, as the recorded client did: {safe_text(', '.join(names))}; --header gives such fields{often}")
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Transport: TypeAlias = Literal["stdio", "streamable", "sse"]
 
 AUTHORIZATION = "MCPSPY_AUTHORIZATION"
-"""The variable that holds the `Authorization` field for those who want it in no process list."""
+"""The variable that holds the `Authorization` field for those who want it in no process list. Only a URL that was named gets it."""
 
 MAX_LISTED = 20
 
@@ -84,7 +84,11 @@ def target_of(
     if url or recorded_url:
         found = _url(url or recorded_url, is_recorded=not url)
         return Target(
-            transport=_transport(source, found, transport), url=found, fields=_fields(fields), is_recorded=not url, tls=tls
+            transport=_transport(source, found, transport),
+            url=found,
+            fields=_fields(fields, os.environ.get(AUTHORIZATION) if url else None),
+            is_recorded=not url,
+            tls=tls,
         )
     argv = tapped.get("argv")
     if not isinstance(argv, list | tuple) or not argv:
@@ -125,21 +129,18 @@ def fields_wanted(source: Source, target: Target) -> list[str]:
 
 
 def confirm(target: Target, changing: list[str], *, yes: bool) -> None:
-    """Let whoever watches say no: to a command that nobody named now, and to calls that may change something.
+    """Let whoever watches say no: to a server that nobody named now, and to calls that may change something.
 
-    Raises: click.UsageError: for such a command where there is nobody to ask. click.Abort: for a no.
+    A capture may come from anybody, so what it names is no order. Raises: click.UsageError: for such a server where there is nobody
+    to ask. click.Abort: for a no.
     """
-    is_command = target.is_recorded and bool(target.argv)
-    if yes or not (is_command or changing):
+    if yes or not (target.is_recorded or changing):
         return
     if not _is_watched():
-        if is_command:
-            raise click.UsageError(
-                f"The recorded server is started only if that is meant: {safe_text(str(target))}"
-                f"{f' in {safe_text(target.cwd)}' if target.cwd else ''}\nAdd --yes to start it, or name a server behind --."
-            )
+        if target.is_recorded:
+            raise click.UsageError(_unasked(target))
         return
-    if is_command:
+    if target.is_recorded:
         say(f"mcpspy: the recorded server: {safe_text(str(target))}{f' in {safe_text(target.cwd)}' if target.cwd else ''}")
     if changing:
         say("mcpspy: calls that may change something:")
@@ -148,6 +149,13 @@ def confirm(target: Target, changing: list[str], *, yes: bool) -> None:
         if len(changing) > MAX_LISTED:
             say(f"  and {len(changing) - MAX_LISTED} more; --dry-run lists all")
     click.confirm("Go on?", abort=True, err=True)
+
+
+def _unasked(target: Target) -> str:
+    where = f" in {safe_text(target.cwd)}" if target.cwd else ""
+    do, name = ("ask", "its URL with --url") if target.url else ("start", "a server behind --")
+    asked = f"The recorded server is {do}ed only if that is meant: {safe_text(str(target))}{where}"
+    return f"{asked}\nAdd --yes to {do} it, or name {name}."
 
 
 def _is_watched() -> bool:
@@ -182,7 +190,7 @@ def _transport(source: Source, url: str, named: str | None) -> Transport:
     return "sse" if urlsplit(url).path.rstrip("/").endswith("/sse") else "streamable"
 
 
-def _fields(texts: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def _fields(texts: tuple[str, ...], authorization: str | None) -> tuple[tuple[str, str], ...]:
     found: list[tuple[str, str]] = []
     for text in texts:
         name, colon, value = text.partition(":")
@@ -193,7 +201,6 @@ def _fields(texts: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
         if _is_redacted(value):
             raise click.UsageError(f"--header {name}: that is a pseudonym, not the value that was redacted.")
         found.append((name, value.strip()))
-    authorization = os.environ.get(AUTHORIZATION)
     if authorization and not any(name.lower() == "authorization" for name, _ in found):
         found.append(("Authorization", authorization))
     return tuple(found)

@@ -64,13 +64,25 @@ def test_the_smallest_sequence_is_found_over_http_with_what_gives_out_its_state(
     assert (found["minimal"], found["unresolved"]) == (True, 0)
 
 
-def test_the_recorded_url_is_used_where_none_is_named(tmp_path: Path) -> None:
+def test_the_recorded_url_is_asked_where_none_is_named_and_that_is_meant(tmp_path: Path) -> None:
     kept = str(tmp_path / "x.mcpspy")
     with served(capture("streamable"), "streamable") as url:
         run("replay", capture("streamable"), "--url", url, "--capture", kept)
-        done = run("replay", kept)
+        unasked = run("replay", kept)
+        done = run("replay", kept, "--yes")
+    assert (unasked.returncode, unasked.stdout) == (2, "")
+    assert f"asked only if that is meant: {url}\nAdd --yes to ask it, or name its URL with --url." in unasked.stderr
     assert f"to {url}" in done.stderr
     assert done.returncode == 0
+
+
+def test_a_login_in_the_environment_goes_to_no_url_that_a_capture_names(guarded: str, tmp_path: Path) -> None:
+    kept = str(tmp_path / "x.mcpspy")
+    words = ("replay", capture("oauth"), "--url", guarded, "--capture", kept)
+    assert run(*words, MCPSPY_AUTHORIZATION="Bearer good").returncode == 0
+    done = run("replay", kept, "--yes", MCPSPY_AUTHORIZATION="Bearer good")
+    assert "HTTP 401" in done.stdout
+    assert "or MCPSPY_AUTHORIZATION in the environment, with --url" in done.stderr
 
 
 def test_what_is_sent_is_marked_as_ours_and_session_ids_reach_no_disk(tmp_path: Path) -> None:
