@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .entry import ANY, Syntax
+from .entry import Syntax
+from .jsonc import ANY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

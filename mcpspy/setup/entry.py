@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from . import jsonc, toml
+from .jsonc import ANY
 from .prefix import inner
 from .spans import Member, Value
 
 Path = tuple[str, ...]
-ANY = "*"
-"""In a section's keys: every key, as in the projects of Claude Code."""
 
 
 class Syntax(StrEnum):
@@ -111,7 +110,7 @@ def entries(text: str, syntax: Syntax, section: Path) -> list[Entry]:
         return _of_toml(toml.lines(text), section)
     return [
         Entry(path=path, layout=Layout.JSON, members=value.members, no_object=value.kind != "object")
-        for path, value in _below(jsonc.parse(text), (*section, ANY), ())
+        for path, value in _below(jsonc.parse(text, section), (*section, ANY), ())
     ]
 
 
