@@ -75,6 +75,12 @@ def command(
 
     WHAT is as in `mcpspy show`: captures, sittings, labels, `-`; `:7..20` takes what is about rows 7 to 20. `--rules` lists what is
     looked for.
+
+    \b
+    Examples:
+      mcpspy check @ --fail-on error
+      mcpspy check captures/*.mcpspy --format junit > findings.xml
+      mcpspy check --explain stdout-noise
     """
     screen = Screen()
     rules = selected_rules(select, ignore)

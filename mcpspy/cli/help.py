@@ -6,13 +6,17 @@ import click
 
 from ..transcript.findings.rules import RULES
 from ..views.rules_list import rule_lines, rules_lines
+from .help_topics import TEXTS
 from .screen import Screen
 
 TOPICS = {
     "filter": "which rows to show: the language of --filter",
+    "captures": "where they are, and how to name one",
+    "replay": "a capture as a server, as a client, as a test",
+    "privacy": "what is kept, what becomes a pseudonym, what others get",
     "rules": "what `mcpspy check` looks for; the name of a rule is a topic too",
 }
-"""What is explained that is no verb."""
+"""What is explained that is no verb, or more than one: `replay` is both, and the verb's options are those of `replay --help`."""
 
 
 @click.command("help")
@@ -21,7 +25,11 @@ TOPICS = {
 def command(ctx: click.Context, topic: str | None) -> None:
     """Explain a verb or a topic; without one, name them all.
 
-    `mcpspy help show` is the same as `mcpspy show --help`.
+    \b
+    Examples:
+      mcpspy help show              the same as mcpspy show --help
+      mcpspy help filter            a topic: filter, captures, replay, privacy, rules
+      mcpspy help stdout-noise      a rule of mcpspy check
     """
     from .main import VERBS, cli
 
@@ -30,7 +38,7 @@ def command(ctx: click.Context, topic: str | None) -> None:
         click.echo(cli.get_help(parent))
         click.echo("\nTopics (mcpspy help TOPIC):")
         for name, words in TOPICS.items():
-            click.echo(f"  {name:6}  {words}")
+            click.echo(f"  {name:8}  {words}")
     elif topic in TOPICS:
         _topic(topic)
     elif topic in VERBS:
@@ -49,6 +57,9 @@ def _topic(topic: str) -> None:
     screen = Screen()
     if topic == "rules":
         screen.lines(rules_lines(RULES.values(), width=screen.width))
+        return
+    if topic in TEXTS:
+        screen.texts(TEXTS[topic].splitlines())
         return
     from ..views.filter_page import page_lines
 

@@ -53,6 +53,12 @@ def command(
 
     WHAT is a capture's path, `@` for the newest sitting (the default), `@1` for the one before, a label for its newest capture, `-`
     for standard input; `:7` behind it shows row 7 whole, `:7..20` rows 7 to 20. Several are merged by their clocks.
+
+    \b
+    Examples:
+      mcpspy show -f                                   what is said now
+      mcpspy show @:7                                  row 7 whole
+      mcpspy show weather -F 'tool:search* dur>2s'     the slow ones
     """
     if raw and (follow or as_json):
         raise click.UsageError("--raw goes with neither -f nor --json.")

