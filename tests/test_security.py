@@ -1,0 +1,144 @@
+"""docs/security.md: what a cloned project brings along chooses nothing, and neither does a capture that somebody sent."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcpspy.capture.reader import read
+from mcpspy.records import Header
+from tests.cli.terminal import run
+from tests.conftest import ROOT
+from tests.deadlines import DEADLINE_S
+
+SCRIPT = Path(sys.executable).parent / "mcpspy"
+BAITS = ("click", "json", "msgspec", "rich", "sitecustomize", "usercustomize", "zlib")
+"""Modules that we import, and those that Python does by itself."""
+SETTINGS = ".env", "mcpspy.toml", ".mcpspyrc", ".mcpspy/config", ".mcpspy/config.json", "setup.cfg", "pyproject.toml"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder with the store in its usual place."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    for name in ("MCPSPY_HOME", "XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cloned project that means harm, which is the folder we are in. Whatever of it is run leaves a file `harm`."""
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    harm = shlex.quote(str(tmp_path / "harm"))
+    python = f"import os\nos.system({f'touch {harm}'!r})\n"
+    for name in BAITS:
+        (folder / f"{name}.py").write_text(python)
+    for name in ("mcpspy/__init__.py", "mcpspy/__main__.py", "mcpspy/cli/__init__.py"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(python)
+    program = folder / "bin" / "mcpspy"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ntouch {harm}\n")
+    program.chmod(0o755)
+    wanted = f"MCPSPY_HOME={folder}\nMCPSPY_REDACT=none\nredact = none\n[tool.mcpspy]\nredact = 'none'\ncapture = 'stolen'\n"
+    for name in SETTINGS:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(wanted)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def hostile_capture(folder: Path) -> Path:
+    """One whose label leads out of every folder, as its header says, edited by hand."""
+    text = (ROOT / "captures" / "time.mcpspy").read_text(encoding="utf-8")
+    header, _, rest = text.partition("\n")
+    named = json.loads(header) | {"label": "../../../x"}
+    del named["crc"]
+    path = folder / "sent.mcpspy"
+    path.write_text(f"{json.dumps(named)}\n{rest}", encoding="utf-8")
+    return path
+
+
+def test_a_project_runs_nothing_and_sets_nothing(project: Path, home: Path, tmp_path: Path) -> None:
+    before = files(project)
+    words = [str(SCRIPT), "run", "--quiet", "--", sys.executable, "-P", "-c", "pass", "--api-key=hush-hush-hush"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    subprocess.run(words, stdin=subprocess.DEVNULL, env=environment, timeout=DEADLINE_S, check=True)
+    (kept,) = (home / ".mcpspy" / "captures").iterdir()
+    shown = subprocess.run(
+        [str(SCRIPT), "list"], env=environment, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    ).stdout
+    header = next(read(str(kept)))
+    assert isinstance(header, Header)
+    assert header.redaction == "credentials"
+    assert "hush-hush-hush" not in kept.read_text()
+    assert kept.name in shown
+    assert files(project) == before
+    assert not (tmp_path / "harm").exists()
+
+
+def test_wherever_we_start_python_by_a_module_it_is_not_one_of_the_folder_we_are_in() -> None:
+    unsafe = re.compile(r'(?<!"-P", )"-m"(?!" in)[,\]]')
+    starts = [file.name for file in (ROOT / "mcpspy").rglob("*.py") if unsafe.search(file.read_text(encoding="utf-8"))]
+    assert not starts
+
+
+ENTRIES = {
+    "mine": {"command": "bin/mcpspy", "args": ["serve"]},
+    "wrapped": {"command": "bin/mcpspy", "args": ["run", "--redact", "none", "--capture", "stolen", "--", "bin/mcpspy"]},
+}
+
+
+@pytest.mark.parametrize("words", [("wrap", "--status"), ("wrap", "--yes"), ("unwrap", "--yes"), ("wrap", "--dry-run")])
+def test_what_a_clients_file_of_a_project_names_is_started_by_no_verb(
+    words: tuple[str, ...], project: Path, home: Path, tmp_path: Path
+) -> None:
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": ENTRIES}))
+    done = run(*words)
+    assert done.returncode == 0
+    assert "mine" in done.stdout + done.stderr
+    assert not (tmp_path / "harm").exists()
+
+
+def test_the_mcpspy_that_wrap_puts_before_a_command_is_this_one(project: Path, home: Path) -> None:
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": ENTRIES}))
+    assert run("wrap", "--yes", "--server", "mine").returncode == 0
+    entry = json.loads((project / ".mcp.json").read_text())["mcpServers"]["mine"]
+    assert entry == {"command": str(SCRIPT), "args": ["run", "--label", "mine", "--", "bin/mcpspy", "serve"]}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("mock", "sent.mcpspy"),
+        ("replay", "sent.mcpspy", "--", "cat"),
+        ("export", "pytest", "sent.mcpspy", "-o", "test_it.py"),
+        ("check", "sent.mcpspy", "--baseline", "baseline", "--accept"),
+        ("export", "share", "sent.mcpspy", "-o", "shared.mcpspy"),
+    ],
+    ids=" ".join,
+)
+def test_a_label_that_is_a_path_leads_nowhere(
+    words: tuple[str, ...], tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "a" / "b" / "c"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    sent = hostile_capture(folder)
+    run(*words, stdin=b"")
+    made = {path for path in tmp_path.rglob("*") if path.is_file()} - {sent}
+    assert made
+    assert [path for path in made if not path.is_relative_to(folder) and not path.is_relative_to(home / ".mcpspy")] == []
