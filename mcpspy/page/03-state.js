@@ -1,7 +1,7 @@
 // What is looked at: search, facets, the chosen row, the tab. It lives in the address, so that a look can be shared.
 
 const FACETS = ["from", "method", "tool", "outcome", "lane", "kind"];
-const state = { search: "", facets: {}, slow: 0, chosen: 0, tab: "timeline" };
+const state = { search: "", facets: {}, slow: 0, chosen: 0, tab: "timeline", isSifted: false };
 let shown = rows;
 const watchers = [];
 
@@ -37,8 +37,8 @@ function matches(row) {
 // Find out what is shown.
 function sift({ scroll = true } = {}) {
   if (isLive) lookUp();
-  const isAll = !state.search && !state.slow && !Object.values(state.facets).some(Boolean);
-  shown = isAll ? rows : rows.filter(matches);
+  state.isSifted = Boolean(state.search || state.slow || Object.values(state.facets).some(Boolean));
+  shown = state.isSifted ? rows.filter(matches) : rows;
   tell(scroll ? "rows" : "rows-here");
   keep();
 }

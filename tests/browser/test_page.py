@@ -99,8 +99,10 @@ def test_an_address_brings_back_what_was_looked_at(look: Look, everything: Path)
     assert all("tools/call" in line for line in lines(looking))
 
 
-def test_the_diagram_has_a_step_for_each_message_and_opens_its_row(look: Look, everything: Path) -> None:
+def test_the_diagram_has_steps_bars_and_phases_and_opens_a_row(look: Look, everything: Path) -> None:
     looking = look(height=2000).open(everything, "#tab=diagram")
+    expect(looking.page.locator("#drawing rect.bar")).to_have_count(12)
+    expect(looking.page.locator("#drawing rect.phase")).to_have_count(5)
     step = looking.page.locator("g.step", has_text="tools/call get-sum")
     step.click()
     expect(looking.page.locator("#detail h2")).to_contain_text("tools/call get-sum")

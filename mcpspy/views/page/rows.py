@@ -18,7 +18,7 @@ from ..exchange import messages_of
 from ..json_text import payload
 from ..phrases import Phrase, event_phrase, log_text, one_line, outcome_phrase, stray_phrase
 from ..sequence.layout import Drawing, diagram
-from ..sequence.model import Arrow, Aside, Diagram, Group, LeftOut, Step
+from ..sequence.model import Arrow, Aside, Group, GroupKind, LeftOut, Step
 from ..transaction import transaction_phrase
 from ..units import counted
 
@@ -137,28 +137,29 @@ def _head(raw: bytes) -> str:
 def drawn(transcript: Transcript, rows: Sequence[Row], max_messages: int) -> dict[str, Any]:
     """The sequence diagram: names of lanes, and steps one below the other."""
     layout = diagram(transcript, rows, Drawing(max_messages=max_messages))
-    places = {one.id: at for at, one in enumerate(layout.participants)}
-    return {"lanes": [safe_text(one.name) for one in layout.participants], "steps": list(_steps(layout, places))}
+    lanes = {one.id: at for at, one in enumerate(layout.participants)}
+    return {"lanes": [safe_text(one.name) for one in layout.participants], "steps": _steps(layout.steps, lanes, 0)}
 
 
-def _steps(layout: Diagram, places: dict[str, int]) -> Iterator[dict[str, Any]]:
-    def told(steps: Sequence[Step], depth: int) -> Iterator[dict[str, Any]]:
-        for one in steps:
-            match one:
-                case Arrow():
-                    yield {
-                        "kind": one.kind.value, "at": one.at_ns, "start": places[one.start], "end": places[one.end],
-                        "text": one.text, "style": one.style, "row": one.row,
-                    }  # fmt: skip
-                case Aside():
-                    yield {
-                        "kind": "aside", "at": one.at_ns, "start": places[one.at], "text": one.text, "style": one.style,
-                        "row": one.row,
-                    }  # fmt: skip
-                case LeftOut():
-                    yield {"group": f"… {counted(one.count, 'more message')}", "depth": depth}
-                case Group():
-                    yield {"group": one.title, "depth": depth}
-                    yield from told(one.steps, depth + 1)
+def _steps(steps: Sequence[Step], lanes: dict[str, int], depth: int) -> list[dict[str, Any]]:
+    """Steps with lanes by their places. Behind a group's title come its steps, as many as `size` says."""
+    made: list[dict[str, Any]] = []
+    for one in steps:
+        match one:
+            case Arrow():
+                made.append(_said(one, lanes) | {"kind": one.kind.value, "start": lanes[one.start], "end": lanes[one.end]})
+            case Aside():
+                made.append(_said(one, lanes) | {"start": lanes[one.at]})
+            case LeftOut():
+                made.append({"title": f"… {counted(one.count, 'more message')}", "depth": depth})
+            case Group():
+                inner = _steps(one.steps, lanes, depth + 1)
+                title = f"loop {one.title}" if one.kind is GroupKind.LOOP else one.title
+                made += [{"group": one.kind.value, "title": title, "depth": depth, "size": len(inner)}, *inner]
+    return made
 
-    return told(layout.steps, 0)
+
+def _said(step: Arrow | Aside, lanes: dict[str, int]) -> dict[str, Any]:
+    bars = {"opens": step.opens if isinstance(step, Arrow) else "", "closes": step.closes}
+    told = {"at": step.at_ns, "text": step.text, "style": step.style, "row": step.row}
+    return told | {name: lanes[lane] for name, lane in bars.items() if lane in lanes}

@@ -1,4 +1,4 @@
-"""The page's own scripts: what ESLint says of them, and the two parts that compute, run by node without a page."""
+"""The page's own scripts: what ESLint says of them, and the parts that compute, run by node without a page."""
 
 import json
 import subprocess
@@ -8,10 +8,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mcpspy import read, transcribe
 from mcpspy.cli.export_html import page_files
 from mcpspy.views.page.page import script
-from tests.conftest import NPM_MODULES, NPM_SCRIPTS, DebianProgram, NpmProgram
+from mcpspy.views.page.rows import drawn
+from mcpspy.views.sequence.layout import diagram
+from mcpspy.views.sequence.svg import svg
+from tests.conftest import NPM_MODULES, NPM_SCRIPTS, ROOT, DebianProgram, NpmProgram
 from tests.deadlines import DEADLINE_S
+from tests.views.scenes import busy_scene, hostile_scene, three_servers
 
 READ = """
 const plain = (value) => value.type === "object" ? { object: value.items.map(([key, one]) => [JSON.parse(key), plain(one)]) }
@@ -29,9 +34,16 @@ console.log(JSON.stringify({ places: times.map(place), gaps }));
 """
 
 
-def computed(node: str, name: str, rest: str, value: Any) -> Any:
-    """What a script of ours says of a value, with `rest` behind it."""
-    text = f"globalThis.rows = [];\n{page_files()[name]}\n{rest}"
+PLACE = """
+const { diagrams, room, texts } = JSON.parse(require("fs").readFileSync(0, "utf8"));
+const sheets = diagrams.map((one) => laidOut(one, room));
+console.log(JSON.stringify({ sheets, cells: texts.map(cells), cut: texts.map((text) => cut(text, 4)) }));
+"""
+
+
+def computed(node: str, names: str, rest: str, value: Any) -> Any:
+    """What scripts of ours say of a value, with `rest` behind them."""
+    text = "\n".join(["globalThis.rows = [];", *(page_files()[name] for name in names.split()), rest])
     done = subprocess.run(
         [node, "-e", text], input=json.dumps(value), capture_output=True, text=True, timeout=DEADLINE_S, check=True
     )
@@ -145,3 +157,38 @@ def test_a_page_without_rows_has_a_clock(debian_program: DebianProgram) -> None:
     found = computed(debian_program("node"), "04-clock.js", MEASURE, {"rows": [], "times": [0, 1]})
     assert found["gaps"] == []
     assert all(0 <= place <= 1 for place in found["places"])
+
+
+def test_the_diagram_has_the_bars_and_the_frames_of_the_svg(debian_program: DebianProgram) -> None:
+    captures = sorted((ROOT / "captures").glob("*.mcpspy"))
+    transcripts = [transcribe(read(path)) for path in captures] + [busy_scene().transcript, three_servers()]
+    asked = {"diagrams": [drawn(one, one.rows, 10_000) for one in transcripts], "room": 1000, "texts": []}
+    found = computed(debian_program("node"), "02-words.js 09-places.js", PLACE, asked)["sheets"]
+    for sheet, one in zip(found, transcripts, strict=True):
+        text = "\n".join(svg(diagram(one, one.rows)))
+        frames = [frame["kind"] for frame in sheet["frames"]]
+        meant = [text.count(f'<rect class="{name}"') for name in ("bar", "band", "loop")]
+        assert [len(sheet["bars"]), frames.count("phase"), frames.count("loop")] == meant
+    assert sum(len(sheet["bars"]) for sheet in found) > 100
+    assert max(bar["level"] for sheet in found for bar in sheet["bars"]) > 0
+
+
+@pytest.mark.parametrize("room", [0, 400, 3000])
+def test_lanes_stand_clear_of_each_other_and_on_the_sheet(debian_program: DebianProgram, room: int) -> None:
+    transcripts = [three_servers(), hostile_scene("天気予報" * 50).transcript]
+    asked = {
+        "diagrams": [drawn(one, one.rows, 100) for one in transcripts] + [{"lanes": [], "steps": []}],
+        "room": room,
+        "texts": [],
+    }
+    for sheet in computed(debian_program("node"), "02-words.js 09-places.js", PLACE, asked)["sheets"]:
+        edges = [edge for x, half in zip(sheet["places"], sheet["halves"], strict=True) for edge in (x - half, x + half)]
+        assert edges == sorted(edges)
+        assert all(sheet["times"] <= edge <= sheet["width"] for edge in edges)
+
+
+def test_wide_letters_take_two_cells_and_marks_none(debian_program: DebianProgram) -> None:
+    asked = {"diagrams": [], "room": 0, "texts": ["abc", "天気予報", "e\u0301", "🌧!", "abcd", "abcde", "a天気"]}
+    found = computed(debian_program("node"), "02-words.js 09-places.js", PLACE, asked)
+    assert found["cells"] == [3, 8, 1, 3, 4, 5, 5]
+    assert found["cut"] == ["abc", "天…", "e\u0301", "🌧!", "abcd", "abc…", "a天…"]
