@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeVar
 import click
 
 from ..capture.store import EXTENSION, captures_folder
-from ..transcript.model import Exchange, Stray
+from ..transcript.model import Exchange, ModelCall, Stray
 from ..transcript.transaction import Transaction
 from ..views.timeline import selected
 from .filtering import filter_option, passed, wanted_of
@@ -62,7 +62,7 @@ def carried_by(asked: Asked) -> list[Transaction]:
     """The HTTP transactions that carried these rows, in the order in which they began."""
     found: dict[tuple[int, int], Transaction] = {}
     for row in asked.rows:
-        if isinstance(row, Exchange | Stray | Transaction):
+        if isinstance(row, Exchange | Stray | Transaction | ModelCall):
             found |= {(one.capture, one.number): one for one in asked.transcript.sources[row.capture].transactions_of(row)}
     return sorted(found.values(), key=lambda one: (one.at_ns, one.capture, one.number))
 

@@ -17,7 +17,7 @@ from ..capture.catalog import Entry, entry
 from ..capture.store import EXTENSION, captures_folder
 from ..errors import AddressError
 from ..live.watch import Watch
-from ..transcript.model import Exchange, Outcome, Row, Source
+from ..transcript.model import Exchange, ModelCall, Outcome, Row, Source
 from ..transcript.transaction import Transaction
 from .reading import DEFAULT_WHAT, Growing, chosen
 
@@ -131,8 +131,8 @@ class Follower:
                 else:
                     ended = followed.pending.pop(row.row, None) is not None
                 followed.note_task(row)
-            elif isinstance(row, Transaction):
-                ended = _is_news(followed, row)
+            elif isinstance(row, Transaction | ModelCall):
+                ended = _is_news(followed, row.transaction if isinstance(row, ModelCall) else row)
             self._output.row(followed, row, ended=ended)
         for tail in followed.growing.tails:
             if tail.over:

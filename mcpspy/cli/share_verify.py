@@ -10,7 +10,7 @@ from ..capture.address import STDIN
 from ..capture.reader import CHUNK_BYTES, Reader, read
 from ..records import Record
 from ..sharing.lookout import Lookout, Slip
-from ..transcript.model import Exchange, Stray
+from ..transcript.model import Exchange, ModelCall, Stray
 from ..transcript.transaction import Transaction
 from ..views.slips import LookedInto, Slipped, document, report_lines
 from .reading import transcript_of
@@ -75,6 +75,8 @@ def _rows(path: str) -> dict[int, int]:
                 found.update((message.number, row.row) for message in row.messages)
             case Stray():
                 found[row.message.number] = row.row
-            case Transaction():
-                found.update((one.opened.number, row.row) for one in (row.request, row.response) if one is not None)
+            case Transaction() | ModelCall():
+                transaction = row.transaction if isinstance(row, ModelCall) else row
+                streams = (transaction.request, transaction.response)
+                found.update((one.opened.number, row.row) for one in streams if one is not None)
     return found

@@ -10,7 +10,7 @@ from typing import Final
 
 from ..records import Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall
 from ..transcript.mcp_methods import OPENINGS
-from ..transcript.model import Event, Exchange, Log, Row, Source, Stray, Transcript
+from ..transcript.model import Event, Exchange, Log, ModelCall, Row, Source, Stray, Transcript
 from ..transcript.transaction import Transaction
 from ..wire.sse import parse
 
@@ -95,13 +95,14 @@ class Excerpt:
                 self._numbers.add(row.number)
             case Event():
                 self._numbers.add(row.record.number)
-            case Transaction():
-                for stream in (row.request, row.response):
+            case Transaction() | ModelCall():
+                transaction = row.transaction if isinstance(row, ModelCall) else row
+                for stream in (transaction.request, transaction.response):
                     if stream is not None:
                         self._bodies.add(stream.opened.stream)
         if isinstance(row, Exchange) and row.transaction is not None:
             self._transactions.add(row.transaction.number)
-        if isinstance(row, Exchange | Stray | Transaction):
+        if isinstance(row, Exchange | Stray | Transaction | ModelCall):
             self._transactions.update(one.number for one in source.transactions_of(row))
 
 

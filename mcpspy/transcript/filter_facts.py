@@ -13,7 +13,7 @@ from ..records import CLIENT, SERVER, Damage, Gap, Note, Partial
 from ..wire.slices import members, string
 from .mcp import INPUT_REQUIRED, PROGRESS
 from .message import Kind, Message
-from .model import HTTP_ERRORS, HTTP_REDIRECTS, Event, Exchange, Log, Numbered, Outcome, Row, Source, Stray
+from .model import HTTP_ERRORS, HTTP_REDIRECTS, Event, Exchange, Log, ModelCall, Numbered, Outcome, Row, Source, Stray
 from .transaction import ScopeKind, Transaction
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def directions(subject: Subject) -> tuple[str, ...]:
     match subject.row:
         case Exchange(request=message) | Stray(message=message):
             return (message.sender,)
-        case Transaction():
+        case Transaction() | ModelCall():
             return (CLIENT,)
         case Log():
             return (SERVER,)
@@ -198,6 +198,8 @@ def statuses(subject: Subject) -> tuple[str, ...]:
             return ("error", "failed", _code(message))
         case Transaction():
             return _transaction_statuses(row)
+        case ModelCall(outcome=outcome):
+            return (_HYPHENATED[outcome], "failed") if outcome in _FAILED else (_HYPHENATED[outcome],)
         case _:
             return ()
 
@@ -280,6 +282,8 @@ def transactions(subject: Subject) -> list[Transaction]:
     row, exchange, message = subject.row, subject.exchange, subject.message
     if isinstance(row, Transaction):
         return [row]
+    if isinstance(row, ModelCall):
+        return [row.transaction]
     source = subject.source
     if message is None or not source.transactions:
         return []
@@ -296,7 +300,7 @@ def durations_ns(subject: Subject) -> int | None:
     exchange = subject.exchange
     if exchange is not None:
         return exchange.duration_ns
-    return subject.row.duration_ns if isinstance(subject.row, Transaction) else None
+    return subject.row.duration_ns if isinstance(subject.row, Transaction | ModelCall) else None
 
 
 def totals_ns(subject: Subject) -> int | None:

@@ -14,12 +14,13 @@ Every `at_ns` here is on the transcript's clock: nanoseconds since the first cap
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
+from .inference.model_call import ModelCall
 from .message import Kind, Message
+from .outcome import HTTP_ERRORS, HTTP_FAILURES, HTTP_REDIRECTS, NO_ANSWERS, Outcome
 from .transaction import Transaction
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ __all__ = [
     "Lane",
     "Log",
     "Message",
+    "ModelCall",
     "Numbered",
     "Outcome",
     "Row",
@@ -46,35 +48,6 @@ __all__ = [
     "Stray",
     "Transcript",
 ]
-
-
-class Outcome(StrEnum):
-    """What became of a request."""
-
-    PENDING = "pending"
-    """No answer yet, and the capture may still bring one."""
-    OK = "ok"
-    ERROR = "error"
-    """A JSON-RPC error."""
-    TOOL_ERROR = "tool error"
-    """A result with `isError: true`: the protocol worked, the tool did not."""
-    CANCELLED = "cancelled"
-    UNANSWERED = "unanswered"
-    """The capture, the stream or the process ended first."""
-    HTTP_ERROR = "http error"
-    """HTTP answered with a status of 400 or more, and without a message."""
-    REDIRECTED = "redirected"
-    """HTTP answered with a status of 300 to 399: the client asks again elsewhere, or gives up."""
-    PROBE = "probe"
-    """A first try that failed, by which a client finds out what the server speaks: it goes on another way, and nothing is wrong."""
-
-
-HTTP_REDIRECTS: Final = 300
-HTTP_ERRORS: Final = 400
-HTTP_FAILURES: Final = 500
-"""From these statuses on; RFC 9110, section 15."""
-NO_ANSWERS: Final = {401, 403, 407, 429}
-"""Statuses that say nothing of what a server speaks: it wants somebody else to ask, or later."""
 
 
 class Exchange(msgspec.Struct, eq=False, gc=False):
@@ -224,7 +197,7 @@ class Event(msgspec.Struct, eq=False):
     record: Record
 
 
-Numbered: TypeAlias = Exchange | Stray | Transaction
+Numbered: TypeAlias = Exchange | Stray | Transaction | ModelCall
 """The rows that have numbers, by which they are addressed."""
 
 Row: TypeAlias = Numbered | Log | Event
@@ -263,6 +236,11 @@ class Source(msgspec.Struct, eq=False):
     calls: dict[int, Call] = {}
     """The calls of more than one exchange, and those that tasks, subscriptions and notifications belong to: by all their rows."""
 
+    @property
+    def is_model(self) -> bool:
+        """Whether its leg is the model's: its channel speaks the API of a language model, and no JSON-RPC."""
+        return self.header is not None and self.header.tapped.get("leg") == "model"
+
     def transaction_of(self, stream: int) -> Transaction | None:
         """The transaction that this stream belongs to."""
         opened = self.streams.get(stream) if self.transactions else None
@@ -272,6 +250,8 @@ class Source(msgspec.Struct, eq=False):
         """The transactions that carried the messages of a row, by their numbers; none on stdio."""
         if isinstance(row, Transaction):
             return [row]
+        if isinstance(row, ModelCall):
+            return [row.transaction]
         messages = [row.message] if isinstance(row, Stray) else row.messages
         found = {one.number: one for message in messages if (one := self.transaction_of(message.stream)) is not None}
         return [found[number] for number in sorted(found)]
@@ -288,16 +268,18 @@ class Source(msgspec.Struct, eq=False):
             return self.client
         if isinstance(row, Transaction):
             return row.scope.client or self.client
+        if isinstance(row, ModelCall):
+            return self.client
         message = row if isinstance(row, Message) else row.request if isinstance(row, Exchange) else row.message
         transaction = self.transaction_of(message.stream)
         return (transaction.scope.client if transaction else "") or self.client
 
 
 class Lane(msgspec.Struct, frozen=True, kw_only=True):
-    """A named participant: a client, a server, later a model."""
+    """A named participant: a client, a server, a model; and the user, whom pictures alone have."""
 
     name: str
-    role: Literal["client", "server"]
+    role: Literal["user", "client", "model", "server"]
 
 
 class Transcript(msgspec.Struct, eq=False):
@@ -311,6 +293,11 @@ class Transcript(msgspec.Struct, eq=False):
     def exchanges(self) -> list[Exchange]:
         """The rows that are exchanges."""
         return [row for row in self.rows if isinstance(row, Exchange)]
+
+    @property
+    def model_calls(self) -> list[ModelCall]:
+        """The rows that are model calls."""
+        return [row for row in self.rows if isinstance(row, ModelCall)]
 
     @property
     def messages(self) -> list[Message]:
@@ -344,14 +331,19 @@ class Transcript(msgspec.Struct, eq=False):
 
     @property
     def lanes(self) -> list[Lane]:
-        """Clients first, then servers, each once, in the order in which their captures began."""
+        """Clients first, then models, then servers, each once, in the order in which their captures began."""
         clients = dict.fromkeys(name for source in self.sources for name in source.clients)
-        servers = dict.fromkeys(source.server for source in self.sources)
-        return [Lane(name=one, role="client") for one in clients] + [Lane(name=one, role="server") for one in servers]
+        models = dict.fromkeys(source.server for source in self.sources if source.is_model)
+        servers = dict.fromkeys(source.server for source in self.sources if not source.is_model)
+        return [
+            *(Lane(name=one, role="client") for one in clients),
+            *(Lane(name=one, role="model") for one in models),
+            *(Lane(name=one, role="server") for one in servers),
+        ]
 
     def row(self, number: int) -> Numbered | None:
         """The row with this number, or None."""
         for row in self.rows:
-            if isinstance(row, Exchange | Stray | Transaction) and row.row == number:
+            if isinstance(row, Exchange | Stray | Transaction | ModelCall) and row.row == number:
                 return row
         return None

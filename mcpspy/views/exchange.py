@@ -6,7 +6,7 @@ Payloads are laid out from the bytes as they came. Refuses to leave anything out
 from collections.abc import Iterable, Iterator
 
 from ..transcript.mcp_content import content_facts
-from ..transcript.model import Exchange, Kind, Message, Numbered, Row, Source, Stray, Transcript
+from ..transcript.model import Exchange, Kind, Message, ModelCall, Numbered, Row, Source, Stray, Transcript
 from ..transcript.transaction import Stream, Transaction
 from .about import about_lines
 from .calls import call_lines, of_part
@@ -25,7 +25,7 @@ _BETWEEN: Piece = (" · ", "dim")
 
 def messages_of(row: Numbered) -> list[Message]:
     """The messages of a row, by time; a transaction with a row of its own carried none that are not in other rows."""
-    if isinstance(row, Transaction):
+    if isinstance(row, Transaction | ModelCall):
         return []
     if isinstance(row, Stray):
         return [row.message]
@@ -34,7 +34,7 @@ def messages_of(row: Numbered) -> list[Message]:
 
 def first_message(row: Numbered) -> Message | None:
     """The message that a row began with; None for a transaction without one."""
-    return None if isinstance(row, Transaction) else row.message if isinstance(row, Stray) else row.request
+    return None if isinstance(row, Transaction | ModelCall) else row.message if isinstance(row, Stray) else row.request
 
 
 def carried(transcript: Transcript, rows: Iterable[Row]) -> dict[int, tuple[Transaction, list[int]]]:
@@ -49,6 +49,9 @@ def carried(transcript: Transcript, rows: Iterable[Row]) -> dict[int, tuple[Tran
 
 def whole(transcript: Transcript, row: Numbered, *, width: int | None = None, stderr: bool = True) -> Iterator[Line]:
     """Everything about `row`. `width` in cells; None: nothing is broken, and each payload is JSON as it would be typed."""
+    if isinstance(row, ModelCall):
+        yield from whole(transcript, row.transaction, width=width, stderr=stderr)
+        return
     source = transcript.sources[row.capture]
     for line in _headings(row, source):
         yield fitted(line, width)
@@ -66,7 +69,7 @@ def whole(transcript: Transcript, row: Numbered, *, width: int | None = None, st
     yield from meanwhile(transcript, row, width, stderr=stderr)
 
 
-def _headings(row: Numbered, source: Source) -> list[Line]:
+def _headings(row: Exchange | Stray | Transaction, source: Source) -> list[Line]:
     client, server = safe_text(source.client_of(row)), safe_text(source.server)
     sender, id = "client", None
     if isinstance(row, Transaction):

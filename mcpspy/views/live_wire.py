@@ -5,7 +5,7 @@ Refuses to wait: who follows a capture feeds it.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..transcript.model import Numbered, Row, Source, Stray
+from ..transcript.model import ModelCall, Numbered, Row, Source, Stray
 from ..transcript.transaction import Stream, Transaction
 from .http_wire import CHUNK_NOTE, cut_note, heading, margin, note, placed, room
 from .line import Line, fitted
@@ -179,6 +179,8 @@ def _of_row(row: Numbered, source: Source) -> Iterable[Transaction]:
     """The transactions that began and ended a row. Those between it names too, but to look for them at each change is quadratic."""
     if isinstance(row, Transaction):
         return (row,)
+    if isinstance(row, ModelCall):
+        return (row.transaction,)
     messages = [row.message] if isinstance(row, Stray) else [row.request, row.response]
     found = (source.transaction_of(message.stream) for message in messages if message is not None)
     return [one for one in found if one is not None]

@@ -11,7 +11,7 @@ from ..transcript.counting import outcomes
 from ..transcript.filtered import Filtered, about
 from ..transcript.finding import Finding
 from ..transcript.mcp_content import content_facts
-from ..transcript.model import Event, Exchange, Kind, Log, Message, Outcome, Row, Source, Stray, Transcript
+from ..transcript.model import Event, Exchange, Kind, Log, Message, ModelCall, Outcome, Row, Source, Stray, Transcript
 from ..transcript.phases import courses
 from ..transcript.quotes import quotes
 from ..transcript.transaction import Transaction
@@ -114,6 +114,8 @@ def row_object(row: Row, sources: list[Source], *, whole: bool = False) -> dict[
         case Transaction():
             where = {"row": row.row, "capture": row.capture, "at_ns": row.at_ns}
             return {"kind": "transaction", **where, "duration_ns": row.duration_ns, **transaction_object(row)}
+        case ModelCall():
+            return row_object(row.transaction, sources, whole=whole)
         case Log():
             text = payload(row.raw.removesuffix(b"\n"))
             return {"kind": "stderr", "capture": row.capture, "at_ns": row.at_ns, "record": row.number, **text}

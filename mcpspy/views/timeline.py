@@ -11,7 +11,7 @@ from ..records import Spawn
 from ..transcript.call import Part
 from ..transcript.filtered import Filtered, about
 from ..transcript.mcp_methods import INITIALIZE
-from ..transcript.model import HTTP_ERRORS, Event, Exchange, Log, Message, Numbered, Outcome, Row, Stray, Transcript
+from ..transcript.model import HTTP_ERRORS, Event, Exchange, Log, Message, ModelCall, Numbered, Outcome, Row, Stray, Transcript
 from ..transcript.phases import StartUp, courses
 from ..transcript.quotes import LineKey, Quote, quotes
 from ..transcript.transaction import Transaction
@@ -105,6 +105,8 @@ class Timeline:
                 self._stray(row, lines)
             case Transaction():
                 self._transaction(row, lines)
+            case ModelCall():
+                self._transaction(row.transaction, lines)
             case Event():
                 self._event(row, lines)
         return lines
@@ -371,7 +373,7 @@ def fitting_columns(rows: list[Row], lanes: Lanes, width: int | None) -> Columns
         elif isinstance(row, Stray):
             last_row = max(last_row, row.row)
             longest_id = max(longest_id, len(row.message.id or ""))
-        elif isinstance(row, Transaction):
+        elif isinstance(row, Transaction | ModelCall):
             last_row = max(last_row, row.row)
             longest_words = max(longest_words, cells(one_line(f"{row.method} {row.target}")))
     return columns(

@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final
 
 from ..records import CLIENT, Exit, Spawn
-from ..transcript.model import Event, Exchange, Stray
+from ..transcript.model import Event, Exchange, ModelCall, Stray
 from ..transcript.transaction import Transaction
 from .json_text import as_json
 from .phrases import event_phrase, one_line, outcome_phrase, stray_phrase
@@ -51,6 +51,8 @@ def _events(transcript: Transcript, rows: Iterable[Row]) -> Iterator[dict[str, A
             case Exchange():
                 bars.setdefault((row.capture, _KINDS[0 if row.sender == CLIENT else 1]), []).append(_exchange(row, source))
                 yield from _progress(row)
+            case ModelCall(transaction=transaction):
+                bars.setdefault((row.capture, _KINDS[2]), []).append(_transaction(transaction, source))
             case Transaction():
                 bars.setdefault((row.capture, _KINDS[2]), []).append(_transaction(row, source))
             case Stray() | Event():

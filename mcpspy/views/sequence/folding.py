@@ -13,7 +13,7 @@ from typing import Final
 
 from ...records import CLIENT
 from ...transcript.call import Call, Part
-from ...transcript.model import Exchange, Row, Transcript
+from ...transcript.model import Exchange, ModelCall, Row, Transcript
 from ...transcript.phases import ANY_TIME, DISCOVERY, HANDSHAKE, Course, PhaseName
 from ...transcript.transaction import Transaction
 from ..excerpt import one_line
@@ -51,7 +51,7 @@ def _phases(transcript: Transcript, rows: Sequence[Row]) -> _Phases | None:
         if row.capture == source.index:
             course.feed(row)
     left_ns = next((one.begin_ns for one in course.phases if one.name is PhaseName.SHUTDOWN), None)
-    return _Phases({row.row: row for row in rows if isinstance(row, (Exchange, Transaction))}, left_ns)
+    return _Phases({row.row: row for row in rows if isinstance(row, (Exchange, Transaction, ModelCall))}, left_ns)
 
 
 class _Phases:
@@ -59,7 +59,7 @@ class _Phases:
 
     __slots__ = ("_left_ns", "_now", "_rows")
 
-    def __init__(self, rows: Mapping[int, Exchange | Transaction], left_ns: int | None) -> None:
+    def __init__(self, rows: Mapping[int, Exchange | Transaction | ModelCall], left_ns: int | None) -> None:
         self._rows = rows
         self._left_ns = left_ns
         self._now: PhaseName | None = None
@@ -77,6 +77,8 @@ class _Phases:
         if not isinstance(step, Arrow) or step.kind is not ArrowKind.REQUEST:
             return PhaseName.START if self._now is None else None
         row = self._rows.get(step.row)
+        if isinstance(row, ModelCall):
+            return PhaseName.CALLS
         if isinstance(row, Transaction):
             return PhaseName.SHUTDOWN if row.method == "DELETE" else PhaseName.START if self._now is None else None
         if row is None or row.sender != CLIENT or row.method in ANY_TIME:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ...records import CLIENT
-from ...transcript.model import Event, Log, Message, Row, Stray, Transcript
+from ...transcript.model import Event, Log, Message, ModelCall, Row, Stray, Transcript
 from ...transcript.transaction import Transaction
 from .model import Participant
 
@@ -75,7 +75,7 @@ class Lanes:
 
     def _carrier(self, about: Row | Message) -> str:
         """The lane of the stream that carried what a server said, if it has one."""
-        if not self._splits or isinstance(about, Event | Log | Transaction):
+        if not self._splits or isinstance(about, Event | Log | Transaction | ModelCall):
             return ""
         message = about if isinstance(about, Message) else about.message if isinstance(about, Stray) else about.request
         carried = self._sources[about.capture].transaction_of(message.stream)

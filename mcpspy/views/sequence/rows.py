@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, Close, Exit
 from ...transcript.mcp_methods import INITIALIZE
-from ...transcript.model import Event, Exchange, Kind, Log, Message, Outcome, Row, Source, Stray, Transcript
+from ...transcript.model import Event, Exchange, Kind, Log, Message, ModelCall, Outcome, Row, Source, Stray, Transcript
 from ...transcript.transaction import ScopeKind, Stream, Transaction
 from ..calls import of_part
 from ..phrases import (
@@ -73,6 +73,8 @@ class Steps:
                 yield from self._refused(row)
             case Transaction():
                 yield from self._transaction(row)
+            case ModelCall():
+                yield from self._transaction(row.transaction)
             case Log():
                 self._last_words[row.capture] = row
             case Event():
