@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator, Sequence
 from typing import Any, Final
 
 from ...records import CLIENT
-from ...transcript.model import Event, Exchange, Log, Row, Source, Stray, Transcript
+from ...transcript.model import Event, Exchange, Log, ModelCall, Row, Source, Stray, Transcript
 from ...transcript.transaction import Transaction
 from ..calls import with_call
 from ..curl import curl
@@ -69,6 +69,8 @@ def _line(row: Row, source: Source) -> _Listed | None:
             words = one_line(row.method), one_line(row.target, MAX_TARGET_LETTERS)
             times = row.row, "transaction", row.at_ns, row.duration_ns
             return [*times, CLIENT, client, server, *words, *_told(transaction_phrase(row)), size]
+        case ModelCall():
+            return _line(row.transaction, source)
         case Log():
             text = one_line(log_text(row.raw, MAX_LOG_LETTERS), MAX_LOG_LETTERS)
             return [0, "log", row.at_ns, None, "", client, server, "stderr", text, "", "dim", "", len(row.raw)]
@@ -94,7 +96,7 @@ def progress(rows: Sequence[Row]) -> dict[str, list[int]]:
 
 def carried(row: Row, source: Source) -> dict[str, Any] | None:
     """What a row carries: messages, HTTP, its request as a command. None for one that carries nothing."""
-    if not isinstance(row, Exchange | Stray | Transaction):
+    if not isinstance(row, Exchange | Stray | Transaction | ModelCall):
         return None
     made: dict[str, Any] = {}
     messages = messages_of(row)
