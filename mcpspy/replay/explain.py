@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..transcript.mcp_methods import OPENINGS
 from .difference import Differences, differences, rule_for
-from .likeness import likeness, traits
+from .likeness import likeness
 from .miss import METHOD, TARGET, Miss
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..transcript.model import Exchange, Message
+    from .question import Rules
 
 MAX_METHODS: Final = 6
 """So many methods are named where one was never recorded."""
@@ -53,19 +54,17 @@ def unknown_target(request: Message, candidates: Sequence[Candidate]) -> Miss:
     return Miss(request=request, reason="was never recorded", refused_by=TARGET, nearest=nearest)
 
 
-def other_params(
-    request: Message, counted: Any, candidates: Sequence[Candidate], refused_by: str, options: Sequence[str]
-) -> Miss:
-    """A miss by params alone. `counted` is what of them counts, by the option `refused_by`. Never without candidates."""
-    nearest, found = _nearest(counted, candidates)
-    rules = tuple(dict.fromkeys(rule_for(one.steps) for one in found.listed if one.steps))
+def other_params(request: Message, counted: Any, candidates: Sequence[Candidate], rules: Rules, options: Sequence[str]) -> Miss:
+    """A miss by params alone. `counted` is what of them counts, by `rules`. Never without candidates."""
+    nearest, found = _nearest(counted, candidates, rules)
+    ignore = tuple(dict.fromkeys(rule_for(one.steps) for one in found.listed if one.steps))
     return Miss(
         request=request,
-        reason="was never recorded with these params",
-        refused_by=refused_by,
+        reason=f"was never recorded with {rules.what}",
+        refused_by=f"--match {rules.strictness}",
         nearest=nearest,
         differences=found,
-        ignore=rules if len(rules) <= MAX_RULES and not found.more else (),
+        ignore=ignore if len(ignore) <= MAX_RULES and not found.more else (),
         options=tuple(options),
     )
 
@@ -77,8 +76,8 @@ def used_up(request: Message, last: Exchange, count: int) -> Miss:
     return Miss(request=request, reason=reason, refused_by="--reuse error", nearest=last, options=("--reuse last",))
 
 
-def _nearest(counted: Any, candidates: Sequence[Candidate]) -> tuple[Exchange, Differences]:
+def _nearest(counted: Any, candidates: Sequence[Candidate], rules: Rules) -> tuple[Exchange, Differences]:
     """The most alike of the candidates, and where what is asked differs from it."""
-    asked = traits(counted)
-    best = max(candidates, key=lambda one: likeness(traits(one.counted), asked))
+    asked = rules.traits(counted)
+    best = max(candidates, key=lambda one: likeness(rules.traits(one.counted), asked))
     return best.exchange, differences(best.counted, counted)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..transcript.model import Exchange, Transcript
+    from .question import Rules
 
 _MODERN_STATUSES: Final = {-32700: 400, -32600: 400, -32602: 400, -32020: 400, -32021: 400, -32022: 400, METHOD_NOT_FOUND: 404}
 """2026-07-28, basic/transports/streamable-http; other errors have 200."""
@@ -65,9 +66,9 @@ class HttpFacts:
         "lacking", "mcp_paths", "names", "no_stream", "paths", "refusals", "transport",
     )  # fmt: skip
 
-    def __init__(self, transcript: Transcript, transport: Transport = "streamable", asking: Asking | None = None) -> None:
+    def __init__(self, transcript: Transcript, transport: Transport = "streamable", asking: Rules | None = None) -> None:
         self.transport = transport
-        self.asking = asking or Asking(Strictness.DEFAULT, Ignore.of(()))
+        self.asking: Rules = asking or Asking(Strictness.DEFAULT, Ignore.of(()))
         every = recorded(transcript)
         self.mcp_paths = frozenset(one.path for one in every if one.is_mcp)
         of_mcp = [one for one in every if one.path in self.mcp_paths and one.method in MCP_METHODS]

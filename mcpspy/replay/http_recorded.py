@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..transcript.message import Message
     from ..transcript.model import Exchange, Transcript
     from ..transcript.transaction import Stream, Transaction
-    from .question import Asking
+    from .question import Rules
 
 
 class Recorded:
@@ -126,7 +126,7 @@ def path_of(target: str) -> str:
     return target.partition("?")[0]
 
 
-def question_of(message: Message | None, asking: Asking) -> str:
+def question_of(message: Message | None, asking: Rules) -> str:
     """What a request of HTTP asks in JSON-RPC: equal for equal questions, and one for all answers to what the server asked."""
     if message is None:
         return ""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from .http_answer import Answer
     from .http_recorded import Recorded
-    from .question import Asking
+    from .question import Rules
 
 Key: TypeAlias = tuple[str, str, str]
 """HTTP method, path as it was recorded, and what is asked in JSON-RPC; of a document its query, or nothing for any."""
@@ -24,7 +24,7 @@ Key: TypeAlias = tuple[str, str, str]
 MCP_METHODS: Final = ("POST", "GET", "DELETE")
 
 
-def challenges(asked: Sequence[Recorded], asking: Asking) -> dict[Key, Answer | None]:
+def challenges(asked: Sequence[Recorded], asking: Rules) -> dict[Key, Answer | None]:
     """What was said to the first request of each kind that did not say who asks; None if it was let through."""
     found: dict[Key, Answer | None] = {}
     if not any(one.is_challenged for one in asked):  # reading the params of all would take half of the time
@@ -35,7 +35,7 @@ def challenges(asked: Sequence[Recorded], asking: Asking) -> dict[Key, Answer | 
     return found
 
 
-def refusals(asked: Sequence[Recorded], asking: Asking) -> dict[Key, list[Answer | None]]:
+def refusals(asked: Sequence[Recorded], asking: Rules) -> dict[Key, list[Answer | None]]:
     """What was said to equal POSTs, one after the other; None where they were let through. Those that always were are left out."""
     found: defaultdict[Key, list[Answer | None]] = defaultdict(list)
     refused = {_method(one) for one in asked if one.is_refused_alone}
@@ -76,5 +76,5 @@ def _method(one: Recorded) -> str | None:
     return one.messages[0].method if one.messages else None
 
 
-def _key(one: Recorded, asking: Asking) -> Key:
+def _key(one: Recorded, asking: Rules) -> Key:
     return one.method, one.path, question_of(one.messages[0] if one.messages else None, asking)

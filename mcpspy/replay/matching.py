@@ -8,7 +8,7 @@ same question it gets. Lookup is in a few dicts, however much was recorded; only
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -17,7 +17,7 @@ from .asked import asked_value
 from .canonical import canonical
 from .ignore import Ignore
 from .masks import MAX_MASKS, Mask, mask_of, masked
-from .question import Asking, Strictness, key_of
+from .question import Asking, Rules, Strictness, key_of
 from .whose import owner
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ class _Entry:
 class Matcher:
     """What was recorded, made ready to be asked. It never changes; each live client has a `walk` of its own.
 
-    `exchanges` are in the order in which they began. `side` is who asks: of its requests it knows the answers.
+    `exchanges` are in the order in which they began. `side` is who asks: of its requests it knows the answers. `rules` makes what
+    says which questions are the same.
 
     Raises: PathError: for an ignore rule that cannot be read.
     """
@@ -97,9 +98,10 @@ class Matcher:
         strictness: Strictness = Strictness.DEFAULT,
         ignore: Sequence[str] = (),
         reuse: Reuse = Reuse.LAST,
+        rules: Callable[[Strictness, Ignore], Rules] = Asking,
     ) -> None:
         self.reuse = reuse
-        self.asking = Asking(strictness, Ignore.of(ignore))
+        self.asking = rules(strictness, Ignore.of(ignore))
         self.entries: dict[str, _Entry] = {}
         self.masks: dict[str, dict[Mask, None]] = {}
         self.loose: dict[str, _Entry] = {}
@@ -143,9 +145,10 @@ class Matcher:
 
         method = request.method or ""
         known = self._targets.get((method, request.target))
+        if known is None and self.asking.counts_target:
+            known = self._methods.get(method)
         if known is not None:
-            refused_by = f"--match {self.asking.strictness}"
-            return other_params(request, counted, self._candidates(known), refused_by, [self._looser(request, known)])
+            return other_params(request, counted, self._candidates(known), self.asking, [self._looser(request, known)])
         known = self._methods.get(method)
         if known is not None:
             return unknown_target(request, self._candidates(known))

@@ -6,7 +6,7 @@ Refuses to judge what was answered.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ..transcript.mcp_codes import PROGRESS_TOKEN
 from ..transcript.mcp_methods import OPENINGS
@@ -34,10 +34,37 @@ class Strictness(StrEnum):
     """The same; where nothing matches so, method and target are enough."""
 
 
+class Rules(Protocol):
+    """By which questions are the same.
+
+    `what` is what they call that of which something counts; `counts_target` says whether the target is part of it.
+    """
+
+    strictness: Strictness
+
+    @property
+    def what(self) -> str: ...
+
+    @property
+    def counts_target(self) -> bool: ...
+
+    def less(self) -> Rules:
+        """The same rules, by default strictness."""
+
+    def counted(self, method: str, params: Any) -> Any:
+        """What of params counts."""
+
+    def traits(self, counted: Any) -> frozenset[str]:
+        """By what that is known among others like it."""
+
+
 class Asking:
-    """The rules by which questions are the same."""
+    """The rules of MCP."""
 
     __slots__ = ("_ignore", "strictness")
+
+    what: Final = "these params"
+    counts_target: Final = False
 
     def __init__(self, strictness: Strictness, ignore: Ignore) -> None:
         self.strictness = strictness
@@ -57,6 +84,12 @@ class Asking:
             if isinstance(params.get(_ANSWERS), dict) and self.strictness is not Strictness.STRICT:
                 params = {**params, _ANSWERS: sorted(params[_ANSWERS])}
         return pruned(params, self._ignore)
+
+    def traits(self, counted: Any) -> frozenset[str]:
+        """By what that is known among others like it."""
+        from .likeness import traits  # for what may never be missed
+
+        return traits(counted)
 
     def _without_meta(self, params: dict[str, Any]) -> dict[str, Any]:
         meta = params["_meta"]

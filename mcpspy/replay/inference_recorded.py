@@ -1,0 +1,184 @@
+"""The model's leg of a recording, made ready to be asked: each request as a question, and what the API answered as a reply.
+
+A question is an `Exchange`, made up, so that the matcher of MCP finds prompts too: its method is the API's name, its params are the
+body. Refuses to judge which of them a client is to get.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from ..records import CLIENT
+from ..transcript.head import EVENT_STREAM
+from ..transcript.inference.model_call import METHODS, ModelCall
+from ..transcript.message import Kind, Message
+from ..transcript.model import Exchange
+from ..wire.codings import decoded
+from ..wire.sse import Events
+from .canonical import Odd, read
+from .http_answer import playable
+from .http_recorded import path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..records import Frame
+    from ..transcript.model import Source, Transcript
+    from ..transcript.transaction import Stream, Transaction
+    from .http_answer import Fields
+
+ENDS: Final = {"/chat/completions": "chat", "/responses": "responses", "/messages": "messages"}
+"""How the paths of the APIs end, whatever stands before."""
+
+MODEL: Final = "model"
+
+
+class Part(NamedTuple):
+    """What of a body is said so long after the request had come: an event, or all there is."""
+
+    delay_ns: int
+    data: bytes
+
+
+class Reply(NamedTuple):
+    """A recorded response. Of a stream of events `parts` are these. `ends` says how: `whole`, or `broken`, by whomever."""
+
+    status: int
+    reason: str
+    fields: Fields
+    parts: Sequence[Part]
+    is_stream: bool
+    ends: Literal["whole", "broken"]
+
+
+class Recorded(NamedTuple):
+    """One request of the model's leg: as a question, and the response to it. `unknown` says why there is none to be played."""
+
+    exchange: Exchange
+    transaction: Transaction
+    source: Source
+    unknown: str = ""
+
+    @property
+    def reply(self) -> Reply:
+        """The response, read anew at each call. Only where it is not `unknown`."""
+        assert self.transaction.response is not None
+        return _reply(self.transaction.response, self.transaction.request, self.source.shift_ns)
+
+
+def recorded(transcript: Transcript) -> list[Recorded]:
+    """The requests of the captures of a model's leg, in the order in which they came. Best of a transcript that keeps frames."""
+    rows = {id(one.transaction): one.row for one in transcript.rows if isinstance(one, ModelCall)}
+    found = (
+        _recorded(one, source, rows.get(id(one), one.row))
+        for source in transcript.sources
+        if is_of_a_model(source)
+        for one in source.transactions.values()
+    )
+    said = (one for one in found if one.transaction.response is None or not one.transaction.response.forged)
+    return sorted(said, key=lambda one: one.exchange.at_ns)
+
+
+def is_of_a_model(source: Source) -> bool:
+    """Whether a capture is one of a model's leg."""
+    return source.header is not None and source.header.tapped.get("leg") == MODEL
+
+
+def question(method: str, target: str, body: bytes, *, row: int = 0, at_ns: int = 0, capture: int = 0) -> Exchange:
+    """A request to the API as a question: its method is `chat.completions`, or `GET /v1/models`, its target the model."""
+    path = path_of(target)
+    api = next((METHODS[api] for end, api in ENDS.items() if method == "POST" and path.endswith(end)), "")
+    params = body.strip()
+    held = read(params) if params else {}
+    if isinstance(held, Odd):
+        params = json.dumps(body.decode("utf-8", "replace")).encode()
+    name = api or f"{method} {target}"
+    raw = b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}' % (row, json.dumps(name).encode(), params or b"{}")
+    asked = Message(
+        capture=capture,
+        number=0,
+        stream=0,
+        sender=CLIENT,
+        at_ns=at_ns,
+        first_ns=at_ns,
+        kind=Kind.REQUEST,
+        raw=raw,
+        id=str(row),
+        method=name,
+        target=_model(held) if api else None,
+    )
+    return Exchange(row=row, request=asked)
+
+
+def _model(body: Any) -> str | None:
+    model = body.get("model") if isinstance(body, dict) else None
+    return model if isinstance(model, str) else None
+
+
+def _recorded(transaction: Transaction, source: Source, row: int) -> Recorded:
+    request = transaction.request
+    data = b"" if request is None else _bytes(request)
+    at_ns = transaction.at_ns if request is None or request.last_ns is None else request.last_ns
+    place = transaction.method, transaction.target
+    asked = question(*place, data or b"", row=row, at_ns=at_ns, capture=transaction.capture)
+    return Recorded(asked, transaction, source, _unknown(transaction.response))
+
+
+def _unknown(response: Stream | None) -> str:
+    """Why a response cannot be played; empty if it can."""
+    if response is None:
+        return "no answer to it was recorded"
+    return "its answer was not kept" if _bytes(response) is None else ""
+
+
+def _bytes(stream: Stream) -> bytes | None:
+    """A body with its content encoding taken off; None if not all of it was kept, or if it cannot be read."""
+    frames = stream.kept
+    if (stream.body_bytes and not frames) or any(frame.length and not frame.data for frame in frames):
+        return None
+    data = b"".join(frame.data for frame in frames)
+    encoding = stream.head.get("content-encoding")
+    if not encoding or not data:
+        return data
+    try:
+        return decoded(data, encoding.encode("utf-8", "replace"))
+    except ValueError:
+        return None
+
+
+def _reply(response: Stream, request: Stream | None, shift_ns: int) -> Reply:
+    head, close = response.head, response.close
+    is_stream = head.media_type == EVENT_STREAM
+    asked_ns = response.at_ns if request is None or request.last_ns is None else request.last_ns
+    parts = _events(response, asked_ns, shift_ns) if is_stream else _body(response, asked_ns)
+    ends: Literal["whole", "broken"] = "whole" if close is not None and close.how == "eof" else "broken"
+    return Reply(head.status, head.reason, playable(head), list(parts), is_stream, ends)
+
+
+def _body(response: Stream, asked_ns: int) -> Iterator[Part]:
+    data = _bytes(response)
+    if data:
+        yield Part(max(0, (response.last_ns or response.at_ns) - asked_ns), data)
+
+
+def _events(response: Stream, asked_ns: int, shift_ns: int) -> Iterator[Part]:
+    """The events of a stream, each when its last byte had come. Of a compressed one nobody knows when; they come at its end."""
+    if response.opened.framing == "sse":
+        yield from _kept_events(response.kept, asked_ns - shift_ns)
+        return
+    events = Events()
+    pieces = [*events.feed(_bytes(response) or b""), *events.close()]
+    delay_ns = max(0, (response.last_ns or response.at_ns) - asked_ns)
+    yield from (Part(delay_ns, piece) for piece in pieces)
+
+
+def _kept_events(frames: Sequence[Frame], asked_ns: int) -> Iterator[Part]:
+    held: list[bytes] = []
+    for frame in frames:
+        held.append(frame.data)
+        if not frame.part:
+            yield Part(max(0, frame.at_ns - asked_ns), b"".join(held))
+            held.clear()
+    if held:
+        yield Part(max(0, frames[-1].at_ns - asked_ns), b"".join(held))
