@@ -5,11 +5,12 @@ What went is written down beside the captures, for `mcpspy list` says it. Refuse
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from .catalog import Sitting
-from .store import home_folder, is_live
+from .catalog import Entry, Sitting, entry, sittings
+from .store import EXTENSION, captures_folder, home_folder
 
 LEDGER = "pruned.json"
 
@@ -52,55 +53,127 @@ def beyond(found: Sequence[Sitting], bounds: Bounds) -> list[Sitting]:
         is_old = bounds.before_ns is not None and last_ns(one) < bounds.before_ns
         is_many = bounds.sittings is not None and number >= bounds.sittings
         is_much = bounds.max_bytes is not None and total > bounds.max_bytes
-        if (is_old or is_many or is_much) and not any(entry.live for entry in one.entries):
+        if (is_old or is_many or is_much) and not _is_live(one):
             going.append(one)
             total -= size_bytes(one)
     return going[::-1]
 
 
-def prune(going: Iterable[Sitting], *, wall_ns: int) -> Pruned:
+def make_room(max_bytes: int, *, wall_ns: int, pause: Callable[[], None] = lambda: None) -> None:
+    """Remove the oldest sittings until the store takes no more than so many bytes; then, if need be, what has ended of live ones.
+
+    `pause` is called before each file is looked at: whoever does this beside other work can give way. Raises: OSError.
+    """
+    known = [one for path in _paths() if (one := _looked_at(path, pause)) is not None]
+    excess = sum(one.size_bytes for one in known) - max_bytes
+    for some in _oldest_first(sittings(known)):
+        if excess <= 0:
+            return
+        pause()
+        excess -= prune([some], wall_ns=wall_ns, by_cap=True).bytes
+
+
+def _oldest_first(found: Sequence[Sitting]) -> list[Sitting]:
+    """What may go: whole sittings, those last heard of longest ago first; then, one by one, what has ended of live ones."""
+    over = [one for one in found if not _is_live(one)]
+    ended = [Sitting(entries=(one,)) for sitting in found if _is_live(sitting) for one in sitting.entries if not one.live]
+    return [*sorted(over, key=last_ns), *sorted(ended, key=last_ns)]
+
+
+def prune(going: Iterable[Sitting], *, wall_ns: int, by_cap: bool = False) -> Pruned:
     """Remove the captures of these sittings, and write down that they went. What is being recorded by now stays. Raises: OSError."""
-    sittings = captures = size = 0
+    count = captures = size = 0
     for sitting in going:
-        gone = [one for one in sitting.entries if not is_live(one.path) and _removed(one.path)]
-        sittings += bool(gone)
+        gone = [one for one in sitting.entries if _removed(one)]
+        count += bool(gone)
         captures += len(gone)
         size += sum(one.size_bytes for one in gone)
-    made = Pruned(sittings=sittings, captures=captures, bytes=size, last_wall_ns=wall_ns)
+    made = Pruned(sittings=count, captures=captures, bytes=size, last_wall_ns=wall_ns)
     if captures:
-        _write_down(made)
+        _write_down(made, by_cap=by_cap)
     return made
 
 
-def pruned() -> Pruned:
-    """What went so far; nothing where that was never written down, or not by us."""
+def pruned(*, by_cap: bool = False) -> Pruned:
+    """What went so far, by hand or for the store's cap; nothing where that was never written down, or not by us."""
+    found = _ledger()
     try:
-        with open(os.path.join(home_folder(), LEDGER), encoding="utf-8") as file:
-            found = json.load(file)
-        return Pruned(**{name: int(found[name]) for name in ("sittings", "captures", "bytes", "last_wall_ns")})
-    except (OSError, ValueError, KeyError, TypeError):
+        kept = found[_BY_CAP] if by_cap else found
+        return Pruned(**{name: int(kept[name]) for name in _NAMES})
+    except (ValueError, KeyError, TypeError):
         return Pruned()
 
 
-def _removed(path: str) -> bool:
+_BY_CAP = "by_cap"
+_NAMES = ("sittings", "captures", "bytes", "last_wall_ns")
+
+
+def _paths() -> list[str]:
+    folder = captures_folder()
     try:
-        os.unlink(path)
+        return [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(EXTENSION)]
+    except FileNotFoundError:
+        return []
+
+
+def _looked_at(path: str, pause: Callable[[], None]) -> Entry | None:
+    pause()
+    return entry(path)
+
+
+def _is_live(sitting: Sitting) -> bool:
+    return any(one.live for one in sitting.entries)
+
+
+def _removed(one: Entry) -> bool:
+    """Remove it, holding the lock of whoever records into it. Where there are no locks, only what has its end is known to be over."""
+    try:
+        fd = os.open(one.path, os.O_RDONLY)
     except FileNotFoundError:
         return False
+    try:
+        if _may_be_live(fd, one):
+            return False
+        os.unlink(one.path)
+    finally:
+        os.close(fd)
     return True
 
 
-def _write_down(made: Pruned) -> None:
+def _may_be_live(fd: int, one: Entry) -> bool:
+    """Whether somebody may still record into it; if not, its lock is ours. Without locks only an `end` tells."""
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+    try:
+        flock(fd, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return one.end is None
+    return False
+
+
+def _ledger() -> dict[str, Any]:
+    try:
+        with open(os.path.join(home_folder(), LEDGER), encoding="utf-8") as file:
+            found = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write_down(made: Pruned, *, by_cap: bool) -> None:
     """Add it to what went before. Another pruning at the same instant may get lost in the count, never a capture."""
-    before = pruned()
+    before = pruned(by_cap=by_cap)
     total = {
         "sittings": before.sittings + made.sittings,
         "captures": before.captures + made.captures,
         "bytes": before.bytes + made.bytes,
         "last_wall_ns": made.last_wall_ns,
     }
+    ledger = _ledger()
     path = os.path.join(home_folder(), LEDGER)
     temporary = f"{path}.{os.getpid()}"
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        json.dump(total, file)
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        json.dump({**ledger, _BY_CAP: total} if by_cap else {**ledger, **total}, file)
     os.replace(temporary, path)

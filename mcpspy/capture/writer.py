@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..records import Record
 
 _SHORT = "the disk took only a part"
+_FULL = "the store is at its cap with what is being recorded: from here on payloads are kept as length and SHA-256"
 
 _LINES: dict[type, Callable[[int, Any], bytes]] = {Frame: frame_line, Open: open_line, Close: close_line}
 """The kinds that come with every message; the others are rare."""
@@ -48,8 +49,8 @@ class Writer:
     """
 
     __slots__ = (
-        "_complain", "_fd", "_gap", "_gaps", "_logs", "_max_bytes", "_others", "_over", "_owed", "_plain", "_silent",
-        "_size", "_unsynced", "_until", "failed", "later",
+        "_complain", "_fd", "_gap", "_gaps", "_logs", "_max_bytes", "_news", "_others", "_over", "_owed", "_plain", "_silent",
+        "_size", "_spares", "_unsynced", "_until", "failed", "later",
         "number",
     )  # fmt: skip
 
@@ -69,6 +70,8 @@ class Writer:
         self.later = later
         self._gap: Gap | None = None
         self._over = False
+        self._spares = False  # as if over, until there is room in the store again; as `_news` set by another thread
+        self._news = ""  # what is to be noted with the next records
         self._plain = False  # nothing owed, no gap, not over: records go as they come
         self._size = 0  # bytes written here but those of `frame` and `frames`, which never write where there is a bound
         self._unsynced = False  # something was written since the last sync, and the next one is ordered
@@ -162,7 +165,7 @@ class Writer:
 
     def __call__(self, records: Sequence[Record]) -> None:
         """Append `records` with one write. Failure is remembered and told once, never raised."""
-        if not self._plain:
+        if not self._plain or self._spares or self._news:
             records = self._amended(records)
         number = self.number
         lines = [self._owed] if self._owed else []  # one line alone is joined without a copy
@@ -181,7 +184,7 @@ class Writer:
         if not self._plain:
             self._owed, self._gap, self._plain = b"", None, not self._over
         self._took(records, written)
-        if self._plain and not self._max_bytes:
+        if self._plain and not self._max_bytes and not self._spares:
             self._until = sys.maxsize
         if not self._unsynced:  # asked last: a sync that ended meanwhile, in its own thread, has taken `_until` back
             self._unsynced = True
@@ -191,11 +194,7 @@ class Writer:
         """Write the `end` record, wait for the disk, and close the descriptor."""
         self(())  # a gap that is due, so that it is counted
         messages = self.frame_count - self._silent
-        try:
-            size = os.fstat(self._fd).st_size
-        except OSError:
-            size = 0
-        counts = End(at_ns=at_ns, frames=self.frame_count, bytes=size, messages=messages, gaps=self._gaps, why=why)
+        counts = End(at_ns=at_ns, frames=self.frame_count, bytes=self.file_bytes, messages=messages, gaps=self._gaps, why=why)
         self((counts,))
         self.later = lambda sync: None
         self.sync()
@@ -212,6 +211,25 @@ class Writer:
             (os.fdatasync if hasattr(os, "fdatasync") else os.fsync)(self._fd)
         except (OSError, ValueError):  # the latter where the capture has been closed meanwhile
             pass
+
+    @property
+    def file_bytes(self) -> int:
+        """How large the capture is; 0 where that cannot be told."""
+        try:
+            return os.fstat(self._fd).st_size
+        except OSError:
+            return 0
+
+    def keep_payloads(self, keeps: bool) -> None:  # noqa: FBT001 - the name says what it is
+        """Whether frames keep their bytes, from about now on. For the cap of the store, and from the thread that syncs.
+
+        A record that the other thread is writing just now may let it go on for another second: the next sync takes that back.
+        """
+        if keeps is not self._spares:
+            return
+        self._spares = not keeps
+        self._news = "there is room again: payloads are kept" if keeps else _FULL
+        self._until = 0
 
     @property
     def frame_count(self) -> int:
@@ -239,7 +257,10 @@ class Writer:
 
     def _amended(self, records: Sequence[Record]) -> Sequence[Record]:
         """`records` with a due gap before them, and without payloads past the size bound."""
-        amended = [_without_payload(record) for record in records] if self._over else list(records)
+        amended = [_without_payload(record) for record in records] if self._over or self._spares else list(records)
+        if self._news and records:
+            amended.insert(0, Note(at_ns=records[0].at_ns, topic="cap", text=self._news))
+            self._news = ""
         if self._gap is not None:
             self._gap.at_ns = records[0].at_ns if records else self._gap.at_ns
             amended.insert(0, self._gap)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from ..capture.cap import MIN_CAP_BYTES
 from .options import UsageError, size_bytes
 
 if TYPE_CHECKING:
@@ -49,3 +50,16 @@ class _Amount(click.ParamType[int]):
 
 AGE: Final = _Amount("age", age_ns)
 SIZE: Final = _Amount("size", size_bytes)
+
+
+def _cap(text: str) -> int:
+    if text == "none":
+        return 0
+    found = size_bytes(text)
+    if found < MIN_CAP_BYTES:
+        raise UsageError(f"a cap of the store is none, or 1mb at least; not {text}")
+    return found
+
+
+CAP: Final = _Amount("cap", _cap)
+"""A cap of the store: 0 for `none`."""

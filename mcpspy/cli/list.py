@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 import click
 
 from ..capture.address import addresses
+from ..capture.cap import cap_bytes, taken
 from ..capture.catalog import Count, Entry, Sitting, count, entries, has_message, sittings
 from ..capture.pruning import pruned
 from ..capture.store import captures_folder
 from ..views.escape import safe_text
-from ..views.listing import Capture, State, Unusable, document, listing
+from ..views.keeping import gone_line, keeping_line
+from ..views.listing import Capture, Kept, State, Unusable, document, listing
 from ..views.listing import Sitting as Listed
-from ..views.units import counted, size
 from .screen import say, show_lines, width
 
 SHOWN_SITTINGS = 10
@@ -35,22 +36,39 @@ def command(*, as_json: bool, everything: bool) -> None:
     """
     found, unusable, left_out = _listed(None if everything else SHOWN_SITTINGS)
     if as_json:
-        click.echo(document(captures_folder(), found, unusable), nl=False)
+        click.echo(document(captures_folder(), found, unusable, _kept()), nl=False)
     elif found or unusable:
         show_lines(listing(found, unusable, width=width()))
     if left_out:
         say(f"{left_out} older: mcpspy list --all")
     elif not found:
         _say_nothing_yet()
-    _say_what_went()
+    _say_what_is_kept()
 
 
-def _say_what_went() -> None:
-    """Word of what `prune` removed: who looks for an old sitting has to know that it is gone."""
-    gone = pruned()
-    if gone.captures:
-        when = _local(gone.last_wall_ns).strftime("%Y-%m-%d %H:%M")
-        say(f"{counted(gone.sittings, 'older sitting')} ({size(gone.bytes)}) went with mcpspy prune, the last on {when}.")
+def _say_what_is_kept() -> None:
+    """How much there is, what becomes of it, and what is gone: who looks for an old sitting has to know."""
+    files, size_bytes = taken()
+    if files or cap_bytes() is not None:
+        say(keeping_line(files, size_bytes, cap_bytes()))
+    for by_cap in (False, True):
+        gone = pruned(by_cap=by_cap)
+        if gone.captures:
+            when = _local(gone.last_wall_ns).strftime("%Y-%m-%d %H:%M")
+            say(gone_line(gone.sittings, gone.captures, gone.bytes, when=when, by_cap=by_cap))
+
+
+def _kept() -> Kept:
+    files, size_bytes = taken()
+    asked, by_cap = pruned(), pruned(by_cap=True)
+    return Kept(
+        captures=files,
+        size_bytes=size_bytes,
+        max_bytes=cap_bytes(),
+        gone_captures=asked.captures + by_cap.captures,
+        gone_bytes=asked.bytes + by_cap.bytes,
+        gone_wall_ns=max(asked.last_wall_ns, by_cap.last_wall_ns) or None,
+    )
 
 
 def overview() -> None:

@@ -14,6 +14,7 @@ from ..capture.store import key
 from ..live.authority import Origin, after_origin, origin
 from ..live.http import HttpTap
 from .beginning import Beginning, open_writer
+from .guarding import guarded
 from .listening import DEFAULT_LISTEN, address, allow_many_connections, sync_later
 from .options import NO_FILE, UsageError, size_bytes
 
@@ -155,7 +156,7 @@ def _record_and_serve(tap: HttpTap, listener: socket.socket, beginning: Beginnin
     writer, path = open_writer(beginning, {"transport": "http", "url": redactor.url(url), "listen": redactor.url(own_url)})
     shown: subprocess.Popen[bytes] | None = None
     if writer is not None:
-        writer.later = sync_later
+        writer.later = guarded(writer, path, sync_later)
         writer(())  # the header at once, so that `list` and `show -f` see the tap
         tap.record_to(writer if isinstance(redactor, Verbatim) else Redacting(writer, redactor))
 

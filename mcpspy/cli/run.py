@@ -54,14 +54,16 @@ def main(arguments: list[str]) -> int:
     from ..live.stdio import StdioTap
 
     wall_ns, begin_ns = time_ns(), monotonic_ns()
-    writer = _writer(values, argv, max_bytes, wall_ns, begin_ns)
+    writer, path = _writer(values, argv, max_bytes, wall_ns, begin_ns)
     failure = child.failure()
     if failure is not None:
         return _not_started(argv[0], failure, child, writer, begin_ns)
     keep_freed_memory()
     tap = StdioTap(child, writer or _nowhere, begin_ns, signals_fd)
     if writer is not None:
-        writer.later = tap.call_later
+        from .guarding import guarded
+
+        writer.later = guarded(writer, path, tap.call_later)
         writer(())  # the header at once, so that `list` and `show -f` see the tap
     status = tap.run()
     if writer is not None:
@@ -69,7 +71,7 @@ def main(arguments: list[str]) -> int:
     return status
 
 
-def _writer(values: dict[str, str], argv: list[str], max_bytes: int, wall_ns: int, begin_ns: int) -> Writer | None:
+def _writer(values: dict[str, str], argv: list[str], max_bytes: int, wall_ns: int, begin_ns: int) -> tuple[Writer | None, str]:
     from ..capture.redact import Redactor, Verbatim
     from ..capture.store import default_label, key
     from .beginning import Beginning, open_writer
@@ -85,8 +87,7 @@ def _writer(values: dict[str, str], argv: list[str], max_bytes: int, wall_ns: in
         max_bytes=max_bytes,
         quiet="quiet" in values,
     )
-    writer, _ = open_writer(beginning, {"transport": "stdio", "argv": redactor.argv(argv), "env": sorted(os.environ)})
-    return writer
+    return open_writer(beginning, {"transport": "stdio", "argv": redactor.argv(argv), "env": sorted(os.environ)})
 
 
 def _not_started(command: str, failure: OSError, child: Child, writer: Writer | None, begin_ns: int) -> int:

@@ -77,6 +77,18 @@ class Unusable:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What the whole store holds and may hold (None: no cap), and what was removed from it so far."""
+
+    captures: int
+    size_bytes: int
+    max_bytes: int | None
+    gone_captures: int
+    gone_bytes: int
+    gone_wall_ns: int | None
+
+
 def listing(sittings: list[Sitting], unusable: list[Unusable], *, width: int | None) -> Iterator[Line]:
     """A line per sitting and one per capture below it, in `width` cells; None: as long as they are."""
     columns = _Columns(sittings, width)
@@ -94,13 +106,19 @@ def listing(sittings: list[Sitting], unusable: list[Unusable], *, width: int | N
             yield fitted([("    " + safe_text(one.file), ""), (f"  {one_line(one.reason)}", "dim")], width)
 
 
-def document(store: str, sittings: list[Sitting], unusable: list[Unusable]) -> str:
+def document(store: str, sittings: list[Sitting], unusable: list[Unusable], kept: Kept) -> str:
     """The JSON of `mcpspy list --json`: docs/json.md says what its members mean."""
     found = {
         "schema": SCHEMA,
         "store": store,
         "sittings": [_sitting_object(one) for one in sittings],
         "unreadable": [{"path": one.path, "reason": one.reason} for one in unusable],
+        "kept": {
+            "captures": kept.captures,
+            "bytes": kept.size_bytes,
+            "max_bytes": kept.max_bytes,
+            "removed": {"captures": kept.gone_captures, "bytes": kept.gone_bytes, "last_wall_ns": kept.gone_wall_ns},
+        },
     }
     return as_json(found) + "\n"
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from mcpspy.capture.cap import set_cap, taken
+from mcpspy.views.keeping import keeping_line
 from tests.capture.making import stored
 from tests.deadlines import DEADLINE_S
 
@@ -48,9 +50,10 @@ def test_the_addresses_are_those_that_verbs_take(mcpspy: list[str]) -> None:
 def test_only_the_newest_sittings_are_listed_unless_all_are_asked_for(mcpspy: list[str]) -> None:
     for number in range(12):
         stored(f"s{number}", begin_s=60 * number)
+    kept = keeping_line(*taken(), None) + "\n"
     some, everything = run([*mcpspy, "list"]), run([*mcpspy, "list", "--all"])
-    assert (some.stdout.count(" client "), some.stderr) == (10, "2 older: mcpspy list --all\n")
-    assert (everything.stdout.count(" client "), everything.stderr) == (12, "")
+    assert (some.stdout.count(" client "), some.stderr) == (10, f"2 older: mcpspy list --all\n{kept}")
+    assert (everything.stdout.count(" client "), everything.stderr) == (12, kept)
 
 
 def test_an_empty_store_says_where_it_looked_and_what_to_do(mcpspy: list[str], store: Path) -> None:
@@ -66,6 +69,12 @@ def test_an_empty_store_is_an_empty_document(mcpspy: list[str], store: Path) -> 
         "store": str(store / "captures"),
         "sittings": [],
         "unreadable": [],
+        "kept": {
+            "captures": 0,
+            "bytes": 0,
+            "max_bytes": None,
+            "removed": {"captures": 0, "bytes": 0, "last_wall_ns": None},
+        },
     }
 
 
@@ -100,4 +109,11 @@ def test_bare_mcpspy_on_an_empty_store_says_how_to_begin(mcpspy: list[str]) -> N
 def test_no_locale_makes_it_fail(environment: dict[str, str], mcpspy: list[str]) -> None:
     stored("天気")
     done = run([*mcpspy, "list"], **environment)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, "1 capture, " in done.stderr, "Error" in done.stderr) == (0, True, False)
+
+
+def test_how_much_is_kept_is_said_and_that_nothing_goes_unasked(mcpspy: list[str]) -> None:
+    stored("weather")
+    assert "no cap: nothing is removed unless you ask" in run([*mcpspy, "list"]).stderr
+    set_cap(2 * 10**9)
+    assert " of at most 2.0 GB, then the oldest sittings go" in run([*mcpspy, "list"]).stderr

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mcpspy.capture.cap import cap_bytes
 from mcpspy.capture.catalog import Entry, Sitting
 from mcpspy.capture.pruning import Bounds, beyond
 from tests.cli.terminal import run
@@ -87,16 +88,33 @@ def test_a_capture_that_is_being_recorded_stays(store: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "Name --older-than AGE, --keep N or --max-size SIZE"),
+        ((), "Name --older-than AGE, --keep N, --max-size SIZE or --cap SIZE"),
         (("--older-than", "3x"), "an age is a number with s, m, h, d or w"),
         (("--max-size", "much"), "a size is a number above 0"),
         (("--keep", "-1"), "-1 is not in the range"),
+        (("--cap", "1kb"), "a cap of the store is none, or 1mb at least; not 1kb"),
+        (("--cap", "much"), "a size is a number above 0"),
     ],
 )
 def test_wrong_bounds_are_refused_with_what_is_right(store: Path, words: tuple[str, ...], said: str) -> None:
     done = run("prune", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
+
+
+def test_a_cap_is_set_said_and_lifted(store: Path) -> None:
+    recorded(store, "young")
+    done = run("prune", "--cap", "2gb")
+    assert (done.returncode, cap_bytes()) == (0, 2 * 10**9)
+    assert "1 capture, " in done.stderr
+    assert " of at most 2.0 GB" in done.stderr
+    assert "no cap" in run("prune", "--cap", "none").stderr
+    assert cap_bytes() is None
+
+
+def test_a_dry_run_sets_no_cap(store: Path) -> None:
+    run("prune", "--cap", "2gb", "--dry-run")
+    assert cap_bytes() is None
 
 
 def test_of_a_store_that_is_too_large_the_oldest_go_first() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcpspy.views.line import line_cells, plain
-from mcpspy.views.listing import Capture, Sitting, State, Unusable, document, listing
+from mcpspy.views.listing import Capture, Kept, Sitting, State, Unusable, document, listing
 
 BEGIN = datetime(2026, 11, 20, 22, 37, 1, tzinfo=UTC)
 
@@ -49,6 +49,7 @@ SITTINGS = [
         captures=(capture(messages=0, gaps=2, state=State.INCOMPLETE, begin=BEGIN.replace(day=19)),),
     ),
 ]
+KEPT = Kept(captures=4, size_bytes=164_000, max_bytes=2_000_000, gone_captures=7, gone_bytes=9, gone_wall_ns=1)
 UNUSABLE = [Unusable(path="/store/z.mcpspy", file="z.mcpspy", reason="its header is damaged")]
 
 
@@ -114,7 +115,7 @@ def test_an_empty_list_has_no_lines() -> None:
 
 
 def test_the_json_has_every_fact() -> None:
-    found = json.loads(document("/store", SITTINGS, UNUSABLE))
+    found = json.loads(document("/store", SITTINGS, UNUSABLE, KEPT))
     assert found["schema"] == 1
     assert found["sittings"][0]["captures"][0] == {
         "path": "/store/x.mcpspy",
@@ -129,4 +130,6 @@ def test_the_json_has_every_fact() -> None:
         "complete": False,
         "live": True,
     }
+    removed = {"captures": 7, "bytes": 9, "last_wall_ns": 1}
+    assert found["kept"] == {"captures": 4, "bytes": 164_000, "max_bytes": 2_000_000, "removed": removed}
     assert found["unreadable"] == [{"path": "/store/z.mcpspy", "reason": "its header is damaged"}]

@@ -1,0 +1,194 @@
+"""The store's cap: who removes what when it is full, and what never goes. On captures of the real writer, with real locks."""
+
+import fcntl
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from mcpspy.capture.cap import MIN_CAP_BYTES, cap_bytes, set_cap, taken
+from mcpspy.capture.guard import Guard
+from mcpspy.capture.pruning import make_room, pruned
+from mcpspy.capture.reader import read
+from mcpspy.records import Frame, Note
+from tests.capture.making import stored
+from tests.cli.recording import Recording
+from tests.deadlines import DEADLINE_S, eventually
+
+SIZE = 300_000
+CAP = 1_000_000
+
+
+def large(name: str, *, day: int, client: int = 0, ended: bool = True) -> Path:
+    """A capture that takes 300 kB, of a client of its own unless one is named."""
+    parent = {"pid": client or day + 100, "name": "client", "start": 2}
+    path = Path(stored(name, begin_s=day * 86_400, parent=parent, ended=ended))
+    data = path.read_bytes()
+    cut = data.index(b"\n") + 1
+    path.write_bytes(data[:cut] + b"\n" * (SIZE - len(data)) + data[cut:])
+    return path
+
+
+def look() -> None:
+    """What a tap does a second after it began: one whose capture is small."""
+    Guard(Recording("tap")._writer).look()
+
+
+def names(*paths: Path) -> list[bool]:
+    return [path.exists() for path in paths]
+
+
+def test_without_a_cap_nothing_is_ever_removed() -> None:
+    paths = [large(f"c{day}", day=day) for day in range(5)]
+    look()
+    assert (cap_bytes(), names(*paths)) == (None, [True] * 5)
+
+
+@pytest.mark.parametrize("text", [b"", b"much\n", b"-1\n", b"999999\n", b"9" * 40, b"\xff\xfe"])
+def test_a_cap_that_makes_no_sense_is_none(store: Path, text: bytes) -> None:
+    store.mkdir()
+    (store / "cap").write_bytes(text)
+    assert cap_bytes() is None
+
+
+def test_a_cap_is_set_and_lifted_again(store: Path) -> None:
+    set_cap(MIN_CAP_BYTES)
+    assert (cap_bytes(), (store / "cap").stat().st_mode & 0o777) == (MIN_CAP_BYTES, 0o600)
+    set_cap(None)
+    set_cap(None)
+    assert cap_bytes() is None
+
+
+def test_a_store_below_its_cap_is_left_alone() -> None:
+    paths = [large(f"c{day}", day=day) for day in range(3)]
+    set_cap(CAP)
+    look()
+    assert names(*paths) == [True] * 3
+
+
+def test_the_oldest_sittings_go_until_there_is_room() -> None:
+    oldest, old, young, newest = (large(f"c{day}", day=day) for day in range(4))
+    set_cap(CAP)
+    look()
+    assert names(oldest, old, young, newest) == [False, True, True, True]
+    gone = pruned(by_cap=True)
+    assert (gone.captures, gone.bytes, pruned().captures) == (1, SIZE, 0)
+
+
+def test_of_a_sitting_that_is_being_recorded_what_has_ended_goes_last() -> None:
+    live = Recording("live", client=7)
+    ended = [Recording(f"ended{number}", client=7) for number in range(2)]
+    for one in ended:
+        one.end()
+        with open(one.path, "ab") as file:
+            file.write(b"\n" * SIZE)
+    younger = [large(f"c{day}", day=day) for day in range(2)]
+    make_room(SIZE, wall_ns=1)
+    assert names(*younger, Path(ended[0].path), Path(ended[1].path), Path(live.path)) == [False, False, False, False, True]
+
+
+def test_what_one_client_records_for_weeks_does_not_keep_it_from_making_room() -> None:
+    live = Recording("live", client=7)
+    first, last = Recording("first", client=7), Recording("last", client=7)
+    for one in (first, last):
+        one.end()
+        with open(one.path, "ab") as file:
+            file.write(b"\n" * SIZE)
+    make_room(int(1.5 * SIZE), wall_ns=1)
+    assert names(Path(first.path), Path(last.path), Path(live.path)) == [False, True, True]
+
+
+def test_where_what_is_live_fills_the_store_payloads_are_not_kept_until_there_is_room() -> None:
+    set_cap(CAP)
+    tap = Recording("tap").ask(1, name="x" * CAP)
+    guard = Guard(tap._writer)
+    guard.look()
+    tap.ask(2, name="secret of no room")
+    set_cap(10 * CAP)
+    guard._due_ns = 0  # a minute later
+    guard.look()
+    tap.ask(3, name="room again").end()
+    records = list(read(tap.path))
+    notes = [one.text.split(":")[0] for one in records if isinstance(one, Note) and one.topic == "cap"]
+    assert notes == ["the store is at its cap with what is being recorded", "there is room again"]
+    assert [bool(one.data) for one in records if isinstance(one, Frame)] == [True, False, True]
+
+
+def test_a_small_capture_keeps_its_payloads_though_others_fill_the_store() -> None:
+    set_cap(CAP)
+    Recording("large").ask(1, name="x" * CAP)
+    small = Recording("small")
+    Guard(small._writer).look()
+    small.ask(1).end()
+    assert all(one.data for one in read(small.path) if isinstance(one, Frame))
+
+
+def test_it_is_looked_at_again_when_the_own_capture_has_grown_and_not_before() -> None:
+    set_cap(CAP)
+    tap = Recording("tap")
+    guard = Guard(tap._writer)
+    guard.look()
+    old = [large(f"c{day}", day=day) for day in range(4)]
+    guard.look()
+    assert names(*old) == [True] * 4
+    tap.ask(1, name="x" * (CAP // 16))
+    guard.look()
+    assert names(*old)[0] is False
+
+
+def test_while_another_one_removes_nobody_else_does(store: Path) -> None:
+    paths = [large(f"c{day}", day=day) for day in range(4)]
+    set_cap(CAP)
+    with open(store / "pruning.lock", "w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        look()
+        assert names(*paths) == [True] * 4
+    look()
+    assert names(*paths) == [False, True, True, True]
+
+
+def test_twenty_that_look_at_once_remove_no_more_than_one_would_and_count_it_once() -> None:
+    paths = [large(f"c{day}", day=day) for day in range(8)]
+    set_cap(CAP)
+    guards = [Guard(Recording(f"tap{number}")._writer) for number in range(20)]
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(lambda one: one.look(), guards))
+    assert names(*paths) == [False] * 5 + [True] * 3
+    assert (pruned(by_cap=True).captures, pruned(by_cap=True).bytes) == (5, 5 * SIZE)
+
+
+def test_where_files_cannot_be_locked_only_what_has_its_end_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, torn = large("whole", day=0), large("torn", day=1, ended=False)
+
+    def no_locks(fd: int, operation: int) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    make_room(0, wall_ns=1)
+    assert names(whole, torn) == [False, True]
+
+
+def test_a_store_that_cannot_be_pruned_costs_nothing_but_that(store: Path) -> None:
+    paths = [large(f"c{day}", day=day) for day in range(4)]
+    set_cap(CAP)
+    (store / "pruning.lock").mkdir()
+    look()
+    assert names(*paths) == [True] * 4
+
+
+def test_a_running_tap_makes_room_by_itself_and_stays(store: Path) -> None:
+    paths = [large(f"c{day}", day=day) for day in range(4)]
+    set_cap(CAP)
+    words = [sys.executable, "-m", "mcpspy", "run", "--label", "live", "--", "cat"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as tap:
+        assert tap.stdin is not None
+        eventually(lambda: not paths[0].exists() and pruned(by_cap=True).captures, "the tap to make room")
+        tap.stdin.close()
+        assert tap.wait(DEADLINE_S) == 0
+    (own,) = [one for one in os.listdir(store / "captures") if "-live-" in one]
+    assert names(*paths) == [False, True, True, True]
+    assert taken()[0] == 4
+    assert [one for one in read(store / "captures" / own) if isinstance(one, Note)] == []
