@@ -20,8 +20,11 @@ _STEERING = frozenset("\"'`$\\;&|<>()*?!{}")
 
 
 def whats(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The newest sittings, labels, and files."""
-    return [*_offered(incomplete, _known()), CompletionItem(incomplete, type="file")]
+    """The newest sittings, labels, and files.
+
+    Files first: what click has bash read forgets all that it was offered before them, and then takes files where nothing else fits.
+    """
+    return [CompletionItem(incomplete, type="file"), *_offered(incomplete, _known())]
 
 
 def rules(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:

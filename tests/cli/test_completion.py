@@ -1,13 +1,22 @@
 """What a shell completes: verbs, options, captures, rules and filters, asked as bash asks."""
 
+import os
+import pty
+import select
+import shlex
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal import run
+from tests.cli.terminal import ESCAPE, run
+from tests.conftest import DebianProgram
 from tests.deadlines import DEADLINE_S
+
+SCRIPT = Path(sys.executable).parent / "mcpspy"
 
 
 @pytest.fixture
@@ -67,3 +76,56 @@ def test_a_shell_that_nobody_knows_is_refused() -> None:
     done = run("completion", "tcsh")
     assert (done.returncode, done.stdout) == (2, "")
     assert "'tcsh' is not one of 'bash', 'zsh', 'fish'" in done.stderr
+
+
+# --- Real shells ---
+
+
+def in_shell(*words: str) -> str:
+    """What a shell prints that finds mcpspy where it was installed."""
+    path = os.pathsep.join([str(SCRIPT.parent), os.environ["PATH"]])
+    done = subprocess.run(
+        words, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_bash_itself_offers_labels_and_leaves_files_to_itself(store: Path) -> None:
+    asks = (
+        'eval "$(mcpspy completion bash)"; compopt() { echo files; }; '
+        'COMP_WORDS=(mcpspy show we); COMP_CWORD=2; COMP_LINE="mcpspy show we"; COMP_POINT=14; '
+        '_mcpspy_completion mcpspy; echo "${COMPREPLY[@]}"'
+    )
+    assert in_shell("bash", "--norc", "-c", asks).splitlines() == ["files", "weather"]
+
+
+def test_fish_itself_offers_labels_rules_and_files(store: Path, debian_program: DebianProgram, tmp_path: Path) -> None:
+    (tmp_path / "west.mcpspy").touch()
+    asks = f"cd {shlex.quote(str(tmp_path))}; mcpspy completion fish | source; complete -C 'mcpspy show we'"
+    shown = in_shell(debian_program("fish"), "--no-config", "-c", asks)
+    assert [line.partition("\t")[0] for line in shown.splitlines()] == ["weather", "west.mcpspy"]
+
+
+def test_zsh_itself_completes_a_label(store: Path, debian_program: DebianProgram, tmp_path: Path) -> None:
+    zsh, path = debian_program("zsh"), os.pathsep.join([str(SCRIPT.parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "TERM": "dumb", "HOME": str(tmp_path), "PS1": "% "}
+    reading, writing = pty.openpty()
+    try:
+        with subprocess.Popen([zsh, "-f", "-i"], stdin=writing, stdout=writing, stderr=writing, env=environment) as shell:
+            os.write(reading, b'autoload -Uz compinit; compinit -u; eval "$(mcpspy completion zsh)"; echo rea""dy\n')
+            wait_for(reading, lambda text: "ready" in text)
+            os.write(reading, b"mcpspy show we\t")
+            wait_for(reading, lambda text: "mcpspy show weather" in text)
+            shell.kill()
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def wait_for(fd: int, is_there: Callable[[str], bool]) -> None:
+    """Read what a shell draws until it is there."""
+    text, until = "", time.monotonic() + DEADLINE_S
+    while not is_there(text):
+        assert select.select([fd], [], [], max(0, until - time.monotonic()))[0], f"waited for what is not in {text!r}"
+        text = ESCAPE.sub("", text + os.read(fd, 1 << 16).decode(errors="replace")).replace("\r", "")
