@@ -3,20 +3,23 @@
 from pathlib import Path
 
 from mcpspy.transcript.findings.rules import RULES
-from tests.findings.telling import ANOTHER_SERVER, capture
+from tests.findings.telling import ANOTHER_SERVER
+from tests.findings.telling import captures as told
 
 FOLDER = Path(__file__).parent
 
 
 def captures() -> dict[str, bytes]:
-    """Every capture by its name: for each rule one that has the fault, and one that has not. A second server has one of its own."""
+    """Every capture by its name: for each rule one that has the fault, and one that has not.
+
+    A second server has one of its own, and so has the model.
+    """
     made: dict[str, bytes] = {}
     for rule in RULES.values():
         for name, account in ((rule.name, rule.example), (f"{rule.name}.clean", rule.clean)):
             first, _, other = account.partition(ANOTHER_SERVER)
-            made[f"{name}.mcpspy"] = capture(first)
-            if other:
-                made[f"{name}.other.mcpspy"] = capture(other, "other")
+            legs = told(first) + (told(other, "other") if other else [])
+            made |= dict(zip((f"{name}.mcpspy", f"{name}.other.mcpspy"), legs, strict=False))
     return made
 
 

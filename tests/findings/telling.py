@@ -14,7 +14,8 @@ Line by line, each 1 ms after the one before:
 
 A LINE is what it says, or short for JSON-RPC: `tools/call 7 {"name":"add"}`, `notifications/initialized`, `result 7 {…}`,
 `error 7 -32601 no such method`. In it `\x` and two digits are a byte, `\r` at its end is a CR, and `…` at its end says that
-there is no line feed; `⟪ab×3⟫` is `ababab`. What else may follow `·` is in `_EVENTS`.
+there is no line feed; `⟪ab×3⟫` is `ababab`. What else may follow `·` is in `_EVENTS`. Lines with `⇒` and `⇐` are of the model's leg,
+which has a capture of its own: see `telling_model`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from mcpspy.records import Close, End, Exit, Frame, Gap, Header, Note, Open, Par
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from .telling_model import ModelLeg
 
 MS = 1_000_000
 SECOND = 1_000 * MS
@@ -54,9 +57,14 @@ def told(text: str) -> list[Record]:
     return Telling(text).records
 
 
-def capture(text: str, label: str = "example") -> bytes:
-    """The capture of the account `text`, of a server with this label."""
+def captures(text: str, label: str = "example") -> list[bytes]:
+    """The captures of the account `text`: that of the server with this label, and that of the model; each if there is anything."""
     telling = Telling(text, label)
+    told = [telling] if re.search("^[→←]", text, re.MULTILINE) or telling.model is None else []
+    return [_capture(one) for one in ([*told, telling.model] if telling.model is not None else told)]
+
+
+def _capture(telling: Telling) -> bytes:
     header = telling.records[0]
     assert isinstance(header, Header)
     lines = [header_line(header), *(record_line(number, one) for number, one in enumerate(telling.records[1:], 1))]
@@ -79,6 +87,7 @@ class Telling:
     def __init__(self, text: str, label: str = "example") -> None:
         lines = _repeat(lambda found: found[1] * int(found[2]), text).split("\n")
         self.label = label
+        self.model: ModelLeg | None = None
         self.is_http = any(re.match(r"→ [A-Z]+ /|· HTTP", line) for line in lines)
         self.at_ns = 0
         self.records: list[Record] = [self._header()]
@@ -128,7 +137,9 @@ class Telling:
                 self._line(line[0], line[1:].strip(), more)
 
     def _line(self, sign: str, text: str, more: list[str]) -> None:
-        if sign == "·":
+        if sign in "⇒⇐":
+            self._of_model().told(sign, text, more)
+        elif sign == "·":
             self._event(text)
         elif sign == "!":
             self._write(2, text)
@@ -138,6 +149,13 @@ class Telling:
             self._request(text, more)
         else:
             self._answer(text, more)
+
+    def _of_model(self) -> ModelLeg:
+        from .telling_model import ModelLeg
+
+        if self.model is None:
+            self.model = ModelLeg(self)
+        return self.model
 
     # stdio
 
@@ -350,6 +368,8 @@ class Telling:
         self.halves.clear()
 
     def _end(self) -> None:
+        if self.model is not None:
+            self.model.end()
         if self.is_over:
             return
         if not self.is_http:

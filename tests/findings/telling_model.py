@@ -1,0 +1,138 @@
+r"""The language of the rules' examples, for the model's leg: `⇒` goes to a model's API, `⇐` comes from it (chat completions).
+
+⇒ asks How is the weather?         a prompt with one turn more, the user's; tools that it offers follow, indented, for good:
+  offers forecast {"type":"object"} Tells the weather.
+⇐ uses c1 forecast {"city":"Paris"}        an answer that wants tools called; more of them follow, indented
+⇒ returns c1 sunny                 a prompt with the answer and what came of it; more follow, indented. An id that the answer
+                                   does not have takes the place of one that it has
+⇐ says It is sunny.                an answer in words
+  finish length                    why it ended; `usage 88 15` is what the API counted
+⇐ streams It is                    the same in deltas, and then: `breaks off`, or `ends`; `data: …` is an event as it stands
+⇐ 429 Too many requests            an error of the API
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from mcpspy.records import Close, Frame
+
+from .telling import Telling
+
+if TYPE_CHECKING:
+    from mcpspy.records import Header
+
+API = "http://127.0.0.1:8000"
+
+
+class ModelLeg(Telling):
+    """Records of the capture of a model's API, at the times of the account that it is a part of."""
+
+    def __init__(self, account: Telling) -> None:
+        self.account = account
+        self.messages: list[dict[str, Any]] = []
+        self.tools: list[dict[str, Any]] = []
+        super().__init__("· HTTP", "model")
+
+    def _header(self) -> Header:
+        made = super()._header()
+        made.tapped = {"transport": "http", "url": API, "listen": "http://127.0.0.1:7788", "leg": "model"}
+        return made
+
+    def tick(self) -> int:
+        self.at_ns = self.account.tick()
+        return self.at_ns
+
+    def _end(self) -> None:
+        """It ends when the account does."""
+
+    def end(self) -> None:
+        """Nothing more is said."""
+        super()._end()
+
+    def told(self, sign: str, text: str, more: list[str]) -> None:
+        """A line with what is indented below it."""
+        if sign == "⇒":
+            self._prompt(text, more)
+        else:
+            self._answered(text, more)
+
+    def _prompt(self, text: str, more: list[str]) -> None:
+        word, _, rest = text.partition(" ")
+        if word == "asks":
+            self.messages.append({"role": "user", "content": rest})
+            self.tools += [_offer(line) for line in more]
+        else:
+            for line in [rest, *more]:
+                self._return(*line.partition(" ")[::2])
+        body: dict[str, Any] = {"model": "gpt", "messages": self.messages}
+        if self.tools:
+            body["tools"] = self.tools
+        self._request("POST /v1/chat/completions", [_json(body)])
+
+    def _return(self, id: str, text: str) -> None:
+        uses = [use for one in self.messages for use in one.get("tool_calls", ())]
+        if id not in {use["id"] for use in uses}:
+            told = {one.get("tool_call_id") for one in self.messages}
+            next(use for use in uses if use["id"] not in told)["id"] = id
+        self.messages.append({"role": "tool", "tool_call_id": id, "content": text})
+
+    def _answered(self, text: str, more: list[str]) -> None:
+        word, _, rest = text.partition(" ")
+        if word.isdigit():
+            self._answer(word, [_json({"error": {"type": "error", "message": rest}})])
+            return
+        if word == "streams":
+            self._streamed(rest, more)
+            return
+        made: dict[str, Any] = {"role": "assistant", "content": rest if word == "says" else None}
+        finish, usage = "stop", None
+        lines = [rest, *more] if word == "uses" else []
+        for line in more:
+            name, _, value = line.partition(" ")
+            if name == "finish":
+                finish, lines = value, [one for one in lines if one is not line]
+            elif name == "usage":
+                asked, said = map(int, value.split())
+                usage, lines = {"prompt_tokens": asked, "completion_tokens": said}, [one for one in lines if one is not line]
+        if lines:
+            made["tool_calls"] = [_use(line) for line in lines]
+            finish = "tool_calls" if finish == "stop" else finish
+        self.messages.append(json.loads(_json(made)))
+        body = {
+            "id": "a",
+            "object": "chat.completion",
+            "model": "gpt",
+            "choices": [{"index": 0, "message": made, "finish_reason": finish}],
+        }
+        self._answer("200 OK", [_json(body if usage is None else {**body, "usage": usage})])
+
+    def _streamed(self, text: str, more: list[str]) -> None:
+        call = self.calls[-1]
+        call.response = self.streams
+        self._open(call, "response", "HTTP/1.1 200 OK", ["Content-Type: text/event-stream"], "sse")
+        chunk = {"object": "chat.completion.chunk", "model": "gpt", "choices": [{"index": 0, "delta": {"content": text}}]}
+        for line in [f"data: {_json(chunk)}", *more]:
+            if line.startswith("data: "):
+                self.add(Frame(call.response, self.tick(), self.at_ns, f"{line}\n\n".encode()))
+        if "ends" in more:
+            self.add(Frame(call.response, self.tick(), self.at_ns, b"data: [DONE]\n\n"))
+        self.add(Close(at_ns=self.tick(), stream=call.response, by="server", how="eof" if "ends" in more else "reset"))
+
+
+def _offer(line: str) -> dict[str, Any]:
+    """`offers NAME {schema} description` as a tool of chat completions."""
+    _, name, rest = [*line.split(" ", 2), ""][:3]
+    schema, end = json.JSONDecoder().raw_decode(rest) if rest.startswith("{") else (None, 0)
+    function = {"name": name, "description": rest[end:].strip(), "parameters": schema}
+    return {"type": "function", "function": {key: value for key, value in function.items() if value}}
+
+
+def _use(line: str) -> dict[str, Any]:
+    id, name, arguments = [*line.split(" ", 2), "{}"][:3]
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
