@@ -13,6 +13,7 @@ from ..capture.redacting import Redacting
 from ..capture.store import key
 from ..errors import McpspyError
 from ..live.mock_http import HttpMock
+from ..live.mock_http_serving import serve as serve_all
 from ..live.signals import listen
 from ..replay.http_facts import HttpFacts
 from ..replay.routing import Routing
@@ -59,7 +60,7 @@ def serve(values: dict[str, str], whats: tuple[str, ...], speed: float, command:
     allow_many_connections()
     gc.freeze()
     gc.enable()
-    asyncio.run(mock.serve(listener, signals_fd, partial(say, mock.url)))
+    asyncio.run(serve_all([(mock, listener)], signals_fd, partial(say, mock.url)))
     if writer is not None:
         writer.close(mock.now_ns(), mock.why)
     return 0

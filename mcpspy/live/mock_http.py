@@ -7,12 +7,10 @@ Source: MCP specification, basic/transports of each revision.
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import monotonic_ns
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from ..records import CLIENT, MCPSPY, Frame, Note
@@ -23,7 +21,6 @@ from ..transcript.decode import message_of
 from ..transcript.model import Kind, Source
 from ..wire.jsonrpc import cut
 from .authority import Authority
-from .faults import fault_text
 from .gate import Gate
 from .listening import bound
 from .mock_http_client import SESSION_FIELD, LiveClient, answer
@@ -32,7 +29,6 @@ from .mock_http_connection import Connection
 from .mock_http_cues import Cues
 from .mock_http_door import Door
 from .recording import Numbers
-from .signals import name
 
 if TYPE_CHECKING:
     import socket
@@ -49,14 +45,11 @@ if TYPE_CHECKING:
     from .mock_http_forward import Forwards
     from .mock_http_response import Fields, Request, Response
 
-_log = logging.getLogger("mcpspy.live")
-
 SILENT_S: Final = 15.0
 """Streams say a comment when they were silent so long, as those of the official SDKs do: clients wait some minutes for a byte."""
 
 PATHS: Final = {"streamable": "/mcp", "sse": "/sse"}
 
-_ENDING: Final = {"SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM"}
 _SESSION: Final = SESSION_FIELD.lower().encode()
 
 
@@ -102,6 +95,7 @@ class HttpMock:
         self._cues = Cues(speed, self.now_ns)
         self._silent_s = silent_s
         self._keeping: asyncio.TimerHandle | None = None
+        self._door: Door | None = None
         self._source = Source(0)
 
     def record_to(self, sink: Sink) -> None:
@@ -124,48 +118,36 @@ class HttpMock:
         """What to give to clients."""
         return f"http://{self.own}{self._path}"
 
-    async def serve(self, listener: socket.socket, signals_fd: int, ready: Callable[[], None]) -> None:
-        """Serve until a signal ends it; `ready` is called once clients can connect."""
-        loop = asyncio.get_running_loop()
-        ended = asyncio.Event()
-        loop.set_exception_handler(self._fault)
-        loop.add_reader(signals_fd, self._signalled, signals_fd, ended)
-        self._keep_alive(loop)
-        door = Door(listener, partial(Connection, self))
-        try:
-            ready()
-            await ended.wait()
-        finally:
-            loop.remove_reader(signals_fd)
-            door.close()
-            self._cues.close()
-            if self._keeping is not None:
-                self._keeping.cancel()
-            if self._forwards is not None:
-                await self._forwards.close()
-            for connection in list(self.connections):
-                connection.abort(MCPSPY)
+    def open(self, listener: socket.socket) -> None:
+        """Let clients in."""
+        self._keep_alive(asyncio.get_running_loop())
+        self._door = Door(listener, partial(Connection, self))
+
+    def noted(self, topic: str, text: str, *, by: str = "") -> None:
+        """Write down what happened to the process."""
+        self.sink((Note(at_ns=self.now_ns(), topic=topic, text=text, extra={"by": by} if by else None),))
+
+    def ended(self, why: str) -> None:
+        """It is to end, and why: the name of a signal."""
+        self.why = self.why or why
+
+    async def close(self) -> None:
+        """Let nobody in any more, and leave who is there."""
+        if self._door is not None:
+            self._door.close()
+        self._cues.close()
+        if self._keeping is not None:
+            self._keeping.cancel()
+        if self._forwards is not None:
+            await self._forwards.close()
+        for connection in list(self.connections):
+            connection.abort(MCPSPY)
 
     def _keep_alive(self, loop: asyncio.AbstractEventLoop) -> None:
         now_ns, silent_ns = self.now_ns(), int(self._silent_s * 1e9)
         for connection in list(self.connections):
             connection.keep_alive(now_ns, silent_ns)
         self._keeping = loop.call_later(self._silent_s / 2, self._keep_alive, loop)
-
-    def _signalled(self, signals_fd: int, ended: asyncio.Event) -> None:
-        for number in os.read(signals_fd, 512):
-            told = name(number)
-            self.sink((Note(at_ns=self.now_ns(), topic="signal", text=f"{told} received"),))
-            if told in _ENDING:
-                self.why = self.why or told
-                ended.set()
-
-    def _fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """A fault of our own, which has ended the connection that it happened on."""
-        error = context.get("exception")
-        text = fault_text(error) if isinstance(error, BaseException) else str(context.get("message"))
-        _log.error("mcpspy: %s", text)
-        self.sink((Note(at_ns=self.now_ns(), topic="fault", text=text, extra={"by": MCPSPY}),))
 
     # What clients are told
 

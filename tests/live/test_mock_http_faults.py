@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from mcpspy.live.gate import Gate
 from mcpspy.live.mock_http import HttpMock
+from mcpspy.live.mock_http_serving import serve
 from mcpspy.live.mock_http_connection import Connection
 from mcpspy.live.recording import Numbers
 from mcpspy.records import Close, Frame, Note, Open
@@ -155,7 +156,7 @@ def served(
         listener = mock.listen("127.0.0.1", 0)
         read, write = os.pipe()
         ready = asyncio.Event()
-        serving = asyncio.create_task(mock.serve(listener, read, ready.set))
+        serving = asyncio.create_task(serve([(mock, listener)], read, ready.set))
         await asyncio.wait_for(ready.wait(), DEADLINE_S)
         said = [await asyncio.wait_for(ask(mock.own.port, message, until), DEADLINE_S) for message in messages]
         os.write(write, bytes([15]))
