@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from mcpspy.live.gate import Gate
 from mcpspy.live.mock_http import HttpMock
-from mcpspy.live.mock_http_serving import serve
 from mcpspy.live.mock_http_connection import Connection
+from mcpspy.live.mock_http_serving import serve
 from mcpspy.live.recording import Numbers
 from mcpspy.records import Close, Frame, Note, Open
 from mcpspy.replay.http_facts import HttpFacts
