@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ..capture.address import STDIN
-from ..capture.reader import CHUNK_BYTES, Reader
 from ..capture.store import key
 from ..errors import ShareError
 from ..sharing.finder import Wanted
@@ -17,10 +15,6 @@ from .share_copy import Copier, Original, Pseudonyms
 from .share_world import people, secret_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import BinaryIO
-
-    from ..records import Record
     from ..transcript.model import Transcript
 
 
@@ -43,17 +37,7 @@ def masked(paths: tuple[str, ...], *, keeps_frames: bool = False) -> Transcript:
         for original in originals:
             copier.learn(original)
         copier.learned()
-        copies: list[Iterator[Record]] = []
-        for original in originals:
-            copy = files.enter_context(tempfile.TemporaryFile())
-            copier.copy(original, copy, original.name)
-            copies.append(_read(copy, original.name))
+        copies = [copier.records(original) for original in originals]
+        if len(copies) > 1:  # which are read by turns then
+            return transcribe(*map(list, copies), keeps_frames=keeps_frames)
         return transcribe(*copies, keeps_frames=keeps_frames)
-
-
-def _read(file: BinaryIO, name: str) -> Iterator[Record]:
-    reader = Reader(name)
-    file.seek(0)
-    while chunk := file.read(CHUNK_BYTES):
-        yield from reader.feed(chunk)
-    yield from reader.close()

@@ -105,6 +105,15 @@ class Copier:
         """All captures were seen."""
         self._finder.learned()
 
+    def records(self, original: Original) -> Iterator[Record]:
+        """What a capture is without what is secret, as records. No other may be read meanwhile. Raises: CaptureError."""
+        sharing = Sharing(self._finder, self._pseudonyms.boot)
+        for record in original.records():
+            if isinstance(record, Header):
+                self._pseudonyms.is_shared = record.redaction == SHARED
+            yield from sharing.feed(record)
+        yield from sharing.close()
+
     def copy(self, original: Original, file: BinaryIO, path: str, excerpt: Excerpt | None = None) -> Shared:
         """Write a capture that can be shared. Raises: ShareError: if it has no header. CaptureError, OSError."""
         sharing = Sharing(self._finder, self._pseudonyms.boot)

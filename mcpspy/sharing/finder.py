@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .edits import Edit, settled
+from .harmless import Harmless
 from .json_text import Leaf, Walk, looks_like_json
 from .layers import JSON, PERCENT, runs
 from .names import Names, is_scheme
@@ -42,6 +43,7 @@ MAX_WORDS: Final = 10_000
 LONGEST_NAME: Final = 256
 """A longer name says nothing of its value."""
 
+_protocol_words = re.compile(rb'"(?:%b)"\s*+:\s*+(?:\[([^\]]*)|"([^"]*)")' % b"|".join(sorted(PROTOCOL_WORDS))).findall
 _is_word = re.compile(rb"[A-Za-z_$]+(?:/[A-Za-z_.-]+)*|[0-9]{4}-[0-9]{2}-[0-9]{2}|2\.0").fullmatch
 
 _NAMES: Final = {b"name", b"key", b"header", b"variable"}
@@ -80,8 +82,9 @@ class Finder:
         self._words: set[bytes] = set()
         self._shortest = 1 if wanted.values or wanted.personal else SHORTEST_TEXT
         self._remembered = lru_cache(10_000)(lambda name: wanted.names.member(JSON.read(name)))
-        self._is_quick = not wanted.values and not wanted.personal and wanted.more is None
         self._takes_bare = wanted.takes_numbers or wanted.names.has_more or bool(wanted.values)
+        self._is_quick = not self._takes_bare and wanted.more is None
+        self._is_harmless = Harmless(wanted.names, known, personal=wanted.personal)
         self.learns = False
 
     def learned(self) -> None:
@@ -134,8 +137,13 @@ class Finder:
     def _text(self, data: bytes, place: Place, depth: int = 0, *, name: bytes = b"", is_message: bool = False) -> list[Edit]:
         if len(data) < self._shortest and not place:
             return []
-        if self._is_quick and is_plain(data):
-            return list(self._known.edits(data))
+        if self._is_quick and not place:
+            if is_plain(data) and b"/" not in data:
+                return list(self._known.edits(data))
+            if self._is_harmless(data):
+                if self.learns:
+                    self._note_words(data)
+                return []
         found: list[Edit] = []
         if looks_like_json(data) and depth < MAX_LAYERS:
             walk = Walk(data, place, is_message=is_message)
@@ -143,6 +151,16 @@ class Finder:
             if walk.is_sound:
                 return self.settled(data, found)
         return self.settled(data, [*found, *self._plain(data, depth, name)])
+
+    def _note_words(self, data: bytes) -> None:
+        """Remember words of the protocol in what is not taken apart."""
+        for several, one in _protocol_words(data):
+            for word in several.split(b'"') if several else (one,):
+                self._note(word)
+
+    def _note(self, word: bytes) -> None:
+        if word not in self._words and len(self._words) < MAX_WORDS and _is_word(word):
+            self._words.add(word)
 
     # JSON
 
@@ -183,8 +201,8 @@ class Finder:
         if kind is not None:
             yield from self._whole(data, start, end, kind, JSON.read)
             return
-        if self.learns and leaf.name in PROTOCOL_WORDS and _is_word(raw) and len(self._words) < MAX_WORDS:
-            self._words.add(raw)
+        if self.learns and leaf.name in PROTOCOL_WORDS:
+            self._note(raw)
         if len(raw) >= self._shortest or leaf.place:
             text = JSON.read(raw) if b"\\" in raw else raw
             edits = self._text(text, leaf.place, depth + 1, name=leaf.name)

@@ -91,7 +91,7 @@ _digit = re.compile(rb"[0-9]").search
 
 # --- Names before values ---
 
-_HINTS: Final = (
+HINTS: Final = (
     b"token", b"key", b"pass", b"secret", b"auth", b"pwd", b"cookie", b"session", b"credential", b"bearer", b"otp", b"jwt",
     b"signature", b"assertion", b"dpop", b"requeststate",
 )  # fmt: skip
@@ -102,7 +102,7 @@ def may_assign(data: bytes) -> bool:
     if b"=" not in data and b":" not in data and b"--" not in data:
         return False
     small = data.lower()
-    for hint in _HINTS:  # noqa: SIM110 - `any` takes three times as long, for each string there is
+    for hint in HINTS:  # noqa: SIM110 - `any` takes three times as long, for each string there is
         if hint in small:
             return True
     return False

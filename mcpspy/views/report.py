@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from ..replay.identity import identity
-from ..transcript.model import Exchange, Log, Outcome, Row, Source, Stray, Transcript
+from ..transcript.model import Exchange, Log, Numbered, Outcome, Row, Source, Stray, Transcript
 from .checked import worst_first
 from .escape import markdown_code, markdown_fence, markdown_text, safe_text
 from .exchange import whole
 from .line import plain
 from .logs import log_line
 from .phrases import command_words, outcome_phrase
-from .sequence.layout import Drawing, diagram
+from .sequence.layout import diagram
 from .sequence.mermaid import mermaid
 from .timeline import timeline
 from .units import counted, duration
@@ -30,10 +30,16 @@ MAX_CALLS: Final = 8
 """So many calls in question are shown whole."""
 
 MAX_CALL_LINES: Final = 60
-MAX_MESSAGES: Final = 60
-"""So many messages are drawn: an issue's reader looks at no more."""
+MAX_DRAWN_ROWS: Final = 30
+"""So many rows are drawn: an issue's reader looks at no more. Of more, those around the calls in question."""
 
-MAX_ROWS: Final = 200
+AROUND: Final = 3
+"""So many rows before and behind each of them are drawn too, and so many at the beginning."""
+
+MAX_ROWS: Final = 100
+"""So many rows the timeline has: of more, it begins shortly before the first call in question."""
+
+MAX_LINES: Final = 200
 MAX_LOG_LINES: Final = 20
 WIDTH: Final = 110
 
@@ -57,9 +63,10 @@ def report(transcript: Transcript, rows: list[Row], *, version: str, is_part: bo
     shown = {one.row for one in rows if isinstance(one, Exchange | Stray)}
     findings = [one for one in transcript.findings if not is_part or one.row in shown]
     yield from _findings(findings)
-    yield from _calls(transcript, rows, findings, is_part=is_part)
-    yield from _picture(transcript, rows)
-    yield from _timeline(transcript, rows if is_part else [])
+    calls = _in_question(rows, findings, is_part=is_part)
+    yield from _calls(transcript, calls)
+    yield from _picture(transcript, rows, calls)
+    yield from _timeline(transcript, rows, calls, is_part=is_part)
     yield from _logs(transcript)
     yield "## Again"
     yield ""
@@ -104,10 +111,13 @@ def _findings(findings: Iterable[Finding]) -> Iterator[str]:
     yield ""
 
 
-def _calls(transcript: Transcript, rows: list[Row], findings: Iterable[Finding], *, is_part: bool) -> Iterator[str]:
+def _in_question(rows: list[Row], findings: Iterable[Finding], *, is_part: bool) -> list[Exchange]:
     """The calls that failed, or that something was found about; of chosen rows all."""
     flagged = {one.row for one in findings}
-    calls = [one for one in rows if isinstance(one, Exchange) and (is_part or one.outcome in _BAD or one.row in flagged)]
+    return [one for one in rows if isinstance(one, Exchange) and (is_part or one.outcome in _BAD or one.row in flagged)]
+
+
+def _calls(transcript: Transcript, calls: list[Exchange]) -> Iterator[str]:
     if not calls:
         return
     yield "## The calls in question"
@@ -117,33 +127,53 @@ def _calls(transcript: Transcript, rows: list[Row], findings: Iterable[Finding],
         words = markdown_code(f"{one.method} {one.target or ''}".rstrip())
         yield f"### Row {one.row}: {words} {outcome_phrase(one).word}{took}"
         yield ""
-        lines = [plain(line) for line in whole(transcript, one, width=WIDTH, stderr=False)]
-        more = len(lines) - MAX_CALL_LINES
-        yield from _fenced(lines if more <= 0 else [*lines[:MAX_CALL_LINES], f"… {counted(more, 'more line')}"])
+        yield from _fenced(_cut([plain(line) for line in whole(transcript, one, width=WIDTH, stderr=False)], MAX_CALL_LINES))
     if len(calls) > MAX_CALLS:
         yield f"… and {counted(len(calls) - MAX_CALLS, 'more call')}."
         yield ""
 
 
-def _picture(transcript: Transcript, rows: list[Row]) -> Iterator[str]:
+def _picture(transcript: Transcript, rows: list[Row], calls: list[Exchange]) -> Iterator[str]:
+    drawn = _drawn(rows, calls)
     yield "## Who said what"
     yield ""
-    yield from _fenced(list(mermaid(diagram(transcript, rows, Drawing(max_messages=MAX_MESSAGES)))), "mermaid")
+    if len(drawn) < len(rows):
+        shown, there = (sum(isinstance(one, Numbered) for one in some) for some in (drawn, rows))
+        yield f"{counted(shown, 'row')} of {there:,}{', those around the calls in question' if calls else ''}."
+        yield ""
+    yield from _fenced(list(mermaid(diagram(transcript, drawn))), "mermaid")
 
 
-def _timeline(transcript: Transcript, rows: list[Row]) -> Iterator[str]:
-    lines = [plain(line) for line in timeline(transcript, width=WIDTH, rows=_bounds(rows), stderr=False, zone=UTC)]
-    more = len(lines) - MAX_ROWS
+def _drawn(rows: list[Row], calls: list[Exchange]) -> list[Row]:
+    """Of many rows the first, and those around calls in question."""
+    if len(rows) <= MAX_DRAWN_ROWS:
+        return rows
+    if not calls:
+        return rows[:MAX_DRAWN_ROWS]
+    asked = {one.row for one in calls[:MAX_CALLS]}
+    places = [at for at, one in enumerate(rows) if isinstance(one, Exchange) and one.row in asked]
+    wanted = set(range(AROUND)).union(*(range(max(0, at - AROUND), at + AROUND + 1) for at in places))
+    return [rows[at] for at in sorted(wanted) if at < len(rows)]
+
+
+def _timeline(transcript: Transcript, rows: list[Row], calls: list[Exchange], *, is_part: bool) -> Iterator[str]:
+    numbers = [one.row for one in rows if isinstance(one, Numbered)]
+    first = next((at for at, number in enumerate(numbers) if calls and number >= calls[0].row), 0)
+    begin = max(0, min(first - AROUND, len(numbers) - MAX_ROWS))
+    shown = numbers[begin : begin + MAX_ROWS]
+    bounds = (min(shown), max(shown)) if shown and (is_part or len(shown) < len(numbers)) else None
+    lines = [plain(line) for line in timeline(transcript, width=WIDTH, rows=bounds, stderr=False, zone=UTC)]
+    left_out = len(numbers) - len(shown)
     yield "<details><summary>The timeline</summary>"
     yield ""
-    yield from _fenced(lines if more <= 0 else [*lines[:MAX_ROWS], f"… {counted(more, 'more line')}"])
+    yield from _fenced([*_cut(lines, MAX_LINES), *([f"{counted(left_out, 'row')} left out"] if left_out else [])])
     yield "</details>"
     yield ""
 
 
-def _bounds(rows: list[Row]) -> tuple[int, int] | None:
-    numbers = [one.row for one in rows if isinstance(one, Exchange | Stray)]
-    return (min(numbers), max(numbers)) if numbers else None
+def _cut(lines: list[str], limit: int) -> list[str]:
+    more = len(lines) - limit
+    return lines if more <= 0 else [*lines[:limit], f"… {counted(more, 'more line')}"]
 
 
 def _logs(transcript: Transcript) -> Iterator[str]:

@@ -22,6 +22,7 @@ Refusal: Final = (ValueError, RecursionError)
 _fast_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _fast_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _fast_string = msgspec.json.Decoder(str).decode
+_fast_value = msgspec.json.Decoder(msgspec.Raw).decode
 _skip = re.compile(r"[ \t\n\r]*").match
 _surrogates = re.compile("[\ud800-\udfff]").sub
 
@@ -36,6 +37,15 @@ def members(value: Slice) -> dict[str, Slice]:
         return scanned_members(bytes(value))
     except Refusal:
         return {}
+
+
+def is_json(value: Slice) -> bool:
+    """Whether it is one value of JSON for the fast reader, which takes no NaN and does not look whether strings are UTF-8."""
+    try:
+        _fast_value(value)
+    except Refusal:
+        return False
+    return True
 
 
 def string(value: Slice) -> str | None:

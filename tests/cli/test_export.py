@@ -10,6 +10,9 @@ from mcpspy import read, transcribe
 from tests.capture.making import lines, opens
 from tests.cli.terminal import on_terminal, run
 from tests.conftest import MermaidReader
+from tests.sharing.hiding import lines as written
+from tests.transcript.dialogue import result
+from tests.views.scenes import call, failed, opened
 from tests.views.sequence.test_mermaid import words
 
 CAPTURES = Path(__file__).parents[2] / "captures"
@@ -162,3 +165,17 @@ def test_a_report_holds_no_secrets(tmp_path: Path) -> None:
     assert "trigger-sampling-request" in shown.stdout
     assert token not in shown.stdout
     assert "redacted-" in shown.stdout
+
+
+def test_a_secret_that_another_row_or_capture_gives_away_is_none_in_a_report(tmp_path: Path) -> None:
+    said = "correct horse battery"
+    shows = opened("a").client(call(1, "x")).server(failed(1, f"not the {said} staple"))
+    tells = opened("b").client(call(1, "y")).server(result(1)).client(call(2, "z", password=said))
+    for folder, scenes in (("one", [shows]), ("both", [shows, tells])):
+        paths = [tmp_path / f"{folder}-{number}.mcpspy" for number in range(len(scenes))]
+        for path, one in zip(paths, scenes, strict=True):
+            path.write_bytes(written(one.records))
+        shown = run("export", "markdown", *map(str, paths), "-F", "tool:x")
+        assert (shown.returncode, shown.stderr) == (0, "")
+        assert (f"not the {said} staple" in shown.stdout) == (folder == "one")
+        assert (said in shown.stdout) == (folder == "one")

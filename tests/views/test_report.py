@@ -10,7 +10,8 @@ from mcpspy import read, transcribe
 from mcpspy.views.escape import markdown_code, markdown_text, safe_text
 from mcpspy.views.report import report
 from mcpspy.views.timeline import selected
-from tests.views.scenes import hostile_scene
+from tests.transcript.dialogue import notification, request, result
+from tests.views.scenes import call, failed, hostile_scene, opened
 from tests.views.sequence.test_mermaid import HOSTILE, ORDINARY
 
 CAPTURES = Path(__file__).parents[2] / "captures"
@@ -88,3 +89,19 @@ def test_a_report_on_hostile_peers_has_our_markup_alone(text: str) -> None:
 def test_a_payload_cannot_end_its_fence() -> None:
     transcript = hostile_scene("```\n# Forged\n````").transcript
     assert "<h1>Forged" not in rendered("\n".join(report(transcript, transcript.rows, version="1", is_part=True)))
+
+
+def test_of_a_long_session_a_report_draws_and_lists_what_is_in_question() -> None:
+    hello = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "claude"}, "capabilities": {}}
+    known = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "weather", "version": "1"}, "capabilities": {"tools": {}}}
+    scene = opened("weather").client(request(1, "initialize", hello)).server(result(1, known)).client(notification())
+    for id in range(2, 401):
+        said = failed(id, "no such city") if id == 300 else result(id, {"content": []})
+        scene.client(call(id, "get_weather", day=id)).server(said)
+    transcript = scene.transcript
+    text = "\n".join(report(transcript, transcript.rows, version="1"))
+    picture, timeline = text.partition("```mermaid")[2].split("```")[0], text.partition("The timeline")[2]
+    assert re.findall(r": (\d+) tools/call", picture) == [*map(str, range(298, 305))]
+    assert "9 rows of 401, those around the calls in question." in text
+    assert re.findall(r"^ *(\d+) \d+ .*tools/call", timeline, re.MULTILINE) == [str(row) for row in range(298, 398)]
+    assert "301 rows left out" in timeline

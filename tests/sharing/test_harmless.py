@@ -1,0 +1,125 @@
+"""What is told to be harmless at a glance is what nothing would be found in: looked at closely, every text is edited the same."""
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcpspy.sharing.finder import Finder, Wanted
+from mcpspy.sharing.harmless import Harmless
+from mcpspy.sharing.known import Known
+from mcpspy.sharing.names import Names
+from mcpspy.sharing.shapes import Span
+from tests.sharing.hiding import finder, stand_in
+
+KNOWN = b"hunter2 hunter2"
+
+
+def harmless(data: bytes, *known: bytes) -> bool:
+    values = Known(stand_in)
+    for value in known:
+        values.add(value)
+    values.close()
+    return Harmless(Names(), values, personal=True)(data)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search","_meta":{"progressToken":7}}}',
+        '{"result":{"content":[{"type":"text","text":"first line\\nsecond \\"line\\", 30% off"}]}}',
+        '{"result":{"content":[{"type":"text","text":"{\\"items\\": [{\\"id\\": 1}], \\"note\\": \\"a\\\\nb\\"}"}]}}',
+        "a line on stderr",
+    ],
+)
+def test_what_most_messages_say_is_harmless(text: str) -> None:
+    assert harmless(text.encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"password":"x"}',
+        '{"pass-word":"x"}',
+        '{"device_code":"x"}',
+        '{"a":"{\\"pass-word\\":\\"x\\"}"}',
+        r'{"pass\u0077ord":"x"}',
+        r'{"a":"C:\\Users\\bob"}',
+        'it is 5" wide {"pass-word":"x"}',
+        r'{"device\u005fcode":"x"}',
+        '[{"name":"to-ken","value":"x"}]',
+        '{"a":"Basic abcdefgh1"}',
+        '{"progressToken": "x", "a": "token: x1"}',
+        '{"a":"ghp_0123456789abcdefghij"}',
+        '{"a":"x\\n-ghp_0123456789abcdefghij"}',
+        '{"a":"/home/alice"}',
+        '{"a":"me@example.com"}',
+        "GET /messages?sid=abc",
+        json.dumps({"blob": b64encode(b'{"password": "x"}').decode().rstrip("=")}),
+        f"hunter2%20{KNOWN.decode()}",
+        '{"a":"hunter2 hun\\u0074er2"}',
+        '{"a":"redacted-0123456789ab"}',
+    ],
+)
+def test_what_may_hold_a_secret_is_not(text: str) -> None:
+    assert not harmless(text.encode(), KNOWN)
+
+
+def nothing_more(data: bytes, name: bytes) -> Iterator[Span]:
+    """Whoever wants more than names and looks has every text taken apart."""
+    return iter(())
+
+
+PIECES = [
+    "a", "text", "pass", "-", "word", "pass-word", "device_code", "to-ken", "progressToken", "requestState", "request-state", "name",
+    "value", "API_KEY", "token", "sid", "hunter2 hunter2", "hunter2", "4711471147", "me@example.com", "/home/alice/x",
+    "C:\\Users\\Bob", "ghp_0123456789abcdefghij", "eyJhbGciOiJI.eyJzdWIi.c2ln",
+    "Bearer abcdefgh1", "basic", "redacted-0123456789ab", "https://u:p@h/",
+    "notifications/initialized", b64encode(b'{"password": "x"}').decode(), b64encode(b"hunter2 hunter2").decode().rstrip("="),
+    "%68unter2%20hunter2", "%7B", '"', '":', '": "', '","', "{", "}", "[", "]", ":", "=", "?", "&", "\\", "\\n", "\\u0070", "\n", " ",
+    "ü", "--secret ", "1",
+]  # fmt: skip
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=4).map("".join)
+VALUES = st.recursive(
+    TEXTS | st.sampled_from([4711471147, None, True]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3) | st.builds(json.dumps, inner),
+    max_leaves=6,
+)
+PAYLOADS = VALUES.map(json.dumps) | VALUES.map(lambda value: json.dumps(value)[:-2]) | st.lists(TEXTS, max_size=6).map("".join)
+
+
+@given(st.lists(PAYLOADS, min_size=1, max_size=2), st.sampled_from([True, False]))
+def test_every_text_is_edited_as_if_it_were_taken_apart(texts: list[str], is_personal: object) -> None:
+    quick = finder(KNOWN, b"4711471147", personal=is_personal)
+    close = finder(KNOWN, b"4711471147", personal=is_personal, more=nothing_more)
+    for data in map(str.encode, (*texts, *texts)):  # what was seen once is remembered
+        assert quick.payload(data) == close.payload(data)
+
+
+def test_what_was_harmless_until_a_secret_was_known_is_so_no_more() -> None:
+    known = Known(stand_in)
+    one = Finder(Wanted(stand_in=stand_in), known)
+    one.learns = True
+    texts = [b'{"a":"say 123-456 \\n"}', b'{"password":"123-456"}']
+    assert one.payload(texts[0]) == []
+    one.payload(texts[1])
+    one.learned()
+    assert [len(one.payload(text)) for text in texts] == [1, 1]
+
+
+@given(st.lists(PAYLOADS, max_size=3))
+@settings(max_examples=30)
+def test_the_same_is_learned_as_if_it_were_taken_apart(texts: list[str]) -> None:
+    found = []
+    for more in (None, nothing_more):
+        known = Known(stand_in)
+        one = Finder(Wanted(stand_in=stand_in, more=more), known)
+        one.learns = True
+        for text in (*texts, '{"method":"hunter2/list"}', '{"password":"hunter2/list"}'):
+            one.payload(text.encode())
+        one.learned()
+        found.append([one.payload(text.encode()) for text in (*texts, "hunter2/list", " ".join(PIECES))])
+    assert found[0] == found[1]
