@@ -1,11 +1,9 @@
 """Findings about what a tool promises: its schemas, and whether arguments and results keep to them. `mcpspy check` asks for them.
 
-Needs the package `jsonschema` (`pip install 'mcpspy[check]'`); without it, what needs no schema is found all the same. A schema comes
-from a server and may mean harm: nothing is fetched for it, its expressions are not run, and all steps of a capture are counted.
+Without the package that `validating` needs, what needs no schema is found all the same.
 """
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import Any, Final
 
 from ...records import CLIENT
@@ -13,6 +11,7 @@ from ..finding import Severity
 from ..model import Exchange, Kind, Stray, Transcript
 from .found import Found, call, found_in
 from .rule import Family, Rule
+from .validating import Validators
 
 _SCHEMA: Final = '{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}'
 _RESULT: Final = '{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}'
@@ -70,25 +69,12 @@ UNKNOWN_TOOL: Final = Rule(
 
 RULES: Final = (ARGUMENTS_INVALID, STRUCTURED_CONTENT_INVALID, TOOL_SCHEMA_INVALID, UNKNOWN_TOOL)
 
-MAX_SCHEMA_BYTES: Final = 64 << 10
 MAX_VALUE_BYTES: Final = 256 << 10
-MAX_STEPS: Final = 50_000
-"""So many keywords of schemas are applied in one capture; what comes after is not checked."""
-
-_ITEMS_A_STEP: Final = 16
-"""A keyword with a long list, as enum, takes more steps than one."""
 
 MAX_EACH: Final = 200
 """So many calls of a tool are checked: who gets its arguments wrong does so from the beginning."""
 
 _LIST_CHANGED: Final = "notifications/tools/list_changed"
-_NOT_RUN: Final = frozenset(
-    {
-        "pattern", "patternProperties", "format", "uniqueItems", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef",
-        "$recursiveRef",
-    }
-)  # fmt: skip
-"""Keywords that a hostile schema makes expensive, or that need more than the schema itself. They are taken for fulfilled."""
 
 
 class _Server:
@@ -98,19 +84,7 @@ class _Server:
         self.tools: dict[tuple[str | int, str], dict[str, Any]] = {}
         self.complete: set[str | int] = set()
         self.checked: dict[tuple[str | int, str], int] = {}
-        self.steps = [0]
-        self._validators: dict[int, tuple[dict[str, Any], Any]] = {}
-        self._makers: dict[str, Callable[..., Any]] = {}
-        """By draft what makes validators: to make one of these takes 1.7 ms, a hundred times what a call takes to be checked."""
-
-    def validator(self, schema: dict[str, Any]) -> Any:
-        """The validator of a schema, made once; None where nobody can check."""
-        made = self._validators.get(id(schema))
-        if made is None:
-            wanted = len(repr(schema)) <= MAX_SCHEMA_BYTES
-            make = _maker(schema, self.steps, self._makers) if wanted else None
-            made = self._validators[id(schema)] = schema, None if make is None else make(schema)
-        return made[1]
+        self.validators = Validators()
 
 
 def schema_findings(transcript: Transcript) -> Iterator[Found]:
@@ -163,11 +137,11 @@ def _called(server: _Server, row: Exchange) -> Iterator[Found]:
             yield found_in(UNKNOWN_TOOL, request, row.row, what, group=name)
         return
     checked = server.checked[scope, name] = server.checked.get((scope, name), 0) + 1
-    if checked > MAX_EACH or server.steps[0] >= MAX_STEPS:
+    if checked > MAX_EACH or server.validators.are_exhausted:
         return
     params = request.params if len(request.raw) <= MAX_VALUE_BYTES else None
     if isinstance(params, dict):
-        wrong = _mistake(server, tool.get("inputSchema"), params.get("arguments", {}))
+        wrong = server.validators.mistake(tool.get("inputSchema"), params.get("arguments", {}))
         if wrong:
             what = f"The arguments of {call(row)} are not as its inputSchema has them: {wrong}"
             yield found_in(ARGUMENTS_INVALID, request, row.row, what, group=name)
@@ -185,70 +159,7 @@ def _answered(server: _Server, tool: dict[str, Any], row: Exchange, name: str) -
         what = f"The result of {call(row)} has no structuredContent, though the tool has an outputSchema."
         yield found_in(STRUCTURED_CONTENT_INVALID, response, row.row, what, group=name)
         return
-    wrong = _mistake(server, tool["outputSchema"], result["structuredContent"])
+    wrong = server.validators.mistake(tool["outputSchema"], result["structuredContent"])
     if wrong:
         what = f"The structuredContent of {call(row)} is not as its outputSchema has it: {wrong}"
         yield found_in(STRUCTURED_CONTENT_INVALID, response, row.row, what, group=name)
-
-
-class _Exhausted(Exception):  # noqa: N818 - no error of anybody: no more steps are left
-    """The schemas of a capture have had their steps."""
-
-
-def _mistake(server: _Server, schema: Any, value: Any) -> str:
-    """What about `value` is not as `schema` has it, in a sentence; empty if nothing is, or nobody can say."""
-    if not isinstance(schema, dict):
-        return ""
-    try:
-        validator = server.validator(schema)
-        wrong = next(iter(validator.iter_errors(value)), None) if validator is not None else None
-    except Exception:  # noqa: BLE001 - a schema of a peer: whatever the validator raises about it, nobody can say
-        return ""
-    if wrong is None:
-        return ""
-    where = "/".join(str(part) for part in wrong.absolute_path)[:80]
-    return f"{wrong.message[:160]}{f' (at {where})' if where else ''}."
-
-
-def _size(value: Any) -> int:
-    return len(value) if isinstance(value, list | dict | str) else 0
-
-
-def _maker(schema: dict[str, Any], steps: list[int], makers: dict[str, Callable[..., Any]]) -> Callable[..., Any] | None:
-    """What makes validators of the draft that `schema` is of, which count their steps; None without the package."""
-    try:
-        from jsonschema import Draft7Validator, Draft202012Validator
-        from jsonschema.validators import extend
-        from referencing import Registry
-    except ImportError:
-        return None
-    said = schema.get("$schema")
-    is_old = isinstance(said, str) and "draft-07" in said
-    draft = "7" if is_old else "2020-12"
-    if draft not in makers:
-        chosen = Draft7Validator if is_old else Draft202012Validator
-        keywords = {
-            name: _passed if name in _NOT_RUN else _counted(name, follow, steps) for name, follow in chosen.VALIDATORS.items()
-        }
-        makers[draft] = partial(extend(chosen, keywords), registry=Registry())
-    return makers[draft]
-
-
-def _counted(name: str, follow: Callable[..., Any], steps: list[int]) -> Callable[..., Any]:
-    """The keyword `name`, with its steps added to `steps`. Raises: _Exhausted: if there were too many."""
-
-    def step(validator: Any, wanted: Any, value: Any, within: Any) -> Any:
-        steps[0] += 1 + (_size(wanted) + _size(value)) // _ITEMS_A_STEP
-        if steps[0] > MAX_STEPS:
-            raise _Exhausted
-        if name == "$ref" and not (isinstance(wanted, str) and wanted.startswith("#/")):
-            return ()  # to look for a name takes a walk through the whole schema, each time
-        if name == "additionalProperties" and "patternProperties" in within:
-            return ()
-        return follow(validator, wanted, value, within)
-
-    return step
-
-
-def _passed(*_: Any) -> tuple[()]:
-    return ()
