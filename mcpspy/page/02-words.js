@@ -24,6 +24,12 @@ function counted(count, word) {
   return `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 }
 
+// Which way what comes from a side goes; a dot for what goes nowhere.
+function wayOf(from) {
+  if (!from) return "·";
+  return from === "client" ? "→" : "←";
+}
+
 // An element with attributes, event listeners (`onclick: f`) and children; strings become text.
 function make(name, attributes = {}, ...children) {
   return filled(document.createElement(name), attributes, children);

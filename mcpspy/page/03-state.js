@@ -14,11 +14,12 @@ function tell(what) {
   watchers.forEach((watcher) => watcher(what));
 }
 
-function facetValue(row, facet) {
+// What a row says to a facet: two take part in it, and not each is about a tool.
+function facetValues(row, facet) {
   switch (facet) {
-    case "tool": return row.method === "tools/call" ? row.target : "";
-    case "lane": return row.server;
-    default: return row[facet];
+    case "tool": return row.method === "tools/call" ? [row.target] : [];
+    case "lane": return [row.client, row.server];
+    default: return [row[facet]];
   }
 }
 
@@ -29,7 +30,7 @@ function searched() {
 function matches(row) {
   if (state.slow && !(row.took >= state.slow)) return false;
   for (const facet of FACETS) {
-    if (state.facets[facet] && facetValue(row, facet) !== state.facets[facet]) return false;
+    if (state.facets[facet] && !facetValues(row, facet).includes(state.facets[facet])) return false;
   }
   return searched().every((word) => row.words.includes(word) || String(row.row) === word || payloadHolds(row, word));
 }

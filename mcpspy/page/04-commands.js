@@ -1,7 +1,9 @@
 // Commands about what is looked at, to be copied: for the captures that the page knows by what they are called on the command line.
 
 const commands = (() => {
-  const FORMATS = ["markdown", "mermaid", "svg", "html", "jsonl", "har", "perfetto", "pytest"];
+  const FORMATS = ["markdown", "mermaid", "plantuml", "svg", "text", "html", "jsonl", "har", "perfetto", "pytest"];
+  const MANY = 4; // so many captures have commands of their own
+  const MAX_LETTERS = 100_000; // a longer word no shell takes (Linux: 128 KiB)
 
   // The numbers of those rows that are shown, as a filter has them: `row:2..4 or row:7`.
   function filter() {
@@ -14,9 +16,15 @@ const commands = (() => {
     return runs.map(([from, to]) => (from === to ? `row:${from}` : `row:${from}..${to}`)).join(" or ");
   }
 
+  // Nothing where the command would be too long to be one.
   function exported(format) {
     const which = shown.length === rows.length && !data.isPart ? "" : ` -F '${filter() || "row:0"}'`;
-    return `mcpspy export ${format} ${data.addresses.join(" ")}${which}`;
+    return which.length > MAX_LETTERS ? undefined : `mcpspy export ${format} ${data.addresses.join(" ")}${which}`;
+  }
+
+  // For captures as wholes: each is served as one server, and replayed as one client.
+  function played() {
+    return data.addresses.slice(0, MANY).flatMap((one) => [`mcpspy mock ${one}`, `mcpspy replay ${one}`]);
   }
 
   // A mock plays one server, and a replay one capture: of several, the row's own. Rows of those have other numbers when they are alone.
@@ -29,14 +37,19 @@ const commands = (() => {
     return `mcpspy replay ${address(row)}${number}`;
   }
 
-  return { FORMATS, exported, mock: (row) => `mcpspy mock ${address(row)}`, replay };
+  return { FORMATS, exported, played, mock: (row) => `mcpspy mock ${address(row)}`, replay };
 })();
 
 async function copy(text, button) {
-  const name = button.textContent;
   try { await navigator.clipboard.writeText(text); } catch { copyFromFile(text); }
-  button.textContent = "copied";
-  setTimeout(() => { button.textContent = name; }, 1200);
+  tellFor(button, "copied");
+}
+
+// Let an element say something else for a moment.
+function tellFor(element, text) {
+  element.dataset.name ??= element.textContent;
+  element.textContent = text;
+  setTimeout(() => { element.textContent = element.dataset.name; }, 1200);
 }
 
 // From file:// browsers have no clipboard to offer.

@@ -1,9 +1,8 @@
 // The list of rows: only those that can be seen are elements, however many there are.
 
 const ROW = 26;
+const HEADS = 24; // the heads of the columns stay above them
 const MORE = 12; // so many rows beyond the edge are there already
-
-const SIGNS = { client: "→", server: "←" };
 
 const list = (() => {
   const grid = byId("grid");
@@ -29,7 +28,7 @@ const list = (() => {
       onclick: () => choose(row.index + 1, { scroll: false }),
     },
     cell(row.row || "", "number dim"), cell(seconds(row.at), "number dim"), cell(duration(row.took), "number"),
-    cell(SIGNS[row.from] ?? "·", "dim", row.from && `from the ${row.from}`), what(row),
+    cell(wayOf(row.from), "dim", row.from && `from ${row.from === "client" ? row.client : row.server}`), what(row),
     cell([row.outcome, row.detail].filter(Boolean).join(": "), row.style, row.detail), bar(row));
     made.style.top = `${at * ROW}px`;
     return made;
@@ -65,8 +64,9 @@ const list = (() => {
     const at = shown.findIndex((row) => row.index + 1 === state.chosen);
     if (at < 0) return;
     const top = at * ROW;
+    const room = scroll.clientHeight - HEADS;
     if (top < scroll.scrollTop) scroll.scrollTop = top;
-    else if (top + ROW > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = top + ROW - scroll.clientHeight;
+    else if (top + ROW > scroll.scrollTop + room) scroll.scrollTop = top + ROW - room;
   }
 
   scroll.addEventListener("scroll", () => render());

@@ -1,13 +1,18 @@
-// The overview above the list: all calls on one axis, those that overlap in lanes, idle time folded.
+// The overview above the list: all calls on one axis, those that overlap in lanes, idle time folded, progress as marks. What failed
+// has a sign above it, what is pending is hollow.
 
 const LANE = 7;
 const MAX_LANES = 12;
-const WIDTH = 1000;
+const SKY = 9; // room for signs above the lanes
+const GROUND = 16; // and for times below them
 const THIN = 1.5; // what is no wider and follows its like at once is drawn with it, so that there are never many bars
+const SIGN = 3;
+const MANY_MARKS = 60;
 
 const waterfall = (() => {
   const element = byId("overview");
-  const mark = draw("rect", { class: "chosen", y: 0, width: 2, height: "100%", visibility: "hidden" });
+  const mark = draw("rect", { class: "chosen", y: 0, width: 2, visibility: "hidden" });
+  let width = 0;
 
   function laid() {
     const busy = [];
@@ -16,8 +21,8 @@ const waterfall = (() => {
       let lane = busy.findIndex((until) => until <= row.at);
       if (lane < 0) lane = busy.length < MAX_LANES ? busy.length : MAX_LANES - 1;
       busy[lane] = Math.max(end, busy[lane] ?? 0);
-      const x = clock.place(row.at) * WIDTH;
-      return { row, lane, x, width: Math.max(THIN, clock.place(end) * WIDTH - x) };
+      const x = clock.place(row.at) * width;
+      return { row, lane, x, width: Math.max(THIN, clock.place(end) * width - x) };
     });
   }
 
@@ -33,33 +38,60 @@ const waterfall = (() => {
   }
 
   function render() {
+    width = element.clientWidth;
+    if (!width) return;
     const placed = laid();
     const lanes = placed.reduce((most, one) => Math.max(most, one.lane + 1), 1);
-    const height = lanes * LANE + 22;
-    element.setAttribute("viewBox", `0 0 ${WIDTH} ${height}`);
-    element.setAttribute("preserveAspectRatio", "none");
+    const height = SKY + lanes * LANE + GROUND;
+    element.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    element.setAttribute("aria-label", `${counted(placed.length, "call")} on one axis of ${duration(clock.end)}`);
     element.style.height = `${height}px`;
-    element.replaceChildren(...clock.gaps.map(gap), ...seen(placed).map(bar), mark);
+    mark.setAttribute("height", height - GROUND);
+    element.replaceChildren(hatching(), ...clock.gaps.map((one) => gap(one, height - GROUND)), ...times(height - 4), ...seen(placed).flatMap(bar), mark);
     point();
   }
 
-  function gap([from, to]) {
-    const x = clock.place(from) * WIDTH;
-    return draw("rect", { class: "gap", x, y: 0, width: clock.place(to) * WIDTH - x, height: "100%" }, draw("title", {}, `idle for ${duration(to - from)}`));
+  function hatching() {
+    return draw("defs", {}, draw("pattern", { id: "idle", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+      draw("rect", { class: "stroke", width: 1.5, height: 5 })));
   }
 
-  function bar({ row, lane, x, width }) {
-    return draw("rect", { class: row.style, x, y: 8 + lane * LANE, width, height: LANE - 2, onclick: () => choose(row.index + 1) },
-      draw("title", {}, `${row.row} ${row.method} ${row.target} · ${row.outcome} · ${duration(row.took)}`));
+  function gap([from, to], height) {
+    const x = clock.place(from) * width;
+    return draw("rect", { class: "gap", x, y: 0, width: clock.place(to) * width - x, height }, draw("title", {}, `idle for ${duration(to - from)}`));
+  }
+
+  // What stands below: the end, the beginning, and how long nothing happened, as far as there is room.
+  function times(y) {
+    const taken = [];
+    const wanted = [[width - 6, duration(clock.end), "end"], [6, "0", "start"],
+      ...clock.gaps.map(([from, to]) => [((clock.place(from) + clock.place(to)) / 2) * width, `${duration(to - from)} idle`, "middle"])];
+    return wanted.map(([x, text, anchor]) => {
+      const room = cells(text) * LETTER;
+      const left = x - { start: 0, middle: room / 2, end: room }[anchor];
+      if (left < 0 || left + room > width || taken.some(([from, to]) => left < to + 8 && left + room + 8 > from)) return undefined;
+      taken.push([left, left + room]);
+      return draw("text", { x, y, "text-anchor": anchor }, text);
+    }).filter(Boolean);
+  }
+
+  function bar({ row, lane, x, width: wide }) {
+    const y = SKY + lane * LANE;
+    const made = [draw("rect", { class: `call ${row.style}`, x, y, width: wide, height: LANE - 2, onclick: () => choose(row.index + 1) },
+      draw("title", {}, `${row.row} ${row.method} ${row.target} · ${row.outcome} · ${duration(row.took)}`))];
+    if (row.style === "bad") made.push(draw("path", { class: "fault", d: `M${x - SIGN} 1l${SIGN * 2} ${SIGN * 2}m0 ${-SIGN * 2}l${-SIGN * 2} ${SIGN * 2}` }));
+    if (row.style === "warn") made.push(draw("path", { class: "fault warn", d: `M${x - SIGN} 2h${SIGN * 2}l${-SIGN} ${SIGN * 2}z` }));
+    return [...made, ...(data.progress[row.row] ?? []).slice(0, MANY_MARKS).map((at) => draw("rect", { class: "progress", x: clock.place(at) * width, y: y + 1, width: 1.5, height: LANE - 4 }))];
   }
 
   // A bar may be thinner than can be seen, or drawn with its like: the chosen row has a mark of its own.
   function point() {
     const row = rows[state.chosen - 1];
     mark.setAttribute("visibility", row ? "visible" : "hidden");
-    if (row) mark.setAttribute("x", clock.place(row.at) * WIDTH - 1);
+    if (row) mark.setAttribute("x", clock.place(row.at) * width - 1);
   }
 
+  new ResizeObserver(() => { if (element.clientWidth !== width) render(); }).observe(element);
   watch((what) => {
     if (what.startsWith("chosen")) point();
   });

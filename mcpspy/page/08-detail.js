@@ -51,8 +51,9 @@ const detail = (() => {
       Object.entries(texts).map(([name, text]) => make("button", { type: "button", onclick: (event) => copy(text, event.currentTarget) }, name)));
   }
 
-  function message(one) {
-    const heading = make("h3", {}, `${one.from === "client" ? "→" : "←"} ${one.kind} · at ${seconds(one.at)} s · record ${one.record} · ${bytes(one.bytes)}`);
+  function message(one, at, all) {
+    const later = at ? ` · ${duration(one.at - all[0].at)} later` : "";
+    const heading = make("h3", {}, `${wayOf(one.from)} ${one.kind} · at ${seconds(one.at)} s${later} · record ${one.record} · ${bytes(one.bytes)}`);
     if (one.text === undefined) return [heading, make("pre", {}, one.lost ? `${bytes(one.bytes)} were not kept` : `Base64: ${one.base64}`)];
     return [heading, raw ? cutText("pre", {}, one.text) : tree(one.text), ...images(one.text)];
   }
@@ -70,8 +71,10 @@ const detail = (() => {
   }
 
   function transaction(one) {
+    const timing = [`at ${seconds(one.at)} s`, one.waited !== null && `response after ${duration(one.waited)}`, one.took !== null && `over after ${duration(one.took)}`];
     return [
       make("h3", {}, `HTTP transaction ${one.number} · connection ${one.connection} · ${one.status || "no response"}`),
+      make("p", { class: "facts" }, timing.filter(Boolean).join(" · ")),
       make("pre", {}, one.request), one.response ? make("pre", {}, one.response) : "",
       one.chunks?.length ? make("p", { class: "facts" }, `chunks: ${one.chunks.map((size) => `0x${size.toString(16)}`).join(" ")}`) : "",
     ].filter(Boolean);

@@ -2,17 +2,16 @@
 
 const controls = (() => {
   const search = byId("search");
-  const LABELS = { from: "direction", method: "method", tool: "tool", outcome: "outcome", lane: "server", kind: "kind" };
+  const LABELS = { from: "direction", method: "method", tool: "tool", outcome: "outcome", lane: "lane", kind: "kind" };
 
   function facets() {
     for (const facet of FACETS) {
       const counts = new Map();
       for (const row of rows) {
-        const value = facetValue(row, facet);
-        if (value) counts.set(value, (counts.get(value) ?? 0) + 1);
+        for (const value of facetValues(row, facet)) if (value) counts.set(value, (counts.get(value) ?? 0) + 1);
       }
       const element = byId(`facet-${facet}`);
-      element.hidden = counts.size < 2;
+      element.hidden = counts.size < 2 || Math.min(...counts.values()) === rows.length;
       const options = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 200);
       element.replaceChildren(make("option", { value: "" }, `any ${LABELS[facet]}`), ...options.map(([value, count]) => make("option", { value }, `${value.slice(0, 60)} (${count})`)));
       element.value = state.facets[facet] ?? "";
@@ -72,13 +71,25 @@ const controls = (() => {
   });
 
   const exporting = byId("export");
-  exporting.replaceChildren(make("option", { value: "" }, "export…"), make("option", { value: "save" }, "save messages as a file"),
-    ...commands.FORMATS.map((format) => make("option", { value: format }, `copy: mcpspy export ${format}`)));
+
+  // What can be had: a file, a format, or a command as it stands. A live page learns by and by which captures it shows.
+  function exports() {
+    const wanted = [["save", "save messages as a file"], ...commands.FORMATS.map((format) => [format, `copy: mcpspy export ${format}`]),
+      ...commands.played().map((command) => [command, `copy: ${command}`])];
+    if (wanted.length === exporting.options.length - 1) return;
+    exporting.replaceChildren(make("option", { value: "" }, "export…"), ...wanted.map(([value, text]) => make("option", { value }, text)));
+  }
+
   exporting.addEventListener("change", async () => {
     const wanted = exporting.value;
     exporting.value = "";
-    if (wanted === "save") save(await messagesShown(), "messages.jsonl");
-    else copy(commands.exported(wanted), exporting.options[0]);
+    if (wanted === "save") {
+      save(await messagesShown(), "messages.jsonl");
+      return;
+    }
+    const command = commands.FORMATS.includes(wanted) ? commands.exported(wanted) : wanted;
+    if (command) copy(command, exporting.options[0]);
+    else tellFor(exporting.options[0], "too many rows for a command: save them");
   });
 
   let waiting;
@@ -105,5 +116,6 @@ const controls = (() => {
     if (row) choose(row.index + 1);
   });
   watch((what) => { if (what === "tab") tabs(); });
-  return { facets, show };
+  exports();
+  return { facets, show, exports };
 })();

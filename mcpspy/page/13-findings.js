@@ -1,5 +1,8 @@
 // Findings and numbers, as text and elements.
 
+const MANY_BRIEF = 3;
+const STYLES = { error: "bad", warning: "warn", info: "wait" };
+
 const findings = (() => {
   function finding(one) {
     const row = one.row ? make("a", { href: `#row=${one.row}`, "data-row": one.row }, `row ${one.row}`) : "";
@@ -9,7 +12,21 @@ const findings = (() => {
       make("p", {}, one.what), make("p", {}, one.blame), make("p", {}, `→ ${one.advice}`));
   }
 
+  // The worst ones stand above everything, whatever is looked at.
+  function brief(one) {
+    const times = one.count > 1 ? ` ×${one.count.toLocaleString("en")}` : "";
+    return make("li", {}, make("span", { class: STYLES[one.severity] }, `${one.severity} `),
+      make("a", { href: one.row ? `#row=${one.row}` : "#tab=findings", title: one.what, "data-row": one.row || undefined }, `${one.rule}${times}`));
+  }
+
+  function worst() {
+    const bad = data.findings.filter((one) => one.severity !== "info");
+    const others = bad.length - MANY_BRIEF;
+    byId("worst").replaceChildren(...bad.slice(0, MANY_BRIEF).map(brief), ...(others > 0 ? [make("li", {}, make("a", { href: "#tab=findings" }, `${others} more`))] : []));
+  }
+
   function render() {
+    worst();
     byId("findings").replaceChildren(...(data.findings.length ? data.findings.map(finding) : [make("p", {}, "Nothing was found.")]));
     byId("finding-count").textContent = data.findings.length ? ` (${data.findings.length})` : "";
     byId("numbers").textContent = data.numbers;

@@ -40,6 +40,7 @@ const live = (() => {
       byId("verdict").textContent = news.verdict;
       byId("sources").textContent = news.sources.join("\n");
       data.addresses = news.addresses;
+      controls.exports();
     }
     if (news.look && number) state.chosen = (rowByNumber.get(number)?.index ?? -1) + 1;
     if (!hasRows && rows.length) recallAll();

@@ -11,10 +11,11 @@ import pytest
 from mcpspy.cli.export_html import page_files
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.page.page import page
+from mcpspy.views.page.rows import listed
 from tests.browser.conftest import Look, Looking
 from tests.cli.terminal import run
 from tests.transcript.dialogue import notification, request, result
-from tests.views.scenes import busy_scene, call, hostile_scene, opened
+from tests.views.scenes import busy_scene, call, hostile_scene, opened, three_servers
 
 pytest.importorskip("playwright", reason="playwright is not installed")
 from playwright.sync_api import expect
@@ -66,6 +67,30 @@ def test_a_facet_leaves_what_it_names(look: Look, everything: Path) -> None:
     looking = look().open(everything)
     looking.page.select_option("#facet-from", "server")
     assert all("←" in line for line in lines(looking))
+    looking.page.select_option("#facet-from", "")
+    looking.page.fill("#slow", "500")
+    assert [line.split("\n")[0] for line in lines(looking)] == ["9"]
+
+
+def test_a_lane_is_whoever_takes_part(look: Look, tmp_path: Path) -> None:
+    transcript = three_servers()
+    looking = look().open(written(tmp_path, transcript))
+    options = looking.page.locator("#facet-lane option").evaluate_all("all => all.map((one) => one.value)")
+    assert options == ["", "claude-code", "weather", "filesystem-of-a-long-name", "天気"]
+    looking.page.select_option("#facet-lane", "天気")
+    assert len(lines(looking)) == len([row for row, _ in listed(transcript, transcript.rows) if row.capture == 2])
+
+
+def test_the_worst_findings_and_what_failed_stand_above_all(look: Look, tmp_path: Path) -> None:
+    scene = busy_scene().wait(60_000).client(call(7, "late"))
+    looking = look().open(written(tmp_path, scene.transcript), "#tab=numbers")
+    looking.page.get_by_role("list", name="The worst findings").get_by_role("link", name="stdout-noise").click()
+    assert chosen(looking).startswith("row 3 ")
+    overview = looking.page.locator("#overview")
+    failed = looking.page.locator(".line span.bad").count()
+    assert overview.locator(".fault:not(.warn)").count() == failed > 0
+    assert overview.locator(".progress").count() == 17
+    expect(overview.locator(".gap title")).to_have_text("idle for 1 min 0 s")
 
 
 def test_a_click_shows_a_call_whole(look: Look, everything: Path) -> None:

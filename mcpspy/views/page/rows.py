@@ -88,9 +88,9 @@ def _told(phrase: Phrase) -> tuple[str, str, str]:
 def progress(rows: Sequence[Row]) -> dict[str, list[int]]:
     """When progress came, by the numbers of rows."""
     return {
-        str(row.row): [one.at_ns for one in row.notifications]
+        str(row.row): [one.at_ns for one in row.notifications if one.method == "notifications/progress"]
         for row in rows
-        if isinstance(row, Exchange) and row.notifications
+        if isinstance(row, Exchange) and row.progress
     }
 
 
@@ -126,6 +126,9 @@ def _transaction(one: Transaction) -> dict[str, Any]:
         "number": one.number,
         "connection": one.connection,
         "status": one.status,
+        "at": one.at_ns,
+        "waited": None if response is None else response.at_ns - one.at_ns,
+        "took": one.duration_ns,
         "request": "" if request is None else _head(request.opened.head),
         "response": "" if response is None else _head(response.opened.head),
         "chunks": sizes,
