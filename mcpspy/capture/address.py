@@ -72,7 +72,7 @@ def _split(what: str) -> tuple[str, tuple[int, int] | None]:
         return what, None
     rows = int(first), int(last or first)
     if rows[0] < 1 or rows[1] < rows[0]:
-        raise AddressError(what, f"there are no rows {tail}: they count from 1, upwards")
+        raise AddressError(what, f"there are no rows {tail}: they count from 1, upwards, as :7 or :7..20")
     return name, rows
 
 
@@ -111,8 +111,10 @@ def _labelled(what: str, name: str, known: list[Entry]) -> str:
     path = os.path.join(captures_folder(), name.removesuffix(EXTENSION) + EXTENSION)
     if os.sep not in name and os.path.exists(path):
         return path
-    if os.sep in name or name.endswith(EXTENSION):
-        raise AddressError(what, "there is no such file")
+    if os.sep in name or name.rpartition(":")[0].endswith(EXTENSION) or name.endswith(EXTENSION):
+        if os.path.exists(what.rpartition(":")[0]):
+            raise AddressError(what, "rows are asked for by their numbers, as :7 or :7..20")
+        raise AddressError(what, "there is no such file; mcpspy list shows what has been recorded")
     if not known:
         raise _nothing_yet(what)
     close = get_close_matches(name, {one.label for one in known}, n=1)

@@ -55,7 +55,7 @@ def command(
       mcpspy diff old.mcpspy new.mcpspy --ignore '$..time'
     """
     if before.startswith(STDIN) and after.startswith(STDIN):
-        raise click.UsageError("Standard input can be one of A and B, not both.")
+        raise click.UsageError("Standard input can be one of A and B, not both; write the other to a file.")
     Ignore.of(ignore)
     wanted = wanted_of(filters)
     limit = Limit() if slower is None else Limit(factor=slower, counts=True)

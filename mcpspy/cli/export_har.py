@@ -23,5 +23,6 @@ def command(what: tuple[str, ...], output: str | None, filters: tuple[str, ...])
     asked = asked_rows(what, filters, keeps_frames=True)
     transactions = carried_by(asked)
     if not transactions:
-        raise AddressError(" ".join(what), "there is no HTTP in it: it was recorded on stdio, or no row matches")
+        reason = "there is no HTTP in it: it was recorded on stdio, or no row matches. mcpspy export jsonl has messages"
+        raise AddressError(" ".join(what), reason)
     write(har(asked.transcript, transactions, version=__version__), output)

@@ -54,7 +54,8 @@ def module(
     if STDIN in paths:
         raise AddressError(STDIN, "a test plays a file; name the capture's")
     if not any(one.sender == CLIENT and one.response is not None for one in transcript.exchanges):
-        raise AddressError(" ".join(paths), "nothing in it was answered, so there is nothing to test")
+        reason = "nothing in it was answered, so there is nothing to test; record a session in which something is"
+        raise AddressError(" ".join(paths), reason)
     if dialect is LINE_1 and not all(_is_opened_by_initialize(transcript, one) for one in transcript.sources):
         raise AddressError(
             " ".join(paths), "it does not open with initialize, and line 1 of the SDK knows nothing else; leave --sdk out"

@@ -58,6 +58,20 @@ class _Verbs(click.Group):
             offer(command)
         return command
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb, or name the one that may have been meant."""
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            from ..views.escape import safe_text
+
+            near = get_close_matches(args[0], VERBS, 1)
+            meant = (
+                f"Did you mean {near[0]}?" if near else "For a server: mcpspy run -- COMMAND. For a capture: mcpspy show FILE."
+            )
+            raise click.UsageError(f"there is no verb {safe_text(args[0])}. {meant}", ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))

@@ -197,7 +197,7 @@ def _fields(texts: tuple[str, ...], authorization: str | None) -> tuple[tuple[st
         name = name.strip()
         is_name = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
         if not colon or not is_name or any(one in text for one in "\r\n\0"):
-            raise click.UsageError("--header takes 'Name: value'.")
+            raise click.UsageError("--header takes 'Name: value', as in --header 'X-Api-Key: …'.")
         if _is_redacted(value):
             raise click.UsageError(f"--header {name}: that is a pseudonym, not the value that was redacted.")
         found.append((name, value.strip()))

@@ -109,4 +109,5 @@ def _why_none(transcript: Transcript, numbers: frozenset[int], *, is_filtered: b
     asked = [one for one in transcript.exchanges if one.row in numbers]
     if asked and all(one.sender != CLIENT for one in asked):
         return f"row {asked[0].row} was asked by the server, and a replay plays the client"
-    return f"there is nothing that a client sends {'and that matches --only' if is_filtered else 'among these rows'}"
+    none = f"there is nothing that a client sends {'and that matches --only' if is_filtered else 'among these rows'}"
+    return f"{none}; mcpspy replay --dry-run, without these, shows what there is"

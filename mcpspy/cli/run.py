@@ -96,12 +96,21 @@ def _not_started(command: str, failure: OSError, child: Child, writer: Writer | 
 
     os.waitpid(child.pid, 0)
     reason = "command not found" if isinstance(failure, FileNotFoundError) else failure.strerror or str(failure)
-    _say(f"mcpspy: {command}: {reason}")
+    _say(f"mcpspy: {command}: {reason}; {_advice(command, failure)}")
     if writer is not None:
         now_ns = monotonic_ns() - begin_ns
         writer((Exit(at_ns=now_ns, pid=child.pid, error=reason),))
         writer.close(now_ns, "not started")
     return NOT_STARTED
+
+
+def _advice(command: str, failure: OSError) -> str:
+    """What to do about it."""
+    if not isinstance(failure, FileNotFoundError):
+        return "the server's command has to be a program of this machine that may be executed"
+    if "/" in command:
+        return "look whether it is there, and the interpreter that its first line may name"
+    return "name it by its whole path: a client starts servers with a PATH that is shorter than your shell's"
 
 
 def _nowhere(records: object) -> None:

@@ -76,14 +76,24 @@ def unusable(tmp_path: Path) -> dict[str, tuple[str, str]]:
     }
 
 
-UNUSABLE = ["absent", "absent path", "not executable", "a folder", "no interpreter", "for another machine"]
+NO_PROGRAM = "the server's command has to be a program of this machine that may be executed"
+NOT_THERE = "look whether it is there, and the interpreter that its first line may name"
+ADVICE = {
+    "absent": "name it by its whole path: a client starts servers with a PATH that is shorter than your shell's",
+    "absent path": NOT_THERE,
+    "not executable": NO_PROGRAM,
+    "a folder": NO_PROGRAM,
+    "no interpreter": NOT_THERE,
+    "for another machine": NO_PROGRAM,
+}
+"""What is said to be done about them."""
 
 
-@pytest.mark.parametrize("kind", UNUSABLE)
+@pytest.mark.parametrize("kind", ADVICE)
 def test_a_command_that_cannot_be_run_is_127_and_one_clear_line(kind: str, unusable: dict[str, tuple[str, str]]) -> None:
     command, reason = unusable[kind]
     done = run("--", command)
-    assert (done.returncode, done.stdout, done.stderr) == (127, "", f"mcpspy: {command}: {reason}\n")
+    assert (done.returncode, done.stdout, done.stderr) == (127, "", f"mcpspy: {command}: {reason}; {ADVICE[kind]}\n")
 
 
 @pytest.mark.parametrize("is_searched", [False, True], ids=["by its path", "in PATH"])
