@@ -103,7 +103,7 @@ class Answers:
         tap, transaction = self._tap, self.waiting[0]
         asked = transaction.asked
         answered = tap.answered(head, asked.mapping)
-        response = Recorded(tap.numbers.stream(), SERVER, answered.framing)
+        response = Recorded(tap.numbers.stream(), SERVER, answered.framing, flows=answered.flows)
         self.stream = response.number
         forwarded = None if answered.forwarded == head.raw else answered.forwarded
         opening = response.begun(now_ns, head.raw, transaction=transaction.number, connection=self._number, forwarded=forwarded)

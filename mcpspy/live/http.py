@@ -47,7 +47,8 @@ MAX_REMEMBERED_BYTES = 1 << 12
 class HttpTap:
     """A tap before `upstream`; its clock began at `begin_ns` of the monotonic one. Records go where `record_to` says.
 
-    `extra_fields` are put into every request. `tls` is how to talk to an https upstream.
+    `extra_fields` are put into every request. `tls` is how to talk to an https upstream. What does not speak MCP has no body
+    in which a name is mapped.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class HttpTap:
         allowed_endpoints: Sequence[Origin] = (),
         extra_fields: Sequence[tuple[bytes, bytes]] = (),
         tls: ssl.SSLContext | None = None,
+        speaks_mcp: bool = True,
     ) -> None:
         self.upstream = upstream
         self.sink: Sink = nowhere
@@ -72,6 +74,7 @@ class HttpTap:
         self._allowed_hosts = allowed_hosts
         self._allowed_endpoints = tuple(allowed_endpoints)
         self._tls = tls
+        self._speaks_mcp = speaks_mcp
         self._links: set[Link] = set()
         self._mappings: dict[str, Mapping] = {}
         self._asked: dict[bytes, Asked] = {}
@@ -196,7 +199,8 @@ class HttpTap:
         """What follows from a request's head."""
         found = self._asked.get(head.raw)
         if found is None:
-            found = Asked(head, self.gate, self._mapping(head.value(b"host")), self.extra_fields)
+            mapping = self._mapping(head.value(b"host"))
+            found = Asked(head, self.gate, mapping, self.extra_fields, speaks_mcp=self._speaks_mcp)
             if len(head.raw) <= MAX_REMEMBERED_BYTES:
                 _remember(self._asked, head.raw, found)
         return found

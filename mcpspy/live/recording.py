@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _FRAMINGS: dict[str, type[Lines | Events | Whole]] = {"lines": Lines, "sse": Events, "body": Whole}
 
+FLOW_BYTES = 8
+"""Of a body that flows so much is recorded at once; less waits for what comes next, so that something is left to complete it."""
+
 
 class Numbers:
     """Hands out the numbers of a capture's streams, transactions and connections."""
@@ -46,17 +49,18 @@ class Numbers:
 class Recorded:
     """One stream of a transaction, from its head to its end: each method returns the records that became due.
 
-    `sender` is the side whose bytes these are. Times are those of the tap's clock.
+    `sender` is the side whose bytes these are. Times are those of the tap's clock. Of a body that `flows` each stretch is a part.
     """
 
-    __slots__ = ("_cut", "_first_ns", "_sizes", "_told_ns", "framing", "is_open", "number", "sender")
+    __slots__ = ("_cut", "_first_ns", "_flows", "_sizes", "_told_ns", "framing", "is_open", "number", "sender")
 
-    def __init__(self, number: int, sender: Side, framing: Framing) -> None:
+    def __init__(self, number: int, sender: Side, framing: Framing, *, flows: bool = False) -> None:
         self.number = number
         self.sender: Side = sender
         self.is_open = True
         self.framing: Framing = framing
-        self._cut = _FRAMINGS[framing]()
+        self._cut = Whole(FLOW_BYTES) if flows else _FRAMINGS[framing]()
+        self._flows = flows
         self._sizes: ChunkSizes | None = None  # few requests and no short responses are chunked
         self._first_ns = 0
         self._told_ns = -1
@@ -116,6 +120,8 @@ class Recorded:
     @property
     def waits_since_ns(self) -> int | None:
         """Since when the beginning of a frame waits for its end; None where none does, or it has been told."""
+        if self._flows:  # what it holds back does not wait, but goes with what comes next
+            return None
         return self._first_ns if self.is_open and self._cut.held_bytes and self._told_ns != self._first_ns else None
 
     def partial(self, now_ns: int) -> Partial:

@@ -28,8 +28,16 @@ class Asked:
 
     __slots__ = ("forwarded", "framing", "is_metadata", "mapping", "method", "proves_address", "refusal", "wants_events")
 
-    def __init__(self, head: RequestHead, gate: Gate, mapping: Mapping, extra_fields: Sequence[tuple[bytes, bytes]]) -> None:
-        is_get = head.method == b"GET"
+    def __init__(
+        self,
+        head: RequestHead,
+        gate: Gate,
+        mapping: Mapping,
+        extra_fields: Sequence[tuple[bytes, bytes]],
+        *,
+        speaks_mcp: bool = True,
+    ) -> None:
+        is_get = head.method == b"GET" and speaks_mcp
         self.method = head.method
         self.mapping = mapping
         self.refusal: Refusal | None = gate.refusal(head)
@@ -52,12 +60,16 @@ class Asked:
 
 
 class Answered:
-    """What follows from a response's head, for one mapping: as what it passes on, and how its body is cut."""
+    """What follows from a response's head, for one mapping: as what it passes on, and how its body is cut.
 
-    __slots__ = ("forwarded", "framing")
+    `flows` says that the body is a compressed stream of events: one unit, of which each stretch is worth recording when it comes.
+    """
+
+    __slots__ = ("flows", "forwarded", "framing")
 
     def __init__(self, head: ResponseHead, mapping: Mapping) -> None:
         self.framing: Framing = framing(head.value(b"content-type"), head.value(b"content-encoding"))
+        self.flows = self.framing == "body" and framing(head.value(b"content-type")) == "sse"
         raw = head.raw
         if b"\r\nlocation:" in head.lowered:
             raw = mapped(raw, b"location", mapping.location)

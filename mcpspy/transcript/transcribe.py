@@ -22,6 +22,7 @@ from .openings import Openings
 
 if TYPE_CHECKING:
     from .calls import Calls
+    from .inference.model_leg import ModelLeg
     from .transactions import Transactions
 
 _ERROR: Final = Kind.ERROR
@@ -131,12 +132,12 @@ class _Capture:
         rows: list[Row],
         next_row: Callable[[], int],
         named: Callable[[Source, str], None],
-        make_http: Callable[[], Transactions],
+        make_http: Callable[[], Transactions | ModelLeg],
         *,
         joins: bool,
     ) -> None:
         self.source = source
-        self._http: Transactions | None = None
+        self._http: Transactions | ModelLeg | None = None
         self._make_http = make_http
         self._rows = rows
         self._named = named
@@ -261,8 +262,12 @@ def _transactions(
     *,
     keeps_frames: bool,
     joins: bool,
-) -> Transactions:
+) -> Transactions | ModelLeg:
     """What HTTP needs, imported when the first of it comes: 9 of 89 ms of imports, for which a mock of stdio need not wait."""
+    if source.is_model:
+        from .inference.model_leg import ModelLeg
+
+        return ModelLeg(source, rows, next_row, keeps_frames=keeps_frames)
     from .transactions import Transactions
 
     return Transactions(source, rows, next_row, named, keeps_frames=keeps_frames, joins=joins)

@@ -11,19 +11,20 @@ _LINE_TYPES: Final = ("application/x-ndjson", "application/ndjson", "application
 
 
 class Whole:
-    """A body as one frame, from chunks cut anywhere: complete when it closes, in parts from 1 MiB on.
+    """A body as one frame, from chunks cut anywhere: complete when it closes, in parts from `max_held_bytes` on.
 
     `feed` and `close` return pieces; joined, the pieces are the body. What `feed` returns is a part, and more of the body follows;
     what `close` returns completes it: nothing only if the body was empty. A part ends on a character boundary where the bytes are
     UTF-8.
     """
 
-    __slots__ = ("_held", "held_bytes")
+    __slots__ = ("_held", "_max_held_bytes", "held_bytes")
 
     is_part = True
     """As in `sse.Events`, for what `feed` returns."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_held_bytes: int = MAX_HELD_BYTES) -> None:
+        self._max_held_bytes = max_held_bytes
         self._held: list[bytes] = []
         self.held_bytes = 0
         """How many bytes wait for the end of the body."""
@@ -37,13 +38,13 @@ class Whole:
         """Nothing, or one part: all that is held but for the last character, so that something is left to complete the body."""
         self._held.append(data)
         self.held_bytes += len(data)
-        if self.held_bytes < MAX_HELD_BYTES:
+        if self.held_bytes < self._max_held_bytes:
             return []
         held = self.held
         part = held[: character_boundary(held[:-1])]
         self._held = [held[len(part) :]]
         self.held_bytes = len(held) - len(part)
-        return [part]
+        return [part] if part else []
 
     def close(self) -> list[bytes]:
         """The body, or the last piece of it."""

@@ -129,7 +129,7 @@ def _unbrotlied(data: bytes) -> bytes:
 
 def _unzstd(data: bytes) -> bytes:
     """RFC 8878: frames, one after the other."""
-    zstd = _zstd()
+    zstd = zstd_module()
     out, at = _Output(), 0
     while at < len(data):
         decoder = zstd.ZstdDecompressor()
@@ -148,7 +148,7 @@ def _unzstd(data: bytes) -> bytes:
     return out.data
 
 
-def _zstd() -> Any:
+def zstd_module() -> Any:
     """The standard library's module, or its backport for Python before 3.14."""
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]  # from Python 3.14 on

@@ -84,11 +84,11 @@ def _refusal(message: dict[str, Any]) -> str:
 class ChatAssembler:
     """The answer to a prompt of chat completions: a whole body, or events whose data are chunks."""
 
-    __slots__ = ("_choices", "_deltas", "_error", "_finish", "_flaws", "_id", "_is_whole", "_model", "_usage")
+    __slots__ = ("_choices", "_deltas", "_error", "_finish", "_flaws", "_is_whole", "_model", "_usage", "id")
 
     def __init__(self) -> None:
         self._choices: dict[int, TurnDraft] = {}
-        self._id = self._model = self._finish = self._error = ""
+        self.id = self._model = self._finish = self._error = ""
         self._usage = Usage()
         self._deltas = 0
         self._is_whole = False
@@ -103,8 +103,12 @@ class ChatAssembler:
         if not self._is_whole:
             self._flaws.add("the body is no chat completion")
 
-    def feed(self, _type: str, data: bytes, at_ns: int) -> bool:
-        """The data of the next event. Whether it brought content."""
+    def refused(self, why: str) -> None:
+        """The answer is an error of HTTP's."""
+        self._error, self._is_whole = why, True
+
+    def feed(self, named: str, data: bytes, at_ns: int) -> bool:
+        """The next event, which has no type. Whether it brought content."""
         if self._is_whole:
             self._flaws.add("more came after [DONE]")
         self._deltas += 1
@@ -132,7 +136,7 @@ class ChatAssembler:
         """As far as it came."""
         turns = [self._choices[index].turn for index in sorted(self._choices)] or [Turn(role="assistant")]
         return Answer(
-            id=self._id,
+            id=self.id,
             model=self._model,
             turn=turns[0],
             more=tuple(turns[1:]),
@@ -147,7 +151,7 @@ class ChatAssembler:
     def _about(self, body: Any) -> None:
         """What a chunk says of the answer as a whole."""
         one = members(body)
-        self._id = self._id or string(one.get("id"))
+        self.id = self.id or string(one.get("id"))
         self._model = self._model or string(one.get("model"))
         self._error = self._error or error_text(one)
         if isinstance(one.get("usage"), dict):

@@ -13,16 +13,15 @@ import msgspec
 from ...wire.jsonrpc import parse
 from ...wire.slices import Refusal
 
-_decode = msgspec.json.Decoder().decode
 _COMPACT: Final = (",", ":")
 
 
 def value(data: bytes) -> Any:
-    """The JSON in these bytes; None for what is none, and for `null`. Integers past 64 bits lose digits."""
-    try:
-        return _decode(data)
-    except Refusal:
-        return parse(data)
+    """The JSON in these bytes, integers exact; None for what is none, and for `null`.
+
+    By `json`, which keeps every digit of arguments: 3 µs for a delta, where msgspec takes 0.5 and makes floats of long integers.
+    """
+    return parse(data)
 
 
 def members(of: Any) -> dict[str, Any]:
