@@ -17,6 +17,8 @@ from ..live.signals import listen
 from .options import NO_FILE, SEVERAL, HelpWanted, Option, UsageError, parse
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import click
 
     from ..capture.writer import Writer
@@ -50,7 +52,8 @@ MOCK = (
     Option("on-miss", "", "What was never recorded is answered with an `error` (the default), or with what was recorded of the"
            " `nearest` request, which is told; or the session goes on with a live server (`forward`): that of --url, or the one whose"
            " command stands behind --.", ("error", "nearest", "forward")),
-    Option("url", "URL", "With --on-miss forward: go on with the HTTP server at this URL."),
+    Option("url", "URL", "With --on-miss forward: go on with the HTTP server, or the model's API, at this URL; where several are"
+           " served, LABEL=URL says which. Repeatable.", repeats=True),
     Option("header", "'NAME: VALUE'", "Send this field with every request to --url. Repeatable.", repeats=True),
     Option("catch-up", "", "With --on-miss forward: first tell the live server all that was played, for a server that remembers."),
     Option("listen", "HOST:PORT", "Serve over HTTP at this address; port 0 picks one. The URL is told on stderr."),
@@ -87,7 +90,7 @@ def main(arguments: list[str]) -> int:
     signals_fd = listen()
     begin_ns, wall_ns = monotonic_ns(), time_ns()
     try:
-        transcript, scenes = recorded(whats)
+        transcript, scenes = played(paths_of(whats), " ".join(whats))
         finder = matcher(scenes, values)
         server = live_server(values, command, transcript)
     except (UsageError, McpspyError, OSError) as error:
@@ -104,18 +107,26 @@ def main(arguments: list[str]) -> int:
     return _serve(handover.forwarding, speed, writer, begin_ns, signals_fd, handover)
 
 
-def recorded(whats: tuple[str, ...], *, over_http: bool = False) -> tuple[Transcript, Scenes]:
-    """What the captures hold that can be served; `over_http` that is refusals too.
+def played(paths: Iterable[str], what: str, *, over_http: bool = False) -> tuple[Transcript, Scenes]:
+    """What the captures of a server hold that can be served; `over_http` that is refusals too.
 
     Raises: AddressError, CaptureError, ReplayError; OSError.
     """
     from ..capture.reader import read
+    from ..errors import AddressError
     from ..replay.served import served
     from ..transcript.transcribe import transcribe
 
-    paths = dict.fromkeys(path for what in whats for path in _paths(what))
     transcript = transcribe(*map(read, paths), keeps_frames=over_http, finds=False)
-    return transcript, served(transcript, " ".join(whats), over_http=over_http)
+    try:
+        return transcript, served(transcript, what, over_http=over_http)
+    except AddressError as error:
+        raise AddressError(error.what, f"{error.reason}, or serve them all with --listen 127.0.0.1:0") from error
+
+
+def paths_of(whats: Iterable[str]) -> list[str]:
+    """The captures that these WHATs name, each once. Raises: AddressError; OSError."""
+    return list(dict.fromkeys(path for what in whats for path in _paths(what)))
 
 
 def _paths(what: str) -> tuple[str, ...]:
@@ -208,7 +219,7 @@ def beginning(values: dict[str, str], transcript: Transcript, wall_ns: int, begi
     """What is known of the mock's own capture."""
     from .beginning import Beginning
 
-    header = transcript.sources[0].header
+    header = next((one for one in transcript.sources if not one.is_model), transcript.sources[0]).header
     return Beginning(
         wall_ns=wall_ns,
         begin_ns=begin_ns,

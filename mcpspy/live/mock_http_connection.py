@@ -255,6 +255,11 @@ class Connection(asyncio.Protocol):
         self._lost(by, "abort")
         self._transport.abort()
 
+    def cut(self, by: str) -> None:
+        """Close the connection, ended by `by`, once all that was written has been taken."""
+        self._lost(by, "abort")
+        self._transport.close()
+
     def _lost(self, by: str, how: str) -> None:
         if self._is_over:
             return

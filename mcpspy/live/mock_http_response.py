@@ -109,13 +109,21 @@ class Response:
         connection.say(records, raw + body)
         connection.answered(keeps=self._keeps)
 
-    def begin(self, status: int, fields: Fields, events: Sequence[bytes] = ()) -> None:
-        """The head of a stream of events, and what comes with it."""
+    def begin(
+        self,
+        status: int,
+        fields: Fields,
+        events: Sequence[bytes] = (),
+        *,
+        framing: Framing = "sse",
+        reason: str | None = None,
+    ) -> None:
+        """The head of a stream of events, and what comes with it; `framing` is another for what is no such stream."""
         self._is_chunked = self._connection.knows_chunks
         self._keeps = self._keeps and self._is_chunked
         coding = [("Transfer-Encoding", "chunked")] if self._is_chunked else []
-        raw = head(status, [*fields, *coding], self._keeps)
-        records = [self._opened(self._connection.serving.now_ns(), raw, "sse")]
+        raw = head(status, [*fields, *coding], self._keeps, reason)
+        records = [self._opened(self._connection.serving.now_ns(), raw, framing)]
         data = [raw]
         self._add(events, records, data)
         self._connection.say(records, b"".join(data))
@@ -147,6 +155,10 @@ class Response:
     def break_off(self) -> None:
         """Close the connection without an end, as the process behind it has gone."""
         self._connection.abort(SERVER)
+
+    def cut_off(self) -> None:
+        """Close the connection without an end, once the client has taken what was said."""
+        self._connection.cut(SERVER)
 
     def lost(self, by: str, how: str) -> list[Record]:
         """The connection is gone, ended by `by`: what is to be recorded of this."""

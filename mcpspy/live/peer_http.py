@@ -71,7 +71,7 @@ class Wire:
     async def reach(self) -> None:
         """See whether the server can be reached; the connection is kept for what is asked next. Raises: PeerError."""
         try:
-            transport = await self._connected(asyncio.Protocol)
+            transport = await self.connected(asyncio.Protocol)
         except UnreachableError as error:
             raise PeerError(
                 self.url, f"it cannot be reached: {error}", "Is the server running, and is this its address?"
@@ -100,7 +100,7 @@ class Wire:
         else:
             if held is not None:
                 held[0].abort()
-            await self._connected(lambda: transaction)
+            await self.connected(lambda: transaction)
         return transaction
 
     def hold(self, *, holds: bool) -> None:
@@ -117,7 +117,7 @@ class Wire:
             self._held[0].abort()
             self._held = None
 
-    async def _connected(self, make: Callable[[], asyncio.Protocol]) -> asyncio.Transport:
+    async def connected(self, make: Callable[[], asyncio.Protocol]) -> asyncio.Transport:
         """A connection, to the first of the server's addresses that accepts one."""
         host, port = self.origin.authority.host, self.origin.authority.port
         loop = asyncio.get_running_loop()

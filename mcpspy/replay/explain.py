@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..transcript.mcp_methods import OPENINGS
-from .difference import Differences, differences, rule_for
+from .difference import Differences, differences
 from .likeness import likeness
 from .miss import METHOD, TARGET, Miss
 
@@ -57,7 +57,7 @@ def unknown_target(request: Message, candidates: Sequence[Candidate]) -> Miss:
 def other_params(request: Message, counted: Any, candidates: Sequence[Candidate], rules: Rules, options: Sequence[str]) -> Miss:
     """A miss by params alone. `counted` is what of them counts, by `rules`. Never without candidates."""
     nearest, found = _nearest(counted, candidates, rules)
-    ignore = tuple(dict.fromkeys(rule_for(one.steps) for one in found.listed if one.steps))
+    ignore = tuple(dict.fromkeys(rules.leave_out(one.steps) for one in found.listed if one.steps))
     return Miss(
         request=request,
         reason=f"was never recorded with {rules.what}",

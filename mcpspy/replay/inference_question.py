@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from .canonical import canonical, embedded
+from .difference import path_of
 from .ignore import pruned
 from .likeness import traits
 from .question import Strictness
 
 if TYPE_CHECKING:
-    from .ignore import Ignore
+    from .ignore import Ignore, Step
 
 OF_THE_CLIENT: Final = frozenset({"metadata", "prompt_cache_key", "safety_identifier", "seed", "user"})
 """Members of a body that name who asks, or this run, and say nothing of what is asked."""
@@ -70,6 +71,10 @@ class PromptAsking:
         rest = {name: one for name, one in counted.items() if name not in _TURNS}
         known = {f"{at} {canonical(turn)}" for at, turn in enumerate(turns)}
         return frozenset(known) | traits(turns[-1] if turns else counted.get("input")) | traits(rest)
+
+    def leave_out(self, steps: tuple[Step, ...]) -> str:
+        """The ignore rule that leaves this place out; of turns this one alone, since others stand for others."""
+        return path_of(steps)
 
 
 def _turn(turn: Any, names: dict[str, str]) -> Any:

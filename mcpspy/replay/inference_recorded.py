@@ -7,18 +7,18 @@ body. Refuses to judge which of them a client is to get.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from ..records import CLIENT
-from ..transcript.head import EVENT_STREAM
+from ..records import CLIENT, SERVER
+from ..transcript.head import EVENT_STREAM, Head
 from ..transcript.inference.model_call import METHODS, ModelCall
+from ..transcript.inference.read import api_of
 from ..transcript.message import Kind, Message
 from ..transcript.model import Exchange
 from ..wire.codings import decoded
 from ..wire.sse import Events
 from .canonical import Odd, read
 from .http_answer import playable
-from .http_recorded import path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     from ..transcript.transaction import Stream, Transaction
     from .http_answer import Fields
 
-ENDS: Final = {"/chat/completions": "chat", "/responses": "responses", "/messages": "messages"}
-"""How the paths of the APIs end, whatever stands before."""
-
-MODEL: Final = "model"
+Ends: TypeAlias = Literal["whole", "broken"]
 
 
 class Part(NamedTuple):
@@ -42,14 +39,18 @@ class Part(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """A recorded response. Of a stream of events `parts` are these. `ends` says how: `whole`, or `broken`, by whomever."""
+    """A recorded response, whose head came `head_ns` after the request. Of a stream of events `parts` are these.
+
+    `ends` says how: `whole`, or `broken`, by whomever. With a `status` of 0 there was none: the server closed the connection.
+    """
 
     status: int
     reason: str
     fields: Fields
     parts: Sequence[Part]
     is_stream: bool
-    ends: Literal["whole", "broken"]
+    ends: Ends
+    head_ns: int
 
 
 class Recorded(NamedTuple):
@@ -63,8 +64,7 @@ class Recorded(NamedTuple):
     @property
     def reply(self) -> Reply:
         """The response, read anew at each call. Only where it is not `unknown`."""
-        assert self.transaction.response is not None
-        return _reply(self.transaction.response, self.transaction.request, self.source.shift_ns)
+        return _reply(self.transaction, self.exchange.at_ns, self.source.shift_ns)
 
 
 def recorded(transcript: Transcript) -> list[Recorded]:
@@ -73,27 +73,21 @@ def recorded(transcript: Transcript) -> list[Recorded]:
     found = (
         _recorded(one, source, rows.get(id(one), one.row))
         for source in transcript.sources
-        if is_of_a_model(source)
+        if source.is_model
         for one in source.transactions.values()
     )
     said = (one for one in found if one.transaction.response is None or not one.transaction.response.forged)
     return sorted(said, key=lambda one: one.exchange.at_ns)
 
 
-def is_of_a_model(source: Source) -> bool:
-    """Whether a capture is one of a model's leg."""
-    return source.header is not None and source.header.tapped.get("leg") == MODEL
-
-
-def question(method: str, target: str, body: bytes, *, row: int = 0, at_ns: int = 0, capture: int = 0) -> Exchange:
+def question(head: Head, body: bytes, *, row: int = 0, at_ns: int = 0, capture: int = 0) -> Exchange:
     """A request to the API as a question: its method is `chat.completions`, or `GET /v1/models`, its target the model."""
-    path = path_of(target)
-    api = next((METHODS[api] for end, api in ENDS.items() if method == "POST" and path.endswith(end)), "")
+    api = api_of(head, body)
     params = body.strip()
     held = read(params) if params else {}
     if isinstance(held, Odd):
         params = json.dumps(body.decode("utf-8", "replace")).encode()
-    name = api or f"{method} {target}"
+    name = f"{head.method} {head.target}" if api is None else METHODS[api]
     raw = b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}' % (row, json.dumps(name).encode(), params or b"{}")
     asked = Message(
         capture=capture,
@@ -106,7 +100,7 @@ def question(method: str, target: str, body: bytes, *, row: int = 0, at_ns: int 
         raw=raw,
         id=str(row),
         method=name,
-        target=_model(held) if api else None,
+        target=None if api is None else _model(held),
     )
     return Exchange(row=row, request=asked)
 
@@ -120,15 +114,16 @@ def _recorded(transaction: Transaction, source: Source, row: int) -> Recorded:
     request = transaction.request
     data = b"" if request is None else _bytes(request)
     at_ns = transaction.at_ns if request is None or request.last_ns is None else request.last_ns
-    place = transaction.method, transaction.target
-    asked = question(*place, data or b"", row=row, at_ns=at_ns, capture=transaction.capture)
-    return Recorded(asked, transaction, source, _unknown(transaction.response))
+    head = Head(f"{transaction.method} {transaction.target}") if request is None else request.head
+    asked = question(head, data or b"", row=row, at_ns=at_ns, capture=transaction.capture)
+    return Recorded(asked, transaction, source, _unknown(transaction))
 
 
-def _unknown(response: Stream | None) -> str:
+def _unknown(transaction: Transaction) -> str:
     """Why a response cannot be played; empty if it can."""
+    response = transaction.response
     if response is None:
-        return "no answer to it was recorded"
+        return "" if transaction.left_by == SERVER else "no answer to it was recorded"
     return "its answer was not kept" if _bytes(response) is None else ""
 
 
@@ -147,13 +142,17 @@ def _bytes(stream: Stream) -> bytes | None:
         return None
 
 
-def _reply(response: Stream, request: Stream | None, shift_ns: int) -> Reply:
+def _reply(transaction: Transaction, asked_ns: int, shift_ns: int) -> Reply:
+    response = transaction.response
+    if response is None:
+        gone_ns = 0 if transaction.left_ns is None else transaction.left_ns - asked_ns
+        return Reply(0, "", (), (), is_stream=False, ends="broken", head_ns=max(0, gone_ns))
     head, close = response.head, response.close
     is_stream = head.media_type == EVENT_STREAM
-    asked_ns = response.at_ns if request is None or request.last_ns is None else request.last_ns
     parts = _events(response, asked_ns, shift_ns) if is_stream else _body(response, asked_ns)
-    ends: Literal["whole", "broken"] = "whole" if close is not None and close.how == "eof" else "broken"
-    return Reply(head.status, head.reason, playable(head), list(parts), is_stream, ends)
+    ends: Ends = "whole" if close is not None and close.how == "eof" else "broken"
+    head_ns = max(0, response.at_ns - asked_ns)
+    return Reply(head.status, head.reason, playable(head), list(parts), is_stream, ends, head_ns)
 
 
 def _body(response: Stream, asked_ns: int) -> Iterator[Part]:

@@ -14,7 +14,7 @@ from .canonical import canonical
 from .ignore import pruned
 
 if TYPE_CHECKING:
-    from .ignore import Ignore
+    from .ignore import Ignore, Step
 
 _ALWAYS_NEW: Final = frozenset({PROGRESS_TOKEN, "traceparent", "tracestate", "baggage"})
 _ANSWERS: Final = "inputResponses"
@@ -57,6 +57,9 @@ class Rules(Protocol):
     def traits(self, counted: Any) -> frozenset[str]:
         """By what that is known among others like it."""
 
+    def leave_out(self, steps: tuple[Step, ...]) -> str:
+        """The ignore rule that leaves this place out."""
+
 
 class Asking:
     """The rules of MCP."""
@@ -90,6 +93,12 @@ class Asking:
         from .likeness import traits  # for what may never be missed
 
         return traits(counted)
+
+    def leave_out(self, steps: tuple[Step, ...]) -> str:
+        """The ignore rule that leaves this place out, in every item of a list alike."""
+        from .difference import rule_for  # as above
+
+        return rule_for(steps)
 
     def _without_meta(self, params: dict[str, Any]) -> dict[str, Any]:
         meta = params["_meta"]

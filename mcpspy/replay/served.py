@@ -1,4 +1,7 @@
-"""What of captures a mock serves: the answers of one server, and over HTTP what it refused too. Refuses to read captures."""
+"""What of captures a mock of a server serves: its answers, and over HTTP what it refused too.
+
+Captures of a model's leg beside them are left out. Refuses to read captures.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,15 @@ def served(transcript: Transcript, what: str, *, over_http: bool) -> Scenes:
 
     Raises: AddressError: if they are of several servers. ReplayError: if there is nothing to serve.
     """
-    servers = list(dict.fromkeys((source.header.label if source.header else "") for source in transcript.sources))
+    spoken = [source for source in transcript.sources if not source.is_model]
+    servers = list(dict.fromkeys((source.header.label if source.header else "") for source in spoken))
     if len(servers) > 1:
         raise AddressError(
             what,
             f"these are captures of {len(servers)} servers ({', '.join(servers)}), and a mock plays one; name those of one",
         )
+    if transcript.sources and not spoken:
+        raise ReplayError(what, "it is of a model's API, which speaks HTTP alone; add --listen 127.0.0.1:0")
     found = scenes(transcript)
     if not found.has_answers and not (over_http and refusals(transcript)):
         raise ReplayError(what, _nothing(transcript))

@@ -1,0 +1,80 @@
+"""The model's leg of `mcpspy mock --listen`: a mock of its API, from captures of it, as the options say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..capture.reader import read
+from ..errors import ReplayError
+from ..live.mock_model import ModelMock
+from ..replay.inference_bases import bases
+from ..replay.inference_question import PromptAsking
+from ..replay.inference_recorded import recorded
+from ..replay.matching import Matcher, Reuse
+from ..replay.question import Strictness
+from ..transcript.transcribe import transcribe
+from .mock import say, tell
+from .options import SEVERAL, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..live.mock_model_forward import ModelForward
+    from ..transcript.model import Transcript
+    from .mock_http import Asked
+
+
+def transcript_of(paths: Iterable[str]) -> Transcript:
+    """What captures of a model's leg hold. Raises: CaptureError; OSError."""
+    return transcribe(*map(read, paths), keeps_frames=True, finds=False)
+
+
+def model_mock(transcript: Transcript, what: str, url: str, asked: Asked) -> ModelMock:
+    """The mock of a model's API; `url` is the live one, empty where nothing goes live.
+
+    Raises: ReplayError: if there is nothing to serve. PathError: for an ignore rule that cannot be read. UsageError.
+    """
+    values = asked.values
+    found = recorded(transcript)
+    if all(one.unknown for one in found):
+        raise ReplayError(
+            what, "no answer of the model's API was recorded, so there is nothing to serve; mcpspy show says what happened"
+        )
+    finds = Matcher(
+        [one.exchange for one in found],
+        strictness=Strictness(values.get("match", "default")),
+        ignore=values["ignore"].split(SEVERAL) if "ignore" in values else (),
+        reuse=Reuse(values.get("reuse", "last")),
+        rules=PromptAsking,
+    )
+    return ModelMock(
+        found,
+        finds,
+        begin_ns=asked.begin_ns,
+        speed=asked.speed,
+        allowed_hosts=asked.hosts,
+        plays_nearest=values.get("on-miss") == "nearest",
+        forward=_forward(transcript, values, url) if url else None,
+        tell=tell,
+    )
+
+
+def lines(mock: ModelMock) -> list[str]:
+    """What to set, as in a shell: `OPENAI_BASE_URL=http://127.0.0.1:40001/v1`; where no known API was asked, the URL."""
+    return [f"{name}={url}" for name, url in bases(mock.recorded, mock.url)] or [mock.url]
+
+
+def _forward(transcript: Transcript, values: dict[str, str], url: str) -> ModelForward:
+    """The way to the live API. Raises: UsageError."""
+    from click import UsageError as ClickUsageError
+
+    from ..live.mock_model_forward import ModelForward
+    from .replay_target import target_of
+
+    given = tuple(values["header"].split(SEVERAL)) if "header" in values else ()
+    try:
+        target = target_of(transcript.sources[0], (), url, None, given)
+    except ClickUsageError as error:
+        raise UsageError(error.message.rstrip(".")) from error
+    fields = [(name.encode(), value.encode("latin-1", "replace")) for name, value in target.fields]
+    return ModelForward(target.url, fields=fields, tls=target.tls, tell=lambda text: say(f"mcpspy mock: {text}"))

@@ -1,0 +1,183 @@
+"""A mock of a model's API: answers prompts that were recorded with the answers that were, streamed as they were.
+
+It hears requests, has the question found, and has the reply played. Refuses to understand prompts: `replay` does. All clients walk
+through one recording, since nothing in a prompt says whose it is but what it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from time import monotonic_ns
+from typing import TYPE_CHECKING
+
+from ..records import MCPSPY, Note
+from ..replay.inference_miss import api_error
+from ..replay.inference_recorded import question
+from ..replay.miss import Miss
+from ..transcript.head import read_head
+from ..transcript.model import Exchange
+from ..wire.codings import decoded
+from .authority import Authority
+from .gate import Gate
+from .listening import bound
+from .mock_http_connection import Connection
+from .mock_http_door import Door
+from .mock_model_play import Playing
+from .recording import Numbers, note
+
+if TYPE_CHECKING:
+    import socket
+
+    from ..records import Sink
+    from ..replay.inference_recorded import Recorded
+    from ..replay.matching import Matcher
+    from .mock_http_response import Request, Response
+    from .mock_model_forward import ModelForward
+
+MISSING = "capture"
+"""By what a question is refused whose answer is not in the recording."""
+
+
+class ModelMock:
+    """Plays `recorded` to whoever asks. Its clock began at `begin_ns` of the monotonic one.
+
+    `finds` knows the questions of it. `plays_nearest` says that a miss is answered with what comes nearest; `forward` is the way to
+    a live API, which then answers instead.
+    """
+
+    def __init__(
+        self,
+        recorded: Sequence[Recorded],
+        finds: Matcher,
+        *,
+        begin_ns: int,
+        speed: float = 0.0,
+        allowed_hosts: frozenset[str] = frozenset(),
+        plays_nearest: bool = False,
+        forward: ModelForward | None = None,
+        tell: Callable[[Miss], None],
+    ) -> None:
+        self.sink: Sink = _nowhere
+        self.numbers = Numbers()
+        self.connections: set[Connection] = set()
+        self.own = Authority("127.0.0.1", 0)
+        self.gate = Gate(port=0)
+        self.begin_ns = begin_ns
+        self.why = ""
+        self._recorded: Mapping[int, Recorded] = {one.exchange.row: one for one in recorded}
+        self._walk = finds.walk()
+        self._speed = speed
+        self._allowed_hosts = allowed_hosts
+        self._plays_nearest = plays_nearest
+        self._forward = forward
+        self._tell = tell
+        self._door: Door | None = None
+
+    def record_to(self, sink: Sink) -> None:
+        """Have everything recorded there."""
+        self.sink = sink
+
+    def now_ns(self) -> int:
+        """Nanoseconds since our clock began."""
+        return monotonic_ns() - self.begin_ns
+
+    def listen(self, host: str, port: int) -> socket.socket:
+        """Take the address; port 0 picks one. Raises: TapError: if it is taken, or not ours."""
+        listener = bound(host, port)
+        self.own = Authority(host, listener.getsockname()[1])
+        self.gate = Gate(port=self.own.port, allowed_hosts=self._allowed_hosts)
+        return listener
+
+    @property
+    def recorded(self) -> list[Recorded]:
+        """What it plays."""
+        return list(self._recorded.values())
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"http://{self.own}"
+
+    def open(self, listener: socket.socket) -> None:
+        """Let clients in."""
+        self._door = Door(listener, partial(Connection, self))
+
+    def noted(self, topic: str, text: str, *, by: str = "") -> None:
+        """Write down what happened to the process."""
+        self.sink((Note(at_ns=self.now_ns(), topic=topic, text=text, extra={"by": by} if by else None),))
+
+    def ended(self, why: str) -> None:
+        """It is to end, and why: the name of a signal."""
+        self.why = self.why or why
+
+    async def close(self) -> None:
+        """Let nobody in any more, and leave who is there."""
+        if self._door is not None:
+            self._door.close()
+        if self._forward is not None:
+            await self._forward.close()
+        for connection in list(self.connections):
+            connection.abort(MCPSPY)
+
+    # Requests
+
+    def asked(self, request: Request, response: Response) -> None:
+        """A request came, whole."""
+        live = question(read_head(request.head.raw), _plain(request), at_ns=self.now_ns()).request
+        found = self._walk.match(live)
+        if not isinstance(found, Exchange):
+            self._missed(found, request, response)
+        elif why := self._recorded[found.row].unknown:
+            self._missed(Miss(request=live, reason=why, refused_by=MISSING, nearest=found), request, response)
+        else:
+            self._play(found, response)
+
+    def _play(self, found: Exchange, response: Response) -> None:
+        Playing(self._recorded[found.row].reply, response, self._speed).begin()
+
+    def _missed(self, miss: Miss, request: Request, response: Response) -> None:
+        if self._forward is not None:
+            self._told(miss, response)
+            self._forward.ask(self, request, response)
+            return
+        nearest = miss.nearest if self._plays_nearest else None
+        if nearest is None or self._recorded[nearest.row].unknown:
+            self._told(miss, response)
+            refuse(request, response, miss)
+            return
+        again = self._walk.match(nearest.request)  # so that it is the next of several answers
+        played = again if isinstance(again, Exchange) and not self._recorded[again.row].unknown else nearest
+        self._told(replace(miss, played=played), response)
+        self._play(played, response)
+
+    def _told(self, miss: Miss, response: Response) -> None:
+        self.sink((note(self.now_ns(), "miss", miss.sentence, 0, response.number),))
+        self._tell(miss)
+
+
+def refuse(request: Request, response: Response, miss: Miss) -> None:
+    """Answer a miss with an error in the words of the API."""
+    error = api_error(miss, is_anthropic=is_anthropic(request))
+    response.whole(error.status, [("Content-Type", "application/json")], error.body)
+
+
+def is_anthropic(request: Request) -> bool:
+    """Whether it is Anthropic's API that is asked."""
+    return bool(request.value(b"anthropic-version")) or request.path.endswith("/messages")
+
+
+def _plain(request: Request) -> bytes:
+    """The body, its content encoding taken off where that can be done."""
+    encoding = request.head.value(b"content-encoding")
+    if not encoding:
+        return request.body
+    try:
+        return decoded(request.body, encoding)
+    except ValueError:
+        return request.body
+
+
+def _nowhere(records: object) -> None:
+    """The sink of a mock that has none."""
