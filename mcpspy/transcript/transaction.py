@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -15,6 +15,9 @@ from .head import EVENT_STREAM, Head, read_head
 
 if TYPE_CHECKING:
     from ..records import Close, Frame, Note, Open
+
+MAX_FORGED_BYTES: Final = 500
+"""So much is kept of what mcpspy itself said."""
 
 
 class ScopeKind(StrEnum):

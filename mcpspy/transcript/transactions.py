@@ -22,7 +22,7 @@ from .http_decode import BodyDecoder, CompressedEventDecoder, EventDecoder, Stre
 from .model import Exchange, Kind, Row, Source, Stray
 from .payloads import DONE
 from .scopes import Reach, Sent, endpoint, origin
-from .transaction import Oddity, ScopeKind, Stream, Transaction
+from .transaction import MAX_FORGED_BYTES, Oddity, ScopeKind, Stream, Transaction
 
 if TYPE_CHECKING:
     from ..records import Close, Frame, Note, Open
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 ENDPOINT: Final = "endpoint"
 RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
 """Where a server says as which resource it wants to be asked for (RFC 9728)."""
-MAX_FORGED_BYTES: Final = 500
-"""So much is kept of what mcpspy itself said."""
-
 _HTTP_OK: Final = 200
 _SWITCHING_PROTOCOLS: Final = 101
 

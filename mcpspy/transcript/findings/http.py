@@ -193,7 +193,8 @@ def find(story: Story) -> Iterator[Found]:
         yield from _oddities(story, transaction, row)
         if transaction.request is not None and b"\ndpop:" in transaction.request.opened.head.lower():
             yield _of_stream(DPOP_PROOF, story, transaction.request, row, "A request bears a DPoP proof.", "mcpspy")
-    yield from _unannounced(story)
+    if not story.source.is_model:
+        yield from _unannounced(story)
     for row_number, message in story.flawed:
         if "ambiguous-stream" in message.flaws:
             what = (

@@ -13,7 +13,7 @@ from ...records import CLIENT
 from ..chunks import Chunks
 from ..correlate import appended
 from ..head import Head, read_head
-from ..transaction import Scope, ScopeKind, Stream, Transaction
+from ..transaction import MAX_FORGED_BYTES, Oddity, Scope, ScopeKind, Stream, Transaction
 from .answering import Answering
 from .conversations import Conversations
 from .model_call import ModelCall
@@ -99,8 +99,13 @@ class ModelLeg:
         if body.stream is work.transaction.request:
             work.asked.add(record)
             return ()
-        if work.answering is None or body.stream is not work.transaction.response:
+        if body.stream is not work.transaction.response:
             return ()
+        if body.stream.forged:
+            oddity = Oddity(record.number, at_ns, "forged", record.data[:MAX_FORGED_BYTES])
+            work.transaction.oddities = appended(work.transaction.oddities, oddity)
+        if work.answering is None:
+            return work.rows
         work.answering.frame(record, at_ns)
         return self._news(work, body.stream)
 
