@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..finding import Finding
 from ..model import Transcript
-from .rules import FINDERS
+from .rules import FINDERS, MODEL_LEG_FINDERS
 from .story import stories
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def findings(transcript: Transcript) -> list[Finding]:
     counted: dict[tuple[str, ...], Found] = {}
     for index, story in enumerate(stories(transcript)):
         number = 0
-        for finder in FINDERS:
+        for finder in MODEL_LEG_FINDERS if story.source.is_model else FINDERS:
             for one in finder.find(story):
                 number += 1
                 key = (str(index), one.finding.rule, one.finding.culprit, one.group or f"\n{number}")

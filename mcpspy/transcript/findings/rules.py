@@ -52,6 +52,9 @@ FINDERS: Final[tuple[ModuleType, ...]] = (
     capture,
 )  # fmt: skip
 
+MODEL_LEG_FINDERS: Final[tuple[ModuleType, ...]] = (channel, http, capture)
+"""Those of them that look at a capture of a model's API, which speaks neither JSON-RPC nor MCP."""
+
 ASKED: Final[tuple[ModuleType, ...]] = (schemas, shapes, cost, trust)
 """Modules whose rules are followed only where somebody asks: `examine`."""
 
