@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.cli.main import VERBS
+from tests.cli.helps import unknown_options
 
 ROOT = Path(__file__).parents[1]
 IGNORED = {line.rstrip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines() if line.endswith("/")}
@@ -30,6 +31,8 @@ FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 CODE_SPAN = re.compile(r"`[^`\n]+`")
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)[^)]*\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+CALL = re.compile(r"(?:^|[`$|;&(] ?|/bin/)mcpspy ([a-z][a-z-]*(?: [^\n|;&>`]*)?)", re.MULTILINE)
+INDENTED = re.compile(r"^ {4}\S.*$", re.MULTILINE)
 COMMAND = re.compile(r"(?:^|[`$|;&(] ?|/bin/)mcpspy ([a-z][a-z-]*)", re.MULTILINE)
 
 
@@ -59,6 +62,14 @@ def unknown_verbs(page: str) -> set[str]:
     return {verb for text in code for verb in COMMAND.findall(text)} - set(VERBS)
 
 
+def options_gone(page: str) -> set[str]:
+    """Options that commands of a page use and mcpspy does not have."""
+    plain = FENCE.sub("", page)
+    code = [match[0] for match in FENCE.finditer(page)] + CODE_SPAN.findall(plain) + INDENTED.findall(plain)
+    calls = [call.split() for text in code for call in CALL.findall(text.replace("    mcpspy", "$ mcpspy"))]
+    return set().union(*(unknown_options(words) for words in calls if words[0] in VERBS))
+
+
 def local_paths() -> list[str]:
     """What only the machine that runs the tests would call a path: this checkout, its neighbours, the user's home."""
     too_common = {Path("/"), Path("/tmp"), Path("/home"), Path("/opt"), Path("/usr/src")}
@@ -73,6 +84,11 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_on_a_page_uses_a_verb_that_exists(page: Path) -> None:
     assert not unknown_verbs(page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_on_a_page_uses_options_that_exist(page: Path) -> None:
+    assert not options_gone(page.read_text(encoding="utf-8"))
 
 
 def test_no_file_names_the_machine_it_was_written_on() -> None:
@@ -103,3 +119,13 @@ def test_a_verb_that_does_not_exist_is_seen(code: str) -> None:
 )
 def test_what_is_no_command_names_no_verb(text: str) -> None:
     assert not unknown_verbs(text)
+
+
+@pytest.mark.parametrize("code", ["`mcpspy show --gone`", "```sh\nmcpspy show @ --gone\n```", "    mcpspy show --gone | head"])
+def test_an_option_that_does_not_exist_is_seen(code: str) -> None:
+    assert options_gone(f"text\n\n{code}\n") == {"--gone"}
+
+
+@pytest.mark.parametrize("code", ["`mcpspy run -- server --gone`", "`mcpspy show` and `--gone`", "`mcpspy show --json`"])
+def test_what_is_no_option_of_ours_is_let_through(code: str) -> None:
+    assert not options_gone(f"text\n\n{code}\n")

@@ -4,33 +4,19 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
 import click
 import pytest
 
-from mcpspy.cli.export import FORMATS
 from mcpspy.cli.help_topics import TEXTS
-from mcpspy.cli.main import VERBS
+from tests.cli.helps import COMMANDS, unknown_options
 from tests.cli.terminal import MCPSPY, on_pipe, run
 from tests.deadlines import DEADLINE_S
 
 SCREEN_LINES, SCREEN_COLUMNS = 24, 80
 EXAMPLE = re.compile(r"^ {2,}(?:git bisect run )?mcpspy (.+?)(?:\s{2,}.*|\s+[|>&].*)?$", re.MULTILINE)
 SERVER = [sys.executable, "-P", "-m", "mcpspy.demo.server"]
-
-
-def commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Every verb, and every format of `export`, by the words that call it."""
-    for verb in VERBS:
-        yield (verb,), import_module(f"mcpspy.cli.{verb}").command
-    for name in FORMATS:
-        yield ("export", name), import_module(f"mcpspy.cli.export_{name}").command
-
-
-COMMANDS = dict(commands())
 
 
 def help_of(words: tuple[str, ...]) -> str:
@@ -51,18 +37,12 @@ def test_every_help_has_an_example_of_its_own(words: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_example_uses_options_that_there_are(words: tuple[str, ...]) -> None:
-    for example in examples(help_of(words)):
-        called = tuple(example[:2]) if example[0] == "export" and tuple(example[:2]) in COMMANDS else (example[0],)
-        known = {option for one in COMMANDS[called].params for option in (*one.opts, *one.secondary_opts)}
-        own = example[: example.index("--")] if "--" in example else example
-        assert {word.partition("=")[0] for word in own if re.fullmatch(r"-[a-zA-Z]|--[a-z].*", word)} <= {*known, "--help"}
+    assert not set().union(*map(unknown_options, examples(help_of(words))))
 
 
 def test_an_example_with_an_option_that_is_gone_is_seen() -> None:
-    assert examples("  mcpspy show @:7 --gone   what it was\n  mcpspy export svg > x.svg\n") == [
-        ["show", "@:7", "--gone"],
-        ["export", "svg"],
-    ]
+    shown = examples("  mcpspy show @:7 --gone   what it was\n  mcpspy export svg --raw > x.svg\n  mcpspy run -- x --gone\n")
+    assert [unknown_options(one) for one in shown] == [{"--gone"}, {"--raw"}, set()]
 
 
 # --- Topics ---

@@ -1,0 +1,31 @@
+"""The commands of mcpspy and their options, and what of a command line they do not know."""
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+
+import click
+
+from mcpspy.cli.export import FORMATS
+from mcpspy.cli.main import VERBS
+
+OPTION = re.compile(r"-[a-zA-Z]|--[a-z][a-z-]*")
+
+
+def _commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    for verb in VERBS:
+        yield (verb,), import_module(f"mcpspy.cli.{verb}").command
+    for name in FORMATS:
+        yield ("export", name), import_module(f"mcpspy.cli.export_{name}").command
+
+
+COMMANDS = dict(_commands())
+"""Every verb, and every format of `export`, by the words that call it."""
+
+
+def unknown_options(words: list[str]) -> set[str]:
+    """What looks like an option among the words behind `mcpspy` and is none of the command's; behind `--` nothing is looked at."""
+    called = tuple(words[:2]) if tuple(words[:2]) in COMMANDS else tuple(words[:1])
+    own = words[: words.index("--")] if "--" in words else words
+    known = {option for one in COMMANDS[called].params for option in (*one.opts, *one.secondary_opts)}
+    return {name for word in own if OPTION.fullmatch(name := word.partition("=")[0])} - known - {"--help", "-h"}
