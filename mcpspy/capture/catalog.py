@@ -5,7 +5,7 @@ A capture's facts come from its first line and its last ones, however large it i
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..errors import CaptureError
@@ -52,6 +52,11 @@ class Entry:
         return self.header is not None and "mock" in self.header.tapped
 
     @property
+    def is_model(self) -> bool:
+        """Whether its leg is the model's: what it holds is what a model was asked and said."""
+        return self.header is not None and self.header.tapped.get("leg") == "model"
+
+    @property
     def client(self) -> str:
         """The name of the process that started the tap."""
         return str(self.header.parent.get("name", "")) if self.header else ""
@@ -77,19 +82,26 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sitting:
-    """What one client did with all its servers: captures with one parent process that overlap in time, the oldest first."""
+    """What one client did with all its servers: captures with one parent process that overlap in time, the oldest first.
+
+    With them those of a model's leg that overlap with these, whoever started their taps.
+    """
 
     entries: tuple[Entry, ...]
 
     @property
     def begin_ns(self) -> int:
-        """When its first capture began, as Unix time."""
-        return self.entries[0].begin_ns
+        """When its first capture began, as Unix time; a model's leg may have run for days, and counts if there is no other."""
+        return self._first.begin_ns
 
     @property
     def client(self) -> str:
-        """The name of the process that started the taps."""
-        return self.entries[0].client
+        """The name of the process that started the taps; of a model's leg, only if there is no other."""
+        return self._first.client
+
+    @property
+    def _first(self) -> Entry:
+        return next((one for one in self.entries if not one.is_model), self.entries[0])
 
 
 def entries(folder: str | None = None) -> list[Entry]:
@@ -130,14 +142,20 @@ def entry(path: str) -> Entry | None:
     )
 
 
-def sittings(captures: Iterable[Entry]) -> list[Sitting]:
-    """The captures that can be used, by sitting: the sitting whose newest capture is newest first."""
-    groups: dict[tuple[object, ...], list[Entry]] = {}
-    for one in captures:
-        if one.header:
-            groups.setdefault(one.parent, []).append(one)
-    found = [sitting for group in groups.values() for sitting in _overlapping(group)]
-    return sorted(found, key=lambda sitting: max((one.begin_ns, one.path) for one in sitting.entries), reverse=True)
+def sittings(captures: Iterable[Entry], *, shares_models: bool = True) -> list[Sitting]:
+    """The captures that can be used, by sitting: the sitting whose newest capture is newest first.
+
+    A capture of a model's leg is in every sitting of the same boot that it overlaps; else, and without `shares_models`, it is in
+    one like any other.
+    """
+    usable = [one for one in captures if one.header]
+    legs = [one for one in usable if one.is_model and shares_models and not (one.end and not one.end.messages)]
+    shared = {one.path: one for one in legs}
+    found = _by_parent(one for one in usable if one.path not in shared)
+    joined = [_with_models(sitting, legs) for sitting in found]
+    taken = {one.path for sitting in joined for one in sitting.entries}
+    joined += _by_parent(one for one in legs if one.path not in taken)
+    return sorted(joined, key=lambda sitting: max((one.begin_ns, one.path) for one in _own(sitting)), reverse=True)
 
 
 def count(capture: Entry) -> Count:
@@ -204,6 +222,31 @@ def _last(fd: int, size_bytes: int) -> tuple[int, End | None]:
     return 0, None
 
 
+def _by_parent(captures: Iterable[Entry]) -> list[Sitting]:
+    groups: dict[tuple[object, ...], list[Entry]] = {}
+    for one in captures:
+        groups.setdefault(one.parent, []).append(one)
+    return [sitting for group in groups.values() for sitting in _overlapping(group)]
+
+
+def _own(sitting: Sitting) -> Sequence[Entry]:
+    """Its captures without those that it shares; these, if there are no others."""
+    return [one for one in sitting.entries if not one.is_model] or sitting.entries
+
+
+def _with_models(sitting: Sitting, legs: Iterable[Entry]) -> Sitting:
+    """The sitting, with the captures of a model's leg that overlap with one of its own."""
+    met = [leg for leg in legs if any(_meet(leg, one) for one in sitting.entries)]
+    return Sitting(entries=tuple(sorted((*sitting.entries, *met), key=_begin))) if met else sitting
+
+
+def _meet(one: Entry, other: Entry) -> bool:
+    """Whether both were recorded at some instant of one boot."""
+    if not (one.header and other.header and one.header.boot_id and one.header.boot_id == other.header.boot_id):
+        return False
+    return _begin(one) <= _until(other) and _begin(other) <= _until(one)
+
+
 def _overlapping(group: list[Entry]) -> list[Sitting]:
     """Cut one parent's captures where nothing was being recorded. Times of one boot compare on its monotonic clock."""
     runs: list[list[Entry]] = []
@@ -213,8 +256,12 @@ def _overlapping(group: list[Entry]) -> list[Sitting]:
             runs.append([])
             until = 0
         runs[-1].append(one)
-        until = max(until, _begin(one) + one.last_ns) if not one.live else 1 << 100
+        until = max(until, _until(one))
     return [Sitting(entries=tuple(run)) for run in runs]
+
+
+def _until(capture: Entry) -> int:
+    return 1 << 100 if capture.live else _begin(capture) + capture.last_ns
 
 
 def _begin(capture: Entry) -> int:

@@ -66,7 +66,7 @@ def make_room(max_bytes: int, *, wall_ns: int, pause: Callable[[], None] = lambd
     """
     known = [one for path in _paths() if (one := _looked_at(path, pause)) is not None]
     excess = sum(one.size_bytes for one in known) - max_bytes
-    for some in _oldest_first(sittings(known)):
+    for some in _oldest_first(sittings(known, shares_models=False)):
         if excess <= 0:
             return
         pause()

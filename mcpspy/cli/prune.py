@@ -65,7 +65,7 @@ def command(
     bounds = Bounds(
         before_ns=None if age_ns is None else now_ns - age_ns, sittings=keep, max_bytes=min(limits) if limits else None
     )
-    found = sittings(entries())
+    found = sittings(entries(), shares_models=False)
     going = beyond(found, bounds)
     if as_json_:
         if not dry_run:

@@ -1,7 +1,7 @@
 """Names for the participants: every server one of its own, every client one for all captures that it started.
 
 A client of stdio is known by its process, since one client talks to many servers; what it is called it says itself, in what it
-sends. An HTTP tap was started by somebody else, and has as many clients as come.
+sends. An HTTP tap was started by somebody else, and has as many clients as come. A model is named as a server is.
 """
 
 from collections.abc import Iterable
@@ -26,6 +26,18 @@ def name_lanes(sources: list[Source], client_names: dict[int, str]) -> None:
             source.client = name
     for source in filter(_is_http, sources):
         source.client = next(iter(source.names)) if len(source.names) == 1 else "client"
+    _name_askers([source for source in sources if source.is_model], [source for source in sources if not source.is_model])
+
+
+def _name_askers(models: list[Source], others: list[Source]) -> None:
+    """Who asks a model does not say its name there: it is the client of the servers beside it, if that is one."""
+    known = {name for source in others for name in (*source.names, source.client)}
+    if len(known) > 1:
+        known.discard("client")
+    if len(known) == 1:
+        (name,) = known
+        for source in models:
+            source.client = name
 
 
 def _label(source: Source) -> str:

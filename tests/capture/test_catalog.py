@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -138,6 +138,36 @@ def test_captures_of_other_parents_are_other_sittings(other: dict[str, Any]) -> 
     stored("a", begin_s=0, lasted_s=9)
     stored("b", begin_s=1, lasted_s=9, **other)
     assert labels(sittings(entries())) == [["b"], ["a"]]
+
+
+MODEL: Final[dict[str, Any]] = {
+    "tapped": {"transport": "http", "leg": "model"}, "parent": {"pid": 99, "name": "bash", "start": 1},
+}  # fmt: skip
+
+
+def test_a_models_leg_is_in_every_sitting_that_it_overlaps() -> None:
+    stored("model", begin_s=0, lasted_s=20, **MODEL)
+    stored("a", begin_s=1, lasted_s=1)
+    stored("b", begin_s=10, lasted_s=1)
+    stored("c", begin_s=30, lasted_s=1)
+    found = sittings(entries())
+    assert labels(found) == [["c"], ["model", "b"], ["model", "a"]]
+    assert [one.client for one in found] == ["client"] * 3
+
+
+def test_a_models_leg_that_overlaps_no_sitting_of_its_boot_is_one_by_itself() -> None:
+    stored("a", begin_s=0, lasted_s=9, boot_id="another boot")
+    stored("b", begin_s=1, lasted_s=8)
+    stored("model", begin_s=10, lasted_s=9, **MODEL)
+    found = sittings(entries())
+    assert labels(found) == [["model"], ["b"], ["a"]]
+    assert found[0].client == "bash"
+
+
+def test_what_may_be_removed_is_in_one_sitting_alone() -> None:
+    stored("model", begin_s=0, lasted_s=20, **MODEL)
+    stored("a", begin_s=1, lasted_s=1)
+    assert labels(sittings(entries(), shares_models=False)) == [["a"], ["model"]]
 
 
 def test_captures_that_do_not_know_their_parent_are_alone() -> None:
