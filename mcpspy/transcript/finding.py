@@ -31,7 +31,7 @@ class Finding:
     what: str
     """One sentence on what happened."""
     culprit: str
-    """`client`, `server`, `mcpspy`, `disk` or `file`; `unclear` where the wire does not say."""
+    """`client`, `server`, `model`, `api`, `mcpspy`, `disk` or `file`; `unclear` where the wire does not say."""
     blame: str
     """One sentence on whose fault it is, and how that is known."""
     advice: str

@@ -76,6 +76,10 @@ def culprit_name(checked: Checked, finding: Finding) -> str:
         case "client":
             row = None if finding.row is None else checked.rows.get(finding.row)
             return _named("client", source.client if row is None else source.client_of(row))
+        case "model":
+            return _named("model", source.server)
+        case "api":
+            return f"the API of {source.server}"
         case "file":
             return "the capture file"
         case "disk":

@@ -19,7 +19,9 @@ where it does no harm. Where records are missing, nobody is blamed for what was 
 In the examples `→` is what the client sends, `←` what the server sends, `!` what it writes to stderr, and `·` what else happens;
 `…` at the end of a line means that it has no line feed. `tools/call 7 {…}` is short for a request with the id 7 and these params,
 `result 7 {…}` and `error 7 -32602 …` for its answer, `handshake 2025-11-25, client: roots, server: tools` for initialize with these
-capabilities, its answer and notifications/initialized; after `revision 2026-07-28` requests say so in their `_meta`.
+capabilities, its answer and notifications/initialized; after `revision 2026-07-28` requests say so in their `_meta`. `⇒` goes to a
+model's API and `⇐` comes from it: `asks` is a prompt with a turn of the user's, and with the tools that it `offers` from there on;
+`uses c1 forecast {…}` is an answer that wants a tool called, `says` one in words, and `returns c1 …` the prompt that tells what came.
 
 Each example is a capture in `tests/findings/`, and so is its twin that is as it should be: the tests hold that the rule finds the
 one and is silent about the other.

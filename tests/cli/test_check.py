@@ -157,7 +157,7 @@ def test_the_rules_are_listed_with_their_severities() -> None:
 
 def test_the_selected_rules_are_listed() -> None:
     shown = run("check", "--rules", "--select", "cost").stdout.splitlines()
-    assert [line.split()[0] for line in shown] == ["cost", "costly-tools", "unused-tools", "large-result"]
+    assert [line.split()[0] for line in shown] == ["cost", "costly-tools", "unused-tools", "large-result", "unused-offers"]
 
 
 @pytest.mark.parametrize("words", [("check", "--explain", "stdout-noise"), ("help", "stdout-noise")])
@@ -169,7 +169,7 @@ def test_a_rule_is_explained(words: tuple[str, ...]) -> None:
 
 def test_rules_are_data_too() -> None:
     made = json.loads(run("check", "--rules", "--select", "cost", "--json").stdout)
-    assert [one["name"] for one in made["rules"]] == ["costly-tools", "unused-tools", "large-result"]
+    assert [one["name"] for one in made["rules"]] == ["costly-tools", "unused-tools", "large-result", "unused-offers"]
     (one,) = json.loads(run("check", "--explain", "stdout-noise", "--json").stdout)["rules"]
     assert (one["severity"], one["family"], one["fix"]) == ("warning", "transport", RULES["stdout-noise"].fix)
 

@@ -13,6 +13,9 @@ from mcpspy.transcript.definitions import offers
 from mcpspy.transcript.finding import Finding
 from mcpspy.transcript.findings.cost import RULES as COST_RULES
 from mcpspy.transcript.findings.examine import examined
+from mcpspy.transcript.findings.inference import asked_model_findings
+from mcpspy.transcript.findings.inference_costs import RULES as OFFER_RULES
+from mcpspy.transcript.findings.inference_schemas import RULES as USE_RULES
 from mcpspy.transcript.findings.rule import Family, Rule
 from mcpspy.transcript.findings.rules import RULES
 from mcpspy.transcript.findings.schemas import RULES as SCHEMA_RULES
@@ -36,7 +39,7 @@ ALSO: dict[str, set[str]] = {
 UNCOMPARED = (*COST_RULES, HIDDEN_CHARACTERS, SHARED_TOOL_NAME, TOOL_REDEFINED)
 """Rules that have to be asked for, and need no baseline."""
 
-CULPRITS = {"client", "server", "mcpspy", "disk", "file", "unclear"}
+CULPRITS = {"client", "server", "model", "api", "mcpspy", "disk", "file", "unclear"}
 
 each = pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
 
@@ -58,6 +61,8 @@ def found(name: str) -> list[Finding]:
         return [*told(name).findings, *(one.finding for one in shape_findings(told(name)))]
     if rule in SCHEMA_RULES:
         return [*told(name).findings, *(one.finding for one in schema_findings(told(name)))]
+    if rule in (*OFFER_RULES, *USE_RULES):
+        return [*told(name).findings, *(one.finding for one in asked_model_findings(told(name)))]
     if rule.family not in (Family.COST, Family.TRUST):
         return told(name).findings
     accepted = (

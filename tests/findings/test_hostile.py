@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from mcpspy.records import Record
 from mcpspy.transcript.findings.examine import examined
 from mcpspy.transcript.findings.schemas import schema_findings
-from mcpspy.transcript.findings.validating import MAX_STEPS
 from mcpspy.transcript.findings.shapes import shape_findings
+from mcpspy.transcript.findings.validating import MAX_STEPS
 from mcpspy.transcript.mcp_methods import METHODS
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.telling import told

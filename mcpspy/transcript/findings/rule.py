@@ -19,6 +19,8 @@ class Family(StrEnum):
     """What tools and results take of a model's context."""
     TRUST = "trust"
     """What a server tells the model that it should not, or told it otherwise before."""
+    MODEL = "model"
+    """What a model is offered, what it wants done, and what it is told: between its API and the servers."""
     CAPTURE = "capture"
     """What the recording lacks."""
 
@@ -31,7 +33,8 @@ class Rule:
     a finding may say so in words of its own.
 
     `example` has a line for each thing that happens, in order, in the language of tests/findings/telling.py: `→` is from the client,
-    `←` from the server, `·` anything else. `clean` is the same without the fault. Both are played by the tests.
+    `←` from the server, `⇒` to a model's API, `⇐` from it, `·` anything else. `clean` is the same without the fault. Both are played
+    by the tests.
     """
 
     name: str

@@ -21,6 +21,12 @@ from . import (
     http_answers,
     http_endings,
     http_heads,
+    inference_answers,
+    inference_costs,
+    inference_errands,
+    inference_offers,
+    inference_results,
+    inference_schemas,
     lines,
     methods,
     modern,
@@ -55,7 +61,10 @@ FINDERS: Final[tuple[ModuleType, ...]] = (
 MODEL_LEG_FINDERS: Final[tuple[ModuleType, ...]] = (channel, http, capture)
 """Those of them that look at a capture of a model's API, which speaks neither JSON-RPC nor MCP."""
 
-ASKED: Final[tuple[ModuleType, ...]] = (schemas, shapes, cost, trust)
+MODEL_FINDERS: Final[tuple[ModuleType, ...]] = (inference_offers, inference_errands, inference_results, inference_answers)
+"""Those that look at all captures together, where one of them is of a model: `inference`."""
+
+ASKED: Final[tuple[ModuleType, ...]] = (schemas, shapes, cost, trust, inference_schemas, inference_costs)
 """Modules whose rules are followed only where somebody asks: `examine`."""
 
-RULES: Final[dict[str, Rule]] = {rule.name: rule for finder in (*FINDERS, *ASKED) for rule in finder.RULES}
+RULES: Final[dict[str, Rule]] = {rule.name: rule for finder in (*FINDERS, *MODEL_FINDERS, *ASKED) for rule in finder.RULES}

@@ -1,0 +1,139 @@
+"""What findings about models ask for, gathered in one pass over the model calls: errands, offers, and what recorded servers have.
+
+Where a leg was not recorded nobody is blamed for what is not seen on it: `servers` are the captures that can tell.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from ...wire.slices import members, string
+from ..definitions import Offer as Defined
+from ..definitions import Part, offers
+from ..inference.errands import errands, result_of, tool_calls
+from ..inference.tool_names import Likeness, Tool, tool_names
+
+if TYPE_CHECKING:
+    from ..definitions import Definition
+    from ..inference.errand import Errand
+    from ..inference.model_call import ModelCall
+    from ..inference.nouns import ToolOffer
+    from ..message import Message
+    from ..model import Source, Transcript
+
+_SURE: Final = (Likeness.SAME, Likeness.SPELLED, Likeness.OF_SERVER)
+
+
+class Offered:
+    """A tool as prompts offer it: the same name, description and schema. `first` is the first model call that does."""
+
+    __slots__ = ("count", "first", "offer")
+
+    def __init__(self, offer: ToolOffer, first: ModelCall) -> None:
+        self.offer = offer
+        self.first = first
+        self.count = 0
+        """How many prompts offer it."""
+
+    @property
+    def text(self) -> bytes:
+        """What the model is told of it, as JSON."""
+        said = {"name": self.offer.name, "description": self.offer.description, "parameters": self.offer.schema}
+        return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+class ModelStory:
+    """The model's leg of a transcript, and how it meets the servers."""
+
+    __slots__ = ("calls", "defined", "errands", "names", "offered", "offers_of", "servers", "transcript", "_joined")
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.transcript = transcript
+        self.calls: list[ModelCall] = transcript.model_calls
+        self.errands: list[Errand] = errands(transcript)
+        self.servers: list[Source] = [one for one in transcript.sources if not one.is_model and one.messages]
+        """The captures of servers."""
+        self.defined: list[Defined] = [one for one in offers(transcript) if not one.source.is_model]
+        self.names = tool_names(transcript, tool_calls(transcript))
+        self.offered: dict[tuple[str, str, int], Offered] = {}
+        """Tools that prompts offer; those that the API's own side runs are not among them."""
+        self.offers_of: dict[int, list[Offered]] = {}
+        """The same for each prompt that offers any, by the row of its call."""
+        for call in self.calls:
+            self._offers(call)
+        self._joined: dict[str, set[Tool]] = {}
+        for one in self.errands:
+            if one.call is not None:
+                self._joined.setdefault(one.use.name, set()).add(Tool(one.call.capture, one.call.target or ""))
+
+    def _offers(self, call: ModelCall) -> None:
+        found: list[Offered] = []
+        for offer in call.prompt.offers:
+            if offer.is_hosted:
+                continue
+            key = offer.name, offer.description, offer.bytes
+            known = self.offered.get(key)
+            if known is None:
+                known = self.offered[key] = Offered(offer, call)
+            known.count += 1
+            found.append(known)
+        if found:
+            self.offers_of[call.row] = found
+
+    def result(self, errand: Errand) -> Message | None:
+        """The result of an errand's call; None where there is none."""
+        return None if errand.call is None else result_of(self.transcript, errand.call)
+
+    def tools(self, name: str, description: str = "") -> list[Tool]:
+        """The tools of recorded servers that an offered name stands for; empty where it may as well be the client's own.
+
+        A name that merely has a tool's name in it does so if the descriptions agree, or calls were made of it.
+        """
+        joined = self._joined.get(name)
+        if joined:
+            return list(joined)
+        meant = self.names.meant(name)
+        for likeness, tools in meant.items():
+            if likeness in _SURE:
+                return tools
+            described = [one for one in tools if description and self._description(one) == description.strip()]
+            if described:
+                return described
+        return []
+
+    def _description(self, tool: Tool) -> str | None:
+        definition = self.definition(tool)
+        said = None if definition is None else string(members(definition.raw).get("description", b""))
+        return None if said is None else said.strip()
+
+    def definition(self, tool: Tool) -> Definition | None:
+        """What the server says of a tool; None where it does not list it."""
+        return next(
+            (one.current.get(Part.TOOL, {}).get(tool.name) for one in self.defined if one.source.index == tool.capture), None
+        )
+
+    def saw(self, capture: int, at_ns: int) -> bool:
+        """Whether a server's capture would show a call at this time: it had begun, and nothing of it was lost."""
+        source = self.transcript.sources[capture]
+        return source.shift_ns <= at_ns and not (source.gaps or source.damages)
+
+    def is_over(self, errand: Errand) -> bool:
+        """Whether the client has had its time for an errand: the conversation went on, or no capture grows any more."""
+        return errand.until_ns is not None or all(one.closed for one in self.transcript.sources)
+
+
+def record_of(call: ModelCall) -> int:
+    """The record in which a model call begins."""
+    return 0 if call.transaction.request is None else call.transaction.request.opened.number
+
+
+def answer_record(call: ModelCall) -> int:
+    """The record in which its answer begins; that of the call where there is none."""
+    return record_of(call) if call.transaction.response is None else call.transaction.response.opened.number
+
+
+def errand_rows(errand: Errand) -> str:
+    """Where an errand stands, in a sentence: `row 5`, `row 5, called in row 6`."""
+    called = "" if errand.call is None else f", called in row {errand.call.row}"
+    return f"row {errand.by.row}{called}"
