@@ -4,22 +4,23 @@ import socket
 import ssl
 import subprocess
 import sys
+from functools import partial
 from time import monotonic_ns, time_ns
 
 import click
+from click.core import ParameterSource
 
-from ..capture.redact import Redactor, Verbatim
-from ..capture.redacting import Redacting
-from ..capture.store import key
-from ..live.authority import Origin, after_origin, origin
+from ..live.authority import Origin, origin
 from ..live.http import HttpTap
-from .beginning import Beginning, open_writer
-from .guarding import guarded
-from .listening import DEFAULT_LISTEN, address, allow_many_connections, sync_later
+from .beginning import Beginning
+from .listening import DEFAULT_LISTEN, address, allow_many_connections
 from .options import NO_FILE, UsageError, size_bytes
+from .proxy_recording import record_to
 
 
-def _upstream(_context: object, _parameter: object, value: str) -> tuple[Origin, str]:
+def _upstream(_context: object, _parameter: object, value: str | None) -> tuple[Origin, str] | None:
+    if value is None:
+        return None
     found = origin(value)
     if found is None:
         raise click.BadParameter(f"{value} is not the URL of a server: http:// or https://, then its host")
@@ -72,7 +73,8 @@ def _tls(*, insecure: bool, ca: str | None) -> ssl.SSLContext:
 
 
 @click.command("proxy")
-@click.argument("url", callback=_upstream)
+@click.argument("url", callback=_upstream, required=False)
+@click.option("--all", "everything", is_flag=True, help="Serve every HTTP server that `mcpspy wrap` has wrapped.")
 @click.option(
     "--listen", metavar="ADDRESS", default=DEFAULT_LISTEN, show_default=True, help="Where clients connect; port 0 picks one."
 )
@@ -101,8 +103,11 @@ def _tls(*, insecure: bool, ca: str | None) -> ssl.SSLContext:
 )
 @click.option("--insecure", is_flag=True, help="Do not check the certificate of an https server.")
 @click.option("--ca", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="Trust the certificates in FILE.")
+@click.pass_context
 def command(
-    url: tuple[Origin, str],
+    context: click.Context,
+    url: tuple[Origin, str] | None,
+    everything: bool,
     listen: str,
     label: str | None,
     capture: str | None,
@@ -115,16 +120,29 @@ def command(
     hosts: tuple[str, ...],
     insecure: bool,
     ca: str | None,
-) -> None:
+) -> int | None:
     """Stand before the HTTP server at URL: forward every byte, record it, show it.
 
     Every path below the server's origin is reached. The first line on stdout is the address to give to the client. Ctrl-C ends it.
+
+    With --all, before every HTTP server that `mcpspy wrap` has wrapped, each at the port that it got there, with a capture of its
+    own; a line on stdout for each. What is wrapped meanwhile is served too.
 
     \b
     Example:
       mcpspy proxy http://127.0.0.1:3001/sse
       mcpspy proxy https://mcp.example.com/mcp --header 'Authorization: Bearer …'
+      mcpspy proxy --all
     """
+    if everything:
+        _refuse_beside_all(context)
+        from .proxy_all import serve_all
+        from .proxy_taps import Manner
+
+        tls = partial(_tls, insecure=insecure, ca=ca)
+        return serve_all(Manner(redact=redact, max_bytes=_size(max_size), tls=tls), quiet=quiet)
+    if url is None:
+        raise click.UsageError("Name the URL of a server; or --all, which serves what mcpspy wrap has wrapped.")
     if capture == "":
         raise click.UsageError(f"{NO_FILE}.")
     upstream, text = url
@@ -148,17 +166,20 @@ def command(
     )
     listener = tap.listen(host, port)
     _record_and_serve(tap, listener, beginning, text)
+    return None
+
+
+def _refuse_beside_all(context: click.Context) -> None:
+    """What is said of one server makes no sense for all of them."""
+    for name in ("url", "listen", "label", "capture", "headers", "endpoints", "allow_remote", "hosts"):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params.get(name):
+            option = next(one for one in context.command.params if one.name == name)
+            raise click.UsageError(f"{option.opts[0] if name != 'url' else 'A URL'} is about one server, and --all about many.")
 
 
 def _record_and_serve(tap: HttpTap, listener: socket.socket, beginning: Beginning, url: str) -> None:
-    redactor = Verbatim() if beginning.redact == "none" else Redactor(key())
-    own_url = f"http://{tap.own}{after_origin(url)}"
-    writer, path = open_writer(beginning, {"transport": "http", "url": redactor.url(url), "listen": redactor.url(own_url)})
+    writer, path, own_url = record_to(tap, beginning, url)
     shown: subprocess.Popen[bytes] | None = None
-    if writer is not None:
-        writer.later = guarded(writer, path, sync_later)
-        writer(())  # the header at once, so that `list` and `show -f` see the tap
-        tap.record_to(writer if isinstance(redactor, Verbatim) else Redacting(writer, redactor))
 
     def ready() -> None:
         nonlocal shown

@@ -9,21 +9,26 @@ from pathlib import Path
 
 import click
 
+from ..capture.cap import set_cap
 from ..capture.redact import Redactor
 from ..capture.store import home_folder, key
 from ..errors import SetupError
-from ..setup.clients import CLIENTS, Client, Machine, configs
-from ..setup.files import keep, replace
-from ..setup.plan import Aim, Change, Found, Looked, argv_after, change, look, named, wants
+from ..setup.carrying import BACKUPS, Done, carry_out
+from ..setup.clients import CLIENTS, Machine, configs
+from ..setup.places import Places, is_free, read_places
+from ..setup.plan import Aim, Change, Found, Looked, Means, change, look, named, wants
 from ..setup.program import ensure_starts, program
 from ..views.escape import safe_text
+from .amounts import CAP
 from .screen import Screen, say
-from .wrapping_lines import change_lines, document, server_lines, status_lines
+from .wrap_status import captures_object, status_lines, status_object
+from .wrapping_lines import change_lines, document, server_lines
+from .wrapping_next import say_next
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What was asked for on the command line."""
+    """What was asked for on the command line. `max_bytes` is a cap for the store: None leaves it as it is, 0 lifts it."""
 
     clients: tuple[str, ...]
     servers: tuple[str, ...]
@@ -31,6 +36,8 @@ class Wanted:
     dry_run: bool
     status: bool
     as_json: bool
+    oauth: bool = False
+    max_bytes: int | None = None
 
 
 def setup_options(verb: Callable[[Wanted], int]) -> Callable[..., int]:
@@ -43,7 +50,7 @@ def setup_options(verb: Callable[[Wanted], int]) -> Callable[..., int]:
     @click.option("--all", "everything", is_flag=True, help="All clients and servers, without asking.")
     @click.option("--yes", is_flag=True, help="Do not ask.")
     @click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")
-    @click.option("--status", is_flag=True, help="Say what is wrapped where, and what is recorded.")
+    @click.option("--status", is_flag=True, help="Say what is wrapped where, what records now, and the last errors.")
     @click.option("--json", "as_json", is_flag=True, help="JSON for programs (docs/json.md); does not ask.")
     @functools.wraps(verb)
     def command(
@@ -55,27 +62,63 @@ def setup_options(verb: Callable[[Wanted], int]) -> Callable[..., int]:
         dry_run: bool,
         status: bool,
         as_json: bool,
+        oauth: bool = False,
+        max_bytes: int | None = None,
     ) -> int:
         if everything and (clients or servers):
             raise click.UsageError("--all means every client and server; leave it out to name some.")
+        if status and (dry_run or oauth or max_bytes is not None):
+            raise click.UsageError("--status changes nothing; leave out what else was asked for.")
         asks = not (everything or yes or as_json) and sys.stdin.isatty() and sys.stdout.isatty()
-        return verb(Wanted(clients=clients, servers=servers, asks=asks, dry_run=dry_run, status=status, as_json=as_json))
+        return verb(
+            Wanted(
+                clients=clients,
+                servers=servers,
+                asks=asks,
+                dry_run=dry_run,
+                status=status,
+                as_json=as_json,
+                oauth=oauth,
+                max_bytes=max_bytes,
+            )
+        )
 
     return command
 
 
+def wrap_options(verb: Callable[..., int]) -> Callable[..., int]:
+    """Those of `wrap` alone."""
+    oauth = click.option(
+        "--oauth", is_flag=True, help="Wrap HTTP servers too that the client may have to log in to; it has to log in anew."
+    )
+    cap = click.option(
+        "--max-size",
+        "max_bytes",
+        type=CAP,
+        metavar="SIZE",
+        help="Keep the store below this (2gb), the oldest sittings go; `none` lifts it. By default nothing is ever removed.",
+    )
+    return oauth(cap(verb))
+
+
 def work(aim: Aim, wanted: Wanted) -> int:
     """Do it. The exit status is 2 if a file could not be read or changed, or a server that was named is nowhere."""
+    means = Means(aim=aim, program=program(), oauth=wanted.oauth, is_free=is_free)
     looked, problems = _look(wanted.clients)
     chosen = [one for file in looked for one in file.servers if named(one, wanted.servers)]
-    if wanted.status:
-        _print(aim, wanted, chosen, [], problems)
-    else:
-        done = _change(aim, wanted, looked, chosen, problems)
-        if wanted.as_json:
-            _print(aim, wanted, chosen, done, problems)
-        elif not wanted.dry_run:
-            _say_next(aim, done)
+    done: list[Done] = []
+    if not wanted.status:
+        done = _change(means, wanted, looked, chosen, problems)
+        _set_cap(wanted)
+    if wanted.as_json:
+        more = status_object() if wanted.status else {"captures": captures_object()}
+        click.echo(document(chosen, done, problems, means=means, dry_run=wanted.dry_run, more=more))
+    elif wanted.status:
+        screen = Screen()
+        screen.lines(server_lines(chosen))
+        screen.lines(status_lines())
+    elif not wanted.dry_run:
+        say_next(aim, done, capped=wanted.max_bytes is not None)
     for problem in problems:
         say(f"mcpspy: {safe_text(str(problem))}")
     if not chosen:
@@ -87,11 +130,16 @@ def _look(clients: tuple[str, ...]) -> tuple[list[Looked], list[SetupError]]:
     machine = Machine(platform=sys.platform, home=Path(os.path.expanduser("~")), folder=Path.cwd(), environ=os.environ)
     found: list[Looked] = []
     problems: list[SetupError] = []
+    try:
+        places = read_places(Path(home_folder()))
+    except SetupError as error:
+        problems.append(error)
+        places = Places()
     for config in configs(machine):
         if clients and config.client.name not in clients:
             continue
         try:
-            one = look(config)
+            one = look(config, places, Path(home_folder()) / BACKUPS)
         except SetupError as error:
             problems.append(error)
         else:
@@ -99,32 +147,28 @@ def _look(clients: tuple[str, ...]) -> tuple[list[Looked], list[SetupError]]:
     return found, problems
 
 
-def _change(
-    aim: Aim, wanted: Wanted, looked: list[Looked], chosen: list[Found], problems: list[SetupError]
-) -> list[tuple[Change, Path | None]]:
+def _change(means: Means, wanted: Wanted, looked: list[Looked], chosen: list[Found], problems: list[SetupError]) -> list[Done]:
     """What was changed, or would be, and where the copy of the file lies."""
-    ours = program()
-    redactor = Redactor(key())
     screen = Screen()
-    if aim is Aim.WRAP and not wanted.dry_run and any(wants(one, aim) for one in chosen):
-        ensure_starts(ours)
-    done: list[tuple[Change, Path | None]] = []
+    redactor = Redactor(key())
+    if means.aim is Aim.WRAP and not wanted.dry_run and any(wants(one, means) and not one.entry.is_http for one in chosen):
+        ensure_starts(list(means.program))
+    done: list[Done] = []
     for file in looked:
         here = [one for one in chosen if one.config is file.config]
         try:
-            planned = change(file, here, aim, ours)
+            planned = change(file, here, means)
             if not wanted.as_json and here:
-                screen.lines(
-                    change_lines(file, here, aim, lambda one: redactor.argv(argv_after(one, aim, ours)), redactor.argv)
-                )
+                screen.lines(change_lines(file, here, planned, means, redactor))
+            if means.aim is Aim.UNWRAP:
+                problems += [_lost(one) for one in here if one.entry.is_lost]
             if planned is None:
                 continue
             if wanted.dry_run:
-                done.append((planned, None))
-            elif not wanted.asks or click.confirm(f"Change {safe_text(str(file.config.file))}?", default=True, err=True):
-                kept = keep(file.snapshot, Path(home_folder()) / "backups")
-                replace(file.snapshot, planned.text)
-                done.append((planned, kept))
+                done.append(Done(change=planned))
+            elif not wanted.asks or _agreed(planned):
+                made = carry_out(planned, means, Path(home_folder()))
+                done += [made] if made else []
         except SetupError as error:
             problems.append(error)
     if wanted.dry_run and not wanted.as_json:
@@ -132,29 +176,20 @@ def _change(
     return done
 
 
-def _print(
-    aim: Aim, wanted: Wanted, chosen: list[Found], done: list[tuple[Change, Path | None]], problems: list[SetupError]
-) -> None:
-    if wanted.as_json:
-        click.echo(document(chosen, done, problems, dry_run=wanted.dry_run, aim=aim))
-        return
-    screen = Screen()
-    screen.lines(server_lines(chosen))
-    screen.lines(status_lines())
+def _lost(found: Found) -> SetupError:
+    return SetupError(str(found.config.file), f"its server {found.entry.name!r} cannot be unwrapped: {found.entry.problem}")
 
 
-def _say_next(aim: Aim, done: list[tuple[Change, Path | None]]) -> None:
-    """Where the copies are, who has to be started again, and what is then of use."""
-    clients: dict[str, Client] = {}
-    for made, kept in done:
-        clients[made.looked.config.client.name] = made.looked.config.client
-        shared = made.looked.config.sections[0].scope == "project"
-        note = " The file belongs to the project: unwrap before you share it." if shared and aim is Aim.WRAP else ""
-        say(f"Changed {safe_text(str(made.looked.config.file))}; as it was: {safe_text(str(kept))}.{note}")
-    for client in clients.values():
-        say(f"{client.title}: {client.restart}.")
-    if clients and aim is Aim.WRAP:
-        say("Then: mcpspy show -f. Back again: mcpspy unwrap.")
+def _agreed(planned: Change) -> bool:
+    return click.confirm(f"Change {safe_text(str(planned.looked.config.file))}?", default=True, err=True)
+
+
+def _set_cap(wanted: Wanted) -> None:
+    if wanted.max_bytes is not None and not wanted.dry_run:
+        try:
+            set_cap(wanted.max_bytes or None)
+        except OSError as error:
+            raise SetupError(home_folder(), f"the cap could not be kept: {error.strerror}") from error
 
 
 def _say_nothing_found(wanted: Wanted) -> None:

@@ -1,39 +1,36 @@
-"""What `wrap` and `unwrap` print: servers with their state, a change as a diff of commands, and JSON."""
+"""What `wrap` and `unwrap` print: servers with their state, a change as a diff of what clients start, and JSON."""
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..capture.catalog import entries
-from ..capture.store import captures_folder
+from ..capture.redact import Redactor
 from ..errors import SetupError
-from ..setup.entry import State
-from ..setup.plan import Aim, Change, Found, Looked, wants
-from ..setup.program import program
+from ..setup.address import port_of
+from ..setup.carrying import Done
+from ..setup.entry import Entry, State
+from ..setup.plan import Aim, Change, Found, Looked, Means, start
 from ..views.escape import safe_text
 from ..views.line import Line
-from ..views.units import counted, size
+from .wrap_status import served_ports
 
 
 def change_lines(
-    file: Looked,
-    servers: Iterable[Found],
-    aim: Aim,
-    after: Callable[[Found], list[str]],
-    redacted: Callable[[list[str]], list[str]],
+    file: Looked, servers: Iterable[Found], planned: Change | None, means: Means, redactor: Redactor
 ) -> list[Line]:
-    """A file's servers: those to change with the command before and after, the others with why they stay."""
+    """A file's servers: those to change with what the client has before and after, the others with why they stay."""
     config = file.config
+    after = {id(one): becomes for one, becomes in zip(planned.servers, planned.after, strict=True)} if planned else {}
     lines: list[Line] = [[(config.client.title, "strong"), (f"  {safe_text(str(config.file))}", "dim")]]
     for one in servers:
         lines.append([("  ", ""), *_name(one)])
-        if wants(one, aim):
-            lines.append([("    - ", "bad"), (_command(redacted(one.entry.argv)), "bad")])
-            lines.append([("    + ", "good"), (_command(after(one)), "good")])
+        becomes = after.get(id(one))
+        if becomes is not None:
+            lines.append([("    - ", "bad"), (_shown(one.entry, start(one.entry), redactor), "bad")])
+            lines.append([("    + ", "good"), (_shown(one.entry, becomes, redactor), "good")])
         else:
-            lines.append([("    ", ""), (_why_not(one, aim), "dim")])
+            lines.append([("    ", ""), (_why_not(one, means), "dim")])
     return lines
 
 
@@ -41,79 +38,67 @@ def server_lines(servers: Iterable[Found]) -> list[Line]:
     """For each file its servers and whether they are wrapped."""
     lines: list[Line] = []
     last: object = None
+    served = served_ports()
     for one in servers:
         if one.config is not last:
             lines.append([(one.config.client.title, "strong"), (f"  {safe_text(str(one.config.file))}", "dim")])
             last = one.config
-        style = {State.WRAPPED: "good", State.UNUSABLE: "warn"}.get(one.entry.state, "dim")
-        lines.append([("  ", ""), *_name(one), (f"  {_state(one)}", "warn" if one.missing else style)])
+        bad = one.missing or (one.entry.is_http and _is_wrapped(one) and port_of(one.entry.url) not in served)
+        style = "warn" if bad else {State.WRAPPED: "good", State.UNUSABLE: "warn"}.get(one.entry.state, "dim")
+        lines.append([("  ", ""), *_name(one), (f"  {_state(one, served)}", style)])
     return lines
-
-
-def status_lines() -> list[Line]:
-    """What records now, where captures are, and how much they take."""
-    known = entries()
-    live = [safe_text(one.label) for one in known if one.live]
-    total = size(sum(one.size_bytes for one in known))
-    return [
-        [],
-        [("records now: ", ""), (", ".join(live) or "nothing", "good" if live else "dim")],
-        [("captures: ", ""), (f"{counted(len(known), 'file')}, {total}, in {safe_text(captures_folder())}", "dim")],
-    ]
 
 
 def document(
     servers: Iterable[Found],
-    done: Sequence[tuple[Change, Path | None]],
+    done: Sequence[Done],
     problems: Iterable[SetupError],
     *,
+    means: Means,
     dry_run: bool,
-    aim: Aim,
+    more: dict[str, Any],
 ) -> str:
-    """One JSON object (docs/json.md). Arguments and environments are left out: they may hold secrets."""
-    known = entries()
+    """One JSON object (docs/json.md). Arguments, environments and URLs are left out: they may hold secrets."""
     changed = [
         {
-            "client": made.looked.config.client.name,
-            "file": str(made.looked.config.file),
-            "servers": [one.entry.name for one in made.servers],
-            "backup": str(kept) if kept else None,
-            "restart": made.looked.config.client.restart,
+            "client": one.change.looked.config.client.name,
+            "file": str(one.change.looked.config.file),
+            "servers": [found.entry.name for found in one.change.servers],
+            "backup": str(one.kept) if one.kept else None,
+            "restart": one.change.looked.config.client.restart,
         }
-        for made, kept in done
+        for one in done
     ]
     whole = {
         "schema": 1,
-        "aim": aim.value,
+        "aim": means.aim.value,
         "dry_run": dry_run,
-        "program": program(),
+        "program": list(means.program),
         "servers": [_object(one) for one in servers],
         "changed": changed,
         "problems": [{"file": one.file, "reason": one.reason} for one in problems],
-        "captures": {
-            "folder": captures_folder(),
-            "files": len(known),
-            "bytes": sum(one.size_bytes for one in known),
-            "live": [one.label for one in known if one.live],
-        },
     }
-    return json.dumps(whole)
+    return json.dumps(whole | more)
 
 
 def _object(one: Found) -> dict[str, Any]:
+    entry = one.entry
     found: dict[str, Any] = {
         "client": one.config.client.name,
         "scope": one.section.scope,
         "file": str(one.config.file),
-        "server": one.entry.name,
-        "state": one.entry.state.value,
+        "server": entry.name,
+        "transport": "http" if entry.is_http else "stdio",
+        "state": entry.state.value,
     }
     if one.project:
         found["project"] = one.project
-    if one.entry.problem:
-        found["reason"] = one.entry.problem
+    if entry.problem:
+        found["reason"] = entry.problem
     if one.program:
         found |= {"program": one.program, "missing": one.missing}
+    if entry.is_http and _is_wrapped(one):
+        found |= {"port": port_of(entry.url), "missing": one.missing}
     return found
 
 
@@ -122,25 +107,42 @@ def _name(one: Found) -> Line:
     return [(safe_text(one.entry.name) or '""', "key"), (where, "dim")]
 
 
-def _state(one: Found) -> str:
+def _is_wrapped(one: Found) -> bool:
+    return one.entry.state is State.WRAPPED
+
+
+def _state(one: Found, served: frozenset[int]) -> str:
     match one.entry.state:
         case State.PLAIN:
             return "not wrapped"
+        case State.WRAPPED if one.entry.is_http:
+            return _http_state(one, served)
         case State.WRAPPED if one.missing:
             return f"wrapped, but {safe_text(one.program)} is no longer there: mcpspy wrap mends it"
         case State.WRAPPED:
             return f"wrapped by {safe_text(one.program)}"
-        case State.HTTP:
-            return "HTTP: start mcpspy proxy URL, with the URL that it has now, and give it the address that is printed"
+        case State.LOGIN:
+            return (
+                "not wrapped: the client may have to log in to it (OAuth), and a login holds for one URL; "
+                "mcpspy wrap --oauth wraps it too"
+            )
         case State.UNUSABLE:
             return f"cannot be wrapped: {one.entry.problem}"
 
 
-def _why_not(one: Found, aim: Aim) -> str:
+def _http_state(one: Found, served: frozenset[int]) -> str:
+    port = port_of(one.entry.url)
+    if one.missing:
+        return f"wrapped, but its place, port {port}, is not known here: mcpspy wrap mends it"
+    return f"wrapped, at port {port}" + ("" if port in served else ", where nothing answers: start mcpspy proxy --all")
+
+
+def _why_not(one: Found, means: Means) -> str:
     if one.entry.state is State.WRAPPED:
-        return f"wrapped already, by {safe_text(one.program)}"
-    return "not wrapped" if aim is Aim.UNWRAP else _state(one)
+        by = f"at port {port_of(one.entry.url)}" if one.entry.is_http else f"by {safe_text(one.program)}"
+        return f"wrapped already, {by}"
+    return "not wrapped" if means.aim is Aim.UNWRAP and not one.entry.is_lost else _state(one, frozenset())
 
 
-def _command(argv: list[str]) -> str:
-    return safe_text(shlex.join(argv))
+def _shown(entry: Entry, words: Sequence[str], redactor: Redactor) -> str:
+    return safe_text(redactor.url(words[0]) if entry.is_http else shlex.join(redactor.argv(list(words))))

@@ -1,11 +1,12 @@
 """The servers that a configuration file names: what each is, whether it is wrapped, and where what wrapping changes stands."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from . import jsonc, toml
+from . import address, jsonc, login, toml
 from .jsonc import ANY
+from .places import Place
 from .prefix import inner
 from .spans import Member, Value
 
@@ -28,22 +29,26 @@ class Layout(StrEnum):
 
 
 class State(StrEnum):
-    """What can be done with an entry."""
+    """What can be done with an entry. LOGIN is an HTTP server that is bound to its URL if the client logs in to it."""
 
     PLAIN = "plain"
     WRAPPED = "wrapped"
-    HTTP = "http"
+    LOGIN = "login"
     UNUSABLE = "unusable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One server of one file. `members` are those of its object or table, in the order of the text."""
+    """One server of one file. `members` are those of its object or table, in the order of the text.
+
+    `places` are all that there are, by port: a URL at one of them is wrapped, even if it remembers nothing itself.
+    """
 
     path: Path
     layout: Layout
     members: tuple[Member, ...]
     no_object: bool = False
+    places: Mapping[int, Place] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -61,10 +66,41 @@ class Entry:
         return self._member("args")
 
     @property
+    def is_http(self) -> bool:
+        """Whether it has a URL and no command."""
+        return not self.command and bool(self._url)
+
+    @property
     def url(self) -> str:
-        """Where an HTTP server is; empty for a program."""
-        found = self._member("url") or self._member("serverUrl") or self._member("httpUrl")
-        return found.value.string if found else ""
+        """Where an HTTP server is, as the file says it; empty for a program."""
+        return self._url.value.string if self._url else ""
+
+    @property
+    def url_value(self) -> Value:
+        """Where that stands."""
+        assert self._url is not None
+        return self._url.value
+
+    @property
+    def place(self) -> Place | None:
+        """The place that its URL is at; None if it is at none that is known."""
+        return self.places.get(address.port_of(self.url) or 0)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether mcpspy put its URL where it is, and nothing says what was there before."""
+        return self.is_http and self.place is None and address.is_lost(self.url)
+
+    @property
+    def server_url(self) -> str:
+        """The URL without what mcpspy put there."""
+        origin = address.marked(self.url) or (address.origin_of(self.place.url) if self.place else "")
+        return address.inner(self.url, origin) if origin else self.url
+
+    @property
+    def may_log_in(self) -> bool:
+        """Whether the client may have to log in to its server, which then is bound to its URL."""
+        return self.is_http and login.may_log_in(self.members, self.server_url)
 
     @property
     def argv(self) -> list[str]:
@@ -81,35 +117,49 @@ class Entry:
     @property
     def state(self) -> State:
         """What it is; UNUSABLE has a `problem`."""
-        if not self.command and self.url:
-            return State.HTTP
         if self.problem:
             return State.UNUSABLE
-        return State.PLAIN if inner(self.argv) is None else State.WRAPPED
+        if not self.is_http:
+            return State.PLAIN if inner(self.argv) is None else State.WRAPPED
+        if self.server_url != self.url:
+            return State.WRAPPED
+        return State.LOGIN if self.may_log_in else State.PLAIN
 
     @property
     def problem(self) -> str:
-        """Why nothing can be put before its command; empty if something can."""
+        """Why nothing can be put before it; empty if something can."""
         if self.no_object:
             return "it is no object"
         if not self.command:
-            return "" if self.url else "it has neither a command nor a URL"
+            return self._problem_of_url()
         if self.command.value.kind != "string" or not self.command.value.string:
             return "its command is no string"
         if self.args and (self.args.value.kind != "array" or any(one.kind != "string" for one in self.args.value.items)):
             return "its args are no list of strings"
         return ""
 
+    @property
+    def _url(self) -> Member | None:
+        return self._member("url") or self._member("serverUrl") or self._member("httpUrl")
+
+    def _problem_of_url(self) -> str:
+        if not self._url:
+            return "it has neither a command nor a URL"
+        if self._url.value.kind != "string" or not self.url:
+            return "its URL is no string"
+        return "" if self.server_url != self.url else address.problem(self.url)
+
     def _member(self, key: str) -> Member | None:
         return next((one for one in reversed(self.members) if one.key == key), None)
 
 
-def entries(text: str, syntax: Syntax, section: Path) -> list[Entry]:
+def entries(text: str, syntax: Syntax, section: Path, places: Mapping[int, Place] | None = None) -> list[Entry]:
     """The servers under `section`, in the order of the text. Raises: Unreadable."""
+    places = places or {}
     if syntax is Syntax.TOML:
-        return _of_toml(toml.lines(text), section)
+        return _of_toml(toml.lines(text), section, places)
     return [
-        Entry(path=path, layout=Layout.JSON, members=value.members, no_object=value.kind != "object")
+        Entry(path=path, layout=Layout.JSON, members=value.members, no_object=value.kind != "object", places=places)
         for path, value in _below(jsonc.parse(text, section), (*section, ANY), ())
     ]
 
@@ -125,7 +175,7 @@ def _below(value: Value, keys: Path, path: Path) -> Iterator[tuple[Path, Value]]
             yield from _below(member.value, keys[1:], (*path, key))
 
 
-def _of_toml(lines: list[toml.Line], section: Path) -> list[Entry]:
+def _of_toml(lines: list[toml.Line], section: Path, places: Mapping[int, Place]) -> list[Entry]:
     found: dict[Path, Entry] = {}
     depth = len(section)
     tables: dict[Path, list[Member]] = {}
@@ -134,17 +184,16 @@ def _of_toml(lines: list[toml.Line], section: Path) -> list[Entry]:
             continue
         value = line.member.value
         if len(line.path) == depth:
-            found |= {(*section, one.key): _braces((*section, one.key), one.value) for one in value.members}
+            found |= {(*section, one.key): _braces((*section, one.key), one.value, places) for one in value.members}
         elif len(line.path) == depth + 1:
-            found[line.path] = _braces(line.path, value)
+            found[line.path] = _braces(line.path, value, places)
         else:
             path = line.path[: depth + 1]
             members = tables.setdefault(path, [])
-            if len(line.path) == depth + 2:
-                members.append(line.member)
-            found[path] = Entry(path=path, layout=Layout.LINES, members=tuple(members))
+            members.append(toml.nested(line.member, line.path[depth + 1 :]))
+            found[path] = Entry(path=path, layout=Layout.LINES, members=tuple(members), places=places)
     return list(found.values())
 
 
-def _braces(path: Path, value: Value) -> Entry:
-    return Entry(path=path, layout=Layout.BRACES, members=value.members, no_object=value.kind != "object")
+def _braces(path: Path, value: Value, places: Mapping[int, Place]) -> Entry:
+    return Entry(path=path, layout=Layout.BRACES, members=value.members, no_object=value.kind != "object", places=places)

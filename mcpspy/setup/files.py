@@ -3,6 +3,7 @@
 Killed at any instant, it leaves the old file or the new one, whole.
 """
 
+import glob
 import hashlib
 import os
 import stat
@@ -13,6 +14,9 @@ from pathlib import Path
 from ..errors import SetupError
 
 MAX_FILE_BYTES = 64_000_000
+
+ANY_WRITER = 0o222
+"""The bits of a mode that let anybody write. root may all the same; but who took them away meant something by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +57,8 @@ def read(file: Path) -> Snapshot | None:
 
 def keep(snapshot: Snapshot, folder: Path) -> Path:
     """A private copy in `folder`, which is made; the same content is kept once. Raises: SetupError."""
-    place = hashlib.sha256(os.fsencode(snapshot.target)).hexdigest()[:8]
     content = hashlib.sha256(snapshot.data).hexdigest()[:12]
-    kept = folder / f"{snapshot.target.name}-{place}-{content}"
+    kept = folder / f"{_kept_name(snapshot.target)}-{content}"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not (kept.exists() and kept.read_bytes() == snapshot.data):
@@ -65,22 +68,48 @@ def keep(snapshot: Snapshot, folder: Path) -> Path:
     return kept
 
 
+def copies(target: Path, folder: Path) -> list[Path]:
+    """The copies in `folder` of the file that lies at `target`, the newest first."""
+    try:
+        return sorted(folder.glob(f"{glob.escape(_kept_name(target))}-*"), key=lambda one: one.stat().st_mtime_ns, reverse=True)
+    except OSError:
+        return []
+
+
 def replace(snapshot: Snapshot, text: str) -> None:
     """Put `text` in the file's place, with its mode and owner, if it still is what was read. Raises: SetupError."""
-    file = str(snapshot.file)
-    if not os.access(snapshot.target, os.W_OK):
+    file, mode = str(snapshot.file), stat.S_IMODE(snapshot.status.st_mode)
+    if not mode & ANY_WRITER or not os.access(snapshot.target, os.W_OK):
         raise SetupError(file, "was not changed: it is read-only")
     if snapshot.status.st_nlink > 1:
         raise SetupError(file, "was not changed: it has a second name (a hard link), which would be left behind")
+    if not os.access(snapshot.target.parent, os.W_OK | os.X_OK):
+        folder = snapshot.target.parent
+        raise SetupError(
+            file, f"was not changed: you may not write in its folder, {folder}, where the new file is put together"
+        )
     try:
-        _write_through(snapshot.target, text.encode("utf-8"), stat.S_IMODE(snapshot.status.st_mode), over=snapshot)
+        _write_through(snapshot.target, text.encode("utf-8"), mode, over=snapshot)
     except OSError as error:
         raise SetupError(file, f"was not changed: {error.strerror}") from error
 
 
+def _kept_name(target: Path) -> str:
+    return f"{target.name}-{hashlib.sha256(os.fsencode(target)).hexdigest()[:8]}"
+
+
+def write_own(file: Path, data: bytes) -> None:
+    """Write a private file of ours, whole or not at all. Raises: SetupError."""
+    try:
+        _write_through(file, data, 0o600)
+    except OSError as error:
+        raise SetupError(str(file), f"cannot be written: {error.strerror}") from error
+
+
 def _write_through(target: Path, data: bytes, mode: int, *, over: Snapshot | None = None) -> None:
     """Write beside `target`, to the disk, and rename."""
-    beside = target.with_name(f".{target.name}.mcpspy-{os.getpid()}")
+    _clear(target)
+    beside = target.with_name(f".{target.name}.mcpspy-{os.getpid()}-{os.urandom(4).hex()}")
     fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     try:
         with os.fdopen(fd, "wb") as opened:
@@ -97,6 +126,28 @@ def _write_through(target: Path, data: bytes, mode: int, *, over: Snapshot | Non
         beside.unlink(missing_ok=True)
         raise
     _sync_folder(target.parent)
+
+
+def _clear(target: Path) -> None:
+    """Take away what was left beside `target` by one of us that was killed."""
+    begin = f".{target.name}.mcpspy-"
+    for name in os.listdir(target.parent):
+        pid = name.removeprefix(begin).partition("-")[0]
+        if name.startswith(begin) and pid.isdecimal() and not _runs(int(pid)):
+            target.with_name(name).unlink(missing_ok=True)
+
+
+def _runs(pid: int) -> bool:
+    """Whether there is such a process; where that cannot be asked without ending it, there is."""
+    if sys.platform == "win32":
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def _give(file: Path, status: os.stat_result) -> None:

@@ -130,13 +130,13 @@ def _braces(text: str, start: int) -> Value:
     at = _end(BLANK, text, start + 1)
     while text[at] != "}":
         member, path = _member(text, at)
-        members.append(_nested(member, path))
+        members.append(nested(member, path))
         at = _after(text, member.value.end)
     return Value(start=start, end=at + 1, kind="object", members=tuple(members))
 
 
-def _nested(member: Member, path: Path) -> Member:
-    """A dotted key within braces, as the tables that it means."""
+def nested(member: Member, path: Path) -> Member:
+    """A key with dots, or below a table, as the tables that it means."""
     for part in reversed(path[:-1]):
         inner = Value(start=member.start, end=member.value.end, kind="dotted", members=(member,))
         member = Member(key=part, start=member.start, value=inner)

@@ -2,39 +2,30 @@
 
 import json
 import os
-import shutil
+import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
+from tests.cli.terminal import on_terminal, run
 from tests.conftest import Peer
 from tests.deadlines import DEADLINE_S, SCENE_S
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A made-up home folder, in which no client has a file yet."""
+    """A made-up home folder, in which no client has a file yet; one works in a project in it."""
     folder = tmp_path / "home"
     (folder / "project" / ".git").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.chdir(folder / "project")
     for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR"):
         monkeypatch.delenv(name, raising=False)
     return folder
-
-
-def run(argv: list[str], home: Path) -> subprocess.CompletedProcess[str]:
-    """The finished process, started in the project."""
-    return subprocess.run(
-        argv,
-        cwd=home / "project",
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SCENE_S,
-        check=False,
-    )
 
 
 def write(home: Path, name: str, text: str) -> Path:
@@ -49,51 +40,51 @@ CURSOR = """{
   // mine
   "mcpServers": {
     "time": { "command": "uvx", "args": ["mcp-server-time"], },
-    "docs": {"url": "http://x"}
+    "docs": {"url": "http://localhost:3001/mcp"},
+    "mail": {"url": "https://mail.example/mcp"},
+    "odd": {"url": "https://${HOST}/mcp"}
   }
 }"""
 CODEX = '[mcp_servers.git]\ncommand = "uvx"\nargs = ["mcp-server-git"]\n'
 LOCAL = '{"projects": {"/p": {"mcpServers": {"memory": {"command": "npx"}}}}, "mcpServers": {}}'
 
 
-def states(mcpspy: list[str], home: Path, *arguments: str) -> dict[str, str]:
+def states(*arguments: str) -> dict[str, str]:
     """Each server and its state."""
-    done = run([*mcpspy, "wrap", "--status", "--json", *arguments], home)
-    return {one["server"]: one["state"] for one in json.loads(done.stdout)["servers"]}
+    return {one["server"]: one["state"] for one in json.loads(run("wrap", "--status", "--json", *arguments).stdout)["servers"]}
 
 
-def test_all_servers_of_all_clients_are_wrapped_and_unwrapped(mcpspy: list[str], home: Path) -> None:
+def test_all_servers_of_all_clients_are_wrapped_and_unwrapped(home: Path) -> None:
     files = {
         name: write(home, name, text)
         for name, text in ((".cursor/mcp.json", CURSOR), (".codex/config.toml", CODEX), (".claude.json", LOCAL))
     }
     before = {name: file.read_bytes() for name, file in files.items()}
-    assert run([*mcpspy, "wrap", "--all"], home).returncode == 0
-    assert states(mcpspy, home) == {"memory": "wrapped", "time": "wrapped", "docs": "http", "git": "wrapped"}
-    assert run([*mcpspy, "unwrap", "--all"], home).returncode == 0
+    assert run("wrap", "--all").returncode == 0
+    wrapped = dict.fromkeys(("memory", "time", "docs", "git"), "wrapped")
+    assert states() == {**wrapped, "mail": "login", "odd": "unusable"}
+    assert run("unwrap", "--all").returncode == 0
     assert {name: file.read_bytes() for name, file in files.items()} == before
 
 
-def test_a_real_client_starts_what_was_wrapped_and_its_capture_is_there(
-    mcpspy: list[str], home: Path, peer: Peer, store: Path
-) -> None:
+def test_a_real_client_starts_what_was_wrapped_and_its_capture_is_there(home: Path, peer: Peer, store: Path) -> None:
     command, *args = peer("pyserver.py")
     entry = {"command": command, "args": args, "env": {"MCPSPY_HOME": str(store)}}
     file = write(home, "project/.mcp.json", json.dumps({"mcpServers": {"measured": entry}}, indent=3) + "\n")
     before = file.read_bytes()
     client = [*peer("configclient.py"), str(file)]
-    direct = run(client, home)
-    run([*mcpspy, "wrap", "--yes"], home)
-    through = run(client, home)
-    assert (through.returncode, through.stdout) == (0, direct.stdout)
-    assert "tools/list" in run([*mcpspy, "show", "measured"], home).stdout
-    run([*mcpspy, "unwrap", "--yes"], home)
+    direct = subprocess.run(client, capture_output=True, timeout=SCENE_S, check=True)
+    run("wrap", "--yes")
+    through = subprocess.run(client, capture_output=True, timeout=SCENE_S, check=True)
+    assert through.stdout == direct.stdout
+    assert "tools/list" in run("show", "measured").stdout
+    run("unwrap", "--yes")
     assert file.read_bytes() == before
 
 
-def test_what_is_wrapped_starts_without_a_path(mcpspy: list[str], home: Path, store: Path) -> None:
+def test_what_is_wrapped_starts_without_a_path(home: Path, store: Path) -> None:
     file = write(home, ".cursor/mcp.json", json.dumps({"mcpServers": {"x": {"command": "/bin/echo", "args": ["hello"]}}}))
-    run([*mcpspy, "wrap", "--yes"], home)
+    run("wrap", "--yes")
     entry = json.loads(file.read_text())["mcpServers"]["x"]
     done = subprocess.run(
         [entry["command"], *entry["args"]],
@@ -106,82 +97,285 @@ def test_what_is_wrapped_starts_without_a_path(mcpspy: list[str], home: Path, st
     assert (os.path.isabs(entry["command"]), done.stdout) == (True, b"hello\n")
 
 
-def test_a_dry_run_changes_nothing_and_says_what_would_change(mcpspy: list[str], home: Path) -> None:
-    file = write(home, ".codex/config.toml", CODEX)
-    done = run([*mcpspy, "wrap", "--dry-run"], home)
-    assert file.read_text() == CODEX
+def test_a_dry_run_changes_nothing_and_says_what_would_change(home: Path) -> None:
+    files = {write(home, ".codex/config.toml", CODEX): CODEX, write(home, ".cursor/mcp.json", CURSOR): CURSOR}
+    done = run("wrap", "--dry-run", "--max-size", "2gb")
+    assert [file.read_text() for file in files] == list(files.values())
+    assert not any((home.parent / "store").glob("p*.json"))
     assert "    - uvx mcp-server-git\n" in done.stdout
     assert "mcpspy run --label git -- uvx mcp-server-git\n" in done.stdout
+    assert "    - http://localhost:3001/mcp\n    + http://127.0.0.1:28" in done.stdout
+    assert "no cap" in run("wrap", "--status").stdout
 
 
-def test_only_the_server_that_was_named_is_wrapped(mcpspy: list[str], home: Path) -> None:
+def test_why_a_server_is_left_alone_is_said(home: Path) -> None:
+    write(home, ".cursor/mcp.json", CURSOR)
+    words = run("wrap", "--dry-run").stdout
+    assert "  mail\n    not wrapped: the client may have to log in to it (OAuth), and a login holds for one URL" in words
+    assert "  odd\n    cannot be wrapped: the host of its URL is a variable" in words
+
+
+def test_a_server_that_is_logged_in_to_is_wrapped_if_that_is_meant(home: Path) -> None:
+    file = write(home, ".cursor/mcp.json", CURSOR)
+    run("wrap", "--yes", "--oauth", "--server", "mail")
+    assert states() == {"time": "plain", "docs": "plain", "mail": "wrapped", "odd": "unusable"}
+    run("unwrap", "--yes")
+    assert file.read_text() == CURSOR
+
+
+def test_a_login_whose_url_nobody_remembers_is_an_error_that_says_so(home: Path) -> None:
+    text = '{"mcpServers": {"mail": {"url": "http://127.0.0.1:28777/mcp"}}}'
+    file = write(home, ".cursor/mcp.json", text)
+    done = run("unwrap", "--yes")
+    assert (done.returncode, file.read_text()) == (2, text)
+    assert "its server 'mail' cannot be unwrapped: it is at 127.0.0.1:28777" in done.stderr
+
+
+def test_only_the_server_that_was_named_is_wrapped(home: Path) -> None:
     write(home, ".cursor/mcp.json", CURSOR)
     write(home, ".codex/config.toml", CODEX)
-    run([*mcpspy, "wrap", "--server", "gi*"], home)
-    assert states(mcpspy, home) == {"time": "plain", "docs": "http", "git": "wrapped"}
+    run("wrap", "--server", "gi*")
+    assert states() == {"time": "plain", "docs": "plain", "mail": "login", "odd": "unusable", "git": "wrapped"}
 
 
-def test_only_the_client_that_was_named_is_looked_at(mcpspy: list[str], home: Path) -> None:
+def test_only_the_client_that_was_named_is_looked_at(home: Path) -> None:
     write(home, ".cursor/mcp.json", CURSOR)
     write(home, ".codex/config.toml", CODEX)
-    assert states(mcpspy, home, "--client", "codex") == {"git": "plain"}
+    assert states("--client", "codex") == {"git": "plain"}
 
 
-def test_a_server_that_is_nowhere_is_an_error(mcpspy: list[str], home: Path) -> None:
-    done = run([*mcpspy, "wrap", "--server", "nobody"], home)
+def test_a_server_that_is_nowhere_is_an_error() -> None:
+    done = run("wrap", "--server", "nobody")
     assert (done.returncode, "nobody" in done.stderr) == (2, True)
 
 
-def test_a_file_that_cannot_be_read_is_said_and_the_others_are_changed(mcpspy: list[str], home: Path) -> None:
-    broken = write(home, ".cursor/mcp.json", '{"mcpServers": {')
+def test_a_copy_is_kept_and_the_client_to_restart_is_named(home: Path, store: Path) -> None:
     write(home, ".codex/config.toml", CODEX)
-    done = run([*mcpspy, "wrap", "--yes"], home)
-    assert (done.returncode, broken.read_text()) == (2, '{"mcpServers": {')
-    assert f"{broken}: cannot be read: a key or }} is missing (line 1, column 17)" in done.stderr
-    assert states(mcpspy, home, "--client", "codex") == {"git": "wrapped"}
-
-
-def test_a_copy_is_kept_and_the_client_to_restart_is_named(mcpspy: list[str], home: Path, store: Path) -> None:
-    write(home, ".codex/config.toml", CODEX)
-    done = run([*mcpspy, "wrap", "--yes"], home)
+    done = run("wrap", "--yes")
     assert [file.read_text() for file in (store / "backups").iterdir()] == [CODEX]
     assert "Codex: begin a new session." in done.stderr
 
 
-def test_secrets_in_arguments_are_not_printed(mcpspy: list[str], home: Path) -> None:
-    write(home, ".claude.json", '{"mcpServers": {"x": {"command": "npx", "args": ["--api-key", "sk-very-secret-1234"]}}}')
-    done = run([*mcpspy, "wrap", "--dry-run"], home)
+def test_what_serves_http_servers_is_named(home: Path) -> None:
+    write(home, ".cursor/mcp.json", CURSOR)
+    assert "The HTTP server answers while this runs: mcpspy proxy --all" in run("wrap", "--yes").stderr
+    assert "docs  wrapped, at port 28" in run("wrap", "--status").stdout
+    assert "where nothing answers: start mcpspy proxy --all" in run("wrap", "--status").stdout
+
+
+def test_secrets_in_arguments_and_urls_are_not_printed(home: Path) -> None:
+    servers = {
+        "x": {"command": "npx", "args": ["--api-key", "sk-very-secret-1234"]},
+        "y": {"url": "https://h.example/mcp?api_key=sk-very-secret-1234"},
+    }
+    write(home, ".claude.json", json.dumps({"mcpServers": servers}))
+    done = run("wrap", "--dry-run")
+    assert "h.example" in done.stdout
     assert "sk-very-secret" not in done.stdout + done.stderr
 
 
-def test_a_server_whose_mcpspy_is_gone_is_said_and_mended(mcpspy: list[str], home: Path) -> None:
+def test_the_places_are_private(home: Path, store: Path) -> None:
+    write(home, ".cursor/mcp.json", CURSOR)
+    run("wrap", "--yes")
+    assert stat.S_IMODE((store / "places.json").stat().st_mode) == 0o600
+
+
+def test_places_of_a_newer_mcpspy_are_left_alone(home: Path, store: Path) -> None:
+    file = write(home, ".cursor/mcp.json", CURSOR)
+    store.mkdir()
+    (store / "places.json").write_text('{"version": 2}')
+    done = run("wrap", "--yes")
+    assert (done.returncode, file.read_text(), (store / "places.json").read_text()) == (2, CURSOR, '{"version": 2}')
+    assert "places.json: is of another mcpspy (version 2)" in done.stderr
+
+
+# What a file may be that can not be changed, or only with care
+
+
+def read_only(file: Path) -> None:
+    file.chmod(0o444)
+
+
+def broken(file: Path) -> None:
+    file.write_text('{"mcpServers": {')
+
+
+def not_text(file: Path) -> None:
+    file.write_bytes(CURSOR.encode("utf-16"))
+
+
+def doubled(file: Path) -> None:
+    os.link(file, file.with_name("other"))
+
+
+def a_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+UNCHANGEABLE = [
+    (read_only, "was not changed: it is read-only"),
+    (broken, "cannot be read: a key or } is missing (line 1, column 17)"),
+    (not_text, "is not UTF-8 (byte 0)"),
+    (doubled, "was not changed: it has a second name (a hard link), which would be left behind"),
+    (a_folder, "cannot be read: Is a directory"),
+]
+
+
+@pytest.mark.parametrize(("make", "words"), UNCHANGEABLE)
+def test_a_file_that_cannot_be_changed_is_said_and_the_others_are_changed(
+    make: Callable[[Path], None], words: str, home: Path
+) -> None:
+    odd = write(home, ".cursor/mcp.json", CURSOR)
+    make(odd)
+    before = odd.read_bytes() if odd.is_file() else b""
+    write(home, ".codex/config.toml", CODEX)
+    done = run("wrap", "--yes")
+    assert (done.returncode, odd.read_bytes() if odd.is_file() else b"") == (2, before)
+    assert done.stderr.endswith(f"mcpspy: {odd}: {words}\n")
+    assert states("--client", "codex") == {"git": "wrapped"}
+
+
+def test_a_file_that_is_a_link_into_a_repository_stays_one(home: Path) -> None:
+    real = write(home, "dotfiles/cursor.json", CURSOR)
+    link = home / ".cursor" / "mcp.json"
+    link.parent.mkdir()
+    link.symlink_to("../dotfiles/cursor.json")
+    run("wrap", "--yes")
+    assert (link.is_symlink(), os.readlink(link)) == (True, "../dotfiles/cursor.json")
+    assert states()["time"] == "wrapped"
+    run("unwrap", "--yes")
+    assert real.read_text() == CURSOR
+
+
+def test_a_server_whose_mcpspy_is_gone_is_said_and_mended(home: Path) -> None:
     text = '{"mcpServers": {"x": {"command": "/gone/bin/mcpspy", "args": ["run", "--label", "x", "--", "npx", "-y"]}}}'
     file = write(home, ".cursor/mcp.json", text)
-    assert "no longer there" in run([*mcpspy, "wrap", "--status"], home).stdout
-    run([*mcpspy, "wrap", "--yes"], home)
+    assert "no longer there" in run("wrap", "--status").stdout
+    run("wrap", "--yes")
     entry = json.loads(file.read_text())["mcpServers"]["x"]
     assert (entry["command"] != "/gone/bin/mcpspy", entry["args"][-4:]) == (True, ["x", "--", "npx", "-y"])
 
 
-def test_a_virtual_environment_without_a_script_is_started_by_its_python(home: Path, tmp_path: Path) -> None:
+def test_what_an_mcpspy_wrapped_that_has_moved_since_is_unwrapped_all_the_same(home: Path) -> None:
+    file = write(home, ".cursor/mcp.json", CURSOR)
+    run("wrap", "--yes")
+    file.write_text(file.read_text().replace(str(Path(sys.executable).parent), "/elsewhere/bin"))
+    run("unwrap", "--yes")
+    assert file.read_text() == CURSOR
+
+
+def test_several_that_wrap_at_once_wrap_everything_once(home: Path) -> None:
+    files = {
+        home / f".{name}": write(home, f".{name}", text) for name, text in (("cursor/mcp.json", CURSOR), ("claude.json", LOCAL))
+    }
+    names = ("time", "docs", "memory", "*", "time")
+    codes: list[int] = []
+    threads = [Thread(target=lambda name=name: codes.append(run("wrap", "--server", name).returncode)) for name in names]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(SCENE_S)
+    assert codes == [0] * len(names)
+    assert [states()[name] for name in ("time", "docs", "memory")] == ["wrapped"] * 3
+    run("unwrap", "--all")
+    assert [file.read_text() for file in files] == [CURSOR, LOCAL]
+
+
+def test_a_virtual_environment_without_a_script_is_started_by_its_python(tmp_path: Path) -> None:
     script = "import sys; sys.executable = sys.argv[1]; from mcpspy.setup.program import program; print(program())"
-    done = run([sys.executable, "-c", script, str(tmp_path / "bin" / "python")], home)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "bin" / "python")],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
+    )
     assert done.stdout == f"['{tmp_path / 'bin' / 'python'}', '-P', '-m', 'mcpspy']\n"
 
 
-def test_a_terminal_is_asked_and_no_means_no(mcpspy: list[str], home: Path) -> None:
+# On a terminal it asks
+
+
+@pytest.mark.parametrize(("answer", "state"), [(b"y", "wrapped"), (b"", "wrapped"), (b"n", "plain")])
+def test_a_terminal_is_shown_the_change_and_asked(answer: bytes, state: str, home: Path) -> None:
     file = write(home, ".codex/config.toml", CODEX)
-    script = shutil.which("script")
-    if script is None:
-        pytest.skip("the program script is not installed")
-    argv = [script, "-qec", " ".join([*mcpspy, "wrap"]), "/dev/null"]
-    done = subprocess.run(
-        argv,
-        cwd=home / "project",
-        input=b"n\n",
-        capture_output=True,
-        timeout=DEADLINE_S,
-        check=False,
-        env={**os.environ, "TERM": "dumb"},
-    )
-    assert (b"Change " in done.stdout, file.read_text()) == (True, CODEX)
+    with on_terminal("wrap") as running:
+        words = running.wait_for("[Y/n]")
+        assert "- uvx mcp-server-git" in words
+        assert f"Change {file}?" in words.replace("\n", "")
+        running.type(answer + b"\n")
+        assert running.rest() == 0
+    assert states() == {"git": state}
+
+
+def test_what_a_client_wrote_while_somebody_was_asked_stays(home: Path) -> None:
+    file = write(home, ".claude.json", LOCAL)
+    with on_terminal("wrap") as running:
+        running.wait_for("[Y/n]")
+        file.write_text(LOCAL.replace('"mcpServers": {}', '"mcpServers": {}, "history": [1]'))
+        running.type(b"y\n")
+        assert running.rest() == 0
+    assert '"history": [1]' in file.read_text()
+    assert states() == {"memory": "wrapped"}
+
+
+def test_a_server_that_became_another_while_somebody_was_asked_is_left_alone(home: Path) -> None:
+    file = write(home, ".codex/config.toml", CODEX)
+    other = CODEX.replace("mcp-server-git", "mcp-server-evil")
+    with on_terminal("wrap") as running:
+        running.wait_for("[Y/n]")
+        file.write_text(other)
+        running.type(b"y\n")
+        assert running.rest() == 2
+        assert "somebody else changed its server 'git' meanwhile" in running.words.replace("\n", " ")
+    assert file.read_text() == other
+
+
+def test_with_yes_a_terminal_is_not_asked(home: Path) -> None:
+    write(home, ".codex/config.toml", CODEX)
+    with on_terminal("wrap", "--yes") as running:
+        assert running.rest() == 0
+    assert "[Y/n]" not in running.words
+
+
+# The status, and the cap
+
+
+def test_the_cap_is_set_shown_and_lifted(home: Path) -> None:
+    write(home, ".codex/config.toml", CODEX)
+    assert "no cap: nothing is removed unless you ask for it" in run("wrap", "--yes").stderr
+    assert "of at most 2.0 GB" in run("wrap", "--yes", "--max-size", "2gb").stderr
+    assert json.loads(run("wrap", "--status", "--json").stdout)["captures"]["max_bytes"] == 2_000_000_000
+    assert "no cap" in run("wrap", "--yes", "--max-size", "none").stderr
+
+
+def test_the_status_says_what_failed_last(home: Path) -> None:
+    file = write(home, ".cursor/mcp.json", '{"mcpServers": {"gone": {"command": "/no/such/server"}}}')
+    run("wrap", "--yes")
+    entry = json.loads(file.read_text())["mcpServers"]["gone"]
+    subprocess.run([entry["command"], *entry["args"]], capture_output=True, timeout=DEADLINE_S, check=False)
+    (error,) = json.loads(run("wrap", "--status", "--json").stdout)["errors"]
+    assert error["label"] == "gone"
+    assert "/no/such/server" in error["text"] or "command not found" in error["text"]
+    assert "  gone  " in run("wrap", "--status").stdout.partition("last errors")[2]
+
+
+def test_the_status_says_which_taps_run(home: Path) -> None:
+    write(home, ".codex/config.toml", CODEX)
+    argv = [sys.executable, "-m", "mcpspy", "run", "--label", "live one", "--", "cat"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as tap:
+        assert tap.stdin is not None
+        assert tap.stdout is not None
+        tap.stdin.write(b"{}\n")
+        tap.stdin.flush()
+        tap.stdout.readline()
+        (told,) = json.loads(run("wrap", "--status", "--json").stdout)["taps"]
+        assert (told["label"], told["pid"]) == ("live one", tap.pid)
+        assert "  live one  for " in run("wrap", "--status").stdout
+        tap.stdin.close()
+        tap.wait(DEADLINE_S)
+
+
+def test_a_status_that_would_change_something_is_a_usage_error() -> None:
+    assert run("wrap", "--status", "--max-size", "2gb").returncode == 2

@@ -1,17 +1,19 @@
 """A configuration file is replaced whole or not at all, and never over what somebody else wrote."""
 
+import json
 import os
-import signal
 import stat
 import subprocess
 import sys
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 
 import pytest
 
 from mcpspy.errors import SetupError
 from mcpspy.setup.files import Snapshot, keep, read, replace
-from tests.deadlines import DEADLINE_S
+from mcpspy.setup.turn import turn
+from tests.deadlines import DEADLINE_S, SCENE_S
 
 
 def snapshot(file: Path) -> Snapshot:
@@ -90,35 +92,57 @@ def test_copies_of_two_files_of_one_name_do_not_meet(file: Path, tmp_path: Path)
     assert keep(snapshot(file), tmp_path / "k") != keep(snapshot(other), tmp_path / "k")
 
 
-STEPS = ["os.open", "os.fsync", "os.chmod", "os.replace"]
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from mcpspy.setup.files import keep, read, replace
-file, name, nth, when = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
-function = name.removeprefix("os.")
-whole, calls = getattr(os, function), 0
-def dying(*arguments, **named):
-    global calls
-    calls += 1
-    if calls == nth and when == "before":
-        os.kill(os.getpid(), signal.SIGKILL)
-    result = whole(*arguments, **named)
-    if calls == nth:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return result
-setattr(os, function, dying)
-snapshot = read(file)
-keep(snapshot, file.parent / "kept")
-replace(snapshot, "new")
-"""
+@pytest.mark.parametrize("aim", ["wrap", "unwrap"])
+def test_killed_before_any_system_call_nothing_is_lost_and_a_second_try_does_it(aim: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.setup.killed", str(tmp_path / "made"), aim],
+        capture_output=True,
+        timeout=SCENE_S,
+        check=True,
+    )
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [one for one in told if one[1]] == []
+    assert {"open", "write", "fsync", "replace", "flock"} <= {call for call, _ in told}
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("nth", [1, 2])
-@pytest.mark.parametrize("step", STEPS)
-def test_killed_at_any_step_no_file_is_lost(file: Path, step: str, nth: int, when: str) -> None:
-    argv = [sys.executable, "-c", KILLED, str(file), step, str(nth), when]
-    done = subprocess.run(argv, timeout=DEADLINE_S, check=False)
-    assert done.returncode == -signal.SIGKILL
-    assert file.read_bytes() in (b"{}\r\n", b"new")
+def test_what_one_that_was_killed_left_there_goes_and_what_another_does_now_stays(file: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait(DEADLINE_S)
+    left, now = (file.with_name(f".mcp.json.mcpspy-{pid}-00") for pid in (gone.pid, os.getpid()))
+    left.touch()
+    now.touch()
+    replace(snapshot(file), "new")
+    assert (left.exists(), now.exists()) == (False, True)
+
+
+def test_a_file_that_nobody_may_write_is_left_alone_by_root_too(file: Path) -> None:
+    file.chmod(0o444)
+    with pytest.raises(SetupError, match="read-only"):
+        replace(snapshot(file), "new")
+
+
+def test_a_folder_that_takes_no_file_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != file.parent)
+    with pytest.raises(SetupError, match=f"you may not write in its folder, {file.parent}"):
+        replace(snapshot(file), "new")
+
+
+def test_a_loop_of_links_is_said(tmp_path: Path) -> None:
+    one, other = tmp_path / "a", tmp_path / "b"
+    one.symlink_to(other)
+    other.symlink_to(one)
+    with pytest.raises(SetupError, match="cannot be read"):
+        read(one)
+
+
+def test_only_one_at_a_time_has_its_turn(tmp_path: Path) -> None:
+    with turn(tmp_path), (tmp_path / "setup.lock").open() as other, pytest.raises(BlockingIOError):
+        flock(other, LOCK_EX | LOCK_NB)
+    with (tmp_path / "setup.lock").open() as other:
+        flock(other, LOCK_EX | LOCK_NB)
+
+
+def test_a_folder_of_ours_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SetupError, match="no backup can be kept there"), turn(tmp_path / "file"):
+        pass

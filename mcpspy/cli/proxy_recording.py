@@ -1,0 +1,29 @@
+"""How an HTTP tap's capture begins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..capture.redact import Redactor, Verbatim
+from ..capture.redacting import Redacting
+from ..capture.store import key
+from ..live.authority import after_origin
+from .beginning import Beginning, open_writer
+from .guarding import guarded
+from .listening import sync_later
+
+if TYPE_CHECKING:
+    from ..capture.writer import Writer
+    from ..live.http import HttpTap
+
+
+def record_to(tap: HttpTap, beginning: Beginning, url: str) -> tuple[Writer | None, str, str]:
+    """Begin the tap's capture. Returns its writer and path, if there can be one, and the URL to give to clients."""
+    redactor = Verbatim() if beginning.redact == "none" else Redactor(key())
+    own_url = f"http://{tap.own}{after_origin(url)}"
+    writer, path = open_writer(beginning, {"transport": "http", "url": redactor.url(url), "listen": redactor.url(own_url)})
+    if writer is not None:
+        writer.later = guarded(writer, path, sync_later)
+        writer(())  # the header at once, so that `list` and `show -f` see the tap
+        tap.record_to(writer if isinstance(redactor, Verbatim) else Redacting(writer, redactor))
+    return writer, path, own_url

@@ -1,0 +1,100 @@
+"""A program that wraps a file, and is killed before each of its system calls in turn, in a copy of itself each time.
+
+Usage: killed.py FOLDER AIM. Prints for each call what was about to happen and what is wrong then, as a line of JSON.
+"""
+
+import json
+import os
+import shutil
+import signal
+import sys
+from itertools import count
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from mcpspy.setup.address import port_of
+from mcpspy.setup.carrying import carry_out
+from mcpspy.setup.places import read_places
+from mcpspy.setup.plan import Aim
+from tests.setup.planning import config, looked, means, planned
+
+TEXT = '{\n  "mcpServers": {\n    "a": {"command": "x"},\n    "b": {"url": "https://h.example/mcp"}\n  }\n}\n'
+SYSTEM = {"posix", "_io", "fcntl"}
+ASIDE = {"fspath", "_path_normpath", "text_encoding", "getpid", "geteuid", "fileno"}
+"""Calls of those modules that leave the world as it is."""
+
+
+def wrap(home: Path, file: Path, aim: Aim) -> None:
+    """What `mcpspy wrap --all` or `unwrap --all` does to one file."""
+    made = planned(config(file), aim, read_places(home))
+    if made is not None:
+        carry_out(made, means(aim), home)
+
+
+def killed(home: Path, file: Path, aim: Aim, nth: int) -> str | None:
+    """The call before which it was killed; None if it was through before."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if not pid:
+        seen = 0
+
+        def before(frame: FrameType, event: str, called: Any) -> None:
+            nonlocal seen
+            owner = getattr(called, "__self__", None)
+            module = getattr(called, "__module__", None) or type(owner).__module__
+            if event == "c_call" and module in SYSTEM and called.__name__ not in ASIDE:
+                seen += 1
+                if seen == nth:
+                    os.write(writing, called.__name__.encode())
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.setprofile(before)
+        wrap(home, file, aim)
+        sys.setprofile(None)
+        os._exit(0)
+    os.close(writing)
+    with open(reading, encoding="utf-8") as told:
+        call = told.read()
+    return call if os.waitpid(pid, 0)[1] else None
+
+
+def wrongs(home: Path, file: Path, before: str, after: str) -> list[str]:
+    """What must not be."""
+    found = []
+    text = file.read_text()
+    if text not in (before, after):
+        found.append(f"the file holds {text!r}")
+    known = read_places(home).by_port
+    ports = [port_of(one.entry.url) for one in looked(config(file)).servers if one.entry.is_http]
+    if any(port and port not in known for port in ports):
+        found.append("a URL is at a place that nobody knows")
+    if text == after and before not in [one.read_text() for one in (home / "backups").iterdir()]:
+        found.append("there is no copy of the file as it was")
+    return found
+
+
+def main(folder: Path, aim: Aim) -> None:
+    """One call after the other."""
+    home, file = folder / "home", folder / "mcp.json"
+    for nth in count(1):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        file.write_text(TEXT)
+        if aim is Aim.UNWRAP:
+            wrap(home, file, Aim.WRAP)
+        before = file.read_text()
+        after = TEXT if aim is Aim.UNWRAP else made.text if (made := planned(config(file), aim)) else ""
+        call = killed(home, file, aim, nth)
+        found = wrongs(home, file, before, after)
+        wrap(home, file, aim)
+        if file.read_text() != after:
+            found.append("a second try does not do it")
+        if sorted(os.listdir(folder)) != ["home", "mcp.json"]:
+            found.append(f"left behind: {sorted(os.listdir(folder))}")
+        sys.stdout.write(json.dumps([call, found]) + "\n")
+        if call is None:
+            return
+
+
+main(Path(sys.argv[1]), Aim(sys.argv[2]))

@@ -1,0 +1,273 @@
+"""HTTP servers in clients' files: their URL goes to a place, and comes back in the letters in which it was written."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.strategies import DataObject, DrawFn
+
+from mcpspy.errors import SetupError
+from mcpspy.setup.address import PORTS, port_of
+from mcpspy.setup.clients import VS_CODE
+from mcpspy.setup.entry import Entry, State
+from mcpspy.setup.files import keep
+from mcpspy.setup.places import Places
+from mcpspy.setup.plan import Aim, look
+from tests.setup.planning import carried_out, config, looked, planned
+from tests.setup.writing import NAMES, SERVERS, json_entry, json_list, json_string, toml_entry, toml_string
+
+ORIGINS = ["https://mcp.example.com", "http://localhost:3001", "HTTPS://A.b:8443", "https://[::1]:9", "https://bücher.example"]
+RESTS = ["", "/", "/mcp", "/mcp?x=${Y}&z=%20", "/a/../é b", "/sse?api_key=k"]
+URLS = st.builds(str.__add__, st.sampled_from(ORIGINS), st.sampled_from(RESTS))
+EXTRAS = st.sampled_from(["", '"type": "sse"', '"headers": {"Authorization": "Bearer ${T}"}', '"oauth": {"clientId": "x"}'])
+
+
+@st.composite
+def any_letters(draw: DrawFn, text: str) -> str:
+    """A string of JSON, with any of its letters as escapes: also of slashes, which nobody writes and many programs do."""
+    pieces = [draw(st.sampled_from(_spelled(one))) if draw(st.integers(0, 4)) == 0 else one for one in text]
+    return '"' + "".join(pieces) + '"'
+
+
+def _spelled(letter: str) -> list[str]:
+    return [f"\\u{ord(letter):04x}", "\\/" if letter == "/" else letter]
+
+
+@st.composite
+def http_file(draw: DrawFn, suffix: str) -> str:
+    """A file with servers of both kinds."""
+    urls = draw(st.lists(URLS, min_size=1, max_size=3))
+    newline = draw(st.sampled_from(["\n", "\r\n"]))
+    names = [f"{one} {number}" for number, one in enumerate(draw(NAMES))]
+    programs = {name: draw(SERVERS) for name in names}
+    if suffix == ".toml":
+        parts = [draw(toml_entry(name, one, newline)) for name, one in programs.items()]
+        for number, url in enumerate(urls):
+            spelt = draw(toml_string(url) | any_letters(url).filter(lambda text: "\\/" not in text))
+            header = f"[mcp_servers.h{number}.http_headers]{newline}X-Api-Key = 'k'{newline}" if draw(st.booleans()) else ""
+            parts.append(f"[mcp_servers.h{number}]{newline}url={spelt} # x{newline}{header}")
+        return "".join([*(one for one in parts if one[0] != "["), *(one for one in parts if one[0] == "[")])
+    entries = [
+        draw(json_string(name)) + ":" + draw(json_entry(one, comments=True, newline=newline)) for name, one in programs.items()
+    ]
+    for number, url in enumerate(urls):
+        members = [m for m in ('"url" : ' + draw(json_string(url) | any_letters(url)), draw(EXTRAS)) if m]
+        entries.append(f'"h{number}":' + draw(json_list(members, "{}", comments=True, newline=newline)))
+    named = draw(json_list(entries, "{}", comments=True, newline=newline))
+    return draw(st.sampled_from(["", "\ufeff"])) + '{"mcpServers": ' + named + "}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where files are written over and over."""
+    return tmp_path_factory.mktemp("url")
+
+
+@given(suffix=st.sampled_from([".json", ".toml"]), data=st.data())
+def test_wrapped_and_unwrapped_a_file_is_what_it_was(suffix: str, data: DataObject, folder: Path) -> None:
+    named = config(folder / f"mcp{suffix}")
+    before = data.draw(http_file(suffix)).encode()
+    named.file.write_bytes(before)
+    was = {one.entry.path: one.entry.server_url for one in looked(named).servers if one.entry.is_http}
+    usable = [one for one in looked(named).servers if one.entry.state in (State.PLAIN, State.LOGIN)]
+    places = carried_out(named, Aim.WRAP)
+    entries = looked(named, places).servers
+    assert {one.entry.path: one.entry.server_url for one in entries if one.entry.is_http} == was
+    assert {one.entry.path for one in entries if one.entry.state is State.WRAPPED} >= {one.entry.path for one in usable}
+    again = planned(named, Aim.WRAP, places)  # the program of these tests is nowhere, so it is mended
+    assert again is None or (again.text.encode(), again.places) == (named.file.read_bytes(), places)
+    if all(one.entry.state is not State.WRAPPED for one in usable) and len(usable) == len(entries):
+        assert carried_out(named, Aim.UNWRAP, places) == Places()
+        assert named.file.read_bytes() == before
+
+
+def written(folder: Path, url: str, *members: str) -> Entry:
+    """The one server of a file."""
+    file = folder / "one.json"
+    body = ", ".join([f'"url": {json.dumps(url)}', *members])
+    file.write_text(f'{{"mcpServers": {{"x": {{{body}}}}}}}', encoding="utf-8")
+    return looked(config(file)).servers[0].entry
+
+
+def test_path_and_query_stay_and_the_origin_is_remembered_behind_the_url(tmp_path: Path) -> None:
+    written(tmp_path, "https://mcp.example.com/mcp?a=b&c=${D}", '"headers": {"Authorization": "x"}')
+    carried_out(config(tmp_path / "one.json"), Aim.WRAP)
+    url = json.loads((tmp_path / "one.json").read_text())["mcpServers"]["x"]["url"]
+    assert url == f"http://127.0.0.1:{PORTS[0]}/mcp?a=b&c=${{D}}#mcpspy=https://mcp.example.com"
+
+
+def test_without_any_memory_of_ours_a_marked_url_comes_back(tmp_path: Path) -> None:
+    written(tmp_path, "http://localhost:3001/sse")
+    named = config(tmp_path / "one.json")
+    before = named.file.read_bytes()
+    carried_out(named, Aim.WRAP)
+    carried_out(named, Aim.UNWRAP, Places())
+    assert named.file.read_bytes() == before
+
+
+def test_a_path_that_was_edited_in_between_stays_edited(tmp_path: Path) -> None:
+    written(tmp_path, "http://localhost:3001/sse")
+    named = config(tmp_path / "one.json")
+    places = carried_out(named, Aim.WRAP)
+    named.file.write_text(named.file.read_text().replace("/sse", "/mcp?v=2"))
+    carried_out(named, Aim.UNWRAP, places)
+    assert '"http://localhost:3001/mcp?v=2"' in named.file.read_text()
+
+
+LOGINS = [
+    ("https://mcp.example.com/mcp", (), "login"),
+    ("https://mcp.example.com/mcp", ('"headers": {"X-Region": "eu"}',), "login"),
+    ("https://mcp.example.com/mcp", ('"headers": {"authorization": "Bearer x"}',), "plain"),
+    ("https://mcp.example.com/mcp", ('"headers": {"X-API-Key": "${KEY}"}',), "plain"),
+    ("https://mcp.example.com/mcp", ('"bearer_token_env_var": "T"',), "plain"),
+    ("https://mcp.example.com/mcp?token=abc", (), "plain"),
+    ("https://mcp.example.com/mcp?token=", (), "login"),
+    ("http://mcp.lan/mcp", (), "plain"),
+    ("https://localhost:8443/mcp", (), "plain"),
+    ("http://localhost/mcp", ('"oauth": {"clientId": "x"}',), "login"),
+]
+
+
+@pytest.mark.parametrize(("url", "members", "state"), LOGINS)
+def test_a_login_is_expected_where_the_entry_does_not_say_who_calls(
+    url: str, members: tuple[str, ...], state: str, tmp_path: Path
+) -> None:
+    assert written(tmp_path, url, *members).state == state
+
+
+def test_a_server_that_may_be_logged_in_to_is_left_unless_that_is_meant(tmp_path: Path) -> None:
+    written(tmp_path, "https://mcp.example.com/mcp")
+    assert planned(config(tmp_path / "one.json"), Aim.WRAP, oauth=False) is None
+    assert planned(config(tmp_path / "one.json"), Aim.WRAP, oauth=True) is not None
+
+
+def test_the_url_of_a_login_gets_no_mark_and_comes_back_from_the_places(tmp_path: Path) -> None:
+    written(tmp_path, "https://mcp.example.com/mcp")
+    named = config(tmp_path / "one.json")
+    before = named.file.read_bytes()
+    places = carried_out(named, Aim.WRAP)
+    assert f'"http://127.0.0.1:{PORTS[0]}/mcp"' in named.file.read_text()
+    carried_out(named, Aim.UNWRAP, places)
+    assert named.file.read_bytes() == before
+
+
+def test_the_url_of_a_login_comes_back_from_the_copy_where_the_places_were_lost(tmp_path: Path) -> None:
+    written(tmp_path, "https://mcp.example.com/mcp")
+    named = config(tmp_path / "one.json")
+    keep(looked(named).snapshot, tmp_path / "backups")
+    carried_out(named, Aim.WRAP)
+    found = look(named, Places(), tmp_path / "backups")
+    assert found is not None
+    assert [one.entry.server_url for one in found.servers] == ["https://mcp.example.com/mcp"]
+
+
+def test_a_copy_with_another_path_tells_nothing(tmp_path: Path) -> None:
+    written(tmp_path, "https://mcp.example.com/mcp")
+    named = config(tmp_path / "one.json")
+    keep(looked(named).snapshot, tmp_path / "backups")
+    carried_out(named, Aim.WRAP)
+    named.file.write_text(named.file.read_text().replace("/mcp", "/other"))
+    found = look(named, Places(), tmp_path / "backups")
+    assert found is not None
+    assert found.servers[0].entry.is_lost
+
+
+def test_what_nobody_remembers_is_said(tmp_path: Path) -> None:
+    entry = written(tmp_path, f"http://127.0.0.1:{PORTS[5]}/mcp")
+    assert (entry.state, entry.is_lost) == (State.UNUSABLE, True)
+    assert "what was there before is not known" in entry.problem
+
+
+def test_a_wrapped_url_whose_place_is_not_known_keeps_its_port(tmp_path: Path) -> None:
+    written(tmp_path, "http://localhost:3001/sse")
+    named = config(tmp_path / "one.json")
+    places = carried_out(named, Aim.WRAP)
+    assert looked(named, Places()).servers[0].missing
+    again = planned(named, Aim.WRAP, Places())
+    assert again is not None
+    assert (again.text, again.places) == (named.file.read_text(), places)
+
+
+def test_a_file_gets_nothing_by_naming_the_place_of_another(tmp_path: Path) -> None:
+    written(tmp_path, "https://mcp.example.com/mcp")
+    places = carried_out(config(tmp_path / "one.json"), Aim.WRAP)
+    cloned = tmp_path / "cloned.json"
+    cloned.write_text((tmp_path / "one.json").read_text())
+    assert looked(config(cloned), places).servers[0].entry.state is State.UNUSABLE
+
+
+def test_the_port_stays_when_a_server_is_wrapped_again(tmp_path: Path) -> None:
+    file = tmp_path / "two.json"
+    file.write_text('{"mcpServers": {"a": {"url": "http://h/1"}, "b": {"url": "http://h/2"}}}')
+    named = config(file)
+    places = carried_out(named, Aim.WRAP)
+    file.write_text(file.read_text().replace(f"http://127.0.0.1:{PORTS[1]}/2#mcpspy=http://h", "http://h/2"))
+    assert carried_out(named, Aim.WRAP, places) == places
+
+
+def test_two_clients_get_two_places_for_one_server(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    for file in (first, second):
+        file.write_text('{"mcpServers": {"x": {"url": "http://h/1"}}}')
+    places = carried_out(config(second), Aim.WRAP, carried_out(config(first), Aim.WRAP))
+    assert sorted(places.by_port) == [PORTS[0], PORTS[1]]
+
+
+def test_a_place_goes_with_its_entry_and_with_its_file(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    for file in (first, second):
+        file.write_text('{"mcpServers": {"x": {"url": "http://h/1"}}}')
+    places = carried_out(config(second), Aim.WRAP, carried_out(config(first), Aim.WRAP))
+    first.unlink()
+    assert carried_out(config(second), Aim.UNWRAP, places) == Places()
+
+
+PROBLEMS = [
+    ("https://${HOST}/mcp", "variable"),
+    ("${URL}", "begins with a variable"),
+    ("${URL:-https://a.example}/mcp", "begins with a variable"),
+    ("https://me:secret@a.example/mcp", "user's name"),
+    ("https://a.example/mcp#x", "behind #"),
+    ("unix:///tmp/s", "neither http nor https"),
+    ("https:///mcp", "no host"),
+]
+
+
+@pytest.mark.parametrize(("url", "words"), PROBLEMS)
+def test_what_no_tap_can_stand_before_is_said_why(url: str, words: str, tmp_path: Path) -> None:
+    entry = written(tmp_path, url)
+    assert entry.state is State.UNUSABLE
+    assert words in entry.problem
+
+
+def test_all_ports_may_be_taken(tmp_path: Path) -> None:
+    written(tmp_path, "http://h/1")
+    with pytest.raises(SetupError, match=r"28700 to 28999 are taken"):
+        Places().port("f", ("x",), None, is_free=lambda _: False)
+
+
+def test_a_port_where_somebody_listens_is_passed_by() -> None:
+    assert Places().port("f", ("x",), None, is_free=lambda port: port > PORTS[2]) == PORTS[3]
+
+
+def test_headers_of_a_table_of_codex_say_who_calls(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('[mcp_servers.x]\nurl = "https://h.example/mcp"\n\n[mcp_servers.x.env_http_headers]\nAuthorization = "T"\n')
+    assert looked(config(file)).servers[0].entry.state is State.PLAIN
+
+
+def test_the_servers_of_vs_code_are_moved_too(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text('{"servers": {"x": {"type": "http", "url": "http://localhost/mcp"}}, "inputs": []}')
+    carried_out(config(file, client=VS_CODE, keys=("servers",)), Aim.WRAP)
+    assert port_of(json.loads(file.read_text())["servers"]["x"]["url"]) == PORTS[0]
+
+
+def test_codex_reads_what_was_moved(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("[mcp_servers.x]\nurl = 'http://localhost/mcp' # here\n")
+    carried_out(config(file), Aim.WRAP)
+    assert port_of(tomllib.loads(file.read_text())["mcp_servers"]["x"]["url"]) == PORTS[0]
