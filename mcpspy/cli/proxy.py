@@ -135,12 +135,7 @@ def command(
       mcpspy proxy --all
     """
     if everything:
-        _refuse_beside_all(context)
-        from .proxy_all import serve_all
-        from .proxy_taps import Manner
-
-        tls = partial(_tls, insecure=insecure, ca=ca)
-        return serve_all(Manner(redact=redact, max_bytes=_size(max_size), tls=tls), quiet=quiet)
+        return _serve_all(context)
     if url is None:
         raise click.UsageError("Name the URL of a server; or --all, which serves what mcpspy wrap has wrapped.")
     if capture == "":
@@ -167,6 +162,17 @@ def command(
     listener = tap.listen(host, port)
     _record_and_serve(tap, listener, beginning, text)
     return None
+
+
+def _serve_all(context: click.Context) -> int:
+    """`--all`, with those of the options that say how and not what."""
+    _refuse_beside_all(context)
+    from .proxy_all import serve_all
+    from .proxy_taps import Manner
+
+    said = context.params
+    tls = partial(_tls, insecure=said["insecure"], ca=said["ca"])
+    return serve_all(Manner(redact=said["redact"], max_bytes=_size(said["max_size"]), tls=tls), quiet=said["quiet"])
 
 
 def _refuse_beside_all(context: click.Context) -> None:
