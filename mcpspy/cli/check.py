@@ -16,6 +16,7 @@ from ..transcript.definitions import offers
 from ..transcript.filtered import about
 from ..transcript.finding import Finding, Severity
 from ..transcript.findings.examine import examined
+from ..transcript.findings.find import findings
 from ..transcript.findings.rule import Rule
 from ..transcript.findings.selection import rule_named, selected_rules
 from ..transcript.model import Numbered, Transcript
@@ -28,6 +29,7 @@ from .baseline import baselines
 from .filtering import filter_option, filtered, wanted_of
 from .reading import Chosen, WhatCommand, chosen, row_of, transcript_of
 from .screen import Screen, say
+from .since import Since, chosen_since, of_late, since_option
 
 FORMATS = ("text", "json", "junit", "sarif", "github")
 SEVERITIES = [one.value for one in Severity]
@@ -58,6 +60,7 @@ FAILED = 1
 @click.option("--rules", "list_rules", is_flag=True, help="List the rules, or those selected, and nothing else.")
 @click.option("--explain", metavar="RULE", help="All about one rule: what, why, whose fault, an example, what to do.")
 @filter_option
+@since_option
 def command(
     what: tuple[str, ...],
     fail_on: str,
@@ -70,6 +73,7 @@ def command(
     list_rules: bool,
     explain: str | None,
     filters: tuple[str, ...],
+    since: Since | None,
 ) -> int:
     """Findings: what went wrong, whose fault it is, what to do. The exit status is 1 if there is one of --fail-on or worse.
 
@@ -79,6 +83,7 @@ def command(
     \b
     Examples:
       mcpspy check @ --fail-on error
+      mcpspy check --since 1h
       mcpspy check captures/*.mcpspy --format junit > findings.xml
       mcpspy check --explain stdout-noise
     """
@@ -90,12 +95,12 @@ def command(
     if accept and baseline is None:
         raise click.UsageError("--accept wants to know where: --baseline DIR.")
     wanted = wanted_of(filters)
-    asked = chosen(what)
+    asked, what = (chosen(what), what) if since is None else chosen_since(what, since)
     transcript, _ = transcript_of(asked.paths)
     accepted = None if baseline is None else baselines(baseline, transcript)
     if accept and baseline is not None and accepted is not None:
         accepted = _accept(baseline, transcript, accepted, screen)
-    transcript.findings = examined(transcript, accepted, rules)
+    transcript = _examined(transcript, accepted, rules, asked, since)
     found = transcript.findings
     if asked.rows is not None:
         row_of(transcript, " ".join(what), asked.rows[0])
@@ -106,9 +111,25 @@ def command(
         found = about(filtered(wanted, transcript, transcript.rows), found)
         if len(found) < left:
             say(f"mcpspy: {counted(left - len(found), 'finding')} left out by the filter")
-    checked = _checked(transcript, found, rules, Severity(fail_on), asked, what)
+    checked = _checked(transcript, found, rules, Severity(fail_on), asked, what, since)
     _print(checked, "json" if as_json else format, screen)
     return FAILED if checked.failed else 0
+
+
+def _examined(
+    transcript: Transcript,
+    accepted: dict[str, Baseline] | None,
+    rules: dict[str, Rule],
+    asked: Chosen,
+    since: Since | None,
+) -> Transcript:
+    """The transcript with all findings, or what of both is of late."""
+    if since is None:
+        transcript.findings = examined(transcript, accepted, rules)
+        return transcript
+    kept = of_late(transcript, asked.paths, since)
+    transcript.findings = findings(transcript, kept.tells)
+    return Transcript(transcript.sources, kept.rows, examined(transcript, accepted, rules, kept.tells))
 
 
 def _explain(told: Rule | dict[str, Rule], screen: Screen, *, as_json: bool) -> None:
@@ -172,6 +193,7 @@ def _checked(
     fail_on: Severity,
     asked: Chosen,
     what: tuple[str, ...],
+    since: Since | None,
 ) -> Checked:
     paths = _paths(transcript, asked.paths)
     numbers: dict[int, set[int]] = {}
@@ -188,7 +210,9 @@ def _checked(
         rules=rules,
         fail_on=fail_on,
         paths=paths,
-        address=_address(what),
+        address=_address(what) if since is None or what else "",
+        since="" if since is None else since.words,
+        since_wall_ns=None if since is None else since.wall_ns,
         lines=lines,
         rows={row.row: row for row in transcript.rows if isinstance(row, Numbered) and row.row in pointed_at},
     )

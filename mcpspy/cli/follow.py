@@ -13,13 +13,16 @@ from typing import Protocol
 import click
 
 from ..capture.address import STDIN
-from ..capture.catalog import Entry, entry
+from ..capture.catalog import Entry, entries, entry, sittings
 from ..capture.store import EXTENSION, captures_folder
 from ..errors import AddressError
 from ..live.watch import Watch
 from ..transcript.model import Exchange, ModelCall, Outcome, Row, Source
 from ..transcript.transaction import Transaction
+from ..views.escape import safe_text
 from .reading import DEFAULT_WHAT, Growing, chosen
+from .screen import say
+from .since import Since
 
 NICENESS = 5
 """The live view gives way to the traffic that it shows."""
@@ -28,7 +31,7 @@ NICENESS = 5
 class Followed:
     """One sitting that is followed: its growing transcript, and the calls of it that are pending."""
 
-    __slots__ = ("growing", "parent", "pending", "streams", "working")
+    __slots__ = ("_since_ns", "growing", "parent", "pending", "streams", "unsaid", "working")
 
     def __init__(self, *, keeps_frames: bool = False) -> None:
         self.growing = Growing(keeps_frames=keeps_frames)
@@ -38,6 +41,18 @@ class Followed:
         """What began calls whose task works, by its row."""
         self.streams: set[int] = set()
         """Rows of HTTP's open streams of events, which are told when they begin and when they end."""
+        self.unsaid: dict[int, Exchange] = {}
+        """What was asked before the moment since when rows are wanted, and may hang."""
+        self._since_ns: dict[int, int] = {}
+
+    def is_of_late(self, capture: int, since: Since | None) -> bool:
+        """Whether what was read last of a capture is of the time since then."""
+        if since is None:
+            return True
+        source = self.sources[capture]
+        if capture not in self._since_ns:
+            self._since_ns[capture] = since.on_clock_ns(source.header, self.growing.tails[capture].path)
+        return source.last_ns >= self._since_ns[capture]
 
     @property
     def sources(self) -> list[Source]:
@@ -80,13 +95,22 @@ class Output(Protocol):
 class Follower:
     """What is followed, and the store that is watched for more. `wants` says which captures that appear later to follow.
 
-    `keeps_frames` is for outputs that show HTTP as it is on the wire.
+    `keeps_frames` is for outputs that show HTTP as it is on the wire. What ended before `since` is left out.
     """
 
-    __slots__ = ("_all", "_keeps_frames", "_known", "_output", "_unborn", "_wants", "_watch")
+    __slots__ = ("_all", "_keeps_frames", "_known", "_output", "_since", "_unborn", "_wants", "_watch")
 
-    def __init__(self, output: Output, watch: Watch, wants: Callable[[Entry], bool], *, keeps_frames: bool = False) -> None:
+    def __init__(
+        self,
+        output: Output,
+        watch: Watch,
+        wants: Callable[[Entry], bool],
+        *,
+        keeps_frames: bool = False,
+        since: Since | None = None,
+    ) -> None:
         self._keeps_frames = keeps_frames
+        self._since = since
         self._output = output
         self._watch = watch
         self._wants = wants
@@ -131,9 +155,17 @@ class Follower:
                 else:
                     ended = followed.pending.pop(row.row, None) is not None
                 followed.note_task(row)
+                if not ended and not followed.is_of_late(row.capture, self._since):
+                    followed.unsaid[row.row] = row
+                    continue
+                followed.unsaid.pop(row.row, None)
             elif isinstance(row, Transaction | ModelCall):
                 ended = _is_news(followed, row.transaction if isinstance(row, ModelCall) else row)
-            self._output.row(followed, row, ended=ended)
+            if followed.is_of_late(row.capture, self._since):
+                self._output.row(followed, row, ended=ended)
+        for row in followed.unsaid.values():
+            self._output.row(followed, row, ended=False)
+        followed.unsaid.clear()
         for tail in followed.growing.tails:
             if tail.over:
                 self._watch.remove(tail.path)
@@ -189,14 +221,15 @@ def _is_news(followed: Followed, row: Transaction) -> bool:
     return begins
 
 
-def follow(whats: tuple[str, ...], output: Output, *, keeps_frames: bool = False) -> None:
-    """Follow what `whats` name, and what appears later, until the user has seen enough. `keeps_frames` is that of `Follower`."""
+def follow(whats: tuple[str, ...], output: Output, *, keeps_frames: bool = False, since: Since | None = None) -> None:
+    """Follow what `whats` name, and what appears later, until the user has seen enough. The two others are those of `Follower`."""
     watch = Watch(reader_fd=_output_fd(), input_fd=0 if STDIN in whats else None)
-    follower = Follower(output, watch, _wants(whats), keeps_frames=keeps_frames)
+    follower = Follower(output, watch, _wants(whats), keeps_frames=keeps_frames, since=since)
     signal(SIGTERM, _end)
     try:
         os.nice(NICENESS)
-        follower.begin(_paths(whats))
+        for paths in _sittings(whats, since):
+            follower.begin(paths)
         follower.run()
     except KeyboardInterrupt:
         pass
@@ -205,17 +238,31 @@ def follow(whats: tuple[str, ...], output: Output, *, keeps_frames: bool = False
         watch.close()
 
 
-def _paths(whats: tuple[str, ...]) -> tuple[str, ...]:
+def _sittings(whats: tuple[str, ...], since: Since | None) -> list[tuple[str, ...]]:
+    """The captures to begin with, by sitting, the oldest first: what was named; else all that runs, or was recorded since then."""
+    known = sittings(entries())
+    wanted = [one for one in known if any(each.live or _is_touched(each, since) for each in one.entries)]
+    if wanted and not whats:
+        return [tuple(each.path for each in one.entries) for one in wanted[::-1]]
+    if since is not None and not whats:
+        say(f"mcpspy: nothing was recorded {since.words}; waiting for what comes")
+        return []
     try:
         found = chosen(whats)
     except AddressError:
         if whats not in ((), (DEFAULT_WHAT,)):
             raise
-        click.echo(f"mcpspy: nothing has been recorded yet; waiting for the first capture in {captures_folder()}", err=True)
-        return ()
+        say(f"mcpspy: nothing has been recorded yet; waiting for the first capture in {safe_text(captures_folder())}")
+        return []
     if found.rows is not None:
-        raise click.UsageError("-f follows captures, not rows of them.")
-    return found.paths
+        raise click.UsageError("-f follows captures, not rows of them; leave the rows out, and choose with -F.")
+    return [found.paths]
+
+
+def _is_touched(capture: Entry, since: Since | None) -> bool:
+    from ..capture.touched import is_touched
+
+    return since is not None and is_touched(capture, since.wall_ns)
 
 
 def _wants(whats: tuple[str, ...]) -> Callable[[Entry], bool]:

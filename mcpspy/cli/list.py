@@ -16,6 +16,7 @@ from ..views.keeping import gone_line, keeping_line
 from ..views.listing import Capture, Kept, State, Unusable, document, listing
 from ..views.listing import Sitting as Listed
 from .screen import say, show_lines, width
+from .since import Since, since_option
 
 SHOWN_SITTINGS = 10
 OVERVIEW_SITTINGS = 3
@@ -24,7 +25,8 @@ OVERVIEW_SITTINGS = 3
 @click.command("list")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (docs/json.md).")
 @click.option("--all", "everything", is_flag=True, help=f"All sittings, not only the newest {SHOWN_SITTINGS}.")
-def command(*, as_json: bool, everything: bool) -> None:
+@since_option
+def command(*, as_json: bool, everything: bool, since: Since | None) -> None:
     """List the newest sittings and their captures.
 
     A sitting is what one client did with all its servers. The newest is addressed as @, the one before as @1; a capture by its
@@ -33,14 +35,17 @@ def command(*, as_json: bool, everything: bool) -> None:
     \b
       mcpspy list
       mcpspy list --all --json
+      mcpspy list --since 2d
     """
-    found, unusable, left_out = _listed(None if everything else SHOWN_SITTINGS)
+    found, unusable, left_out = _listed(None if everything or since else SHOWN_SITTINGS, since)
     if as_json:
         click.echo(document(captures_folder(), found, unusable, _kept()), nl=False)
     elif found or unusable:
         show_lines(listing(found, unusable, width=width()))
     if left_out:
         say(f"{left_out} older: mcpspy list --all")
+    elif not found and since is not None:
+        say(f"Nothing was recorded {since.words}.")
     elif not found:
         _say_nothing_yet()
     _say_what_is_kept()
@@ -90,19 +95,29 @@ def _say_nothing_yet() -> None:
     say("mcpspy wrap puts mcpspy before the servers of your clients; or try mcpspy demo.")
 
 
-def _listed(limit: int | None) -> tuple[list[Listed], list[Unusable], int]:
-    """The newest sittings as the view wants them, what cannot be read, and how many sittings are left out."""
+def _listed(limit: int | None, since: Since | None = None) -> tuple[list[Listed], list[Unusable], int]:
+    """The newest sittings as the view wants them, what cannot be read, and how many sittings are left out.
+
+    Of `since` those into which was recorded since then, by the addresses that they have among all.
+    """
     now_ns = time.time_ns()
     known = entries()
     all_found = sittings(known)
-    counts: dict[str, Count] = {}
-    shown = all_found[:limit]
-    for sitting in shown:
-        counts.update({one.path: count(one) for one in sitting.entries})
-    spoke = [any(counts[one.path].messages or has_message(one) for one in sitting.entries) for sitting in shown]
-    found = [_sitting(one, address, counts, now_ns) for one, address in zip(shown, addresses(spoke), strict=True)]
+    if since is not None:
+        from ..capture.touched import is_touched
+
+        wanted = [one for one in all_found if any(is_touched(each, since.wall_ns) for each in one.entries)]
+        known = [one for one in known if is_touched(one, since.wall_ns)]
+    else:
+        wanted = all_found[:limit]
+    shown = set(map(id, wanted))
+    named = all_found[: max((at + 1 for at, one in enumerate(all_found) if id(one) in shown), default=0)]
+    names = addresses([any(map(has_message, one.entries)) for one in named])
+    counts = {one.path: count(one) for sitting in wanted for one in sitting.entries}
+    found = [_sitting(one, name, counts, now_ns) for one, name in zip(named, names, strict=True) if id(one) in shown]
     broken = [Unusable(path=one.path, file=os.path.basename(one.path), reason=one.error) for one in known if not one.header]
-    return found, broken[:limit], len(all_found) - len(shown)
+    left_out = 0 if since is not None else len(all_found) - len(found)
+    return found, broken[:limit], left_out
 
 
 def _sitting(sitting: Sitting, address: str, counts: dict[str, Count], now_ns: int) -> Listed:

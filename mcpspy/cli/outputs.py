@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ..transcript.counting import outcomes_of
-from ..transcript.model import Exchange, Log, Outcome, Row
+from ..transcript.model import Exchange, Log, Outcome, Row, Transcript
 from ..transcript.transaction import Transaction
 from ..views.columns import columns
 from ..views.escape import safe_text
@@ -23,6 +23,7 @@ from ..views.verdict import outcome_counts, source_line, verdict
 from .follow import Followed
 from .screen import Screen
 from .sieve import Sieve
+from .since import Since, of_late
 
 if TYPE_CHECKING:
     from ..transcript.call import Call
@@ -149,8 +150,9 @@ class RegionOut:
 
     redraw_s: float | None = REDRAW_S
 
-    def __init__(self, screen: Screen, *, stderr: bool, sieve: Sieve | None = None) -> None:
+    def __init__(self, screen: Screen, *, stderr: bool, sieve: Sieve | None = None, since: Since | None = None) -> None:
         self._screen = screen
+        self._since = since
         self._sieve = sieve
         self._rows = RowsOut(screen, self._print, stderr=stderr)
         self._outcomes: Counter[Outcome] = Counter()
@@ -185,9 +187,11 @@ class RegionOut:
         self._rows.close(all_followed)
         self._live.stop()
         if all_followed:
-            transcripts = [followed.growing.transcript for followed in all_followed]
+            since = self._since
+            transcripts = [_followed(one, since) for one in all_followed]
             live = any(followed.growing.live for followed in all_followed)
-            self._screen.lines([[], *verdict(*transcripts, live=live, width=self._screen.width)])
+            words = "" if since is None else since.words
+            self._screen.lines([[], *verdict(*transcripts, live=live, width=self._screen.width, since=words)])
             if self._sieve is not None:
                 self._screen.lines([fitted([("  ", ""), *self._sieve.line(all_followed)], self._screen.width)])
 
@@ -236,6 +240,14 @@ class RegionOut:
 
     def _text(self, line: Line) -> Text:
         return Text.assemble(*((self._screen.letters(text), PALETTE[style]) for text, style in line))
+
+
+def _followed(followed: Followed, since: Since | None) -> Transcript:
+    """What was followed of a sitting."""
+    known = followed.growing.transcript
+    if since is None:
+        return known
+    return Transcript(known.sources, of_late(known, [tail.path for tail in followed.growing.tails], since).rows)
 
 
 def _now_ns(followed: Followed, row: Exchange) -> int:

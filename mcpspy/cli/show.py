@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -18,9 +18,11 @@ from ..views.timeline import selected, timeline
 from .filtering import filter_option, filtered, say_nothing_matches, wanted_of
 from .reading import Chosen, WhatCommand, chosen, row_of, transcript_of
 from .screen import Screen, say
+from .since import Since, chosen_since, narrowed, since_option
 
 if TYPE_CHECKING:
     from ..transcript.filter import Filter
+    from ..transcript.filtered import Filtered
     from .follow import Output
 
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 @click.option("--raw", is_flag=True, help="The messages' bytes as they were on the wire, and nothing else.")
 @click.option("--no-stderr", is_flag=True, help="Leave out what the server wrote to stderr.")
 @filter_option
+@since_option
 def command(
     what: tuple[str, ...],
     follow: bool,
@@ -48,6 +51,7 @@ def command(
     raw: bool,
     no_stderr: bool,
     filters: tuple[str, ...],
+    since: Since | None,
 ) -> None:
     """What client and server said: a verdict, then a row for each call.
 
@@ -59,20 +63,19 @@ def command(
       mcpspy show -f                                   what is said now
       mcpspy show @:7                                  row 7 whole
       mcpspy show weather -F 'tool:search* dur>2s'     the slow ones
+      mcpspy show --since 1h -F status:pending         what began or hung in the last hour, and still hangs
     """
-    if raw and (follow or as_json):
-        raise click.UsageError("--raw goes with neither -f nor --json.")
-    if http and raw:
-        raise click.UsageError("--http does not go with --raw.")
-    if stats and (follow or raw or http):
-        raise click.UsageError("--stats goes with neither -f, --raw nor --http.")
     screen, wanted = Screen(), wanted_of(filters)
+    how = _How(as_json=as_json, http=http, stats=stats, raw=raw, stderr=not no_stderr)
+    _refuse(how, follow=follow)
     if follow:
-        _follow(what, screen, wanted, as_json=as_json, http=http, stderr=not no_stderr)
+        _follow(what, screen, wanted, since, how)
         return
-    asked = chosen(what)
+    asked, what = (chosen(what), what) if since is None else chosen_since(what, since)
     is_one = asked.rows is not None and asked.rows[0] == asked.rows[1]
     transcript, live = transcript_of(asked.paths, keeps_frames=http or is_one)
+    if since is not None:
+        transcript = narrowed(transcript, asked.paths, since)
     rows = [row for row in _rows(transcript, asked, what) if not (no_stderr and isinstance(row, Log))]
     found = None if wanted is None else filtered(wanted, transcript, rows)
     if found is not None:
@@ -80,33 +83,78 @@ def command(
         if not rows and (http or raw or is_one):
             say_nothing_matches(found)
             return
-    if http:
-        _http(transcript, rows, screen, as_json=as_json, whole=is_one, whats=what)
-    elif stats:
-        if found is not None and not as_json:
+    if asked.paths or as_json:
+        _print(transcript, rows, _Asked(asked, what, filters, since), screen, how, found, live=live)
+
+
+class _How:
+    """In which form rows are printed."""
+
+    __slots__ = ("as_json", "http", "raw", "stats", "stderr")
+
+    def __init__(self, *, as_json: bool, http: bool, stats: bool, raw: bool, stderr: bool) -> None:
+        self.as_json = as_json
+        self.http = http
+        self.stats = stats
+        self.raw = raw
+        self.stderr = stderr
+
+
+class _Asked(NamedTuple):
+    """What was asked for, in words that commands take and as what it came to."""
+
+    chosen: Chosen
+    what: tuple[str, ...]
+    filters: tuple[str, ...]
+    since: Since | None
+
+
+def _refuse(how: _How, *, follow: bool) -> None:
+    if how.raw and (follow or how.as_json):
+        raise click.UsageError("--raw goes with neither -f nor --json; leave out the one or the other.")
+    if how.http and how.raw:
+        raise click.UsageError("--http does not go with --raw; for a transaction's bytes take --http --json.")
+    if how.stats and (follow or how.raw or how.http):
+        raise click.UsageError("--stats goes with neither -f, --raw nor --http; leave out the one or the other.")
+
+
+def _print(
+    transcript: Transcript, rows: list[Row], asked: _Asked, screen: Screen, how: _How, found: Filtered | None, *, live: bool
+) -> None:
+    numbers, since = asked.chosen.rows, asked.since
+    is_one = numbers is not None and numbers[0] == numbers[1]
+    words = "" if since is None else since.words
+    if how.http:
+        _http(transcript, rows, screen, as_json=how.as_json, whole=is_one, whats=asked.what)
+    elif how.stats:
+        if found is not None and not how.as_json:
             screen.lines([filter_line(found), []])
-        _stats(transcript, None if asked.rows is None and found is None else rows, screen, live=live, as_json=as_json)
-    elif raw:
+        some = None if numbers is None and found is None else rows
+        _stats(transcript, some, screen, live=live, as_json=how.as_json, since=words)
+    elif how.raw:
         _raw(rows, screen)
-    elif as_json:
+    elif how.as_json:
         from ..views.rows_json import document
 
-        for piece in document(transcript, rows, live=live, whole=asked.rows is not None, found=found):
+        since_ns = None if since is None else since.wall_ns
+        whole = numbers is not None
+        for piece in document(transcript, rows, live=live, whole=whole, found=found, since_wall_ns=since_ns):
             sys.stdout.write(piece)
-    elif asked.rows is not None and is_one:
-        from ..views.exchange import whole
+    elif numbers is not None and is_one:
+        from ..views.exchange import whole as whole_row
 
-        row = row_of(transcript, " ".join(what), asked.rows[0])
-        screen.lines(whole(transcript, row, width=screen.width, stderr=not no_stderr))
+        row = row_of(transcript, " ".join(asked.what), numbers[0])
+        screen.lines(whole_row(transcript, row, width=screen.width, stderr=how.stderr))
     else:
-        screen.lines(timeline(transcript, width=screen.width, stderr=not no_stderr, rows=asked.rows, live=live, found=found))
-        for line in next_commands(
-            Transcript(transcript.sources, rows, transcript.findings), what, live=live, width=screen.width, filters=filters
-        ):
+        width = screen.width
+        screen.lines(timeline(transcript, width=width, stderr=how.stderr, rows=numbers, live=live, found=found, since=words))
+        shown = Transcript(transcript.sources, rows, transcript.findings)
+        text = "" if since is None else since.text
+        for line in next_commands(shown, asked.what, live=live, width=width, filters=asked.filters, since=text):
             screen.advise(line)
 
 
-def _follow(what: tuple[str, ...], screen: Screen, wanted: Filter | None, *, as_json: bool, http: bool, stderr: bool) -> None:
+def _follow(what: tuple[str, ...], screen: Screen, wanted: Filter | None, since: Since | None, how: _How) -> None:
     from .follow import follow
     from .outputs import RegionOut, RowsOut, StatesOut
     from .sieve import FilteredOut, Sieve
@@ -114,15 +162,15 @@ def _follow(what: tuple[str, ...], screen: Screen, wanted: Filter | None, *, as_
 
     sieve = None if wanted is None else Sieve(wanted)
     output: Output
-    if http:
-        output = (WireStatesOut if as_json else WireOut)(screen, only_rows=sieve is not None)
-    elif as_json:
-        output = StatesOut(screen, stderr=stderr)
+    if how.http:
+        output = (WireStatesOut if how.as_json else WireOut)(screen, only_rows=sieve is not None)
+    elif how.as_json:
+        output = StatesOut(screen, stderr=how.stderr)
     elif screen.redraws:
-        output = RegionOut(screen, stderr=stderr, sieve=sieve)
+        output = RegionOut(screen, stderr=how.stderr, sieve=sieve, since=since)
     else:
-        output = RowsOut(screen, screen.lines, stderr=stderr)
-    follow(what, output if sieve is None else FilteredOut(output, sieve), keeps_frames=http)
+        output = RowsOut(screen, screen.lines, stderr=how.stderr)
+    follow(what, output if sieve is None else FilteredOut(output, sieve), keeps_frames=how.http, since=since)
 
 
 def _rows(transcript: Transcript, asked: Chosen, what: tuple[str, ...]) -> list[Row]:
@@ -149,7 +197,9 @@ def _http(
         say("mcpspy: there is no HTTP in this; without --http its messages are shown")
 
 
-def _stats(transcript: Transcript, rows: list[Row] | None, screen: Screen, *, live: bool, as_json: bool) -> None:
+def _stats(
+    transcript: Transcript, rows: list[Row] | None, screen: Screen, *, live: bool, as_json: bool, since: str = ""
+) -> None:
     """The numbers of `rows`, all where that is None."""
     from ..views.numbers import numbers_lines
     from ..views.numbers_json import numbers_document
@@ -157,7 +207,7 @@ def _stats(transcript: Transcript, rows: list[Row] | None, screen: Screen, *, li
     if as_json:
         sys.stdout.write(numbers_document(transcript, rows, live=live))
     else:
-        screen.lines(numbers_lines(transcript, rows, width=screen.width, live=live))
+        screen.lines(numbers_lines(transcript, rows, width=screen.width, live=live, since=since))
 
 
 def _raw(rows: Iterable[Row], screen: Screen) -> None:

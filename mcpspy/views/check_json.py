@@ -24,7 +24,8 @@ def check_json(checked: Checked) -> str:
         "fail_on": checked.fail_on.value,
         "failed": checked.failed,
     }
-    head = as_json({"schema": SCHEMA, "captures": captures, "summary": summary})[:-1]
+    since = {} if checked.since_wall_ns is None else {"since_wall_ns": checked.since_wall_ns}
+    head = as_json({"schema": SCHEMA, "captures": captures, "summary": summary, **since})[:-1]
     findings = ",\n".join(as_json(_finding(checked, one)) for one in checked.findings)
     return f'{head},"findings":[\n{findings}]}}\n' if findings else f'{head},"findings":[]}}\n'
 

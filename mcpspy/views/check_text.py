@@ -14,6 +14,7 @@ from .findings import STYLES
 from .line import Line, fitted, joined, line_cells
 from .phrases import one_line
 from .units import counted, seconds
+from .verdict import shown_sources
 
 INDENT = "    "
 MAX_LINES = 6
@@ -67,13 +68,14 @@ def _sentences(finding: Finding, width: int | None) -> Iterator[Line]:
 
 def _totals(checked: Checked) -> Line:
     calls = counted(outcomes(checked.transcript).total(), "call")
-    captures = counted(len(checked.transcript.sources), "capture")
+    captures = counted(len(shown_sources(checked.transcript, checked.since)), "capture")
+    where = f"in {calls} of {captures} {checked.since}".rstrip()
     if not checked.findings:
-        return [("✓ ", "good"), ("nothing found", "strong"), (f" in {calls} of {captures}", "dim")]
+        return [("✓ ", "good"), ("nothing found", "strong"), (f" {where}", "dim")]
     sign: Line = [("✗ ", "bad")] if checked.failed else [("✓ ", "good")]
     counts = checked.counts
     parts: list[Line] = [[(_counted(counts[one], one), STYLES[one])] for one in WORST_FIRST if counts[one]]
-    parts.append([(f"in {calls} of {captures}", "dim")])
+    parts.append([(where, "dim")])
     if not checked.failed:
         parts.append([(f"none is as bad as {_article(checked.fail_on)}", "dim")])
     return [*sign, *joined(parts, _BETWEEN)]

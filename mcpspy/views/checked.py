@@ -28,6 +28,10 @@ class Checked:
     fail_on: Severity
     paths: dict[int, str]
     address: str = ""
+    since: str = ""
+    """Where only what was alive since a moment was asked for: `since 2026-11-21 09:30:00`."""
+    since_wall_ns: int | None = None
+    """That moment, as Unix time."""
     lines: dict[tuple[int, int], int] = field(default_factory=dict)
     rows: dict[int, Numbered] = field(default_factory=dict)
     """The rows that findings point at, by their numbers."""

@@ -28,8 +28,9 @@ def next_commands(
     live: bool,
     width: int | None = None,
     filters: Iterable[str] = (),
+    since: str = "",
 ) -> list[Line]:
-    """A blank line and one or two commands, each with what it does; `whats` and `filters` are those that were given.
+    """A blank line and one or two commands, each with what it does; `whats`, `filters` and `since` are those that were given.
 
     Where `width` cells are too few, it is not said what they do, and a command that does not fit is left out: half of one is no use.
     """
@@ -40,7 +41,8 @@ def next_commands(
     if exchanges and len(whats) <= 1:
         found.append(_whole(exchanges, _rows("", whats[0]) if whats else "@"))
     if live:
-        found.append((f"mcpspy show -f{here}", "go on live"))
+        of_late = f" --since {shlex.quote(since)}" if since else ""
+        found.append((f"mcpspy show -f{here}{of_late}", "go on live"))
     elif exchanges:
         found.append((f"mcpspy export mermaid{here}", "the sequence diagram"))
     safe = [(safe_text(command), why) for command, why in found]

@@ -14,7 +14,7 @@ from .numbers_facts import facts
 from .phrases import one_line
 from .table import Column, fitting, table_lines
 from .units import counted, duration, size
-from .verdict import source_lines, verdict
+from .verdict import shown_sources, source_lines, verdict
 
 MAX_ROWS = 40
 """So many rows of a table are shown on a screen; more are counted."""
@@ -47,12 +47,14 @@ def numbers_lines(
     width: int | None = None,
     live: bool = False,
     zone: tzinfo | None = None,
+    since: str = "",
 ) -> Iterator[Line]:
     """All numbers of `transcript`, or of these rows of it; the other parameters are those of the timeline."""
-    yield from verdict(transcript, live=live, width=width)
-    for line in source_lines(transcript, zone, phases=False):
+    yield from verdict(transcript, live=live, width=width, since=since)
+    for line in source_lines(transcript, zone, phases=False, since=since):
         yield fitted(line, width)
-    servers = numbers(transcript, rows)
+    shown = {one.index for one in shown_sources(transcript, since)}
+    servers = [one for one in numbers(transcript, rows) if one.source.index in shown]
     for one in servers:
         if len(servers) > 1:
             yield []

@@ -26,14 +26,25 @@ _NO_FACTS = {"at_ns", "number", "extra"}
 
 
 def document(
-    transcript: Transcript, rows: list[Row], *, live: bool, whole: bool = False, found: Filtered | None = None
+    transcript: Transcript,
+    rows: list[Row],
+    *,
+    live: bool,
+    whole: bool = False,
+    found: Filtered | None = None,
+    since_wall_ns: int | None = None,
 ) -> Iterator[str]:
-    """The text of one object, in pieces: one line per row. `whole` puts the messages with all they say into the rows."""
+    """The text of one object, in pieces: one line per row. `whole` puts the messages with all they say into the rows.
+
+    `since_wall_ns` is the moment, as Unix time, since when all of `transcript` was alive, if it was asked for like that.
+    """
     captures = [
         source_object(one) | course_object(course) for one, course in zip(transcript.sources, courses(transcript), strict=True)
     ]
     quoted = quotes(transcript.rows)
     head = {"schema": SCHEMA, "captures": captures, "verdict": verdict_object(transcript, live=live)}
+    if since_wall_ns is not None:
+        head["since_wall_ns"] = since_wall_ns
     if found is not None:
         head["filter"] = {"expression": str(found.wanted), "matching": found.matching, "of": found.of}
     yield as_json(head)[:-1] + ',"rows":['

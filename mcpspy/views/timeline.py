@@ -308,15 +308,16 @@ def timeline(
     live: bool = False,
     zone: tzinfo | None = None,
     found: Filtered | None = None,
+    since: str = "",
 ) -> Iterator[Line]:
     """The whole timeline: verdict, captures, the names of the columns, rows. `width` in cells; None: as wide as it wants.
 
     `rows` are the first and the last to show; what came between them comes with them, and is not folded. `live` says that
     a tap still records; `zone` is the time zone of the captures' beginnings, the system's where it is None. `found` are the rows that
-    a filter lets through: then they are shown and no others, nor findings about others.
+    a filter lets through: then they are shown and no others, nor findings about others. `since` is as for `verdict`.
     """
-    yield from verdict(transcript, live=live, width=width)
-    for line in source_lines(transcript, zone, width=width):
+    yield from verdict(transcript, live=live, width=width, since=since)
+    for line in source_lines(transcript, zone, width=width, since=since):
         yield fitted(line, width)
     if found is not None:
         yield fitted([("  ", ""), *filter_line(found)], width)

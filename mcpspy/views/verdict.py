@@ -26,13 +26,17 @@ _BAD = (Outcome.ERROR, Outcome.TOOL_ERROR, Outcome.HTTP_ERROR, Outcome.UNANSWERE
 _BETWEEN: Piece = (" · ", "dim")
 
 
-def verdict(*transcripts: Transcript, live: bool = False, width: int | None = None) -> list[Line]:
-    """One line on all of it, or more where `width` cells are too few; `live` says that a tap still records."""
-    sources = [source for one in transcripts for source in one.sources]
+def verdict(*transcripts: Transcript, live: bool = False, width: int | None = None, since: str = "") -> list[Line]:
+    """One line on all of it, or more where `width` cells are too few; `live` says that a tap still records.
+
+    `since` is for transcripts of what was alive since a moment: `since 2026-11-21 09:30`.
+    """
+    sources = [source for one in transcripts for source in shown_sources(one, since)]
     findings = sum(len(one.findings) for one in transcripts)
     severities = {finding.severity for one in transcripts for finding in one.findings}
     found: Counter[Outcome] = sum((outcomes(one) for one in transcripts), Counter())
-    parts: list[Line] = [_calls(found, _lasted_ns(transcripts), is_well=severities <= {Severity.INFO})]
+    when = since or f"in {duration(_lasted_ns(transcripts))}"
+    parts: list[Line] = [_calls(found, when, is_well=severities <= {Severity.INFO})]
     parts += outcome_counts(found)
     if findings:
         parts.append([(counted(findings, "finding"), "warn")])
@@ -46,19 +50,33 @@ def outcome_counts(found: Counter[Outcome]) -> list[Line]:
     return [[_count(found[one], one.value, style)] for one, style in _STYLES.items() if found[one]]
 
 
+def shown_sources(transcript: Transcript, since: str) -> list[Source]:
+    """The captures that a transcript is about: all, or those of which something was alive since a moment."""
+    if not since:
+        return transcript.sources
+    alive = {row.capture for row in transcript.rows}
+    return [one for one in transcript.sources if one.index in alive]
+
+
 def source_lines(
-    transcript: Transcript, zone: tzinfo | None = None, *, width: int | None = None, phases: bool = True
+    transcript: Transcript,
+    zone: tzinfo | None = None,
+    *,
+    width: int | None = None,
+    phases: bool = True,
+    since: str = "",
 ) -> list[Line]:
     """Lines for each capture: its server, when it began in the time zone `zone` (None: the system's), and what was tapped.
 
-    `phases` puts the phases of a server that was started below it, in `width` cells.
+    `phases` puts the phases of a server that was started below it, in `width` cells. `since` is as for `verdict`.
     """
     lines: list[Line] = []
-    for one, course in zip(transcript.sources[:MAX_SOURCES], courses(transcript), strict=False):
+    shown, found = shown_sources(transcript, since), courses(transcript)
+    for one in shown[:MAX_SOURCES]:
         if one.header:
             lines.append(source_line(one, zone))
-            lines += phases_lines(course, width) if phases else []
-    more = len(transcript.sources) - MAX_SOURCES
+            lines += phases_lines(found[one.index], width) if phases else []
+    more = len(shown) - MAX_SOURCES
     if more > 0:
         lines.append([(f"… {counted(more, 'more capture')}", "dim")])
     return lines
@@ -76,11 +94,11 @@ _STYLES = {
 }
 
 
-def _calls(found: Counter[Outcome], lasted_ns: int, *, is_well: bool) -> Line:
+def _calls(found: Counter[Outcome], when: str, *, is_well: bool) -> Line:
     calls = found.total()
     if not calls:
-        return [("no calls", "strong")]
-    words = f"{counted(calls, 'call')} in {duration(lasted_ns)}"
+        return [(f"no calls {when}" if when.startswith("since") else "no calls", "strong")]
+    words = f"{counted(calls, 'call')} {when}"
     if is_well and found[Outcome.OK] + found[Outcome.PROBE] == calls:
         words += ", all well" if calls > 1 else ", well"
     return [(words, "strong")]

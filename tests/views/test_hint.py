@@ -61,3 +61,8 @@ def test_where_there_is_no_room_it_is_not_said_what_commands_do() -> None:
 def test_a_command_is_never_cut_but_left_out() -> None:
     lines = [plain(line) for line in next_commands(busy_scene().transcript, (), live=False, width=20)]
     assert lines == ["", "mcpspy show @:8"]
+
+
+def test_what_goes_on_live_begins_where_the_timeline_did() -> None:
+    lines = next_commands(busy_scene().transcript, ["@"], live=True, since="1h")
+    assert plain(lines[-1]).split("   ")[0] == "mcpspy show -f @ --since 1h"

@@ -1,0 +1,120 @@
+"""What was alive since a moment: which rows, and which findings about them."""
+
+import pytest
+
+from mcpspy.records import CLIENT, SERVER, Close, End, Exit, Frame, Open, Record, Spawn
+from mcpspy.transcript.findings.find import findings
+from mcpspy.transcript.model import Event, Exchange, Log, Numbered, Transcript
+from mcpspy.transcript.recent import Recent
+from mcpspy.transcript.transcribe import Transcriber, transcribe
+from tests.capture.making import header
+
+SECOND_NS = 10**9
+
+
+def ask(second: float, id: int, method: str = "tools/list", params: str = "{}") -> Frame:
+    return said(0, second, b'{"jsonrpc":"2.0","id":%d,"method":"%s","params":%s}\n' % (id, method.encode(), params.encode()))
+
+
+def answer(second: float, id: int, result: str = "{}") -> Frame:
+    return said(1, second, b'{"jsonrpc":"2.0","id":%d,"result":%s}\n' % (id, result.encode()))
+
+
+def said(stream: int, second: float, data: bytes) -> Frame:
+    at_ns = int(second * SECOND_NS)
+    return Frame(stream, at_ns, at_ns, data)
+
+
+def opened() -> list[Record]:
+    return [
+        header(),
+        Open(at_ns=1, stream=0, sender=CLIENT, name="stdin"),
+        Open(at_ns=1, stream=1, sender=SERVER, name="stdout"),
+        Open(at_ns=1, stream=2, sender=SERVER, name="stderr"),
+        Spawn(at_ns=1, pid=13, start=4),
+    ]
+
+
+def growing(*records: Record) -> Transcript:
+    """The transcript of a capture that a tap still writes."""
+    transcriber = Transcriber()
+    for record in (*opened(), *records):
+        transcriber.feed(record)
+    return transcriber.transcript
+
+
+def numbers(transcript: Transcript, second: float) -> list[int]:
+    """The numbers of the rows that were alive since then."""
+    rows = Recent(transcript, {0: int(second * SECOND_NS)}).rows
+    return [row.row for row in rows if isinstance(row, Numbered)]
+
+
+TALK = [ask(1, 1), answer(2, 1), ask(10, 2), answer(30, 2), ask(25, 3), answer(26, 3)]
+
+
+def test_what_ended_before_is_left_out_and_what_ended_after_is_there() -> None:
+    found = transcribe([*opened(), *TALK])
+    assert (numbers(found, 0), numbers(found, 20), numbers(found, 26), numbers(found, 27)) == ([1, 2, 3], [2, 3], [2, 3], [2])
+
+
+def test_a_call_that_hangs_since_long_before_belongs_to_it() -> None:
+    assert numbers(growing(ask(1, 1), ask(2, 2), answer(3, 2)), 100) == [1]
+
+
+def test_a_call_without_an_answer_waited_until_the_server_ended() -> None:
+    gone = Exit(at_ns=50 * SECOND_NS, pid=13, code=1)
+    found = transcribe([*opened(), ask(1, 1), gone, End(at_ns=60 * SECOND_NS, frames=1, bytes=0, messages=1, gaps=0, why="")])
+    assert (numbers(found, 49), numbers(found, 51)) == ([1], [])
+
+
+def test_a_call_that_was_cut_off_waited_until_the_last_record() -> None:
+    found = transcribe([*opened(), ask(1, 1), said(2, 50, b"still here\n")])
+    assert (numbers(found, 49), numbers(found, 51)) == ([1], [])
+
+
+def test_progress_keeps_a_call_alive() -> None:
+    call = ask(1, 1, "tools/call", '{"name":"a","_meta":{"progressToken":1}}')
+    progress = said(1, 40, b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}\n')
+    gone = Exit(at_ns=41 * SECOND_NS, pid=13, code=1)
+    assert numbers(transcribe([*opened(), call, progress, gone]), 40) == [1]
+
+
+def test_a_task_that_works_belongs_to_it_and_so_does_one_that_was_asked_about() -> None:
+    made = answer(2, 1, '{"task":{"taskId":"t","status":"working"}}')
+    call = ask(1, 1, "tools/call", '{"name":"a","task":{}}')
+    assert numbers(growing(call, made), 100) == [1]
+    poll = [ask(90, 2, "tasks/get", '{"taskId":"t"}'), answer(91, 2, '{"taskId":"t","status":"completed"}')]
+    ended = [ask(92, 3, "tasks/result", '{"taskId":"t"}'), answer(93, 3, '{"content":[]}')]
+    assert numbers(growing(call, made, *poll, *ended), 92) == [1, 3]
+    assert numbers(growing(call, made, *poll, *ended), 94) == []
+
+
+@pytest.mark.parametrize(("second", "kinds"), [(0, {Event, Log, Exchange}), (29, {Event, Log}), (31, {Event}), (41, set())])
+def test_lines_and_events_count_by_their_time(second: float, kinds: set[type]) -> None:
+    records: list[Record] = [
+        ask(1, 1),
+        answer(2, 1),
+        said(2, 30, b"hm\n"),
+        Close(at_ns=40 * SECOND_NS, stream=0, by="client", how="eof"),
+    ]
+    assert {type(row) for row in Recent(growing(*records), {0: int(second * SECOND_NS)}).rows} == kinds
+
+
+def test_a_capture_for_which_no_moment_is_named_is_there_with_all_its_rows() -> None:
+    found = growing(*TALK)
+    assert Recent(found, {}).rows == found.rows
+
+
+def test_what_repeats_is_counted_from_then_on_and_points_at_the_first_since() -> None:
+    noise = [said(1, second, b"Debug: loaded\n") for second in (1, 2, 30, 40)]
+    found = growing(*noise)
+    (whole,) = [one for one in findings(found) if one.rule == "stdout-noise"]
+    kept = Recent(found, {0: 20 * SECOND_NS})
+    (late,) = [one for one in findings(found, kept.tells) if one.rule == "stdout-noise"]
+    assert ((whole.count, whole.at_ns), (late.count, late.at_ns)) == ((4, SECOND_NS), (2, 30 * SECOND_NS))
+
+
+def test_a_capture_that_is_cut_off_is_told_if_it_was_then() -> None:
+    found = transcribe([*opened(), *TALK])
+    told = [Recent(found, {0: second * SECOND_NS}).tells(found.findings[-1]) for second in (29, 31)]
+    assert (found.findings[-1].rule, told) == ("capture-incomplete", [True, False])
