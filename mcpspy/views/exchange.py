@@ -50,7 +50,10 @@ def carried(transcript: Transcript, rows: Iterable[Row]) -> dict[int, tuple[Tran
 def whole(transcript: Transcript, row: Numbered, *, width: int | None = None, stderr: bool = True) -> Iterator[Line]:
     """Everything about `row`. `width` in cells; None: nothing is broken, and each payload is JSON as it would be typed."""
     if isinstance(row, ModelCall):
-        yield from whole(transcript, row.transaction, width=width, stderr=stderr)
+        from ..transcript.inference.errands import errands
+        from .model_call import model_call_lines
+
+        yield from model_call_lines(transcript, row, errands(transcript), width=width)
         return
     source = transcript.sources[row.capture]
     for line in _headings(row, source):

@@ -6,17 +6,19 @@ from .line import lane_style
 
 
 class Lanes:
-    """What the lane column says of each row: its server if there are several, else its client if there are several."""
+    """What the lane column says of each row: its server, or its model, if there are several, else its client if there are several."""
 
-    __slots__ = ("_known", "_styles", "role", "sources")
+    __slots__ = ("_is_by_server", "_known", "_styles", "role", "sources")
 
     def __init__(self, sources: list[Source]) -> None:
         self.sources = sources
         self._known = _participants(sources)
         servers = list(dict.fromkeys(one.server for one in sources))
         clients = list(dict.fromkeys(name for one in sources for name in one.clients))
-        self.role = "server" if len(servers) > 1 else "client" if len(clients) > 1 else ""
-        names = {"server": servers, "client": clients}.get(self.role, [])
+        self._is_by_server = len(servers) > 1
+        is_mixed = any(one.is_model for one in sources)
+        self.role = ("lane" if is_mixed else "server") if self._is_by_server else "client" if len(clients) > 1 else ""
+        names = servers if self._is_by_server else clients if self.role else []
         self._styles = {name: lane_style(index) for index, name in enumerate(names)}
 
     @property
@@ -33,7 +35,7 @@ class Lanes:
         if not self._styles or row.capture >= len(self.sources):
             return "", ""
         source = self.sources[row.capture]
-        name = source.server if self.role == "server" else source.client_of(row)
+        name = source.server if self._is_by_server else source.client_of(row)
         return safe_text(name), self._styles.get(name, "")
 
 

@@ -24,6 +24,7 @@ from .findings import finding_lines
 from .lanes import Lanes
 from .line import Line, fitted, line_cells
 from .logs import log_line, quoted_line
+from .model_words import SAID_LETTERS, model_phrase
 from .phases import start_up_words
 from .phrases import (
     PROGRESS,
@@ -106,7 +107,7 @@ class Timeline:
             case Transaction():
                 self._transaction(row, lines)
             case ModelCall():
-                self._transaction(row.transaction, lines)
+                self._model_call(row, lines)
             case Event():
                 self._event(row, lines)
         return lines
@@ -197,6 +198,14 @@ class Timeline:
         line += self._words(one_line(row.method), one_line(row.target))
         is_plain = 0 < row.status < HTTP_ERRORS and not row.is_stream
         lines += self._finished(line, transaction_phrase(row), row.row, below=not is_plain)
+
+    def _model_call(self, row: ModelCall, lines: list[Line]) -> None:
+        size = sum(one.body_bytes for one in (row.transaction.request, row.transaction.response) if one is not None)
+        line = self._left(row, row.at_ns, took_ns=row.duration_ns, size_bytes=size)
+        line.append((" → ", ""))
+        line += self._words(one_line(row.method), one_line(row.target))
+        letters = SAID_LETTERS if self.columns.width is None else max(SAID_LETTERS // 2, self.columns.width // 3)
+        lines += self._finished(line, model_phrase(row, letters), row.row, below=row.outcome is not Outcome.OK)
 
     def _with_status(self, phrase: Phrase, row: Exchange | Stray) -> Phrase:
         """`phrase`, and the HTTP status where it is one that should be told."""
