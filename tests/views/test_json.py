@@ -24,7 +24,7 @@ from tests.transcript.dialogue import Dialogue, request, result
 from tests.transcript.traffic import Traffic
 from tests.views.http_scenes import http_scene
 from tests.views.scenes import busy_scene, call, failed, hostile_scene, opened, payload, refused, three_servers
-from tests.views.test_listing import SITTINGS, UNUSABLE, capture
+from tests.views.test_listing import KEPT, SITTINGS, UNUSABLE, capture
 from tests.views.test_verification import verified
 
 PAGE = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
@@ -208,7 +208,7 @@ def fields(verb: str) -> set[str]:
 
 
 NOT_COUNTED = listing.Sitting(address="", client="", client_pid=None, captures=(capture(counted=False),))
-LISTED = listing.document("/store", [*SITTINGS, NOT_COUNTED], UNUSABLE)
+LISTED = listing.document("/store", [*SITTINGS, NOT_COUNTED], UNUSABLE, KEPT)
 VERIFIED = verification.document([verified(), verified(repaired="new.mcpspy", marked_missing=1)])
 
 
