@@ -1,4 +1,4 @@
-"""A client with a configuration file, on the official SDK: starts the servers that an `.mcp.json` names, as clients do.
+"""A client with a configuration file, on the official SDK: starts or calls the servers that an `.mcp.json` names, as clients do.
 
 Usage: configclient.py FILE. Prints for each server a JSON line with its name and its tools.
 """
@@ -7,20 +7,31 @@ import asyncio
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from mcp import ClientSession, StdioServerParameters
+from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 
 
-async def tools(entry: dict[str, object]) -> list[str]:
+def transport(entry: dict[str, Any]) -> Any:
+    """How the server of one entry is spoken to."""
+    if "url" not in entry:
+        return stdio_client(
+            StdioServerParameters.model_validate({key: entry[key] for key in ("command", "args", "env") if key in entry})
+        )
+    return sse_client(entry["url"]) if entry.get("type") == "sse" else streamable_http_client(entry["url"])
+
+
+async def tools(entry: dict[str, Any]) -> list[str]:
     """What the server of one entry offers."""
-    parameters = StdioServerParameters.model_validate({key: entry[key] for key in ("command", "args", "env") if key in entry})
-    async with stdio_client(parameters) as (reading, writing), ClientSession(reading, writing) as session:
+    async with transport(entry) as streams, ClientSession(streams[0], streams[1]) as session:
         await session.initialize()
         return [tool.name for tool in (await session.list_tools()).tools]
 
 
-async def main(servers: dict[str, dict[str, object]]) -> None:
+async def main(servers: dict[str, dict[str, Any]]) -> None:
     """One server after the other."""
     for name, entry in servers.items():
         print(json.dumps({"server": name, "tools": await tools(entry)}), flush=True)
