@@ -33,8 +33,10 @@ _mermaid_words = re.compile(r"style|classDef|%(?=[%{])|(?<=%)%|\$(?=\$)|(?<=\$)\
 
 # PlantUML reads macros (`%date()`, `$x`, `!include`), links, tags, escapes, entities and Creole; what could begin any of them is
 # written as `<U+0025>`, which it reads back inside texts (1.2020 and later). A sign that is special only beside its like, or at the
-# beginning, stays readable elsewhere.
-_plantuml_signs = re.compile(r"""^[^\w]|[<>%$\\~&\[\]"`^]|(?<=/)'|([-*/_=.+|#!@'{}(])(?=\1)|(?<=([-*/_=.+|#!@'{}()]))\2""").sub
+# beginning, stays readable elsewhere. Quotes of any kind end a name, and dashes become hyphens.
+_plantuml_signs = re.compile(
+    r"""^[^\w]|[<>%$\\~&\[\]"`^«»\u2010-\u201f]|(?<=/)'|([-*/_=.+|#!@'{}(])(?=\1)|(?<=([-*/_=.+|#!@'{}()]))\2"""
+).sub
 
 # GitHub's Markdown also links addresses, mentions and numbers of issues, which no backslash prevents: a space of no width does.
 _MARKDOWN_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})

@@ -2,48 +2,71 @@
 
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from mcpspy import read, transcribe
+from mcpspy.views.cells import cut
 from mcpspy.views.escape import safe_text
 from mcpspy.views.sequence.layout import Drawing, diagram
-from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, Detail, Diagram, Group, GroupKind, Participant, Step
+from mcpspy.views.sequence.model import (
+    TEXT_CELLS,
+    Arrow,
+    ArrowKind,
+    Aside,
+    Detail,
+    Diagram,
+    Group,
+    GroupKind,
+    LeftOut,
+    Participant,
+    Step,
+)
 from mcpspy.views.sequence.plantuml import plantuml
-from tests.conftest import DebianProgram
+from tests.conftest import ROOT, DebianProgram
 from tests.deadlines import SCENE_S
 from tests.views.scenes import busy_scene, hostile_scene
 from tests.views.sequence.test_mermaid import HOSTILE, ORDINARY
 
 TEXT = "{http://www.w3.org/2000/svg}text"
 
-Reader = Callable[[Diagram], list[str]]
+Reader = Callable[[Sequence[Diagram]], list[list[str]]]
 
 
 @pytest.fixture
 def read_plantuml(debian_program: DebianProgram) -> Reader:
-    """`read_plantuml(layout)` is what stands in PlantUML's picture of it, line by line from above."""
+    """`read_plantuml(layouts)` is what stands in PlantUML's picture of each, line by line from above, in one start of it."""
     program = debian_program("plantuml")
 
-    def read(layout: Diagram) -> list[str]:
-        source = "\n".join(plantuml(layout)) + "\n"
+    def read(layouts: Sequence[Diagram]) -> list[list[str]]:
+        source = "".join(line + "\n" for layout in layouts for line in plantuml(layout))
         words = [program, "-tsvg", "-pipe", "-charset", "UTF-8"]
         done = subprocess.run(words, input=source.encode(), capture_output=True, timeout=SCENE_S, check=False)
         assert done.returncode == 0, done.stderr
-        lines: dict[str, list[tuple[float, str]]] = {}
-        for one in ET.fromstring(done.stdout).iter(TEXT):
-            lines.setdefault(one.get("y", ""), []).append((float(one.get("x", "0")), one.text or ""))
-        joined = ["".join(text for _, text in sorted(some)) for _, some in sorted(lines.items(), key=lambda one: float(one[0]))]
-        return [one.replace("\xa0", " ").strip() for one in joined]
+        return [_lines(one) for one in done.stdout.split(b"<?xml ")[1:]]
 
     return read
+
+
+def _lines(picture: bytes) -> list[str]:
+    lines: dict[str, list[tuple[float, str]]] = {}
+    for one in ET.fromstring(picture.partition(b"?>")[2]).iter(TEXT):
+        lines.setdefault(one.get("y", ""), []).append((float(one.get("x", "0")), one.text or ""))
+    joined = ["".join(text for _, text in sorted(some)) for _, some in sorted(lines.items(), key=lambda one: float(one[0]))]
+    return [one.replace("\xa0", " ").strip() for one in joined]
 
 
 def meant(text: str) -> str:
     """What a reader shall see: one line, dangerous signs spelled out."""
     return safe_text(re.sub(r"[ \t\r\n\v\f\x85\u2028\u2029]+", " ", text).strip()).replace("\xa0", " ").strip()
+
+
+def shown(text: str) -> str:
+    """The same of a text that is cut where it is long."""
+    return meant(cut(text, TEXT_CELLS))
 
 
 def told(steps: list[Step]) -> Diagram:
@@ -54,9 +77,30 @@ def arrow(text: str, **more: tuple[str, ...]) -> Arrow:
     return Arrow(at_ns=0, start="p0", end="p1", kind=ArrowKind.REQUEST, text=text, **more)  # type: ignore[arg-type]
 
 
+def said(steps: Sequence[Step]) -> list[str]:
+    """What a layout says from above, as PlantUML draws it."""
+    found: list[str] = []
+    for step in steps:
+        match step:
+            case Group():
+                title = shown(step.title)
+                found += [*([f"[{title}]", "loop"] if step.kind is GroupKind.LOOP else [title]), *said(step.steps)]
+            case Arrow():
+                found += [shown(step.text), *map(meant, step.details)]
+            case Aside():
+                found.append(shown(step.text))
+            case LeftOut():
+                found.append(f"… {step.count:,} more messages")
+    return found
+
+
+QUOTES = ["“it”", "a »b« c", "„d“", "4\u20138 — \u2018x\u2019", "«", "\u201f", "a \u2010 b"]
+
+
 def test_words_of_messages_are_read_as_words(read_plantuml: Reader) -> None:
-    texts = [*ORDINARY, *(text[:100] for text in HOSTILE)]
-    assert read_plantuml(told([arrow(text) for text in texts]))[1:] == [meant(text) for text in texts]
+    texts = [*ORDINARY, *(text[:100] for text in HOSTILE), *QUOTES]
+    (found,) = read_plantuml([told([arrow(text) for text in texts])])
+    assert found[1:] == [meant(text) for text in texts]
 
 
 def test_words_of_notes_and_groups_and_payloads_are_read_as_words(read_plantuml: Reader) -> None:
@@ -65,24 +109,55 @@ def test_words_of_notes_and_groups_and_payloads_are_read_as_words(read_plantuml:
     for text in texts:
         inner: list[Step] = [Aside(at_ns=0, at="p0", text=text), arrow("x", details=("  " + text,))]
         steps.append(Group(kind=GroupKind.PHASE, title=text, steps=inner))
-    said = [one for text in texts for one in (meant(text), meant(text), "x", meant(text))]
-    assert read_plantuml(told(steps))[1:] == said
+    (found,) = read_plantuml([told(steps)])
+    assert found[1:] == [one for text in texts for one in (meant(text), meant(text), "x", meant(text))]
 
 
 def test_any_words_are_read_as_words(read_plantuml: Reader) -> None:
     chance = Random(12)
     signs = "#;:%{}<>&-+x)(\\/|@ \n\"'$ansywrpend=ﬂ°¶ß§0~*_[]^!.`,"
     texts = ["".join(chance.choices(signs, k=chance.randrange(24))) for _ in range(400)]
-    assert read_plantuml(told([arrow(text) for text in texts]))[1:] == [meant(text) for text in texts]
+    (found,) = read_plantuml([told([arrow(text) for text in texts])])
+    assert found[1:] == [meant(text) for text in texts]
 
 
-def test_a_scene_with_everything_is_drawn_without_a_complaint(read_plantuml: Reader) -> None:
-    for scene in (busy_scene(), hostile_scene("@enduml")):
-        transcript = scene.transcript
-        for detail in Detail:
-            found = read_plantuml(diagram(transcript, transcript.rows, Drawing(detail=detail, is_proxy_shown=True, title="!x")))
-            assert not [one for one in found if "rror" in one and "yntax" in one]
-            assert any("mcpspy" in one for one in found)
+def test_words_of_titles_and_loops_and_names_are_read_as_words(read_plantuml: Reader) -> None:
+    texts = [meant(text[:40]) for text in (*ORDINARY, *HOSTILE, *QUOTES) if meant(text[:40])]
+    layouts = []
+    for text in texts:
+        loop = Group(kind=GroupKind.LOOP, title=text, steps=[Aside(at_ns=0, at="p0", text="x")])
+        layouts.append(Diagram(participants=[Participant(id="p0", name=text)], steps=[loop], title=text))
+    for text, found in zip(texts, read_plantuml(layouts), strict=True):
+        assert found == [text, text, f"[{text}]", "loop", "x"]
+
+
+DRAWINGS = [
+    Drawing(),
+    Drawing(is_grouped=False),
+    Drawing(is_http_told=True),
+    Drawing(is_proxy_shown=True, max_messages=5),
+    Drawing(detail=Detail.PARAMS),
+    Drawing(detail=Detail.FULL),
+    Drawing(title="All of it", is_http_told=True, is_proxy_shown=True, detail=Detail.FULL, is_grouped=False),
+]
+
+
+def test_every_capture_is_read_as_drawn_whatever_is_asked_for(read_plantuml: Reader) -> None:
+    transcripts = {path.stem: transcribe(read(path)) for path in sorted((ROOT / "captures").glob("*.mcpspy"))}
+    asked = [(name, drawing) for name in transcripts for drawing in DRAWINGS]
+    layouts = [diagram(transcripts[name], transcripts[name].rows, drawing) for name, drawing in asked]
+    for (name, drawing), layout, found in zip(asked, layouts, read_plantuml(layouts), strict=True):
+        title = [layout.title] if layout.title else []
+        names = "".join(one.name for one in layout.participants)
+        assert found == [*title, names, *said(layout.steps)], (name, drawing)
+
+
+def test_scenes_of_hostile_strings_are_read_as_drawn(read_plantuml: Reader) -> None:
+    texts = [text for text in HOSTILE if meant(text)]
+    transcripts = [hostile_scene(text[:60]).transcript for text in texts] + [busy_scene().transcript]
+    layouts = [diagram(one, one.rows, Drawing(detail=Detail.FULL)) for one in transcripts]
+    for text, layout, found in zip([*texts, "busy"], layouts, read_plantuml(layouts), strict=True):
+        assert found[1:] == said(layout.steps), text
 
 
 def test_ids_of_participants_are_never_captured_text() -> None:
