@@ -4,8 +4,10 @@ import socket
 import ssl
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from time import monotonic_ns, time_ns
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -15,6 +17,7 @@ from ..live.http import HttpTap
 from .beginning import Beginning
 from .listening import DEFAULT_LISTEN, address, allow_many_connections
 from .options import NO_FILE, UsageError, size_bytes
+from .proxy_model import base_url, variables
 from .proxy_recording import record_to
 
 
@@ -74,6 +77,9 @@ def _tls(*, insecure: bool, ca: str | None) -> ssl.SSLContext:
 
 @click.command("proxy")
 @click.argument("url", callback=_upstream, required=False)
+@click.option(
+    "--model", "is_model", is_flag=True, help="URL is the API of a language model: OpenAI's, Anthropic's, or one like them."
+)
 @click.option("--all", "everything", is_flag=True, help="Serve every HTTP server that `mcpspy wrap` has wrapped.")
 @click.option(
     "--listen", metavar="ADDRESS", default=DEFAULT_LISTEN, show_default=True, help="Where clients connect; port 0 picks one."
@@ -106,24 +112,23 @@ def _tls(*, insecure: bool, ca: str | None) -> ssl.SSLContext:
 @click.pass_context
 def command(
     context: click.Context,
+    /,
     url: tuple[Origin, str] | None,
+    is_model: bool,
     everything: bool,
-    listen: str,
-    label: str | None,
-    capture: str | None,
     redact: str,
     max_size: str | None,
     quiet: bool,
-    headers: tuple[str, ...],
-    endpoints: tuple[str, ...],
-    allow_remote: bool,
-    hosts: tuple[str, ...],
     insecure: bool,
     ca: str | None,
+    **about_one: Any,
 ) -> int | None:
     """Stand before the HTTP server at URL: forward every byte, record it, show it.
 
     Every path below the server's origin is reached. The first line on stdout is the address to give to the client. Ctrl-C ends it.
+
+    With --model, before the API of a language model: chat completions, responses or messages. The lines behind the first say what
+    to set, so that programs ask there. Keys reach no disk.
 
     With --all, before every HTTP server that `mcpspy wrap` has wrapped, each at the port that it got there, with a capture of its
     own; a line on stdout for each. What is wrapped meanwhile is served too.
@@ -132,15 +137,42 @@ def command(
     Example:
       mcpspy proxy http://127.0.0.1:3001/sse
       mcpspy proxy https://mcp.example.com/mcp --header 'Authorization: Bearer …'
+      mcpspy proxy --model https://api.openai.com/v1
       mcpspy proxy --all
     """
+    tls = partial(_tls, insecure=insecure, ca=ca)
+    max_bytes = _size(max_size)
     if everything:
-        return _serve_all(context)
+        _refuse_beside_all(context)
+        from .proxy_all import serve_all
+        from .proxy_taps import Manner
+
+        return serve_all(Manner(redact=redact, max_bytes=max_bytes, tls=tls), quiet=quiet)
     if url is None:
         raise click.UsageError("Name the URL of a server; or --all, which serves what mcpspy wrap has wrapped.")
+    _serve(*url, is_model=is_model, tls=tls, redact=redact, max_bytes=max_bytes, quiet=quiet, **about_one)
+    return None
+
+
+def _serve(
+    upstream: Origin,
+    url: str,
+    *,
+    is_model: bool,
+    tls: Callable[[], ssl.SSLContext],
+    redact: str,
+    max_bytes: int,
+    quiet: bool,
+    listen: str,
+    label: str | None,
+    capture: str | None,
+    headers: tuple[str, ...],
+    endpoints: tuple[str, ...],
+    allow_remote: bool,
+    hosts: tuple[str, ...],
+) -> None:
     if capture == "":
         raise click.UsageError(f"{NO_FILE}.")
-    upstream, text = url
     host, port = _address(listen, remote=allow_remote)
     tap = HttpTap(
         upstream,
@@ -148,48 +180,39 @@ def command(
         allowed_hosts=frozenset(name.lower() for name in hosts),
         allowed_endpoints=tuple(map(_origin, endpoints)),
         extra_fields=tuple(map(_field, headers)),
-        tls=_tls(insecure=insecure, ca=ca) if upstream.scheme == "https" else None,
+        tls=tls() if upstream.scheme == "https" else None,
+        speaks_mcp=not is_model,
     )
     beginning = Beginning(
         wall_ns=time_ns(),
         begin_ns=tap.begin_ns,
-        label=label or str(upstream.authority),
+        label=label or (upstream.host_field if is_model else str(upstream.authority)),
         named=capture,
         redact=redact,
-        max_bytes=_size(max_size),
+        max_bytes=max_bytes,
         quiet=quiet,
     )
     listener = tap.listen(host, port)
-    _record_and_serve(tap, listener, beginning, text)
-    return None
-
-
-def _serve_all(context: click.Context) -> int:
-    """`--all`, with those of the options that say how and not what."""
-    _refuse_beside_all(context)
-    from .proxy_all import serve_all
-    from .proxy_taps import Manner
-
-    said = context.params
-    tls = partial(_tls, insecure=said["insecure"], ca=said["ca"])
-    return serve_all(Manner(redact=said["redact"], max_bytes=_size(said["max_size"]), tls=tls), quiet=said["quiet"])
+    _record_and_serve(tap, listener, beginning, base_url(url) if is_model else url, is_model=is_model)
 
 
 def _refuse_beside_all(context: click.Context) -> None:
     """What is said of one server makes no sense for all of them."""
-    for name in ("url", "listen", "label", "capture", "headers", "endpoints", "allow_remote", "hosts"):
+    for name in ("url", "is_model", "listen", "label", "capture", "headers", "endpoints", "allow_remote", "hosts"):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params.get(name):
             option = next(one for one in context.command.params if one.name == name)
             raise click.UsageError(f"{option.opts[0] if name != 'url' else 'A URL'} is about one server, and --all about many.")
 
 
-def _record_and_serve(tap: HttpTap, listener: socket.socket, beginning: Beginning, url: str) -> None:
-    writer, path, own_url = record_to(tap, beginning, url)
+def _record_and_serve(tap: HttpTap, listener: socket.socket, beginning: Beginning, url: str, *, is_model: bool) -> None:
+    writer, path, own_url = record_to(tap, beginning, url, leg="model" if is_model else "")
     shown: subprocess.Popen[bytes] | None = None
 
     def ready() -> None:
         nonlocal shown
         click.echo(own_url)
+        if is_model and not beginning.quiet:
+            click.echo("\n".join(variables(f"http://{tap.own}", url)))
         sys.stdout.flush()
         if writer is not None and not beginning.quiet and sys.stdout.isatty():
             # -P: not the `mcpspy` of whatever folder this is

@@ -17,11 +17,15 @@ if TYPE_CHECKING:
     from ..live.http import HttpTap
 
 
-def record_to(tap: HttpTap, beginning: Beginning, url: str) -> tuple[Writer | None, str, str]:
-    """Begin the tap's capture. Returns its writer and path, if there can be one, and the URL to give to clients."""
+def record_to(tap: HttpTap, beginning: Beginning, url: str, *, leg: str = "") -> tuple[Writer | None, str, str]:
+    """Begin the tap's capture. Returns its writer and path, if there can be one, and the URL to give to clients.
+
+    `leg` is what the channel speaks, where that is not MCP.
+    """
     redactor = Verbatim() if beginning.redact == "none" else Redactor(key())
     own_url = f"http://{tap.own}{after_origin(url)}"
-    writer, path = open_writer(beginning, {"transport": "http", "url": redactor.url(url), "listen": redactor.url(own_url)})
+    tapped = {"transport": "http", "url": redactor.url(url), "listen": redactor.url(own_url)}
+    writer, path = open_writer(beginning, {**tapped, "leg": leg} if leg else tapped)
     if writer is not None:
         writer.later = guarded(writer, path, sync_later)
         writer(())  # the header at once, so that `list` and `show -f` see the tap
