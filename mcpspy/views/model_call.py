@@ -144,6 +144,8 @@ def _turn(turn: Turn, told: list[Errand], width: int | None) -> Iterator[Line]:
         yield from _text(begin, text, "", width)
         begin = [_role("")]
     for use in turn.uses:
+        if use.from_text:
+            continue  # which the text has shown
         yield from _text(begin, f"→ {use.name} {use.arguments}", "", width, behind=f"  id {use.id}" if use.id else "")
         begin = [_role("")]
     for one in turn.returns:

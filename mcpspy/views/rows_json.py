@@ -19,6 +19,7 @@ from .calls_json import call_object
 from .json_text import SCHEMA, as_json, payload
 from .logs_json import course_object, quote_object
 from .messages_json import id_text, message_object
+from .model_json import joined_objects, model_call_object
 from .phrases import PROGRESS
 from .transactions_json import transaction_object
 
@@ -57,7 +58,8 @@ def document(
         between = ",\n"
     told = transcript.findings if found is None else about(found, transcript.findings)
     findings = ",\n".join(as_json(finding_object(one)) for one in told)
-    yield f'],\n"findings":[{findings}]}}\n'
+    joined = "".join(f',\n"{name}":{as_json(value)}' for name, value in joined_objects(transcript).items())
+    yield f'],\n"findings":[{findings}]{joined}}}\n'
 
 
 def state_line(row: Row, sources: list[Source]) -> str:
@@ -126,7 +128,7 @@ def row_object(row: Row, sources: list[Source], *, whole: bool = False) -> dict[
             where = {"row": row.row, "capture": row.capture, "at_ns": row.at_ns}
             return {"kind": "transaction", **where, "duration_ns": row.duration_ns, **transaction_object(row)}
         case ModelCall():
-            return row_object(row.transaction, sources, whole=whole)
+            return model_call_object(row, sources[row.capture], whole=whole)
         case Log():
             text = payload(row.raw.removesuffix(b"\n"))
             return {"kind": "stderr", "capture": row.capture, "at_ns": row.at_ns, "record": row.number, **text}

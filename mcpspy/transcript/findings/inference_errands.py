@@ -115,10 +115,11 @@ def find(story: ModelStory) -> Iterator[Found]:
         if not is_object:
             what = f"The arguments of {_tool(errand)} are no JSON object: {quoted(errand.use.arguments)}."
             yield _found(ARGUMENTS_NOT_JSON, errand, what, "model", group=errand.use.name)
-        yield from _offered(story, errand)
-        if errand.call is None and is_object:
+        if _is_made_up(story, errand):
+            yield _made_up(story, errand)
+        elif errand.call is None and is_object:
             yield from _not_called(story, errand)
-        elif errand.call is not None and errand.joined_by == "name" and is_object:
+        if errand.call is not None and errand.joined_by == "name" and is_object:
             yield _changed(errand, value)
         if errand.candidates > 1:
             what = f"{_tool(errand)} could be any of {errand.candidates} calls; row {errand.call and errand.call.row} is the first."
@@ -132,12 +133,19 @@ def quoted(text: str) -> str:
     return f"“{bare[:QUOTED]}…”" if len(bare) > QUOTED or len(text) > 4 * QUOTED else f"“{bare}”"
 
 
-def _offered(story: ModelStory, errand: Errand) -> Iterator[Found]:
+def _is_made_up(story: ModelStory, errand: Errand) -> bool:
+    """Whether a prompt that offers tools does not offer this one."""
     offers = story.offers_of.get(errand.by.row)
-    if not offers or any(one.offer.name == errand.use.name for one in offers):
-        return
-    what = f"The model wants {_tool(errand)} called, which is none of the {len(offers)} tools in its prompt."
-    yield _found(USE_NOT_OFFERED, errand, what, "model", group=errand.use.name)
+    return offers is not None and all(one.offer.name != errand.use.name for one in offers)
+
+
+def _made_up(story: ModelStory, errand: Errand) -> Found:
+    offers = story.offers_of[errand.by.row]
+    meant = set(story.names.surest(errand.use.name))
+    same = [one.offer.name for one in offers if meant and not meant.isdisjoint(story.names.surest(one.offer.name))]
+    what = f"The model wants {_tool(errand)} called, which its prompt does not offer"
+    what += f"; there it is called {same[0][:80]}" if same else ""
+    return _found(USE_NOT_OFFERED, errand, f"{what}.", "model", group=errand.use.name)
 
 
 def _not_called(story: ModelStory, errand: Errand) -> Iterator[Found]:
