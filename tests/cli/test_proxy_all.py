@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -49,6 +50,7 @@ class All:
         argv = [sys.executable, "-m", "mcpspy", "proxy", "--all", *options]
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addresses: dict[str, str] = {}
+        self._taps: set[int] = set()
         self.read(count)
 
     def read(self, count: int) -> None:
@@ -57,6 +59,7 @@ class All:
         for _ in range(count):
             address, label, _url = self.process.stdout.readline().split()
             self.addresses[label] = address
+        self._taps.update(self.children())
 
     def port(self, label: str) -> int:
         return int(self.addresses[label].split(":")[2].partition("/")[0])
@@ -81,9 +84,12 @@ class All:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.communicate()
+        self.process.kill()
+        if self.process.wait(DEADLINE_S):
+            for pid in self._taps:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        self.process.communicate(timeout=DEADLINE_S)
 
 
 def wrap(file: Path, servers: dict[str, dict[str, Any]]) -> None:

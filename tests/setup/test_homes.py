@@ -1,0 +1,122 @@
+"""Every client's files on Linux, macOS and Windows, before and after: `homes/` holds both, the latter under `.wrapped`.
+
+`MCPSPY_WRITE_GOLDEN=1 pytest tests/setup/test_homes.py` writes the latter anew.
+"""
+
+import json
+import os
+import shutil
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpspy.setup.clients import Machine, configs
+from mcpspy.setup.entry import State
+from mcpspy.setup.jsonc import parse
+from mcpspy.setup.places import Places
+from mcpspy.setup.plan import Aim, Looked, Means, change, look
+from mcpspy.setup.spans import Value
+
+HOMES = Path(__file__).parent / "homes"
+WRAPPED = ".wrapped"
+PROGRAMS = {
+    "linux": ["/home/you/.local/bin/mcpspy"],
+    "darwin": ["/Users/you/Library/my env/bin/python3", "-P", "-m", "mcpspy"],
+    "win32": ["C:\\Users\\you\\venv\\Scripts\\mcpspy.exe"],
+}
+SYSTEMS = list(PROGRAMS)
+FILES = [
+    (system, file) for system in SYSTEMS for file in sorted((HOMES / system).rglob("*")) if file.suffix in (".json", ".toml")
+]
+
+
+def machine(system: str, folder: Path) -> Machine:
+    """The made-up machine below `folder`."""
+    return Machine(platform=system, home=folder / "home", folder=folder / "project", environ={})
+
+
+def means(system: str, aim: Aim) -> Means:
+    return Means(aim=aim, program=PROGRAMS[system], oauth=False, is_free=lambda _: True)
+
+
+def all_files(system: str, folder: Path, places: Places) -> list[Looked]:
+    return [one for config in configs(machine(system, folder)) if (one := look(config, places))]
+
+
+def changed(system: str, folder: Path, aim: Aim, places: Places) -> Places:
+    """Do it to all servers of all clients."""
+    for config in configs(machine(system, folder)):
+        looked = look(config, places)
+        made = looked and change(looked, looked.servers, means(system, aim))
+        if made:
+            config.file.write_bytes(made.text.encode())
+            places = made.places
+    return places
+
+
+def copied(system: str, folder: Path) -> Path:
+    """A copy of that machine's files."""
+    return shutil.copytree(HOMES / system, folder / "copy", ignore=shutil.ignore_patterns(f"*{WRAPPED}"))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {one.relative_to(folder).as_posix(): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_the_files_become_what_they_should_and_then_what_they_were(system: str, tmp_path: Path) -> None:
+    folder = copied(system, tmp_path)
+    before = contents(folder)
+    places = changed(system, folder, Aim.WRAP, Places())
+    if os.environ.get("MCPSPY_WRITE_GOLDEN"):
+        for name, data in contents(folder).items():
+            (HOMES / system / f"{name}{WRAPPED}").write_bytes(data)
+    assert contents(folder) == {name: (HOMES / system / f"{name}{WRAPPED}").read_bytes() for name in before}
+    assert changed(system, folder, Aim.UNWRAP, places) == Places()
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_no_file_is_there_that_no_client_reads(system: str, tmp_path: Path) -> None:
+    folder = copied(system, tmp_path)
+    read = {one.config.file.relative_to(folder).as_posix() for one in all_files(system, folder, Places())}
+    assert set(contents(folder)) == read
+
+
+def test_every_client_is_there_with_both_kinds_of_servers(tmp_path: Path) -> None:
+    found = {
+        (one.config.client.name, server.entry.is_http)
+        for system in SYSTEMS
+        for one in all_files(system, copied(system, tmp_path / system), Places())
+        for server in one.servers
+        if server.entry.state is State.PLAIN
+    }
+    http = ("claude-code", "cursor", "vscode", "codex")
+    assert found == {*((name, True) for name in http), *((name, False) for name in (*http, "claude-desktop"))}
+
+
+def value(found: Value) -> Any:
+    """What a text of ours says, for comparing; numbers and words are nothing."""
+    match found.kind:
+        case "object":
+            return {one.key: value(one.value) for one in found.members}
+        case "array":
+            return [value(one) for one in found.items]
+    return found.string
+
+
+@pytest.mark.parametrize(("system", "file"), FILES, ids=lambda one: one if isinstance(one, str) else one.name)
+def test_nothing_but_servers_changes_for_any_reader(system: str, file: Path) -> None:
+    texts = [one.read_bytes().decode() for one in (file, file.with_name(f"{file.name}{WRAPPED}"))]
+    before, after = map(tomllib.loads, texts) if file.suffix == ".toml" else (value(parse(text)) for text in texts)
+    ends = [set(text.replace("\r\n", "").partition("\n")[1]) for text in texts]
+    assert ends[0] == ends[1]
+
+    def bare(document: Any) -> Any:
+        if isinstance(document, dict):
+            return {key: bare(one) for key, one in document.items() if key not in ("command", "args", "url")}
+        return document
+
+    assert json.dumps(bare(before), default=str) == json.dumps(bare(after), default=str)
