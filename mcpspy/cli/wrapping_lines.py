@@ -27,7 +27,9 @@ def change_lines(
         lines.append([("  ", ""), *_name(one)])
         becomes = after.get(id(one))
         if becomes is not None:
-            lines.append([("    - ", "bad"), (_shown(one.entry, start(one.entry), redactor), "bad")])
+            # a place that is not known is made for what the file says, so that has to be seen
+            before = [one.entry.server_url] if one.entry.is_http and one.missing else start(one.entry)
+            lines.append([("    - ", "bad"), (_shown(one.entry, before, redactor), "bad")])
             lines.append([("    + ", "good"), (_shown(one.entry, becomes, redactor), "good")])
         else:
             lines.append([("    ", ""), (_why_not(one, means), "dim")])
