@@ -84,14 +84,28 @@ def _refusal(message: dict[str, Any]) -> str:
 class ChatAssembler:
     """The answer to a prompt of chat completions: a whole body, or events whose data are chunks."""
 
-    __slots__ = ("_choices", "_deltas", "_error", "_finish", "_flaws", "_is_whole", "_model", "_usage", "id")
+    __slots__ = (
+        "_choices",
+        "_deltas",
+        "_error",
+        "_finish",
+        "_first",
+        "_flaws",
+        "_is_over",
+        "_is_whole",
+        "_model",
+        "_usage",
+        "id",
+    )
 
     def __init__(self) -> None:
         self._choices: dict[int, TurnDraft] = {}
+        self._first = 0
+        """The least index of them, whose end is the answer's."""
         self.id = self._model = self._finish = self._error = ""
         self._usage = Usage()
         self._deltas = 0
-        self._is_whole = False
+        self._is_whole = self._is_over = False
         self._flaws = Flaws()
 
     def whole(self, body: Any, at_ns: int) -> None:
@@ -127,6 +141,7 @@ class ChatAssembler:
 
     def close(self, *, is_cut: bool) -> None:
         """The stream ended; `is_cut`: before its framing said so. Some servers end it without [DONE]."""
+        self._is_over = True
         if not self._is_whole and not is_cut and self._finish:
             self._is_whole = True
             self._flaws.add("the stream ended without [DONE]")
@@ -134,7 +149,10 @@ class ChatAssembler:
     @property
     def answer(self) -> Answer:
         """As far as it came."""
-        turns = [self._choices[index].turn for index in sorted(self._choices)] or [Turn(role="assistant")]
+        drafts = [self._choices[index] for index in sorted(self._choices)]
+        for draft in drafts:
+            draft.is_over = self._is_over or self._is_whole
+        turns = [draft.turn for draft in drafts] or [Turn(role="assistant")]
         return Answer(
             id=self.id,
             model=self._model,
@@ -161,6 +179,7 @@ class ChatAssembler:
         index = integer(members(choice).get("index")) or 0
         draft = self._choices.get(index)
         if draft is None:
+            self._first = index if not self._choices else min(index, self._first)
             draft = self._choices[index] = TurnDraft()
         thought = string(said.get("reasoning_content")) or string(said.get("reasoning"))
         brought = piece_of(draft.thinking, 0, thought, at_ns)
@@ -172,7 +191,7 @@ class ChatAssembler:
         if legacy := members(said.get("function_call")):
             self._piece(draft.uses.get(_LEGACY) or draft.begin(_LEGACY, UseDraft(at_ns)), {"function": legacy}, at_ns)
             brought = True
-        if index == min(self._choices):
+        if index == self._first:
             self._finish = string(members(choice).get("finish_reason")) or self._finish
         return brought
 
@@ -192,14 +211,14 @@ class ChatAssembler:
             if not id and not _name(call):
                 self._flaws.add("a delta goes on with a tool call that none began")
         if id and not found.id:
-            found.id = id
+            found.call(id=id, name="")
             draft.by_id[id] = found
         self._piece(found, call, at_ns)
 
     def _piece(self, draft: UseDraft, call: dict[str, Any], at_ns: int) -> None:
         name = _name(call)
         if name and name != draft.name:  # some repeat it with each delta, some cut it
-            draft.name += name
+            draft.call(id="", name=draft.name + name)
         inner = members(call.get("function")) or members(call.get("custom"))
         draft.add(argument_text(inner.get("arguments", inner.get("input"))), at_ns)
 

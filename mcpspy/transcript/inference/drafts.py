@@ -14,7 +14,7 @@ import msgspec
 
 from .nouns import ToolUse, Turn
 from .parts import joined
-from .tags import CALL, uses_in
+from .tags import uses_in
 
 MAX_FLAWS: Final = 20
 """So many different things are said to be wrong with one stream."""
@@ -23,13 +23,15 @@ MAX_FLAWS: Final = 20
 class TextDraft:
     """A text that comes in pieces."""
 
-    __slots__ = ("_ends", "_length", "_pieces", "_times_ns", "at_ns")
+    __slots__ = ("_ends", "_length", "_pieces", "_searched", "_times_ns", "_uses", "at_ns")
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._ends = array("q")
         self._times_ns = array("q")
         self._length = 0
+        self._searched = 0
+        self._uses: list[ToolUse] = []
         self.at_ns = 0
         """When its last piece was read."""
 
@@ -50,6 +52,13 @@ class TextDraft:
             self._pieces = ["".join(self._pieces)]
         return self._pieces[0] if self._pieces else ""
 
+    def uses(self, *, is_over: bool) -> list[ToolUse]:
+        """The tool uses in it. Those that are whole are looked for once."""
+        for use, end in uses_in(self.text, self._searched, is_over=is_over):
+            self._uses.append(msgspec.structs.replace(use, at_ns=self.read_ns(end)))
+            self._searched = end
+        return self._uses
+
     def read_ns(self, length: int) -> int:
         """When so many letters of it had been read."""
         at = bisect_left(self._ends, length)
@@ -59,7 +68,7 @@ class TextDraft:
 class UseDraft:
     """A tool use that comes in pieces."""
 
-    __slots__ = ("arguments", "at_ns", "id", "is_hosted", "name")
+    __slots__ = ("_made", "arguments", "at_ns", "id", "is_hosted", "name")
 
     def __init__(self, at_ns: int, *, id: str = "", name: str = "", is_hosted: bool = False) -> None:
         self.id = id
@@ -67,22 +76,32 @@ class UseDraft:
         self.arguments = TextDraft()
         self.is_hosted = is_hosted
         self.at_ns = at_ns
+        self._made: ToolUse | None = None
+
+    def call(self, *, id: str, name: str, is_hosted: bool = False) -> None:
+        """What it is called, where that is said."""
+        self.id, self.name, self.is_hosted = id or self.id, name or self.name, is_hosted
+        self._made = None
 
     def add(self, piece: str, at_ns: int) -> None:
         """More of its arguments."""
         self.arguments.add(piece, at_ns)
         self.at_ns = at_ns
+        self._made = None
 
     @property
     def use(self) -> ToolUse:
         """As far as it came."""
-        return ToolUse(id=self.id, name=self.name, arguments=self.arguments.text, at_ns=self.at_ns, is_hosted=self.is_hosted)
+        if self._made is None:
+            text = self.arguments.text
+            self._made = ToolUse(id=self.id, name=self.name, arguments=text, at_ns=self.at_ns, is_hosted=self.is_hosted)
+        return self._made
 
 
 class TurnDraft:
     """A turn of the model's that comes in pieces: texts by their places, uses by theirs, each in the order in which they began."""
 
-    __slots__ = ("by_id", "last", "refusal", "texts", "thinking", "uses")
+    __slots__ = ("by_id", "is_over", "last", "refusal", "texts", "thinking", "uses")
 
     def __init__(self) -> None:
         self.texts: dict[Hashable, TextDraft] = {}
@@ -92,6 +111,8 @@ class TurnDraft:
         self.by_id: dict[str, UseDraft] = {}
         self.last: UseDraft | None = None
         """The use that began last."""
+        self.is_over = False
+        """Whether nothing more of it comes."""
 
     def begin(self, place: Hashable, use: UseDraft) -> UseDraft:
         """A use begins at this place."""
@@ -101,12 +122,7 @@ class TurnDraft:
     @property
     def turn(self) -> Turn:
         """As far as it came."""
-        in_text = [
-            msgspec.structs.replace(use, at_ns=draft.read_ns(end))
-            for draft in self.texts.values()
-            if f"<{CALL}>" in draft.text
-            for use, end in uses_in(draft.text)
-        ]
+        in_text = [use for draft in self.texts.values() for use in draft.uses(is_over=self.is_over)]
         return Turn(
             role="assistant",
             text=joined(draft.text for draft in self.texts.values()),

@@ -139,6 +139,7 @@ class MessagesAssembler:
         for index, block in enumerate(items(content)):
             self._began(index, members(block), at_ns)
             self._ended(index)
+        self._draft.is_over = True
         self._is_whole = isinstance(content, list) or bool(self._error)
         if not self._is_whole:
             self._flaws.add("the body is no message")
@@ -182,6 +183,7 @@ class MessagesAssembler:
 
     def close(self, *, is_cut: bool) -> None:
         """The stream ended."""
+        self._draft.is_over = True
         if not self._is_whole and not is_cut and self._finish:
             self._is_whole = True
             self._flaws.add("the stream ended without message_stop")
@@ -228,7 +230,7 @@ class MessagesAssembler:
         """A block of the answer is whole."""
         use, given = self._open.pop(place, (None, ""))
         if use is not None and not use.arguments.text:
-            use.arguments.add(argument_text(given), use.at_ns)
+            use.add(argument_text(given), use.at_ns)
 
     def _delta(self, place: int | None, delta: dict[str, Any], at_ns: int) -> bool:
         draft = self._draft

@@ -135,11 +135,25 @@ class ResponsesAssembler:
     What deltas brought counts; what an item or the whole response at the end repeats fills in only what no delta said.
     """
 
-    __slots__ = ("_deltas", "_draft", "_error", "_finish", "_flaws", "_is_whole", "_model", "_returns", "_usage", "id")
+    __slots__ = (
+        "_deltas",
+        "_draft",
+        "_error",
+        "_finish",
+        "_flaws",
+        "_is_whole",
+        "_model",
+        "_returns",
+        "_thought",
+        "_usage",
+        "id",
+    )
 
     def __init__(self) -> None:
         self._draft = TurnDraft()
-        self._returns: list[ToolReturn] = []
+        self._returns: dict[str, ToolReturn] = {}
+        self._thought: set[int | None] = set()
+        """The items of which deltas brought what the model thought."""
         self.id = ""
         self._model = self._finish = self._error = ""
         self._usage = Usage()
@@ -150,6 +164,7 @@ class ResponsesAssembler:
     def whole(self, body: Any, at_ns: int) -> None:
         """A body that came in one piece."""
         self._about(members(body), at_ns)
+        self._draft.is_over = True
         self._is_whole = isinstance(members(body).get("output"), list) or bool(self._error)
         if not self._is_whole:
             self._flaws.add("the body is no response")
@@ -188,6 +203,7 @@ class ResponsesAssembler:
 
     def close(self, *, is_cut: bool) -> None:
         """The stream ended."""
+        self._draft.is_over = True
 
     @property
     def answer(self) -> Answer:
@@ -199,7 +215,7 @@ class ResponsesAssembler:
             thinking=made.thinking,
             refusal=made.refusal,
             uses=made.uses,
-            returns=tuple(self._returns),
+            returns=tuple(self._returns.values()),
         )
         return Answer(
             id=self.id,
@@ -234,6 +250,7 @@ class ResponsesAssembler:
             case "response.refusal.delta":
                 return draft.refusal.add(piece, at_ns)
             case "response.reasoning_text.delta" | "response.reasoning_summary_text.delta":
+                self._thought.add(index)
                 part = integer(said.get("summary_index")), integer(said.get("content_index"))
                 return piece_of(draft.thinking, (index, part), piece, at_ns)
         if not kind.endswith(("_arguments.delta", "_input.delta", "_code.delta")):
@@ -259,8 +276,7 @@ class ResponsesAssembler:
                 brought |= draft.refusal.add(_refusal(item), at_ns)
             return brought
         if kind == "reasoning":
-            known = any(isinstance(place, tuple) and place[0] == index for place in draft.thinking)
-            return False if known else piece_of(draft.thinking, (index, None), _thinking(item), at_ns)
+            return index not in self._thought and piece_of(draft.thinking, (index, None), _thinking(item), at_ns)
         return self._use(index, item, at_ns, is_done=is_done) if _is_use(kind) else False
 
     def _use(self, index: int | None, item: dict[str, Any], at_ns: int, *, is_done: bool) -> bool:
@@ -269,9 +285,9 @@ class ResponsesAssembler:
         is_new = found is None
         if found is None:
             found = draft.begin(index, UseDraft(at_ns))
-        found.id, found.name, found.is_hosted = said.id or found.id, said.name or found.name, said.is_hosted
+        found.call(id=said.id, name=said.name, is_hosted=said.is_hosted)
         if is_done and not found.arguments.text:
             found.add(said.arguments, at_ns)
-        if is_done and said.is_hosted and said.id not in {one.id for one in self._returns}:
-            self._returns += _hosted_returns(item)
+        for one in _hosted_returns(item) if is_done and said.is_hosted else ():
+            self._returns[one.id] = one
         return is_new

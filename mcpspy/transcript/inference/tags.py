@@ -17,10 +17,15 @@ RESPONSE: Final = "tool_response"
 TOOLS: Final = "tools"
 
 
-def uses_in(text: str) -> list[tuple[ToolUse, int]]:
-    """The tool uses in a text, each with the index of the letter behind it. One that is cut short counts if its JSON is whole."""
+def uses_in(text: str, begin: int = 0, *, is_over: bool = True) -> list[tuple[ToolUse, int]]:
+    """The tool uses in a text from an index on, each with the index behind it.
+
+    Of a text that is over, one that lacks its closing tag counts if its JSON is whole.
+    """
     found = []
-    for _, inner, end, is_closed in _within(text, CALL):
+    for _, inner, end, is_closed in _within(text, CALL, begin):
+        if not is_closed and not is_over:
+            break
         use = _use(inner)
         if is_closed or use.name:
             found.append((use, end))
@@ -53,10 +58,10 @@ def offers_in(text: str) -> tuple[ToolOffer, ...]:
     return tuple(found)
 
 
-def _within(text: str, name: str) -> Iterator[tuple[int, str, int, bool]]:
+def _within(text: str, name: str, at: int = 0) -> Iterator[tuple[int, str, int, bool]]:
     """Where a tag opens, what stands behind it, the index behind its end, and whether it was closed."""
     opening, closing = f"<{name}>", f"</{name}>"
-    at = text.find(opening)
+    at = text.find(opening, at)
     while at >= 0:
         begin = at + len(opening)
         end = text.find(closing, begin)

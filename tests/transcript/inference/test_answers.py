@@ -1,6 +1,7 @@
 """Answers of models, put together from deltas: the same wherever they are cut, and shown for what they are where they are broken."""
 
 import json
+from time import process_time_ns
 from typing import Any, Final
 
 import pytest
@@ -10,6 +11,9 @@ from hypothesis import strategies as st
 from mcpspy.transcript.inference.nouns import Answer, Api, ToolUse
 from mcpspy.transcript.inference.read import assembler
 from tests.peers.modelspelling import Said, chat_body, chat_events, message_body, message_events, response_body, response_events
+
+MAX_SECONDS: Final = 10
+"""Many times what it takes, and a part of what it would take if it were quadratic."""
 
 WHOLE: Final = {"chat": chat_body, "responses": response_body, "messages": message_body}
 EVENTS: Final = {"chat": chat_events, "responses": response_events, "messages": message_events}
@@ -83,7 +87,7 @@ WORDS: Final = [
 VALUES: Final = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 3) | st.sampled_from(WORDS),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=5),
-    max_leaves=25,
+    max_leaves=12,
 )
 
 
@@ -190,6 +194,19 @@ def test_a_tool_call_in_text_is_found_wherever_its_tags_are_cut() -> None:
 def test_a_tool_call_in_text_that_is_no_json_is_shown_as_it_is() -> None:
     answer = streamed("chat", [chunk(content="<tool_call>{oh</tool_call><tool_call>{cut"), DONE])
     assert answer.turn.uses == (ToolUse(arguments="{oh", from_text=True, at_ns=0),)
+
+
+def test_tool_calls_in_a_text_are_looked_for_once_however_often_somebody_looks() -> None:
+    made = assembler("chat")
+    began_ns = process_time_ns()
+    for at_ns in range(1_000):
+        made.feed("", json.dumps(chunk(content='<tool_call>{"name":"f"}</tool_call>')[1]).encode(), at_ns)
+        assert len(made.answer.turn.uses) == at_ns + 1
+    made.feed("", json.dumps(chunk(content='<tool_call>{"name":"g"}')[1]).encode(), 1_000)
+    assert len(made.answer.turn.uses) == 1_000
+    made.close(is_cut=True)
+    assert (made.answer.turn.uses[-1].name, made.answer.turn.uses[-1].at_ns) == ("g", 1_000)
+    assert (process_time_ns() - began_ns) / 1e9 < MAX_SECONDS
 
 
 def test_several_choices_are_kept_apart() -> None:
