@@ -6,7 +6,8 @@ Everything fits the width it is given; on a pipe nothing is left out. Refuses to
 from collections.abc import Iterator
 from datetime import tzinfo
 
-from ..transcript.model import Outcome, Row, Transcript
+from ..transcript.inference.model_numbers import leg_numbers
+from ..transcript.model import Numbered, Outcome, Row, Transcript
 from ..transcript.numbers import WELL, Calls, ClientNumbers, Latency, ServerNumbers, Told, numbers
 from .cells import cells, wrapped
 from .line import Line, Piece, fitted
@@ -60,8 +61,16 @@ def numbers_lines(
             yield []
             yield fitted([(one_line(one.source.server), "strong")], width)
         yield from _server(one, width)
+    legend: tuple[str, ...] = LEGEND
+    if transcript.model_calls:
+        from .model_numbers import LEGEND as OF_MODELS
+        from .model_numbers import leg_lines
+
+        chosen = None if rows is None else {one.row for one in rows if isinstance(one, Numbered)}
+        yield from leg_lines(leg_numbers(transcript, chosen), width)
+        legend = (*LEGEND[:-1], "Sizes are of payloads.", *OF_MODELS)
     yield []
-    for sentence in LEGEND:
+    for sentence in legend:
         for part in [sentence] if width is None else wrapped(sentence, width, 4):
             yield [(part, "dim")]
 

@@ -18,7 +18,7 @@ def facts(one: ServerNumbers, width: int | None) -> Iterator[Line]:
         "start-up": start_up_words(start_up) if start_up else [],
         "phases": phase_words(one.course.phases),
         "process": _process(one),
-        "messages": _messages(one),
+        "messages": [] if one.source.is_model else _messages(one),
         "http": _http(one.http) if one.http else [],
         "context": _context(one),
     }

@@ -4,18 +4,36 @@ from dataclasses import asdict
 from typing import Any
 
 from ..transcript.cost import ServerCost
-from ..transcript.model import Outcome, Row, Transcript
+from ..transcript.inference.model_numbers import leg_numbers
+from ..transcript.model import Numbered, Outcome, Row, Transcript
 from ..transcript.numbers import Calls, Latency, ServerNumbers, numbers
 from .json_text import SCHEMA, as_json
 from .logs_json import course_object
+from .model_json import run_object
 from .rows_json import source_object, verdict_object
 
 
 def numbers_document(transcript: Transcript, rows: list[Row] | None = None, *, live: bool) -> str:
     """The text of the object, one server per line; `rows` are those to be counted, all where that is None."""
     head = as_json({"schema": SCHEMA, "verdict": verdict_object(transcript, live=live)})[:-1]
-    servers = ",\n".join(as_json(_server(one)) for one in numbers(transcript, rows))
-    return f'{head},"servers":[\n{servers}]}}\n'
+    servers = ",\n".join(as_json(_server(one)) for one in numbers(transcript, rows) if not one.source.is_model)
+    return f'{head},"servers":[\n{servers}]{_leg(transcript, rows)}}}\n'
+
+
+def _leg(transcript: Transcript, rows: list[Row] | None) -> str:
+    """What a model's leg adds: nothing where there is none."""
+    if not transcript.model_calls:
+        return ""
+    chosen = None if rows is None else {one.row for one in rows if isinstance(one, Numbered)}
+    found = leg_numbers(transcript, chosen)
+    lists = {
+        "models": [
+            {**asdict(one), "outcomes": dict(one.outcomes), "calls": one.calls, "failed": one.failed} for one in found.models
+        ],
+        "tools": [asdict(one) for one in found.tools],
+        "runs": [run_object(one) for one in found.runs],
+    }
+    return "".join(f',\n"{name}":{as_json(value)}' for name, value in lists.items())
 
 
 def _server(one: ServerNumbers) -> dict[str, Any]:

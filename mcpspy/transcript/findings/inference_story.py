@@ -5,13 +5,13 @@ Where a leg was not recorded nobody is blamed for what is not seen on it: `serve
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
 from ...wire.slices import members, string
 from ..definitions import Offer as Defined
 from ..definitions import Part, offers
 from ..inference.errands import errands, result_of, tool_calls
+from ..inference.model_numbers import offer_text
 from ..inference.tool_names import Likeness, Tool, tool_names
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ class Offered:
     @property
     def text(self) -> bytes:
         """What the model is told of it, as JSON."""
-        said = {"name": self.offer.name, "description": self.offer.description, "parameters": self.offer.schema}
-        return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        return offer_text(self.offer)
 
 
 class ModelStory:
