@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..transcript.cost import ServerCost
-from ..transcript.inference.model_numbers import leg_numbers
+from ..transcript.inference.model_numbers import ModelNumbers, ToolNumbers, leg_numbers
 from ..transcript.model import Numbered, Outcome, Row, Transcript
 from ..transcript.numbers import Calls, Latency, ServerNumbers, numbers
 from .json_text import SCHEMA, as_json
@@ -27,13 +27,23 @@ def _leg(transcript: Transcript, rows: list[Row] | None) -> str:
     chosen = None if rows is None else {one.row for one in rows if isinstance(one, Numbered)}
     found = leg_numbers(transcript, chosen)
     lists = {
-        "models": [
-            {**asdict(one), "outcomes": dict(one.outcomes), "calls": one.calls, "failed": one.failed} for one in found.models
-        ],
-        "tools": [asdict(one) for one in found.tools],
+        "models": [_model(one) for one in found.models],
+        "tools": [_tool(one) for one in found.tools],
         "runs": [run_object(one) for one in found.runs],
     }
     return "".join(f',\n"{name}":{as_json(value)}' for name, value in lists.items())
+
+
+def _model(one: ModelNumbers) -> dict[str, Any]:
+    made = asdict(one)
+    del made["outcomes"]
+    counts = {outcome.value.replace(" ", "_"): one.outcomes.get(outcome, 0) for outcome in Outcome}
+    return {"count": one.calls, "failed": one.failed, **counts, **made}
+
+
+def _tool(one: ToolNumbers) -> dict[str, Any]:
+    made = asdict(one)
+    return {"tool": made.pop("name"), **made}
 
 
 def _server(one: ServerNumbers) -> dict[str, Any]:
