@@ -1,4 +1,4 @@
-"""Records the captures of this folder anew, each from a real client and a real server.
+"""Records the captures of this folder anew, each from a real client and a real server; runs of agents are in `runs`.
 
     python -m captures.make all | NAME…               record, and draw the ladder
     python -m captures.make --ladders all | NAME…     draw the ladders of the captures that are here
@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from captures.serving import LOOPBACK_ONLY, PEERS, environment, port, started, tapped
+from captures.runs import RUNS, captures_of, record_run
+from captures.serving import LOOPBACK_ONLY, PEERS, environment, play, port, started, tapped
 
 HERE = Path(__file__).parent
 DEMO = Path("/tmp/demo")  # noqa: S108 - the same in every recording, and nobody else's: mkdir fails if it exists
@@ -287,40 +288,41 @@ def put(words: Sequence[str], **places: str) -> list[str]:
     return list(words)
 
 
-def play(words: Sequence[str], folder: Path, variables: dict[str, str]) -> None:
-    """Run a story's client to its end. What it makes of the story is no part of it."""
-    with open(folder / "home" / "client.log", "wb") as log:
-        env = {**environment(folder), **variables}
-        subprocess.run(words, cwd=folder, env=env, stdout=log, stderr=log, timeout=MAX_S, check=False)
-
-
 def keep(name: str) -> None:
-    """Record a story in DEMO, and put the capture in its place here."""
+    """Record a story, or a run, in DEMO, and put its captures in their places here."""
     DEMO.mkdir(mode=0o700)
     try:
-        shutil.copyfile(record(name, DEMO, PORTS), HERE / f"{name}.mcpspy")
+        made = record_run(name, DEMO, keeps_ports=True) if name in RUNS else [record(name, DEMO, PORTS)]
+        for one in made:
+            shutil.copyfile(one, HERE / one.name)
     finally:
         shutil.rmtree(DEMO)
 
 
-def ladder(capture: Path) -> bytes:
-    """What `mcpspy export text` prints of a capture on a terminal of 80 columns."""
-    words = [sys.executable, "-m", "mcpspy", "export", "text", str(capture)]
-    env = {**environment(capture.parent), "COLUMNS": "80"}
+def files_of(name: str) -> list[Path]:
+    """The captures of a story, which is one, or of a run."""
+    return [HERE / f"{one}.mcpspy" for one in (captures_of(name) if name in RUNS else [name])]
+
+
+def ladder(*captures: Path) -> bytes:
+    """What `mcpspy export text` prints of captures on a terminal of 80 columns."""
+    words = [sys.executable, "-m", "mcpspy", "export", "text", *map(str, captures)]
+    env = {**environment(captures[0].parent), "COLUMNS": "80"}
     return subprocess.run(words, env=env, capture_output=True, timeout=MAX_S, check=True).stdout
 
 
 def main(words: list[str]) -> int:
-    """Record and draw the stories named. Returns the exit status."""
+    """Record and draw the stories and runs named. Returns the exit status."""
     names = [word for word in words if word != "--ladders"]
-    wanted = list(STORIES) if names == ["all"] else names
-    if not wanted or not set(wanted) <= set(STORIES):
-        sys.stderr.write(f"usage: python -m captures.make [--ladders] all | NAME…, of: {' '.join(STORIES)}\n")
+    known = [*STORIES, *RUNS]
+    wanted = known if names == ["all"] else names
+    if not wanted or not set(wanted) <= set(known):
+        sys.stderr.write(f"usage: python -m captures.make [--ladders] all | NAME…, of: {' '.join(known)}\n")
         return 2
     for name in wanted:
         if "--ladders" not in words:
             keep(name)
-        (HERE / f"{name}.txt").write_bytes(ladder(HERE / f"{name}.mcpspy"))
+        (HERE / f"{name}.txt").write_bytes(ladder(*files_of(name)))
     return 0
 
 

@@ -56,6 +56,13 @@ def port(said: Callable[[], str]) -> int:
     return int(found[1])
 
 
+def play(words: Sequence[str], folder: Path, variables: Mapping[str, str]) -> None:
+    """Run a story's client to its end. What it makes of the story is no part of it; what it prints is in FOLDER/home/client.log."""
+    with open(folder / "home" / "client.log", "wb") as log:
+        env = {**environment(folder), **variables}
+        subprocess.run(words, cwd=folder, env=env, stdout=log, stderr=log, timeout=WAIT_S, check=False)
+
+
 @contextmanager
 def tapped(url: str, folder: Path, *options: str, listen: int = 0) -> Iterator[str]:
     """Put mcpspy before `url`. Yields the URL for clients; ends it as Ctrl-C would.

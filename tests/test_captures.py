@@ -36,7 +36,7 @@ def said(path: Path) -> Counter[tuple[object, ...]]:
 
 def test_the_folder_holds_what_the_script_makes_and_nothing_else() -> None:
     made = {f"{name}{suffix}" for name in STORIES for suffix in (".mcpspy", ".txt")}
-    assert {path.name for path in HERE.iterdir() if path.is_file()} == made | {"README.md", "make.py", "serving.py"}
+    assert {path.name for path in HERE.iterdir() if path.is_file()} == made | {"README.md", "make.py", "runs.py", "serving.py"}
 
 
 def test_the_captures_are_small_enough_to_live_beside_the_code() -> None:

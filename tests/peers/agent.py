@@ -32,10 +32,12 @@ import openai
 from mcp import Client
 from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters
+from mcp_types import Implementation
 
 Json = dict[str, Any]
 ROUNDS = 8
 """So often a question is taken to the model, and no more: a model that always wants a tool is an error of the story."""
+SELF = Implementation(name="agent", version="1.0")
 TIMEOUT_S = 60.0
 CALL = re.compile(r"<tool_call>\s*(.*?)\s*</tool_call>", re.DOTALL)
 INTRODUCTION = """You answer questions, with tools where they help.
@@ -99,6 +101,7 @@ class Chat:
         self.turns: list[Any] = [{"role": "user", "content": question}]
         self.is_first = True
         self.ids = list(options.get("ids", ()))
+        self.client = openai_client(options)
 
     async def ask(self, tools: Sequence[Tool]) -> tuple[str, list[Use]]:
         offers = [
@@ -124,14 +127,12 @@ class Chat:
 
     async def said(self, prompt: Json) -> tuple[str, list[Use]]:
         """What the model says to a prompt."""
-        async with openai_client(self.options) as client:
-            if not self.options.get("stream"):
-                turn: Any = (await client.chat.completions.create(**prompt)).choices[0].message
-                calls = turn.tool_calls or []
-                return turn.content or "", [
-                    Use(id=one.id, name=one.function.name, arguments=one.function.arguments) for one in calls
-                ]
-            return await assembled(await client.chat.completions.create(**prompt, stream=True))
+        completions = self.client.chat.completions
+        if self.options.get("stream"):
+            return await assembled(await completions.create(**prompt, stream=True))
+        turn: Any = (await completions.create(**prompt)).choices[0].message
+        calls = turn.tool_calls or []
+        return turn.content or "", [Use(id=one.id, name=one.function.name, arguments=one.function.arguments) for one in calls]
 
     def tell(self, came: Sequence[Returned]) -> None:
         if self.options.get("as_text"):
@@ -170,6 +171,7 @@ class Responses:
         self.options = options
         self.items: list[Any] = [{"role": "user", "content": question}]
         self.last = ""
+        self.client = openai_client(options)
 
     async def ask(self, tools: Sequence[Tool]) -> tuple[str, list[Use]]:
         offers = [
@@ -179,12 +181,11 @@ class Responses:
         prompt: Json = {**asked(self.options, "max_output_tokens"), "input": self.items, "tools": offers}
         if self.last:
             prompt["previous_response_id"] = self.last
-        async with openai_client(self.options) as client:
-            if self.options.get("stream"):
-                async with client.responses.stream(**prompt) as stream:
-                    answer: Any = await stream.get_final_response()
-            else:
-                answer = await client.responses.create(**prompt)
+        if self.options.get("stream"):
+            async with self.client.responses.stream(**prompt) as stream:
+                answer: Any = await stream.get_final_response()
+        else:
+            answer = await self.client.responses.create(**prompt)
         if self.options.get("continues"):
             self.items, self.last = [], answer.id
         else:
@@ -202,17 +203,17 @@ class Messages:
     def __init__(self, options: Json, question: str) -> None:
         self.options = options
         self.turns: list[Any] = [{"role": "user", "content": question}]
+        url, key = options["base_url"], options.get("key", "no-key")
+        self.client = anthropic.AsyncAnthropic(base_url=url, api_key=key, max_retries=options.get("retries", 2))
 
     async def ask(self, tools: Sequence[Tool]) -> tuple[str, list[Use]]:
         offers = [{"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in tools]
         prompt: Json = {"max_tokens": 1000, **asked(self.options, "max_tokens"), "messages": self.turns, "tools": offers}
-        url, key = self.options["base_url"], self.options.get("key", "no-key")
-        async with anthropic.AsyncAnthropic(base_url=url, api_key=key, max_retries=self.options.get("retries", 2)) as client:
-            if self.options.get("stream"):
-                async with client.messages.stream(**prompt) as stream:
-                    answer: Any = await stream.get_final_message()
-            else:
-                answer = await client.messages.create(**prompt)
+        if self.options.get("stream"):
+            async with self.client.messages.stream(**prompt) as stream:
+                answer: Any = await stream.get_final_message()
+        else:
+            answer = await self.client.messages.create(**prompt)
         self.turns.append({"role": "assistant", "content": [block.to_dict() for block in answer.content]})
         text = "".join(block.text for block in answer.content if block.type == "text")
         calls = [block for block in answer.content if block.type == "tool_use"]
@@ -303,7 +304,7 @@ async def main(words: str, *questions: str) -> None:
     options = json.loads(words)
     async with AsyncExitStack() as stack:
         clients = {
-            label: await stack.enter_async_context(Client(server(place), mode=options.get("mode", "legacy")))
+            label: await stack.enter_async_context(Client(server(place), mode=options.get("mode", "legacy"), client_info=SELF))
             for label, place in options.get("servers", {}).items()
         }
         for question in questions:

@@ -1,6 +1,7 @@
 """A client with a configuration file, on the official SDK: starts or calls the servers that an `.mcp.json` names, as clients do.
 
-Usage: configclient.py FILE. Prints for each server a JSON line with its name and its tools.
+Usage: configclient.py FILE [CALLS]. CALLS is a JSON object: by server a tool and its arguments, to be called once. Prints for each
+server a JSON line with its name and its tools.
 """
 
 import asyncio
@@ -24,17 +25,20 @@ def transport(entry: dict[str, Any]) -> Any:
     return sse_client(entry["url"]) if entry.get("type") == "sse" else streamable_http_client(entry["url"])
 
 
-async def tools(entry: dict[str, Any]) -> list[str]:
-    """What the server of one entry offers."""
+async def tools(entry: dict[str, Any], call: list[Any]) -> list[str]:
+    """What the server of one entry offers, after a `call` of a tool, if there is one."""
     async with transport(entry) as streams, ClientSession(streams[0], streams[1]) as session:
         await session.initialize()
+        if call:
+            await session.call_tool(*call)
         return [tool.name for tool in (await session.list_tools()).tools]
 
 
-async def main(servers: dict[str, dict[str, Any]]) -> None:
+async def main(servers: dict[str, dict[str, Any]], calls: dict[str, list[Any]]) -> None:
     """One server after the other."""
     for name, entry in servers.items():
-        print(json.dumps({"server": name, "tools": await tools(entry)}), flush=True)
+        print(json.dumps({"server": name, "tools": await tools(entry, calls.get(name, []))}), flush=True)
 
 
-asyncio.run(main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["mcpServers"]))
+FILE, *CALLS = sys.argv[1:]
+asyncio.run(main(json.loads(Path(FILE).read_text(encoding="utf-8"))["mcpServers"], json.loads(CALLS[0]) if CALLS else {}))

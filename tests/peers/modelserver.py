@@ -5,13 +5,14 @@
 On PORT 0, or with none, a free port is taken; either way it is the first line on standard output. The base URL for `openai` ends
 in /v1, for `anthropic` it does not. STORY is JSON, or the path of a file of JSON:
 
-    {"answers": [ANSWER, …], "models": [NAME, …], "model": NAME, "created": SECONDS, "key": KEY}
+    {"answers": [ANSWER, …], "models": [NAME, …], "model": NAME, "key": KEY}
 
 `models` are what GET /v1/models lists; `model` is what calls itself the model that answers, else the one that was asked for; with
 a `key`, whoever does not show it gets 401. The first ANSWER that fits is given, and the tools that it wants are in `tools`:
 
     {"to": TEXT, "times": N,              fits if the prompt's last turn holds TEXT; only so often, where it says how often
-     "text": …, "thinking": …, "tools": [{"name": …, "arguments": {…} or TEXT, "id": …}], "finish": …, "id": …,
+     "text": …, "thinking": …, "tools": [{"name": …, "arguments": {…} or TEXT, "id": …}], "finish": …,
+     "id": …, "created": SECONDS,
      "usage": {"input": N, "output": N, "cached": N, "reasoning": N},      else counted as a token for four bytes
      "pieces": N, "utf16": true,          letters per delta; cut between the halves of a surrogate pair
      "bytes": N,                          bytes per chunk of HTTP, wherever that cuts; else an event is a chunk
@@ -263,7 +264,7 @@ class Connection(BaseHTTPRequestHandler):
             number=number,
             id=answer.get("id", f"{APIS[api][0]}{number:04}"),
             model=str(self.server.story.get("model", ask.get("model"))),
-            created=self.server.story.get("created", CREATED),
+            created=answer.get("created", CREATED),
             text=written(answer.get("text", "")),
             thinking=written(answer.get("thinking", "")),
             uses=uses,

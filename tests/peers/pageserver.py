@@ -1,9 +1,9 @@
 """An HTTP+SSE server on the official Python SDK with one tool, `fetch`, which answers with a large page.
 
-    pageserver.py PORT
+    pageserver.py PORT [LETTERS]
 
-The page is made up, and as long for every address: nothing is fetched. On PORT 0 a free port is taken; either way it is the first
-line on standard output.
+The page is made up, and as long for every address: nothing is fetched. LETTERS says how long, if that is to be shorter. On PORT 0 a
+free port is taken; either way it is the first line on standard output.
 """
 
 import socket
@@ -18,6 +18,8 @@ LETTERS = 61_514
 SAID = "<p>{}. What two sides say to each other, a third can read if it stands between them.</p>"
 END = "</body></html>"
 
+letters = int(sys.argv[2]) if len(sys.argv) > 2 else LETTERS
+
 server = MCPServer("fetch")
 
 
@@ -26,7 +28,7 @@ def fetch(url: str) -> str:
     """Fetch a web page."""
     begin = f"<html lang=en><head><title>{url}</title></head><body>"
     paragraphs = "".join(SAID.format(number) for number in range(LETTERS // len(SAID) + 1))
-    return (begin + paragraphs)[: LETTERS - len(END)] + END
+    return (begin + paragraphs)[: letters - len(END)] + END
 
 
 def main(port: str = "0") -> None:
@@ -37,4 +39,4 @@ def main(port: str = "0") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[1:2])
