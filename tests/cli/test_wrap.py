@@ -1,4 +1,4 @@
-"""`mcpspy wrap` and `mcpspy unwrap`, as a user calls them, with a real client that reads the file."""
+"""`mcpspy wrap` and `mcpspy unwrap`, as a user calls them. Real clients read what they wrote in tests/interop/test_wrapped.py."""
 
 import json
 import os
@@ -12,7 +12,6 @@ from threading import Thread
 import pytest
 
 from tests.cli.terminal import on_terminal, run
-from tests.conftest import Peer
 from tests.deadlines import DEADLINE_S, SCENE_S
 
 
@@ -65,21 +64,6 @@ def test_all_servers_of_all_clients_are_wrapped_and_unwrapped(home: Path) -> Non
     assert states() == {**wrapped, "mail": "login", "odd": "unusable"}
     assert run("unwrap", "--all").returncode == 0
     assert {name: file.read_bytes() for name, file in files.items()} == before
-
-
-def test_a_real_client_starts_what_was_wrapped_and_its_capture_is_there(home: Path, peer: Peer, store: Path) -> None:
-    command, *args = peer("pyserver.py")
-    entry = {"command": command, "args": args, "env": {"MCPSPY_HOME": str(store)}}
-    file = write(home, "project/.mcp.json", json.dumps({"mcpServers": {"measured": entry}}, indent=3) + "\n")
-    before = file.read_bytes()
-    client = [*peer("configclient.py"), str(file)]
-    direct = subprocess.run(client, capture_output=True, timeout=SCENE_S, check=True)
-    run("wrap", "--yes")
-    through = subprocess.run(client, capture_output=True, timeout=SCENE_S, check=True)
-    assert through.stdout == direct.stdout
-    assert "tools/list" in run("show", "measured").stdout
-    run("unwrap", "--yes")
-    assert file.read_bytes() == before
 
 
 def test_what_is_wrapped_starts_without_a_path(home: Path, store: Path) -> None:
