@@ -30,7 +30,7 @@ class Lanes:
         self._names = names
         self._splits = splits
         self._ids: dict[_Key, str] = {}
-        for role in ("client", "server"):
+        for role in ("client", "model", "server"):
             found = [lane.name for lane in transcript.lanes if lane.role == role]
             self._ids |= {(role, name, 0): f"{role}{number}" for number, name in enumerate(found, 1)}
         if splits:
@@ -49,18 +49,19 @@ class Lanes:
         return self._ids["client", self._sources[about.capture].client_of(about), 0]
 
     def server(self, about: Row | Message) -> str:
-        """The id of the server's lane."""
-        return self._ids["server", self._sources[about.capture].server, 0]
+        """The id of the server's lane, or of the model's."""
+        source = self._sources[about.capture]
+        return self._ids["model" if source.is_model else "server", source.server, 0]
 
     def stream(self, transaction: Transaction) -> str:
         """The id of the lane of a stream; empty where it has none of its own."""
         return self._ids.get(("stream", transaction.capture, transaction.number), "")
 
     def participants(self, used: Iterable[str], *, is_proxy_shown: bool) -> list[Participant]:
-        """Those that take part: clients first, then mcpspy, then streams and servers."""
+        """Those that take part: clients first, then mcpspy, then models, streams and servers."""
         wanted = set(used)
         made = [Participant(id=id, name=self._called(key)) for key, id in self._ids.items() if id in wanted]
-        order = {"client": 0, "stream": 2, "server": 3}
+        order = {"client": 0, "model": 2, "stream": 3, "server": 4}
         if is_proxy_shown:
             made.append(Participant(id=PROXY_ID, name=self._names.get(PROXY_NAME, PROXY_NAME)))
         return sorted(made, key=lambda one: order.get(one.id.rstrip("0123456789"), 1))
