@@ -8,11 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from ..errors import AddressError
+from ..errors import AddressError, CaptureError
+from ..records import SERVER, Frame, Open
 from .catalog import Entry, Sitting, entries, has_message, sittings
+from .reader import read
 from .store import EXTENSION, captures_folder
 
 STDIN = "-"
+
+MOMENT_NS = 2_000_000_000
+"""What a client ends sooner, by a signal or without a word from the server, it may not have wanted."""
+BESIDE_NS = 10_000_000_000
+"""Captures of one client that began closer together were started for the same reason."""
 
 _ONLY_PLAYED = "there is nothing but what mocks and replays have recorded; name one of it, as mcpspy list calls it"
 
@@ -107,7 +114,7 @@ def _labelled(what: str, name: str, known: list[Entry]) -> str:
     """The path of the newest capture with this label, or of this name in the store."""
     candidates = [one for one in known if one.header and one.label == name]
     if candidates:
-        return next(filter(has_message, candidates), candidates[0]).path
+        return _meant(candidates).path
     path = os.path.join(captures_folder(), name.removesuffix(EXTENSION) + EXTENSION)
     if os.sep not in name and os.path.exists(path):
         return path
@@ -120,6 +127,39 @@ def _labelled(what: str, name: str, known: list[Entry]) -> str:
     close = get_close_matches(name, {one.label for one in known}, n=1)
     hint = f"; is it {close[0]}?" if close else "; mcpspy list shows what there is"
     raise AddressError(what, f"there is no such file, and no capture has this label{hint}", looked=captures_folder())
+
+
+def _meant(candidates: list[Entry]) -> Entry:
+    """Of captures with one label, the newest first, the newest that counts.
+
+    Some clients start a server several times at once and end all but one of them in a moment: these do not hide that one.
+    """
+    newest = next(filter(has_message, candidates), candidates[0])
+    if not _was_dropped(newest):
+        return newest
+    beside = (one for one in candidates if one.parent == newest.parent and abs(one.begin_ns - newest.begin_ns) < BESIDE_NS)
+    return next((one for one in beside if has_message(one) and not _was_dropped(one)), newest)
+
+
+def _was_dropped(capture: Entry) -> bool:
+    """Whether the client ended it in a moment: by a signal, or before the server had said anything."""
+    if capture.live or capture.last_ns > MOMENT_NS:
+        return False
+    why = "SIGKILL" if capture.end is None else capture.end.why
+    return why.startswith("SIG") or (why not in ("server exited", "not started") and not _has_answer(capture))
+
+
+def _has_answer(capture: Entry) -> bool:
+    outputs = set()
+    try:
+        for record in read(capture.path):
+            if isinstance(record, Open) and record.sender == SERVER and record.name != "stderr":
+                outputs.add(record.stream)
+            if isinstance(record, Frame) and record.stream in outputs:
+                return True
+    except (OSError, CaptureError):
+        pass
+    return False
 
 
 def _nothing_yet(what: str) -> AddressError:

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from .catalog import Entry, Sitting, entry, sittings
-from .store import EXTENSION, captures_folder, home_folder
+from .store import EXTENSION, captures_folder, home_folder, is_live
 
 LEDGER = "pruned.json"
+
+SETTLED_NS = 60_000_000_000
+"""An empty file that is older will stay empty: a tap writes its header at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,7 @@ def make_room(max_bytes: int, *, wall_ns: int, pause: Callable[[], None] = lambd
 
     `pause` is called before each file is looked at: whoever does this beside other work can give way. Raises: OSError.
     """
+    remove_empty_files(wall_ns=wall_ns)
     known = [one for path in _paths() if (one := _looked_at(path, pause)) is not None]
     excess = sum(one.size_bytes for one in known) - max_bytes
     for some in _oldest_first(sittings(known, shares_models=False)):
@@ -94,6 +98,19 @@ def prune(going: Iterable[Sitting], *, wall_ns: int, by_cap: bool = False) -> Pr
     return made
 
 
+def empty_files(*, wall_ns: int) -> list[str]:
+    """Files that taps left which were killed before they wrote anything: a minute old at `wall_ns` (Unix time), and nobody's."""
+    return [path for path in _paths() if _is_empty(path, wall_ns) and not is_live(path)]
+
+
+def remove_empty_files(*, wall_ns: int) -> int:
+    """Remove them. Returns how many there were. Raises: OSError."""
+    found = empty_files(wall_ns=wall_ns)
+    for path in found:
+        os.unlink(path)
+    return len(found)
+
+
 def pruned(*, by_cap: bool = False) -> Pruned:
     """What went so far, by hand or for the store's cap; nothing where that was never written down, or not by us."""
     found = _ledger()
@@ -114,6 +131,14 @@ def _paths() -> list[str]:
         return [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(EXTENSION)]
     except FileNotFoundError:
         return []
+
+
+def _is_empty(path: str, wall_ns: int) -> bool:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return False
+    return status.st_size == 0 and status.st_mtime_ns < wall_ns - SETTLED_NS
 
 
 def _looked_at(path: str, pause: Callable[[], None]) -> Entry | None:

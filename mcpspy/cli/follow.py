@@ -6,6 +6,7 @@ business of an output (`outputs`).
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from signal import SIGTERM, signal
 from typing import Protocol
@@ -14,6 +15,7 @@ import click
 
 from ..capture.address import STDIN
 from ..capture.catalog import Entry, entries, entry, sittings
+from ..capture.pruning import SETTLED_NS
 from ..capture.store import EXTENSION, captures_folder
 from ..errors import AddressError
 from ..live.watch import Watch
@@ -184,8 +186,7 @@ class Follower:
             if found is None:
                 continue
             if found.header is None and found.size_bytes == 0:
-                self._unborn.append(path)
-                self._watch.add(path)
+                self._await_birth(path, found)
             elif found.header is not None and self._wants(found):
                 followed.append((self._sitting(found) is None, path, found))
         for _, path, found in sorted(followed, key=lambda one: one[:2]):
@@ -194,6 +195,14 @@ class Follower:
                 sitting = Followed(keeps_frames=self._keeps_frames)
                 self._all.append(sitting)
             self._add(sitting, path, found)
+
+    def _await_birth(self, path: str, found: Entry) -> None:
+        """Look again when the tap has written its header, which one that was killed at once never will."""
+        if found.live or time.time_ns() - found.begin_ns < SETTLED_NS:
+            self._unborn.append(path)
+            self._watch.add(path)
+        else:
+            self._watch.remove(path)
 
     def _follows(self, path: str) -> bool:
         return any(tail.path == path for followed in self._all for tail in followed.growing.tails)

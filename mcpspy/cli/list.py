@@ -9,12 +9,13 @@ import click
 from ..capture.address import addresses
 from ..capture.cap import cap_bytes, taken
 from ..capture.catalog import Count, Entry, Sitting, count, entries, has_message, sittings
-from ..capture.pruning import pruned
+from ..capture.pruning import empty_files, pruned
 from ..capture.store import captures_folder
 from ..views.escape import safe_text
 from ..views.keeping import gone_line, keeping_line
 from ..views.listing import Capture, Kept, State, Unusable, document, listing
 from ..views.listing import Sitting as Listed
+from ..views.units import counted
 from .screen import say, show_lines, width
 from .since import Since, since_option
 
@@ -53,6 +54,9 @@ def command(*, as_json: bool, everything: bool, since: Since | None) -> None:
 
 def _say_what_is_kept() -> None:
     """How much there is, what becomes of it, and what is gone: who looks for an old sitting has to know."""
+    empty = len(empty_files(wall_ns=time.time_ns()))
+    if empty:
+        say(f"{counted(empty, 'empty file')} of taps that were killed before they wrote anything: mcpspy prune removes them")
     files, size_bytes = taken()
     if files or cap_bytes() is not None:
         say(keeping_line(files, size_bytes, cap_bytes()))
@@ -115,7 +119,11 @@ def _listed(limit: int | None, since: Since | None = None) -> tuple[list[Listed]
     names = addresses([any(map(has_message, one.entries)) for one in named])
     counts = {one.path: count(one) for sitting in wanted for one in sitting.entries}
     found = [_sitting(one, name, counts, now_ns) for one, name in zip(named, names, strict=True) if id(one) in shown]
-    broken = [Unusable(path=one.path, file=os.path.basename(one.path), reason=one.error) for one in known if not one.header]
+    broken = [
+        Unusable(path=one.path, file=os.path.basename(one.path), reason=one.error)
+        for one in known
+        if not one.header and (one.size_bytes or one.live)
+    ]
     left_out = 0 if since is not None else len(all_found) - len(found)
     return found, broken[:limit], left_out
 

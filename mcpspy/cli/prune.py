@@ -9,7 +9,7 @@ import click
 
 from ..capture.cap import cap_bytes, set_cap, taken
 from ..capture.catalog import Sitting, entries, sittings
-from ..capture.pruning import Bounds, beyond, last_ns, prune, size_bytes
+from ..capture.pruning import Bounds, beyond, empty_files, last_ns, prune, remove_empty_files, size_bytes
 from ..views.escape import safe_text
 from ..views.json_text import SCHEMA, as_json
 from ..views.keeping import keeping_line
@@ -47,7 +47,7 @@ def command(
     """Remove old sittings from the store, the oldest first. A sitting that is being recorded always stays.
 
     Nothing is removed unless it is asked for: name at least one bound. Of several, each counts. On a terminal it shows what goes and
-    asks. `mcpspy list` says what went.
+    asks. `mcpspy list` says what went. Empty files go as well: taps leave them that are killed before they wrote anything.
 
     There is no cap unless you set one. With `--cap` taps see to it themselves from now on: the oldest sittings go, then what has
     ended of those that are being recorded; where that is not enough, taps record length and SHA-256 of payloads until there is room.
@@ -68,10 +68,12 @@ def command(
     found = sittings(entries(), shares_models=False)
     going = beyond(found, bounds)
     if as_json_:
+        empty = len(empty_files(wall_ns=now_ns))
         if not dry_run:
             _set(cap)
             prune(going, wall_ns=now_ns)
-        click.echo(_document(going, found, dry_run=dry_run))
+            empty = remove_empty_files(wall_ns=now_ns)
+        click.echo(_document(going, found, empty, dry_run=dry_run))
         return 0
     return _by_hand(going, found, now_ns, cap, dry_run=dry_run, asks=not yes)
 
@@ -92,6 +94,9 @@ def _by_hand(going: list[Sitting], found: list[Sitting], now_ns: int, cap: int |
         return 0
     _set(cap)
     made = prune(going, wall_ns=now_ns)
+    empty = remove_empty_files(wall_ns=now_ns)
+    if empty:
+        say(f"mcpspy: {counted(empty, 'empty file')} removed: their taps were killed before they wrote anything")
     left = counted(len(found) - made.sittings, "sitting")
     if going:
         say(f"mcpspy: {counted(made.sittings, 'sitting')}, {size(made.bytes)}, removed; {left} left")
@@ -115,7 +120,7 @@ def _told(some: list[Sitting]) -> str:
     return f"{counted(len(some), 'sitting')} ({size(sum(map(size_bytes, some)))})"
 
 
-def _document(going: list[Sitting], found: list[Sitting], *, dry_run: bool) -> str:
+def _document(going: list[Sitting], found: list[Sitting], empty: int, *, dry_run: bool) -> str:
     total = sum(map(size_bytes, found))
     made = {
         "schema": SCHEMA,
@@ -123,6 +128,7 @@ def _document(going: list[Sitting], found: list[Sitting], *, dry_run: bool) -> s
         "sittings": len(found),
         "bytes": total,
         "max_bytes": cap_bytes(),
+        "empty_files": empty,
         "removed": [_object(one) for one in going],
     }
     return as_json(made)

@@ -19,6 +19,9 @@ from .units import counted, duration
 MAX_SOURCES = 8
 """More captures than this are counted, not listed."""
 
+MAX_EXITS = 2
+"""More servers that ended in one way are counted, not named."""
+
 MAX_CLIENTS = 4
 """Of the clients of one capture so many are named."""
 
@@ -125,7 +128,20 @@ def _count(count: int, word: str, style: str) -> Piece:
 def _exits(sources: list[Source]) -> list[Line]:
     """Servers that did not end well."""
     ended = [(source.server, source.exit) for source in sources if source.exit is not None]
-    return [[(f"{safe_text(server)} {exit_words(end)}", "warn")] for server, end in ended if end.code != 0]
+    by_words: dict[str, list[str]] = {}
+    for server, end in ended:
+        if end.code != 0:
+            by_words.setdefault(exit_words(end), []).append(safe_text(server))
+    return [[(f"{_those(servers)} {words}", "warn")] for words, some in by_words.items() for servers in _grouped(some)]
+
+
+def _grouped(servers: list[str]) -> list[list[str]]:
+    """Each by itself while they are few."""
+    return [servers] if len(servers) > MAX_EXITS else [[one] for one in servers]
+
+
+def _those(servers: list[str]) -> str:
+    return servers[0] if len(servers) == 1 else counted(len(servers), "server")
 
 
 def _completeness(sources: list[Source], *, live: bool) -> Piece:

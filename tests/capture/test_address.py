@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,6 +96,21 @@ def test_a_label_with_a_colon_wins_over_rows(paths: dict[str, str]) -> None:
 
 def test_a_label_whose_newest_capture_says_nothing_names_the_newest_that_does(paths: dict[str, str]) -> None:
     assert names(resolve("weather"), paths) == ["weather"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "wins"),
+    [
+        ({"begin_s": 1, "lasted_s": 0.02, "ended": False}, "real"),
+        ({"begin_s": 1, "lasted_s": 0.02}, "real"),  # without a word of the server's
+        ({"begin_s": 1, "lasted_s": 3, "ended": False}, "other"),
+        ({"begin_s": 30, "lasted_s": 0.02, "ended": False}, "other"),
+        ({"begin_s": 1, "lasted_s": 0.02, "ended": False, "parent": {"pid": 5, "name": "x", "start": 2}}, "other"),
+    ],
+)
+def test_a_capture_that_its_client_dropped_at_once_does_not_hide_the_one_it_kept(facts: dict[str, Any], wins: str) -> None:
+    found = {"real": stored("real", label="git", lasted_s=60), "other": stored("other", label="git", **facts)}
+    assert resolve("git").captures == (found[wins],)
 
 
 def test_where_nothing_was_ever_said_the_newest_sitting_is_it() -> None:

@@ -237,3 +237,44 @@ def test_waiting_costs_next_to_nothing() -> None:
                 return len(seen) > 100 and seen[-1] == seen[-100]  # half a second without waking up
 
             assert eventually(asleep, "a follower that sleeps")
+
+
+def test_all_clients_that_run_are_followed_though_a_newer_sitting_has_ended() -> None:
+    first = Recording("weather", client=8).ask(1, name="forecast").answer(1)
+    second = Recording("time", client=9).ask(1, name="now").answer(1)
+    ended = Recording("git", client=10).ask(1, name="log").answer(1)
+    ended.end()
+    with on_pipe("show", "-f") as shown:
+        shown.wait_for(lambda words: "forecast" in words and "now" in words)
+        first.ask(2, name="tomorrow").answer(2)
+        second.ask(2, name="later").answer(2)
+        words = shown.wait_for(lambda words: "tomorrow" in words and "later" in words)
+    assert "git" not in words
+    first.end()
+    second.end()
+
+
+def test_where_nothing_runs_the_newest_sitting_is_shown() -> None:
+    for label in ("weather", "time"):
+        Recording(label, client=ord(label[0])).ask(1, name=label).answer(1).end()
+    with on_pipe("show", "-f") as shown:
+        words = shown.wait_for("server exited 0")
+    assert ("tools/call time" in words, "weather" in words) == (True, False)
+
+
+def test_a_file_that_a_killed_tap_left_empty_is_waited_for_no_longer(store: Path) -> None:
+    recording = Recording().ask(1).answer(1)
+    empty = store / "captures" / "empty.mcpspy"
+    empty.touch()
+    os.utime(empty, (0, 0))
+    with on_pipe("show", "-f") as shown:
+        shown.wait_for("tools/call")
+        late = store / "captures" / "late.mcpspy"
+        late.touch()
+        os.utime(late, (0, 0))
+        recording.ask(2, name="again").answer(2)
+        shown.wait_for("again")
+        late.write_bytes(Path(TIME).read_bytes())
+        recording.ask(3, name="more").answer(3)
+        assert "stepclient" not in shown.wait_for("more")
+    recording.end()

@@ -9,6 +9,7 @@ import pytest
 
 from mcpspy.records import Close, Frame, Unknown
 from mcpspy.transcript.model import Transcript
+from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.lanes import Lanes
 from mcpspy.views.line import line_cells, plain
 from mcpspy.views.timeline import FOLD_HEAD, FOLD_TAIL, Timeline, fitting_columns, timeline
@@ -61,6 +62,14 @@ def test_the_columns_of_wide_letters_are_aligned() -> None:
 def test_the_verdict_comes_first() -> None:
     line = shown(busy_scene().transcript)[0]
     assert line == "✗ 8 calls in 4.29 s · 1 error · 1 tool error · 1 unanswered · 1 cancelled · 2 findings · incomplete"
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(2, "a ended by SIGTERM · a 2 ended by SIGTERM"), (3, "3 servers ended by SIGTERM")]
+)
+def test_many_servers_that_ended_in_one_way_are_counted(count: int, words: str) -> None:
+    scenes = [Dialogue("a").exits(None, signal="SIGTERM") for _ in range(count)]
+    assert words in plain(verdict(transcribe(*(one.records for one in scenes)))[0])
 
 
 def test_the_verdict_says_when_all_went_well_and_all_was_recorded() -> None:

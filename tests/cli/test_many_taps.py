@@ -1,0 +1,136 @@
+"""A client that starts a server many times in one second and keeps one: real taps, killed in the midst of their start."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from mcpspy.capture.reader import read
+from mcpspy.records import Header
+from tests.capture.making import stored
+from tests.cli.terminal import on_pipe, run
+from tests.deadlines import DEADLINE_S, eventually
+from tests.tiers import Tier
+
+SERVER = 'while read -r line; do echo \'{"jsonrpc":"2.0","id":1,"result":{}}\'; done'
+REQUEST = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%s"}}\n'
+DEAD_MS = 20
+
+
+@pytest.fixture
+def count(tier: Tier) -> int:
+    """How many taps there are."""
+    return tier(sample=4, more=20, full=20)
+
+
+class Tap:
+    """`mcpspy run` before a server that answers every line."""
+
+    def __init__(self, label: str = "weather") -> None:
+        words = [sys.executable, "-m", "mcpspy", "run", "--label", label, "--", "sh", "-c", SERVER]
+        self.process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+        )
+
+    @property
+    def stdin(self) -> IO[bytes]:
+        assert self.process.stdin is not None
+        return self.process.stdin
+
+    def ask(self, name: str) -> "Tap":
+        """A call, without waiting for its answer."""
+        self.stdin.write(REQUEST % name.encode())
+        return self
+
+    def answer(self) -> bytes:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def leave(self) -> int:
+        """The client closes the server's input, and waits. The exit status."""
+        with self.process:
+            self.stdin.close()
+            return self.process.wait(DEADLINE_S)
+
+
+@contextmanager
+def started(count: int, kept: int, number: int) -> Iterator[Tap]:
+    """So many taps at once, of which the others are sent this signal 20 ms later, and the one that is kept answered."""
+    taps = [Tap().ask("real" if at == kept else "dropped") for at in range(count)]
+    others = [one for one in taps if one is not taps[kept]]
+    try:
+        with suppress(subprocess.TimeoutExpired):
+            others[0].process.wait(DEAD_MS / 1000)
+        for one in others:
+            one.process.send_signal(number)
+            one.process.wait(DEADLINE_S)
+        assert taps[kept].answer()
+        yield taps[kept]
+    finally:
+        for one in taps:
+            one.leave()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("place", ["first", "last"])
+def test_those_that_a_client_drops_do_not_hide_the_one_it_keeps(count: int, place: str, number: int) -> None:
+    with started(count, 0 if place == "first" else count - 1, number) as kept:
+        while_live = [run("show", "--json", *what).stdout for what in ((), ("weather",))]
+        kept.leave()
+    afterwards = [run("show", "--json", *what).stdout for what in ((), ("weather",))]
+    for text in (*while_live, *afterwards):
+        found = json.loads(text)
+        assert ("real", "ok") in [(row["target"], row["outcome"]) for row in found["rows"] if row["kind"] == "exchange"]
+    newest = json.loads(run("list", "--json").stdout)["sittings"][0]
+    assert (newest["address"], max(one["messages"] for one in newest["captures"])) == ("@", 2)
+
+
+def test_taps_that_start_in_one_second_have_a_capture_each(count: int, store: Path) -> None:
+    taps = [Tap().ask(f"call{number}") for number in range(count)]
+    for one in taps:
+        assert one.answer()
+    headers = [next(iter(read(store / "captures" / file))) for file in os.listdir(store / "captures")]
+    ids = {one.capture_id for one in headers if isinstance(one, Header)}
+    for one in taps:
+        one.leave()
+    found = json.loads(run("show", "--json").stdout)
+    assert len(ids) == len(found["captures"]) == count
+    assert {row["target"] for row in found["rows"] if row["kind"] == "exchange"} == {f"call{number}" for number in range(count)}
+
+
+def test_all_taps_of_a_client_are_followed_on_one_timeline_and_those_that_start_later_join(count: int) -> None:
+    taps = [Tap(f"s{number}").ask(f"first{number}") for number in range(count)]
+    for one in taps:
+        assert one.answer()
+    with on_pipe("show", "-f") as shown:
+        shown.wait_for(lambda words: all(f" first{number} " in words for number in range(count)))
+        taps.append(Tap("late").ask("joined"))
+        shown.wait_for(" joined ")
+        taps[0].ask("again")
+        words = shown.wait_for(" again ")
+        assert words.count("row id") == 2  # names of columns: once, and anew when a lane joins
+        for one in taps:
+            one.leave()
+        shown.wait_for(lambda words: words.count("server exited 0") == count + 1)
+        next_one = Tap("next").ask("anew")
+        shown.wait_for(" anew ")
+        next_one.leave()
+
+
+def test_the_files_of_taps_that_were_killed_before_they_wrote_are_told_apart_and_removed(store: Path) -> None:
+    stored("weather")
+    for number in range(3):
+        path = store / "captures" / f"20261121T000000Z-weather-{number}.mcpspy"
+        path.touch()
+        os.utime(path, (0, 0))
+    listed = run("list")
+    assert ("3 empty files" in listed.stderr, "not readable" in listed.stdout) == (True, False)
+    assert "3 empty files removed" in run("prune", "--keep", "9").stderr
+    eventually(lambda: len(os.listdir(store / "captures")) == 1, "the empty files to be gone")
