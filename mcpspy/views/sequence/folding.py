@@ -27,7 +27,7 @@ _ORDER: Final = tuple(PhaseName)
 
 def grouped(steps: Sequence[Flat], transcript: Transcript, rows: Sequence[Row]) -> list[Step]:
     """`steps` in groups, where there is reason for them."""
-    phases = _phases(transcript, rows)
+    phases = _phases(transcript, rows, steps)
     runs = [] if phases is None else [(name, list(some)) for name, some in groupby(steps, key=phases.feed)]
     if len(runs) < 2:  # one alone says nothing
         return _with_rounds(steps, transcript)
@@ -38,7 +38,7 @@ def grouped(steps: Sequence[Flat], transcript: Transcript, rows: Sequence[Row]) 
     return made
 
 
-def _phases(transcript: Transcript, rows: Sequence[Row]) -> _Phases | None:
+def _phases(transcript: Transcript, rows: Sequence[Row], steps: Sequence[Flat]) -> _Phases | None:
     """The phases of the one server with one client whose rows these are."""
     captures = {row.capture for row in rows}
     if len(captures) != 1:
@@ -51,17 +51,21 @@ def _phases(transcript: Transcript, rows: Sequence[Row]) -> _Phases | None:
         if row.capture == source.index:
             course.feed(row)
     left_ns = next((one.begin_ns for one in course.phases if one.name is PhaseName.SHUTDOWN), None)
-    return _Phases({row.row: row for row in rows if isinstance(row, (Exchange, Transaction, ModelCall))}, left_ns)
+    known = {row.row: row for row in rows if isinstance(row, (Exchange, Transaction, ModelCall))}
+    said_ns = max((one.at_ns for one in steps if not isinstance(known.get(_row(one)), Transaction)), default=0)
+    return _Phases(known, left_ns, said_ns)
 
 
 class _Phases:
     """In which phase each step is: `feed` takes them in order. Requests begin phases, and none goes back to one before."""
 
-    __slots__ = ("_left_ns", "_now", "_rows")
+    __slots__ = ("_left_ns", "_now", "_rows", "_said_ns")
 
-    def __init__(self, rows: Mapping[int, Exchange | Transaction | ModelCall], left_ns: int | None) -> None:
+    def __init__(self, rows: Mapping[int, Exchange | Transaction | ModelCall], left_ns: int | None, said_ns: int) -> None:
         self._rows = rows
         self._left_ns = left_ns
+        self._said_ns = said_ns
+        """When the last was said: streams that end behind it end with all."""
         self._now: PhaseName | None = None
 
     def feed(self, step: Flat) -> PhaseName | None:
@@ -74,9 +78,10 @@ class _Phases:
     def _begun(self, step: Flat) -> PhaseName | None:
         if self._left_ns is not None and step.at_ns >= self._left_ns:
             return PhaseName.SHUTDOWN
+        row = self._rows.get(_row(step))
         if not isinstance(step, Arrow) or step.kind is not ArrowKind.REQUEST:
-            return PhaseName.START if self._now is None else None
-        row = self._rows.get(step.row)
+            is_end = isinstance(row, Transaction) and step.at_ns > self._said_ns and self._now is not PhaseName.START
+            return PhaseName.START if self._now is None else PhaseName.SHUTDOWN if is_end else None
         if isinstance(row, ModelCall):
             return PhaseName.CALLS
         if isinstance(row, Transaction):

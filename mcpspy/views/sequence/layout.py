@@ -80,8 +80,9 @@ def _halves(step: Drawn | LeftOut) -> list[Drawn | LeftOut]:
         return [replace(step, start=PROXY_ID)]
     if step.stops:
         return [replace(step, end=PROXY_ID, opens="")]
-    first = replace(step, end=PROXY_ID, opens="", details=())
-    return [replace(first, closes=step.closes), replace(step, start=PROXY_ID, closes="")]
+    is_closed_last = step.closes == step.end
+    first = replace(step, end=PROXY_ID, opens="", closes="" if is_closed_last else step.closes, details=())
+    return [first, replace(step, start=PROXY_ID, closes=step.closes if is_closed_last else "")]
 
 
 def _lanes(step: Drawn | LeftOut) -> tuple[str, ...]:

@@ -60,8 +60,8 @@ def lines(message: Message) -> tuple[str, ...]:
 
 
 def _readable(text: str) -> str:
-    r"""JSON with its letters as letters: `\u5317` is 北, and what is no letter stays as it is spelled."""
-    return _escapes(lambda found: letter if (letter := loads(f'"{found[0]}"')).isalpha() else found[0], text)
+    r"""JSON with its signs as signs: `\u5317` is 北, `\u00b0` is °; what is of ASCII, or cannot be seen, stays as it is spelled."""
+    return _escapes(lambda found: sign if (sign := loads(f'"{found[0]}"')) > "\x7f" and sign.isprintable() else found[0], text)
 
 
 def _said(message: Message) -> bytes | None:

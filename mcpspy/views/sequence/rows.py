@@ -25,7 +25,7 @@ from ..phrases import (
     stray_phrase,
 )
 from ..transaction import ended_words, status_note, transaction_phrase
-from ..units import duration
+from ..units import counted, duration
 from .model import Arrow, ArrowKind, Aside, Detail
 from .payloads import in_one_line, lines
 from .repeats import Drawable, News, Repeated
@@ -280,40 +280,66 @@ class Steps:
         """The status that was all of an answer. It may come before all of the request has, and is drawn behind it even so."""
         client, server = self._ends(row, CLIENT)
         asked = row.message if isinstance(row, Stray) else row.request
+        text = f"{row.row} {status_words(carried)}{' by mcpspy' if response.forged else ''}"
         arrow = Arrow(
-            at_ns=max(response.at_ns, asked.at_ns), start=server, end=client, kind=ArrowKind.RESPONSE,
-            text=f"{row.row} {status_words(carried)}", style=style, row=row.row, closes=closes, forged=response.forged,
+            at_ns=max(response.at_ns, asked.at_ns), start=server, end=client, kind=ArrowKind.RESPONSE, text=text, style=style,
+            row=row.row, closes=closes, forged=response.forged,
         )  # fmt: skip
         return max(response.opened.number, asked.number), arrow
 
     def _transaction(self, row: Transaction) -> Iterator[Numbered]:
         """A request that carries no message, and its status, or who would not wait for one."""
         client, server = self._ends(row, CLIENT)
-        server = self._lanes.stream(row) or server
+        stream = self._lanes.stream(row)
+        server = stream or server
         number = 0 if row.request is None else row.request.opened.number
         words = one_line(f"{row.row} {row.method} {row.target}")
         yield (
             number,
             Arrow(
-                at_ns=row.at_ns, start=client, end=server, kind=ArrowKind.REQUEST, text=words, row=row.row, stops=_stops(row)
+                at_ns=row.at_ns,
+                start=client,
+                end=server,
+                kind=ArrowKind.REQUEST,
+                text=words,
+                row=row.row,
+                opens=stream,
+                stops=_stops(row),
             ),
         )
         phrase, response = transaction_phrase(row), row.response
-        text = f"{row.row} {_sentence(phrase)}"
         if response is not None:
+            is_long = row.method == "GET" and row.is_stream
+            text = f"{row.row} {f'{row.status}: connected' if is_long else _sentence(phrase)}"
             yield response.opened.number, Arrow(
                 at_ns=response.at_ns, start=server, end=client, kind=ArrowKind.RESPONSE, text=text, style=phrase.style,
                 row=row.row, forged=response.forged,
             )  # fmt: skip
             yield from self._endpoint(row)
+            if is_long and response.close is not None:
+                yield response.close.number, self._disconnected(row, response, response.close, client, server)
         elif row.ended_ns is None:
             yield number, self._pending(row, server, phrase)
         else:
             is_left = row.left_by == CLIENT
             start, end = (client, server) if is_left else (server, client)
             kind = ArrowKind.CANCELLATION if is_left else ArrowKind.LOST
+            text = f"{row.row} {_sentence(phrase)}"
             arrow = Arrow(at_ns=row.ended_ns, start=start, end=end, kind=kind, text=text, style=phrase.style, row=row.row)
             yield _last_number(row), arrow
+
+    def _disconnected(self, row: Transaction, response: Stream, close: Close, client: str, server: str) -> Arrow:
+        """The end of a long stream, from whoever ended it, and what came on it."""
+        again = f", {len(row.redelivered)} redelivered" if row.redelivered else ""
+        is_left = close.by == CLIENT
+        is_well = is_left or close.how == "eof"
+        start, end = (client, server) if is_left else (server, client)
+        kind = ArrowKind.CANCELLATION if is_left else ArrowKind.RESPONSE if is_well else ArrowKind.LOST
+        return Arrow(
+            at_ns=row.ended_ns or response.at_ns, start=start, end=end, kind=kind, style="dim" if is_well else "warn", row=row.row,
+            text=f"{row.row} {ended_words(response)} after {counted(response.events, 'event')}{again}",
+            closes=self._lanes.stream(row),
+        )  # fmt: skip
 
     # What they have in common
 

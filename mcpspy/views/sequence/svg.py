@@ -39,13 +39,13 @@ _DARK: Final = {
 _COLOURS: Final = """\
 .paper, .note { fill: PAPER; } text, .tip { fill: INK; } .arrow { stroke: INK; } .time, .dim, .phase, .detail { fill: DIM; }
 .news { stroke: DIM; } .lane, .head, .bar, .loop, .note { stroke: LINE; } .head, .band { fill: BAND; } .bar { fill: BAR; }
-.bad { fill: BAD; } .warn { fill: WARN; } .wait { fill: WAIT; } .good { fill: GOOD; }
+.over { stroke: BAND; } .bad { fill: BAD; } .warn { fill: WARN; } .wait { fill: WAIT; } .good { fill: GOOD; }
 """
 
 _SHAPES: Final = """\
 text { font: 12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; white-space: pre; }
 .name, .title { font-weight: bold; } .title { font-size: 14px; } .arrow, .loop { fill: none; } .loop { stroke-dasharray: 2 3; }
-.tip { stroke: none; } .back { stroke-dasharray: 5 4; }
+.tip { stroke: none; } .over { stroke-width: 4px; paint-order: stroke; } .back { stroke-dasharray: 5 4; }
 """
 
 
@@ -164,13 +164,15 @@ class _Sheet:
         from_bar, to_bar = start + way * BAR_PX / 2, end - way * BAR_PX / 2
         self.lines.append(f'<path class="{_BODIES[step.kind]}" d="M{from_bar:.1f} {y:.1f}H{to_bar:.1f}"/>')
         self.lines.append(_tip(step.kind, to_bar, y, way))
-        style = _STYLES.get(step.style, "")
-        self.lines.append(_text((start + end) / 2, y - 5, shown, style, anchor="middle"))
+        middle, is_clear = self.places.between(start, end, cells(shown) * CELL_PX)
+        style = _STYLES.get(step.style, "") if is_clear else f"{_STYLES.get(step.style, '')} over".strip()
+        self.lines.append(_text(middle, y - 5, shown, style, anchor="middle"))
         self.y += ROW_PX
         for text in step.details:
             inner = text.lstrip(" ")
-            line = cut("\u00a0" * (len(text) - len(inner)) + inner, room)  # blanks at its beginning not everybody keeps
-            self.lines.append(_text(min(start, end) + 14, self.y + 11, line, "detail"))
+            indent = len(text) - len(inner)  # which is no text: blanks at its beginning not everybody keeps
+            x = min(start, end) + 14 + indent * CELL_PX
+            self.lines.append(_text(x, self.y + 11, cut(inner, max(1, room - indent)), "detail"))
             self.y += LINE_PX
         self.lines.append("</g>")
         if lane := self._bars.opens(step):

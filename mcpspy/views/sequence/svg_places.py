@@ -6,6 +6,7 @@ Letters are counted as cells of one width, which the printer enforces, so that n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from ..cells import cells
@@ -30,6 +31,8 @@ MAX_GAP_PX: Final = 620
 """Lanes stand no further apart, however long their words."""
 
 ROOM_BESIDES_TEXT_PX: Final = 28
+CLEAR_PX: Final = 12
+"""So far is a text from the lanes beside it, on both sides together."""
 
 
 class Places:
@@ -63,6 +66,19 @@ class Places:
     def right(self) -> float:
         """Where the last one stands."""
         return max(self._at.values(), default=self.times_px)
+
+    def between(self, start: float, end: float, px: float) -> tuple[float, bool]:
+        """The middle of a text of so many pixels on the way from one lane to another, and whether it is clear of those between.
+
+        It stands between the two neighbours that are furthest apart, if there is room: then all words on one way stand in a column.
+        """
+        on_the_way = sorted(at for at in self._at.values() if min(start, end) <= at <= max(start, end))
+        gaps = list(pairwise(on_the_way))
+        if len(gaps) < 2:
+            return (start + end) / 2, True
+        one, other = max(gaps, key=lambda gap: gap[1] - gap[0])
+        is_clear = other - one >= px + CLEAR_PX
+        return ((one + other) / 2 if is_clear else (start + end) / 2), is_clear
 
 
 def room_cells(px: float) -> int:

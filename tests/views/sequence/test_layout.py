@@ -7,7 +7,7 @@ import pytest
 from mcpspy import read, transcribe
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.sequence.layout import Drawing, diagram
-from mcpspy.views.sequence.model import Arrow, Aside, Bars, Detail, Diagram, Group, GroupKind, LeftOut, flat
+from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, Bars, Detail, Diagram, Group, GroupKind, LeftOut, flat
 from tests.transcript.dialogue import Dialogue, notification, request, result
 from tests.views.http_scenes import http_scene
 from tests.views.scenes import call, opened, three_servers
@@ -52,7 +52,18 @@ def test_a_request_and_its_answer_are_in_one_phase_unless_another_began_between_
 
 def test_over_http_the_end_of_a_session_is_the_shutdown() -> None:
     (shutdown,) = [one for one in recorded("streamable").steps if isinstance(one, Group) and one.title.startswith("shutdown")]
-    assert [one.text for one in flat(shutdown.steps) if isinstance(one, Arrow)] == ["11 DELETE /mcp", "11 200"]
+    assert [one.text for one in flat(shutdown.steps) if isinstance(one, Arrow)] == [
+        "11 DELETE /mcp",
+        "3 closed by server after 2 events",
+        "11 200",
+    ]
+
+
+def test_a_stream_that_ends_when_nothing_more_is_said_ends_with_all() -> None:
+    last = recorded("sse").steps[-1]
+    assert isinstance(last, Group)
+    assert last.title.startswith("shutdown")
+    assert [one.text for one in flat(last.steps) if isinstance(one, Arrow)] == ["1 left by client after 4 events"]
 
 
 def test_several_servers_have_no_phases() -> None:
@@ -128,6 +139,17 @@ def test_with_the_proxy_every_message_goes_by_way_of_it() -> None:
     ends = [(one.start, one.end) for one in flat(layout.steps) if isinstance(one, Arrow)]
     assert ends[:4] == [("client1", "mcpspy"), ("mcpspy", "server1"), ("server1", "mcpspy"), ("mcpspy", "client1")]
     assert len(ends) == 2 * sum(isinstance(one, Arrow) for one in flat(recorded("time").steps))
+
+
+def test_with_the_proxy_a_server_works_until_what_cancels_it_reaches_it() -> None:
+    last = list(flat(recorded("stateless", is_proxy_shown=True).steps))[-2:]
+    found = [(one.end, one.closes) for one in last if isinstance(one, Arrow) and one.kind is ArrowKind.CANCELLATION]
+    assert found == [("mcpspy", ""), ("server1", "server1")]
+
+
+def test_signs_that_json_escapes_are_shown_as_signs_where_they_can_be_seen() -> None:
+    scene = opened("x").client(b'{"jsonrpc":"2.0","method":"m","params":{"a":"21 \\u00b0C \\u5317 \\u202e \\u0022"}}\n')
+    assert texts(drawn(scene, detail=Detail.PARAMS))[-1].endswith('{"a":"21 °C 北 \\u202e \\u0022"}')
 
 
 def test_the_long_stream_of_http_with_sse_is_a_lane_beside_the_posts() -> None:

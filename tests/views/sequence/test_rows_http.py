@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpspy.views.sequence.layout import diagram
+from mcpspy.views.sequence.layout import Drawing, diagram
 from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, flat
 from tests.transcript.dialogue import MS, notification, request, result
 from tests.transcript.traffic import Traffic, initialize, modern
@@ -115,6 +115,39 @@ def test_a_status_beside_an_answer_is_told_with_it() -> None:
     told = Traffic()
     told.post(request(1)).answer(404, {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no"}})
     assert arrows(told.ends())[1][3] == "1 error · 3.00 ms · HTTP 404: -32601 no"
+
+
+def test_what_mcpspy_answered_says_so() -> None:
+    told = Traffic()
+    told.post(request(1)).answer(502, b"mcpspy: nobody there", forged=True, by="mcpspy")
+    assert arrows(told.ends())[1][3] == "1 502 Bad Gateway by mcpspy"
+
+
+@pytest.mark.parametrize(
+    ("by", "how", "end"),
+    [
+        ("server", "eof", ("server1", "client1", ArrowKind.RESPONSE, "1 closed by server after 1 event")),
+        ("server", "reset", ("server1", "client1", ArrowKind.LOST, "1 reset by server after 1 event")),
+        ("client", "broken", ("client1", "server1", ArrowKind.CANCELLATION, "1 left by client after 1 event")),
+    ],
+)
+def test_a_long_stream_ends_when_it_ended_and_by_whom(by: str, how: str, end: tuple[str, str, ArrowKind, str]) -> None:
+    told = Traffic()
+    stream = told.get("/sse").stream()
+    stream.event("/messages", kind="endpoint")
+    told.post(notification(), "/messages").answer(202)
+    stream.close(by, how)
+    found = arrows(told.ends())
+    assert found[1] == ("server1", "client1", ArrowKind.RESPONSE, "1 200: connected")
+    assert found[3] == end
+
+
+def test_a_stream_that_is_a_lane_of_its_own_is_busy_from_its_request_to_its_end() -> None:
+    told = Traffic()
+    told.get("/sse").stream().close("client", "broken")
+    transcript = told.ends().transcript
+    found = [one for one in diagram(transcript, transcript.rows, Drawing(is_http_told=True)).steps if isinstance(one, Arrow)]
+    assert [(one.opens, one.closes) for one in found] == [("stream1", ""), ("", ""), ("", "stream1")]
 
 
 def test_every_request_of_a_scene_with_everything_ends() -> None:

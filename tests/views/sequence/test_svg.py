@@ -52,6 +52,34 @@ def test_words_have_no_more_room_than_there_is_between_their_lanes() -> None:
     assert cells(shown) * CELL_PX <= right - left
 
 
+def test_words_on_a_way_past_other_lanes_stand_between_two_of_them() -> None:
+    transcript = three_servers()
+    root = parsed(diagram(transcript, transcript.rows))
+    lanes = [float(one.get("x1", "0")) for one in root.iter(f"{SVG}line")]
+    shown = [one for group in root.iter(f"{SVG}g") for one in group.iter(f"{SVG}text") if one.get("text-anchor") == "middle"]
+    assert len(shown) > 20
+    for one in shown:
+        begin, px = float(one.get("x", "0")) - float(one.get("textLength", "0")) / 2, float(one.get("textLength", "0"))
+        assert not [at for at in lanes if begin <= at <= begin + px], one.text
+
+
+def test_words_that_have_to_stand_over_a_lane_have_a_margin() -> None:
+    participants = [Participant(id=f"p{number}", name="a") for number in range(3)]
+    steps = [Arrow(at_ns=0, start="p0", end="p2", kind=ArrowKind.REQUEST, text=text) for text in ("short", "long " * 20)]
+    kinds = [one.get("class") for one in parsed(Diagram(participants=participants, steps=steps)).iter(f"{SVG}text")]
+    assert kinds.count("over") == 1
+
+
+def test_lines_of_a_payload_are_indented_by_their_place() -> None:
+    layout = Diagram(
+        participants=[Participant(id="p0", name="a"), Participant(id="p1", name="b")],
+        steps=[Arrow(at_ns=0, start="p0", end="p1", kind=ArrowKind.REQUEST, text="x", details=("{", '  "a": 1', "}"))],
+    )
+    first, second, _ = (one for one in parsed(layout).iter(f"{SVG}text") if one.get("class") == "detail")
+    assert second.text == '"a": 1'
+    assert float(second.get("x", "0")) - float(first.get("x", "0")) == pytest.approx(2 * CELL_PX, abs=0.1)
+
+
 def test_words_of_any_font_take_the_room_that_was_counted() -> None:
     transcript = three_servers()
     for one in parsed(diagram(transcript, transcript.rows)).iter(f"{SVG}text"):
