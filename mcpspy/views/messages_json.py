@@ -7,11 +7,12 @@ describes every field.
 from collections.abc import Iterator
 from typing import Any
 
-from ..transcript.model import Exchange, Kind, Message, Row, Source, Stray, Transcript
+from ..transcript.model import Exchange, Kind, Message, ModelCall, Row, Source, Stray, Transcript
 from ..wire.slices import members
 from .escape import decoded
 from .exchange import messages_of
 from .json_text import SCHEMA, Verbatim, as_json, payload
+from .model_json import model_call_object
 
 CONTENTS = {Kind.REQUEST: "params", Kind.NOTIFICATION: "params", Kind.RESULT: "result", Kind.ERROR: "error"}
 """The member that holds what a message of this kind says."""
@@ -21,13 +22,17 @@ _NO_JSON = {"invalid-utf-8", "nan"}
 
 
 def message_lines(transcript: Transcript, rows: list[Row]) -> Iterator[str]:
-    """A line for each message of `rows`, by time."""
-    found = [(message, row.row) for row in rows if isinstance(row, Exchange | Stray) for message in messages_of(row)]
+    """A line for each message of `rows`, and for each model call, by time."""
+    found: list[tuple[Message | ModelCall, int]] = [(row, row.row) for row in rows if isinstance(row, ModelCall)]
+    found += [(message, row.row) for row in rows if isinstance(row, Exchange | Stray) for message in messages_of(row)]
     found.sort(key=lambda one: (one[0].at_ns, one[0].capture, one[0].number))
-    for message, row in found:
-        source = transcript.sources[message.capture]
-        lane = {"capture": message.capture, "client": source.client_of(message), "server": source.server}
-        yield as_json({"schema": SCHEMA, **lane, "row": row, **message_object(message, source)})
+    for one, row in found:
+        source = transcript.sources[one.capture]
+        if isinstance(one, ModelCall):
+            yield as_json({"schema": SCHEMA, "server": source.server, **model_call_object(one, source, whole=True)})
+            continue
+        lane = {"capture": one.capture, "client": source.client_of(one), "server": source.server}
+        yield as_json({"schema": SCHEMA, **lane, "row": row, **message_object(one, source)})
 
 
 def message_object(message: Message, source: Source) -> dict[str, Any]:

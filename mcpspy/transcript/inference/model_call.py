@@ -68,6 +68,12 @@ class ModelCall(msgspec.Struct, eq=False):
         return self.transaction.capture
 
     @property
+    def number(self) -> int:
+        """The record that it began with, in its capture."""
+        request = self.transaction.request
+        return -1 if request is None else request.opened.number
+
+    @property
     def method(self) -> str:
         """What was asked of the API: `chat.completions`, `responses` or `messages`."""
         return METHODS[self.api]

@@ -15,6 +15,7 @@ from mcpspy.records import Close, End, Frame, Open
 from mcpspy.transcript.model import ModelCall, Outcome
 from mcpspy.transcript.transaction import Transaction
 from mcpspy.transcript.transcribe import Transcriber, transcribe
+from mcpspy.views.messages_json import message_lines
 from tests.transcript.dialogue import MS
 from tests.transcript.inference.model_traffic import CHAT, MESSAGES, RESPONSES, ModelTraffic, completion, delta, sse
 
@@ -280,3 +281,13 @@ def test_records_of_the_leg_are_those_of_http() -> None:
     traffic = ModelTraffic()
     traffic.ask("user: hi").answer(200, completion("b"))
     assert {type(record) for record in traffic.ends().records[1:]} == {Open, Frame, Close, End}
+
+
+def test_a_model_call_is_a_line_of_jsonl() -> None:
+    traffic = ModelTraffic()
+    traffic.ask("user: hi").answer(200, completion("hello"))
+    transcript = traffic.transcript
+    (line,) = map(json.loads, message_lines(transcript, transcript.rows))
+    assert (line["kind"], line["server"], line["prompt"]["turns"], line["answer"]["turn"]) == (
+        "model_call", "gpt", [{"role": "user", "text": "hi"}], {"role": "assistant", "text": "hello"}
+    )  # fmt: skip
