@@ -9,21 +9,21 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Final
 
-from ..capture.catalog import Entry, Sitting, entries, has_message, sittings
+from ..capture.catalog import Entry, Sitting, has_message, sittings
 from ..capture.store import captures_folder
 from ..transcript.findings.find import findings
 from ..transcript.model import Numbered, Row
 from ..views.escape import decoded, safe_text
 from ..views.exchange import messages_of
-from ..views.page.page import heading, live_page, whole
+from ..views.page.page import heading, live_page, part
 from ..views.page.rows import carried, listed_row, progress
 from .export_html import page_files
 from .exporting import addresses_of
 from .reading import Growing
+from .web_store import Store
 
 MAX_SITTINGS: Final = 40
 """So many of the newest are listed."""
-
 
 _SPELLED: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 
@@ -33,28 +33,35 @@ class StoredSittings:
 
     def __init__(self) -> None:
         self._files = page_files()
+        self._store = Store()
 
     def listed(self) -> list[dict[str, Any]]:
         """The newest sittings: `sitting` (its name), `client`, `servers`, `when`, `live`."""
-        return list(map(_listed, _spoken()))
+        return list(map(_listed, self._spoken()))
 
     def page(self, sitting: str) -> str:
         """The page for a sitting, or for the newest where the name is empty."""
-        newest = sitting or next((_name(one) for one in _spoken(1)), "")
+        newest = sitting or next((_name(one) for one in self._spoken(1)), "")
         return "".join(live_page(self._files, sitting=newest, follows=not sitting))
 
     def open(self, sitting: str) -> GrowingSitting | None:
         """A sitting by its name, read from its beginning; None if there is none."""
-        return GrowingSitting(sitting) if _paths(sitting, entries()) else None
+        return GrowingSitting(sitting, self._store) if _paths(sitting, self._store.entries()) else None
+
+    def _spoken(self, most: int = MAX_SITTINGS) -> list[Sitting]:
+        """The newest sittings in which anybody said anything."""
+        return list(islice((one for one in sittings(self._store.entries()) if any(map(has_message, one.entries))), most))
 
 
 class GrowingSitting:
     """A sitting that may still be recorded, as rows of the page with numbers by which the page knows them."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, store: Store) -> None:
         self._name = name
+        self._store = store
         self._growing = Growing(keeps_frames=True)
-        self._store: set[str] = set()
+        self._seen: set[str] = set()
+        """What was in the store when it was last searched for captures of this sitting."""
         self._places: dict[int, int] = {}
         """Where the page has each row, by the row's identity: rows stay for as long as the transcript does."""
 
@@ -81,15 +88,16 @@ class GrowingSitting:
     def _join(self) -> None:
         """Read those captures of the sitting too that came into the store since the last time."""
         names = _names()
-        if names == self._store:
+        if names == self._seen:
             return
-        found = entries()
+        found = self._store.entries()
         if all(one.header or not one.live for one in found):  # else one is there that has yet to say whose it is
-            self._store = names
+            self._seen = names
         known = {tail.path for tail in self._growing.tails}
         for path in _paths(self._name, found):
             if path not in known:
-                self._growing.add(path)
+                with suppress(OSError):  # it was removed just now
+                    self._growing.add(path)
 
     def close(self) -> None:
         """Let go of the files."""
@@ -108,11 +116,12 @@ class GrowingSitting:
         wanted = text.lower()
         return [row.row for row in self._growing.transcript.rows if isinstance(row, Numbered) and _holds(row, wanted)]
 
-    def whole(self) -> dict[str, Any]:
-        """Diagram, findings and numbers of what there is by now."""
+    def part(self, name: str) -> Any:
+        """The `diagram`, `findings` or `numbers` of what there is by now."""
         transcript = self._growing.transcript
-        transcript.findings = findings(transcript)
-        return whole(transcript, transcript.rows)
+        if name != "diagram":
+            transcript.findings = findings(transcript)
+        return part(name, transcript, transcript.rows)
 
 
 def _holds(row: Numbered, wanted: str) -> bool:
@@ -122,11 +131,6 @@ def _holds(row: Numbered, wanted: str) -> bool:
 def _letters(text: str) -> str:
     """Text of JSON with letters as letters, however it spells them: so the page shows them, and so they are looked for."""
     return _SPELLED.sub(lambda found: chr(int(found[1], 16)), text) if "\\u" in text else text
-
-
-def _spoken(most: int = MAX_SITTINGS) -> list[Sitting]:
-    """The newest sittings in which anybody said anything."""
-    return list(islice((one for one in sittings(entries()) if any(map(has_message, one.entries))), most))
 
 
 def _paths(name: str, captures: list[Entry]) -> list[str]:

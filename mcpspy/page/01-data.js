@@ -49,7 +49,7 @@ function carried(row) {
 
 // JSON from the server of a live page.
 async function fetched(path) {
-  const answer = await fetch(`${path}${path.includes("?") ? "&" : "?"}look=${encodeURIComponent(data.look)}`);
+  const answer = await fetch(`${path}${path.includes("?") ? "&" : "?"}look=${encodeURIComponent(data.look ?? "")}`);
   if (!answer.ok) throw new Error(`the server says ${answer.status}`);
   return answer.json();
 }

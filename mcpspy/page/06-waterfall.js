@@ -64,6 +64,7 @@ const waterfall = (() => {
   // What stands below: the end, the beginning, and how long nothing happened, as far as there is room.
   function times(y) {
     const taken = [];
+    if (!rows.length) return [];
     const wanted = [[width - 6, duration(clock.end), "end"], [6, "0", "start"],
       ...clock.gaps.map(([from, to]) => [((clock.place(from) + clock.place(to)) / 2) * width, `${duration(to - from)} idle`, "middle"])];
     return wanted.map(([x, text, anchor]) => {

@@ -11,6 +11,7 @@ const controls = (() => {
         for (const value of facetValues(row, facet)) if (value) counts.set(value, (counts.get(value) ?? 0) + 1);
       }
       const element = byId(`facet-${facet}`);
+      if (element === document.activeElement) continue; // it may be open
       element.hidden = counts.size < 2 || Math.min(...counts.values()) === rows.length;
       const options = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 200);
       element.replaceChildren(make("option", { value: "" }, `any ${LABELS[facet]}`), ...options.map(([value, count]) => make("option", { value }, `${value.slice(0, 60)} (${count})`)));

@@ -20,7 +20,12 @@ const findings = (() => {
   }
 
   function worst() {
-    const bad = data.findings.filter((one) => one.severity !== "info");
+    const byRule = new Map();
+    for (const one of data.findings) {
+      const same = byRule.get(one.rule);
+      if (one.severity !== "info") byRule.set(one.rule, same ? { ...same, count: same.count + one.count } : one);
+    }
+    const bad = [...byRule.values()];
     const others = bad.length - MANY_BRIEF;
     byId("worst").replaceChildren(...bad.slice(0, MANY_BRIEF).map(brief), ...(others > 0 ? [make("li", {}, make("a", { href: "#tab=findings" }, `${others} more`))] : []));
   }

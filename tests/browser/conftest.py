@@ -29,8 +29,12 @@ class Looking:
         page.on("dialog", lambda one: self.complaints.append(f"dialog: {one.message}"))
 
     def open(self, path: Path, look: str = "") -> "Looking":
-        """Open a file, with what to look at behind `#`, and wait until its script is done."""
-        self.page.goto(f"file://{path}{look}")
+        """Open a file, with what to look at behind `#`."""
+        return self.at(f"file://{path}{look}")
+
+    def at(self, url: str) -> "Looking":
+        """Open a page, and wait until its script is done."""
+        self.page.goto(url)
         self.page.locator("html[data-ready]").wait_for(state="attached")
         return self
 

@@ -4,6 +4,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -27,9 +28,7 @@ def live(look: Look, query: str = "", *, width: int = 1280) -> Iterator[Looking]
         url = running.wait_for("Ctrl-C").splitlines()[0]
         looking = look(width=width)
         looking.page.set_default_timeout(SOON_MS)
-        looking.page.goto(url + query)
-        looking.page.locator("html[data-ready]").wait_for(state="attached")
-        yield looking
+        yield looking.at(url + query)
         assert all(one.startswith(url) for one in looking.requests)
 
 
@@ -106,11 +105,62 @@ def test_diagram_and_findings_follow(look: Look) -> None:
         expect(looking.page.locator(".line", has_text="⚑")).not_to_have_count(0)
 
 
-def test_a_page_whose_server_ended_says_so(look: Look) -> None:
-    Recording().ask(1, name="one").answer(1)
+def show(looking: Looking, state: str) -> None:
+    """Bring a page to the front (`visible`), or put it behind others (`hidden`), as it sees it."""
+    looking.page.evaluate(
+        """(state) => {
+          Object.defineProperty(document, "visibilityState", { value: state, configurable: true });
+          document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        state,
+    )
+
+
+def test_windows_share_four_streams_and_who_is_hidden_gives_its_own_up(look: Look) -> None:
+    recording = Recording().ask(1, name="one").answer(1)
+    with live(look) as first:
+        others = [Looking(first.page.context.new_page()).at(first.page.url) for _ in range(5)]
+        for one in [first, *others[:3]]:
+            expect(one.page.locator("#live")).to_have_text("live")
+        for one in others[3:]:
+            expect(one.page.locator("#live")).to_contain_text("4 other windows")
+        others[0].page.locator(".line", has_text="one").click()
+        expect(others[0].page.locator("#detail .json").first).to_be_visible()
+        show(first, "hidden")
+        others[1].page.close()
+        for one in others[3:]:
+            expect(one.page.locator(".line", has_text="one")).to_have_count(1)
+        recording.ask(2, name="two").answer(2)
+        expect(others[4].page.locator(".line", has_text="two")).to_have_count(1)
+        expect(first.page.locator(".line", has_text="two")).to_have_count(0)
+        others[2].page.close()
+        show(first, "visible")
+        expect(first.page.locator(".line", has_text="two")).to_have_count(1)
+        assert [one for page in (first, *others) for one in page.complaints] == []
+
+
+def test_twenty_captures_of_one_sitting_have_room_on_a_phone(look: Look) -> None:
+    for number in range(20):
+        Recording(f"server-{number:02}").ask(1, "initialize").answer(1)
+    with live(look, width=400) as looking:
+        expect(looking.page.locator("#sittings")).to_contain_text("and 16 more")
+        expect(looking.page.locator("#count")).to_have_text("40 rows")
+        assert looking.page.evaluate("document.documentElement.scrollWidth") <= 400
+        assert looking.page.locator(".line").count() > 8
+
+
+def test_a_page_says_that_its_sitting_is_gone_and_that_its_server_ended(look: Look) -> None:
+    recording = Recording().ask(1, name="one").answer(1)
     with on_pipe("web", "--port", "0", PYTHONPATH="") as running:
         looking = look()
         looking.page.goto(running.wait_for("Ctrl-C").splitlines()[0])
+        expect(looking.page.locator("#live")).to_have_text("live")
+        Path(recording.path).unlink()
+        show(looking, "hidden")
+        show(looking, "visible")
+        expect(looking.page.locator("#live")).to_contain_text("no longer in the store")
+        expect(looking.page.locator(".line", has_text="one")).to_have_count(1)
+        Recording().ask(1, name="another").answer(1)
         expect(looking.page.locator("#live")).to_have_text("live")
         assert running.end() == 0
         expect(looking.page.locator("#live")).to_contain_text("is mcpspy web still running")

@@ -148,6 +148,40 @@ def test_what_joins_a_sitting_later_is_told_too(recording: Recording) -> None:
         assert servers == {"files"}
 
 
+def test_what_is_damaged_is_told_and_what_follows_it_too(recording: Recording) -> None:
+    with serving() as served:
+        stream = served.news(name_of(recording))
+        next(stream)
+        with open(recording.path, "ab") as file:
+            file.write(b'{"torn\n\xff\xfe\n')
+        recording.ask(3, name="after")
+        words: list[str] = []
+        while "after" not in words:
+            words += [word for line in next(stream)["rows"] for word in line[8:10]]
+        assert "damage" in words
+
+
+def test_what_has_no_header_is_no_sitting_and_hinders_none(recording: Recording) -> None:
+    folder = Path(recording.path).parent
+    for number, data in enumerate((b"", b"garbage\n", b'{"mcpspy":99,"reads":99}\n', Path(recording.path).read_bytes()[:40])):
+        (folder / f"broken-{number}.mcpspy").write_bytes(data)
+    (folder / "folder.mcpspy").mkdir()
+    with serving() as served:
+        assert [one["sitting"] for one in served.json("sittings")] == [name_of(recording)]
+        assert next(served.news(name_of(recording)))["rows"]
+
+
+def test_a_capture_that_is_removed_stays_as_far_as_it_was_read(recording: Recording) -> None:
+    with serving() as served:
+        stream = served.news(name_of(recording))
+        look = next(stream)["look"]
+        Path(recording.path).unlink()
+        assert "incomplete" in next(stream)["verdict"]
+        assert served.json(f"row?look={look}&row=2")["messages"]
+        assert served.json("sittings") == []
+        assert served.asked(f"events?sitting={name_of(recording)}").status == 404
+
+
 def test_rows_texts_and_all_together_are_asked_of_the_stream_s_own_reading(recording: Recording) -> None:
     with serving() as served:
         stream = served.news(name_of(recording))
@@ -156,7 +190,9 @@ def test_rows_texts_and_all_together_are_asked_of_the_stream_s_own_reading(recor
         assert json.loads(row["messages"][0]["text"])["params"]["arguments"] == {"q": "天気 \ud800"}
         assert served.json(f"search?look={look}&q={quote('天気')}") == [2]
         assert served.json(f"search?look={look}&q=SEARCH") == [2]
-        assert set(served.json(f"whole?look={look}")) == {"diagram", "findings", "numbers"}
+        assert served.json(f"diagram?look={look}")["lanes"] == ["claude", "weather"]
+        assert {one["severity"] for one in served.json(f"findings?look={look}")} <= {"error", "warning", "info"}
+        assert "tools/call" in served.json(f"numbers?look={look}")
 
 
 def test_rows_that_are_not_there_are_not_found(recording: Recording) -> None:

@@ -8,7 +8,7 @@ const { Linter } = require("eslint");
 const js = require("@eslint/js");
 
 const BROWSER = [
-  "addEventListener", "Blob", "clearTimeout", "document", "EventSource", "fetch", "history", "location", "navigator", "performance",
+  "AbortController", "addEventListener", "Blob", "clearTimeout", "document", "EventSource", "fetch", "history", "location", "navigator", "performance",
   "ResizeObserver", "setInterval", "setTimeout", "URL", "URLSearchParams",
 ];
 

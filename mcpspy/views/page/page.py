@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from ...transcript.model import Row, Transcript
 from ..checked import worst_first
 from ..escape import safe_text, xml_text
 from ..line import plain
@@ -25,6 +24,7 @@ from .rows import CHUNK, carried, drawn, listed, progress
 
 if TYPE_CHECKING:
     from ...transcript.finding import Finding
+    from ...transcript.model import Row, Transcript
 
 MAX_DRAWN: Final = 20_000
 """So many messages are in the diagram; the list has all."""
@@ -48,7 +48,7 @@ def page(
     command line, quoted for a shell.
     """
     yield from _head(files, title, connects=False)
-    yield _body(files, transcript)
+    yield _body(files, **_told(transcript))
     yield from _blocks(transcript, rows, addresses)
     yield from _foot(files)
 
@@ -56,7 +56,7 @@ def page(
 def live_page(files: Mapping[str, str], *, sitting: str, follows: bool) -> Iterator[str]:
     """The text of a page that asks the server it came from: for a `sitting`, or the newest one whichever that is (`follows`)."""
     yield from _head(files, "mcpspy", connects=True)
-    yield _body(files, Transcript())
+    yield _body(files, note="Without scripts this page shows nothing. On a terminal: mcpspy show -f")
     nothing = {"rows": [], "progress": {}, "diagram": {"lanes": [], "steps": []}, "findings": [], "numbers": ""}
     yield _block("data", {"live": True, "sitting": sitting, "follows": follows, "addresses": [], "chunk": CHUNK, **nothing})
     yield from _foot(files)
@@ -68,13 +68,17 @@ def script(files: Mapping[str, str]) -> str:
     return '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
 
 
-def whole(transcript: Transcript, rows: Sequence[Row]) -> dict[str, Any]:
-    """What the page shows of all rows together: the diagram, findings and numbers."""
-    return {
-        "diagram": drawn(transcript, rows, MAX_DRAWN),
-        "findings": [_finding(one) for one in worst_first(transcript.findings)],
-        "numbers": "\n".join(plain(line) for line in numbers_lines(transcript, width=NUMBERS_CELLS)),
-    }
+PARTS: Final[Mapping[str, Callable[[Transcript, Sequence[Row]], Any]]] = {
+    "diagram": lambda transcript, rows: drawn(transcript, rows, MAX_DRAWN),
+    "findings": lambda transcript, _: [_finding(one) for one in worst_first(transcript.findings)],
+    "numbers": lambda transcript, _: "\n".join(plain(line) for line in numbers_lines(transcript, width=NUMBERS_CELLS)),
+}
+"""What the page shows of all rows together."""
+
+
+def part(name: str, transcript: Transcript, rows: Sequence[Row]) -> Any:
+    """One of `PARTS`, as the page reads it."""
+    return PARTS[name](transcript, rows)
 
 
 def heading(transcript: Transcript, *, live: bool = False) -> dict[str, Any]:
@@ -111,16 +115,21 @@ def _digest(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def _body(files: Mapping[str, str], transcript: Transcript) -> str:
+def _body(files: Mapping[str, str], **values: str) -> str:
+    """The elements, with a text at each place that wants one."""
+    return _places(lambda found: values.get(found[1], ""), files["page.html"])
+
+
+def _told(transcript: Transcript) -> dict[str, str]:
+    """What stands in the page itself, for who has no scripts."""
     told = heading(transcript)
-    values = {
+    return {
         "verdict": xml_text(told["verdict"]),
         "sources": "\n".join(map(xml_text, told["sources"])),
+        "note": f"Without scripts this page shows the findings and the first {MAX_PLAIN_ROWS} lines of the timeline.",
         "findings": "\n".join(map(_plain_finding, worst_first(transcript.findings))),
         "plain": "\n".join(xml_text(plain(line)) for line in islice(timeline(transcript), MAX_PLAIN_ROWS)),
-        "plain_count": str(MAX_PLAIN_ROWS),
     }
-    return _places(lambda found: values[found[1]], files["page.html"])
 
 
 def _finding(one: Finding) -> dict[str, Any]:
@@ -144,7 +153,7 @@ def _blocks(transcript: Transcript, rows: Sequence[Row], addresses: Sequence[str
         "chunk": CHUNK,
         "rows": [line for _, line in found],
         "progress": progress(rows),
-        **whole(transcript, rows),
+        **{name: part(name, transcript, rows) for name in PARTS},
     }
     yield _block("data", data)
     for begin in range(0, len(found), CHUNK):

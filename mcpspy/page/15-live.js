@@ -1,0 +1,136 @@
+// A live page: rows as they come, sittings to choose from. Its server only reads captures; nothing here asks it for more than that.
+
+const ASK_MS = 500; // diagram, findings and numbers are asked for again no sooner,
+const PAINT_MS = 100; // and overview and facets are made anew no sooner,
+const SHARE = 10; // nor before so many times as long as it took the last time
+const LIST_MS = 1000;
+const MANY_SERVERS = 4;
+
+// What does `work` soon, and once for all who ask until then.
+function seldom(work, leastMs) {
+  let isDue = false;
+  let pauseMs = leastMs;
+  return () => {
+    if (isDue) return;
+    isDue = true;
+    setTimeout(async () => {
+      isDue = false;
+      const before = performance.now();
+      await work();
+      pauseMs = Math.max(leastMs, SHARE * (performance.now() - before));
+    }, pauseMs);
+  };
+}
+
+const live = (() => {
+  const scroll = byId("scroll");
+  const wanted = location.hash; // what the address asks for, until there are rows that it can be about
+  let hasRows = false;
+  let listed = "";
+  const PARTS = { findings: mark, diagram: () => picture.lay(data.diagram), numbers: () => findings.render() };
+  const stale = new Set();
+
+  function start() {
+    document.body.classList.add("live");
+    byId("count").removeAttribute("aria-live"); // it would never be silent
+    if (data.sitting) stream.start(take, said);
+    else said("nothing has been recorded yet");
+    document.addEventListener("visibilitychange", choices);
+    choices();
+    setInterval(choices, LIST_MS);
+    watch((what) => { if (what === "tab") learn(); });
+  }
+
+  function said(text) {
+    byId("live").textContent = text;
+  }
+
+  function take(news) {
+    const number = rows[state.chosen - 1]?.row;
+    if (news.look) beginAnew(news.look);
+    const follows = scroll.scrollTop + scroll.clientHeight >= scroll.scrollHeight - 2 * ROW;
+    for (const [index, ...values] of news.rows) put(index, values);
+    Object.assign(data.progress, news.progress);
+    if (news.sources) {
+      byId("verdict").textContent = news.verdict;
+      byId("sources").textContent = news.sources.join("\n");
+      data.addresses = news.addresses;
+      controls.exports();
+    }
+    if (news.look && number) state.chosen = (rowByNumber.get(number)?.index ?? -1) + 1;
+    if (!hasRows && rows.length) recallAll();
+    show(news, follows);
+  }
+
+  // The server begins anew, as it does for each connection: places of rows may be others than before.
+  function beginAnew(name) {
+    data.look = name;
+    rows.length = 0;
+    rowByNumber.clear();
+    asked.clear();
+  }
+
+  function recallAll() {
+    hasRows = true;
+    history.replaceState(null, "", location.pathname + location.search + wanted);
+    recall();
+    controls.show();
+    tell("tab");
+    tell("chosen");
+  }
+
+  function show(news, follows) {
+    clock = measured();
+    isOutdated = true;
+    sift({ scroll: false });
+    if (news.rows.some(([index]) => index + 1 === state.chosen)) tell("chosen-here");
+    if (follows && !state.chosen) scroll.scrollTop = scroll.scrollHeight;
+    paint();
+    Object.keys(PARTS).forEach((part) => stale.add(part));
+    learn();
+  }
+
+  const paint = seldom(() => {
+    waterfall.render();
+    controls.facets();
+  }, PAINT_MS);
+
+  // What is made of all rows is asked for now and then, and only what can be seen of it.
+  const learn = seldom(async () => {
+    for (const [part, redraw] of Object.entries(PARTS)) {
+      if (!stale.has(part) || (part !== "findings" && part !== state.tab)) continue;
+      stale.delete(part);
+      const made = await fetched(part).catch(() => undefined);
+      if (made === undefined) continue;
+      data[part] = made;
+      redraw();
+    }
+  }, ASK_MS);
+
+  function mark() {
+    for (const row of rows) row.marks = 0;
+    for (const one of data.findings) if (rowByNumber.has(one.row)) rowByNumber.get(one.row).marks = 1;
+    findings.render();
+    list.render({ anew: true });
+  }
+
+  async function choices() {
+    if (document.visibilityState !== "visible") return;
+    const sittings = await fetched("sittings").catch(() => undefined);
+    const told = JSON.stringify(sittings);
+    if (!sittings || told === listed) return;
+    listed = told;
+    const newest = sittings[0]?.sitting;
+    if (data.follows && newest && newest !== data.sitting) location.replace(location.pathname);
+    byId("sittings").replaceChildren(...sittings.map(entry));
+  }
+
+  function entry(one) {
+    const others = one.servers.length - MANY_SERVERS;
+    const servers = one.servers.slice(0, MANY_SERVERS).join(", ");
+    return make("a", { href: `?sitting=${encodeURIComponent(one.sitting)}`, title: one.servers.join(", "), "aria-current": one.sitting === data.sitting ? "page" : undefined },
+      make("strong", {}, one.client), make("span", { class: "dim" }, ` ${one.when}${one.live ? " · live" : ""}`), make("br"), make("span", { class: "servers" }, others > 0 ? `${servers} and ${others} more` : servers));
+  }
+
+  return { start };
+})();
