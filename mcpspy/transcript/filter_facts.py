@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..records import CLIENT, SERVER, Damage, Gap, Note, Partial
 from ..wire.slices import members, string
+from .filter_models import answer_of, said
 from .mcp import INPUT_REQUIRED, PROGRESS
 from .message import Kind, Message
 from .model import HTTP_ERRORS, HTTP_REDIRECTS, Event, Exchange, Log, ModelCall, Numbered, Outcome, Row, Source, Stray
@@ -58,8 +59,10 @@ Amount: TypeAlias = Callable[[Subject], int | None]
 
 
 def methods(subject: Subject) -> tuple[str | None, ...]:
-    """The method of the exchange, and of the message itself."""
+    """The method of the exchange, and of the message itself; of a model call what was asked of the API."""
     exchange, message = subject.exchange, subject.message
+    if isinstance(subject.row, ModelCall):
+        return (subject.row.method,)
     if exchange is not None:
         request = exchange.request
         return (request.method,) if message is request or message is None else (request.method, message.method)
@@ -67,8 +70,10 @@ def methods(subject: Subject) -> tuple[str | None, ...]:
 
 
 def targets(subject: Subject) -> tuple[str | None, ...]:
-    """What the exchange is about, and the message itself."""
+    """What the exchange is about, and the message itself; of a model call the model."""
     exchange, message = subject.exchange, subject.message
+    if isinstance(subject.row, ModelCall):
+        return (subject.row.target,)
     own = None if message is None else message.target
     return (own,) if exchange is None else (exchange.request.target, own)
 
@@ -89,7 +94,7 @@ def _about(*wanted: str) -> Texts:
     return about
 
 
-tools: Final = _about("tools/call")
+_tools_called: Final = _about("tools/call")
 prompts: Final = _about("prompts/get")
 resources: Final = _about(
     "resources/read",
@@ -101,6 +106,12 @@ resources: Final = _about(
 _tasks_named: Final = _about(
     "tasks/get", "tasks/result", "tasks/update", "tasks/cancel", "notifications/tasks", "notifications/tasks/status"
 )
+
+
+def tools(subject: Subject) -> Iterable[str | None]:
+    """The tool that is called; of a model call those that the model wants called."""
+    answer = answer_of(subject.row)
+    return _tools_called(subject) if answer is None else [one.name for one in answer.turn.uses]
 
 
 def tasks(subject: Subject) -> tuple[str | None, ...]:
@@ -164,7 +175,7 @@ def kinds(subject: Subject) -> tuple[str, ...]:
     if message is None:
         if isinstance(row, Event):
             return ("event", type(row.record).__name__.lower())
-        return ("stderr",) if isinstance(row, Log) else ("transaction",)
+        return ("stderr",) if isinstance(row, Log) else ("model",) if isinstance(row, ModelCall) else ("transaction",)
     if message.method == PROGRESS and message.kind is Kind.NOTIFICATION:
         return _PROGRESS_KINDS
     if message.kind is Kind.MALFORMED and message.sender == SERVER and message.raw.lstrip()[:1] not in (b"{", b"["):
@@ -218,8 +229,10 @@ def _code(error: Message) -> str:
 
 
 def ids(subject: Subject) -> tuple[str, ...]:
-    """The id of the exchange or the message: its token, and of a string what it says."""
+    """The id of the exchange or the message: its token, and of a string what it says; of a model call those of its tool uses."""
     exchange, message = subject.exchange, subject.message
+    if (answer := answer_of(subject.row)) is not None:
+        return tuple(one.id for one in answer.turn.uses)
     token = exchange.request.id if exchange is not None else None if message is None else message.id
     return _spelled(token)
 
@@ -316,7 +329,10 @@ def sizes_bytes(subject: Subject) -> int | None:
             return request.size + (0 if response is None else response.size)
         case Stray(message=message):
             return message.size
-        case Transaction(request=request_stream, response=response_stream):
+        case (
+            Transaction(request=request_stream, response=response_stream)
+            | ModelCall(transaction=Transaction(request=request_stream, response=response_stream))
+        ):
             return sum(one.body_bytes for one in (request_stream, response_stream) if one is not None)
         case Log(raw=raw):
             return len(raw)
@@ -361,12 +377,14 @@ def at_ns(subject: Subject) -> int:
 
 
 def payload(subject: Subject) -> bytes:
-    """The raw bytes of the message, of the line of stderr, or of what a record says."""
+    """The raw bytes of the message, of the line of stderr, or of what a record says; of a model call the prompt and what was said."""
     if subject.message is not None:
         return subject.message.raw
     row = subject.row
     if isinstance(row, Log):
         return row.raw
+    if isinstance(row, ModelCall):
+        return row.payload + b"\n" + said(row.answer)
     if not isinstance(row, Event):
         return b""
     match row.record:

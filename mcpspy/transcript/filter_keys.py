@@ -16,6 +16,7 @@ from . import filter_facts as facts
 from .call import Part
 from .filter_facts import Amount, Subject, Texts
 from .filter_grammar import MAX_KEY_LETTERS, Term
+from .filter_models import models
 from .filter_values import COUNTS, DURATIONS_NS, SIZES_BYTES, BadValue, Words, moment, named, numbers, wall_ns, words
 from .findings.rules import RULES
 from .mcp_revisions import Era
@@ -189,8 +190,8 @@ _EVENTS: Final = (
     "spawn", "exit", "close", "stall", "partial", "gap", "damage", "note", "frame", "end", "unknown",
 )  # fmt: skip
 _KINDS: Final = (
-    "request", "response", "result", "error", "notification", "progress", "malformed", "noise", "stderr", "transaction", "event",
-    *_EVENTS,
+    "request", "response", "result", "error", "notification", "progress", "malformed", "noise", "stderr", "transaction", "model",
+    "event", *_EVENTS,
 )  # fmt: skip
 
 _PARTS: Final = (*(one.value for one in Part), "notification")
@@ -208,7 +209,10 @@ def _listed(names: Iterable[str]) -> str:
 _ALL: Final = (
     Key(name="method", values=_GLOB, example="method:tools/*", test=_texts(facts.methods), of_notification=True,
         what="the method of the call, or of a notification that belongs to it"),
-    Key(name="tool", values=_GLOB, example="tool:search*", test=_texts(facts.tools), what="the tool that is called"),
+    Key(name="tool", values=_GLOB, example="tool:search*", test=_texts(facts.tools),
+        what="the tool that is called, or that a model wants called"),
+    Key(name="model", values=_GLOB, example="model:gpt-*", test=_texts(models),
+        what="the language model that is asked, or that answers, as the API names it"),
     Key(name="prompt", values=_GLOB, example="prompt:review", test=_texts(facts.prompts), what="the prompt that is asked for"),
     Key(name="resource", values=_GLOB, example="resource:file:///*.md", test=_texts(facts.resources), of_notification=True,
         what="the URI of the resource that is read, subscribed to or updated"),
@@ -236,9 +240,10 @@ _ALL: Final = (
     Key(name="kind", values=_listed(_KINDS), example="kind:notification", of_message=True,
         test=_texts(facts.kinds, vocabulary=_KINDS, closed=True),
         what="what the message is, or the row that has none. `response` is result and error, `noise` what a server wrote to stdout"
-        " that is no message, `event` all that happened to the channel, `transaction` an HTTP request without a message"),
+        " that is no message, `event` all that happened to the channel, `transaction` an HTTP request without a message, `model` a"
+        " call of a model's API"),
     Key(name="id", values=_GLOB, example="id:7", test=_texts(facts.ids),
-        what='the request id. `id:7` finds `7` and `"7"`'),
+        what='the request id, or that of a tool use. `id:7` finds `7` and `"7"`'),
     Key(name="token", values=_GLOB, example="token:7", test=_texts(facts.tokens), of_message=True,
         what="the progress token, given out or named"),
     Key(name="progress", values="a number", example="progress>10", operators=ORDER,

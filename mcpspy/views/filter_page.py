@@ -69,8 +69,9 @@ MATCHING = Section(
         ),
         (
             "What has no message is held against it too: lines of stderr (`kind:stderr`), what happened to the channel"
-            " (`kind:event`), HTTP requests without a message (`kind:transaction`). What a row does not have matches no value: a call"
-            " that is pending has no duration, so neither `dur>2s` nor `dur<2s` finds it."
+            " (`kind:event`), HTTP requests without a message (`kind:transaction`), calls of a model (`kind:model`), whose payload is"
+            " the prompt and what the model said. What a row does not have matches no value: a call that is pending has no duration,"
+            " so neither `dur>2s` nor `dur<2s` finds it."
         ),
         (
             "In a word `*` stands for any letters, also none, and `?` for one. Upper and lower case differ. There are no regular"
@@ -111,6 +112,7 @@ EXAMPLES = Section(
         ("noise on stdout, and what is about it", "`kind:noise or kind:stderr`"),
         ("refused HTTP requests", "`http:401 or http:403`"),
         ("what a finding points at", "`rule:unanswered-request`"),
+        ("calls of a tool, and who wanted them", "`tool:*search`"),
     ),
 )
 

@@ -43,7 +43,7 @@ def told(lines: list[str]) -> Transcript:
 @cache
 def transcript(name: str) -> Transcript:
     made = VECTORS["transcripts"][name]
-    return told(made["lines"]) if "lines" in made else transcribe(read(str(ROOT / made["capture"])))
+    return told(made["lines"]) if "lines" in made else transcribe(*(read(str(ROOT / one)) for one in made["captures"]))
 
 
 def matching(expression: str, on: Transcript) -> list[Any]:
