@@ -46,9 +46,9 @@ def _field(text: str) -> tuple[bytes, bytes]:
         or not name.replace("-", "").replace("_", "").isalnum()
         or any(one in text for one in "\r\n\0")
     ):
-        raise click.UsageError("--header takes 'Name: value'.")
+        raise click.UsageError("--header takes 'Name: value', as in --header 'Authorization: Bearer …'.")
     if name.lower() in ("content-length", "transfer-encoding"):
-        raise click.UsageError(f"--header cannot set {name}: it says where a request ends.")
+        raise click.UsageError(f"--header cannot set {name}: it says where a request ends. Leave it out.")
     return name.encode(), value.strip().encode()
 
 

@@ -1,0 +1,76 @@
+"""What is wrong, and what to do next: command lines that make no sense, and what mcpspy says to them."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import run
+from tests.conftest import ROOT
+
+NEXT = {
+    "shwo": "Did you mean show?",
+    "uvx mcp-server-time": "For a server: mcpspy run -- COMMAND.",
+    "show": "mcpspy wrap puts mcpspy before the servers of your clients",
+    "show gone.mcpspy": "mcpspy list shows what has been recorded",
+    "show time.mcpspy:99": "the last one is 6",
+    "show time.mcpspy:7..2": "as :7 or :7..20",
+    "show time.mcpspy:x": "rows are asked for by their numbers, as :7 or :7..20",
+    "show .": "name a capture in it",
+    "show time.mcpspy:1 git.mcpspy": "name that one alone",
+    "show -f time.mcpspy:3": "choose with -F",
+    "show --raw --json time.mcpspy": "leave out the one or the other",
+    "show --http --raw time.mcpspy": "take --http --json",
+    "show --stats --raw time.mcpspy": "leave out the one or the other",
+    "show -F tol:x time.mcpspy": "Did you mean tool?",
+    "check --select server-deid time.mcpspy": "Did you mean server-died or",
+    "check --accept time.mcpspy": "--baseline DIR",
+    "diff - -": "write the other to a file",
+    "diff time.mcpspy git.mcpspy --ignore x": "Write $.x or $..x",
+    "export gif time.mcpspy": "there is mermaid, plantuml",
+    "export curl time.mcpspy": "mcpspy replay WHAT -- COMMAND",
+    "export har time.mcpspy": "mcpspy export jsonl has messages",
+    "export pytest refused.mcpspy": "record a session in which something is",
+    "export share time.mcpspy": "Name the new capture with -o OUT",
+    "export mermaid time.mcpspy --lane x": "as in --lane weather='the server'",
+    "mock": "mcpspy list shows what there is",
+    "mock time.mcpspy:3": "leave the rows out",
+    "mock time.mcpspy git.mcpspy": "name those of one",
+    "mock time.mcpspy --on-miss forward": "its command behind --, or --url URL",
+    "mock time.mcpspy --listen 0.0.0.0:0": "add --allow-remote",
+    "replay time.mcpspy": "Add --yes to start it, or name a server behind --.",
+    "replay oauth.mcpspy": "Add --yes to ask it, or name its URL with --url.",
+    "replay time.mcpspy server.py": "Put -- before the server's command.",
+    "replay time.mcpspy --only tool:zzz -- cat": "mcpspy replay --dry-run, without these, shows what there is",
+    "replay oauth.mcpspy --url http://x --header x": "as in --header 'X-Api-Key: …'",
+    "replay oauth.mcpspy --url ftp://x": "http:// or https://, then its host",
+    "replay time.mcpspy --set x -- cat": "Write a path, = and JSON",
+    "run": "usage: mcpspy run",
+    "run --nope cat": "put -- before the server's command",
+    "run -- no-such-command-anywhere": "name it by its whole path",
+    "proxy x": "http:// or https://, then its host",
+    "proxy http://127.0.0.1:9 --listen x": "like 127.0.0.1:8765",
+    "proxy http://127.0.0.1:9 --listen 0.0.0.0:1": "add --allow-remote",
+    "proxy http://127.0.0.1:9 --header x": "as in --header 'Authorization: Bearer …'",
+    "proxy": "or --all, which serves what mcpspy wrap has wrapped",
+    "proxy --all": "mcpspy wrap wraps them",
+    "verify time.mcpspy:3": "name a capture",
+    "verify time.mcpspy --repair time.mcpspy": "name a file that does not",
+    "prune": "Name --older-than AGE, --keep N",
+    "prune --older-than x": "like 30d or 1h30m",
+    "wrap --all --client cursor": "leave it out to name some",
+    "completion tcsh": "'bash', 'zsh', 'fish'",
+    "help filtr": "there is on run, proxy",
+}
+
+
+@pytest.mark.parametrize("command", NEXT)
+def test_an_error_says_what_to_do_next_and_prints_nothing_else(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(ROOT / "captures")
+    done = run(*shlex.split(command))
+    assert NEXT[command] in done.stderr
+    assert done.returncode in (2, 127)
+    assert (done.stdout, "Traceback" in done.stderr) == ("", False)
