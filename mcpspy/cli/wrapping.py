@@ -19,6 +19,7 @@ from ..setup.places import Places, is_free, read_places
 from ..setup.plan import Aim, Change, Found, Looked, Means, change, look, named, wants
 from ..setup.program import ensure_starts, program
 from ..views.escape import safe_text
+from ..views.units import size
 from .amounts import CAP
 from .screen import Screen, say
 from .wrap_status import captures_object, status_lines, status_object
@@ -119,8 +120,8 @@ def work(aim: Aim, wanted: Wanted) -> int:
         screen.lines(status_lines())
     elif not wanted.dry_run:
         say_next(aim, done, capped=wanted.max_bytes is not None)
-    for problem in problems:
-        say(f"mcpspy: {safe_text(str(problem))}")
+    for problem in dict.fromkeys(map(str, problems)):
+        say(f"mcpspy: {safe_text(problem)}")
     if not chosen:
         _say_nothing_found(wanted)
     return 2 if problems or (wanted.servers and not chosen) else 0
@@ -171,6 +172,8 @@ def _change(means: Means, wanted: Wanted, looked: list[Looked], chosen: list[Fou
                 done += [made] if made else []
         except SetupError as error:
             problems.append(error)
+    if wanted.dry_run and wanted.max_bytes is not None and not wanted.as_json:
+        say(f"The store would be kept below {size(wanted.max_bytes)}." if wanted.max_bytes else "The store would have no cap.")
     if wanted.dry_run and not wanted.as_json:
         screen.advise([("Nothing was changed; without --dry-run it is.", "dim")])
     return done

@@ -31,6 +31,8 @@ def change_lines(
             before = [one.entry.server_url] if one.entry.is_http and one.missing else start(one.entry)
             lines.append([("    - ", "bad"), (_shown(one.entry, before, redactor), "bad")])
             lines.append([("    + ", "good"), (_shown(one.entry, becomes, redactor), "good")])
+            if one.entry.is_http and means.aim is Aim.WRAP:
+                lines.append([("      where it answers while mcpspy proxy --all runs", "dim")])
         else:
             lines.append([("    ", ""), (_why_not(one, means), "dim")])
     return lines

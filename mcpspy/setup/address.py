@@ -6,13 +6,16 @@ give back.
 """
 
 import re
+from ipaddress import IPv6Address
 
 HOST = "127.0.0.1"
 PORTS = range(28_700, 29_000)
 """Where places are taken: no system picks ports there for itself, and nobody's well-known service is there."""
 
+MAX_PORT = 65_535
+
 MARK = "#mcpspy="
-ORIGIN = re.compile(r"(?i)https?://(?:[\w.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?(?=[/?]|$)")
+ORIGIN = re.compile(r"(?i)https?://(?:[\w.-]+|\[([0-9a-f:.]+)\])(?::([0-9]{1,5}))?(?=[/?]|$)")
 LOCAL = re.compile(r"http://127\.0\.0\.1:([0-9]{1,5})(?=[/?#]|$)")
 SCHEME = re.compile(r"(?i)https?://")
 
@@ -25,7 +28,9 @@ def local(port: int) -> str:
 def origin_of(url: str) -> str:
     """The origin that `url` begins with, in its letters; empty where it has none that a tap could stand before."""
     found = ORIGIN.match(url)
-    return found[0] if found else ""
+    if not found or int(found[2] or 0) > MAX_PORT or (found[1] and not _is_v6(found[1])):
+        return ""
+    return found[0]
 
 
 def rest_of(url: str) -> str:
@@ -36,6 +41,13 @@ def rest_of(url: str) -> str:
 def is_lost(url: str) -> bool:
     """Whether it is at a place but does not remember what was there before."""
     return port_of(url) in PORTS and not marked(url)
+
+
+def _is_v6(host: str) -> bool:
+    try:
+        return bool(IPv6Address(host))
+    except ValueError:
+        return False
 
 
 def port_of(url: str) -> int | None:

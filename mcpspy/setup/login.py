@@ -24,7 +24,10 @@ def may_log_in(members: Iterable[Member], url: str) -> bool:
         return False
     if any(one.key in LOGINS for one in members):
         return True
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # a host with odd letters
+        return True
     if any(SECRET.search(name) and value for name, value in parse_qsl(parts.query)):
         return False
     return parts.scheme == "https" and not _is_loopback(parts.hostname or "")

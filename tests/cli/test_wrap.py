@@ -89,6 +89,7 @@ def test_a_dry_run_changes_nothing_and_says_what_would_change(home: Path) -> Non
     assert "    - uvx mcp-server-git\n" in done.stdout
     assert "mcpspy run --label git -- uvx mcp-server-git\n" in done.stdout
     assert "    - http://localhost:3001/mcp\n    + http://127.0.0.1:28" in done.stdout
+    assert "The store would be kept below 2.0 GB." in done.stderr
     assert "no cap" in run("wrap", "--status").stdout
 
 

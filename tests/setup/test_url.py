@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from mcpspy.setup.address import PORTS, port_of
 from mcpspy.setup.clients import VS_CODE
 from mcpspy.setup.entry import Entry, State
 from mcpspy.setup.files import keep
-from mcpspy.setup.places import Places
+from mcpspy.setup.places import Places, read_places
 from mcpspy.setup.plan import Aim, look
 from tests.setup.planning import carried_out, config, looked, planned
 from tests.setup.writing import NAMES, SERVERS, json_entry, json_list, json_string, toml_entry, toml_string
@@ -271,3 +272,34 @@ def test_codex_reads_what_was_moved(tmp_path: Path) -> None:
     file.write_text("[mcp_servers.x]\nurl = 'http://localhost/mcp' # here\n")
     carried_out(config(file), Aim.WRAP)
     assert port_of(tomllib.loads(file.read_text())["mcp_servers"]["x"]["url"]) == PORTS[0]
+
+
+@pytest.mark.parametrize(
+    "url", ["https://[:::]/", "https://[1.2.3.4]/", "http://h:70000/", "https://ﬁ℀.example/mcp", "http://%/", "http://"]
+)
+def test_odd_hosts_break_nothing(url: str, tmp_path: Path) -> None:
+    assert written(tmp_path, url).state in (State.UNUSABLE, State.LOGIN)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["f", "http://h/"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["version", "places", "port", "entry", "url"]), inner)
+    ),
+    max_leaves=8,
+)
+
+
+@given(said=st.binary(max_size=40) | VALUES.map(lambda one: json.dumps(one).encode()))
+def test_places_that_make_no_sense_are_an_error_of_ours_or_none(said: bytes, folder: Path) -> None:
+    (folder / "places.json").write_bytes(said)
+    with suppress(SetupError):
+        assert read_places(folder).by_port == {}
+
+
+def test_places_are_read_as_they_were_written(tmp_path: Path) -> None:
+    written(tmp_path, "https://mcp.example.com/mcp")
+    made = carried_out(config(tmp_path / "one.json"), Aim.WRAP)
+    (tmp_path / "places.json").write_text(made.text())
+    assert read_places(tmp_path) == made
+    assert made.by_port
