@@ -27,8 +27,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-import anthropic
-import openai
 from mcp import Client
 from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters
@@ -203,6 +201,8 @@ class Messages:
     def __init__(self, options: Json, question: str) -> None:
         self.options = options
         self.turns: list[Any] = [{"role": "user", "content": question}]
+        import anthropic  # a second, which who talks to another model need not wait for
+
         url, key = options["base_url"], options.get("key", "no-key")
         self.client = anthropic.AsyncAnthropic(base_url=url, api_key=key, max_retries=options.get("retries", 2))
 
@@ -241,8 +241,10 @@ def asked(options: Json, limit: str) -> Json:
     return {"model": options.get("model", "no-model"), **size, **options.get("extra", {})}
 
 
-def openai_client(options: Json) -> openai.AsyncOpenAI:
+def openai_client(options: Json) -> Any:
     """A client of the `openai` package."""
+    import openai
+
     key = options.get("key", "no-key")
     return openai.AsyncOpenAI(base_url=options["base_url"], api_key=key, max_retries=options.get("retries", 2))
 
@@ -311,7 +313,7 @@ async def main(words: str, *questions: str) -> None:
             talk = TALKS[options.get("api", "chat")](options, question)
             try:
                 say({"answer": await answered(talk, clients, options)})
-            except (openai.OpenAIError, anthropic.AnthropicError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever the packages raise is what is printed
                 say({"error": type(error).__name__, "text": str(error)})
 
 

@@ -10,7 +10,7 @@ in /v1, for `anthropic` it does not. STORY is JSON, or the path of a file of JSO
 `models` are what GET /v1/models lists; `model` is what calls itself the model that answers, else the one that was asked for; with
 a `key`, whoever does not show it gets 401. The first ANSWER that fits is given, and the tools that it wants are in `tools`:
 
-    {"to": TEXT, "times": N,              fits if the prompt's last turn holds TEXT; only so often, where it says how often
+    {"to": TEXT, "times": N,              fits if the prompt's last turn holds TEXT; only so often per connection, where it says so
      "text": …, "thinking": …, "tools": [{"name": …, "arguments": {…} or TEXT, "id": …}], "finish": …,
      "id": …, "created": SECONDS,
      "usage": {"input": N, "output": N, "cached": N, "reasoning": N},      else counted as a token for four bytes
@@ -33,10 +33,10 @@ import struct
 import sys
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # so that it runs wherever it is started
@@ -127,25 +127,11 @@ class Server(ThreadingHTTPServer):
     def __init__(self, port: int, story: Json) -> None:
         super().__init__(("127.0.0.1", port), Connection)
         self.story = story
-        self.given = [0] * len(story.get("answers", ()))
-        self.asked = 0
-        self.lock = Lock()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of clients that have gone."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
-
-    def answer(self, ask: Json) -> tuple[int, Json | None]:
-        """The answer to a prompt, and the number of the request; None if none fits."""
-        said = last_turn(ask)
-        with self.lock:
-            self.asked += 1
-            for index, answer in enumerate(self.story.get("answers", ())):
-                if answer.get("to", "") in said and self.given[index] < answer.get("times", sys.maxsize):
-                    self.given[index] += 1
-                    return self.asked, answer
-            return self.asked, None
 
 
 class Connection(BaseHTTPRequestHandler):
@@ -155,6 +141,23 @@ class Connection(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     wbufsize = -1  # head and body in one write
     server: Server
+    number = 0
+    """Of the request, by its body: the same prompt has the same ids in its answer, whenever it is asked."""
+
+    def setup(self) -> None:
+        """It begins, and nothing was answered on it yet."""
+        super().setup()
+        self.given: Counter[int] = Counter()
+
+    def answer(self, ask: Json) -> Json | None:
+        """The answer to a prompt; None if none fits."""
+        said = last_turn(ask)
+        answers: list[Json] = self.server.story.get("answers", [])
+        for index, answer in enumerate(answers):
+            if answer.get("to", "") in said and self.given[index] < answer.get("times", sys.maxsize):
+                self.given[index] += 1
+                return answer
+        return None
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""
@@ -171,7 +174,7 @@ class Connection(BaseHTTPRequestHandler):
     def head(self, status: int, **fields: str) -> None:
         """The head of a response: the same each time, so without a date."""
         self.send_response_only(status)
-        number = f"req_{self.server.asked:04}"
+        number = f"req_{self.number:04}"
         for name, value in {**fields, "X_Request_Id": number, "Request_Id": number}.items():
             self.send_header(name.replace("_", "-").lower(), value)
         self.end_headers()
@@ -184,7 +187,7 @@ class Connection(BaseHTTPRequestHandler):
     def wrong(self, message: str, kind: str, code: str | None = None) -> Json:
         """What is wrong, as the body of a response and as an event of a stream."""
         if self.is_anthropic:
-            return {"type": "error", "error": {"type": kind, "message": message}, "request_id": f"req_{self.server.asked:04}"}
+            return {"type": "error", "error": {"type": kind, "message": message}, "request_id": f"req_{self.number:04}"}
         return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
     @property
@@ -228,6 +231,7 @@ class Connection(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer a prompt."""
         body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.number = zlib.crc32(body) % 10_000
         if not self.is_known():
             return
         api = next((path for path in APIS if self.path.partition("?")[0].endswith(path)), "")
@@ -236,7 +240,7 @@ class Connection(BaseHTTPRequestHandler):
         except ValueError as error:
             self.refuse(400, f"We could not parse the JSON body of your request: {error}")
             return
-        number, answer = self.server.answer(ask)
+        answer = self.answer(ask)
         if not api:
             self.refuse(404, f"no such place: {self.path}")
         elif answer is None:
@@ -246,14 +250,14 @@ class Connection(BaseHTTPRequestHandler):
             kind = told.pop("type", "")
             self.refuse(**told, kind=kind)
         else:
-            self.give(api, answer, self.said(api, answer, ask, number, len(body)))
+            self.give(api, answer, self.said(api, answer, ask, len(body)))
 
-    def said(self, api: str, answer: Json, ask: Json, number: int, asked_bytes: int) -> Said:
+    def said(self, api: str, answer: Json, ask: Json, asked_bytes: int) -> Said:
         """What the story has the model say."""
         written: Callable[[str], str] = halves if answer.get("utf16") else str
         uses = [
             {
-                "id": use.get("id", f"call_{number:04}{index}"),
+                "id": use.get("id", f"call_{self.number:04}{index}"),
                 "name": use["name"],
                 "arguments": written(use["arguments"] if isinstance(use["arguments"], str) else compact(use["arguments"])),
             }
@@ -261,8 +265,8 @@ class Connection(BaseHTTPRequestHandler):
         ]
         said_bytes = len(compact([answer.get("text", ""), answer.get("thinking", ""), uses]).encode())
         return Said(
-            number=number,
-            id=answer.get("id", f"{APIS[api][0]}{number:04}"),
+            number=self.number,
+            id=answer.get("id", f"{APIS[api][0]}{self.number:04}"),
             model=str(self.server.story.get("model", ask.get("model"))),
             created=answer.get("created", CREATED),
             text=written(answer.get("text", "")),

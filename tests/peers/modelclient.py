@@ -1,0 +1,112 @@
+"""A client of a model's API, on the package `openai` or `anthropic`: asks the same things at each URL, and prints what it was told.
+
+    modelclient.py PACKAGE MODE URL…
+
+MODE is `sync` or `async`. At each URL it asks every API of the package everything in QUESTIONS, in one piece and streamed, and prints
+one line of JSON: a list of what came of each, as the package has it, event for event. `CLIENT_STORY` of tests/models.py is what
+a server has to say to it.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+QUESTIONS = ("tools", "limit", "refused", "midway", "pieces", "halves", "zipped", "dies", "garbled", "misplaced", "unended")
+KEY = "sk-a-key-that-is-told-to-nobody"
+
+
+def apis(package: str, *, is_async: bool, url: str) -> list[tuple[str, Any, Callable[[str], dict[str, Any]]]]:
+    """The calls of a package: the API's name, the method of a client, and its arguments for a question."""
+    if package == "openai":
+        import openai
+
+        client = (openai.AsyncOpenAI if is_async else openai.OpenAI)(base_url=f"{url}/v1", api_key=KEY)
+        return [
+            ("models", client.models.list, lambda _: {}),
+            (
+                "chat",
+                client.chat.completions.create,
+                lambda text: {
+                    "model": "gpt",
+                    "messages": [{"role": "user", "content": text}],
+                    "tools": [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}],
+                },
+            ),
+            ("responses", client.responses.create, lambda text: {"model": "gpt", "input": text}),
+        ]
+    import anthropic
+
+    other = (anthropic.AsyncAnthropic if is_async else anthropic.Anthropic)(base_url=url, api_key=KEY)
+    return [
+        ("models", other.models.list, lambda _: {}),
+        (
+            "messages",
+            other.messages.create,
+            lambda text: {"model": "claude", "max_tokens": 99, "messages": [{"role": "user", "content": text}]},
+        ),
+    ]
+
+
+def plain(value: Any) -> Any:
+    """What a package gives, as JSON."""
+    return value.model_dump(mode="json", exclude_unset=True)
+
+
+def failed(error: Exception) -> dict[str, Any]:
+    """What a package raises, without the words of the network, which are not the server's."""
+    status = getattr(error, "status_code", None)
+    return {"raised": type(error).__name__, "status": status, "text": str(error) if status else ""}
+
+
+def asked(ask: Any, arguments: dict[str, Any], *, streams: bool) -> list[Any]:
+    """What comes of one call."""
+    told: list[Any] = []
+    try:
+        if streams:
+            told += map(plain, ask(**arguments, stream=True))
+        else:
+            told.append(plain(ask(**arguments)))
+    except Exception as error:  # noqa: BLE001 - whatever the package raises is what is printed
+        told.append(failed(error))
+    return told
+
+
+async def asked_async(ask: Any, arguments: dict[str, Any], *, streams: bool) -> list[Any]:
+    """The same, with the client that does not block."""
+    told: list[Any] = []
+    try:
+        if streams:
+            async for event in await ask(**arguments, stream=True):
+                told.append(plain(event))  # noqa: PERF401 - what came before an error counts
+        else:
+            told.append(plain(await ask(**arguments)))
+    except Exception as error:  # noqa: BLE001 - as above
+        told.append(failed(error))
+    return told
+
+
+async def everything(package: str, url: str, *, is_async: bool) -> list[Any]:
+    """What came of all calls at one URL."""
+    told = []
+    for name, ask, arguments in apis(package, is_async=is_async, url=url):
+        for question in QUESTIONS if name != "models" else ("",):
+            for streams in (False, True) if name != "models" else (False,):
+                if is_async:
+                    came = await asked_async(ask, arguments(question), streams=streams)
+                else:
+                    came = asked(ask, arguments(question), streams=streams)
+                told.append([name, question, streams, came])
+    return told
+
+
+def main(package: str, mode: str, *urls: str) -> None:
+    """Ask at each URL, one after the other."""
+    for url in urls:
+        told = asyncio.run(everything(package, url, is_async=mode == "async"))
+        print(json.dumps(told), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
