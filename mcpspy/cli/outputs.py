@@ -15,7 +15,7 @@ from ..transcript.transaction import Transaction
 from ..views.columns import columns
 from ..views.escape import safe_text
 from ..views.lanes import Lanes
-from ..views.line import PALETTE, Line, fitted, joined
+from ..views.line import PALETTE, Line, fitted, joined, line_cells
 from ..views.rows_json import state_line
 from ..views.timeline import Timeline
 from ..views.units import counted
@@ -27,6 +27,8 @@ from .since import Since, of_late
 
 if TYPE_CHECKING:
     from ..transcript.call import Call
+
+_BETWEEN = (" · ", "dim")
 
 REDRAW_S = 0.2
 """How often running timers are redrawn while calls are pending."""
@@ -132,15 +134,19 @@ class RowsOut:
             self._write(lines)
 
     def _introduce(self, followed: Followed, timeline: Timeline) -> None:
-        """Say whose rows these are: once, again when others came between, and when a server joins."""
+        """Say whose rows these are: each server as it joins, and in a word when others came between."""
         if self._last is not None:
             self._lines += self._timelines[self._last].pause()
-            self._lines.append([])
         width = self._screen.width
-        self._lines += [fitted(line, width) for line in map(source_line, followed.sources) if line]
-        self._lines.append([])
-        if self._introduced[followed] < len(followed.sources):
-            self._lines.append(fitted(timeline.columns.header(), width))
+        if self._introduced[followed] == len(followed.sources):
+            self._lines.append(fitted(_again(followed), width))
+            self._last = followed
+            return
+        if self._last is not None:
+            self._lines.append([])
+        new = followed.sources[self._introduced[followed] :]
+        self._lines += [fitted(line, width) for line in map(source_line, new) if line]
+        self._lines += [[], fitted(timeline.columns.header(), width)]
         self._introduced[followed] = len(followed.sources)
         self._last = followed
 
@@ -230,16 +236,26 @@ class RegionOut:
             for tail, source in zip(followed.growing.tails, followed.sources, strict=False)
             if not tail.over
         ]
-        if not recorded:
-            what: Line = [("○ ", "dim"), ("waiting for the next capture", "dim")]
-        else:
-            what = [("● ", "bad"), (f"recording {safe_text(', '.join(recorded))}", "")]
         found = self._counted(all_followed)
-        parts = [what, [(counted(found.total(), "call"), "")], *outcome_counts(found)]
-        return joined([*parts, [("Ctrl-C ends", "dim")]], (" · ", "dim"))
+        rest = [[(counted(found.total(), "call"), "")], *outcome_counts(found), [("Ctrl-C ends", "dim")]]
+        if not recorded:
+            return joined([[("○ ", "dim"), ("waiting for the next capture", "dim")], *rest], _BETWEEN)
+        names, width = safe_text(", ".join(recorded)), self._screen.width
+        for what in (names, counted(len(recorded), "server")):
+            line = joined([[("● ", "bad"), (f"recording {what}", "")], *rest], _BETWEEN)
+            if width is None or line_cells(line) < width:
+                break
+        return line
 
     def _text(self, line: Line) -> Text:
         return Text.assemble(*((self._screen.letters(text), PALETTE[style]) for text, style in line))
+
+
+def _again(followed: Followed) -> Line:
+    """Whose rows follow, of a sitting that was introduced before: its clients and its servers."""
+    names = (dict.fromkeys(names) for names in zip(*((one.client, one.server) for one in followed.sources), strict=True))
+    clients, servers = (safe_text(", ".join(found)) for found in names)
+    return [(f"  {clients} → {servers}", "dim")]
 
 
 def _followed(followed: Followed, since: Since | None) -> Transcript:

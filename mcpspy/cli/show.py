@@ -71,7 +71,7 @@ def command(
     if follow:
         _follow(what, screen, wanted, since, how)
         return
-    asked, what = (chosen(what), what) if since is None else chosen_since(what, since)
+    asked, named = (chosen(what), what) if since is None else chosen_since(what, since)
     is_one = asked.rows is not None and asked.rows[0] == asked.rows[1]
     transcript, live = transcript_of(asked.paths, keeps_frames=http or is_one)
     if since is not None:
@@ -84,7 +84,7 @@ def command(
             say_nothing_matches(found)
             return
     if asked.paths or as_json:
-        _print(transcript, rows, _Asked(asked, what, filters, since), screen, how, found, live=live)
+        _print(transcript, rows, _Asked(asked, what, named, filters, since), screen, how, found, live=live)
 
 
 class _How:
@@ -105,6 +105,7 @@ class _Asked(NamedTuple):
 
     chosen: Chosen
     what: tuple[str, ...]
+    named: tuple[str, ...]
     filters: tuple[str, ...]
     since: Since | None
 
@@ -150,7 +151,9 @@ def _print(
         screen.lines(timeline(transcript, width=width, stderr=how.stderr, rows=numbers, live=live, found=found, since=words))
         shown = Transcript(transcript.sources, rows, transcript.findings)
         text = "" if since is None else since.text
-        for line in next_commands(shown, asked.what, live=live, width=width, filters=asked.filters, since=text):
+        for line in next_commands(
+            shown, asked.what, live=live, width=width, filters=asked.filters, since=text, found=asked.named
+        ):
             screen.advise(line)
 
 

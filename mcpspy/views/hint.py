@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..transcript.model import Exchange, Outcome, Transcript
 from .cells import cells, padded
@@ -29,24 +29,33 @@ def next_commands(
     width: int | None = None,
     filters: Iterable[str] = (),
     since: str = "",
+    found: Sequence[str] = (),
 ) -> list[Line]:
     """A blank line and one or two commands, each with what it does; `whats`, `filters` and `since` are those that were given.
+
+    Where no WHAT was given, `found` is what WHAT calls the sittings that it came to; empty: the newest.
 
     Where `width` cells are too few, it is not said what they do, and a command that does not fit is left out: half of one is no use.
     """
     whats = list(whats)
-    here = "".join(f" {shlex.quote(one)}" for one in whats) + "".join(f" -F {shlex.quote(one)}" for one in filters)
+    named = whats or list(found)
+    here = _words(whats) + "".join(f" -F {shlex.quote(one)}" for one in filters)
     exchanges = transcript.exchanges
-    found: list[tuple[str, str]] = []
-    if exchanges and len(whats) <= 1:
-        found.append(_whole(exchanges, _rows("", whats[0]) if whats else "@"))
+    commands: list[tuple[str, str]] = []
+    if exchanges and len(named) <= 1:
+        commands.append(_whole(exchanges, _rows("", named[0]) if named else "@"))
     if live:
         of_late = f" --since {shlex.quote(since)}" if since else ""
-        found.append((f"mcpspy show -f{here}{of_late}", "go on live"))
+        commands.append((f"mcpspy show -f{here}{of_late}", "go on live"))
     elif exchanges:
-        found.append((f"mcpspy export mermaid{here}", "the sequence diagram"))
-    safe = [(safe_text(command), why) for command, why in found]
+        of = here if whats else _words(named) + here
+        commands.append((f"mcpspy export mermaid{of}", "the sequence diagram"))
+    safe = [(safe_text(command), why) for command, why in commands]
     return _lines([one for one in safe if width is None or cells(one[0]) <= width], width)
+
+
+def _words(whats: Iterable[str]) -> str:
+    return "".join(f" {shlex.quote(one)}" for one in whats)
 
 
 def _lines(commands: list[tuple[str, str]], width: int | None) -> list[Line]:

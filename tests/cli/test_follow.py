@@ -278,3 +278,28 @@ def test_a_file_that_a_killed_tap_left_empty_is_waited_for_no_longer(store: Path
         recording.ask(3, name="more").answer(3)
         assert "stepclient" not in shown.wait_for("more")
     recording.end()
+
+
+def test_rows_of_several_clients_have_a_word_between_them_and_no_more() -> None:
+    both = [Recording(label, client=client).ask(1, name=label).answer(1) for client, label in ((8, "weather"), (9, "time"))]
+    with on_pipe("show", "-f") as shown:
+        shown.wait_for("tools/call time")
+        for number in range(2, 5):
+            for one, label in zip(both, ("weather", "time"), strict=True):
+                one.ask(number, name=f"{label}{number}").answer(number)
+                shown.wait_for(f"tools/call {label}{number}")
+        lines = shown.words.splitlines()
+    for one in both:
+        one.end()
+    assert lines[-4:-1:2] == ["  claude → weather", "  claude → time"]
+    assert sum("row id" in line for line in lines) == 2
+
+
+def test_where_many_servers_run_the_status_line_counts_them_and_says_what_is_pending() -> None:
+    taps = [Recording(f"a-server-with-a-name-{number}").ask(1) for number in range(6)]
+    with on_terminal("show", "-f", columns=80) as shown:
+        words = shown.wait_for("6 pending")
+        shown.end()
+    for one in taps:
+        one.end()
+    assert "recording 6 servers · 6 calls · 6 pending · Ctrl-C ends" in words

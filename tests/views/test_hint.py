@@ -63,6 +63,22 @@ def test_a_command_is_never_cut_but_left_out() -> None:
     assert lines == ["", "mcpspy show @:8"]
 
 
-def test_what_goes_on_live_begins_where_the_timeline_did() -> None:
-    lines = next_commands(busy_scene().transcript, ["@"], live=True, since="1h")
-    assert plain(lines[-1]).split("   ")[0] == "mcpspy show -f @ --since 1h"
+@pytest.mark.parametrize(
+    ("whats", "found", "commands"),
+    [
+        ((), ("@",), ["mcpspy show @:8", "mcpspy show -f --since 1h"]),
+        ((), ("@1",), ["mcpspy show @1:8", "mcpspy show -f --since 1h"]),
+        ((), ("@", "@1"), ["mcpspy show -f --since 1h"]),
+        (("weather",), ("weather",), ["mcpspy show weather:8", "mcpspy show -f weather --since 1h"]),
+    ],
+)
+def test_since_a_moment_rows_are_named_as_what_was_found_is_and_live_it_begins_there(
+    whats: tuple[str, ...], found: tuple[str, ...], commands: list[str]
+) -> None:
+    lines = next_commands(busy_scene().transcript, whats, live=True, since="1h", found=found)
+    assert [plain(line).split("   ")[0].rstrip() for line in lines[1:]] == commands
+
+
+def test_the_diagram_is_of_the_sittings_that_were_found() -> None:
+    lines = next_commands(busy_scene().transcript, (), live=False, since="1h", found=("@", "@1"))
+    assert plain(lines[1]).startswith("mcpspy export mermaid @ @1 ")
