@@ -21,8 +21,11 @@ from tests.setup.planning import config, looked, means, planned
 
 TEXT = '{\n  "mcpServers": {\n    "a": {"command": "x"},\n    "b": {"url": "https://h.example/mcp"}\n  }\n}\n'
 SYSTEM = {"posix", "_io", "fcntl"}
-ASIDE = {"fspath", "_path_normpath", "text_encoding", "getpid", "geteuid", "fileno"}
-"""Calls of those modules that leave the world as it is."""
+ASIDE = {
+    *("fspath", "_path_normpath", "text_encoding", "getpid", "geteuid", "fileno", "urandom"),
+    *("stat", "lstat", "fstat", "listdir", "access", "read"),
+}
+"""Calls of those modules that leave the world as it is: to be killed before one is to be killed before the next."""
 
 
 def wrap(home: Path, file: Path, aim: Aim) -> None:

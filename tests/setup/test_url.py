@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject, DrawFn
 
@@ -19,6 +19,7 @@ from mcpspy.setup.places import Places, read_places
 from mcpspy.setup.plan import Aim, look
 from tests.setup.planning import carried_out, config, looked, planned
 from tests.setup.writing import NAMES, SERVERS, json_entry, json_list, json_string, toml_entry, toml_string
+from tests.tiers import current_tier, slow_examples
 
 ORIGINS = ["https://mcp.example.com", "http://localhost:3001", "HTTPS://A.b:8443", "https://[::1]:9", "https://bücher.example"]
 RESTS = ["", "/", "/mcp", "/mcp?x=${Y}&z=%20", "/a/../é b", "/sse?api_key=k"]
@@ -67,6 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("url")
 
 
+@settings(max_examples=slow_examples(current_tier()))
 @given(suffix=st.sampled_from([".json", ".toml"]), data=st.data())
 def test_wrapped_and_unwrapped_a_file_is_what_it_was(suffix: str, data: DataObject, folder: Path) -> None:
     named = config(folder / f"mcp{suffix}")
