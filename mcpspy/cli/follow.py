@@ -38,11 +38,12 @@ class Followed:
     def __init__(self, *, keeps_frames: bool = False) -> None:
         self.growing = Growing(keeps_frames=keeps_frames)
         self.parent: tuple[object, ...] | None = None
-        self.pending: dict[int, Exchange] = {}
+        self.pending: dict[int, Exchange | ModelCall] = {}
         self.working: dict[int, Exchange] = {}
         """What began calls whose task works, by its row."""
         self.streams: set[int] = set()
-        """Rows of HTTP's open streams of events, which are told when they begin and when they end."""
+        """Rows of HTTP's open streams of events, and of models' answers, which are told when they begin and when they end; with a
+        minus those answers of which the end was told."""
         self.unsaid: dict[int, Exchange] = {}
         """What was asked before the moment since when rows are wanted, and may hang."""
         self._since_ns: dict[int, int] = {}
@@ -61,7 +62,7 @@ class Followed:
         """Its captures."""
         return self.growing.transcript.sources
 
-    def waiting(self) -> list[Exchange]:
+    def waiting(self) -> list[Exchange | ModelCall]:
         """What there is to wait for: requests without an answer, and what became a task that works."""
         working = (row for row in self.working.values() if not self.sources[row.capture].closed)
         return sorted([*self.pending.values(), *working], key=lambda row: row.row)
@@ -161,8 +162,12 @@ class Follower:
                     followed.unsaid[row.row] = row
                     continue
                 followed.unsaid.pop(row.row, None)
-            elif isinstance(row, Transaction | ModelCall):
-                ended = _is_news(followed, row.transaction if isinstance(row, ModelCall) else row)
+            elif isinstance(row, ModelCall):
+                ended = row.transaction.over or followed.sources[row.capture].closed
+                if not _is_said(followed, row, ended=ended):
+                    continue
+            elif isinstance(row, Transaction):
+                ended = _is_news(followed, row)
             if followed.is_of_late(row.capture, self._since):
                 self._output.row(followed, row, ended=ended)
         for row in followed.unsaid.values():
@@ -217,6 +222,21 @@ class Follower:
         if found is not None:
             followed.parent = found.parent if followed.parent is None else followed.parent
             self._watch.add(path)
+
+
+def _is_said(followed: Followed, row: ModelCall, *, ended: bool) -> bool:
+    """Whether to tell of a model call: when it was asked, when the first token came, when it has ended; not of each delta."""
+    if ended:
+        followed.pending.pop(row.row, None)
+        is_news = -row.row not in followed.streams
+        followed.streams.add(-row.row)
+        return is_news
+    is_new = row.row not in followed.pending
+    begins = row.first_ns is not None and row.row not in followed.streams
+    followed.pending[row.row] = row
+    if begins:
+        followed.streams.add(row.row)
+    return is_new or begins
 
 
 def _is_news(followed: Followed, row: Transaction) -> bool:

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ..transcript.counting import outcomes_of
-from ..transcript.model import Exchange, Log, Outcome, Row, Transcript
+from ..transcript.model import Exchange, Log, ModelCall, Outcome, Row, Transcript
 from ..transcript.transaction import Transaction
 from ..views.columns import columns
 from ..views.escape import safe_text
@@ -83,7 +83,7 @@ class RowsOut:
 
     def row(self, followed: Followed, row: Row, *, ended: bool) -> None:
         """Print what has ended."""
-        if isinstance(row, Exchange | Transaction) and not ended:
+        if isinstance(row, Exchange | Transaction | ModelCall) and not ended:
             return
         timeline = self.timeline(followed)
         if followed is not self._last or self._introduced[followed] < len(followed.sources):
@@ -216,7 +216,7 @@ class RegionOut:
             lines.append([(f"… {counted(len(pending) - MAX_PENDING, 'more pending call')}", "wait")])
         return [[], *lines, self._status(all_followed)] if lines else [[], self._status(all_followed)]
 
-    def _shows(self, followed: Followed, row: Exchange) -> bool:
+    def _shows(self, followed: Followed, row: Exchange | ModelCall) -> bool:
         return self._sieve is None or self._sieve.has_passed(followed, row)
 
     def _counted(self, all_followed: list[Followed]) -> Counter[Outcome]:
@@ -225,7 +225,8 @@ class RegionOut:
         for (followed, _), call in self._calls.items():
             found += outcomes_of(call.exchanges, followed.sources)
         for followed in all_followed:
-            single = (row for row in followed.pending.values() if row.row not in followed.sources[row.capture].calls)
+            exchanges = [row for row in followed.pending.values() if isinstance(row, Exchange)]
+            single = (row for row in exchanges if row.row not in followed.sources[row.capture].calls)
             found[Outcome.PENDING] += sum(1 for row in single if self._shows(followed, row))
         return found
 
@@ -266,7 +267,7 @@ def _followed(followed: Followed, since: Since | None) -> Transcript:
     return Transcript(known.sources, of_late(known, [tail.path for tail in followed.growing.tails], since).rows)
 
 
-def _now_ns(followed: Followed, row: Exchange) -> int:
+def _now_ns(followed: Followed, row: Exchange | ModelCall) -> int:
     """The present moment on the transcript's clock, which is wall time here: a pending call may be older than we are."""
     source = followed.sources[row.capture]
     return time.time_ns() - source.header.wall_ns + source.shift_ns if source.header else row.at_ns

@@ -35,7 +35,7 @@ from .phrases import (
     outcome_phrase,
     stray_phrase,
 )
-from .transaction import status_note, transaction_phrase
+from .transaction import body_bytes, status_note, transaction_phrase
 from .units import counted
 from .verdict import source_lines, verdict
 
@@ -125,10 +125,13 @@ class Timeline:
         self._run = None
         return lines
 
-    def pending(self, row: Exchange, now_ns: int) -> Line:
+    def pending(self, row: Exchange | ModelCall, now_ns: int) -> Line:
         """The line of a call that has no answer yet, with how long it has been waiting and its last progress."""
-        request = row.request
         took_ns = max(0, now_ns - row.at_ns)
+        if isinstance(row, ModelCall):
+            line = self._asking(row, row.transaction, took_ns)
+            return fitted([*line, (model_phrase(row).detail or "pending", "wait")], self.columns.width)
+        request = row.request
         line = self._left(row, row.at_ns, id=request.id or "", took_ns=took_ns, size_bytes=request.size)
         line.append((" → " if row.sender == "client" else " ← ", ""))
         line += self._words(one_line(row.method), one_line(row.target or ""))
@@ -192,20 +195,18 @@ class Timeline:
         lines += self._finished(line, phrase, row.row)
 
     def _transaction(self, row: Transaction, lines: list[Line]) -> None:
-        size = sum(one.body_bytes for one in (row.request, row.response) if one is not None)
-        line = self._left(row, row.at_ns, took_ns=row.duration_ns, size_bytes=size)
-        line.append((" → ", "dim"))
-        line += self._words(one_line(row.method), one_line(row.target))
+        line = self._asking(row, row, row.duration_ns, "dim")
         is_plain = 0 < row.status < HTTP_ERRORS and not row.is_stream
         lines += self._finished(line, transaction_phrase(row), row.row, below=not is_plain)
 
     def _model_call(self, row: ModelCall, lines: list[Line]) -> None:
-        size = sum(one.body_bytes for one in (row.transaction.request, row.transaction.response) if one is not None)
-        line = self._left(row, row.at_ns, took_ns=row.duration_ns, size_bytes=size)
-        line.append((" → ", ""))
-        line += self._words(one_line(row.method), one_line(row.target))
+        line = self._asking(row, row.transaction, row.duration_ns)
         letters = SAID_LETTERS if self.columns.width is None else max(SAID_LETTERS // 2, self.columns.width // 3)
         lines += self._finished(line, model_phrase(row, letters), row.row, below=row.outcome is not Outcome.OK)
+
+    def _asking(self, row: Transaction | ModelCall, transaction: Transaction, took_ns: int | None, style: str = "") -> Line:
+        line = self._left(row, row.at_ns, took_ns=took_ns, size_bytes=body_bytes(transaction))
+        return [*line, (" → ", style), *self._words(one_line(row.method), one_line(row.target))]
 
     def _with_status(self, phrase: Phrase, row: Exchange | Stray) -> Phrase:
         """`phrase`, and the HTTP status where it is one that should be told."""

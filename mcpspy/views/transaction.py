@@ -33,6 +33,11 @@ def transaction_phrase(transaction: Transaction) -> Phrase:
     )
 
 
+def body_bytes(transaction: Transaction) -> int:
+    """The size of both bodies, as far as they came."""
+    return sum(one.body_bytes for one in (transaction.request, transaction.response) if one is not None)
+
+
 def status_note(row: Exchange | Stray | Message, source: Source) -> str:
     """`HTTP 404` where a message went over HTTP and its status is one that should be told; else empty."""
     if isinstance(row, Exchange):
