@@ -4,7 +4,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -158,7 +158,7 @@ def _change(means: Means, wanted: Wanted, looked: list[Looked], chosen: list[Fou
     for file in looked:
         here = [one for one in chosen if one.config is file.config]
         try:
-            planned = change(file, here, means)
+            planned = change(_beside(file, done), here, means)
             if not wanted.as_json and here:
                 screen.lines(change_lines(file, here, planned, means, redactor))
             if means.aim is Aim.UNWRAP:
@@ -177,6 +177,12 @@ def _change(means: Means, wanted: Wanted, looked: list[Looked], chosen: list[Fou
     if wanted.dry_run and not wanted.as_json:
         screen.advise([("Nothing was changed; without --dry-run it is.", "dim")])
     return done
+
+
+def _beside(file: Looked, done: list[Done]) -> Looked:
+    """The file, as it is to be planned beside what is done already: what is shown has to name the ports that it gets."""
+    taken = [place for one in done for place in one.change.places.by_port.values()]
+    return replace(file, places=Places([*file.places.by_port.values(), *taken]))
 
 
 def _lost(found: Found) -> SetupError:

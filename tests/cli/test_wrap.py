@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -146,6 +147,18 @@ def test_what_serves_http_servers_is_named(home: Path) -> None:
     assert "The HTTP server answers while this runs: mcpspy proxy --all" in run("wrap", "--yes").stderr
     assert "docs  wrapped, at port 28" in run("wrap", "--status").stdout
     assert "where nothing answers: start mcpspy proxy --all" in run("wrap", "--status").stdout
+
+
+def test_the_ports_that_are_shown_are_those_that_the_servers_get(home: Path) -> None:
+    names = [".cursor/mcp.json", ".claude.json", "project/.mcp.json"]
+    files = [
+        write(home, name, '{"mcpServers": {"x": {"url": "http://h/mcp"}, "y": {"url": "http://h/mcp"}}}') for name in names
+    ]
+    shown = [re.findall(r"\+ (http://127.0.0.1:28\d+)", run("wrap", *words).stdout) for words in (("--dry-run",), ("--yes",))]
+    got = [port for file in files for port in re.findall(r"http://127.0.0.1:28\d+", file.read_text())]
+    assert shown == [shown[0], shown[0]]
+    assert sorted(got) == sorted(set(shown[0]))
+    assert len(got) == 6
 
 
 def test_secrets_in_arguments_and_urls_are_not_printed(home: Path) -> None:
