@@ -105,6 +105,7 @@ def verdict_object(transcript: Transcript, *, live: bool) -> dict[str, Any]:
     return {
         "calls": found.total(),
         **counts,
+        "model_calls": len(transcript.model_calls),
         "findings": len(transcript.findings),
         "complete": complete,
         "live": live,

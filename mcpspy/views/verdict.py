@@ -39,13 +39,16 @@ def verdict(*transcripts: Transcript, live: bool = False, width: int | None = No
     severities = {finding.severity for one in transcripts for finding in one.findings}
     found: Counter[Outcome] = sum((outcomes(one) for one in transcripts), Counter())
     when = since or f"in {duration(_lasted_ns(transcripts))}"
-    parts: list[Line] = [_calls(found, when, is_well=severities <= {Severity.INFO})]
+    models = Counter(call.outcome for one in transcripts for call in one.model_calls)
+    is_well = severities <= {Severity.INFO} and models.keys() <= {Outcome.OK}
+    parts = [_calls(found, when, is_well=is_well)] if found or not models else []
     parts += outcome_counts(found)
+    parts += _model_calls(models, "" if parts else when)
     if findings:
         parts.append([(counted(findings, "finding"), "warn")])
     parts += _exits(sources)
     parts.append([_completeness(sources, live=live)])
-    return spread(_sign(found, is_bad=Severity.ERROR in severities), parts, width)
+    return spread(_sign(found + models, is_bad=Severity.ERROR in severities), parts, width)
 
 
 def outcome_counts(found: Counter[Outcome]) -> list[Line]:
@@ -105,6 +108,14 @@ def _calls(found: Counter[Outcome], when: str, *, is_well: bool) -> Line:
     if is_well and found[Outcome.OK] + found[Outcome.PROBE] == calls:
         words += ", all well" if calls > 1 else ", well"
     return [(words, "strong")]
+
+
+def _model_calls(found: Counter[Outcome], when: str) -> list[Line]:
+    """Calls of models, and what of them did not go well."""
+    if not found:
+        return []
+    words = f"{counted(found.total(), 'model call')} {when}".rstrip()
+    return [[(words, "strong")], *outcome_counts(found)]
 
 
 def _lasted_ns(transcripts: tuple[Transcript, ...]) -> int:
