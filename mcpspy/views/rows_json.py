@@ -102,10 +102,11 @@ def verdict_object(transcript: Transcript, *, live: bool) -> dict[str, Any]:
     found = outcomes(transcript)
     counts = {outcome.value.replace(" ", "_"): found[outcome] for outcome in Outcome}
     complete = all(one.complete for one in transcript.sources)
+    models = {"model_calls": len(transcript.model_calls)} if any(one.is_model for one in transcript.sources) else {}
     return {
         "calls": found.total(),
         **counts,
-        "model_calls": len(transcript.model_calls),
+        **models,
         "findings": len(transcript.findings),
         "complete": complete,
         "live": live,
