@@ -65,7 +65,9 @@ class Entry:
     def parent(self) -> tuple[object, ...]:
         """What captures of one client have in common; a capture that does not know its parent is alone."""
         pid = self.header.parent.get("pid") if self.header else None
-        return (self.header.boot_id, pid, self.header.parent.get("start")) if self.header and pid else (self.path,)
+        if self.header is None or not isinstance(pid, int) or not pid:
+            return (self.path,)
+        return (self.header.boot_id, pid, str(self.header.parent.get("start")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,16 +94,17 @@ class Sitting:
     @property
     def begin_ns(self) -> int:
         """When its first capture began, as Unix time; a model's leg may have run for days, and counts if there is no other."""
-        return self._first.begin_ns
+        return self.own[0].begin_ns
 
     @property
     def client(self) -> str:
         """The name of the process that started the taps; of a model's leg, only if there is no other."""
-        return self._first.client
+        return self.own[0].client
 
     @property
-    def _first(self) -> Entry:
-        return next((one for one in self.entries if not one.is_model), self.entries[0])
+    def own(self) -> Sequence[Entry]:
+        """Its captures without those of a model's leg, which it may share with others; these, if there are no others."""
+        return [one for one in self.entries if not one.is_model] or self.entries
 
 
 def entries(folder: str | None = None) -> list[Entry]:
@@ -155,7 +158,7 @@ def sittings(captures: Iterable[Entry], *, shares_models: bool = True) -> list[S
     joined = [_with_models(sitting, legs) for sitting in found]
     taken = {one.path for sitting in joined for one in sitting.entries}
     joined += _by_parent(one for one in legs if one.path not in taken)
-    return sorted(joined, key=lambda sitting: max((one.begin_ns, one.path) for one in _own(sitting)), reverse=True)
+    return sorted(joined, key=lambda sitting: max((one.begin_ns, one.path) for one in sitting.own), reverse=True)
 
 
 def count(capture: Entry) -> Count:
@@ -227,11 +230,6 @@ def _by_parent(captures: Iterable[Entry]) -> list[Sitting]:
     for one in captures:
         groups.setdefault(one.parent, []).append(one)
     return [sitting for group in groups.values() for sitting in _overlapping(group)]
-
-
-def _own(sitting: Sitting) -> Sequence[Entry]:
-    """Its captures without those that it shares; these, if there are no others."""
-    return [one for one in sitting.entries if not one.is_model] or sitting.entries
 
 
 def _with_models(sitting: Sitting, legs: Iterable[Entry]) -> Sitting:

@@ -26,7 +26,7 @@ def touched(since_ns: int) -> tuple[list[tuple[str, Sitting]], Entry | None]:
     """
     known = entries()
     grouped = sittings(known)
-    wanted = [any(is_touched(one, since_ns) for one in sitting.entries) for sitting in grouped]
+    wanted = [any(is_touched(one, since_ns) for one in sitting.own) for sitting in grouped]
     newest = max(known, key=last_heard_ns, default=None)
     if not any(wanted):
         return [], newest

@@ -110,7 +110,7 @@ def _listed(limit: int | None, since: Since | None = None) -> tuple[list[Listed]
     if since is not None:
         from ..capture.touched import is_touched
 
-        wanted = [one for one in all_found if any(is_touched(each, since.wall_ns) for each in one.entries)]
+        wanted = [one for one in all_found if any(is_touched(each, since.wall_ns) for each in one.own)]
         known = [one for one in known if is_touched(one, since.wall_ns)]
     else:
         wanted = all_found[:limit]
@@ -129,7 +129,7 @@ def _listed(limit: int | None, since: Since | None = None) -> tuple[list[Listed]
 
 
 def _sitting(sitting: Sitting, address: str, counts: dict[str, Count], now_ns: int) -> Listed:
-    header = sitting.entries[0].header
+    header = sitting.own[0].header
     pid = header.parent.get("pid") if header else None
     return Listed(
         address=address,
