@@ -137,7 +137,7 @@ def chosen_since(whats: tuple[str, ...], since: Since) -> tuple[Chosen, tuple[st
             "" if newest is None else f"; the last thing was at {_local(last_heard_ns(newest)):%Y-%m-%d %H:%M:%S} (mcpspy list)"
         )
         say(f"mcpspy: nothing was recorded {since.words}{last or f', nor before, in {safe_text(captures_folder())}'}")
-    paths = tuple(one.path for _, sitting in spoken[::-1] for one in sitting.entries)
+    paths = tuple(dict.fromkeys(one.path for _, sitting in spoken[::-1] for one in sitting.entries))
     return Chosen(paths=paths), tuple(name for name, _ in spoken if name)
 
 

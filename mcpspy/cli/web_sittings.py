@@ -146,7 +146,7 @@ def _names() -> set[str]:
 
 
 def _name(sitting: Sitting) -> str:
-    header = sitting.entries[0].header
+    header = sitting.own[0].header
     return header.capture_id if header else ""
 
 
