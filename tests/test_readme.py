@@ -72,6 +72,17 @@ def test_an_example_prints_what_the_page_says(code: str, output: str, monkeypatc
     assert stdout.getvalue() == output
 
 
-def test_the_readme_has_commands_and_an_example() -> None:
-    assert len(dialogues(ROOT / "README.md")) >= 3
-    assert PYTHON.search((ROOT / "README.md").read_text(encoding="utf-8"))
+def test_the_readme_shows_output_and_stays_short() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(dialogues(ROOT / "README.md")) >= 2
+    assert len(text.splitlines()) <= 85
+
+
+def test_a_page_has_an_example_of_the_library() -> None:
+    assert [page for page in PAGES if PYTHON.search(page.read_text(encoding="utf-8"))]
+
+
+def test_the_index_names_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert {page for page in pages if f"({page}" in index} == pages

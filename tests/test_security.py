@@ -142,3 +142,17 @@ def test_a_label_that_is_a_path_leads_nowhere(
     made = {path for path in tmp_path.rglob("*") if path.is_file()} - {sent}
     assert made
     assert [path for path in made if not path.is_relative_to(folder) and not path.is_relative_to(home / ".mcpspy")] == []
+
+
+def test_what_a_project_writes_into_its_file_later_moves_no_tap(project: Path, home: Path) -> None:
+    file = project / ".mcp.json"
+    file.write_text(
+        json.dumps({"mcpServers": {"docs": {"url": "https://mcp.example.com/mcp", "headers": {"Authorization": "Bearer x"}}}})
+    )
+    assert run("wrap", "--yes", "--server", "docs").returncode == 0
+    places = (home / ".mcpspy" / "places.json").read_text()
+    assert "https://mcp.example.com" in places
+    file.write_text(file.read_text().replace("mcp.example.com", "evil.example"))
+    assert run("wrap", "--status").returncode == 0
+    assert run("wrap", "--dry-run").returncode == 0
+    assert (home / ".mcpspy" / "places.json").read_text() == places

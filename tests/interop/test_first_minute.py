@@ -1,0 +1,25 @@
+"""The first minute, typed: from a client's file with five servers to a call on the screen, in the steps that the README counts."""
+
+import re
+from pathlib import Path
+
+from benchmarks.first_minute import first_minute
+from tests.conftest import ROOT, DebianProgram
+
+SERVERS = ["git", "lab", "remote", "time", "weather"]
+WORDS = ["no", "one", "two", "three"]
+
+
+def test_the_first_call_is_on_the_screen_after_as_many_steps_as_the_readme_says(
+    debian_program: DebianProgram, tmp_path: Path
+) -> None:
+    assert debian_program("git")
+    found = first_minute(tmp_path)
+    steps = (len(found["commands"]), found["choices"], found["restarts"])  # type: ignore[arg-type]
+    said = re.search(
+        r"(\w+) commands, (\w+) choice and (\w+) restart", (ROOT / "README.md").read_text(encoding="utf-8").replace("\n", " ")
+    )
+    assert said
+    assert tuple(WORDS.index(word) for word in said.groups()) == steps
+    assert (found["answered"], found["recorded"]) == (SERVERS, SERVERS)
+    assert found["restored"] is True
