@@ -154,6 +154,7 @@ def _capture(entry: Entry, counted: Count, now_ns: int) -> Capture:
         size_bytes=entry.size_bytes,
         gaps=counted.gaps,
         state=state,
+        is_model=entry.is_model,
     )
 
 

@@ -56,6 +56,8 @@ class Capture:
     size_bytes: int
     gaps: int
     state: State
+    is_model: bool = False
+    """Whether its leg is the model's: how many pieces an answer came in is no measure of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +191,8 @@ def _state(capture: Capture) -> str:
 
 
 def _messages(capture: Capture) -> str:
+    if capture.is_model:
+        return "model's leg"
     return counted(capture.messages, "message") + ("" if capture.counted else " or more")
 
 
@@ -206,6 +210,7 @@ def _capture_object(capture: Capture) -> dict[str, Any]:
         "path": capture.path,
         "id": capture.capture_id,
         "label": capture.label,
+        "leg": "model" if capture.is_model else "mcp",
         "wall_ns": capture.begin_ns,
         "begin": capture.begin.isoformat(timespec="milliseconds"),
         "lasted_ns": capture.lasted_ns,

@@ -102,6 +102,12 @@ def test_a_capture_that_was_not_counted_to_its_end_says_so() -> None:
     assert "124 messages or more" in text(80, [sitting], [])[1]
 
 
+def test_a_model_s_leg_is_named_and_not_counted_in_messages() -> None:
+    sitting = Sitting(address="@", client="c", client_pid=1, captures=(capture(is_model=True),))
+    assert "model's leg" in text(80, [sitting], [])[1]
+    assert json.loads(document("/store", [sitting], [], KEPT))["sittings"][0]["captures"][0]["leg"] == "model"
+
+
 def test_captured_names_are_harmless() -> None:
     evil = "\x1b]0;x\x07\u202e[red]\ud800\n"
     sitting = Sitting(address="@", client=evil, client_pid=1, captures=(capture(label=evil, file=evil),))
@@ -121,6 +127,7 @@ def test_the_json_has_every_fact() -> None:
         "path": "/store/x.mcpspy",
         "id": "0123",
         "label": "weather",
+        "leg": "mcp",
         "wall_ns": 1_795_214_221_000_000_000,
         "begin": "2026-11-20T22:37:01.000+00:00",
         "lasted_ns": 192_000_000_000,
