@@ -14,7 +14,7 @@ from typing import Protocol
 import click
 
 from ..capture.address import STDIN
-from ..capture.catalog import Entry, entries, entry, sittings
+from ..capture.catalog import Entry, Sitting, entries, entry, sittings
 from ..capture.pruning import SETTLED_NS
 from ..capture.store import EXTENSION, captures_folder
 from ..errors import AddressError
@@ -270,9 +270,9 @@ def follow(whats: tuple[str, ...], output: Output, *, keeps_frames: bool = False
 def _sittings(whats: tuple[str, ...], since: Since | None) -> list[tuple[str, ...]]:
     """The captures to begin with, by sitting, the oldest first: what was named; else all that runs, or was recorded since then."""
     known = sittings(entries())
-    wanted = [one for one in known if any(each.live or _is_touched(each, since) for each in one.entries)]
+    wanted = [one for one in known if any(each.live or _is_touched(each, since) for each in one.own)]
     if wanted and not whats:
-        return [tuple(each.path for each in one.entries) for one in wanted[::-1]]
+        return _apart(wanted)
     if since is not None and not whats:
         say(f"mcpspy: nothing was recorded {since.words}; waiting for what comes")
         return []
@@ -286,6 +286,16 @@ def _sittings(whats: tuple[str, ...], since: Since | None) -> list[tuple[str, ..
     if found.rows is not None:
         raise click.UsageError("-f follows captures, not rows of them; leave the rows out, and choose with -F.")
     return [found.paths]
+
+
+def _apart(found: list[Sitting]) -> list[tuple[str, ...]]:
+    """Their captures, the oldest sitting first; what several share is followed in the newest of them."""
+    groups: list[tuple[str, ...]] = []
+    seen: set[str] = set()
+    for one in found:
+        groups.insert(0, tuple(each.path for each in one.entries if each.path not in seen))
+        seen.update(groups[0])
+    return groups
 
 
 def _is_touched(capture: Entry, since: Since | None) -> bool:

@@ -12,6 +12,7 @@ from datetime import time as time_of_day
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from ..capture.store import captures_folder
 from ..views.escape import safe_text
@@ -31,6 +32,8 @@ F = TypeVar("F", bound=Callable[..., object])
 
 SECOND_NS: Final = 1_000_000_000
 EVER_NS: Final = 1 << 80
+
+OFFERED: Final = ("15m", "1h", "1d", "1w")
 
 _WRONG = "it takes an age like 90s, 1h or 2d, or a time like 09:30, 2026-11-21 or 2026-11-21T09:30; not {}"
 
@@ -74,6 +77,10 @@ class _SinceType(click.ParamType[Since]):
             return value if isinstance(value, Since) else Since(str(value), moment_ns(str(value), now_ns=time.time_ns()))
         except UsageError as error:
             self.fail(str(error), param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Offer a few ages."""
+        return [CompletionItem(one) for one in OFFERED if one.startswith(incomplete)]
 
 
 def since_option(command: F) -> F:
@@ -137,8 +144,8 @@ def chosen_since(whats: tuple[str, ...], since: Since) -> tuple[Chosen, tuple[st
             "" if newest is None else f"; the last thing was at {_local(last_heard_ns(newest)):%Y-%m-%d %H:%M:%S} (mcpspy list)"
         )
         say(f"mcpspy: nothing was recorded {since.words}{last or f', nor before, in {safe_text(captures_folder())}'}")
-    paths = tuple(dict.fromkeys(one.path for _, sitting in spoken[::-1] for one in sitting.entries))
-    return Chosen(paths=paths), tuple(name for name, _ in spoken if name)
+    paths = dict.fromkeys(one.path for _, sitting in spoken[::-1] for one in sitting.entries)
+    return Chosen(paths=tuple(paths)), tuple(name for name, _ in spoken if name)
 
 
 def of_late(transcript: Transcript, paths: Sequence[str], since: Since) -> Recent:

@@ -189,3 +189,10 @@ def test_a_live_capture_overlaps_with_all_that_begins_after_it() -> None:
     found = sittings(entries())
     os.close(fd)
     assert labels(found) == [["a", "b"]]
+
+
+@pytest.mark.parametrize("parent", [{"pid": [1]}, {"pid": {"a": 1}}, {"pid": "7"}, {"pid": 11, "start": [2], "name": ["x"]}])
+def test_a_capture_that_says_nonsense_of_its_parent_is_alone_and_does_no_harm(parent: dict[str, Any]) -> None:
+    stored("a", begin_s=0, lasted_s=9)
+    stored("b", begin_s=1, lasted_s=9, parent=parent)
+    assert labels(sittings(entries())) == [["b"], ["a"]]

@@ -18,6 +18,7 @@ from tests.capture.making import stored
 from tests.cli.recording import Recording
 from tests.deadlines import DEADLINE_S, eventually
 
+ANY = ("--listen", "127.0.0.1:0", "--quiet")
 SIZE = 300_000
 CAP = 1_000_000
 
@@ -179,16 +180,21 @@ def test_a_store_that_cannot_be_pruned_costs_nothing_but_that(store: Path) -> No
     assert names(*paths) == [True] * 4
 
 
-def test_a_running_tap_makes_room_by_itself_and_stays(store: Path) -> None:
+@pytest.mark.parametrize(
+    "verb", [["run", "--label", "live", "--", "cat"], ["proxy", "http://127.0.0.1:9", "--label", "live", *ANY]]
+)
+def test_a_running_tap_makes_room_by_itself_and_stays(store: Path, verb: list[str]) -> None:
     paths = [large(f"c{day}", day=day) for day in range(4)]
     set_cap(CAP)
-    words = [sys.executable, "-m", "mcpspy", "run", "--label", "live", "--", "cat"]
+    words = [sys.executable, "-m", "mcpspy", *verb]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as tap:
         assert tap.stdin is not None
         eventually(lambda: not paths[0].exists() and pruned(by_cap=True).captures, "the tap to make room")
         tap.stdin.close()
-        assert tap.wait(DEADLINE_S) == 0
+        if verb[0] == "proxy":
+            tap.terminate()
+        tap.wait(DEADLINE_S)
     (own,) = [one for one in os.listdir(store / "captures") if "-live-" in one]
     assert names(*paths) == [False, True, True, True]
     assert taken()[0] == 4
-    assert [one for one in read(store / "captures" / own) if isinstance(one, Note)] == []
+    assert [one for one in read(store / "captures" / own) if isinstance(one, Note) and one.topic == "cap"] == []

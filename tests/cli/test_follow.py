@@ -303,3 +303,15 @@ def test_where_many_servers_run_the_status_line_counts_them_and_says_what_is_pen
     for one in taps:
         one.end()
     assert "recording 6 servers · 6 calls · 6 pending · Ctrl-C ends" in words
+
+
+def test_a_sitting_that_has_ended_does_not_run_because_a_models_leg_beside_it_does() -> None:
+    leg = Recording("model", client=1, tapped={"transport": "http", "url": "http://127.0.0.1:1", "leg": "model"})
+    leg.write([])
+    Recording("git", client=8).ask(1, name="log").answer(1).end()
+    running = [Recording(label, client=client).ask(1, name=label).answer(1) for client, label in ((9, "weather"), (10, "time"))]
+    with on_pipe("show", "-f") as shown:
+        words = shown.wait_for(lambda words: "tools/call weather" in words and "tools/call time" in words)
+        assert ("git" in words, words.count("http://127.0.0.1:1")) == (False, 1)
+    for one in (*running, leg):
+        one.close()
