@@ -12,9 +12,11 @@ from typing import Any, Final
 from ..capture.catalog import Entry, Sitting, has_message, sittings
 from ..capture.store import captures_folder
 from ..transcript.findings.find import findings
-from ..transcript.model import Numbered, Row
+from ..transcript.inference.errands import errands
+from ..transcript.model import ModelCall, Numbered, Row, Source
 from ..views.escape import decoded, safe_text
 from ..views.exchange import messages_of
+from ..views.page.model_calls import messages_of_call
 from ..views.page.page import heading, live_page, part
 from ..views.page.rows import carried, listed_row, progress
 from .export_html import page_files
@@ -109,12 +111,17 @@ class GrowingSitting:
         """What the row with this number carries; None if there is none."""
         transcript = self._growing.transcript
         row = transcript.row(number)
-        return None if row is None else carried(row, transcript.sources[row.capture])
+        return None if row is None else carried(row, transcript, errands(transcript))
 
     def search(self, text: str) -> list[int]:
         """The numbers of the rows that hold a text in a payload, whatever its case."""
         wanted = text.lower()
-        return [row.row for row in self._growing.transcript.rows if isinstance(row, Numbered) and _holds(row, wanted)]
+        transcript = self._growing.transcript
+        return [
+            row.row
+            for row in transcript.rows
+            if isinstance(row, Numbered) and _holds(row, transcript.sources[row.capture], wanted)
+        ]
 
     def part(self, name: str) -> Any:
         """The `diagram`, `findings` or `numbers` of what there is by now."""
@@ -124,8 +131,12 @@ class GrowingSitting:
         return part(name, transcript, transcript.rows)
 
 
-def _holds(row: Numbered, wanted: str) -> bool:
-    return any(wanted in _letters(decoded(message.raw)).lower() for message in messages_of(row))
+def _holds(row: Numbered, source: Source, wanted: str) -> bool:
+    if isinstance(row, ModelCall):
+        texts = [str(one.get("text", "")) for one in messages_of_call(row, source)]
+    else:
+        texts = [decoded(message.raw) for message in messages_of(row)]
+    return any(wanted in _letters(text).lower() for text in texts)
 
 
 def _letters(text: str) -> str:

@@ -3,7 +3,8 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const isLive = Boolean(data.live);
 
-// A row as it is listed. `kind` is exchange, stray, transaction, log or event; times are in nanoseconds from the beginning.
+// A row as it is listed. `kind` is exchange, model call, stray, transaction, log or event; times are in nanoseconds from the beginning.
+const CALLS = new Set(["exchange", "model call"]);
 const FIELDS = ["row", "kind", "at", "took", "from", "client", "server", "method", "target", "outcome", "style", "detail", "bytes", "capture", "marks"];
 const rows = [];
 const rowByNumber = new Map();

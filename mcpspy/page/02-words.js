@@ -35,6 +35,9 @@ function make(name, attributes = {}, ...children) {
   return filled(document.createElement(name), attributes, children);
 }
 
+// How a severity is coloured; it is always said as well.
+const STYLES = { error: "bad", warning: "warn", info: "wait" };
+
 const SVG = "http://www.w3.org/2000/svg";
 
 function draw(name, attributes = {}, ...children) {

@@ -16,7 +16,7 @@ const waterfall = (() => {
 
   function laid() {
     const busy = [];
-    return rows.filter((row) => row.kind === "exchange").map((row) => {
+    return rows.filter((row) => CALLS.has(row.kind)).map((row) => {
       const end = row.at + (row.took ?? 0);
       let lane = busy.findIndex((until) => until <= row.at);
       if (lane < 0) lane = busy.length < MAX_LANES ? busy.length : MAX_LANES - 1;

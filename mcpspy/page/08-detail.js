@@ -25,12 +25,18 @@ const detail = (() => {
       make("h2", {}, row.row ? `row ${row.row} · ` : "", row.method || row.kind, " ", row.target),
       make("p", { class: `facts ${row.style}` }, [row.outcome, row.detail].filter(Boolean).join(": ") || "—"),
       make("p", { class: "facts" }, facts(row)),
-      buttons(row, what), what.failure ?? "",
+      buttons(row, what), what.failure ?? "", ...(what.told ? [cutText("pre", {}, what.told.join("\n"))] : flaws(row)),
       ...(what.messages ?? []).flatMap(message),
       ...(what.http ?? []).flatMap(transaction),
       ...logs(row),
     );
     element.scrollTop = top;
+  }
+
+  // What was found about the row. What is told of a model call says it already.
+  function flaws(row) {
+    return data.findings.filter((one) => row.row && one.row === row.row)
+      .map((one) => make("p", { class: STYLES[one.severity] }, `⚑ ${one.severity} ${one.rule}: ${one.what} → ${one.advice}`));
   }
 
   function facts(row) {

@@ -5,6 +5,7 @@ const STEP = 26;
 const HEAD = 34;
 const LETTER = 7.2; // the width of a cell of a monospaced font of 12 px, which the drawing enforces
 const BESIDE = 28; // what an arrow needs besides its text
+const CLEAR = 12; // so far is a text from the lanes beside it, on both sides together
 const NAME_CELLS = 30;
 const GAP = { least: 200, most: 620 };
 
@@ -58,6 +59,16 @@ function fitted(gaps, least, room) {
     else low = middle;
   }
   return bounded(low);
+}
+
+// Where a text of so many pixels stands on its way past other lanes, and whether it is clear of them: between the two neighbours that are
+// furthest apart, if there is room.
+function between(places, start, end, pixels) {
+  const passed = places.filter((at) => at >= Math.min(start, end) && at <= Math.max(start, end));
+  const widest = passed.slice(1).map((at, before) => [passed[before], at]).sort((a, b) => b[1] - b[0] - (a[1] - a[0]))[0] ?? [start, end];
+  const isClear = passed.length < 3 || widest[1] - widest[0] >= pixels + CLEAR;
+  const [from, to] = isClear ? widest : [start, end];
+  return { middle: (from + to) / 2, isClear };
 }
 
 // The bars of lanes that work on something: { lane, from, to, level }, from step to step; one that lies on others has a higher level.

@@ -105,8 +105,10 @@ const picture = (() => {
     const line = y + STEP - 4;
     const way = to >= from ? 1 : -1;
     const tip = to - (way * BAR) / 2;
+    const text = cut(one.text, room(Math.abs(to - from) - BESIDE + 6));
+    const { middle, isClear } = between(sheetOf.places, from, to, cells(text) * LETTER);
     return [draw("path", { class: BODIES[one.kind], d: `M${from + (way * BAR) / 2} ${line}H${tip}` }), head(one.kind, tip, line, way),
-      letters(cut(one.text, room(Math.abs(to - from) - BESIDE + 6)), (from + to) / 2, line - 5, one.style, "middle")];
+      letters(text, middle, line - 5, `${one.style}${isClear ? "" : " over"}`, "middle")];
   }
 
   // Filled for what is awaited, open for news, a cross for what was given up or lost.

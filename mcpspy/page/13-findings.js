@@ -1,7 +1,6 @@
 // Findings and numbers, as text and elements.
 
 const MANY_BRIEF = 3;
-const STYLES = { error: "bad", warning: "warn", info: "wait" };
 
 const findings = (() => {
   function finding(one) {

@@ -18,6 +18,7 @@ import pytest
 from tests.cli.recording import Recording
 from tests.cli.terminal import Running, on_pipe, run
 from tests.deadlines import DEADLINE_S, eventually
+from tests.transcript.inference.model_traffic import ModelTraffic, completion
 
 pytest.importorskip("aiohttp")
 
@@ -193,6 +194,25 @@ def test_rows_texts_and_all_together_are_asked_of_the_stream_s_own_reading(recor
         assert served.json(f"diagram?look={look}")["lanes"] == ["claude", "weather"]
         assert {one["severity"] for one in served.json(f"findings?look={look}")} <= {"error", "warning", "info"}
         assert "tools/call" in served.json(f"numbers?look={look}")
+
+
+def test_model_calls_are_told_and_searched_in_prompts_and_answers() -> None:
+    traffic = ModelTraffic()
+    traffic.ask("user: 天気は?").answer(200, completion("sunny"))
+    tapped = {"transport": "http", "url": "http://127.0.0.1:3001/v1", "leg": "model"}
+    recording = Recording("gpt", tapped=tapped)
+    recording.write(traffic.records[1:])
+    Recording("weather").ask(1, "initialize").answer(1)
+    with serving() as served:
+        stream = served.news(served.json("sittings")[0]["sitting"])
+        first = next(stream)
+        (line,) = (line for line in first["rows"] if line[2] == "model call")
+        assert line[7:11] == ["gpt", "chat.completions", "m", "ok"]
+        look, number = first["look"], line[1]
+        row = served.json(f"row?look={look}&row={number}")
+        assert any("sunny" in one for one in row["told"])
+        assert [one["kind"] for one in row["messages"]] == ["prompt", "answer"]
+        assert served.json(f"search?look={look}&q={quote('天気')}") == served.json(f"search?look={look}&q=SUNNY") == [number]
 
 
 def test_rows_that_are_not_there_are_not_found(recording: Recording) -> None:

@@ -14,6 +14,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from ...transcript.inference.errands import errands
 from ..checked import worst_first
 from ..escape import safe_text, xml_text
 from ..line import plain
@@ -147,6 +148,7 @@ def _plain_finding(one: Finding) -> str:
 def _blocks(transcript: Transcript, rows: Sequence[Row], addresses: Sequence[str]) -> Iterator[str]:
     """The data: what is listed in one block, what rows carry in blocks of their own."""
     found = list(listed(transcript, rows))
+    joined = errands(transcript)
     data = {
         "addresses": list(addresses),
         "isPart": len(rows) < len(transcript.rows),
@@ -160,7 +162,7 @@ def _blocks(transcript: Transcript, rows: Sequence[Row], addresses: Sequence[str
         made = {
             str(at): what
             for at, (row, _) in enumerate(found[begin : begin + CHUNK], begin)
-            if (what := carried(row, transcript.sources[row.capture])) is not None
+            if (what := carried(row, transcript, joined)) is not None
         }
         yield _block(f"rows-{begin // CHUNK}", made)
 

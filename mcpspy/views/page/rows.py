@@ -6,7 +6,7 @@ The script `01-data.js` reads what stands here; the two change together. Refuses
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ...records import CLIENT
 from ...transcript.model import Event, Exchange, Log, ModelCall, Row, Source, Stray, Transcript
@@ -21,6 +21,11 @@ from ..sequence.layout import Drawing, diagram
 from ..sequence.model import Arrow, Aside, Group, GroupKind, LeftOut, Step
 from ..transaction import transaction_phrase
 from ..units import counted
+from .model_calls import listed_call, messages_of_call, told_call
+
+if TYPE_CHECKING:
+    from ...transcript.inference.errand import Errand
+    from ...transcript.message import Message
 
 CHUNK: Final = 100
 """So many rows share a block of JSON that is read when one of them is looked at."""
@@ -70,7 +75,7 @@ def _line(row: Row, source: Source) -> _Listed | None:
             times = row.row, "transaction", row.at_ns, row.duration_ns
             return [*times, CLIENT, client, server, *words, *_told(transaction_phrase(row)), size]
         case ModelCall():
-            return _line(row.transaction, source)
+            return listed_call(row, (client, server))
         case Log():
             text = one_line(log_text(row.raw, MAX_LOG_LETTERS), MAX_LOG_LETTERS)
             return [0, "log", row.at_ns, None, "", client, server, "stderr", text, "", "dim", "", len(row.raw)]
@@ -94,29 +99,29 @@ def progress(rows: Sequence[Row]) -> dict[str, list[int]]:
     }
 
 
-def carried(row: Row, source: Source) -> dict[str, Any] | None:
-    """What a row carries: messages, HTTP, its request as a command. None for one that carries nothing."""
+def carried(row: Row, transcript: Transcript, errands: Sequence[Errand]) -> dict[str, Any] | None:
+    """What a row carries: messages, HTTP, its request as a command. None for one that carries nothing.
+
+    `errands` are those of the transcript, for what is told of a model call.
+    """
     if not isinstance(row, Exchange | Stray | Transaction | ModelCall):
         return None
+    source = transcript.sources[row.capture]
     made: dict[str, Any] = {}
-    messages = messages_of(row)
-    if messages:
-        made["messages"] = [
-            {
-                "from": one.sender,
-                "kind": one.kind.value,
-                "at": one.at_ns,
-                "record": one.number,
-                "bytes": one.size,
-                **({"lost": True} if one.unkept_bytes else payload(one.raw)),
-            }
-            for one in messages
-        ]
+    if isinstance(row, ModelCall):
+        made |= {"told": told_call(row, transcript, errands), "messages": messages_of_call(row, source)}
+    elif messages := messages_of(row):
+        made["messages"] = [_message(one) for one in messages]
     transactions = source.transactions_of(row)
     if transactions:
         made["http"] = [_transaction(one) for one in transactions]
         made["curl"] = "\n".join(curl(transactions[0], source)) if transactions[0].request is not None else ""
     return made
+
+
+def _message(one: Message) -> dict[str, Any]:
+    said = {"lost": True} if one.unkept_bytes else payload(one.raw)
+    return {"from": one.sender, "kind": one.kind.value, "at": one.at_ns, "record": one.number, "bytes": one.size, **said}
 
 
 def _transaction(one: Transaction) -> dict[str, Any]:

@@ -81,6 +81,21 @@ def test_every_row_and_all_that_it_carries_is_in_the_page() -> None:
     assert json.loads(carried["messages"][0]["text"])["params"]["name"] == "get-sum"
 
 
+def test_a_model_call_is_listed_and_told_beside_the_calls_that_came_of_it() -> None:
+    paths = sorted((ROOT / "tests/findings").glob("use-id-mismatch.clean*.mcpspy"))
+    transcript = transcribe(*map(read, paths), keeps_frames=True)
+    texts = elements(written(transcript)).texts
+    data = json.loads(texts["data"])
+    first, second = (at for at, line in enumerate(data["rows"]) if line[1] == "model call")
+    assert data["rows"][first][5:10] == ["client", "model", "chat.completions", "gpt", "ok"]
+    carried = json.loads(texts["rows-0"])
+    assert any("forecast of example: ok" in line for line in carried[str(first)]["told"])
+    assert [one["kind"] for one in carried[str(second)]["messages"]] == ["prompt", "answer"]
+    assert json.loads(carried[str(second)]["messages"][1]["text"])["turn"]["role"] == "assistant"
+    assert carried[str(second)]["http"][0]["status"] == 200
+    assert data["diagram"]["lanes"][-3:] == ["client", "model", "example"]
+
+
 def test_a_page_is_written_to_a_file(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     assert run("export", "html", str(CAPTURES / "time.mcpspy"), "-o", str(path)).returncode == 0

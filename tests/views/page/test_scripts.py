@@ -187,6 +187,16 @@ def test_lanes_stand_clear_of_each_other_and_on_the_sheet(debian_program: Debian
         assert all(sheet["times"] <= edge <= sheet["width"] for edge in edges)
 
 
+def test_words_stand_clear_of_the_lanes_they_pass(debian_program: DebianProgram) -> None:
+    rest = """
+    const asked = JSON.parse(require("fs").readFileSync(0, "utf8"));
+    console.log(JSON.stringify(asked.map(([places, start, end, pixels]) => between(places, start, end, pixels))));
+    """
+    asked = [[[0, 100, 400], 0, 400, 200], [[0, 100, 400], 400, 0, 350], [[0, 100, 400], 100, 400, 500], [[0], 0, 0, 10]]
+    found = computed(debian_program("node"), "02-words.js 09-places.js", rest, asked)
+    assert [(one["middle"], one["isClear"]) for one in found] == [(250, True), (200, False), (250, True), (0, True)]
+
+
 def test_wide_letters_take_two_cells_and_marks_none(debian_program: DebianProgram) -> None:
     asked = {"diagrams": [], "room": 0, "texts": ["abc", "天気予報", "e\u0301", "🌧!", "abcd", "abcde", "a天気"]}
     found = computed(debian_program("node"), "02-words.js 09-places.js", PLACE, asked)

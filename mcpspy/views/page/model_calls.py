@@ -1,0 +1,58 @@
+"""A model call as the page lists and tells it: the row of `rows`, with the prompt and the answer for messages, and what `show` says.
+
+Refuses to lay out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ...records import CLIENT, SERVER
+from ..json_text import as_json, payload
+from ..line import plain
+from ..model_call import model_call_lines
+from ..model_json import model_call_object
+from ..model_words import model_phrase
+from ..phrases import one_line
+
+if TYPE_CHECKING:
+    from ...transcript.inference.errand import Errand
+    from ...transcript.model import ModelCall, Source, Transcript
+
+MAX_TOLD_LINES = 1_000
+
+
+def listed_call(row: ModelCall, lanes: tuple[str, str]) -> list[Any]:
+    """The values of its line. `lanes` are the names of the client and of the model."""
+    phrase = model_phrase(row)
+    size = sum(one.body_bytes for one in (row.transaction.request, row.transaction.response) if one is not None)
+    words = one_line(row.method), one_line(row.target)
+    return [
+        *(row.row, "model call", row.at_ns, row.duration_ns, CLIENT, *lanes, *words),
+        *(phrase.word, phrase.style, phrase.detail, size),
+    ]
+
+
+def told_call(row: ModelCall, transcript: Transcript, errands: Iterable[Errand]) -> list[str]:
+    """What `show` says of it, without the HTTP: turns folded by role, and where each tool use went. The heading is left out."""
+    lines = [plain(line) for line in model_call_lines(transcript, row, errands)]
+    blank = next((at for at, line in enumerate(lines) if not line), 0)
+    last = len(lines) - 1 - next((at for at, line in enumerate(reversed(lines)) if not line), 0)
+    return lines[1:blank] + lines[blank:last][:MAX_TOLD_LINES]
+
+
+def messages_of_call(row: ModelCall, source: Source) -> list[dict[str, Any]]:
+    """The prompt as it was sent, and the answer as it was put together."""
+    made = [_message(CLIENT, "prompt", row.at_ns, row.number, row.payload)]
+    answer = model_call_object(row, source, whole=True)["answer"]
+    response = row.transaction.response
+    if answer is not None and response is not None:
+        made.append(
+            _message(SERVER, "answer", row.ended_ns or response.at_ns, response.opened.number, as_json(answer).encode())
+        )
+    return made
+
+
+def _message(sender: str, kind: str, at_ns: int, number: int, raw: bytes) -> dict[str, Any]:
+    return {"from": sender, "kind": kind, "at": at_ns, "record": number, "bytes": len(raw), **payload(raw)}
