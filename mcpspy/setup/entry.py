@@ -7,7 +7,7 @@ from enum import StrEnum
 from . import address, jsonc, login, toml
 from .jsonc import ANY
 from .places import Place
-from .prefix import inner
+from .prefix import inner, options
 from .spans import Member, Value
 
 Path = tuple[str, ...]
@@ -113,6 +113,13 @@ class Entry:
     def server_argv(self) -> list[str]:
         """The same without what mcpspy put before it."""
         return self.argv[inner(self.argv) or 0 :]
+
+    @property
+    def terms(self) -> list[str]:
+        """What the file decides of the recording: options of `mcpspy run` but its label, and the store that its `env` names."""
+        env = self._member("env")
+        home = env.value.member("MCPSPY_HOME") if env else None
+        return [*options(self.argv), *([f"MCPSPY_HOME={home.value.string}"] if home else [])]
 
     @property
     def state(self) -> State:

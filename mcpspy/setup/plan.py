@@ -148,11 +148,12 @@ def _wrapped(looked: Looked, text: str, servers: Iterable[Found], means: Means, 
     keys = next(iter(found.values())).section.keys
     bare = unwrapped(text, syntax, keys, found, places.of(file))
     ports: dict[tuple[str, ...], int] = {}
+    named = {port_of(one.entry.url) for one in looked.servers}  # by a URL that is lost, too: it must not become another's
     for one in entries(bare, syntax, keys):
         if one.path not in found or not one.is_http or one.problem:
             continue
         had = port_of(found[one.path].entry.url) if found[one.path].entry.state is State.WRAPPED else None
-        port = places.port(file, one.path, had, is_free=means.is_free)
+        port = places.port(file, one.path, had, is_free=lambda port: port not in named and means.is_free(port))
         ports[one.path] = port
         letters, client = origin_letters(bare, one), looked.config.client.name
         places.put(Place(port=port, label=one.name, url=one.url, letters=letters, client=client, file=file, entry=one.path))

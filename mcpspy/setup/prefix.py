@@ -26,18 +26,38 @@ def words(program: Sequence[str], label: str, *, new_args: bool) -> list[str]:
 
 def inner(argv: Sequence[str]) -> int | None:
     """Where the server's own command begins behind `mcpspy run … --`; None if there is no such prefix, or nothing behind it."""
-    for at, word in enumerate(argv[:MAX_WORDS_BEFORE]):
-        if word == "--":
-            return None
-        if NAME.fullmatch(word) and argv[at + 1 : at + 2] == ["run"]:
-            return _behind_options(argv, at + 2)
-    return None
+    told = _behind_run(argv)
+    return None if told is None else _behind_options(argv, told)
+
+
+def options(argv: Sequence[str]) -> list[str]:
+    """What `mcpspy run` is told there besides the label: where to record, and what not to redact. Empty without such a prefix."""
+    behind = inner(argv)
+    if behind is None:
+        return []
+    words = list(argv[_behind_run(argv) : behind])
+    told: list[str] = []
+    while words and words[0] != "--":
+        word = words.pop(0)
+        value = [] if "=" in word or word in RUN_SWITCHES else words[:1]
+        del words[: len(value)]
+        told += [] if word.partition("=")[0] == "--label" else [word, *value]
+    return told
 
 
 def made_args(argv: Sequence[str]) -> bool:
     """Whether the prefix says that the entry had no list of arguments before."""
     behind = inner(argv)
     return behind is not None and any(word.startswith("--label=") for word in argv[:behind])
+
+
+def _behind_run(argv: Sequence[str]) -> int | None:
+    for at, word in enumerate(argv[:MAX_WORDS_BEFORE]):
+        if word == "--":
+            return None
+        if NAME.fullmatch(word) and argv[at + 1 : at + 2] == ["run"]:
+            return at + 2
+    return None
 
 
 def _behind_options(argv: Sequence[str], at: int) -> int | None:

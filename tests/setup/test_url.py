@@ -184,6 +184,15 @@ def test_what_nobody_remembers_is_said(tmp_path: Path) -> None:
     assert "what was there before is not known" in entry.problem
 
 
+def test_a_url_that_nobody_remembers_does_not_become_that_of_another_server(tmp_path: Path) -> None:
+    file = tmp_path / "two.json"
+    lost = f'"lost": {{"url": "http://127.0.0.1:{PORTS[0]}/mcp"}}'
+    file.write_text(f'{{"mcpServers": {{"x": {{"url": "http://h/1"}}, {lost}}}}}')
+    places = carried_out(config(file), Aim.WRAP)
+    assert list(places.by_port) == [PORTS[1]]
+    assert looked(config(file), places).servers[1].entry.is_lost
+
+
 def test_a_wrapped_url_whose_place_is_not_known_keeps_its_port(tmp_path: Path) -> None:
     written(tmp_path, "http://localhost:3001/sse")
     named = config(tmp_path / "one.json")
