@@ -113,6 +113,24 @@ def test_what_a_clients_file_of_a_project_names_is_started_by_no_verb(
     assert not (tmp_path / "harm").exists()
 
 
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ({"command": "uv", "args": ["run", "mcpspy", "run", "--redact", "none", "--label", "x", "--", "y"]}, "--redact none"),
+        ({"command": "mcpspy", "args": ["run", "--quiet", "--capture=/tmp/x", "--", "y", "--key"]}, "--quiet --capture=/tmp/x"),
+        ({"command": "y", "env": {"MCPSPY_HOME": "/tmp/x", "A": "b"}}, "MCPSPY_HOME=/tmp/x"),
+        ({"command": "mcpspy", "args": ["run", "--label=x", "--", "y", "run", "--redact", "none"]}, None),
+    ],
+)
+def test_what_a_clients_file_decides_of_the_recording_is_said(
+    entry: dict[str, object], told: str | None, project: Path, home: Path
+) -> None:
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"it": entry}}))
+    for words in (("--status",), ("--dry-run",)):
+        said = re.findall("recorded as this file says: (.*)", run("wrap", *words).stdout)
+        assert said == ([told] if told else [])
+
+
 def test_the_mcpspy_that_wrap_puts_before_a_command_is_this_one(project: Path, home: Path) -> None:
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": ENTRIES}))
     assert run("wrap", "--yes", "--server", "mine").returncode == 0

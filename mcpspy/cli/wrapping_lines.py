@@ -35,6 +35,7 @@ def change_lines(
                 lines.append([("      where it answers while mcpspy proxy --all runs", "dim")])
         else:
             lines.append([("    ", ""), (_why_not(one, means), "dim")])
+        lines += _terms(one)
     return lines
 
 
@@ -50,6 +51,7 @@ def server_lines(servers: Iterable[Found]) -> list[Line]:
         bad = one.missing or (one.entry.is_http and _is_wrapped(one) and port_of(one.entry.url) not in served)
         style = "warn" if bad else {State.WRAPPED: "good", State.UNUSABLE: "warn"}.get(one.entry.state, "dim")
         lines.append([("  ", ""), *_name(one), (f"  {_state(one, served)}", style)])
+        lines += _terms(one)
     return lines
 
 
@@ -146,6 +148,15 @@ def _why_not(one: Found, means: Means) -> str:
         by = f"at port {port_of(one.entry.url)}" if one.entry.is_http else f"by {safe_text(one.program)}"
         return f"wrapped already, {by}"
     return "not wrapped" if means.aim is Aim.UNWRAP and not one.entry.is_lost else _state(one, frozenset())
+
+
+def _terms(one: Found) -> list[Line]:
+    """What the file decides of the recording: whoever wrote it may be somebody else."""
+    return (
+        [[("    recorded as this file says: ", "dim"), (safe_text(shlex.join(terms)), "warn")]]
+        if (terms := one.entry.terms)
+        else []
+    )
 
 
 def _shown(entry: Entry, words: Sequence[str], redactor: Redactor) -> str:
