@@ -59,7 +59,10 @@ def command(
     Ignore.of(ignore)
     wanted = wanted_of(filters)
     limit = Limit() if slower is None else Limit(factor=slower, counts=True)
-    found = compare(_side(before, wanted), _side(after, wanted), ignore, limit)
+    sides = _side(before, wanted), _side(after, wanted)
+    found = compare(*sides, ignore, limit)
+    if sides[0].transcript.model_calls and sides[1].transcript.model_calls:
+        say("mcpspy: calls of models are not compared, only what was found about them; mcpspy show has them side by side.")
     if not found.whole and not found.servers:
         say("mcpspy: there is no call to compare: on neither side one was asked for, or matches.")
     if as_json:

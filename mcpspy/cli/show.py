@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from ..transcript.model import Log, Numbered, Row, Transcript
+from ..transcript.model import Log, ModelCall, Numbered, Row, Transcript
 from ..views.filter_lines import filter_line
 from ..views.hint import next_commands
 from ..views.timeline import selected, timeline
@@ -73,7 +73,7 @@ def command(
         return
     asked, named = (chosen(what), what) if since is None else chosen_since(what, since)
     is_one = asked.rows is not None and asked.rows[0] == asked.rows[1]
-    transcript, live = transcript_of(asked.paths, keeps_frames=http or is_one)
+    transcript, live = transcript_of(asked.paths, keeps_frames=http or raw or is_one)
     if since is not None:
         transcript = narrowed(transcript, asked.paths, since)
     rows = [row for row in _rows(transcript, asked, what) if not (no_stderr and isinstance(row, Log))]
@@ -214,13 +214,17 @@ def _stats(
 
 
 def _raw(rows: Iterable[Row], screen: Screen) -> None:
-    """The bytes of all messages, by time; a member of a batch, which has no line end of its own, gets one."""
+    """The bytes of all messages, by time, and of prompts and answers; what has no line end of its own, as in a batch, gets one."""
     from ..views.exchange import messages_of, raw_lines
+    from ..views.model_call import bodies
 
-    found = [message for row in rows if isinstance(row, Numbered) for message in messages_of(row)]
-    for message in sorted(found, key=lambda one: (one.at_ns, one.capture, one.number)):
+    numbered = [row for row in rows if isinstance(row, Numbered)]
+    messages = sorted((one for row in numbered for one in messages_of(row)), key=lambda one: (one.at_ns, one.capture, one.number))
+    found = [(one.at_ns, one.raw + b"\n" if one.batch else one.raw) for one in messages]
+    found += [one for row in numbered if isinstance(row, ModelCall) for one in bodies(row)]
+    for _, raw in sorted(found, key=lambda one: one[0]):
         if screen.terminal:
-            screen.lines(raw_lines(message.raw, screen.width))
+            screen.lines(raw_lines(raw, screen.width))
         else:
-            sys.stdout.buffer.write(message.raw if not message.batch else message.raw + b"\n")
+            sys.stdout.buffer.write(raw)
     sys.stdout.flush()

@@ -68,6 +68,8 @@ def _sentences(finding: Finding, width: int | None) -> Iterator[Line]:
 
 def _totals(checked: Checked) -> Line:
     calls = counted(outcomes(checked.transcript).total(), "call")
+    models = len(checked.transcript.model_calls)
+    calls += f" and {counted(models, 'model call')}" if models else ""
     captures = counted(len(shown_sources(checked.transcript, checked.since)), "capture")
     where = f"in {calls} of {captures} {checked.since}".rstrip()
     if not checked.findings:

@@ -80,6 +80,15 @@ def _headings(row: ModelCall, source: Source) -> Iterator[Line]:
         yield from ([(one_line(flaw), "warn")] for flaw in answer.flaws)
 
 
+def bodies(row: ModelCall) -> list[tuple[int, bytes]]:
+    """The bytes of the prompt and of the answer, each with when it began and a line end; of a transcript that keeps frames."""
+    response = row.transaction.response
+    found = [(row.at_ns, row.payload)]
+    if response is not None and response.kept:
+        found.append((response.at_ns, b"".join(frame.data for frame in response.kept)))
+    return [(at_ns, raw if raw.endswith(b"\n") else raw + b"\n") for at_ns, raw in found]
+
+
 # The prompt
 
 
