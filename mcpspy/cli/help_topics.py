@@ -20,7 +20,9 @@ commands that look take a WHAT:
   mcpspy list                               what there is; what is incomplete
   mcpspy show weather:3                     row 3 whole
   mcpspy verify weather                     is it intact, and what is not there
+  mcpspy show --since 1h                    what was alive in the last hour
   mcpspy prune --older-than 30d --dry-run   what would go; nothing goes unasked
+  mcpspy prune --cap 2gb                    and no more than this from now on
   mcpspy export html weather -o page.html   to look at it in a browser
 
 All that was forwarded is in the capture, also when mcpspy was killed. It is
