@@ -190,6 +190,15 @@ def test_a_conversation_whose_later_turns_were_rewritten_goes_on() -> None:
     assert [(call.before, call.added) for call in traffic.calls_made] == [(0, 0), (1, 2)]
 
 
+def test_instructions_that_are_written_anew_each_time_do_not_part_a_conversation() -> None:
+    traffic = ModelTraffic()
+    traffic.ask("system: at 1", "user: a").answer(200, completion("b"))
+    traffic.ask("system: at 2", "user: a", "assistant: b", "user: c").answer(200, completion("d"))
+    traffic.ask("system: Give it a title", "user: a").answer(200, completion("A"))
+    traffic.ask("system: at 3", "user: a", "assistant: b", "user: c", "assistant: d", "user: e").answer(200, completion("f"))
+    assert [(call.before, call.added) for call in traffic.calls_made] == [(0, 0), (1, 2), (0, 0), (2, 4)]
+
+
 def test_a_prompt_that_is_sent_again_adds_nothing() -> None:
     traffic = ModelTraffic()
     traffic.ask("user: a").answer(429, {})
