@@ -1,7 +1,7 @@
-"""Steps of a diagram put into groups: the phases of a server's life, and the rounds of one call.
+"""Steps of a diagram put into groups: the phases of a server's life, what a user asked for, and the rounds of one call.
 
-Phases are drawn where there is one server with one client, for those of several run into one another; rounds where nothing else
-happened between them. Refuses to move a step.
+Phases are drawn where there is one server with one client, for those of several run into one another; what users asked for where a
+model was recorded, and one came after the other; rounds where nothing else happened between them. Refuses to move a step.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT
 from ...transcript.call import Call, Part
@@ -20,27 +20,66 @@ from ..excerpt import one_line
 from ..units import counted, duration
 from .model import Arrow, ArrowKind, Aside, Group, GroupKind, LeftOut, Step
 
+if TYPE_CHECKING:
+    from ...transcript.inference.runs import Run
+
 Flat = Arrow | Aside | LeftOut
 
 _ORDER: Final = tuple(PhaseName)
 
 
-def grouped(steps: Sequence[Flat], transcript: Transcript, rows: Sequence[Row]) -> list[Step]:
+def grouped(steps: Sequence[Flat], transcript: Transcript, rows: Sequence[Row], runs: Sequence[Run] = ()) -> list[Step]:
     """`steps` in groups, where there is reason for them."""
     phases = _phases(transcript, rows, steps)
-    runs = [] if phases is None else [(name, list(some)) for name, some in groupby(steps, key=phases.feed)]
-    if len(runs) < 2:  # one alone says nothing
-        return _with_rounds(steps, transcript)
+    if runs:
+        return _with_runs(steps, transcript, runs, phases)
+    parts = _parts(steps, phases)
+    return _with_rounds(steps, transcript) if len(parts) < 2 else _in_phases(parts, transcript)  # one alone says nothing
+
+
+def _parts(steps: Sequence[Flat], phases: _Phases | None) -> list[tuple[PhaseName | None, list[Flat]]]:
+    return [] if phases is None else [(name, list(some)) for name, some in groupby(steps, key=phases.feed)]
+
+
+def _in_phases(parts: Sequence[tuple[PhaseName | None, list[Flat]]], transcript: Transcript) -> list[Step]:
     made: list[Step] = []
-    for name, some in runs:
+    for name, some in parts:
         inner = _with_rounds(some, transcript)
         made += inner if name is None else [Group(kind=GroupKind.PHASE, title=_title(name, some), steps=inner)]
     return made
 
 
+def _with_runs(steps: Sequence[Flat], transcript: Transcript, runs: Sequence[Run], phases: _Phases | None) -> list[Step]:
+    """A group for each run that nothing of another runs into; before, between and behind them phases."""
+    from .inference import run_words
+
+    places: dict[int, list[int]] = {}
+    for at, step in enumerate(steps):
+        places.setdefault(_row(step), []).append(at)
+    drawn = [(run, [at for call in run.calls for at in places.get(call.row, ())]) for run in runs]
+    spans = sorted(((ats[0], ats[-1] + 1, run) for run, ats in drawn if ats), key=lambda one: one[:2])
+    made: list[Step] = []
+    done = reach = 0
+    for number, (begin, end, run) in enumerate(spans):
+        is_alone = begin >= reach and (number + 1 == len(spans) or spans[number + 1][0] >= end)
+        reach = max(reach, end)
+        if not is_alone or end - begin < 2:
+            continue
+        made += _outside_runs(steps[done:begin], transcript, phases)
+        inner = _with_rounds(steps[begin:end], transcript)
+        made.append(Group(kind=GroupKind.RUN, title=run_words(run), steps=inner))
+        _parts(steps[begin:end], phases)  # which may end one of them
+        done = end
+    return [*made, *_outside_runs(steps[done:], transcript, phases)]
+
+
+def _outside_runs(steps: Sequence[Flat], transcript: Transcript, phases: _Phases | None) -> list[Step]:
+    return _with_rounds(steps, transcript) if phases is None else _in_phases(_parts(steps, phases), transcript)
+
+
 def _phases(transcript: Transcript, rows: Sequence[Row], steps: Sequence[Flat]) -> _Phases | None:
-    """The phases of the one server with one client whose rows these are."""
-    captures = {row.capture for row in rows}
+    """The phases of the one server with one client whose rows these are, beside those of models."""
+    captures = {row.capture for row in rows if not transcript.sources[row.capture].is_model}
     if len(captures) != 1:
         return None
     source = transcript.sources[captures.pop()]

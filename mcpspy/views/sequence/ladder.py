@@ -4,17 +4,15 @@ Fits into its width, whatever the letters' own; what has no room inside its arro
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from ..cells import cells, cut, padded_left
 from ..escape import safe_text
 from ..line import Line
 from ..units import counted, seconds
+from .ladder_places import ROOM_BESIDES_TEXT, names, spans
 from .model import Arrow, ArrowKind, Aside, Bars, Diagram, Group, GroupKind, LeftOut, Step
 
-MAX_SPAN_CELLS = 84
-"""Two neighbours stand no further apart than this, however wide the screen."""
-
-MIN_SPAN_CELLS = 6
 NO_TIME_CELLS = 44
 """Below this width times are left out."""
 
@@ -37,9 +35,6 @@ HEADS = {
     ArrowKind.LOST: "××",
 }
 """The head of an arrow to the right, and of one to the left."""
-
-_ROOM_BESIDES_TEXT = 5
-"""In an arrow: a line and a blank before the text, a blank, a line and the head behind it."""
 
 
 def ladder(layout: Diagram, *, width: int) -> Iterator[Line]:
@@ -73,26 +68,21 @@ def _steps(steps: Sequence[Step], places: "_Places") -> Iterator[Line]:
 class _Places:
     """Where the lifelines stand, and who works on something."""
 
-    __slots__ = ("_at", "_bars", "_margin", "_width")
+    __slots__ = ("_at", "_bars", "_gaps", "_margin", "_width")
 
     def __init__(self, layout: Diagram, width: int) -> None:
         self._bars = Bars()
         self._margin = max(8, len(seconds(layout.last_ns))) + 2 if width >= NO_TIME_CELLS else 0
-        count = len(layout.participants)
-        span = MAX_SPAN_CELLS
-        if count > 1:
-            span = max(MIN_SPAN_CELLS, min(MAX_SPAN_CELLS, (width - self._margin - 1) // (count - 1)))
-        self._at = {one.id: self._margin + number * span for number, one in enumerate(layout.participants)}
+        self._gaps = spans(layout, width - self._margin - 1)
+        places = accumulate(self._gaps, initial=self._margin)
+        self._at = {one.id: place for one, place in zip(layout.participants, places, strict=False)}
         self._width = max(self._at.values(), default=0) + 1
 
     def titles(self, layout: Diagram) -> Line:
-        """The names, each over its lifeline: the first begins there, the last ends there, the others stand in the middle."""
+        """The names, each over its lifeline."""
         canvas = _Canvas(self._width)
         places = list(self._at.values())
-        room = places[1] - places[0] - 2 if len(places) > 1 else self._width
-        for number, participant in enumerate(layout.participants):
-            limit = room if number in (0, len(places) - 1) else room - 2
-            name = cut(safe_text(participant.name), max(1, limit // (2 if len(places) == 2 else 1)))
+        for number, name in enumerate(names(layout, self._gaps)):
             start = places[number] - cells(name) // 2
             if number == 0:
                 start = places[0]
@@ -113,7 +103,7 @@ class _Places:
         canvas.put(left + 1, body * (right - left - 1), style or "dim")
         canvas.put(*((right - 1, heads[0], style) if start < end else (left + 1, heads[1], style)))
         canvas.put(start, "├" if start < end else "┤", "dim")
-        room = right - left - 1 - _ROOM_BESIDES_TEXT
+        room = right - left - 1 - ROOM_BESIDES_TEXT
         beside = self._width - right - 2
         if cells(step.text) <= room or beside <= room:
             canvas.put(left + 3, f" {cut(step.text, room)} ", step.style or style)

@@ -16,6 +16,9 @@ from .model import Participant
 PROXY_ID: Final = "mcpspy"
 PROXY_NAME: Final = "mcpspy"
 
+USER_ID: Final = "user"
+USER_NAME: Final = "user"
+
 _Key = tuple[str, str | int, int]
 """A role with the name of its lane, or `stream` with capture and number of its transaction."""
 
@@ -36,6 +39,11 @@ class Lanes:
         if splits:
             streams = [one for source in self._sources for one in source.transactions.values() if _is_long(one)]
             self._ids |= {("stream", one.capture, one.number): f"stream{number}" for number, one in enumerate(streams, 1)}
+
+    @property
+    def user(self) -> str:
+        """The id of the user's lane."""
+        return USER_ID
 
     def ends(self, about: Row | Message, sender: str) -> tuple[str, str]:
         """The ids of the sender's lane and of the other side's."""
@@ -58,10 +66,12 @@ class Lanes:
         return self._ids.get(("stream", transaction.capture, transaction.number), "")
 
     def participants(self, used: Iterable[str], *, is_proxy_shown: bool) -> list[Participant]:
-        """Those that take part: clients first, then mcpspy, then models, streams and servers."""
+        """Those that take part: the user, then clients, then mcpspy, then models, streams and servers."""
         wanted = set(used)
         made = [Participant(id=id, name=self._called(key)) for key, id in self._ids.items() if id in wanted]
-        order = {"client": 0, "model": 2, "stream": 3, "server": 4}
+        if USER_ID in wanted:
+            made.append(Participant(id=USER_ID, name=self._names.get(USER_NAME, USER_NAME)))
+        order = {USER_ID: -1, "client": 0, "model": 2, "stream": 3, "server": 4}
         if is_proxy_shown:
             made.append(Participant(id=PROXY_ID, name=self._names.get(PROXY_NAME, PROXY_NAME)))
         return sorted(made, key=lambda one: order.get(one.id.rstrip("0123456789"), 1))

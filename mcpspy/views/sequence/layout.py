@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from .folding import grouped
-from .lanes import PROXY_ID, Lanes
+from .lanes import PROXY_ID, USER_ID, Lanes
 from .model import Arrow, Aside, Detail, Diagram, LeftOut
 from .repeats import repeats
 from .rows import Drawn, Steps
@@ -43,13 +43,13 @@ PLAIN = Drawing()
 def diagram(transcript: Transcript, rows: Sequence[Row], drawing: Drawing = PLAIN) -> Diagram:
     """The diagram of `rows`; whoever takes part in none of them is left out."""
     lanes = Lanes(transcript, drawing.names, splits=drawing.is_http_told)
-    steps = _in_order(transcript, rows, Steps(transcript, lanes, drawing.detail, is_http_told=drawing.is_http_told))
-    cut = _cut(steps, drawing.max_messages)
+    steps = Steps(transcript, lanes, drawing.detail, is_http_told=drawing.is_http_told)
+    cut = _cut(_in_order(transcript, rows, steps), drawing.max_messages)
     if drawing.is_proxy_shown:
         cut = [half for one in cut for half in _halves(one)]
     used = {lane for one in cut for lane in _lanes(one)} | {end for row in rows[:1] for end in lanes.ends(row, "client")}
     participants = lanes.participants(used, is_proxy_shown=drawing.is_proxy_shown)
-    shown = grouped(cut, transcript, rows) if drawing.is_grouped else cut
+    shown = grouped(cut, transcript, rows, steps.runs) if drawing.is_grouped else cut
     return Diagram(participants=participants, steps=shown, title=drawing.title)
 
 
@@ -74,7 +74,7 @@ def _cut(steps: list[Drawn], max_messages: int | None) -> list[Drawn | LeftOut]:
 
 def _halves(step: Drawn | LeftOut) -> list[Drawn | LeftOut]:
     """An arrow by way of mcpspy; what mcpspy itself wrote comes from there."""
-    if not isinstance(step, Arrow):
+    if not isinstance(step, Arrow) or USER_ID in (step.start, step.end):
         return [step]
     if step.forged:
         return [replace(step, start=PROXY_ID)]

@@ -32,6 +32,8 @@ class GroupKind(StrEnum):
 
     PHASE = "phase"
     """They happened in one phase of a server's life."""
+    RUN = "run"
+    """They are what it took to answer a user."""
     LOOP = "loop"
     """They are the rounds of one call."""
 

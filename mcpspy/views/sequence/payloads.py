@@ -6,6 +6,7 @@ Every line is safe. Refuses to show all of it: `show @:7` does.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from json import loads
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,7 @@ from ..escape import decoded, safe_text
 from ..excerpt import one_line
 from ..line import plain
 from ..pretty import pretty
+from ..units import counted
 
 if TYPE_CHECKING:
     from ...transcript.message import Message
@@ -47,16 +49,21 @@ def lines(message: Message) -> tuple[str, ...]:
     said = _said(message)
     if said is None:
         return ()
+    shown = bounded(safe_text(_readable(plain(line))) for line in pretty(said[:MAX_READ_BYTES]))
+    return tuple(shown if len(said) <= MAX_READ_BYTES else [*shown[:MAX_LINES], "… and more"])
+
+
+def bounded(texts: Iterable[str]) -> list[str]:
+    """The first of these lines, each cut where it is long, and how many more there are."""
     made: list[str] = []
     count = 0
-    for line in pretty(said[:MAX_READ_BYTES]):
+    for text in texts:
         count += 1
         if count <= MAX_LINES:
-            text = safe_text(_readable(plain(line)))
             made.append(text if len(text) <= MAX_LINE_LETTERS else text[:MAX_LINE_LETTERS] + "…")
-    if count > MAX_LINES or len(said) > MAX_READ_BYTES:
-        made.append(f"… {count - MAX_LINES:,} more lines" if len(said) <= MAX_READ_BYTES else "… and more")
-    return tuple(made)
+    if count > MAX_LINES:
+        made.append(f"… {counted(count - MAX_LINES, 'more line')}")
+    return made
 
 
 def _readable(text: str) -> str:

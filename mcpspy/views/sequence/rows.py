@@ -5,7 +5,7 @@ Progress is told once per call. Refuses to group, to fold and to cut: `repeats`,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, Close, Exit
@@ -31,6 +31,8 @@ from .payloads import in_one_line, lines
 from .repeats import Drawable, News, Repeated
 
 if TYPE_CHECKING:
+    from ...transcript.inference.runs import Run
+    from .inference import ModelSteps
     from .lanes import Lanes
 
 ACCEPTED: Final = 202
@@ -48,13 +50,18 @@ Numbered = tuple[int, Drawn]
 class Steps:
     """Makes steps of rows. `is_http_told` adds the requests and statuses of HTTP that carried the messages."""
 
-    __slots__ = ("_detail", "_is_http_told", "_lanes", "_last_words", "_sources")
+    __slots__ = ("_detail", "_is_http_told", "_lanes", "_last_words", "_models", "_sources")
 
     def __init__(self, transcript: Transcript, lanes: Lanes, detail: Detail, *, is_http_told: bool) -> None:
         self._sources = transcript.sources
         self._lanes = lanes
         self._detail = detail
         self._is_http_told = is_http_told
+        self._models: ModelSteps | None = None
+        if any(source.is_model for source in transcript.sources):
+            from .inference import ModelSteps  # and all that understands models, which other pictures do not wait for
+
+            self._models = ModelSteps(transcript, lanes, detail)
         self._last_words: dict[int, Log] = {}
         """By capture the last line on stderr so far."""
 
@@ -74,11 +81,22 @@ class Steps:
             case Transaction():
                 yield from self._transaction(row)
             case ModelCall():
-                yield from self._transaction(row.transaction)
+                yield from self._model_call(row)
             case Log():
                 self._last_words[row.capture] = row
             case Event():
                 yield from self._event(row)
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        """What users asked for, where a model was recorded."""
+        return () if self._models is None else self._models.runs
+
+    def _model_call(self, row: ModelCall) -> Iterator[Numbered]:
+        request = row.transaction.request
+        number = 0 if request is None else request.opened.number
+        for step in () if self._models is None else self._models.feed(row):
+            yield (number if step.at_ns == row.at_ns else _last_number(row.transaction)), step
 
     # Exchanges
 

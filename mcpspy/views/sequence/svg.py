@@ -145,7 +145,7 @@ class _Sheet:
         if not is_loop:
             left, right = MARGIN_PX / 2, self.places.width_px - MARGIN_PX / 2
         words = f"loop {step.title}" if is_loop else step.title
-        self.lines.append(_text(self.places.left + 10, self.y + 15, words, "phase"))
+        self.lines.append(_text(self.places.left + 10, self.y + 15, words, "phase over"))
         self.y += GROUP_PX
         self.draw(step.steps)
         kind = "loop" if is_loop else "band"

@@ -1,0 +1,78 @@
+"""How far apart the lifelines of a ladder stand, in cells: neighbours with much to say to each other further than others.
+
+Refuses to draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..cells import cells, cut
+from ..escape import safe_text
+from .model import Arrow, Diagram, flat
+
+MAX_SPAN_CELLS: Final = 84
+"""Two neighbours stand no further apart than this, however wide the screen."""
+
+MIN_SPAN_CELLS: Final = 6
+
+ROOM_BESIDES_TEXT: Final = 5
+"""In an arrow: a line and a blank before the text, a blank, a line and the head behind it."""
+
+_BETWEEN_NAMES: Final = 2
+
+
+def spans(layout: Diagram, room_cells: int) -> list[int]:
+    """The distances of neighbours, from the left: in `room_cells`, unless lanes would touch then."""
+    count = len(layout.participants) - 1
+    if count < 1:
+        return []
+    even = max(MIN_SPAN_CELLS, min(MAX_SPAN_CELLS, room_cells // count))
+    needs = _needs(layout)
+    return [even] * count if max(needs) <= even else _dealt(needs, even * count)
+
+
+def names(layout: Diagram, gaps: Sequence[int]) -> list[str]:
+    """What stands over the lanes: the first begins at its lane, the last ends there, the others have theirs in the middle."""
+    whole = [safe_text(one.name) for one in layout.participants]
+    room = [max(map(cells, whole), default=0)] * len(whole)
+    for at, gap in enumerate(gaps):
+        if _beside(whole, at) > gap:
+            for number in (at, at + 1):
+                side = max(1, (gap - _BETWEEN_NAMES) // 2)
+                room[number] = min(room[number], side if number in (0, len(whole) - 1) else 2 * side)
+    return [cut(name, limit) for name, limit in zip(whole, room, strict=True)]
+
+
+def _beside(whole: Sequence[str], at: int) -> int:
+    """What the names of a lane and the next take of the gap between them."""
+    first = cells(whole[at]) if at == 0 else cells(whole[at]) // 2 + 1
+    second = cells(whole[at + 1]) if at + 2 == len(whole) else cells(whole[at + 1]) // 2
+    return first + second + _BETWEEN_NAMES
+
+
+def _needs(layout: Diagram) -> list[int]:
+    """What the words between neighbours, and their names, would like to have."""
+    number = {one.id: at for at, one in enumerate(layout.participants)}
+    whole = [safe_text(one.name) for one in layout.participants]
+    needs = [max(MIN_SPAN_CELLS, _beside(whole, at)) for at in range(len(whole) - 1)]
+    past: list[tuple[int, int, int]] = []
+    for step in flat(layout.steps):
+        if isinstance(step, Arrow) and step.start != step.end:
+            first, last = sorted((number[step.start], number[step.end]))
+            past.append((last - first, first, cells(step.text) + ROOM_BESIDES_TEXT + 1))
+    for count, first, need in sorted(past):  # those past other lanes last: they have the room of all
+        missing = need - sum(needs[first : first + count])
+        needs[first + count - 1] += max(0, missing)
+    return [min(one, MAX_SPAN_CELLS) for one in needs]
+
+
+def _dealt(needs: Sequence[int], room: int) -> list[int]:
+    """So much room, of which who needs less leaves the rest to the others; what nobody needs is for all."""
+    found = [0] * len(needs)
+    waiting = sorted(range(len(needs)), key=lambda at: needs[at])
+    for place, at in enumerate(waiting):
+        found[at] = min(needs[at], room // (len(waiting) - place))
+        room -= found[at]
+    return [one + room // len(needs) for one in found]
