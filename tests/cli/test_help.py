@@ -2,21 +2,18 @@
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import click
 import pytest
 
 from mcpspy.cli.help_topics import TEXTS
+from tests.cli.desks import desk as made_desk
 from tests.cli.helps import COMMANDS, unknown_options
-from tests.cli.terminal import MCPSPY, on_pipe, run
-from tests.deadlines import DEADLINE_S
+from tests.cli.terminal import on_pipe, run
 
 SCREEN_LINES, SCREEN_COLUMNS = 24, 80
 EXAMPLE = re.compile(r"^ {2,}(?:git bisect run )?mcpspy (.+?)(?:\s{2,}.*|\s+[|>&].*)?$", re.MULTILINE)
-SERVER = [sys.executable, "-P", "-m", "mcpspy.demo.server"]
 
 
 def help_of(words: tuple[str, ...]) -> str:
@@ -50,17 +47,7 @@ def test_an_example_with_an_option_that_is_gone_is_seen() -> None:
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a store that holds a capture called `weather`, and the server that made it as `./server`."""
-    folder = tmp_path_factory.mktemp("desk")
-    server = folder / "server"
-    server.write_text(f"#!/bin/sh\nexec {shlex.join(SERVER)}\n")
-    server.chmod(0o755)
-    tap = [*MCPSPY, "run", "--quiet", "--label", "weather", "--", *SERVER]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MCPSPY_HOME", str(folder / "store"))
-        client = [sys.executable, "-P", "-m", "mcpspy.demo.client", *tap]
-        subprocess.run(client, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE_S, check=True)
-    return folder
+    return made_desk(tmp_path_factory.mktemp("desk"))
 
 
 @pytest.mark.parametrize("topic", TEXTS)
