@@ -1,7 +1,6 @@
 """A mock of a model's API, asked by hand: answers as they were recorded, misses in the words of the API, and what goes live."""
 
 import gzip
-import json
 import time
 from http.client import RemoteDisconnected
 from pathlib import Path
@@ -66,8 +65,7 @@ def test_a_stream_has_the_events_that_were_recorded() -> None:
 def test_a_stream_that_broke_off_breaks_off() -> None:
     with ModelMocking(streaming(how="reset")) as mock:
         answer = mock.ask({**HI, "stream": True})
-    assert answer.body.endswith(b"\n\n")
-    assert not answer.is_whole
+    assert (answer.body.count(b"data: "), answer.is_whole) == (2, False)
 
 
 def test_a_body_that_broke_off_breaks_off() -> None:
@@ -224,4 +222,3 @@ def test_a_live_api_that_cannot_be_reached_is_told() -> None:
         answer = mock.ask(HO)
     assert (answer.status, answer.body.startswith(b"mcpspy: http://127.0.0.1:9 cannot be reached")) == (502, True)
     assert said[-1].startswith("http://127.0.0.1:9 cannot be reached")
-    assert json.dumps(HO)
