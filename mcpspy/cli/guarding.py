@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+
 from ..capture.store import captures_folder
 
 TYPE_CHECKING = False
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 def guarded(writer: Writer, path: str, later: Callable[[Callable[[], None]], None]) -> Callable[[Callable[[], None]], None]:
     """What calls for the disk as `later` does, and then looks after the store, if the capture at `path` lies there."""
-    if not path.startswith(captures_folder()):
+    if os.path.dirname(path) != captures_folder():
         return later
     look: Callable[[], None] | None = None
 

@@ -4,6 +4,7 @@ import fcntl
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from mcpspy.capture.cap import MIN_CAP_BYTES, cap_bytes, set_cap, taken
 from mcpspy.capture.guard import Guard
 from mcpspy.capture.pruning import make_room, pruned
 from mcpspy.capture.reader import read
+from mcpspy.cli.guarding import guarded
 from mcpspy.records import Frame, Note
 from tests.capture.making import stored
 from tests.cli.recording import Recording
@@ -198,3 +200,12 @@ def test_a_running_tap_makes_room_by_itself_and_stays(store: Path, verb: list[st
     assert names(*paths) == [False, True, True, True]
     assert taken()[0] == 4
     assert [one for one in read(store / "captures" / own) if isinstance(one, Note) and one.topic == "cap"] == []
+
+
+def test_a_capture_that_lies_elsewhere_is_not_asked_to_make_room(store: Path) -> None:
+    def later(sync: Callable[[], None]) -> None:
+        sync()
+
+    own = Recording("tap")
+    assert guarded(own._writer, str(store / "captures-of-mine" / "x.mcpspy"), later) is later
+    assert guarded(own._writer, own.path, later) is not later
