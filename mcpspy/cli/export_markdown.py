@@ -19,7 +19,7 @@ def command(what: tuple[str, ...], output: str | None, filters: tuple[str, ...])
     """Write a report in Markdown, ready to be pasted: verdict, findings, the calls in question, a diagram, versions.
 
     What is secret becomes a pseudonym, and so do user names, home folders and addresses, as by `mcpspy export share --personal`.
-    Chosen rows are all shown whole; without any, those that failed or that something was found about.
+    Chosen rows are all shown whole; without any, those that failed or that a warning is about.
 
     \b
     Example:

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from ..replay.identity import identity
-from ..transcript.model import Exchange, Log, Numbered, Outcome, Row, Source, Stray, Transcript
+from ..transcript.finding import Severity
+from ..transcript.model import Exchange, Log, ModelCall, Numbered, Outcome, Row, Source, Stray, Transcript
 from .checked import worst_first
 from .escape import markdown_code, markdown_fence, markdown_text, safe_text
 from .exchange import whole
@@ -25,10 +26,13 @@ from .verdict import verdict
 
 if TYPE_CHECKING:
     from ..transcript.finding import Finding
+    from ..transcript.inference.errand import Errand
+    from .line import Line
 
 MAX_CALLS: Final = 8
 """So many calls in question are shown whole."""
 
+MAX_RUNS: Final = 20
 MAX_CALL_LINES: Final = 60
 MAX_DRAWN_ROWS: Final = 30
 """So many rows are drawn: an issue's reader looks at no more. Of more, those around the calls in question."""
@@ -59,12 +63,17 @@ def report(transcript: Transcript, rows: list[Row], *, version: str, is_part: bo
     yield f"**{markdown_text(' '.join(map(plain, verdict(transcript))))}**"
     yield ""
     for source in transcript.sources:
-        yield from _facts(source, [one for one in transcript.exchanges if one.capture == source.index])
+        if source.is_model:
+            yield from _model_facts(transcript, source)
+        else:
+            yield from _facts(source, [one for one in transcript.exchanges if one.capture == source.index])
+    found = _errands(transcript)
+    yield from _asked(transcript, found)
     shown = {one.row for one in rows if isinstance(one, Exchange | Stray)}
     findings = [one for one in transcript.findings if not is_part or one.row in shown]
     yield from _findings(findings)
     calls = _in_question(rows, findings, is_part=is_part)
-    yield from _calls(transcript, calls)
+    yield from _calls(transcript, calls, found)
     yield from _picture(transcript, rows, calls)
     yield from _timeline(transcript, rows, calls, is_part=is_part)
     yield from _logs(transcript)
@@ -82,6 +91,20 @@ def _facts(source: Source, exchanges: Sequence[Exchange]) -> Iterator[str]:
     yield f"| client | {markdown_code(_peer(known.get('client'), source.client))} |"
     yield f"| server | {markdown_code(_peer(known.get('server'), source.server))} |"
     yield f"| revision | {markdown_code(str(known.get('revision') or '?'))} |"
+    yield from _recorded(source)
+
+
+def _model_facts(transcript: Transcript, source: Source) -> Iterator[str]:
+    calls = [one for one in transcript.model_calls if one.capture == source.index]
+    yield "| | |"
+    yield "| --- | --- |"
+    yield f"| client | {markdown_code(source.client)} |"
+    for name, method in dict.fromkeys((one.model, one.method) for one in calls):
+        yield f"| model | {markdown_code(name or '?')} by {markdown_code(method)} |"
+    yield from _recorded(source)
+
+
+def _recorded(source: Source) -> Iterator[str]:
     header = source.header
     if header is not None:
         yield f"| {'URL' if source.transactions else 'command'} | {markdown_code(command_words(source))} |"
@@ -94,6 +117,34 @@ def _peer(said: Any, lane: str) -> str:
     if not isinstance(said, dict) or not said.get("name"):
         return lane
     return f"{said['name']} {said.get('version') or ''}".rstrip()
+
+
+def _errands(transcript: Transcript) -> list[Errand]:
+    if not any(source.is_model for source in transcript.sources):
+        return []
+    from ..transcript.inference.errands import errands  # and all that understands models, which other reports do not wait for
+
+    return errands(transcript)
+
+
+def _asked(transcript: Transcript, errands: list[Errand]) -> Iterator[str]:
+    """What users asked for, and whose time it took."""
+    if not any(source.is_model for source in transcript.sources):
+        return
+    from ..transcript.inference.runs import runs
+    from .sequence.inference import run_words
+
+    found = runs(transcript, errands)
+    if not found:
+        return
+    yield "## What was asked"
+    yield ""
+    for one in found[:MAX_RUNS]:
+        words = f"{counted(len(one.calls), 'model call')}, {counted(len(one.errands), 'tool use')}"
+        yield f"- {markdown_text(run_words(one))} ({words})"
+    if len(found) > MAX_RUNS:
+        yield f"- … and {counted(len(found) - MAX_RUNS, 'more question')}"
+    yield ""
 
 
 def _findings(findings: Iterable[Finding]) -> Iterator[str]:
@@ -111,13 +162,14 @@ def _findings(findings: Iterable[Finding]) -> Iterator[str]:
     yield ""
 
 
-def _in_question(rows: list[Row], findings: Iterable[Finding], *, is_part: bool) -> list[Exchange]:
-    """The calls that failed, or that something was found about; of chosen rows all."""
-    flagged = {one.row for one in findings}
-    return [one for one in rows if isinstance(one, Exchange) and (is_part or one.outcome in _BAD or one.row in flagged)]
+def _in_question(rows: list[Row], findings: Iterable[Finding], *, is_part: bool) -> list[Exchange | ModelCall]:
+    """The calls that failed, or that a warning or worse is about; of chosen rows all."""
+    flagged = {one.row for one in findings if one.severity is not Severity.INFO}
+    asked = (one for one in rows if isinstance(one, Exchange | ModelCall))
+    return [one for one in asked if is_part or one.outcome in _BAD or one.row in flagged]
 
 
-def _calls(transcript: Transcript, calls: list[Exchange]) -> Iterator[str]:
+def _calls(transcript: Transcript, calls: list[Exchange | ModelCall], errands: list[Errand]) -> Iterator[str]:
     if not calls:
         return
     yield "## The calls in question"
@@ -125,15 +177,24 @@ def _calls(transcript: Transcript, calls: list[Exchange]) -> Iterator[str]:
     for one in calls[:MAX_CALLS]:
         took = "" if one.duration_ns is None else f" after {duration(one.duration_ns)}"
         words = markdown_code(f"{one.method} {one.target or ''}".rstrip())
-        yield f"### Row {one.row}: {words} {outcome_phrase(one).word}{took}"
+        word = one.outcome.value if isinstance(one, ModelCall) else outcome_phrase(one).word
+        yield f"### Row {one.row}: {words} {word}{took}"
         yield ""
-        yield from _fenced(_cut([plain(line) for line in whole(transcript, one, width=WIDTH, stderr=False)], MAX_CALL_LINES))
+        yield from _fenced(_cut([plain(line) for line in _whole(transcript, one, errands)], MAX_CALL_LINES))
     if len(calls) > MAX_CALLS:
         yield f"… and {counted(len(calls) - MAX_CALLS, 'more call')}."
         yield ""
 
 
-def _picture(transcript: Transcript, rows: list[Row], calls: list[Exchange]) -> Iterator[str]:
+def _whole(transcript: Transcript, row: Exchange | ModelCall, errands: list[Errand]) -> Iterable[Line]:
+    if isinstance(row, Exchange):
+        return whole(transcript, row, width=WIDTH, stderr=False)
+    from .model_call import model_call_lines
+
+    return model_call_lines(transcript, row, errands, width=WIDTH)
+
+
+def _picture(transcript: Transcript, rows: list[Row], calls: list[Exchange | ModelCall]) -> Iterator[str]:
     drawn = _drawn(rows, calls)
     yield "## Who said what"
     yield ""
@@ -144,19 +205,19 @@ def _picture(transcript: Transcript, rows: list[Row], calls: list[Exchange]) -> 
     yield from _fenced(list(mermaid(diagram(transcript, drawn))), "mermaid")
 
 
-def _drawn(rows: list[Row], calls: list[Exchange]) -> list[Row]:
+def _drawn(rows: list[Row], calls: list[Exchange | ModelCall]) -> list[Row]:
     """Of many rows the first, and those around calls in question."""
     if len(rows) <= MAX_DRAWN_ROWS:
         return rows
     if not calls:
         return rows[:MAX_DRAWN_ROWS]
     asked = {one.row for one in calls[:MAX_CALLS]}
-    places = [at for at, one in enumerate(rows) if isinstance(one, Exchange) and one.row in asked]
+    places = [at for at, one in enumerate(rows) if isinstance(one, Exchange | ModelCall) and one.row in asked]
     wanted = set(range(AROUND)).union(*(range(max(0, at - AROUND), at + AROUND + 1) for at in places))
     return [rows[at] for at in sorted(wanted) if at < len(rows)]
 
 
-def _timeline(transcript: Transcript, rows: list[Row], calls: list[Exchange], *, is_part: bool) -> Iterator[str]:
+def _timeline(transcript: Transcript, rows: list[Row], calls: list[Exchange | ModelCall], *, is_part: bool) -> Iterator[str]:
     numbers = [one.row for one in rows if isinstance(one, Numbered)]
     first = next((at for at, number in enumerate(numbers) if calls and number >= calls[0].row), 0)
     begin = max(0, min(first - AROUND, len(numbers) - MAX_ROWS))

@@ -11,6 +11,7 @@ from mcpspy.views.escape import markdown_code, markdown_text, safe_text
 from mcpspy.views.report import report
 from mcpspy.views.timeline import selected
 from tests.transcript.dialogue import notification, request, result
+from tests.transcript.inference.model_traffic import ModelTraffic
 from tests.views.scenes import call, failed, hostile_scene, opened
 from tests.views.sequence.test_mermaid import HOSTILE, ORDINARY
 
@@ -105,3 +106,15 @@ def test_of_a_long_session_a_report_draws_and_lists_what_is_in_question() -> Non
     assert "9 rows of 401, those around the calls in question." in text
     assert re.findall(r"^ *(\d+) \d+ .*tools/call", timeline, re.MULTILINE) == [str(row) for row in range(298, 398)]
     assert "301 rows left out" in timeline
+
+
+def test_a_report_says_what_was_asked_of_a_model_and_shows_calls_that_failed() -> None:
+    model = ModelTraffic()
+    model.ask("user: What is **this**?").answer(429, {"error": {"message": "Too many requests", "type": "rate_limit_error"}})
+    transcript = model.ends().transcript
+    text = "\n".join(report(transcript, transcript.rows, version="1"))
+    assert "| model | `m` by `chat.completions` |" in text
+    assert "- “What is \\*\\*this\\*\\*?” · 3.00 ms: model 3.00 ms (1 model call, 0 tool uses)" in text
+    assert "### Row 1: `chat.completions m` http error after 3.00 ms" in text
+    assert "rate_limit_error" in text.partition("### Row 1")[2]
+    assert "user->>+client1: “What is **this**?”" in text
