@@ -26,7 +26,7 @@ PAUSE_S = 0.001
 SWITCH_S = 0.0005
 """Looking through captures gives way: a pause before each, and the thread that forwards waits no longer than this for its turn.
 
-With 2,000 captures a tap that removes half of them takes 3 s, of which 0.4 s of the processor's, and then 20 MB instead of 11; what a
+With 2,000 captures a tap that removes half of them takes 4 s, of which 0.5 s of the processor's, and then 20 MB instead of 11; what a
 message takes on its way does not change by more than the noise (CPython 3.11).
 """
 
