@@ -44,15 +44,40 @@ def filters(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> li
     return [CompletionItem(word, help=help[:80]) for word, help in words]
 
 
-OFFERS: dict[str, Any] = {"what": whats, "filters": filters, "select": rules, "ignore": rules, "explain": rules}
-"""By the names of parameters what a shell offers for them."""
+def topics(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """What `mcpspy help` explains."""
+    from ..transcript.findings.rules import RULES
+    from .help import TOPICS
+    from .main import VERBS
+
+    return _offered(incomplete, (TOPICS | VERBS | {name: one.what for name, one in RULES.items()}).items())
+
+
+def paths(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Files and folders, which a shell knows best."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+OFFERS: dict[str, Any] = {
+    "what": whats, "before": whats, "after": whats, "capture": whats,
+    "--filter": filters, "--only": filters,
+    "--select": rules, "--explain": rules,
+    "--capture": paths, "--output": paths, "--repair": paths, "--baseline": paths,
+    "topic": topics,
+}  # fmt: skip
+"""By the names of arguments and options what a shell offers for them."""
+
+OFFERS_OF_CHECK: dict[str, Any] = {"--ignore": rules}
+"""Elsewhere `--ignore` takes JSON paths."""
 
 
 def offer(command: click.Command) -> None:
     """Have a shell offer what the parameters of `command` may be."""
+    offers = OFFERS | (OFFERS_OF_CHECK if command.name == "check" else {})
     for one in command.params:
-        if one.name in OFFERS and isinstance(one.type, type(click.STRING)):
-            one._custom_shell_complete = OFFERS[one.name]  # what click's `shell_complete=` sets  # noqa: SLF001
+        found = next((offers[name] for name in reversed(one.opts) if name in offers), None)
+        if found is not None and isinstance(one.type, type(click.STRING)):
+            one._custom_shell_complete = found  # what click's `shell_complete=` sets  # noqa: SLF001
 
 
 def _known() -> Iterable[tuple[str, str]]:

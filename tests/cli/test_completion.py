@@ -19,14 +19,22 @@ from tests.deadlines import DEADLINE_S
 SCRIPT = Path(sys.executable).parent / "mcpspy"
 
 
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("MCPSPY_HOME", str(tmp_path))
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home of mcpspy with two captures, one of which has a label that a shell would run."""
+    home = tmp_path_factory.mktemp("recorded")
     for label in ("weather", "a$(touch evil)"):
         words = [sys.executable, "-m", "mcpspy", "run", "--label", label, "--", "cat"]
         said = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
-        subprocess.run(words, input=said, stdout=subprocess.DEVNULL, timeout=DEADLINE_S, check=True)
-    return tmp_path
+        environment = {**os.environ, "MCPSPY_HOME": str(home)}
+        subprocess.run(words, input=said, stdout=subprocess.DEVNULL, env=environment, timeout=DEADLINE_S, check=True)
+    return home
+
+
+@pytest.fixture
+def store(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MCPSPY_HOME", str(recorded))
+    return recorded
 
 
 def offered(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -54,6 +62,23 @@ def test_sittings_and_labels_are_offered_where_a_capture_goes(store: Path, monke
     assert "@" in offered("mcpspy export html @", monkeypatch)
 
 
+@pytest.mark.parametrize(
+    "line", ["diff we", "diff weather we", "verify we", "mock we", "replay we", "check we", "export svg we"]
+)
+def test_wherever_a_capture_goes_labels_are_offered(line: str, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert offered(f"mcpspy {line}", monkeypatch) == ["weather"]
+
+
+def test_a_path_of_json_is_no_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert offered("mcpspy check --ignore server-die", monkeypatch) == ["server-died"]
+    assert offered("mcpspy diff --ignore server-die", monkeypatch) == []
+
+
+def test_topics_verbs_and_rules_are_offered_for_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert offered("mcpspy help pri", monkeypatch) == ["privacy"]
+    assert offered("mcpspy help server-die", monkeypatch) == ["server-died"]
+
+
 def test_a_label_that_a_shell_would_run_is_not_offered(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not [one for one in offered("mcpspy show ", monkeypatch) if "touch" in one]
 
@@ -65,6 +90,7 @@ def test_rules_are_offered_behind_each_comma(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_keys_of_filters_are_offered(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "tool:" in offered("mcpspy show -F to", monkeypatch)
+    assert "tool:" in offered("mcpspy replay --only to", monkeypatch)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
