@@ -125,7 +125,7 @@ class _Join:
     def _choose(self, errand: Errand, keys: Iterable[Hashable], joined_by: JoinedBy, *, only: bool = False) -> None:
         since_ns, until_ns = errand.use.at_ns or errand.by.at_ns, errand.until_ns
         fitting = [call for key in keys for call in self._by_key.fitting(key, since_ns, until_ns)]
-        if not fitting or (only and len(fitting) > 1):
+        if not fitting or (only and not _is_certain(errand, fitting, joined_by)):
             return
         best = fitting if len(fitting) == 1 else self._best(errand, fitting)
         errand.call, errand.candidates, errand.joined_by = min(best, key=lambda one: one.at_ns), len(best), joined_by
@@ -143,6 +143,13 @@ class _Join:
             best = telling or best
         texts = {tuple(texts_of(result)) if (result := results[one.row]) is not None else None for one in best}
         return best if len(texts) > 1 else best[:1]
+
+
+def _is_certain(errand: Errand, fitting: list[Exchange], joined_by: JoinedBy) -> bool:
+    """Whether one call alone fits, and by a name that is not sure, one that has something else in common."""
+    if len(fitting) > 1:
+        return False
+    return joined_by != "name" or _shared(errand.use.arguments, arguments_of(fitting[0])) > 0
 
 
 def _shared(asked: str, called: str) -> int:

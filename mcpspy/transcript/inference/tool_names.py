@@ -23,6 +23,9 @@ CUT_LETTERS: Final = 32
 MIN_LETTERS: Final = 3
 """So much of a tool's name has to be there where only a part of it is."""
 
+MAX_PARTS: Final = 24
+"""So many words of a name are looked at: all pairs of them may begin and end a tool's name."""
+
 MAX_MEANINGS: Final = 16
 """So many tools are looked at for each kind of likeness."""
 
@@ -39,7 +42,7 @@ class Likeness(IntEnum):
     OF_SERVER = 2
     """The tool's, with its server's name before or behind."""
     WITHIN = 3
-    """The tool's, with something else before or behind."""
+    """The tool's, with something else before or behind it."""
     CUT = 4
     """It ends within the tool's."""
 
@@ -98,22 +101,22 @@ class ToolNames:
         return {likeness: made[likeness][:MAX_MEANINGS] for likeness in sorted(made)}
 
     def _parts(self, parts: list[str]) -> list[tuple[Tool, str]]:
-        """The tools whose names are the end of it, or its beginning, the longest first; with what else there is in it."""
+        """The tools whose names are a part of it, the longest first; with what else there is in it."""
         found: list[tuple[Tool, str]] = []
-        for at in range(1, min(len(parts), CUT_LETTERS)):
-            for tool_name, rest in (
-                ("_".join(parts[at:]), "_".join(parts[:at])),
-                ("_".join(parts[: len(parts) - at]), "_".join(parts[len(parts) - at :])),
-            ):
-                if len(tool_name) >= MIN_LETTERS:
-                    found += [(tool, rest) for tool in self._by_spelling.get(tool_name, ())[:MAX_MEANINGS]]
+        count = min(len(parts), MAX_PARTS)
+        for size in range(count - 1, 0, -1):
+            for begin in range(count - size, -1, -1):  # what stands at the end is the tool's name most often
+                name = "_".join(parts[begin : begin + size])
+                if len(name) >= MIN_LETTERS and name in self._by_spelling:
+                    rest = "_".join(parts[:begin] + parts[begin + size :])
+                    found += [(tool, rest) for tool in self._by_spelling[name][:MAX_MEANINGS]]
         return found
 
     def _cut(self, parts: list[str]) -> list[Tool]:
         """The tools in whose names it ends: those that share most of it."""
         text = "_".join(parts)
         for end in dict.fromkeys((text, _digest("", text))):
-            for at in range(min(len(parts), CUT_LETTERS)):
+            for at in range(min(len(parts), MAX_PARTS)):
                 start = end.split("_", at)[-1] if at else end
                 if len(start) < MIN_LETTERS:
                     break
