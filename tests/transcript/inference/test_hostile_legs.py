@@ -37,13 +37,12 @@ def maybe(**members: Any) -> Any:
 
 
 CALLS = st.lists(maybe(id=VALUES, function=VALUES | maybe(name=TEXTS, arguments=TEXTS)), max_size=3)
+MEMBERS = ("text", "id", "name", "input", "tool_use_id", "content", "call_id", "arguments", "output", "is_error")
 BLOCKS = st.lists(
     VALUES
     | st.fixed_dictionaries(
         {"type": st.sampled_from(["text", "tool_use", "tool_result", "thinking", "function_call", "function_call_output"])},
-        optional=dict.fromkeys(
-            ("text", "id", "name", "input", "tool_use_id", "content", "call_id", "arguments", "output", "is_error"), VALUES
-        ),
+        optional=dict.fromkeys(MEMBERS, VALUES),
     ),
     max_size=3,
 )
