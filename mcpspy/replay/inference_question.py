@@ -35,7 +35,8 @@ class PromptAsking:
     """The rules by which prompts are the same.
 
     By default strictness ids of tool uses count by where they stand and not by their names, since some clients make up their own;
-    arguments that the model wrote as text count as the JSON that they are.
+    arguments that the model wrote as text count as the JSON that they are, and tools in whatever order they are offered: clients
+    ask several servers for theirs at once.
     """
 
     __slots__ = ("_ignore", "strictness")
@@ -56,11 +57,12 @@ class PromptAsking:
         """What of a body counts."""
         if self.strictness is not Strictness.STRICT and isinstance(params, dict):
             names: dict[str, str] = {}
-            params = {
-                name: [_turn(turn, names) for turn in one] if name in _TURNS and isinstance(one, list) else one
-                for name, one in params.items()
-                if name not in OF_THE_CLIENT
-            }
+            params = {name: one for name, one in params.items() if name not in OF_THE_CLIENT}
+            for name in _TURNS:
+                if isinstance(turns := params.get(name), list):
+                    params[name] = [_turn(turn, names) for turn in turns]
+            if isinstance(offers := params.get("tools"), list):
+                params["tools"] = sorted(offers, key=_name_of_offer)
         return pruned(params, self._ignore)
 
     def traits(self, counted: Any) -> frozenset[str]:
@@ -75,6 +77,12 @@ class PromptAsking:
     def leave_out(self, steps: tuple[Step, ...]) -> str:
         """The ignore rule that leaves this place out; of turns this one alone, since others stand for others."""
         return path_of(steps)
+
+
+def _name_of_offer(offer: Any) -> str:
+    """By what tools are put in order."""
+    inner = offer.get("function", offer) if isinstance(offer, dict) else offer
+    return str(inner.get("name")) if isinstance(inner, dict) else canonical(offer)
 
 
 def _turn(turn: Any, names: dict[str, str]) -> Any:

@@ -58,6 +58,11 @@ ITEM = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f",
     [
         (chat(temperature=1), {"temperature": 1.0, **chat()}),
         (chat(), chat(user="ada", metadata={"run": "7"}, seed=4, prompt_cache_key="k", safety_identifier="s")),
+        (
+            chat(tools=[{"type": "function", "function": {"name": name}} for name in "ab"]),
+            chat(tools=[{"type": "function", "function": {"name": name}} for name in "ba"]),
+        ),
+        (chat(tools=[{"name": "a"}, 7, None]), chat(tools=[None, {"name": "a"}, 7])),
         (ONE, chat(wants(use("b", '{"city":"杭州"}')), told("b", "晴"))),
         (
             {"input": [ITEM, {"type": "function_call_output", "call_id": "call_1", "output": "2"}]},
