@@ -24,7 +24,7 @@ const list = (() => {
   function line(row, at) {
     const isChosen = row.index + 1 === state.chosen;
     const made = make("div", {
-      class: "line", role: "row", id: `line-${row.index}`, "aria-rowindex": at + 2, "aria-selected": String(isChosen),
+      class: `line ${row.kind}`, role: "row", id: `line-${row.index}`, "aria-rowindex": at + 2, "aria-selected": String(isChosen),
       onclick: () => choose(row.index + 1, { scroll: false }),
     },
     cell(row.row || "", "number dim"), cell(seconds(row.at), "number dim"), cell(duration(row.took), "number"),

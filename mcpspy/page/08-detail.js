@@ -23,7 +23,7 @@ const detail = (() => {
     last = row;
     element.replaceChildren(
       make("h2", {}, row.row ? `row ${row.row} · ` : "", row.method || row.kind, " ", row.target),
-      make("p", { class: `facts ${row.style}` }, [row.outcome, row.detail].filter(Boolean).join(": ") || "—"),
+      make("p", { class: row.style }, [row.outcome, row.detail].filter(Boolean).join(": ") || "—"),
       make("p", { class: "facts" }, facts(row)),
       buttons(row, what), what.failure ?? "", ...(what.told ? [cutText("pre", {}, what.told.join("\n"))] : flaws(row)),
       ...(what.messages ?? []).flatMap(message),

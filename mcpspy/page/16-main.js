@@ -1,6 +1,7 @@
 // The page, once all of it is there.
 
 document.querySelector("main").hidden = false;
+byId("bar").hidden = false;
 recall();
 controls.facets();
 controls.show();

@@ -26,6 +26,12 @@ EVERYTHING = CAPTURES / "everything.mcpspy"
 EVIL = '</script><script>window.pwned=1</script><img src=x onerror="window.pwned=1">\u202e\x1b]52;c;x\x07{{verdict}}'
 
 
+CUT = """() => [...document.querySelectorAll("nav button, .tools > *, .buttons > *, .heads > *, .worst a")]
+  .filter((one) => one.offsetParent && (one.getBoundingClientRect().right > innerWidth || one.scrollWidth > one.clientWidth + 1))
+  .filter((one) => !one.matches("select, a, [aria-label=direction]")).map((one) => one.outerHTML)"""
+"""What people press or read above a column, and cannot see whole."""
+
+
 def written(tmp_path: Path, transcript: Transcript) -> Path:
     path = tmp_path / "page.html"
     texts = page(transcript, transcript.rows, page_files(), title="a session", addresses=["@"])
@@ -139,6 +145,7 @@ def test_without_scripts_the_findings_and_the_timeline_are_there(look: Look, tmp
     text = looking.page.inner_text("body")
     assert "tools/call get_weather" in text
     assert "unanswered" in text
+    assert not looking.page.get_by_role("tab").first.is_visible()
 
 
 @pytest.mark.parametrize("width", [1280, 400])
@@ -148,6 +155,7 @@ def test_nothing_is_wider_than_the_screen(look: Look, everything: Path, width: i
     for tab in ("timeline", "diagram", "findings", "numbers"):
         looking.page.locator(f"nav button[data-tab={tab}]").click()
         assert looking.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert looking.page.evaluate(CUT) == []
 
 
 def test_nothing_that_was_captured_runs_or_asks_for_anything(look: Look, tmp_path: Path) -> None:

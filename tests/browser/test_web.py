@@ -68,7 +68,7 @@ def test_what_was_chosen_stays_chosen_and_its_answer_comes(look: Look) -> None:
     recording = Recording().ask(1, name="slow")
     with live(look) as looking:
         looking.page.locator(".line", has_text="slow").click()
-        expect(looking.page.locator("#detail .facts").first).to_have_text("pending")
+        expect(looking.page.locator("#detail p").first).to_have_text("pending")
         for id in range(2, 60):
             recording.ask(id, name="other").answer(id)
         expect(looking.page.locator("#count")).to_contain_text("60 rows")
@@ -146,6 +146,7 @@ def test_twenty_captures_of_one_sitting_have_room_on_a_phone(look: Look) -> None
         expect(looking.page.locator("#sittings")).to_contain_text("and 16 more")
         expect(looking.page.locator("#count")).to_have_text("40 rows")
         assert looking.page.evaluate("document.documentElement.scrollWidth") <= 400
+        assert looking.page.evaluate("document.querySelector('#sittings a').clientWidth") < 250
         assert looking.page.locator(".line").count() > 8
 
 
