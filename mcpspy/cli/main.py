@@ -89,6 +89,8 @@ def cli(ctx: click.Context) -> None:
     \b
       mcpspy show        what the two said
       mcpspy show -f     the same, live
+      mcpspy check       what went wrong, and whose fault it is
+      mcpspy help        topics: filter, captures, replay, privacy
     """
     if ctx.invoked_subcommand is None:
         from .list import overview
