@@ -59,7 +59,8 @@ Privacy: what mcpspy keeps, and what others get.
 
 A capture holds all that was said: arguments, results, logs; and prompts, where
 a model's API was recorded. It is a file of yours (mode 0600), and mcpspy sends
-it to nobody: no telemetry, no look for updates. Taps, mocks and pages listen on 127.0.0.1 unless you say otherwise.
+it to nobody: no telemetry, no look for updates. Taps, mocks and pages listen on
+127.0.0.1 unless you say otherwise.
 
 Before the disk these become pseudonyms, equal ones equal: header fields such as
 Authorization and Cookie, session ids, secrets in URLs, in OAuth's bodies and in
