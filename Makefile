@@ -4,7 +4,7 @@
 #   make interop     the tests with programs of npm and Debian, after `make npm`
 #   make check       lint, types and tests: what a change has to pass
 #   make soak        the full counts: every bit flipped, hundreds of kills, a million messages
-#   make npm         the npm programs that the tests marked `npm` start, into build/npm
+#   make npm         the npm programs that the tests marked `npm` start, and mitmproxy, into build
 #   make bench-stdio the stdio benchmark; see benchmarks/README.md
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(shell \
@@ -42,7 +42,7 @@ format: .venv/.tested
 soak: .venv/.tested
 	MCPSPY_TIER=full $(BIN)/pytest -n $(WORKERS) -m "soak or tiered or hypothesis" --timeout 3600 $(PYTEST_ARGS)
 
-npm: build/npm/.installed build/inspector/.installed
+npm: build/npm/.installed build/inspector/.installed build/mitmproxy/.installed
 
 bench-stdio: .venv/.installed
 	$(BIN)/python -m benchmarks.bench_stdio $(BENCH_ARGS)
@@ -78,4 +78,10 @@ build/inspector/.installed: tests/npm/inspector/package.json
 	mkdir -p build/inspector
 	cp tests/npm/inspector/package.json build/inspector/
 	cd build/inspector && npm install --no-audit --no-fund --no-package-lock
+	touch $@
+
+# Which reads the HAR files that we write; in an environment of its own, for it pins what it needs.
+build/mitmproxy/.installed:
+	$(PYTHON) -m venv build/mitmproxy
+	build/mitmproxy/bin/pip install --quiet --disable-pip-version-check 'mitmproxy>=11,<13'
 	touch $@

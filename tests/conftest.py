@@ -26,6 +26,7 @@ NPM_MODULES = ROOT / "build" / "npm" / "node_modules"
 NpmProgram = Callable[[str], list[str]]
 DebianProgram = Callable[[str], str]
 Peer = Callable[[str], list[str]]
+FlowReader = Callable[[Path], list[dict[str, Any]]]
 MermaidReader = Callable[[list[str]], list[dict[str, Any]]]
 
 load_hypothesis_profile(current_tier())
@@ -120,6 +121,23 @@ def read_mermaid() -> MermaidReader:
     return read
 
 
+@pytest.fixture
+def read_flows() -> FlowReader:
+    """`read_flows(path)` is what mitmproxy makes of a file that it imports (tests/views/read_flows.py)."""
+
+    def read(path: Path) -> list[dict[str, Any]]:
+        python = ROOT / "build" / "mitmproxy" / "bin" / "python"
+        if not python.exists():
+            pytest.skip("mitmproxy is not installed: make npm")
+        words = [str(python), str(ROOT / "tests" / "views" / "read_flows.py"), str(path)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+        assert done.returncode == 0, done.stderr
+        flows: list[dict[str, Any]] = json.loads(done.stdout)
+        return flows
+
+    return read
+
+
 def _node() -> str:
     node = shutil.which("node")
     if node is None:
@@ -136,7 +154,13 @@ def _npm_file(name: str) -> Path:
 
 # --- Marks that follow from what a test asks for, so that none can be forgotten ---
 
-MARK_OF_FIXTURE = {"npm_program": "npm", "read_mermaid": "npm", "debian_program": "debian", "tier": "tiered"}
+MARK_OF_FIXTURE = {
+    "npm_program": "npm",
+    "read_mermaid": "npm",
+    "read_flows": "npm",
+    "debian_program": "debian",
+    "tier": "tiered",
+}
 
 
 @pytest.hookimpl(tryfirst=True)

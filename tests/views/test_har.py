@@ -9,6 +9,8 @@ import pytest
 
 from mcpspy import read, transcribe
 from mcpspy.views.har import har
+from tests.conftest import FlowReader
+from tests.views.http_scenes import http_scene
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 HTTP = ("sse", "streamable", "resumed", "stateless", "oauth")
@@ -26,6 +28,27 @@ def valid(made: dict[str, Any]) -> dict[str, Any]:
     jsonschema.validate(made, schema)
     log: dict[str, Any] = made["log"]
     return log
+
+
+def test_mitmproxy_imports_what_was_written(tmp_path: Path, read_flows: FlowReader) -> None:
+    paths = [CAPTURES / f"{name}.mcpspy" for name in HTTP]
+    transcripts = [
+        *(transcribe(read(path), keeps_frames=True) for path in paths),
+        transcribe(http_scene().records, keeps_frames=True),
+    ]
+    transactions = [[*one.sources[0].transactions.values()] for one in transcripts]
+    texts = ["\n".join(har(one, some, version="1")) for one, some in zip(transcripts, transactions, strict=True)]
+    path = tmp_path / "all.har"
+    entries = [entry for text in texts for entry in json.loads(text)["log"]["entries"]]
+    path.write_text(json.dumps({"log": {**json.loads(texts[0])["log"], "entries": entries}}))
+    found = read_flows(path)
+    assert [(one["method"], one["url"]) for one in found] == [
+        (one["request"]["method"], one["request"]["url"]) for one in entries
+    ]
+    for flow, entry in zip(found, entries, strict=True):
+        content = entry["response"]["content"]
+        assert flow["said"] == entry["request"].get("postData", {}).get("text", "")
+        assert flow["answered"] == [entry["response"]["status"], content.get("text", "")]
 
 
 @pytest.mark.parametrize("name", HTTP)
