@@ -19,7 +19,7 @@ from .line import Line, Piece, fitted, joined
 from .model_words import first_token_words, model_phrase, usage_words
 from .phrases import one_line, outcome_phrase
 from .pretty import broken
-from .transaction import fact_lines
+from .transaction import fact_lines, told
 from .units import counted, duration, size
 
 _BETWEEN: Piece = (" · ", "dim")
@@ -43,7 +43,7 @@ def model_call_lines(
     """Everything about a model call. `errands` are those of the transcript; `width` in cells, None: nothing is cut."""
     source = transcript.sources[row.capture]
     found = [one for one in errands if row in (one.by, one.returned_in)]
-    for line in _headings(row, source):
+    for line in _headings(row, source, width):
         yield fitted(line, width)
     yield from row_finding_lines(transcript, row, width=width)
     prompt = row.prompt
@@ -55,7 +55,7 @@ def model_call_lines(
     yield from (fitted(line, width) for line in fact_lines(row.transaction, width))
 
 
-def _headings(row: ModelCall, source: Source) -> Iterator[Line]:
+def _headings(row: ModelCall, source: Source, width: int | None) -> Iterator[Line]:
     phrase = model_phrase(row)
     outcome = (phrase.word, "good" if phrase.word == "ok" and phrase.style == "dim" else phrase.style)
     parts: list[Line] = [[(f"row {row.row}", "strong")], [(one_line(f"{row.method} {row.target}"), "strong")], [outcome]]
@@ -63,8 +63,8 @@ def _headings(row: ModelCall, source: Source) -> Iterator[Line]:
         parts.append([(duration(row.duration_ns), "")])
     yield joined(parts, _BETWEEN)
     answer = row.answer
-    facts = [f"{safe_text(source.client_of(row))} → {safe_text(source.server)}"]
-    facts += [f"goes on with row {row.before}"] if row.before else []
+    between: Line = [(f"{safe_text(source.client_of(row))} → {safe_text(source.server)}", "dim")]
+    facts = [f"goes on with row {row.before}"] if row.before else []
     if answer is not None:
         facts += [
             usage_words(answer.usage),
@@ -73,7 +73,7 @@ def _headings(row: ModelCall, source: Source) -> Iterator[Line]:
         ]
         facts += [f"answered by {one_line(answer.model)}"] if answer.model not in ("", row.model) else []
         facts += [counted(answer.deltas, "delta")] if answer.deltas else []
-    yield joined(([(fact, "dim")] for fact in facts if fact), _BETWEEN)
+    yield from told(between, [fact for fact in facts if fact], width)
     if answer is not None and answer.error:
         yield [(one_line(answer.error), "bad")]
     if answer is not None:
@@ -92,7 +92,7 @@ def bodies(row: ModelCall) -> list[tuple[int, bytes]]:
 # The prompt
 
 
-def _prompt(row: ModelCall, prompt: Prompt, told: list[Errand], width: int | None) -> Iterator[Line]:
+def _prompt(row: ModelCall, prompt: Prompt, answered: list[Errand], width: int | None) -> Iterator[Line]:
     yield []
     new = len(prompt.turns) - row.added
     heading = f"  {counted(len(prompt.turns), 'turn')}" + (f", {new} of them new" if row.added else "")
@@ -104,7 +104,7 @@ def _prompt(row: ModelCall, prompt: Prompt, told: list[Errand], width: int | Non
     if old:
         words = ", ".join(f"{count:,} {one_line(role)}" for role, count in old.items())
         yield fitted([("  ", ""), (f"{counted(old.total(), 'turn')} as in row {row.before}: {words}", "dim")], width)
-    left = list(told)
+    left = list(answered)
     for turn in prompt.turns[row.added :]:
         if turn.role in SYSTEM:
             letters = f"{len(turn.text):,} letters: " if len(turn.text) > FOLDED_LETTERS else ""
@@ -142,7 +142,7 @@ def _type(schema: object) -> str:
     return f": {kind}" if isinstance(kind, str) else ""
 
 
-def _turn(turn: Turn, told: list[Errand], width: int | None) -> Iterator[Line]:
+def _turn(turn: Turn, answered: list[Errand], width: int | None) -> Iterator[Line]:
     """A turn that is new: its text, what it wants done, what it tells of that."""
     begin = [_role(turn.role)]
     if turn.thinking:
@@ -158,9 +158,9 @@ def _turn(turn: Turn, told: list[Errand], width: int | None) -> Iterator[Line]:
         yield from _text(begin, f"→ {use.name} {use.arguments}", "", width, behind=f"  id {use.id}" if use.id else "")
         begin = [_role("")]
     for one in turn.returns:
-        errand = next((errand for errand in told if errand.returned == one), None)
+        errand = next((errand for errand in answered if errand.returned == one), None)
         if errand is not None:
-            told.remove(errand)
+            answered.remove(errand)
         yield from _text(begin, one.text, "bad" if one.is_error else "", width, behind=f"  {_returned(one, errand)}")
         begin = [_role("")]
 
@@ -202,12 +202,12 @@ def _answer(transcript: Transcript, row: ModelCall, answer: Answer, errands: lis
 
 def _went(transcript: Transcript, use: ToolUse, errand: Errand | None) -> Iterator[Line]:
     """Where a tool use went: the call that it became, and what the model was told of it."""
-    said = "in the text · " if use.from_text else ""
-    id = f"{said}id {one_line(use.id)}" if use.id else f"{said}without an id"
+    id = f" · id {one_line(use.id)}" if use.id else " · without an id"
+    named: Piece = (f"{id}, in the text" if use.from_text else id, "dim")
     if errand is None:
-        yield [(f"{id} · run by the API itself" if use.is_hosted else id, "dim")]
+        yield [("run by the API itself" if use.is_hosted else "not followed", "dim"), named]
         return
-    yield [(id, "dim"), *_called(transcript, errand)]
+    yield [*_called(transcript, errand), named]
     if errand.returned is not None and errand.returned_in is not None:
         by = "" if errand.returned_by == "id" else f", joined by {errand.returned_by}"
         failed = " that it failed" if errand.returned.is_error else ""
@@ -220,8 +220,8 @@ def _called(transcript: Transcript, errand: Errand) -> Line:
     call = errand.call
     if call is None:
         recorded = any(not one.is_model for one in transcript.sources)
-        return [(" · no call was seen", "warn" if recorded and spelled(errand.use.name) else "dim")]
-    return [(" · ", "dim"), ("→ ", ""), *_exchange(transcript, call), (_joined(errand), "dim")]
+        return [("no call was seen", "warn" if recorded and spelled(errand.use.name) else "dim")]
+    return [("→ ", ""), *_exchange(transcript, call), (_joined(errand), "dim")]
 
 
 def _exchange(transcript: Transcript, call: Exchange) -> Line:
