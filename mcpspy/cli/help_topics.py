@@ -43,7 +43,7 @@ As the client: does a server still say the same? (docs/replay.md)
 
   mcpspy replay weather --dry-run            what would be sent
   mcpspy replay weather -- ./server          exit status 1 if anything differs
-  mcpspy replay weather:3 --set '$.arguments.city="Rome"' -- ./server
+  mcpspy replay weather:5 --set '$.arguments.city="Rome"' -- ./server
   mcpspy replay weather --until crash -- ./server   the fewest that crash it
 
 As a test, which needs no server (docs/pytest.md):
