@@ -12,6 +12,7 @@ from ..records import CLIENT, Exit, Spawn
 from ..transcript.model import Event, Exchange, ModelCall, Stray
 from ..transcript.transaction import Transaction
 from .json_text import as_json
+from .model_words import model_phrase
 from .phrases import event_phrase, one_line, outcome_phrase, stray_phrase
 from .transaction import transaction_phrase
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from ..transcript.model import Row, Source, Transcript
 
 _US_NS: Final = 1_000
+
+_ROUNDING_NS: Final = 1
+"""So much later than one ends another begins in its lane: Perfetto rounds beginnings and durations each by itself."""
 
 _KINDS: Final = ("calls", "questions", "http")
 """The lanes of a server, a family for each: what the client asks, what the server asks, and HTTP that carries no message."""
@@ -51,8 +55,10 @@ def _events(transcript: Transcript, rows: Iterable[Row]) -> Iterator[dict[str, A
             case Exchange():
                 bars.setdefault((row.capture, _KINDS[0 if row.sender == CLIENT else 1]), []).append(_exchange(row, source))
                 yield from _progress(row)
-            case ModelCall(transaction=transaction):
-                bars.setdefault((row.capture, _KINDS[2]), []).append(_transaction(transaction, source))
+            case ModelCall():
+                bars.setdefault((row.capture, _KINDS[0]), []).append(_model_call(row, source))
+                if row.first_ns is not None:
+                    yield _point(row.capture, row.first_ns, "first token", {"row": row.row})
             case Transaction():
                 bars.setdefault((row.capture, _KINDS[2]), []).append(_transaction(row, source))
             case Stray() | Event():
@@ -68,7 +74,7 @@ def _in_lanes(capture: int, kind: str, bars: list[_Bar]) -> Iterator[dict[str, A
     count = 0
     first = 1 + _KINDS.index(kind) * _LANES_PER_KIND
     for begin_ns, end_ns, name, arguments in sorted(bars, key=lambda one: one[:2]):
-        while busy and busy[0][0] <= begin_ns:
+        while busy and busy[0][0] + _ROUNDING_NS <= begin_ns:
             heappush(free, heappop(busy)[1])
         if free:
             lane = heappop(free)
@@ -88,6 +94,13 @@ def _exchange(row: Exchange, source: Source) -> _Bar:
     phrase = outcome_phrase(row)
     arguments = {"row": row.row, "id": row.request.id, "outcome": row.outcome.value, "detail": phrase.detail}
     return row.at_ns, max(row.at_ns, end_ns), one_line(f"{row.method} {row.target or ''}".rstrip()), arguments
+
+
+def _model_call(row: ModelCall, source: Source) -> _Bar:
+    end_ns = source.last_ns + source.shift_ns if row.ended_ns is None else row.ended_ns
+    phrase = model_phrase(row)
+    arguments = {"row": row.row, "outcome": row.outcome.value, "detail": phrase.detail}
+    return row.at_ns, max(row.at_ns, end_ns), one_line(f"{row.method} {row.target}".rstrip()), arguments
 
 
 def _transaction(row: Transaction, source: Source) -> _Bar:
