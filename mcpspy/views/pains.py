@@ -159,6 +159,19 @@ PAINS: Final = (
         rules=("recording-gap", "upstream-failed"),
         said="mcpspy accuses itself and the disk too. Of several proxies in a row, put mcpspy before each.",
     ),
+    Pain(
+        number=26,
+        what="The model does not call a tool, or calls it wrongly",
+        rules=("tool-not-offered", "use-not-offered", "use-not-called", "arguments-changed"),
+        said="With [the model's leg](model.md) recorded too: says whether the model never knew of the tool, got its name wrong, or was"
+        " not obeyed.",
+    ),
+    Pain(
+        number=27,
+        what="The model answers as if a tool had said something else",
+        rules=("result-cut",),
+        said="`result-changed`, `result-dropped` and `error-hidden` tell of more that can happen on the way back.",
+    ),
 )
 
 _HEAD: Final = """\
