@@ -163,8 +163,8 @@ PAINS: Final = (
         number=26,
         what="The model does not call a tool, or calls it wrongly",
         rules=("tool-not-offered", "use-not-offered", "use-not-called", "arguments-changed"),
-        said="With [the model's leg](model.md) recorded too: says whether the model never knew of the tool, got its name wrong, or was"
-        " not obeyed.",
+        said="With [the model's leg](model.md) recorded too: says whether the model never knew of the tool, got its name wrong, or"
+        " was not obeyed.",
     ),
     Pain(
         number=27,
