@@ -80,7 +80,7 @@ RUNS = {
             {
                 "to": "是什么网站",
                 "text": '<tool_call>\n{"name": "example-server-fetch", "arguments": {"url": "http://example.org/"}}\n</tool_call>',
-                "pieces": 13,
+                "pieces": 11,
             },
         ],
         options={"stream": True, "as_text": True, "names": "{server}-{tool}", "extra": {"seed": 44_742_000}},

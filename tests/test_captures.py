@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from captures.make import DEMO, HERE, STORIES, ladder, record
+from captures.make import DEMO, HERE, STORIES, files_of, ladder, record
+from captures.runs import RUNS, captures_of, record_run
 from mcpspy import read, transcribe
 from mcpspy.capture.verify import Status, verify
 from mcpspy.records import Header
@@ -17,8 +18,12 @@ MAX_BYTES = 300_000
 ABSOLUTE_PATH = re.compile(r"(?<![\w.:/<\\])/(?:[\w.-]+/)*[\w.-]+")
 PATH_OF_URL = re.compile(r'"(?:GET|POST|DELETE) /\S*|data: /\S*')
 FROM_PYPI = ("time", "git", "question", "logs", "sse", "stateless", "oauth")
+FROM_HERE = (*FROM_PYPI, *RUNS)
 FROM_NPM = tuple(name for name in STORIES if name not in (*FROM_PYPI, "goodbye"))
 """`goodbye` is a race of 350 ms between the client's end and the server's question, which a busy machine may lose."""
+
+TOLD = (*STORIES, *RUNS)
+CAPTURES = (*STORIES, *(one for name in RUNS for one in captures_of(name)))
 
 RACED = "notifications/tools/list_changed"
 """server-everything sends these soon after the handshake, on the stream that the client opens for it: which is first is a race."""
@@ -30,12 +35,15 @@ def capture(name: str) -> Path:
 
 def said(path: Path) -> Counter[tuple[object, ...]]:
     """What was said, and how often, but for what is a race. Who came first may differ from run to run."""
-    messages = transcribe(read(path)).messages
-    return Counter((one.sender, one.kind, one.method, one.target, one.is_error) for one in messages if one.method != RACED)
+    transcript = transcribe(read(path))
+    messages = (one for one in transcript.messages if one.method != RACED)
+    found = Counter[tuple[object, ...]]((one.sender, one.kind, one.method, one.target, one.is_error) for one in messages)
+    found.update((one.method, one.prompt.turns, one.answer and one.answer.turn.text) for one in transcript.model_calls)
+    return found
 
 
 def test_the_folder_holds_what_the_script_makes_and_nothing_else() -> None:
-    made = {f"{name}{suffix}" for name in STORIES for suffix in (".mcpspy", ".txt")}
+    made = {f"{name}.mcpspy" for name in CAPTURES} | {f"{name}.txt" for name in TOLD}
     assert {path.name for path in HERE.iterdir() if path.is_file()} == made | {"README.md", "make.py", "runs.py", "serving.py"}
 
 
@@ -45,33 +53,34 @@ def test_the_captures_are_small_enough_to_live_beside_the_code() -> None:
 
 def test_each_story_is_told_in_the_readme() -> None:
     told = re.findall(r"^\| \[`(\w+)`\]\(\1\.txt\)", (HERE / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert told == list(STORIES)
+    assert told == list(TOLD)
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", CAPTURES)
 def test_a_capture_is_intact(name: str) -> None:
     assert verify(str(capture(name))).status is Status.INTACT
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", TOLD)
 def test_a_capture_reads_as_its_ladder_tells(name: str) -> None:
-    assert ladder(capture(name)).decode() == (HERE / f"{name}.txt").read_text(encoding="utf-8")
+    assert ladder(*files_of(name)).decode() == (HERE / f"{name}.txt").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", CAPTURES)
 def test_a_capture_tells_nothing_of_the_machine_it_was_made_on(name: str) -> None:
     header, *records = read(capture(name))
     assert isinstance(header, Header)
     assert header.cwd == str(DEMO)
-    assert set(header.tapped.get("env", [])) <= {"HOME", "LANG", "PATH", *STORIES[name].variables}
+    assert set(header.tapped.get("env", [])) <= {"HOME", "LANG", "PATH", *(STORIES[name].variables if name in STORIES else ())}
     paths = ABSOLUTE_PATH.findall(PATH_OF_URL.sub("", capture(name).read_text(encoding="utf-8")))
     assert [path for path in paths if not Path(path).is_relative_to(DEMO)] == []
     assert records
 
 
-@pytest.mark.parametrize("name", current_tier()(sample=("git", "sse", "oauth"), more=FROM_PYPI, full=FROM_PYPI))
+@pytest.mark.parametrize("name", current_tier()(sample=("git", "sse", "oauth"), more=FROM_HERE, full=FROM_HERE))
 def test_a_story_recorded_anew_says_the_same(name: str, tmp_path: Path) -> None:
-    assert said(record(name, tmp_path)) == said(capture(name))
+    made = record_run(name, tmp_path) if name in RUNS else [record(name, tmp_path)]
+    assert [said(one) for one in made] == [said(one) for one in files_of(name)]
 
 
 @pytest.mark.parametrize("name", FROM_NPM)

@@ -139,7 +139,7 @@ def test_a_part_of_any_capture_is_one_that_can_be_shown_and_served(name: str, ro
     assert len(records) < len(list(read(capture)))
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in CAPTURES.glob("*.mcpspy")))
+@pytest.mark.parametrize("name", sorted(path.stem for path in CAPTURES.glob("*.mcpspy") if not path.stem.endswith("-model")))
 def test_rows_left_out_leave_none_of_their_payloads(name: str, tmp_path: Path) -> None:
     capture, out = CAPTURES / f"{name}.mcpspy", tmp_path / "out.mcpspy"
     transcript = transcribe(read(capture))

@@ -90,7 +90,7 @@ def said(steps: Sequence[Step]) -> list[str]:
             case Aside():
                 found.append(shown(step.text))
             case LeftOut():
-                found.append(f"… {step.count:,} more messages")
+                found.append(f"… {step.count:,} more message{'s' if step.count > 1 else ''}")
     return found
 
 
