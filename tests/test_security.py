@@ -16,6 +16,7 @@ from tests.cli.terminal import run
 from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S
 
+SERVER = [sys.executable, str(ROOT / "tests" / "peers" / "logserver.py"), "0"]
 SCRIPT = Path(sys.executable).parent / "mcpspy"
 BAITS = ("click", "json", "msgspec", "rich", "sitecustomize", "usercustomize", "zlib")
 """Modules that we import, and those that Python does by itself."""
@@ -174,3 +175,22 @@ def test_what_a_project_writes_into_its_file_later_moves_no_tap(project: Path, h
     assert run("wrap", "--status").returncode == 0
     assert run("wrap", "--dry-run").returncode == 0
     assert (home / ".mcpspy" / "places.json").read_text() == places
+
+
+def test_all_that_mcpspy_keeps_is_its_users_alone(project: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    remote = {"url": "https://mcp.example.com/mcp", "headers": {"Authorization": "Bearer x"}}
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": ENTRIES | {"remote": remote}}))
+    before = os.umask(0)
+    try:
+        assert run("wrap", "--all", "--max-size", "2gb").returncode == 0
+        assert run("replay", str(ROOT / "captures" / "logs.mcpspy"), "--only", "tool:weather", "--", *SERVER).returncode in (
+            0,
+            1,
+        )
+        assert run("prune", "--keep", "0", "--yes").returncode == 0
+        assert run("mock", str(ROOT / "captures" / "logs.mcpspy"), stdin=b"").returncode == 0
+    finally:
+        os.umask(before)
+    kept = [home / ".mcpspy", *(home / ".mcpspy").rglob("*")]
+    assert {path.name for path in kept} >= {"captures", "key", "backups", "places.json", "cap", "pruned.json"}
+    assert not [f"{path.name}: {path.stat().st_mode:o}" for path in kept if path.stat().st_mode & 0o077]
