@@ -16,6 +16,7 @@ from ..capture.spans import endpoint_spans, head_spans
 from ..records import Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Stall, Unknown
 from ..wire.codings import decoded
 from ..wire.sse import Events
+from .deltas import delta_edits
 from .edits import Edit, dealt, edited, renamed
 from .event import event_edits
 from .whole import Group, Whole, empty
@@ -30,10 +31,11 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class _Stream(NamedTuple):
-    """What is to be known of a stream: how it is cut, and what its body was compressed with."""
+    """What is to be known of a stream: how it is cut, what its body was compressed with, and whether events spell texts in pieces."""
 
     is_events: bool
     coding: str
+    has_deltas: bool = False
 
 
 _PLAIN: Final = _Stream(is_events=False, coding="")
@@ -81,6 +83,7 @@ class Sharing:
         self._whole = Whole()
         self._streams: dict[int, _Stream] = {}
         self._left_out: set[int] = set()
+        self._is_model = False
         self.counts: Counter[str] = Counter()
         """How often something was replaced, by kind."""
         self.sealed = 0
@@ -93,8 +96,12 @@ class Sharing:
 
     def feed(self, record: Record) -> list[Record]:
         """Take the next record."""
-        if isinstance(record, Open):
-            self._streams[record.stream] = _stream(record)
+        if isinstance(record, Header):
+            self._is_model = record.tapped.get("leg") == "model"
+        elif isinstance(record, Open):
+            self._streams[record.stream] = stream = _stream(record, is_model=self._is_model)
+            if stream.has_deltas and not stream.coding:
+                self._whole.join(record.stream)
         return self._shared(self._whole.feed(record))
 
     def close(self) -> list[Record]:
@@ -125,7 +132,8 @@ class Sharing:
             for frame in frames:
                 frame.rare.pop("sha256", None)  # whoever guesses what was not kept could try it on the digest
             return
-        edits = self._sealed(data, stream) if stream.coding else self._payload(data, stream)
+        is_cut = group.is_cut_off
+        edits = self._sealed(data, stream, is_cut=is_cut) if stream.coding else self._payload(data, stream, is_cut=is_cut)
         if edits is None:
             self.sealed += 1
             for frame in frames:
@@ -141,6 +149,8 @@ class Sharing:
         if frame.data and not data:  # it was a part of one secret, which stands in the part in which it ends
             self._left_out.add(id(frame))
         frame.data = data
+        # a piece of a secret that stands elsewhere left nothing, which says that the frame was longer on the wire
+        ranges = ranges or tuple(one for one in frame.redacted if not one[1])
         frame.rare.pop("redacted", None)
         if ranges:
             frame.rare["redacted"] = ranges
@@ -150,24 +160,44 @@ class Sharing:
             edits = self._sealed(forwarded, stream) if stream.coding else self._payload(forwarded, stream)
             frame.rare["forwarded"] = b"" if edits is None else edited(forwarded, edits)
 
-    def _payload(self, data: bytes, stream: _Stream) -> list[Edit]:
+    def _payload(self, data: bytes, stream: _Stream, *, is_cut: bool = False) -> list[Edit]:
         if not stream.is_events:
             return self._finder.payload(data)
+        if stream.has_deltas:
+            return self._deltas(data, is_cut=is_cut)
         endpoint = self._finder.marked(endpoint_spans(data)) if b"endpoint" in data else []
         return self._finder.settled(data, [*endpoint, *event_edits(data, self._finder.payload, self._finder.text)])
 
-    def _sealed(self, data: bytes, stream: _Stream) -> list[Edit] | None:
+    def _deltas(self, data: bytes, *, is_cut: bool) -> list[Edit]:
+        """What is to be replaced in a whole stream of events: in each, and in the texts that they spell together."""
+        pieces = Events()
+        events = [*pieces.feed(data), *pieces.close()]
+        finder = self._finder
+        found = delta_edits(events, self._ending(finder.payload, is_cut=is_cut), self._ending(finder.text, is_cut=is_cut))
+        begin = 0
+        for event in events:
+            edits = event_edits(event, finder.payload, finder.text)
+            found += (Edit(one.start + begin, one.end + begin, one.new, one.kind) for one in edits)
+            begin += len(event)
+        return finder.settled(data, found)
+
+    def _ending(self, find: Callable[[bytes], list[Edit]], *, is_cut: bool) -> Callable[[bytes], list[Edit]]:
+        """The same, which in texts whose end is missing finds what is begun there."""
+        return (lambda data: self._finder.cut_off(data, find(data))) if is_cut else find
+
+    def _sealed(self, data: bytes, stream: _Stream, *, is_cut: bool = False) -> list[Edit] | None:
         """The one edit of a compressed body, if it takes any; None where nobody here can read it, or write it again."""
         try:
             body = decoded(data, stream.coding.encode())
         except ValueError:
             return None
         events = Events()
-        pieces = [*events.feed(body), *events.close()] if stream.is_events else [body]
+        is_cut = stream.is_events and not stream.has_deltas
+        pieces = [*events.feed(body), *events.close()] if is_cut else [body]
         made: list[bytes] = []
         kinds: list[str] = []
         for piece in pieces:
-            edits = self._payload(piece, stream)
+            edits = self._payload(piece, stream, is_cut=is_cut)
             made.append(edited(piece, edits))
             kinds += (one.kind for one in edits)
         if not kinds:
@@ -237,7 +267,7 @@ class Sharing:
 
     def _partial(self, record: Partial) -> None:
         stream = self._streams.get(record.stream, _PLAIN)
-        if stream.coding:
+        if stream.coding or stream.has_deltas:
             record.data = b""
         elif record.data:
             edits = self._finder.cut_off(record.data, self._payload(record.data, stream))
@@ -287,13 +317,11 @@ def _kinds(frames: list[Frame]) -> dict[tuple[int, int], str]:
     return found
 
 
-def _stream(record: Open) -> _Stream:
+def _stream(record: Open, *, is_model: bool) -> _Stream:
     coding = _field(record.head, b"content-encoding")
-    return _Stream(
-        is_events=record.framing == "sse"
-        or (bool(coding) and _field(record.head, b"content-type").startswith("text/event-stream")),
-        coding="" if coding == "identity" else coding,
-    )
+    is_sealed_stream = bool(coding) and _field(record.head, b"content-type").startswith("text/event-stream")
+    is_events = record.framing == "sse" or is_sealed_stream
+    return _Stream(is_events=is_events, coding="" if coding == "identity" else coding, has_deltas=is_events and is_model)
 
 
 def _field(head: bytes, name: bytes) -> str:

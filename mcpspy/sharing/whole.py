@@ -34,14 +34,19 @@ Ready: TypeAlias = Group | Record
 class Whole:
     """Records and groups. `feed` and `close` give what is ready: a group, then, in the order seen, the records that it held up."""
 
-    __slots__ = ("_bytes", "_open", "_queue", "given_up")
+    __slots__ = ("_bytes", "_joined", "_open", "_queue", "given_up")
 
     def __init__(self) -> None:
         self.given_up = 0
         """How many frames were too long."""
         self._queue: deque[tuple[Record, Group | None]] = deque()
         self._open: dict[int, Group] = {}
+        self._joined: set[int] = set()
         self._bytes = 0
+
+    def join(self, stream: int) -> None:
+        """Of this stream all frames are one group."""
+        self._joined.add(stream)
 
     def feed(self, record: Record) -> list[Ready]:
         """Take the next record."""
@@ -49,7 +54,7 @@ class Whole:
             return self._frame(record)
         ready: list[Ready] = []
         if isinstance(record, Close):
-            ready += self._cut_off(record.stream)
+            ready += self._cut_off(record.stream, is_whole=record.how == "eof")
         elif isinstance(record, End):
             ready += self.close()
         self._queue.append((record, None))
@@ -71,7 +76,7 @@ class Whole:
             group.frames.append(frame)
         self._queue.append((frame, group))
         self._bytes += len(frame.data)
-        if frame.part:
+        if frame.part or frame.stream in self._joined:
             self._open[frame.stream] = group
             self._bound()
             return self._passed()
@@ -83,11 +88,14 @@ class Whole:
         group.is_complete = True
         return [group]
 
-    def _cut_off(self, stream: int) -> list[Ready]:
+    def _cut_off(self, stream: int, *, is_whole: bool = False) -> list[Ready]:
+        """No more comes of this stream; `is_whole`: nor should it, if it is one group."""
         group = self._open.pop(stream, None)
         if group is None:
             return []
-        group.is_cut_off = True
+        is_part = stream not in self._joined or not group.frames or group.frames[-1].part
+        group.is_cut_off = is_part or not is_whole
+        self._joined.discard(stream)
         return self._completed(group)
 
     def _bound(self) -> None:

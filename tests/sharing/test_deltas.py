@@ -1,0 +1,116 @@
+"""Answers of models, whose events spell texts in pieces: no secret in them, however it is cut, and everything else as it was."""
+
+import gzip
+import json
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.records import Frame, Record
+from mcpspy.transcript.inference.nouns import Api
+from mcpspy.transcript.model import ModelCall
+from mcpspy.transcript.transcribe import transcribe
+from tests.peers.modelspelling import Said
+from tests.sharing.hiding import lines, shared, stand_in
+from tests.transcript.inference.model_traffic import CHAT, MESSAGES, RESPONSES, ModelTraffic
+from tests.transcript.inference.test_answers import EVENTS, said
+
+PATHS: Final[dict[Api, str]] = {"chat": CHAT, "responses": RESPONSES, "messages": MESSAGES}
+TOKEN: Final = "ghp_Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2"
+PASSWORD: Final = 'Tr0ub4dor "&" 3é'
+ARGUMENTS: Final = json.dumps({"password": PASSWORD, "city": "杭州"}, ensure_ascii=False)
+USES: Final = [{"id": "c1", "name": "log_in", "arguments": ARGUMENTS}, {"id": "c2", "name": "f", "arguments": '{"a": 1}'}]
+
+
+def told(pieces: int) -> Said:
+    return said(f"Your token is {TOKEN}, mind “{PASSWORD}”.", USES, pieces)
+
+
+def streamed(api: Api, pieces: int, *, how: str = "eof", most: int = 10_000) -> list[Record]:
+    traffic = ModelTraffic()
+    traffic.ask("user: hi").answer(200, {})  # another stream, which ends before
+    call = traffic.ask("user: log in", path=PATHS[api], stream=True).stream()
+    other = traffic.ask("user: ho")
+    for name, data in list(EVENTS[api](told(pieces)))[:most]:
+        call.event(data, kind=name)
+    other.answer(200, {})
+    call.close("server", how)
+    return traffic.ends().records
+
+
+def answer_of(records: list[Record]) -> ModelCall:
+    return transcribe(records).model_calls[1]
+
+
+@pytest.mark.parametrize("api", PATHS)
+@pytest.mark.parametrize("pieces", [1, 4, 11])
+def test_a_secret_is_replaced_however_deltas_cut_it(api: Api, pieces: int) -> None:
+    records = streamed(api, pieces)
+    made = shared(records)
+    text = lines(made)
+    call = answer_of(made)
+    assert call.answer is not None
+    password = stand_in(PASSWORD.encode()).decode()
+    assert call.answer.turn.text == f"Your token is {stand_in(TOKEN.encode()).decode()}, mind “{password}”."
+    assert [json.loads(use.arguments) for use in call.answer.turn.uses] == [{"password": password, "city": "杭州"}, {"a": 1}]
+    assert b"Ab1Cd2" not in text
+    assert call.answer.flaws == ()
+    assert [type(one) for one in made] == [type(one) for one in records]
+    assert lines(shared(made)) == text
+
+
+@given(most=st.integers(2, 16))
+def test_of_a_stream_that_breaks_off_no_beginning_of_a_known_secret_is_left(most: int) -> None:
+    made = shared(streamed("chat", 8, how="reset", most=most), TOKEN.encode())
+    call = answer_of(made)
+    assert call.answer is not None
+    assert "ghp_Ab1C" not in call.answer.turn.text
+
+
+def test_a_compressed_stream_is_looked_through_as_one() -> None:
+    traffic = ModelTraffic()
+    call = traffic.ask("user: log in", path=MESSAGES)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"
+    call.response = traffic.open(call, "response", head)
+    body = b"".join(f"event: {name}\ndata: {json.dumps(data)}\n\n".encode() for name, data in EVENTS["messages"](told(5)))
+    packed = gzip.compress(body)
+    traffic.frame(call.response, packed[:99], part=True)
+    traffic.frame(call.response, packed[99:])
+    call.close()
+    made = transcribe(shared(traffic.records)).model_calls[0].answer
+    assert made is not None
+    assert TOKEN not in made.turn.text
+    assert made.turn.text.startswith("Your token is redacted-")
+
+
+def test_events_of_servers_are_looked_into_one_by_one() -> None:
+    traffic = ModelTraffic()
+    header = traffic.records[0]
+    header.tapped.pop("leg")  # type: ignore[union-attr]
+    call = traffic.get().stream()
+    for piece in (TOKEN[:20], TOKEN[20:]):
+        call.event({"delta": piece})
+    made = [one for one in shared(traffic.records) if isinstance(one, Frame)]
+    assert len(made) == 2
+
+
+VALUES: Final = st.recursive(
+    st.none() | st.integers(-1, 3) | st.sampled_from([TOKEN[:20], TOKEN[20:], "x"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["delta", "index", "arguments", "type", "content"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(events=st.lists(VALUES | st.binary(max_size=20).map(lambda data: data.decode("latin-1")), max_size=5))
+def test_whatever_events_hold_can_be_shared_and_shared_again_without_a_change(events: list[Any]) -> None:
+    traffic = ModelTraffic()
+    call = traffic.ask("user: hi").stream()
+    for one in events:
+        call.event(one)
+    made = shared(call.close().traffic.records)
+    assert lines(shared(made)) == lines(made)
