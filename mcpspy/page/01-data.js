@@ -1,18 +1,38 @@
-// What the page is about: rows at once, what they carry when somebody looks. A page in a file holds all of it; a live one asks its server.
+// What the page is about: rows at once, what they carry when somebody looks. A page in a file holds all of it; a live one asks
+// its server.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const isLive = Boolean(data.live);
 
-// A row as it is listed. `kind` is exchange, model call, stray, transaction, log or event; times are in nanoseconds from the beginning.
+// A row as it is listed. `kind` is exchange, model call, stray, transaction, log or event; times are in nanoseconds from the
+// beginning.
 const CALLS = new Set(["exchange", "model call"]);
-const FIELDS = ["row", "kind", "at", "took", "from", "client", "server", "method", "target", "outcome", "style", "detail", "bytes", "capture", "marks"];
+const FIELDS = [
+  "row",
+  "kind",
+  "at",
+  "took",
+  "from",
+  "client",
+  "server",
+  "method",
+  "target",
+  "outcome",
+  "style",
+  "detail",
+  "bytes",
+  "capture",
+  "marks",
+];
 const rows = [];
 const rowByNumber = new Map();
 
 // Take in a row, or what became of it. Returns it.
 function put(index, values) {
   const row = rows[index] ?? (rows[index] = { index });
-  FIELDS.forEach((name, at) => { row[name] = values[at]; });
+  FIELDS.forEach((name, at) => {
+    row[name] = values[at];
+  });
   row.words = [row.method, row.target, row.outcome, row.detail].join(" ").toLowerCase();
   if (row.row) rowByNumber.set(row.row, row);
   asked.delete(index);
@@ -69,8 +89,10 @@ function payloadHolds(row, text) {
     element.lower ??= element.textContent.toLowerCase();
     if (!element.lower.includes(text)) return false;
   }
-  return Boolean(opened(element)[row.index]?.messages?.some((message) => {
-    message.words ??= spelled(message.text ?? "").toLowerCase();
-    return message.words.includes(text);
-  }));
+  return Boolean(
+    opened(element)[row.index]?.messages?.some((message) => {
+      message.words ??= spelled(message.text ?? "").toLowerCase();
+      return message.words.includes(text);
+    }),
+  );
 }

@@ -1,6 +1,10 @@
 // Numbers and elements: how much, how long, and DOM made of text alone. Nothing here takes markup.
 
-const UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]];
+const UNITS = [
+  [1e9, "s"],
+  [1e6, "ms"],
+  [1e3, "µs"],
+];
 
 function duration(ns) {
   if (ns === null || ns === undefined) return "";
@@ -24,6 +28,9 @@ function counted(count, word) {
   return `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 }
 
+// How a severity is coloured; it is always said as well.
+const STYLES = { error: "bad", warning: "warn", info: "wait" };
+
 // Which way what comes from a side goes; a dot for what goes nowhere.
 function wayOf(from) {
   if (!from) return "·";
@@ -35,8 +42,9 @@ function make(name, attributes = {}, ...children) {
   return filled(document.createElement(name), attributes, children);
 }
 
-// How a severity is coloured; it is always said as well.
-const STYLES = { error: "bad", warning: "warn", info: "wait" };
+function makeButton(text, press, attributes = {}) {
+  return make("button", { type: "button", onclick: press, ...attributes }, text);
+}
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -54,11 +62,15 @@ function filled(element, attributes, children) {
   return element;
 }
 
-// Text in which what moves, hides or reorders other text is spelled out: controls, bidi controls, zero-width and other invisible signs.
-const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb]|\udb40[\udc00-\udfff]/gu;
+// Text in which what moves, hides or reorders other text is spelled out: controls, bidi controls, zero-width and other invisible
+// signs.
+const UNSEEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb]|\udb40[\udc00-\udfff]/gu;
 
 function harmless(text) {
-  return text.replace(UNSEEN, (signs) => [...signs].map((sign) => `\\u${sign.codePointAt(0).toString(16).padStart(4, "0")}`).join(""));
+  return text.replace(UNSEEN, (signs) =>
+    [...signs].map((sign) => `\\u${sign.codePointAt(0).toString(16).padStart(4, "0")}`).join(""),
+  );
 }
 
 const byId = (id) => document.getElementById(id);

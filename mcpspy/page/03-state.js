@@ -17,9 +17,12 @@ function tell(what) {
 // What a row says to a facet: two take part in it, and not each is about a tool.
 function facetValues(row, facet) {
   switch (facet) {
-    case "tool": return row.method === "tools/call" ? [row.target] : [];
-    case "lane": return [row.client, row.server];
-    default: return [row[facet]];
+    case "tool":
+      return row.method === "tools/call" ? [row.target] : [];
+    case "lane":
+      return [row.client, row.server];
+    default:
+      return [row[facet]];
   }
 }
 
@@ -94,7 +97,9 @@ function recall() {
   const words = new URLSearchParams(location.hash.slice(1));
   state.search = words.get("q") ?? "";
   state.slow = Number(words.get("slow") ?? 0) * 1e6 || 0;
-  FACETS.forEach((facet) => { state.facets[facet] = words.get(facet) ?? ""; });
+  FACETS.forEach((facet) => {
+    state.facets[facet] = words.get(facet) ?? "";
+  });
   state.tab = ["timeline", "diagram", "findings", "numbers"].includes(words.get("tab")) ? words.get("tab") : "timeline";
   const row = rowByNumber.get(Number(words.get("row"))) ?? rows[Number(words.get("line")) - 1];
   state.chosen = row ? row.index + 1 : 0;

@@ -4,7 +4,10 @@ const IDLE_SHARE = 0.04; // a gap longer than this share of the whole is folded
 const FOLDED_SHARE = 0.015; // and takes so much
 
 function measured() {
-  const spans = rows.filter((row) => row.kind !== "log").map((row) => [row.at, row.at + (row.took ?? 0)]).sort((a, b) => a[0] - b[0]);
+  const spans = rows
+    .filter((row) => row.kind !== "log")
+    .map((row) => [row.at, row.at + (row.took ?? 0)])
+    .sort((a, b) => a[0] - b[0]);
   const end = spans.reduce((last, span) => Math.max(last, span[1]), 1);
   const gaps = [];
   let busy = 0;

@@ -7,7 +7,10 @@ const commands = (() => {
 
   // The numbers of those rows that are shown, as a filter has them: `row:2..4 or row:7`.
   function filter() {
-    const numbers = shown.map((row) => row.row).filter(Boolean).sort((a, b) => a - b);
+    const numbers = shown
+      .map((row) => row.row)
+      .filter(Boolean)
+      .sort((a, b) => a - b);
     const runs = [];
     for (const number of numbers) {
       if (runs.at(-1)?.[1] === number - 1) runs.at(-1)[1] = number;
@@ -27,7 +30,8 @@ const commands = (() => {
     return data.addresses.slice(0, MANY).flatMap((one) => [`mcpspy mock ${one}`, `mcpspy replay ${one}`]);
   }
 
-  // A mock plays one server, and a replay one capture: of several, the row's own. Rows of those have other numbers when they are alone.
+  // A mock plays one server, and a replay one capture: of several, the row's own. Rows of those have other numbers when they are
+  // alone.
   function address(row) {
     return data.addresses[row.capture] ?? "@";
   }
@@ -41,7 +45,11 @@ const commands = (() => {
 })();
 
 async function copy(text, button) {
-  try { await navigator.clipboard.writeText(text); } catch { copyFromFile(text); }
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    copyFromFile(text);
+  }
   tellFor(button, "copied");
 }
 
@@ -49,7 +57,9 @@ async function copy(text, button) {
 function tellFor(element, text) {
   element.dataset.name ??= element.textContent;
   element.textContent = text;
-  setTimeout(() => { element.textContent = element.dataset.name; }, 1200);
+  setTimeout(() => {
+    element.textContent = element.dataset.name;
+  }, 1200);
 }
 
 // From file:// browsers have no clipboard to offer.

@@ -23,13 +23,24 @@ const list = (() => {
 
   function line(row, at) {
     const isChosen = row.index + 1 === state.chosen;
-    const made = make("div", {
-      class: `line ${row.kind}`, role: "row", id: `line-${row.index}`, "aria-rowindex": at + 2, "aria-selected": String(isChosen),
-      onclick: () => choose(row.index + 1, { scroll: false }),
-    },
-    cell(row.row || "", "number dim"), cell(seconds(row.at), "number dim"), cell(duration(row.took), "number"),
-    cell(wayOf(row.from), "dim", row.from && `from ${row.from === "client" ? row.client : row.server}`), what(row),
-    cell([row.outcome, row.detail].filter(Boolean).join(": "), row.style, row.detail), bar(row));
+    const made = make(
+      "div",
+      {
+        class: `line ${row.kind}`,
+        role: "row",
+        id: `line-${row.index}`,
+        "aria-rowindex": at + 2,
+        "aria-selected": String(isChosen),
+        onclick: () => choose(row.index + 1, { scroll: false }),
+      },
+      cell(row.row || "", "number dim"),
+      cell(seconds(row.at), "number dim"),
+      cell(duration(row.took), "number"),
+      cell(wayOf(row.from), "dim", row.from && `from ${row.from === "client" ? row.client : row.server}`),
+      what(row),
+      cell([row.outcome, row.detail].filter(Boolean).join(": "), row.style, row.detail),
+      bar(row),
+    );
     made.style.top = `${at * ROW}px`;
     return made;
   }
@@ -41,7 +52,14 @@ const list = (() => {
   function what(row) {
     const mark = row.marks ? make("span", { class: "warn", title: "a finding is about it" }, "⚑ ") : "";
     if (row.kind === "log") return make("span", { role: "gridcell", class: "dim", title: row.target }, `stderr ${row.target}`);
-    return make("span", { role: "gridcell", title: `${row.method} ${row.target}` }, mark, row.method, " ", make("strong", {}, row.target));
+    return make(
+      "span",
+      { role: "gridcell", title: `${row.method} ${row.target}` },
+      mark,
+      row.method,
+      " ",
+      make("strong", {}, row.target),
+    );
   }
 
   function bar(row) {
@@ -73,7 +91,10 @@ const list = (() => {
   new ResizeObserver(() => render()).observe(scroll);
   watch((news) => {
     if (news.startsWith("rows")) {
-      byId("count").textContent = shown.length === rows.length ? counted(rows.length, "row") : `${shown.length.toLocaleString("en")} of ${counted(rows.length, "row")}`;
+      byId("count").textContent =
+        shown.length === rows.length
+          ? counted(rows.length, "row")
+          : `${shown.length.toLocaleString("en")} of ${counted(rows.length, "row")}`;
       grid.setAttribute("aria-rowcount", shown.length + 1);
       if (news === "rows") reveal();
       render({ anew: true });
@@ -83,7 +104,10 @@ const list = (() => {
       render({ anew: true });
       if (state.chosen) grid.setAttribute("aria-activedescendant", `line-${state.chosen - 1}`);
     }
-    if (news === "tab" && state.tab === "timeline") { reveal(); render({ anew: true }); }
+    if (news === "tab" && state.tab === "timeline") {
+      reveal();
+      render({ anew: true });
+    }
   });
   return { render, reveal, element: scroll };
 })();

@@ -17,7 +17,8 @@ function stringEnd(text, from) {
   return at + 1;
 }
 
-// The tokens of a text of JSON, each as [kind, text]: a sign is its own kind, others are `string` and `word`. Throws where one has no end.
+// The tokens of a text of JSON, each as [kind, text]: a sign is its own kind, others are `string` and `word`. Throws where one
+// has no end.
 function tokens(text) {
   const sign = /\s*([{}[\],:"]|[^\s{}[\],:"]+)/y;
   return () => {
@@ -33,37 +34,51 @@ function tokens(text) {
   };
 }
 
-// The value in `text`: {type: object|array|string|literal, …}. Throws where it is no JSON.
+const CLOSES = { object: "}", array: "]" };
+
+// A value as its first token begins it: {type: object|array|string|literal, …}. Throws where none begins so.
+function begun([kind, token]) {
+  if (kind === "{") return { type: "object", items: [], key: undefined };
+  if (kind === "[") return { type: "array", items: [], key: undefined };
+  if (kind === "string") return { type: "string", text: token };
+  if (kind === "word" && /^(?:-?\d[\d.eE+-]*|true|false|null)$/.test(token)) return { type: "literal", text: token };
+  throw new SyntaxError("no JSON");
+}
+
+// The value in `text`. Throws where it is no JSON. It calls itself for no level, for there may be more levels than a stack holds.
 function readJson(text) {
   const read = tokens(text);
   let ahead = read();
-  const next = () => { const now = ahead; ahead = read(); return now ?? fail(); };
-  const fail = () => { throw new SyntaxError("no JSON"); };
+  const next = (wanted) => {
+    const now = ahead;
+    if (!now || (wanted && now[0] !== wanted)) throw new SyntaxError("no JSON");
+    ahead = read();
+    return now;
+  };
+  const key = () => {
+    const [, name] = next("string");
+    next(":");
+    return name;
+  };
   const stack = [];
-  let value;
   for (;;) {
-    const [kind, token] = next();
-    if (kind === "{" || kind === "[") {
-      value = { type: kind === "{" ? "object" : "array", items: [], key: undefined };
-      if (ahead?.[0] === (kind === "{" ? "}" : "]")) next();
-      else { stack.push(value); if (kind === "{") value.key = key(); continue; }
-    } else if (kind === "string") value = { type: "string", text: token };
-    else if (kind === "word" && /^(?:-?\d[\d.eE+-]*|true|false|null)$/.test(token)) value = { type: "literal", text: token };
-    else fail();
-    for (;;) {
-      const parent = stack.at(-1);
-      if (!parent) return ahead ? fail() : value;
+    let value = begun(next());
+    if (value.items && ahead?.[0] !== CLOSES[value.type]) {
+      stack.push(value);
+      if (value.type === "object") value.key = key();
+      continue;
+    }
+    if (value.items) next();
+    for (let parent = stack.at(-1); ; parent = stack.at(-1)) {
+      if (!parent && !ahead) return value;
+      if (!parent) throw new SyntaxError("no JSON");
       parent.items.push([parent.key, value]);
-      const [after] = next();
-      if (after === ",") { if (parent.type === "object") parent.key = key(); break; }
-      if (after !== (parent.type === "object" ? "}" : "]")) fail();
+      if (ahead?.[0] === ",") break;
+      next(CLOSES[parent.type]);
       value = stack.pop();
     }
-  }
-  function key() {
-    const [kind, name] = next();
-    if (kind !== "string" || next()[0] !== ":") fail();
-    return name;
+    next(",");
+    if (stack.at(-1).type === "object") stack.at(-1).key = key();
   }
 }
 
@@ -75,8 +90,14 @@ function branch(value, key, levels) {
   if (value.type !== "object" && value.type !== "array") return make("span", { class: "leaf" }, label(key), leaf(value));
   const [open, close] = value.type === "object" ? "{}" : "[]";
   if (!value.items.length) return make("span", { class: "leaf" }, label(key), open + close);
-  const made = make("details", { open: levels > 0 }, make("summary", {}, label(key), `${open} ${counted(value.items.length, value.type === "object" ? "member" : "item")} ${close}`));
-  const fill = () => { if (made.open && made.childElementCount === 1) more(made, value, levels, 0); };
+  const made = make(
+    "details",
+    { open: levels > 0 },
+    make("summary", {}, label(key), `${open} ${counted(value.items.length, value.type === "object" ? "member" : "item")} ${close}`),
+  );
+  const fill = () => {
+    if (made.open && made.childElementCount === 1) more(made, value, levels, 0);
+  };
   made.addEventListener("toggle", fill);
   fill();
   return made;
@@ -86,8 +107,11 @@ function more(element, value, levels, from) {
   const to = Math.min(value.items.length, from + MAX_ITEMS);
   for (let at = from; at < to; at += 1) element.append(branch(value.items[at][1], value.items[at][0], levels - 1));
   if (to < value.items.length) {
-    const button = make("button", { type: "button", onclick: () => { button.remove(); more(element, value, levels, to); } }, `${(value.items.length - to).toLocaleString("en")} more`);
-    element.append(button);
+    const rest = makeButton(`${(value.items.length - to).toLocaleString("en")} more`, () => {
+      rest.remove();
+      more(element, value, levels, to);
+    });
+    element.append(rest);
   }
 }
 
@@ -100,17 +124,21 @@ function leaf(value) {
 function cutText(name, attributes, text, shownAs = (letters) => letters) {
   if (text.length <= LONG) return make(name, attributes, shownAs(text));
   const made = make(name, attributes, `${shownAs(text.slice(0, LONG))}… `);
-  const button = make("button", { type: "button", onclick: () => made.replaceChildren(harmless(shownAs(text))) }, `all ${text.length.toLocaleString("en")} letters`);
-  made.append(button);
+  const rest = makeButton(`all ${text.length.toLocaleString("en")} letters`, () => made.replaceChildren(harmless(shownAs(text))));
+  made.append(rest);
   return made;
 }
 
 // A string as JSON spells it, with its letters as letters and line ends as line ends. What steers or hides stays spelled out.
 function spelled(text) {
-  return text.replace(/\\u([0-9a-fA-F]{4})/g, (whole, code) => {
-    const letter = String.fromCharCode(parseInt(code, 16));
-    return /[\p{L}\p{N}\p{P}\p{S}]/u.test(letter) ? letter : whole;
-  }).replace(/\\n/g, "\n").replace(/\\"/g, '"').replace(/\\\//g, "/");
+  return text
+    .replace(/\\u([0-9a-fA-F]{4})/g, (whole, code) => {
+      const letter = String.fromCharCode(parseInt(code, 16));
+      return /[\p{L}\p{N}\p{P}\p{S}]/u.test(letter) ? letter : whole;
+    })
+    .replace(/\\n/g, "\n")
+    .replace(/\\"/g, '"')
+    .replace(/\\\//g, "/");
 }
 
 function tree(text) {

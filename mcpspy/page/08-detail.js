@@ -7,14 +7,13 @@ const AROUND = 50e6; // so much before a call and after it the server's log is o
 const detail = (() => {
   const element = byId("detail");
   let raw = false;
-
   let last;
 
   async function render() {
     const row = rows[state.chosen - 1];
     element.hidden = !row;
     if (!row) return;
-    const what = await carried(row).catch((error) => ({ failure: error.message })) ?? {};
+    const what = (await carried(row).catch((error) => ({ failure: error.message }))) ?? {};
     if (rows[state.chosen - 1] === row) fill(row, what);
   }
 
@@ -25,7 +24,9 @@ const detail = (() => {
       make("h2", {}, row.row ? `row ${row.row} · ` : "", row.method || row.kind, " ", row.target),
       make("p", { class: row.style }, [row.outcome, row.detail].filter(Boolean).join(": ") || "—"),
       make("p", { class: "facts" }, facts(row)),
-      buttons(row, what), what.failure ?? "", ...(what.told ? [cutText("pre", {}, what.told.join("\n"))] : flaws(row)),
+      buttons(row, what),
+      what.failure ?? "",
+      ...(what.told ? [cutText("pre", {}, what.told.join("\n"))] : flaws(row)),
       ...(what.messages ?? []).flatMap(message),
       ...(what.http ?? []).flatMap(transaction),
       ...logs(row),
@@ -35,7 +36,8 @@ const detail = (() => {
 
   // What was found about the row. What is told of a model call says it already.
   function flaws(row) {
-    return data.findings.filter((one) => row.row && one.row === row.row)
+    return data.findings
+      .filter((one) => row.row && one.row === row.row)
       .map((one) => make("p", { class: STYLES[one.severity] }, `⚑ ${one.severity} ${one.rule}: ${one.what} → ${one.advice}`));
   }
 
@@ -52,15 +54,29 @@ const detail = (() => {
     if (row.kind === "exchange") texts["copy mcpspy replay"] = commands.replay(row);
     if (row.row) texts["copy mcpspy mock"] = commands.mock(row);
     if (row.row) texts["copy link"] = location.href;
-    return make("div", { class: "buttons" },
-      make("button", { type: "button", "aria-pressed": String(raw), onclick: () => { raw = !raw; render(); } }, raw ? "as a tree" : "as on the wire"),
-      Object.entries(texts).map(([name, text]) => make("button", { type: "button", onclick: (event) => copy(text, event.currentTarget) }, name)));
+    return make(
+      "div",
+      { class: "buttons" },
+      makeButton(raw ? "as a tree" : "as on the wire", turnRaw, { "aria-pressed": String(raw) }),
+      Object.entries(texts).map(([name, text]) => makeButton(name, (event) => copy(text, event.currentTarget))),
+    );
+  }
+
+  function turnRaw() {
+    raw = !raw;
+    render();
   }
 
   function message(one, at, all) {
     const later = at ? ` · ${duration(one.at - all[0].at)} later` : "";
-    const heading = make("h3", {}, `${wayOf(one.from)} ${one.kind} · at ${seconds(one.at)} s${later} · record ${one.record} · ${bytes(one.bytes)}`);
-    if (one.text === undefined) return [heading, make("pre", {}, one.lost ? `${bytes(one.bytes)} were not kept` : `Base64: ${one.base64}`)];
+    const heading = make(
+      "h3",
+      {},
+      `${wayOf(one.from)} ${one.kind} · at ${seconds(one.at)} s${later} · record ${one.record} · ${bytes(one.bytes)}`,
+    );
+    if (one.text === undefined) {
+      return [heading, make("pre", {}, one.lost ? `${bytes(one.bytes)} were not kept` : `Base64: ${one.base64}`)];
+    }
     return [heading, raw ? cutText("pre", {}, one.text) : tree(one.text), ...images(one.text)];
   }
 
@@ -68,34 +84,55 @@ const detail = (() => {
   function images(text) {
     if (!text.includes("image/")) return [];
     let result;
-    try { ({ result } = JSON.parse(text)); } catch { return []; }
+    try {
+      ({ result } = JSON.parse(text));
+    } catch {
+      return [];
+    }
     const found = result?.content ?? result?.contents;
     if (!Array.isArray(found)) return [];
-    return found.map((one) => [one?.mimeType, one?.data ?? one?.blob])
+    return found
+      .map((one) => [one?.mimeType, one?.data ?? one?.blob])
       .filter(([type, body]) => IMAGES.has(type) && typeof body === "string" && /^[A-Za-z0-9+/=\s]+$/.test(body))
-      .map(([type, body]) => make("img", { alt: `${type}, ${bytes(Math.floor(body.length * 0.75))}`, src: `data:${type};base64,${body.replace(/\s/g, "")}` }));
+      .map(([type, body]) =>
+        make("img", {
+          alt: `${type}, ${bytes(Math.floor(body.length * 0.75))}`,
+          src: `data:${type};base64,${body.replace(/\s/g, "")}`,
+        }),
+      );
   }
 
   function transaction(one) {
-    const timing = [`at ${seconds(one.at)} s`, one.waited !== null && `response after ${duration(one.waited)}`, one.took !== null && `over after ${duration(one.took)}`];
+    const timing = [
+      `at ${seconds(one.at)} s`,
+      one.waited !== null && `response after ${duration(one.waited)}`,
+      one.took !== null && `over after ${duration(one.took)}`,
+    ];
     return [
       make("h3", {}, `HTTP transaction ${one.number} · connection ${one.connection} · ${one.status || "no response"}`),
       make("p", { class: "facts" }, timing.filter(Boolean).join(" · ")),
-      make("pre", {}, one.request), one.response ? make("pre", {}, one.response) : "",
-      one.chunks?.length ? make("p", { class: "facts" }, `chunks: ${one.chunks.map((size) => `0x${size.toString(16)}`).join(" ")}`) : "",
+      make("pre", {}, one.request),
+      one.response ? make("pre", {}, one.response) : "",
+      one.chunks?.length
+        ? make("p", { class: "facts" }, `chunks: ${one.chunks.map((size) => `0x${size.toString(16)}`).join(" ")}`)
+        : "",
     ].filter(Boolean);
   }
 
   function logs(row) {
     const from = row.at - AROUND;
     const to = row.at + (row.took ?? 0) + AROUND;
-    const found = rows.filter((one) => one.kind === "log" && one.server === row.server && one.at >= from && one.at <= to && one !== row);
+    const found = rows.filter(
+      (one) => one.kind === "log" && one.server === row.server && one.at >= from && one.at <= to && one !== row,
+    );
     if (!found.length) return [];
     const lines = found.slice(0, MAX_LOGS).map((one) => `${seconds(one.at)}  ${one.target}`);
     if (found.length > MAX_LOGS) lines.push(`… ${found.length - MAX_LOGS} more`);
     return [make("h3", {}, "stderr at that time"), make("pre", {}, lines.join("\n"))];
   }
 
-  watch((what) => { if (what.startsWith("chosen")) render(); });
+  watch((what) => {
+    if (what.startsWith("chosen")) render();
+  });
   return { render, element };
 })();

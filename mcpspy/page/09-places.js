@@ -11,7 +11,8 @@ const GAP = { least: 200, most: 620 };
 
 const NARROW = /^[ -~]*$/;
 const NO_CELL = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
-const TWO_CELLS = /^[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]$/u;
+const TWO_CELLS =
+  /^[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]$/u;
 
 function cellsOf(letter) {
   if (NO_CELL.test(letter)) return 0;
@@ -61,11 +62,14 @@ function fitted(gaps, least, room) {
   return bounded(low);
 }
 
-// Where a text of so many pixels stands on its way past other lanes, and whether it is clear of them: between the two neighbours that are
-// furthest apart, if there is room.
+// Where a text of so many pixels stands on its way past other lanes, and whether it is clear of them: between the two neighbours
+// that are furthest apart, if there is room.
 function between(places, start, end, pixels) {
   const passed = places.filter((at) => at >= Math.min(start, end) && at <= Math.max(start, end));
-  const widest = passed.slice(1).map((at, before) => [passed[before], at]).sort((a, b) => b[1] - b[0] - (a[1] - a[0]))[0] ?? [start, end];
+  const widest = passed
+    .slice(1)
+    .map((at, before) => [passed[before], at])
+    .sort((a, b) => b[1] - b[0] - (a[1] - a[0]))[0] ?? [start, end];
   const isClear = passed.length < 3 || widest[1] - widest[0] >= pixels + CLEAR;
   const [from, to] = isClear ? widest : [start, end];
   return { middle: (from + to) / 2, isClear };
@@ -77,16 +81,18 @@ function barsOf(steps) {
   const bars = [];
   const close = (lane, to) => bars.push({ lane, from: open.get(lane).pop(), to, level: open.get(lane).length });
   steps.forEach((one, at) => {
-    if (one.opens !== undefined) open.set(one.opens, [...open.get(one.opens) ?? [], at]);
+    if (one.opens !== undefined) open.set(one.opens, [...(open.get(one.opens) ?? []), at]);
     if (open.get(one.closes)?.length) close(one.closes, at);
   });
-  for (const [lane, begun] of open) while (begun.length) close(lane, steps.length - 1);
+  for (const [lane, begins] of open) while (begins.length) close(lane, steps.length - 1);
   return bars.sort((a, b) => a.level - b.level);
 }
 
 // The frames around groups: { kind, depth, from, to }, the outer ones first.
 function framesOf(steps) {
-  return steps.map((one, at) => ({ kind: one.group, depth: one.depth, from: at, to: at + (one.size ?? 0) })).filter((one) => one.kind);
+  return steps
+    .map((one, at) => ({ kind: one.group, depth: one.depth, from: at, to: at + (one.size ?? 0) }))
+    .filter((one) => one.kind);
 }
 
 // All of a diagram in a room of so many pixels.
@@ -99,5 +105,14 @@ function laidOut({ lanes, steps }, room) {
   const gaps = fitted(wantedGaps(steps, halves), least, room - first - (halves.at(-1) ?? 0) - 12);
   const places = lanes.map((_, at) => first + gaps.slice(0, at).reduce((sum, gap) => sum + gap, 0));
   const width = (places.at(-1) ?? 0) + (halves.at(-1) ?? 0) + 12;
-  return { names, halves, times, places, width, height: HEAD + steps.length * STEP + 20, bars: barsOf(steps), frames: framesOf(steps) };
+  return {
+    names,
+    halves,
+    times,
+    places,
+    width,
+    height: HEAD + steps.length * STEP + 20,
+    bars: barsOf(steps),
+    frames: framesOf(steps),
+  };
 }

@@ -36,8 +36,12 @@ const picture = (() => {
     size(heads, HEAD);
     const isSeen = (one) => one.from < last && one.to >= first;
     const some = state.isSifted ? new Set(shown.map((row) => row.row)) : undefined;
-    sheet.replaceChildren(...sheetOf.frames.filter(isSeen).map(frame), ...sheetOf.places.map(lane), ...sheetOf.bars.filter(isSeen).map(bar),
-      ...steps.slice(first, last).map((one, at) => step(one, HEAD + (first + at) * STEP, some)));
+    sheet.replaceChildren(
+      ...sheetOf.frames.filter(isSeen).map(frame),
+      ...sheetOf.places.map(lane),
+      ...sheetOf.bars.filter(isSeen).map(bar),
+      ...steps.slice(first, last).map((one, at) => step(one, HEAD + (first + at) * STEP, some)),
+    );
   }
 
   function size(svg, height) {
@@ -47,22 +51,48 @@ const picture = (() => {
   }
 
   function names(whole) {
-    heads.replaceChildren(...sheetOf.names.flatMap((name, at) => {
-      const [x, half] = [sheetOf.places[at], sheetOf.halves[at]];
-      return draw("g", {}, draw("title", {}, whole[at]),
-        draw("rect", { class: "head", x: x - half + 2, y: 4, width: half * 2 - 4, height: 24, rx: 4 }), letters(name, x, 20, "name", "middle"));
-    }));
+    heads.replaceChildren(
+      ...sheetOf.names.flatMap((name, at) => {
+        const [x, half] = [sheetOf.places[at], sheetOf.halves[at]];
+        return draw(
+          "g",
+          {},
+          draw("title", {}, whole[at]),
+          draw("rect", { class: "head", x: x - half + 2, y: 4, width: half * 2 - 4, height: 24, rx: 4 }),
+          letters(name, x, 20, "name", "middle"),
+        );
+      }),
+    );
   }
 
   // A text in cells of one width, whatever the font, so that nothing runs into anything.
   function letters(text, x, y, style = "", anchor = "start") {
-    return draw("text", { x, y, class: style, "text-anchor": anchor, textLength: text ? cells(text) * LETTER : undefined, lengthAdjust: "spacingAndGlyphs" }, text);
+    return draw(
+      "text",
+      {
+        x,
+        y,
+        class: style,
+        "text-anchor": anchor,
+        textLength: text ? cells(text) * LETTER : undefined,
+        lengthAdjust: "spacingAndGlyphs",
+      },
+      text,
+    );
   }
 
   function frame({ kind, depth, from, to }) {
     const inset = kind === "loop" ? 46 + depth * 8 : 0;
-    const [left, right] = kind === "loop" ? [sheetOf.places[0] - 46 + depth * 8, sheetOf.places.at(-1) + inset - depth * 16] : [4, sheetOf.width - 4];
-    return draw("rect", { class: kind, x: left, y: HEAD + from * STEP + 3, width: right - left, height: (to - from + 1) * STEP - 2, rx: 4 });
+    const [left, right] =
+      kind === "loop" ? [sheetOf.places[0] - 46 + depth * 8, sheetOf.places.at(-1) + inset - depth * 16] : [4, sheetOf.width - 4];
+    return draw("rect", {
+      class: kind,
+      x: left,
+      y: HEAD + from * STEP + 3,
+      width: right - left,
+      height: (to - from + 1) * STEP - 2,
+      rx: 4,
+    });
   }
 
   function lane(x) {
@@ -71,7 +101,13 @@ const picture = (() => {
 
   function bar(one) {
     const y = HEAD + one.from * STEP + STEP - 4;
-    return draw("rect", { class: "bar", x: sheetOf.places[one.lane] - BAR / 2 + one.level * 3, y, width: BAR, height: Math.max(2, (one.to - one.from) * STEP) });
+    return draw("rect", {
+      class: "bar",
+      x: sheetOf.places[one.lane] - BAR / 2 + one.level * 3,
+      y,
+      width: BAR,
+      height: Math.max(2, (one.to - one.from) * STEP),
+    });
   }
 
   function step(one, y, some) {
@@ -79,9 +115,16 @@ const picture = (() => {
     if (one.text === undefined) return heading(one, base);
     const row = rowByNumber.get(one.row);
     const isFaint = some && one.row && !some.has(one.row);
-    const made = draw("g", { class: `step${row && row.index + 1 === state.chosen ? " chosen" : ""}${isFaint ? " faint" : ""}`, onclick: () => row && choose(row.index + 1) },
-      draw("rect", { class: "field", x: 0, y, width: sheetOf.width, height: STEP }), draw("title", {}, one.text),
-      letters(seconds(one.at), sheetOf.times - 12, base, "dim", "end"));
+    const made = draw(
+      "g",
+      {
+        class: `step${row && row.index + 1 === state.chosen ? " chosen" : ""}${isFaint ? " faint" : ""}`,
+        onclick: () => row && choose(row.index + 1),
+      },
+      draw("rect", { class: "field", x: 0, y, width: sheetOf.width, height: STEP }),
+      draw("title", {}, one.text),
+      letters(seconds(one.at), sheetOf.times - 12, base, "dim", "end"),
+    );
     made.append(...(one.end === undefined ? aside(one, y) : arrow(one, y)));
     return made;
   }
@@ -97,7 +140,11 @@ const picture = (() => {
     const text = cut(one.text, room((isLeft ? x - sheetOf.times : sheetOf.width - x) - 26));
     const width = cells(text) * LETTER + 12;
     const left = isLeft ? x - width - 8 : x + 8;
-    return [draw("circle", { class: "tip", cx: x, cy: y + 15, r: 3 }), draw("rect", { class: "note", x: left, y: y + 5, width, height: 19, rx: 3 }), letters(text, left + 6, y + 19, one.style)];
+    return [
+      draw("circle", { class: "tip", cx: x, cy: y + 15, r: 3 }),
+      draw("rect", { class: "note", x: left, y: y + 5, width, height: 19, rx: 3 }),
+      letters(text, left + 6, y + 19, one.style),
+    ];
   }
 
   function arrow(one, y) {
@@ -107,14 +154,19 @@ const picture = (() => {
     const tip = to - (way * BAR) / 2;
     const text = cut(one.text, room(Math.abs(to - from) - BESIDE + 6));
     const { middle, isClear } = between(sheetOf.places, from, to, cells(text) * LETTER);
-    return [draw("path", { class: BODIES[one.kind], d: `M${from + (way * BAR) / 2} ${line}H${tip}` }), head(one.kind, tip, line, way),
-      letters(text, middle, line - 5, `${one.style}${isClear ? "" : " over"}`, "middle")];
+    return [
+      draw("path", { class: BODIES[one.kind], d: `M${from + (way * BAR) / 2} ${line}H${tip}` }),
+      head(one.kind, tip, line, way),
+      letters(text, middle, line - 5, `${one.style}${isClear ? "" : " over"}`, "middle"),
+    ];
   }
 
   // Filled for what is awaited, open for news, a cross for what was given up or lost.
   function head(kind, x, y, way) {
     const back = x - way * TIP;
-    if (CROSSED.has(kind)) return draw("path", { class: "arrow", d: `M${back} ${y - 4}L${x} ${y + 4}M${back} ${y + 4}L${x} ${y - 4}` });
+    if (CROSSED.has(kind)) {
+      return draw("path", { class: "arrow", d: `M${back} ${y - 4}L${x} ${y + 4}M${back} ${y + 4}L${x} ${y - 4}` });
+    }
     return draw("path", { class: kind === "notification" ? "arrow news" : "tip", d: `M${back} ${y - 4}L${x} ${y}L${back} ${y + 4}` });
   }
 
@@ -134,19 +186,28 @@ const picture = (() => {
     const row = rows[state.chosen - 1];
     const at = row ? steps.findIndex((one) => one.row === row.row && one.row) : -1;
     const top = (HEAD + at * STEP) * zoom;
-    if (at >= 0 && (top < element.scrollTop + HEAD || top + STEP > element.scrollTop + element.clientHeight)) element.scrollTop = top - element.clientHeight / 2;
+    if (at >= 0 && (top < element.scrollTop + HEAD || top + STEP > element.scrollTop + element.clientHeight)) {
+      element.scrollTop = top - element.clientHeight / 2;
+    }
   }
 
   canvas.append(sheet);
   element.append(heads, canvas);
   lay(data.diagram);
   element.addEventListener("scroll", () => render());
-  element.addEventListener("wheel", (event) => {
-    if (!event.ctrlKey) return;
-    event.preventDefault();
-    magnify(event.deltaY < 0 ? 1.1 : 1 / 1.1);
-  }, { passive: false });
-  new ResizeObserver(() => { if (element.clientWidth && element.clientWidth !== laidFor) lay(data.diagram); else render(); }).observe(element);
+  element.addEventListener(
+    "wheel",
+    (event) => {
+      if (!event.ctrlKey) return;
+      event.preventDefault();
+      magnify(event.deltaY < 0 ? 1.1 : 1 / 1.1);
+    },
+    { passive: false },
+  );
+  new ResizeObserver(() => {
+    if (element.clientWidth && element.clientWidth !== laidFor) lay(data.diagram);
+    else render();
+  }).observe(element);
   byId("larger").addEventListener("click", () => magnify(1.25));
   byId("smaller").addEventListener("click", () => magnify(0.8));
   watch((what) => {

@@ -14,18 +14,26 @@ const controls = (() => {
       if (element === document.activeElement) continue; // it may be open
       element.hidden = counts.size < 2 || Math.min(...counts.values()) === rows.length;
       const options = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 200);
-      element.replaceChildren(make("option", { value: "" }, `any ${LABELS[facet]}`), ...options.map(([value, count]) => make("option", { value }, `${value.slice(0, 60)} (${count})`)));
+      element.replaceChildren(
+        make("option", { value: "" }, `any ${LABELS[facet]}`),
+        ...options.map(([value, count]) => make("option", { value }, `${value.slice(0, 60)} (${count})`)),
+      );
       element.value = state.facets[facet] ?? "";
     }
   }
 
   for (const facet of FACETS) {
-    byId(`facet-${facet}`).addEventListener("change", (event) => { state.facets[facet] = event.target.value; sift(); });
+    byId(`facet-${facet}`).addEventListener("change", (event) => {
+      state.facets[facet] = event.target.value;
+      sift();
+    });
   }
 
   function show() {
     search.value = state.search;
-    FACETS.forEach((facet) => { byId(`facet-${facet}`).value = state.facets[facet] ?? ""; });
+    FACETS.forEach((facet) => {
+      byId(`facet-${facet}`).value = state.facets[facet] ?? "";
+    });
     byId("slow").value = state.slow ? String(state.slow / 1e6) : "";
   }
 
@@ -49,18 +57,38 @@ const controls = (() => {
 
   const page = () => Math.max(1, Math.floor(list.element.clientHeight / ROW) - 1);
   const KEYS = {
-    j: () => step(1), ArrowDown: () => step(1), k: () => step(-1), ArrowUp: () => step(-1),
-    PageDown: () => step(page()), PageUp: () => step(-page()), g: () => step(-Infinity), Home: () => step(-Infinity),
-    G: () => step(Infinity), End: () => step(Infinity), Enter: () => detail.element.focus(), "/": () => search.focus(),
-    Escape: () => choose(0), "?": () => byId("help").showModal(),
-    1: () => turn("timeline"), 2: () => turn("diagram"), 3: () => turn("findings"), 4: () => turn("numbers"),
+    j: () => step(1),
+    ArrowDown: () => step(1),
+    k: () => step(-1),
+    ArrowUp: () => step(-1),
+    PageDown: () => step(page()),
+    PageUp: () => step(-page()),
+    g: () => step(-Infinity),
+    Home: () => step(-Infinity),
+    G: () => step(Infinity),
+    End: () => step(Infinity),
+    Enter: () => detail.element.focus(),
+    "/": () => search.focus(),
+    Escape: () => choose(0),
+    "?": () => byId("help").showModal(),
+    1: () => turn("timeline"),
+    2: () => turn("diagram"),
+    3: () => turn("findings"),
+    4: () => turn("numbers"),
   };
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
     const target = event.target;
     if (target.matches("input, select, textarea")) {
-      if (event.key === "Escape") { target.blur(); if (target === search) { state.search = ""; show(); sift(); } }
+      if (event.key === "Escape") {
+        target.blur();
+        if (target === search) {
+          state.search = "";
+          show();
+          sift();
+        }
+      }
       return;
     }
     if (event.key === "Enter" && target.matches("button, summary, a")) return;
@@ -75,10 +103,16 @@ const controls = (() => {
 
   // What can be had: a file, a format, or a command as it stands. A live page learns by and by which captures it shows.
   function exports() {
-    const wanted = [["save", "save messages as a file"], ...commands.FORMATS.map((format) => [format, `copy: mcpspy export ${format}`]),
-      ...commands.played().map((command) => [command, `copy: ${command}`])];
+    const wanted = [
+      ["save", "save messages as a file"],
+      ...commands.FORMATS.map((format) => [format, `copy: mcpspy export ${format}`]),
+      ...commands.played().map((command) => [command, `copy: ${command}`]),
+    ];
     if (wanted.length === exporting.options.length - 1) return;
-    exporting.replaceChildren(make("option", { value: "" }, "export…"), ...wanted.map(([value, text]) => make("option", { value }, text)));
+    exporting.replaceChildren(
+      make("option", { value: "" }, "export…"),
+      ...wanted.map(([value, text]) => make("option", { value }, text)),
+    );
   }
 
   exporting.addEventListener("change", async () => {
@@ -96,9 +130,18 @@ const controls = (() => {
   let waiting;
   search.addEventListener("input", () => {
     clearTimeout(waiting);
-    waiting = setTimeout(() => { state.search = search.value; sift(); }, rows.length > 2000 ? 150 : 30);
+    waiting = setTimeout(
+      () => {
+        state.search = search.value;
+        sift();
+      },
+      rows.length > 2000 ? 150 : 30,
+    );
   });
-  byId("slow").addEventListener("input", (event) => { state.slow = Number(event.target.value) * 1e6 || 0; sift(); });
+  byId("slow").addEventListener("input", (event) => {
+    state.slow = Number(event.target.value) * 1e6 || 0;
+    sift();
+  });
   document.querySelectorAll("nav button").forEach((button) => button.addEventListener("click", () => turn(button.dataset.tab)));
   document.querySelector("nav").addEventListener("keydown", (event) => {
     const buttons = [...document.querySelectorAll("nav button")];
@@ -116,7 +159,9 @@ const controls = (() => {
     turn("timeline");
     if (row) choose(row.index + 1);
   });
-  watch((what) => { if (what === "tab") tabs(); });
+  watch((what) => {
+    if (what === "tab") tabs();
+  });
   exports();
   return { facets, show, exports };
 })();

@@ -6,16 +6,29 @@ const findings = (() => {
   function finding(one) {
     const row = one.row ? make("a", { href: `#row=${one.row}`, "data-row": one.row }, `row ${one.row}`) : "";
     const times = one.count > 1 ? ` ×${one.count.toLocaleString("en")}` : "";
-    return make("article", { class: `finding ${one.severity}` },
+    return make(
+      "article",
+      { class: `finding ${one.severity}` },
       make("h3", {}, `${one.severity} · ${one.rule}${times}`, row ? " · " : "", row),
-      make("p", {}, one.what), make("p", {}, one.blame), make("p", {}, `→ ${one.advice}`));
+      make("p", {}, one.what),
+      make("p", {}, one.blame),
+      make("p", {}, `→ ${one.advice}`),
+    );
   }
 
   // The worst ones stand above everything, whatever is looked at.
   function brief(one) {
     const times = one.count > 1 ? ` ×${one.count.toLocaleString("en")}` : "";
-    return make("li", {}, make("span", { class: STYLES[one.severity] }, `${one.severity} `),
-      make("a", { href: one.row ? `#row=${one.row}` : "#tab=findings", title: one.what, "data-row": one.row || undefined }, `${one.rule}${times}`));
+    return make(
+      "li",
+      {},
+      make("span", { class: STYLES[one.severity] }, `${one.severity} `),
+      make(
+        "a",
+        { href: one.row ? `#row=${one.row}` : "#tab=findings", title: one.what, "data-row": one.row || undefined },
+        `${one.rule}${times}`,
+      ),
+    );
   }
 
   function worst() {
@@ -26,7 +39,10 @@ const findings = (() => {
     }
     const bad = [...byRule.values()];
     const others = bad.length - MANY_BRIEF;
-    byId("worst").replaceChildren(...bad.slice(0, MANY_BRIEF).map(brief), ...(others > 0 ? [make("li", {}, make("a", { href: "#tab=findings" }, `${others} more`))] : []));
+    byId("worst").replaceChildren(
+      ...bad.slice(0, MANY_BRIEF).map(brief),
+      ...(others > 0 ? [make("li", {}, make("a", { href: "#tab=findings" }, `${others} more`))] : []),
+    );
   }
 
   function render() {

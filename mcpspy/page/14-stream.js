@@ -31,19 +31,30 @@ const stream = (() => {
       waiting.abort();
       return new Promise((resolve) => {
         const source = listen(take, say);
-        close = () => { source.close(); resolve(); };
+        close = () => {
+          source.close();
+          resolve();
+        };
       });
     };
-    setTimeout(() => { if (!waiting.signal.aborted) say(`not live: ${STREAMS} other windows are; hide one of them`); }, PATIENCE_MS);
+    setTimeout(() => {
+      if (!waiting.signal.aborted) say(`not live: ${STREAMS} other windows are; hide one of them`);
+    }, PATIENCE_MS);
     if (!navigator.locks) hold();
-    else for (let place = 0; place < STREAMS; place += 1) navigator.locks.request(`stream ${place}`, { signal: waiting.signal }, hold).catch(() => undefined);
+    else {
+      for (let place = 0; place < STREAMS; place += 1) {
+        navigator.locks.request(`stream ${place}`, { signal: waiting.signal }, hold).catch(() => undefined);
+      }
+    }
   }
 
   function listen(take, say) {
     const source = new EventSource(`events?sitting=${encodeURIComponent(data.sitting)}`);
     source.addEventListener("message", (event) => take(JSON.parse(event.data)));
     source.addEventListener("open", () => say("live"));
-    source.addEventListener("error", async () => say(source.readyState === EventSource.CLOSED ? await refusal() : "not connected: is mcpspy web still running?"));
+    source.addEventListener("error", async () =>
+      say(source.readyState === EventSource.CLOSED ? await refusal() : "not connected: is mcpspy web still running?"),
+    );
     return source;
   }
 

@@ -38,7 +38,9 @@ const live = (() => {
     document.addEventListener("visibilitychange", choices);
     choices();
     setInterval(choices, LIST_MS);
-    watch((what) => { if (what === "tab") learn(); });
+    watch((what) => {
+      if (what === "tab") learn();
+    });
   }
 
   function said(text) {
@@ -128,8 +130,18 @@ const live = (() => {
   function entry(one) {
     const others = one.servers.length - MANY_SERVERS;
     const servers = one.servers.slice(0, MANY_SERVERS).join(", ");
-    return make("a", { href: `?sitting=${encodeURIComponent(one.sitting)}`, title: one.servers.join(", "), "aria-current": one.sitting === data.sitting ? "page" : undefined },
-      make("strong", {}, one.client), make("span", { class: "dim" }, ` ${one.when}${one.live ? " · live" : ""}`), make("br"), make("span", { class: "servers" }, others > 0 ? `${servers} and ${others} more` : servers));
+    return make(
+      "a",
+      {
+        href: `?sitting=${encodeURIComponent(one.sitting)}`,
+        title: one.servers.join(", "),
+        "aria-current": one.sitting === data.sitting ? "page" : undefined,
+      },
+      make("strong", {}, one.client),
+      make("span", { class: "dim" }, ` ${one.when}${one.live ? " · live" : ""}`),
+      make("br"),
+      make("span", { class: "servers" }, others > 0 ? `${servers} and ${others} more` : servers),
+    );
   }
 
   return { start };

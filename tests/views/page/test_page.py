@@ -18,6 +18,7 @@ from tests.views.sequence.test_mermaid import HOSTILE
 
 CAPTURES = ROOT / "captures"
 MAX_OWN_BYTES = 200_000
+MAX_LINE_LETTERS = 134
 
 
 def written(transcript: Transcript) -> str:
@@ -49,6 +50,11 @@ def elements(text: str) -> Elements:
 
 def test_our_own_part_of_the_page_is_small() -> None:
     assert sum(len(text.encode()) for text in page_files().values()) < MAX_OWN_BYTES
+
+
+def test_lines_of_the_scripts_fit_a_screen() -> None:
+    lines = [line for name, text in page_files().items() if name.endswith(".js") for line in text.splitlines()]
+    assert [line for line in lines if len(line) > MAX_LINE_LETTERS and "\\u" not in line] == []
 
 
 def test_one_script_runs_and_nothing_is_loaded() -> None:
