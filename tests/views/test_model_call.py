@@ -77,6 +77,11 @@ def test_no_line_is_wider_than_the_screen(name: str, width: int) -> None:
     assert [plain(line) for line in lines if line_cells(line) > width] == []
 
 
+def test_the_page_on_models_shows_a_call_as_it_is() -> None:
+    page = (ROOT / "docs" / "model.md").read_text(encoding="utf-8")
+    assert "\n".join(whole(run("agent"), width=100)) in page
+
+
 def test_what_a_model_wants_done_stands_in_its_row_with_its_tokens() -> None:
     shown = [plain(line) for line in timeline(run("agent"), width=None, zone=UTC)]
     assert any('→ get_weather {"city":"杭州"} · 88 + 15 tokens' in line for line in shown)
