@@ -173,6 +173,8 @@ def _serve(
 ) -> None:
     if capture == "":
         raise click.UsageError(f"{NO_FILE}.")
+    if is_model and endpoints:
+        raise click.UsageError("--allow-endpoint is about servers of MCP; before a model leave it out.")
     host, port = _address(listen, remote=allow_remote)
     tap = HttpTap(
         upstream,

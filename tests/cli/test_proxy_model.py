@@ -63,6 +63,13 @@ def test_the_header_says_whose_leg_it_is(tmp_path: Path) -> None:
         assert (header.tapped["transport"], header.tapped["leg"]) == ("http", "model")
 
 
+def test_what_is_about_servers_of_mcp_is_an_error_before_a_model(mcpspy: list[str]) -> None:
+    argv = [*mcpspy, "proxy", "--model", "http://127.0.0.1:1/v1", "--allow-endpoint", "http://127.0.0.1:2"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--allow-endpoint" in done.stderr
+
+
 KEYS = [f"sk-s3cr3t{number}0123456789abcdef" for number in range(5)]
 
 
