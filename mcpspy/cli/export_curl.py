@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ..errors import AddressError
+from ..transcript.transaction import Transaction
 from ..views.curl import curl
 from .exporting import asked_rows, carried_by, what_options, write
 from .reading import WhatCommand
@@ -20,7 +21,11 @@ def command(what: tuple[str, ...], output: str | None, filters: tuple[str, ...])
       mcpspy export curl @:7
     """
     asked = asked_rows(what, filters, keeps_frames=True)
-    transactions = [one for one in carried_by(asked) if one.request is not None]
+    chosen = {(row.capture, row.number) for row in asked.rows if isinstance(row, Transaction)}
+    sent = [one for one in carried_by(asked) if one.request is not None]
+    transactions = [
+        one for one in sent if one.method != "GET" or (one.capture, one.number) in chosen
+    ]  # not what carried answers
     if not transactions:
         reason = "there is no HTTP in it; what went over stdio is sent again by: mcpspy replay WHAT -- COMMAND"
         raise AddressError(" ".join(what), reason)

@@ -26,8 +26,8 @@ _LEFT_TO_CURL: Final = frozenset((
 ))  # fmt: skip
 """Fields that curl makes itself, or that say how bytes came and not what they mean."""
 
-_pseudonyms = re.compile(r"redacted-[0-9a-f]{12}").search
-_blanked = re.compile(r"redacted-[0-9a-f]{12}").sub
+_pseudonyms = re.compile(r"(redacted-[0-9a-f]{12})").split
+_parameter = re.compile(r"([\w.-]+)=[^=&]*\Z").search
 _no_name = re.compile(r"[^A-Za-z0-9]+").sub
 
 
@@ -36,14 +36,48 @@ def curl(transaction: Transaction, source: Source) -> Iterator[str]:
     head = _head(transaction)
     body = b"".join(frame.data for frame in transaction.request.kept) if transaction.request is not None else b""
     lost = 0 if transaction.request is None else sum(one.length - len(one.data) for one in transaction.request.kept)
-    words = [f"curl -sS -N -X {_word(transaction.method)} {_word(_url(head, source, transaction))}"]
-    words += [_field(name, value) for name, value in head.fields if name.lower() not in _LEFT_TO_CURL]
+    asked = _Asked()
+    url = asked.word(_url(head, source, transaction))
+    words = [f"curl -sS -N -g -X {_word(transaction.method)} {url}"]
+    for name, value in head.fields:
+        if name.lower() not in _LEFT_TO_CURL:
+            words.append(f"-H {asked.word(f'{name}: {value}', name)}")
     words += [f"--data-binary {_word(decoded(body))}"] if body else []
-    for name in sorted({name for name, value in _asked(head)}):
-        yield f"# {name}: was redacted; set it before"
+    for name in asked.names.values():
+        yield f"# ${name}: was redacted; set it before"
+    if len(_pseudonyms(decoded(body))) > 1:
+        yield "# what was redacted in the body is a pseudonym"
     if lost:
         yield f"# {lost:,} bytes of the body were not kept"
     yield " \\\n  ".join(words)
+
+
+class _Asked:
+    """What is asked of the environment: the names of variables, by the pseudonyms that they stand for."""
+
+    __slots__ = ("names",)
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+
+    def word(self, text: str, called: str = "") -> str:
+        """`text` as one word of a shell; `called` is what pseudonyms in it are called, else the parameter of each."""
+        parts = _pseudonyms(text)
+        words = []
+        for at, part in enumerate(parts):
+            if at % 2:
+                found = _parameter("".join(parts[:at]))
+                words.append(f'"${self._name(part, called or (found[1] if found else "key"))}"')
+            elif part:
+                words.append(_word(part))
+        return "".join(words)
+
+    def _name(self, pseudonym: str, called: str) -> str:
+        if pseudonym not in self.names:
+            name = _no_name("_", called).strip("_").upper() or "SECRET"
+            taken = sum(one == name or one.startswith(f"{name}_") for one in self.names.values())
+            self.names[pseudonym] = f"{name}_{taken + 1}" if taken else name
+        return self.names[pseudonym]
 
 
 def _head(transaction: Transaction) -> Head:
@@ -61,24 +95,6 @@ def _url(head: Head, source: Source, transaction: Transaction) -> str:
     if "://" in target:
         return target
     return f"{base.scheme or 'http'}://{base.netloc or head.get('host') or '127.0.0.1'}{target}"
-
-
-def _asked(head: Head) -> Iterator[tuple[str, str]]:
-    """The names of variables for fields whose values were redacted, with these."""
-    for name, value in head.fields:
-        if _pseudonyms(value) and name.lower() not in _LEFT_TO_CURL:
-            yield f"${_variable(name)}", value
-
-
-def _field(name: str, value: str) -> str:
-    if not _pseudonyms(value):
-        return f"-H {_word(f'{name}: {value}')}"
-    before, _, after = _blanked("\0", value).partition("\0")
-    return f'-H {_word(f"{name}: {before}")}"${_variable(name)}"{_word(after) if after else ""}'
-
-
-def _variable(name: str) -> str:
-    return _no_name("_", name).strip("_").upper()
 
 
 def _word(text: str) -> str:

@@ -144,7 +144,15 @@ def test_har_and_curl_are_of_http_alone_and_say_so() -> None:
 def test_a_row_that_went_over_http_is_a_command() -> None:
     done = run("export", "curl", f"{STREAMABLE}:4")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[1].startswith("curl -sS -N -X POST http://127.0.0.1:8000/mcp")
+    assert done.stdout.splitlines()[1].startswith("curl -sS -N -g -X POST http://127.0.0.1:8000/mcp")
+
+
+def test_the_stream_that_brought_an_answer_is_no_command_unless_it_is_asked_for() -> None:
+    sse = str(CAPTURES / "sse.mcpspy")
+    assert [line.split()[5] for line in run("export", "curl", f"{sse}:5").stdout.splitlines() if line.startswith("curl")] == [
+        "POST"
+    ]
+    assert run("export", "curl", f"{sse}:1").stdout.startswith("curl -sS -N -g -X GET")
 
 
 def test_a_har_has_the_transactions_of_the_rows() -> None:
