@@ -83,7 +83,8 @@ class Taps:
             if pid:
                 del self.running[port]
                 self._failed.add(place)
-                _say(place, f"its tap ended, with status {os.waitstatus_to_exitcode(status)}; the others go on")
+                ended = f"its tap ended, with status {os.waitstatus_to_exitcode(status)}"
+                _say(place, f"{ended}; the others go on, and mcpspy proxy --all, started anew, serves it again")
 
     def end(self) -> None:
         """End them all, in a bounded time."""

@@ -28,7 +28,8 @@ def change_lines(
         becomes = after.get(id(one))
         if becomes is not None:
             # a place that is not known is made for what the file says, so that has to be seen
-            before = [one.entry.server_url] if one.entry.is_http and one.missing else start(one.entry)
+            is_anew = means.aim is Aim.WRAP and one.entry.is_http and one.missing
+            before = [one.entry.server_url] if is_anew else start(one.entry)
             lines.append([("    - ", "bad"), (_shown(one.entry, before, redactor), "bad")])
             lines.append([("    + ", "good"), (_shown(one.entry, becomes, redactor), "good")])
             if one.entry.is_http and means.aim is Aim.WRAP:

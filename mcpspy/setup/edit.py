@@ -16,6 +16,7 @@ COMMA = re.compile(r"[ \t\r\n]*+,")
 BETWEEN = re.compile(r"[ \t\r\n]*+,[ \t\r\n]*+")
 LINE_REST = re.compile(r"[^\r\n]*+")
 NEWLINE = re.compile(r"\r?\n")
+HALF = re.compile("[\ud800-\udfff]")
 
 
 def wrapping(text: str, entry: Entry, program: Sequence[str]) -> list[Edit]:
@@ -56,8 +57,9 @@ def unwrapping(text: str, entry: Entry) -> list[Edit]:
 
 
 def quoted(word: str) -> str:
-    """A string as both JSON and TOML spell it."""
-    return json.dumps(word, ensure_ascii=False).replace("\x7f", "\\u007f")
+    """A string as both JSON and TOML spell it; halves of letters, which JSON may hold and UTF-8 may not, by their numbers."""
+    spelled = json.dumps(word, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", spelled)
 
 
 def _behind(text: str, end: int) -> int:

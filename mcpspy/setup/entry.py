@@ -105,7 +105,7 @@ class Entry:
     @property
     def argv(self) -> list[str]:
         """The command and its arguments as the client reads them; empty where they cannot be read."""
-        if self.problem or not self.command:
+        if self._unreadable or not self.command:
             return []
         return [self.command.value.string, *(item.string for item in (self.args.value.items if self.args else ()))]
 
@@ -134,7 +134,11 @@ class Entry:
 
     @property
     def problem(self) -> str:
-        """Why nothing can be put before it; empty if something can."""
+        """Why nothing can be put before it; empty if something can, or is."""
+        return self._unreadable or ("" if self.is_http or inner(self.argv) is not None else self._obstacle)
+
+    @property
+    def _unreadable(self) -> str:
         if self.no_object:
             return "it is no object"
         if not self.command:
@@ -143,6 +147,16 @@ class Entry:
             return "its command is no string"
         if self.args and (self.args.value.kind != "array" or any(one.kind != "string" for one in self.args.value.items)):
             return "its args are no list of strings"
+        return ""
+
+    @property
+    def _obstacle(self) -> str:
+        """Why a command that can be read would not start with mcpspy before it."""
+        dev, env = self._member("dev"), self._member("env")
+        if dev and dev.value.member("debug"):
+            return "VS Code debugs it (dev.debug), and starts only node or Python so"
+        if env and env.value.member("PYTHONHOME"):
+            return "its env sets PYTHONHOME, with which the Python of mcpspy does not start"
         return ""
 
     @property

@@ -4,7 +4,7 @@ So `unwrap` needs no memory of what was done, and takes away what an older mcpsp
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 NAME = re.compile(r"(?i)(?:.*[/\\])?mcpspy(?:\.exe|\.cmd)?")
 RUN_SWITCHES = {"--quiet"}
@@ -32,23 +32,22 @@ def inner(argv: Sequence[str]) -> int | None:
 
 def options(argv: Sequence[str]) -> list[str]:
     """What `mcpspy run` is told there besides the label: where to record, and what not to redact. Empty without such a prefix."""
-    behind = inner(argv)
-    if behind is None:
-        return []
-    words = list(argv[_behind_run(argv) : behind])
-    told: list[str] = []
-    while words and words[0] != "--":
-        word = words.pop(0)
-        value = [] if "=" in word or word in RUN_SWITCHES else words[:1]
-        del words[: len(value)]
-        told += [] if word.partition("=")[0] == "--label" else [word, *value]
-    return told
+    return [word for told in _options(argv) if told[0].partition("=")[0] != "--label" for word in told]
 
 
 def made_args(argv: Sequence[str]) -> bool:
     """Whether the prefix says that the entry had no list of arguments before."""
+    return any(told[0].startswith("--label=") for told in _options(argv))
+
+
+def _options(argv: Sequence[str]) -> Iterator[list[str]]:
+    """What `mcpspy run` is told there, each option with its value: a server may have the name of an option."""
     behind = inner(argv)
-    return behind is not None and any(word.startswith("--label=") for word in argv[:behind])
+    words = [] if behind is None else list(argv[_behind_run(argv) : behind])
+    while words and words[0] != "--":
+        ends = 1 if "=" in words[0] or words[0] in RUN_SWITCHES else 2
+        yield words[:ends]
+        del words[:ends]
 
 
 def _behind_run(argv: Sequence[str]) -> int | None:

@@ -94,6 +94,13 @@ def test_a_dry_run_changes_nothing_and_says_what_would_change(home: Path) -> Non
     assert "no cap" in run("wrap", "--status").stdout
 
 
+def test_places_that_make_no_sense_hide_no_change(home: Path, store: Path) -> None:
+    write(home, ".cursor/mcp.json", CURSOR)
+    run("wrap", "--yes", "--server", "docs")
+    (store / "places.json").write_text("{")
+    assert re.search(r"- http://127.0.0.1:28\d+/mcp\n    \+ http://localhost:3001/mcp", run("unwrap", "--dry-run").stdout)
+
+
 def test_why_a_server_is_left_alone_is_said(home: Path) -> None:
     write(home, ".cursor/mcp.json", CURSOR)
     words = run("wrap", "--dry-run").stdout

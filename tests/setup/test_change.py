@@ -123,6 +123,14 @@ EXAMPLES = [
         '{"mcpServers":{"x":{"command":"/m/mcpspy","args":[\n    "run", "--label", "x", "--", "npx",\n    "-y",\n    "s",\n  ]}}}',
     ),
     (
+        '{"mcpServers":{"--label=x":{"command":"npx","args":[]}}}',
+        '{"mcpServers":{"--label=x":{"command":"/m/mcpspy","args":["run", "--label", "--label=x", "--", "npx"]}}}',
+    ),
+    (
+        '{"mcpServers":{"\\ud800":{"command":"npx","args":["\\udc00"]}}}',
+        '{"mcpServers":{"\\ud800":{"command":"/m/mcpspy","args":["run", "--label", "\\ud800", "--", "npx", "\\udc00"]}}}',
+    ),
+    (
         '{"mcpServers":{"x":{"args":[],"command":"\\u006epx"}}}',
         '{"mcpServers":{"x":{"args":["run", "--label", "x", "--", "\\u006epx"],"command":"/m/mcpspy"}}}',
     ),
@@ -151,6 +159,16 @@ TOML_EXAMPLES = [
 def test_wrapped_toml_reads_as_its_author_wrote_it(plain: str, expected: str) -> None:
     assert wrap(plain, Syntax.TOML, ["/m/mcpspy"]) == expected
     assert unwrap(expected, Syntax.TOML) == plain
+
+
+@pytest.mark.parametrize("more", ['"dev": {"debug": {"type": "node"}}', '"env": {"PYTHONHOME": "/opt/python"}'])
+def test_what_would_not_start_with_mcpspy_before_it_is_left_alone(more: str) -> None:
+    text = f'{{"mcpServers":{{"x":{{"command":"node", {more}}}}}}}'
+    (entry,) = entries(text, Syntax.JSON, ("mcpServers",))
+    assert (entry.state, entry.argv, bool(entry.problem)) == (State.UNUSABLE, ["node"], True)
+    assert wrap(text) == text
+    by_hand = text.replace('"node",', '"mcpspy", "args": ["run", "--", "node"],')
+    assert unwrap(by_hand) == text.replace('"node",', '"node", "args": [],')
 
 
 def test_a_command_that_was_wrapped_by_hand_is_unwrapped() -> None:
