@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..capture.reader import read
 from ..records import Header
@@ -10,6 +10,9 @@ from .options import SEVERAL, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+
+MAX_PORT: Final = 65_535
 
 
 class Group(NamedTuple):
@@ -52,8 +55,10 @@ def with_urls(groups: list[Group], values: Mapping[str, str]) -> list[Group]:
     return [one._replace(url=urls.get(one.label, "")) for one in groups]
 
 
-def check(groups: list[Group], values: Mapping[str, str], command: tuple[str, ...]) -> None:
-    """Options that are for one mock. Raises: UsageError."""
+def check(groups: list[Group], values: Mapping[str, str], command: tuple[str, ...], port: int) -> None:
+    """Options that are for one mock, and a `port` behind which there are too few. Raises: UsageError."""
+    if port + len(groups) - 1 > MAX_PORT:
+        raise UsageError(f"{len(groups)} mocks want a port each, and there is none behind {MAX_PORT}; port 0 picks them")
     if len(groups) > 1 and "label" in values:
         raise UsageError(f"--label names one mock, and these are {len(groups)}: {', '.join(one.label for one in groups)}")
     if command and (len(groups) > 1 or groups[0].is_model):

@@ -70,7 +70,7 @@ def serve(values: dict[str, str], whats: tuple[str, ...], speed: float, command:
         host, port = address(values["listen"], remote="allow-remote" in values, behind="what was recorded")
         names = values["allowed-host"].split(SEVERAL) if "allowed-host" in values else ()
         groups = with_urls(grouped(paths_of(whats)), values)
-        check(groups, values, command)
+        check(groups, values, command, port)
         asked = Asked(values, speed, command, frozenset(map(str.lower, names)), begin_ns, wall_ns, len(groups) > 1)
         served = [
             _listening(_mocked(one, " ".join(whats), asked), host, port and port + at, asked) for at, one in enumerate(groups)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _ALWAYS_NEW: Final = frozenset({PROGRESS_TOKEN, "traceparent", "tracestate", "baggage"})
 _ANSWERS: Final = "inputResponses"
 
+MAX_KEY_LETTERS: Final = 4_000
+
 
 class Strictness(StrEnum):
     """How much of a request has to be as it was recorded."""
@@ -110,5 +112,10 @@ class Asking:
 
 
 def key_of(method: str, counted: Any) -> str:
-    """The text by which a question is found."""
-    return f"{method} {canonical(counted)}"
+    """The text by which a question is found; of a long one its digest, for prompts of one conversation repeat each other."""
+    text = canonical(counted)
+    if len(text) > MAX_KEY_LETTERS:
+        from hashlib import sha256
+
+        text = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{method} {text}"
