@@ -120,9 +120,9 @@ def _day_time(text: str, now_ns: int) -> datetime | None:
         return None
     if ":" not in text:
         return None
-    now = datetime.fromtimestamp(now_ns / SECOND_NS, at.tzinfo)
-    found = datetime.combine(now.date(), at)
-    return found if found.timestamp() * SECOND_NS <= now_ns else found - timedelta(days=1)
+    today = datetime.combine(datetime.fromtimestamp(now_ns / SECOND_NS, at.tzinfo).date(), at)
+    both = [day.replace(fold=fold) for day in (today, today - timedelta(days=1)) for fold in (0, 1)]  # clocks may be put back
+    return max((one for one in both if one.timestamp() * SECOND_NS <= now_ns), key=datetime.timestamp)
 
 
 def chosen_since(whats: tuple[str, ...], since: Since) -> tuple[Chosen, tuple[str, ...]]:

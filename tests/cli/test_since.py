@@ -70,6 +70,16 @@ def test_a_time_without_a_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None
     assert found == [int(datetime.fromisoformat("2026-11-21T08:30:00Z").timestamp()) * SECOND_NS] * 2
 
 
+def test_a_time_that_a_clock_showed_twice_is_the_later_one_that_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    days = [int(datetime.fromisoformat(f"2026-10-25T{one}Z").timestamp()) * SECOND_NS for one in ("00:30", "01:15", "01:30")]
+    found = [moment_ns("02:30", now_ns=now_ns) for now_ns in days[1:]]
+    monkeypatch.undo()
+    time.tzset()
+    assert found == [days[0], days[2]]
+
+
 @pytest.mark.parametrize(
     "text", ["", "soon", "90", "1x", "25:00", "2026-13-01", "-1h", "0s", "12", "9" * 300 + "d", "1h\x1b[2J"]
 )
