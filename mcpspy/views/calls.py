@@ -89,10 +89,11 @@ def _part_words(row: Exchange, call: Call, held: int) -> str:
 
 
 class Run(NamedTuple):
-    """Polls of one task that brought nothing new: the last of them, and how many came before it."""
+    """Polls of one task that brought nothing new: the last of them, how many came before it, and the first."""
 
     last: Exchange
     before: int
+    first: Exchange
 
 
 class Polls:
@@ -113,7 +114,7 @@ class Polls:
         if is_news or call.part(row) is not Part.POLL:
             return False
         run = self._runs.get(call.row)
-        self._runs[call.row] = Run(row, 0 if run is None else run.before + 1)
+        self._runs[call.row] = Run(row, 0, row) if run is None else Run(row, run.before + 1, run.first)
         return True
 
     def take(self, call: Call) -> Run | None:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from ...transcript.definitions import LISTINGS
 from ...transcript.mcp_content import content_facts
 from ...transcript.model import Exchange, Kind, Outcome, Row, Stray, Transcript
-from ..calls import Polls
+from ..calls import Polls, Run
 from ..units import counted
 
 _MEMBERS: Final = {"tools": "tool", "prompts": "prompt", "resources": "resource", "templates": "template"}
@@ -53,10 +53,10 @@ def repeats(transcript: Transcript, rows: Iterable[Row]) -> Iterator[Drawable]:
         elif not polls.feed(row, call, flagged=row.row in flagged):
             run = polls.take(call)
             if run is not None:
-                yield _run(run.last, run.before)
+                yield _run(run)
             yield row
     for run in polls.close():
-        yield _run(run.last, run.before)
+        yield _run(run)
     yield from pages.close()
 
 
@@ -76,8 +76,8 @@ def _news_key(row: Row, flagged: Container[int]) -> tuple[int, str, bytes] | Non
     return row.capture, row.message.sender, row.message.raw.strip()
 
 
-def _run(last: Exchange, before: int) -> Drawable:
-    return Repeated(first=last, last=last, times=before + 1) if before else last
+def _run(run: Run) -> Drawable:
+    return Repeated(first=run.first, last=run.last, times=run.before + 1) if run.before else run.last
 
 
 class _Pages:

@@ -9,6 +9,7 @@ from mcpspy.transcript.model import Transcript
 from mcpspy.views.sequence.layout import Drawing, diagram
 from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, Bars, Detail, Diagram, Group, GroupKind, LeftOut, flat
 from tests.transcript.dialogue import Dialogue, notification, request, result
+from tests.transcript.test_calls import polled
 from tests.views.http_scenes import http_scene
 from tests.views.scenes import call, opened, three_servers
 
@@ -73,6 +74,18 @@ def test_several_servers_have_no_phases() -> None:
 def test_the_rounds_of_a_call_are_a_loop() -> None:
     (title,) = titles(recorded("question"), GroupKind.LOOP)
     assert title.startswith("tools/call greet: 2 rounds · ")
+
+
+def test_polls_of_a_task_that_bring_nothing_new_are_drawn_as_one_from_the_first_to_the_last() -> None:
+    scene = polled(Dialogue(), 17)
+    assert texts(drawn(scene))[1:] == [
+        "1 tools/call greet",
+        "1 ok · 1.00 ms: task t working, ask again every 1.00 s",
+        "2–18 tasks/get t ×17",
+        "2–18 ok: working",
+    ]
+    asked, answered = list(flat(drawn(scene).steps))[-2:]
+    assert answered.at_ns - asked.at_ns >= 16 * 10**9
 
 
 def test_flat_has_no_groups() -> None:
