@@ -75,9 +75,8 @@ async function fetched(path) {
   return answer.json();
 }
 
-// Of a live page: which rows hold a text, as its server found, and whether there were news since.
+// Of a live page: which rows hold a text, as its server found.
 const holders = new Map();
-let isOutdated = false;
 
 // Whether a payload of the row holds `text`, which is in lower case. The text of a block is looked at before it is parsed, where that
 // can tell: letters beyond ASCII may be spelled in two ways.

@@ -37,6 +37,11 @@ function wayOf(from) {
   return from === "client" ? "→" : "←";
 }
 
+// JSON on one line. Line ends stand between its tokens alone, and mean nothing.
+function oneLine(text) {
+  return text.trim().replace(/[\r\n]+/g, " ");
+}
+
 // An element with attributes, event listeners (`onclick: f`) and children; strings become text.
 function make(name, attributes = {}, ...children) {
   return filled(document.createElement(name), attributes, children);

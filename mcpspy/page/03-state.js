@@ -48,24 +48,29 @@ function sift({ scroll = true } = {}) {
 }
 
 const awaited = new Set();
+const missed = new Set(); // what came into question again while the server was looking
 
 // A live page asks its server which payloads hold the words, and sifts once more. Until it has the answer, what it knew holds.
-function lookUp() {
+function lookUp({ anew = false } = {}) {
   const words = searched();
   for (const word of holders.keys()) if (!words.includes(word)) holders.delete(word);
-  const asking = words.filter((word) => (isOutdated || !holders.has(word)) && !awaited.has(word));
-  isOutdated = isOutdated && words.some((word) => awaited.has(word));
-  for (const word of asking) ask(word);
+  return Promise.all(words.filter((word) => anew || !holders.has(word)).map(ask));
 }
 
 async function ask(word) {
+  if (awaited.has(word)) {
+    missed.add(word);
+    return;
+  }
   if (!holders.has(word)) holders.set(word, new Set());
   awaited.add(word);
   const numbers = await fetched(`search?q=${encodeURIComponent(word)}`).catch(() => undefined);
   awaited.delete(word);
-  if (!numbers || !holders.has(word)) return;
-  holders.set(word, new Set(numbers));
-  sift({ scroll: false });
+  if (numbers && holders.has(word)) {
+    holders.set(word, new Set(numbers));
+    sift({ scroll: false });
+  }
+  if (missed.delete(word)) await ask(word);
 }
 
 function choose(index, { scroll = true } = {}) {

@@ -25,9 +25,12 @@ const commands = (() => {
     return which.length > MAX_LETTERS ? undefined : `mcpspy export ${format} ${data.addresses.join(" ")}${which}`;
   }
 
-  // For captures as wholes: each is served as one server, and replayed as one client.
+  // For captures as wholes: each is served as one server, and replayed as one client if one asked a server anything.
   function played() {
-    return data.addresses.slice(0, MANY).flatMap((one) => [`mcpspy mock ${one}`, `mcpspy replay ${one}`]);
+    const asks = new Set(rows.filter((row) => row.kind === "exchange" && row.from === "client").map((row) => row.capture));
+    return data.addresses
+      .slice(0, MANY)
+      .flatMap((one, capture) => [`mcpspy mock ${one}`, ...(asks.has(capture) ? [`mcpspy replay ${one}`] : [])]);
   }
 
   // A mock plays one server, and a replay one capture: of several, the row's own. Rows of those have other numbers when they are
@@ -70,22 +73,4 @@ function copyFromFile(text) {
   area.select();
   document.execCommand("copy");
   area.remove();
-}
-
-// Offer a text as a file.
-function save(text, name) {
-  const address = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-  const link = make("a", { href: address, download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
-}
-
-// What the rows that are shown carry, a message to a line.
-async function messagesShown() {
-  const texts = [];
-  for (const row of shown) {
-    const what = row.row ? await carried(row) : undefined;
-    for (const one of what?.messages ?? []) if (one.text !== undefined) texts.push(one.text.trim());
-  }
-  return texts.map((text) => `${text}\n`).join("");
 }

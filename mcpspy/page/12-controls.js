@@ -1,5 +1,7 @@
 // Search, facets, tabs and keys.
 
+const MANY_OPTIONS = 200;
+
 const controls = (() => {
   const search = byId("search");
   const LABELS = { from: "direction", method: "method", tool: "tool", outcome: "outcome", lane: "lane", kind: "kind" };
@@ -12,13 +14,15 @@ const controls = (() => {
       }
       const element = byId(`facet-${facet}`);
       if (element === document.activeElement) continue; // it may be open
-      element.hidden = counts.size < 2 || Math.min(...counts.values()) === rows.length;
-      const options = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 200);
+      const wanted = state.facets[facet];
+      if (wanted && !counts.has(wanted)) counts.set(wanted, 0);
+      element.hidden = !wanted && (counts.size < 2 || Math.min(...counts.values()) === rows.length);
+      const options = [...counts].sort((a, b) => (b[0] === wanted) - (a[0] === wanted) || b[1] - a[1]).slice(0, MANY_OPTIONS);
       element.replaceChildren(
         make("option", { value: "" }, `any ${LABELS[facet]}`),
         ...options.map(([value, count]) => make("option", { value }, `${value.slice(0, 60)} (${count})`)),
       );
-      element.value = state.facets[facet] ?? "";
+      element.value = wanted ?? "";
     }
   }
 
@@ -99,34 +103,6 @@ const controls = (() => {
     action();
   });
 
-  const exporting = byId("export");
-
-  // What can be had: a file, a format, or a command as it stands. A live page learns by and by which captures it shows.
-  function exports() {
-    const wanted = [
-      ["save", "save messages as a file"],
-      ...commands.FORMATS.map((format) => [format, `copy: mcpspy export ${format}`]),
-      ...commands.played().map((command) => [command, `copy: ${command}`]),
-    ];
-    if (wanted.length === exporting.options.length - 1) return;
-    exporting.replaceChildren(
-      make("option", { value: "" }, "export…"),
-      ...wanted.map(([value, text]) => make("option", { value }, text)),
-    );
-  }
-
-  exporting.addEventListener("change", async () => {
-    const wanted = exporting.value;
-    exporting.value = "";
-    if (wanted === "save") {
-      save(await messagesShown(), "messages.jsonl");
-      return;
-    }
-    const command = commands.FORMATS.includes(wanted) ? commands.exported(wanted) : wanted;
-    if (command) copy(command, exporting.options[0]);
-    else tellFor(exporting.options[0], "too many rows for a command: save them");
-  });
-
   let waiting;
   search.addEventListener("input", () => {
     clearTimeout(waiting);
@@ -162,6 +138,5 @@ const controls = (() => {
   watch((what) => {
     if (what === "tab") tabs();
   });
-  exports();
-  return { facets, show, exports };
+  return { facets, show };
 })();

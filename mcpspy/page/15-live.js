@@ -1,7 +1,7 @@
 // A live page: rows as they come, sittings to choose from. Its server only reads captures; nothing here asks it for more than that.
 
 const ASK_MS = 500; // diagram, findings and numbers are asked for again no sooner,
-const PAINT_MS = 100; // and overview and facets are made anew no sooner,
+const PAINT_MS = 100; // overview and facets are made anew, and payloads searched again, no sooner,
 const SHARE = 10; // nor before so many times as long as it took the last time
 const LIST_MS = 1000;
 const MANY_SERVERS = 4;
@@ -57,7 +57,7 @@ const live = (() => {
       byId("verdict").textContent = news.verdict;
       byId("sources").textContent = news.sources.join("\n");
       data.addresses = news.addresses;
-      controls.exports();
+      exporting.render();
     }
     if (news.look && number) state.chosen = (rowByNumber.get(number)?.index ?? -1) + 1;
     if (!hasRows && rows.length) recallAll();
@@ -83,11 +83,11 @@ const live = (() => {
 
   function show(news, follows) {
     clock = measured();
-    isOutdated = true;
     sift({ scroll: false });
     if (news.rows.some(([index]) => index + 1 === state.chosen)) tell("chosen-here");
     if (follows && !state.chosen) scroll.scrollTop = scroll.scrollHeight;
     paint();
+    search();
     Object.keys(PARTS).forEach((part) => stale.add(part));
     learn();
   }
@@ -96,6 +96,8 @@ const live = (() => {
     waterfall.render();
     controls.facets();
   }, PAINT_MS);
+
+  const search = seldom(() => lookUp({ anew: true }), PAINT_MS);
 
   // What is made of all rows is asked for now and then, and only what can be seen of it.
   const learn = seldom(async () => {

@@ -78,6 +78,14 @@ def test_a_facet_leaves_what_it_names(look: Look, everything: Path) -> None:
     assert [line.split("\n")[0] for line in lines(looking)] == ["9"]
 
 
+def test_a_facet_of_the_address_that_no_row_has_can_be_seen_and_taken_away(look: Look, everything: Path) -> None:
+    looking = look().open(everything, "#outcome=lost")
+    expect(looking.page.locator("#facet-outcome")).to_have_value("lost")
+    assert lines(looking) == []
+    looking.page.select_option("#facet-outcome", "")
+    assert len(lines(looking)) > 20
+
+
 def test_a_lane_is_whoever_takes_part(look: Look, tmp_path: Path) -> None:
     transcript = three_servers()
     looking = look().open(written(tmp_path, transcript))

@@ -187,6 +187,24 @@ def test_lanes_stand_clear_of_each_other_and_on_the_sheet(debian_program: Debian
         assert all(sheet["times"] <= edge <= sheet["width"] for edge in edges)
 
 
+def test_captures_are_mocked_and_replayed_if_a_client_asked_in_them(debian_program: DebianProgram) -> None:
+    rest = """
+    Object.assign(globalThis, JSON.parse(require("fs").readFileSync(0, "utf8")));
+    console.log(JSON.stringify(commands.played()));
+    """
+    rows = [{"kind": "exchange", "from": one, "capture": at} for at, one in enumerate(["client", "server"])]
+    asked = {"data": {"addresses": ["asks", "'is asked'", "model"]}, "rows": [*rows, {"kind": "model call", "capture": 2}]}
+    found = computed(debian_program("node"), "04-commands.js", rest, asked)
+    assert found == ["mcpspy mock asks", "mcpspy replay asks", "mcpspy mock 'is asked'", "mcpspy mock model"]
+
+
+def test_a_message_of_several_lines_is_saved_as_one(debian_program: DebianProgram) -> None:
+    rest = 'console.log(JSON.stringify(JSON.parse(require("fs").readFileSync(0, "utf8")).map(oneLine)));'
+    texts = [json.dumps({"a": "b\nc"}, indent=1), '{"a":\r\n\r\n1.50}\n']
+    found = computed(debian_program("node"), "02-words.js", rest, texts)
+    assert found == ['{  "a": "b\\nc" }', '{"a": 1.50}']
+
+
 def test_words_stand_clear_of_the_lanes_they_pass(debian_program: DebianProgram) -> None:
     rest = """
     const asked = JSON.parse(require("fs").readFileSync(0, "utf8"));
