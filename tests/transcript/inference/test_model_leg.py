@@ -3,6 +3,7 @@
 import gzip
 import json
 import zlib
+from itertools import pairwise
 from time import process_time_ns
 from typing import Any
 
@@ -16,6 +17,7 @@ from mcpspy.transcript.model import ModelCall, Outcome
 from mcpspy.transcript.transaction import Transaction
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from mcpspy.views.messages_json import message_lines
+from mcpspy.wire.sse import Events
 from tests.transcript.dialogue import MS
 from tests.transcript.inference.model_traffic import CHAT, MESSAGES, RESPONSES, ModelTraffic, completion, delta, sse
 
@@ -255,6 +257,31 @@ def test_arbitrary_bytes_of_a_response_never_raise(bodies: list[bytes], coding: 
         traffic.frame(call.response, body, part=bool(coding))
     call.close()
     assert traffic.made.answer is not None
+
+
+STREAM = sse(delta("杭"), delta("州 <tool_call>{"), b"{oh", delta('"name":"f"}</tool_call>', "stop"), b"[DONE]")
+
+
+@given(cuts=st.lists(st.integers(0, len(STREAM)), max_size=8), is_packed=st.integers(0, 1))
+def test_wherever_the_wire_is_cut_the_answer_is_the_same(cuts: list[int], is_packed: int) -> None:
+    traffic = ModelTraffic()
+    call = traffic.ask("user: hi")
+    sent = gzip.compress(STREAM, mtime=0) if is_packed else STREAM
+    edges = [0, *sorted(min(cut, len(sent)) for cut in cuts), len(sent)]
+    chunks = [sent[begin:end] for begin, end in pairwise(edges)]
+    coding = b"Content-Encoding: gzip\r\n" if is_packed else b""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n%b\r\n" % coding
+    call.response = traffic.open(call, "response", head, "body" if is_packed else "sse")
+    events = Events()
+    for chunk in chunks:
+        for piece in [chunk] if is_packed else events.feed(chunk):
+            traffic.frame(call.response, piece, part=bool(is_packed))
+    call.close()
+    answer = traffic.made.answer
+    assert answer is not None
+    assert answer.turn.text == '杭州 <tool_call>{"name":"f"}</tool_call>'
+    assert [use.name for use in answer.turn.uses] == ["f"]
+    assert (answer.deltas, answer.finish, answer.flaws) == (5, "stop", ("the data of an event is no JSON object",))
 
 
 def test_ten_thousand_deltas_are_put_together_in_linear_time_while_somebody_looks() -> None:
