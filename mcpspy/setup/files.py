@@ -34,7 +34,7 @@ class Snapshot:
         try:
             return self.data.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise SetupError(str(self.file), f"is not UTF-8 (byte {error.start})") from error
+            raise SetupError(str(self.file), f"is not UTF-8 (byte {error.start}); save it as that") from error
 
 
 def read(file: Path) -> Snapshot | None:
@@ -44,7 +44,7 @@ def read(file: Path) -> Snapshot | None:
         with target.open("rb") as opened:
             status = os.fstat(opened.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise SetupError(str(file), "is no ordinary file")
+                raise SetupError(str(file), "is no ordinary file; move it away")
             data = opened.read(MAX_FILE_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -80,9 +80,11 @@ def replace(snapshot: Snapshot, text: str) -> None:
     """Put `text` in the file's place, with its mode and owner, if it still is what was read. Raises: SetupError."""
     file, mode = str(snapshot.file), stat.S_IMODE(snapshot.status.st_mode)
     if not mode & ANY_WRITER or not os.access(snapshot.target, os.W_OK):
-        raise SetupError(file, "was not changed: it is read-only")
+        raise SetupError(file, "was not changed: it is read-only; make it writable first, or change it by hand")
     if snapshot.status.st_nlink > 1:
-        raise SetupError(file, "was not changed: it has a second name (a hard link), which would be left behind")
+        raise SetupError(
+            file, "was not changed: it has a second name (a hard link), which would be left behind; change it by hand"
+        )
     if not os.access(snapshot.target.parent, os.W_OK | os.X_OK):
         folder = snapshot.target.parent
         raise SetupError(

@@ -99,7 +99,7 @@ def read_places(folder: Path) -> Places:
     try:
         document = json.loads(text)
         if document["version"] != VERSION:
-            raise SetupError(str(file), f"is of another mcpspy (version {document['version']})")
+            raise SetupError(str(file), f"is of another mcpspy (version {document['version']}): update this one")
         return Places(_place(one) for one in document["places"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise SetupError(str(file), "makes no sense; move it away, and mcpspy wrap makes it anew") from error

@@ -219,10 +219,10 @@ def a_folder(file: Path) -> None:
 
 
 UNCHANGEABLE = [
-    (read_only, "was not changed: it is read-only"),
+    (read_only, "was not changed: it is read-only; make it writable first, or change it by hand"),
     (broken, "cannot be read: a key or } is missing (line 1, column 17)"),
-    (not_text, "is not UTF-8 (byte 0)"),
-    (doubled, "was not changed: it has a second name (a hard link), which would be left behind"),
+    (not_text, "is not UTF-8 (byte 0); save it as that"),
+    (doubled, "was not changed: it has a second name (a hard link), which would be left behind; change it by hand"),
     (a_folder, "cannot be read: Is a directory"),
 ]
 
