@@ -12,6 +12,7 @@ from mcpspy.transcript.transcribe import transcribe
 FOLDER = Path(__file__).parents[2] / "captures"
 
 TRUE = {
+    "agent-model": {"use-id-mismatch"},  # the agent gives a tool use an id of its own, as a published walkthrough has it
     "question": {"unknown-tool"},  # the client calls a tool that there is not, to see what comes
     "refused": {"server-died"},  # server-filesystem does not start with a folder that there is not
 }

@@ -1,15 +1,20 @@
 """Findings about what a model's API said: answers that were cut, streams that broke or are flawed, calls that were refused."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...wire.slices import members
 from ..finding import Severity
-from ..inference.model_call import ModelCall
 from ..outcome import HTTP_ERRORS, HTTP_FAILURES
 from .found import Found, found
-from .inference_story import ModelStory, answer_record
+from .inference_places import answer_record
 from .rule import Family, Rule
+
+if TYPE_CHECKING:
+    from ..inference.model_call import ModelCall
+    from .inference_story import ModelStory
 
 _ASKED: Final = "⇒ asks How is the weather?\n"
 _WELL: Final = _ASKED + "⇐ says It is sunny."

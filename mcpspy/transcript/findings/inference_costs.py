@@ -1,13 +1,18 @@
 """Findings about what offers take of a model's context. Nothing is wrong with it, so `mcpspy check` alone asks for them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..finding import Severity
 from ..tokens import estimated_tokens
 from .found import Found, found
-from .inference_story import ModelStory, Offered, record_of
+from .inference_places import record_of
 from .rule import Family, Rule
+
+if TYPE_CHECKING:
+    from .inference_story import ModelStory, Offered
 
 _ASKED: Final = '⇒ asks How is the weather?\n  offers forecast {"type":"object"}\n'
 _USES: Final = "⇐ uses c1 forecast {}\n⇒ returns c1 Sunny.\n⇐ says It is sunny.\n  usage 88 15"

@@ -1,16 +1,20 @@
 """Findings about tool uses on their way from the model to a server: lost, changed, misspelled, made up, not to be told apart."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..finding import Severity
-from ..inference.errand import Errand
-from ..inference.errands import arguments_of
 from ..inference.json_values import read_arguments
 from .found import Found, found
-from .inference_story import ModelStory, answer_record, record_of
+from .inference_places import answer_record, record_of
 from .rule import Family, Rule
+
+if TYPE_CHECKING:
+    from ..inference.errand import Errand
+    from .inference_story import ModelStory
 
 _LISTED: Final = '→ tools/list 1\n← result 1 {"tools":[{"name":"forecast","inputSchema":{"type":"object"}}]}\n'
 _ASKED: Final = _LISTED + '⇒ asks How is the weather in Paris?\n  offers forecast {"type":"object"}\n'
@@ -162,6 +166,8 @@ def _not_called(story: ModelStory, errand: Errand) -> Iterator[Found]:
 
 
 def _changed(errand: Errand, wanted: dict[str, Any]) -> Found:
+    from ..inference.errands import arguments_of
+
     assert errand.call is not None
     said = read_arguments(arguments_of(errand.call))[1]
     called = said if isinstance(said, dict) else {}

@@ -1,16 +1,21 @@
 """Findings about the tools that prompts offer, held against those that servers list: left out, of nobody, offered twice."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..definitions import Definition, Part
 from ..definitions import Offer as Defined
 from ..finding import Severity
-from ..inference.model_call import ModelCall
-from ..inference.tool_names import Tool
 from .found import Found, found
-from .inference_story import ModelStory, Offered, record_of
+from .inference_places import record_of
 from .rule import Family, Rule
+
+if TYPE_CHECKING:
+    from ..inference.model_call import ModelCall
+    from ..inference.tool_names import Tool
+    from .inference_story import ModelStory, Offered
 
 _TOOLS: Final = '{"name":"forecast","inputSchema":{"type":"object"}},{"name":"alerts","inputSchema":{"type":"object"}}'
 _LISTED: Final = '→ tools/list 1\n← result 1 {"tools":[' + _TOOLS + "]}\n"
@@ -88,13 +93,11 @@ def _left_out(story: ModelStory, defined: Defined, offered: set[Tool]) -> Iterat
 
 def _is_offered(story: ModelStory, capture: int, one: Definition, offered: set[Tool]) -> bool:
     """Whether any offer may stand for it; a name that could be another server's as well counts for both."""
-    if Tool(capture, one.name) in offered:
+    tool = story.tool(capture, one.name)
+    if tool in offered:
         return True
-    return any(
-        Tool(capture, one.name) in tools
-        for each in story.offered.values()
-        for tools in story.names.meant(each.offer.name).values()
-    )
+    meant = (story.names.meant(each.offer.name).values() for each in story.offered.values())
+    return any(tool in tools for by_likeness in meant for tools in by_likeness)
 
 
 def _missing(

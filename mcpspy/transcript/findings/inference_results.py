@@ -1,17 +1,22 @@
 """Findings about results on their way back to the model: cut, changed, dropped, and errors that the model is not told of."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..finding import Severity
-from ..inference.errand import Errand
 from ..inference.told import Told, texts_of, told, told_bytes
 from ..message import Kind, Message
 from .found import Found, found, seconds
 from .inference_errands import quoted
-from .inference_story import ModelStory, record_of
+from .inference_places import record_of
 from .rule import Family, Rule
+
+if TYPE_CHECKING:
+    from ..inference.errand import Errand
+    from .inference_story import ModelStory
 
 _USES: Final = '⇒ asks How is the weather?\n  offers forecast {"type":"object"}\n⇐ uses c1 forecast {}\n'
 _CALL: Final = _USES + '→ tools/call 1 {"name":"forecast"}\n'

@@ -1,14 +1,19 @@
 """Findings about arguments that a model wrote, held against the schema that it was offered. `mcpspy check` asks for them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..finding import Severity
 from ..inference.json_values import read_arguments
 from .found import Found, found
-from .inference_story import ModelStory, answer_record
+from .inference_places import answer_record
 from .rule import Family, Rule
 from .validating import Validators
+
+if TYPE_CHECKING:
+    from .inference_story import ModelStory
 
 _SCHEMA: Final = '{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}'
 _ASKED: Final = f"⇒ asks How is the weather?\n  offers forecast {_SCHEMA}\n"

@@ -11,7 +11,7 @@ from ...wire.slices import members, string
 from ..definitions import Offer as Defined
 from ..definitions import Part, offers
 from ..inference.errands import errands, result_of, tool_calls
-from ..inference.model_numbers import offer_text
+from ..inference.offer_text import offer_text
 from ..inference.tool_names import Likeness, Tool, tool_names
 
 if TYPE_CHECKING:
@@ -84,6 +84,10 @@ class ModelStory:
         """The result of an errand's call; None where there is none."""
         return None if errand.call is None else result_of(self.transcript, errand.call)
 
+    def tool(self, capture: int, name: str) -> Tool:
+        """The tool of this name of a server."""
+        return Tool(capture, name)
+
     def tools(self, name: str, description: str = "") -> list[Tool]:
         """The tools of recorded servers that an offered name stands for; empty where it may as well be the client's own.
 
@@ -120,19 +124,3 @@ class ModelStory:
     def is_over(self, errand: Errand) -> bool:
         """Whether the client has had its time for an errand: the conversation went on, or no capture grows any more."""
         return errand.until_ns is not None or all(one.closed for one in self.transcript.sources)
-
-
-def record_of(call: ModelCall) -> int:
-    """The record in which a model call begins."""
-    return 0 if call.transaction.request is None else call.transaction.request.opened.number
-
-
-def answer_record(call: ModelCall) -> int:
-    """The record in which its answer begins; that of the call where there is none."""
-    return record_of(call) if call.transaction.response is None else call.transaction.response.opened.number
-
-
-def errand_rows(errand: Errand) -> str:
-    """Where an errand stands, in a sentence: `row 5`, `row 5, called in row 6`."""
-    called = "" if errand.call is None else f", called in row {errand.call.row}"
-    return f"row {errand.by.row}{called}"

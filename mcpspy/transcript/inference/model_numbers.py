@@ -6,7 +6,6 @@ two are never added up. Refuses to say what they cost in money.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from ..numbers import WELL, Latency, latency
 from ..outcome import Outcome
 from ..tokens import estimated_tokens
 from .errands import errands
+from .offer_text import offer_text
 from .runs import Run, runs
 
 if TYPE_CHECKING:
@@ -161,15 +161,6 @@ class _Counting:
             made.latency = latency(self._took_ns.get(key, []))
             made.until_first = latency(self._until_first_ns.get(key, []))
         return list(self._models.values())
-
-
-def offer_text(offer: ToolOffer) -> bytes:
-    """What a model is told of a tool, as JSON."""
-    said = {"name": offer.name, "description": offer.description, "parameters": offer.schema}
-    try:
-        return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-    except (ValueError, RecursionError):
-        return offer.description.encode("utf-8", "replace")
 
 
 def _tokens(made: ModelNumbers, prompt: Prompt, answer: Answer) -> None:
