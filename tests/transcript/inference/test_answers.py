@@ -264,6 +264,12 @@ def test_a_block_that_begins_twice_is_two_tool_uses() -> None:
     assert answer.flaws == ("block 0 began twice",)
 
 
+@pytest.mark.parametrize("api", ["responses", "messages"])
+def test_events_of_types_that_nobody_knows_yet_are_no_flaw(api: Api) -> None:
+    assert streamed(api, [("later", {"type": "later", "delta": "x"})], is_cut=True).flaws == ()
+    assert streamed(api, [("", {"x": 1})], is_cut=True).flaws == ("an event has no type",)
+
+
 def test_what_the_api_runs_itself_is_hosted() -> None:
     body = {
         "id": "m1",
