@@ -95,14 +95,16 @@ def test_an_address_brings_back_a_row_of_a_live_page(look: Look) -> None:
         expect(looking.page.locator("#search")).to_have_value("two")
 
 
-def test_diagram_and_findings_follow(look: Look) -> None:
-    recording = Recording().ask(1, name="one").answer(1)
+def test_diagram_and_findings_follow_and_no_name_is_markup(look: Look) -> None:
+    recording = Recording('</script><img src=x onerror="alert(1)">\u202e').ask(1, name="one").answer(1)
     with live(look, "#tab=diagram") as looking:
         expect(looking.page.locator("g.step", has_text="tools/call one")).to_have_count(1)
         recording.line(1, b"hello from a print\n")
         expect(looking.page.locator("#finding-count")).to_have_text(re.compile(r"\d"))
         looking.page.keyboard.press("1")
         expect(looking.page.locator(".line", has_text="⚑")).not_to_have_count(0)
+        expect(looking.page.locator("#sittings")).to_contain_text("</script><img")
+        assert looking.complaints == []
 
 
 def show(looking: Looking, state: str) -> None:

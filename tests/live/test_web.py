@@ -23,6 +23,9 @@ from tests.transcript.inference.model_traffic import ModelTraffic, completion
 pytest.importorskip("aiohttp")
 
 
+PATHS = ("events", "row", "search", "diagram", "findings", "numbers", "sittings")
+
+
 class Answer(NamedTuple):
     """An answer, whole."""
 
@@ -103,6 +106,8 @@ def test_everybody_else_finds_nothing(recording: Recording) -> None:
         refused = [
             served.asked(base="/"),
             served.asked(base="/wrong/"),
+            *(served.asked(path, base="/wrong/") for path in PATHS),
+            *(served.asked(path, Origin="http://evil.example") for path in PATHS),
             served.asked(base=served.base[:-2] + "/"),
             served.asked(base=served.base.upper()),
             served.asked(Host=f"evil.example:{served.port}"),
