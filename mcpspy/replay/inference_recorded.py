@@ -17,13 +17,13 @@ from ..transcript.message import Kind, Message
 from ..transcript.model import Exchange
 from ..wire.codings import decoded
 from ..wire.sse import Events
+from ..wire.unpacking import Unpacking
 from .canonical import Odd, read
 from .http_answer import playable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..records import Frame
     from ..transcript.model import Source, Transcript
     from ..transcript.transaction import Stream, Transaction
     from .http_answer import Fields
@@ -162,22 +162,30 @@ def _body(response: Stream, asked_ns: int) -> Iterator[Part]:
 
 
 def _events(response: Stream, asked_ns: int, shift_ns: int) -> Iterator[Part]:
-    """The events of a stream, each when its last byte had come. Of a compressed one nobody knows when; they come at its end."""
-    if response.opened.framing == "sse":
-        yield from _kept_events(response.kept, asked_ns - shift_ns)
-        return
-    events = Events()
-    pieces = [*events.feed(_bytes(response) or b""), *events.close()]
-    delay_ns = max(0, (response.last_ns or response.at_ns) - asked_ns)
-    yield from (Part(delay_ns, piece) for piece in pieces)
-
-
-def _kept_events(frames: Sequence[Frame], asked_ns: int) -> Iterator[Part]:
+    """The events of a stream, plain, each when its last byte had come."""
     held: list[bytes] = []
-    for frame in frames:
-        held.append(frame.data)
-        if not frame.part:
-            yield Part(max(0, frame.at_ns - asked_ns), b"".join(held))
+    for at_ns, piece, is_part in _pieces(response):
+        held.append(piece)
+        if not is_part:
+            yield Part(max(0, at_ns + shift_ns - asked_ns), b"".join(held))
             held.clear()
     if held:
-        yield Part(max(0, frames[-1].at_ns - asked_ns), b"".join(held))
+        yield Part(max(0, (response.last_ns or response.at_ns) - asked_ns), b"".join(held))
+
+
+def _pieces(response: Stream) -> Iterator[tuple[int, bytes, bool]]:
+    """Events, or parts of one, with the time on the capture's clock, and whether more of the same one follows."""
+    if response.opened.framing == "sse":
+        yield from ((frame.at_ns, frame.data, frame.part) for frame in response.kept)
+        return
+    unpacking, events, at_ns = Unpacking(response.head.get("content-encoding")), Events(), 0
+    for frame in response.kept:
+        at_ns = frame.at_ns
+        yield from _marked(at_ns, events.feed(unpacking.feed(frame.data)), events)
+    yield from _marked(at_ns, events.feed(unpacking.close()), events)
+    yield from _marked(at_ns, events.close(), events)
+
+
+def _marked(at_ns: int, pieces: Sequence[bytes], events: Events) -> Iterator[tuple[int, bytes, bool]]:
+    last = len(pieces) - 1
+    yield from ((at_ns, piece, events.is_part and place == last) for place, piece in enumerate(pieces))

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zlib
 
 import pytest
 
@@ -61,6 +62,22 @@ def test_compressed_answers_are_played_plain() -> None:
     assert json.loads(plain.parts[0].data) == completion("hello")
     assert [part.data for part in streamed.parts][-1] == b"data: [DONE]\n\n"
     assert not any(name.lower() == "content-encoding" for name, _ in (*plain.fields, *streamed.fields))
+
+
+def test_the_events_of_a_compressed_stream_keep_their_times() -> None:
+    traffic = ModelTraffic()
+    call = traffic.ask("user: hi")
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"
+    call.response = traffic.open(call, "response", head)
+    packer = zlib.compressobj(wbits=31)
+    for said in (delta("hel"), delta("lo", "stop")):
+        traffic.wait(50)
+        traffic.frame(call.response, packer.compress(sse(said)) + packer.flush(zlib.Z_SYNC_FLUSH), part=True)
+    traffic.frame(call.response, packer.flush())
+    call.close()
+    first, second = only(traffic).reply.parts
+    assert (first.data, second.data) == (sse(delta("hel")), sse(delta("lo", "stop")))
+    assert second.delay_ns - first.delay_ns == 51 * MS
 
 
 @pytest.mark.parametrize(("by", "how"), [("server", "reset"), ("server", "abort"), ("client", "broken")])
