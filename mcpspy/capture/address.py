@@ -17,7 +17,7 @@ from .store import EXTENSION, captures_folder
 STDIN = "-"
 
 MOMENT_NS = 2_000_000_000
-"""What a client ends sooner, by a signal or without a word from the server, it may not have wanted."""
+"""What a client ends sooner, without a word from the server, it may not have wanted."""
 BESIDE_NS = 10_000_000_000
 """Captures of one client that began closer together were started for the same reason."""
 
@@ -132,21 +132,23 @@ def _labelled(what: str, name: str, known: list[Entry]) -> str:
 def _meant(candidates: list[Entry]) -> Entry:
     """Of captures with one label, the newest first, the newest that counts.
 
-    Some clients start a server several times at once and end all but one of them in a moment: these do not hide that one.
+    Some clients start a server several times at once and end all but one of them: these do not hide the one that they keep.
     """
     newest = next(filter(has_message, candidates), candidates[0])
     if not _was_dropped(newest):
         return newest
-    beside = (one for one in candidates if one.parent == newest.parent and abs(one.begin_ns - newest.begin_ns) < BESIDE_NS)
-    return next((one for one in beside if has_message(one) and not _was_dropped(one)), newest)
+    beside = [one for one in candidates if one.parent == newest.parent and abs(one.begin_ns - newest.begin_ns) < BESIDE_NS]
+    return max(filter(has_message, beside), key=lambda one: (one.live, one.begin_ns + one.last_ns), default=newest)
 
 
 def _was_dropped(capture: Entry) -> bool:
-    """Whether the client ended it in a moment: by a signal, or before the server had said anything."""
-    if capture.live or capture.last_ns > MOMENT_NS:
+    """Whether the client ended it by a signal; or in a moment, before the server had said anything."""
+    if capture.live:
         return False
     why = "SIGKILL" if capture.end is None else capture.end.why
-    return why.startswith("SIG") or (why not in ("server exited", "not started") and not _has_answer(capture))
+    if why.startswith("SIG"):
+        return True
+    return why not in ("server exited", "not started") and capture.last_ns < MOMENT_NS and not _has_answer(capture)
 
 
 def _has_answer(capture: Entry) -> bool:

@@ -103,7 +103,8 @@ def test_a_label_whose_newest_capture_says_nothing_names_the_newest_that_does(pa
     [
         ({"begin_s": 1, "lasted_s": 0.02, "ended": False}, "real"),
         ({"begin_s": 1, "lasted_s": 0.02}, "real"),  # without a word of the server's
-        ({"begin_s": 1, "lasted_s": 3, "ended": False}, "other"),
+        ({"begin_s": 1, "lasted_s": 3}, "other"),
+        ({"begin_s": 1, "lasted_s": 90, "ended": False}, "other"),
         ({"begin_s": 30, "lasted_s": 0.02, "ended": False}, "other"),
         ({"begin_s": 1, "lasted_s": 0.02, "ended": False, "parent": {"pid": 5, "name": "x", "start": 2}}, "other"),
     ],
@@ -111,6 +112,13 @@ def test_a_label_whose_newest_capture_says_nothing_names_the_newest_that_does(pa
 def test_a_capture_that_its_client_dropped_at_once_does_not_hide_the_one_it_kept(facts: dict[str, Any], wins: str) -> None:
     found = {"real": stored("real", label="git", lasted_s=60), "other": stored("other", label="git", **facts)}
     assert resolve("git").captures == (found[wins],)
+
+
+def test_of_many_that_a_client_dropped_and_one_that_it_kept_that_one_is_meant() -> None:
+    kept = stored("kept", label="git", begin_s=0.5, lasted_s=60)
+    for number in range(5):  # each later one is gone sooner
+        stored(f"dropped{number}", label="git", begin_s=number / 4, lasted_s=2 - number / 3, ended=False)
+    assert resolve("git").captures == (kept,)
 
 
 def test_where_nothing_was_ever_said_the_newest_sitting_is_it() -> None:

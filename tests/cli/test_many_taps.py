@@ -70,6 +70,7 @@ def started(count: int, kept: int, number: int) -> Iterator[Tap]:
             others[0].process.wait(DEAD_MS / 1000)
         for one in others:
             one.process.send_signal(number)
+        for one in others:
             one.process.wait(DEADLINE_S)
         assert taps[kept].answer()
         yield taps[kept]
