@@ -4,10 +4,13 @@ python -m docs.draw            the diagrams, as SVG
 python -m docs.draw --page     the page too, as a browser shows it: needs Chromium and playwright
 """
 
+from __future__ import annotations
+
 import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mcpspy import read, transcribe
 from mcpspy.cli.export_html import page_files
@@ -15,36 +18,46 @@ from mcpspy.views.page.page import page
 from mcpspy.views.sequence.layout import Drawing, diagram
 from mcpspy.views.sequence.svg import svg
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
 HERE = Path(__file__).parent
 CAPTURES = HERE.parent / "captures"
 
 DIAGRAMS = {
-    "question": Drawing(title="The user is asked in the middle of a call (2026-07-28)"),
-    "sse": Drawing(title="HTTP+SSE: one long stream, many short POSTs", is_http_told=True),
+    "agent": (["agent-model", "agent-weather"], Drawing(title="What does the user wait for? An agent, its model and a server")),
+    "question": (["question"], Drawing(title="The user is asked in the middle of a call (2026-07-28)")),
+    "sse": (["sse"], Drawing(title="HTTP+SSE: one long stream, many short POSTs", is_http_told=True)),
 }
-"""Which captures are drawn, and how."""
+"""Which captures are drawn, and how, by the names of the pictures."""
 
 
 def drawn(name: str) -> str:
     """The SVG of one of them."""
-    transcript = transcribe(read(CAPTURES / f"{name}.mcpspy"))
-    return "\n".join(svg(diagram(transcript, transcript.rows, DIAGRAMS[name]))) + "\n"
+    captures, drawing = DIAGRAMS[name]
+    transcript = transcribe(*(read(CAPTURES / f"{one}.mcpspy") for one in captures))
+    return "\n".join(svg(diagram(transcript, transcript.rows, drawing))) + "\n"
 
 
-def shoot(target: Path) -> None:
-    """The page of one of them, as a browser shows it."""
+def shoot(view: Page, folder: Path, target: Path) -> None:
+    """The page of one of them, written into a folder, as a browser's page shows it."""
+    transcript = transcribe(read(CAPTURES / "streamable.mcpspy"), keeps_frames=True)
+    path = folder / "page.html"
+    texts = page(transcript, transcript.rows, page_files(), title="mcpspy", addresses=["captures/streamable.mcpspy"])
+    path.write_text("".join(texts), encoding="utf-8")
+    view.set_viewport_size({"width": 1200, "height": 640})
+    view.goto(f"file://{path}#row=7")
+    view.locator("html[data-ready]").wait_for(state="attached")
+    view.screenshot(path=target)
+
+
+def shoot_alone(target: Path) -> None:
+    """The same with a browser of its own."""
     from playwright.sync_api import sync_playwright
 
-    transcript = transcribe(read(CAPTURES / "streamable.mcpspy"), keeps_frames=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        path = Path(folder) / "page.html"
-        texts = page(transcript, transcript.rows, page_files(), title="mcpspy", address="captures/streamable.mcpspy")
-        path.write_text("".join(texts), encoding="utf-8")
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        view = browser.new_page(viewport={"width": 1200, "height": 640})
-        view.goto(f"file://{path}#row=7")
-        view.locator("html[data-ready]").wait_for(state="attached")
-        view.screenshot(path=target)
+        shoot(browser.new_page(), Path(folder), target)
         browser.close()
 
 
@@ -53,7 +66,7 @@ def main() -> None:
     for name in DIAGRAMS:
         (HERE / "images" / f"{name}.svg").write_text(drawn(name), encoding="utf-8")
     if "--page" in sys.argv[1:]:
-        shoot(HERE / "images" / "page.png")
+        shoot_alone(HERE / "images" / "page.png")
 
 
 if __name__ == "__main__":
