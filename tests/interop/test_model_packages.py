@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from tests.deadlines import DEADLINE_S
 from tests.interop.serving import logged, recorded
 from tests.interop.wires import disagreements
 from tests.models import CLIENT_STORY, model
-from tests.tiers import current_tier
+from tests.tiers import Tier, current_tier
 
 WAYS = [("openai", "sync"), ("openai", "async"), ("anthropic", "sync"), ("anthropic", "async")]
 API = {"openai": ("chat", "responses"), "anthropic": ("messages",)}
@@ -34,9 +36,21 @@ def told(folder: Path, *words: str) -> list[list[Any]]:
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
+@contextmanager
+def mocking(capture: Path) -> Iterator[str]:
+    """`mcpspy mock` of a capture. Yields its origin."""
+    words = [sys.executable, "-m", "mcpspy", "mock", str(capture), "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as mock:
+        try:
+            assert mock.stderr is not None
+            yield mock.stderr.readline().strip().partition("=")[2].removesuffix("/v1")
+        finally:
+            mock.kill()
+
+
 @pytest.mark.parametrize(("package", "mode"), current_tier()(sample=WAYS[:1], more=WAYS, full=WAYS))
 def test_a_package_is_told_the_same_with_mcpspy_as_without(
-    package: str, mode: str, tmp_path: Path, subtests: pytest.Subtests
+    package: str, mode: str, tmp_path: Path, subtests: pytest.Subtests, tier: Tier
 ) -> None:
     options = ("--model", "--redact", "none", "--allowed-host", "127.0.0.1")  # the client names the logger's port
     with (
@@ -58,3 +72,6 @@ def test_a_package_is_told_the_same_with_mcpspy_as_without(
         asked = [question for _, question, _, _ in direct if question]
         calls = mcpspy.transcribe(records).model_calls
         assert len(calls) == len(asked) + sum(call.transaction.status == 429 for call in calls)
+    if tier is not Tier.SAMPLE:
+        with subtests.test("a mock of the capture tells the package the same"), mocking(tmp_path / "a.mcpspy") as url:
+            assert told(tmp_path, package, mode, url) == [direct]
