@@ -17,7 +17,7 @@ const stream = (() => {
     look();
   }
 
-  // Wait for one of the browser's places, and hold it for as long as the stream is open.
+  // Wait for one of the browser's places, and hold it for as long as there is a stream.
   function begin(take, say) {
     const waiting = new AbortController();
     let close = () => {};
@@ -30,7 +30,7 @@ const stream = (() => {
       if (waiting.signal.aborted) return undefined; // another place was free as well
       waiting.abort();
       return new Promise((resolve) => {
-        const source = listen(take, say);
+        const source = listen(take, say, resolve);
         close = () => {
           source.close();
           resolve();
@@ -40,21 +40,29 @@ const stream = (() => {
     setTimeout(() => {
       if (!waiting.signal.aborted) say(`not live: ${STREAMS} other windows are; hide one of them`);
     }, PATIENCE_MS);
-    if (!navigator.locks) hold();
-    else {
-      for (let place = 0; place < STREAMS; place += 1) {
-        navigator.locks.request(`stream ${place}`, { signal: waiting.signal }, hold).catch(() => undefined);
-      }
+    if (navigator.locks) queue(hold, waiting.signal);
+    else hold();
+  }
+
+  function queue(hold, signal) {
+    for (let place = 0; place < STREAMS; place += 1) {
+      navigator.locks.request(`stream ${place}`, { signal }, hold).catch(() => undefined);
     }
   }
 
-  function listen(take, say) {
+  // The browser itself asks again, unless the server refuses; then the stream is `over`.
+  function listen(take, say, over) {
     const source = new EventSource(`events?sitting=${encodeURIComponent(data.sitting)}`);
     source.addEventListener("message", (event) => take(JSON.parse(event.data)));
     source.addEventListener("open", () => say("live"));
-    source.addEventListener("error", async () =>
-      say(source.readyState === EventSource.CLOSED ? await refusal() : "not connected: is mcpspy web still running?"),
-    );
+    source.addEventListener("error", async () => {
+      if (source.readyState !== EventSource.CLOSED) {
+        say("not connected: is mcpspy web still running?");
+        return;
+      }
+      over();
+      say(await refusal());
+    });
     return source;
   }
 

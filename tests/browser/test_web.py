@@ -162,6 +162,7 @@ def test_a_page_says_that_its_sitting_is_gone_and_that_its_server_ended(look: Lo
         show(looking, "hidden")
         show(looking, "visible")
         expect(looking.page.locator("#live")).to_contain_text("no longer in the store")
+        assert looking.page.evaluate("navigator.locks.query().then((all) => all.held.length)") == 0
         expect(looking.page.locator(".line", has_text="one")).to_have_count(1)
         Recording("files").ask(1, name="another").answer(1)
         expect(looking.page.locator("#live")).to_have_text("live")
