@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from mcpspy.capture.format import header_line, record_line
+from mcpspy.records import Header
 from tests.capture.making import stored
 from tests.cli.recording import Recording
 from tests.cli.terminal import Running, on_pipe, on_terminal, run
 from tests.deadlines import DEADLINE_S, eventually
+from tests.transcript.inference.model_traffic import ModelTraffic, delta, sse
 
 TIME = str(Path(__file__).parents[2] / "captures" / "time.mcpspy")
 
@@ -105,6 +108,31 @@ def test_json_is_an_object_for_each_change_of_state_keyed_by_row() -> None:
         assert [(one["row"], one["outcome"]) for one in found] == [(1, "pending"), (1, "ok")]
         assert {one["capture_id"] for one in found} == {os.path.basename(recording.path)}
         recording.end()
+
+
+def test_a_streamed_answer_is_told_when_it_is_asked_at_its_first_token_and_at_its_end(tmp_path: Path) -> None:
+    traffic = ModelTraffic()
+    pieces = [sse(delta(text)) for text in ("Good", " day", " to", " you")]
+    call = traffic.ask("user: hello", stream=True).stream()
+    for piece in pieces:
+        call.raw(piece)
+    call.raw(sse(delta(".", "stop"))).raw(sse(b"[DONE]")).close()
+    header, *records = traffic.records
+    assert isinstance(header, Header)
+    lines = [header_line(header), *(record_line(at, one) for at, one in enumerate(records, 1))]
+    path = tmp_path / "model.mcpspy"
+    path.write_bytes(b"".join(lines[:5]))  # to the head of the response
+    with on_pipe("show", "-f", "--json", str(path)) as shown, path.open("ab", buffering=0) as file:
+        shown.wait_for('"model_call"')
+        for line in lines[5:-1]:
+            file.write(line)
+        shown.wait_for('"deltas":')
+        file.write(lines[-1])
+        shown.wait_for('"is_whole":true')
+        told = [(one["outcome"], one["duration_ns"] is not None) for one in states(shown)]
+    assert told[0] == ("pending", False)
+    assert told[-1] == ("ok", True)
+    assert len(told) <= 3, "one of each delta"
 
 
 def test_stderr_can_be_left_out() -> None:
