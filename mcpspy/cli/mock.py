@@ -187,13 +187,15 @@ def _check(values: dict[str, str], command: tuple[str, ...], *, has_command: boo
         raise UsageError("--on-miss forward wants a server to go on with: its command behind --, or --url URL")
 
 
-def live_server(values: dict[str, str], command: tuple[str, ...], transcript: Transcript) -> LiveServer | None:
+def live_server(
+    values: dict[str, str], command: tuple[str, ...], transcript: Transcript, *, shows_login: bool = True
+) -> LiveServer | None:
     """The server that goes on after a miss, if that is wanted. Raises: UsageError."""
     if values.get("on-miss") != "forward":
         return None
     from .mock_forward import server_of
 
-    return server_of(values, command, transcript)
+    return server_of(values, command, transcript, shows_login=shows_login)
 
 
 def _speed(text: str) -> float:

@@ -78,21 +78,30 @@ class LiveServer:
         )
 
 
-def server_of(values: dict[str, str], command: tuple[str, ...], transcript: Transcript) -> LiveServer:
+def server_of(
+    values: dict[str, str], command: tuple[str, ...], transcript: Transcript, *, shows_login: bool = True
+) -> LiveServer:
     """The server that the options name. Raises: UsageError."""
     catches_up = "catch-up" in values
     if command:
         return LiveServer(command, None, catches_up=catches_up)
+    return LiveServer((), target(values, transcript, shows_login=shows_login), catches_up=catches_up)
+
+
+def target(values: dict[str, str], transcript: Transcript, *, shows_login: bool) -> Target:
+    """Where --url leads, with the fields for it, if they are meant for it. Raises: UsageError."""
+    from dataclasses import replace
+
     from click import UsageError as ClickUsageError
 
     from .replay_target import target_of
 
     fields = tuple(values["header"].split(SEVERAL)) if "header" in values else ()
     try:
-        target = target_of(transcript.sources[0], (), values["url"], None, fields)
+        found = target_of(transcript.sources[0], (), values["url"], None, fields)
     except ClickUsageError as error:
         raise UsageError(error.message.rstrip(".")) from error
-    return LiveServer((), target, catches_up=catches_up)
+    return found if shows_login else replace(found, fields=())
 
 
 def forwarding_of(server: LiveServer, script_of: Callable[[OnMiss], Script], scenes: Scenes) -> Forwarding:

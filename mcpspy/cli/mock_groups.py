@@ -16,12 +16,16 @@ MAX_PORT: Final = 65_535
 
 
 class Group(NamedTuple):
-    """The captures of one server, or of one model's API. `url` is the live one that goes on after a miss; empty where none does."""
+    """The captures of one server, or of one model's API. `url` is the live one that goes on after a miss; empty where none does.
+
+    `gets_fields` says that it is the one for which --header and `MCPSPY_AUTHORIZATION` are meant: a login is shown at one place.
+    """
 
     label: str
     is_model: bool
     paths: tuple[str, ...]
     url: str = ""
+    gets_fields: bool = True
 
 
 def grouped(paths: Iterable[str]) -> list[Group]:
@@ -39,20 +43,22 @@ def grouped(paths: Iterable[str]) -> list[Group]:
 def with_urls(groups: list[Group], values: Mapping[str, str]) -> list[Group]:
     """The same with the URLs of live servers: `--url LABEL=URL`, or the URL alone for the model's API, or for the only one.
 
-    Raises: UsageError.
+    Where there are several, the URL alone gets the fields of a login. Raises: UsageError.
     """
     if "url" not in values:
         return groups
     urls: dict[str, str] = {}
+    named: set[str] = set()
     labels = [one.label for one in groups]
     for text in values["url"].split(SEVERAL):
         label, sign, url = text.partition("=")
         if not sign or label not in labels:
-            label, url = groups[0].label, text
+            sign, label, url = "", groups[0].label, text
             if len(groups) > 1 and not groups[0].is_model:
                 raise UsageError(f"--url {text}: of which server? Say --url LABEL=URL; the labels are {', '.join(labels)}")
         urls[label] = url
-    return [one._replace(url=urls.get(one.label, "")) for one in groups]
+        named.update([label] if sign and len(groups) > 1 else [])
+    return [one._replace(url=urls.get(one.label, ""), gets_fields=one.label not in named) for one in groups]
 
 
 def check(groups: list[Group], values: Mapping[str, str], command: tuple[str, ...], port: int) -> None:

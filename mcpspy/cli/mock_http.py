@@ -95,11 +95,12 @@ def _mocked(group: Group, what: str, asked: Asked) -> Mocked:
         from .mock_model import model_mock, transcript_of
 
         transcript = transcript_of(group.paths)
-        return Mocked(model_mock(transcript, what, group.url, asked), transcript, group, [])
+        return Mocked(model_mock(transcript, what, group, asked), transcript, group, [])
     transcript, scenes = played(group.paths, what, over_http=True)
     values = asked.values | ({"url": group.url} if group.url else {})
     finder = matcher(scenes, values)
-    server = live_server(values, asked.command, transcript) if group.url or asked.command else None
+    is_live = bool(group.url or asked.command)
+    server = live_server(values, asked.command, transcript, shows_login=group.gets_fields) if is_live else None
     facts = HttpFacts(transcript, _transport(transcript, asked), finder.asking)
     mock = HttpMock(
         scenes,

@@ -14,13 +14,14 @@ from ..replay.matching import Matcher, Reuse
 from ..replay.question import Strictness
 from ..transcript.transcribe import transcribe
 from .mock import say, tell
-from .options import SEVERAL, UsageError
+from .options import SEVERAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..live.mock_model_forward import ModelForward
     from ..transcript.model import Transcript
+    from .mock_groups import Group
     from .mock_http import Asked
 
 
@@ -29,8 +30,8 @@ def transcript_of(paths: Iterable[str]) -> Transcript:
     return transcribe(*map(read, paths), keeps_frames=True, finds=False)
 
 
-def model_mock(transcript: Transcript, what: str, url: str, asked: Asked) -> ModelMock:
-    """The mock of a model's API; `url` is the live one, empty where nothing goes live.
+def model_mock(transcript: Transcript, what: str, group: Group, asked: Asked) -> ModelMock:
+    """The mock of the model's API that `transcript`, of the captures of `group`, holds.
 
     Raises: ReplayError: if there is nothing to serve. PathError: for an ignore rule that cannot be read. UsageError.
     """
@@ -54,7 +55,7 @@ def model_mock(transcript: Transcript, what: str, url: str, asked: Asked) -> Mod
         speed=asked.speed,
         allowed_hosts=asked.hosts,
         plays_nearest=values.get("on-miss") == "nearest",
-        forward=_forward(transcript, values, url) if url else None,
+        forward=_forward(transcript, values, group) if group.url else None,
         tell=tell,
     )
 
@@ -64,17 +65,11 @@ def lines(mock: ModelMock) -> list[str]:
     return [f"{name}={url}" for name, url in bases(mock.recorded, mock.url)] or [mock.url]
 
 
-def _forward(transcript: Transcript, values: dict[str, str], url: str) -> ModelForward:
+def _forward(transcript: Transcript, values: dict[str, str], group: Group) -> ModelForward:
     """The way to the live API. Raises: UsageError."""
-    from click import UsageError as ClickUsageError
-
     from ..live.mock_model_forward import ModelForward
-    from .replay_target import target_of
+    from .mock_forward import target
 
-    given = tuple(values["header"].split(SEVERAL)) if "header" in values else ()
-    try:
-        target = target_of(transcript.sources[0], (), url, None, given)
-    except ClickUsageError as error:
-        raise UsageError(error.message.rstrip(".")) from error
-    fields = [(name.encode(), value.encode("latin-1", "replace")) for name, value in target.fields]
-    return ModelForward(target.url, fields=fields, tls=target.tls, tell=lambda text: say(f"mcpspy mock: {text}"))
+    found = target(values | {"url": group.url}, transcript, shows_login=group.gets_fields)
+    fields = [(name.encode(), value.encode("latin-1", "replace")) for name, value in found.fields]
+    return ModelForward(found.url, fields=fields, tls=found.tls, tell=lambda text: say(f"mcpspy mock: {text}"))
