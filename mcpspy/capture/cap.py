@@ -29,7 +29,7 @@ def cap_bytes() -> int | None:
 
 
 def set_cap(max_bytes: int | None) -> None:
-    """Have taps keep the store below so many bytes from now on; None: no longer. Raises: OSError."""
+    """Have taps keep the store below so many bytes from now on; None: no longer. Raises: OSError, which says what was not done."""
     path = os.path.join(home_folder(), _NAME)
     if max_bytes is None:
         try:
@@ -42,9 +42,12 @@ def set_cap(max_bytes: int | None) -> None:
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         os.write(fd, b"%d\n" % max_bytes)
+        os.replace(temporary, path)
+    except OSError as error:
+        os.unlink(temporary)
+        raise OSError(error.errno, f"the cap could not be kept: {error.strerror}", path) from error
     finally:
         os.close(fd)
-    os.replace(temporary, path)
 
 
 def taken() -> tuple[int, int]:

@@ -105,10 +105,7 @@ def empty_files(*, wall_ns: int) -> list[str]:
 
 def remove_empty_files(*, wall_ns: int) -> int:
     """Remove them. Returns how many there were. Raises: OSError."""
-    found = empty_files(wall_ns=wall_ns)
-    for path in found:
-        os.unlink(path)
-    return len(found)
+    return sum(map(_unlinked, empty_files(wall_ns=wall_ns)))
 
 
 def pruned(*, by_cap: bool = False) -> Pruned:
@@ -157,11 +154,17 @@ def _removed(one: Entry) -> bool:
     except FileNotFoundError:
         return False
     try:
-        if _may_be_live(fd, one):
-            return False
-        os.unlink(one.path)
+        return not _may_be_live(fd, one) and _unlinked(one.path)
     finally:
         os.close(fd)
+
+
+def _unlinked(path: str) -> bool:
+    """Remove the file, if nobody else did meanwhile: a tap may be making room at the same time. Raises: OSError."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return False
     return True
 
 

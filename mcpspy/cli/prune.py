@@ -70,9 +70,9 @@ def command(
     if as_json_:
         empty = len(empty_files(wall_ns=now_ns))
         if not dry_run:
-            _set(cap)
             prune(going, wall_ns=now_ns)
             empty = remove_empty_files(wall_ns=now_ns)
+            _set(cap)
         click.echo(_document(going, found, empty, dry_run=dry_run))
         return 0
     return _by_hand(going, found, now_ns, cap, dry_run=dry_run, asks=not yes)
@@ -92,7 +92,6 @@ def _by_hand(going: list[Sitting], found: list[Sitting], now_ns: int, cap: int |
     if going and asks and os.isatty(0) and os.isatty(2) and not click.confirm(f"Remove {_told(going)}?", err=True):
         say("mcpspy: nothing was removed")
         return 0
-    _set(cap)
     made = prune(going, wall_ns=now_ns)
     empty = remove_empty_files(wall_ns=now_ns)
     if empty:
@@ -102,6 +101,7 @@ def _by_hand(going: list[Sitting], found: list[Sitting], now_ns: int, cap: int |
         say(f"mcpspy: {counted(made.sittings, 'sitting')}, {size(made.bytes)}, removed; {left} left")
     else:
         say(f"mcpspy: nothing to remove; {_told(found)} in the store")
+    _set(cap)  # last: on a disk that is full it takes what went
     if cap is not None:
         say(f"mcpspy: {keeping_line(*taken(), cap_bytes())}")
     return 0

@@ -110,7 +110,7 @@ def work(aim: Aim, wanted: Wanted) -> int:
     done: list[Done] = []
     if not wanted.status:
         done = _change(means, wanted, looked, chosen, problems)
-        _set_cap(wanted)
+        _set_cap(wanted, problems)
     if wanted.as_json:
         more = status_object() if wanted.status else {"captures": captures_object()}
         click.echo(document(chosen, done, problems, means=means, dry_run=wanted.dry_run, more=more))
@@ -128,7 +128,8 @@ def work(aim: Aim, wanted: Wanted) -> int:
 
 
 def _look(clients: tuple[str, ...]) -> tuple[list[Looked], list[SetupError]]:
-    machine = Machine(platform=sys.platform, home=Path(os.path.expanduser("~")), folder=Path.cwd(), environ=os.environ)
+    home = Path(os.path.expanduser("~"))
+    machine = Machine(platform=sys.platform, home=home, folder=_folder() or home, environ=os.environ)
     found: list[Looked] = []
     problems: list[SetupError] = []
     try:
@@ -146,6 +147,14 @@ def _look(clients: tuple[str, ...]) -> tuple[list[Looked], list[SetupError]]:
         else:
             found += [one] if one else []
     return found, problems
+
+
+def _folder() -> Path | None:
+    """The folder one works in; None where it was removed meanwhile."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
 
 
 def _change(means: Means, wanted: Wanted, looked: list[Looked], chosen: list[Found], problems: list[SetupError]) -> list[Done]:
@@ -193,12 +202,12 @@ def _agreed(planned: Change) -> bool:
     return click.confirm(f"Change {safe_text(str(planned.looked.config.file))}?", default=True, err=True)
 
 
-def _set_cap(wanted: Wanted) -> None:
+def _set_cap(wanted: Wanted, problems: list[SetupError]) -> None:
     if wanted.max_bytes is not None and not wanted.dry_run:
         try:
             set_cap(wanted.max_bytes or None)
         except OSError as error:
-            raise SetupError(home_folder(), f"the cap could not be kept: {error.strerror}") from error
+            problems.append(SetupError(str(error.filename), error.strerror or str(error)))
 
 
 def _say_nothing_found(wanted: Wanted) -> None:

@@ -41,7 +41,7 @@ def read(file: Path) -> Snapshot | None:
     """The file as it is; None if there is none. Raises: SetupError."""
     target = Path(os.path.realpath(file))
     try:
-        with target.open("rb") as opened:
+        with open(target, "rb", opener=_at_once) as opened:
             status = os.fstat(opened.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise SetupError(str(file), "is no ordinary file; move it away")
@@ -53,6 +53,11 @@ def read(file: Path) -> Snapshot | None:
     if len(data) > MAX_FILE_BYTES:
         raise SetupError(str(file), f"has more than {MAX_FILE_BYTES} bytes")
     return Snapshot(file=file, target=target, data=data, status=status)
+
+
+def _at_once(file: str, flags: int) -> int:
+    """A FIFO would have us wait for its writer."""
+    return os.open(file, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def keep(snapshot: Snapshot, folder: Path) -> Path:

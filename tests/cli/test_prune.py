@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mcpspy.capture.cap import cap_bytes
-from mcpspy.capture.catalog import Entry, Sitting
-from mcpspy.capture.pruning import Bounds, beyond
+from mcpspy.capture.catalog import Entry, Sitting, entries, sittings
+from mcpspy.capture.pruning import Bounds, beyond, prune
 from tests.cli.terminal import run
 from tests.deadlines import DEADLINE_S
 
@@ -110,6 +110,22 @@ def test_a_cap_is_set_said_and_lifted(store: Path) -> None:
     assert " of at most 2.0 GB" in done.stderr
     assert "no cap" in run("prune", "--cap", "none").stderr
     assert cap_bytes() is None
+
+
+def test_a_cap_that_cannot_be_kept_is_said_and_what_was_to_go_went_all_the_same(store: Path) -> None:
+    recorded(store, "old")
+    (store / "cap").mkdir()
+    done = run("prune", "--keep", "0", "--cap", "2gb")
+    assert done.returncode == 2
+    assert f"mcpspy: {store}/cap: the cap could not be kept: Is a directory" in done.stderr
+    assert list((store / "captures").iterdir()) == []
+    assert list(store.glob("cap.*")) == []
+
+
+def test_a_capture_that_went_meanwhile_is_not_counted(store: Path) -> None:
+    recorded(store, "old")
+    found = sittings(entries())
+    assert (prune(found, wall_ns=1).captures, prune(found, wall_ns=1).captures) == (1, 0)
 
 
 def test_a_dry_run_sets_no_cap(store: Path) -> None:

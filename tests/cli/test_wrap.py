@@ -82,6 +82,13 @@ def test_what_is_wrapped_starts_without_a_path(home: Path, store: Path) -> None:
     assert (os.path.isabs(entry["command"]), done.stdout) == (True, b"hello\n")
 
 
+def test_in_a_folder_that_is_gone_the_files_of_the_user_are_changed(home: Path) -> None:
+    write(home, ".codex/config.toml", CODEX)
+    (home / "project" / ".git").rmdir()
+    (home / "project").rmdir()
+    assert states() == {"git": "plain"}
+
+
 def test_a_dry_run_changes_nothing_and_says_what_would_change(home: Path) -> None:
     files = {write(home, ".codex/config.toml", CODEX): CODEX, write(home, ".cursor/mcp.json", CURSOR): CURSOR}
     done = run("wrap", "--dry-run", "--max-size", "2gb")
@@ -218,12 +225,18 @@ def a_folder(file: Path) -> None:
     file.mkdir()
 
 
+def a_fifo(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
 UNCHANGEABLE = [
     (read_only, "was not changed: it is read-only; make it writable first, or change it by hand"),
     (broken, "cannot be read: a key or } is missing (line 1, column 17)"),
     (not_text, "is not UTF-8 (byte 0); save it as that"),
     (doubled, "was not changed: it has a second name (a hard link), which would be left behind; change it by hand"),
     (a_folder, "cannot be read: Is a directory"),
+    (a_fifo, "is no ordinary file; move it away"),
 ]
 
 
