@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcpspy.replay.canonical import read
 from mcpspy.replay.ignore import Ignore
@@ -133,6 +135,35 @@ def test_a_body_of_any_kind_is_a_question() -> None:
         asked = question(Head("POST /v1/chat/completions HTTP/1.1"), body)
         matcher = Matcher([asked], rules=PromptAsking)
         assert isinstance(matcher.walk().match(asked.request), Exchange)
+
+
+NAMES = st.sampled_from(
+    ["messages", "input", "tools", "content", "tool_calls", "id", "call_id", "type", "function", "arguments", "x"]
+)
+ODD = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=3)
+    | st.sampled_from(["tool_use", "function_call", "[1", '{"a":1}']),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(ODD, ODD)
+def test_whatever_is_asked_is_found_again_and_what_is_not_is_explained(one: Any, other: Any) -> None:
+    first, second = (question(Head(f"POST {CHAT} HTTP/1.1"), json.dumps(body).encode()) for body in (one, other))
+    found = Matcher([first], rules=PromptAsking)
+    assert found.walk().match(first.request) is first
+    missed = found.walk().match(second.request)
+    assert missed is first or (isinstance(missed, Miss) and missed.sentence)
+
+
+@given(st.binary(max_size=40))
+def test_whatever_bytes_are_a_body_are_found_again(body: bytes) -> None:
+    asked = question(Head(f"POST {CHAT} HTTP/1.1"), body)
+    assert Matcher([asked], rules=PromptAsking).walk().match(asked.request) is asked
 
 
 def walk(*prompts: dict[str, Any], **options: Any) -> Any:

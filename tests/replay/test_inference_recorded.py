@@ -5,6 +5,8 @@ import json
 import zlib
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcpspy.records import Frame, Note
 from mcpspy.replay.inference_bases import bases
@@ -78,6 +80,22 @@ def test_the_events_of_a_compressed_stream_keep_their_times() -> None:
     first, second = only(traffic).reply.parts
     assert (first.data, second.data) == (sse(delta("hel")), sse(delta("lo", "stop")))
     assert second.delay_ns - first.delay_ns == 51 * MS
+
+
+@given(st.lists(st.binary(max_size=20), max_size=5), st.sampled_from(["", "gzip", "br", "none"]), st.booleans())
+def test_whatever_an_answer_holds_is_played_or_unknown(frames: list[bytes], coding: str, is_stream: bool) -> None:  # noqa: FBT001
+    traffic = ModelTraffic()
+    call = traffic.ask("user: hi")
+    kind = b"text/event-stream" if is_stream else b"application/json"
+    coded = f"\r\nContent-Encoding: {coding}".encode() if coding else b""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: %b%b\r\n\r\n" % (kind, coded)
+    call.response = traffic.open(call, "response", head, "sse" if is_stream and not coding else "body")
+    for frame in frames:
+        traffic.frame(call.response, frame)
+    call.close()
+    one = only(traffic)
+    if not one.unknown and not coding:
+        assert b"".join(part.data for part in one.reply.parts) == b"".join(frames)
 
 
 @pytest.mark.parametrize(("by", "how"), [("server", "reset"), ("server", "abort"), ("client", "broken")])
