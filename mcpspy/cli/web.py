@@ -35,20 +35,25 @@ def command(*, port: int, opens: bool) -> int:
         raise McpspyError("mcpspy web needs aiohttp; pip install 'mcpspy[web]' brings it") from error
     from .web_sittings import StoredSittings
 
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind(("127.0.0.1", port))
-        listener.listen()  # before anybody is told: a browser that is faster than the server waits
+        listener = _listener(port)
     except OSError as error:
         say(f"mcpspy: 127.0.0.1:{port}: {os.strerror(error.errno or 0)}; another port: mcpspy web --port 0")
         return BUSY
-    port = listener.getsockname()[1]
     token = secrets.token_urlsafe(TOKEN_BYTES)
-    url = f"http://127.0.0.1:{port}/{token}/"
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/{token}/"
     click.echo(url)
     say("mcpspy: Ctrl-C ends it")
     if opens:
         webbrowser.open(url)
     serve(StoredSittings(), token, listener)
     return 0
+
+
+def _listener(port: int) -> socket.socket:
+    """A socket that listens before anybody is told: a browser that is faster than the server waits. Raises: OSError."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
+    listener.listen()
+    return listener

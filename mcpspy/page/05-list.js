@@ -109,5 +109,5 @@ const list = (() => {
       render({ anew: true });
     }
   });
-  return { render, reveal, element: scroll };
+  return { render, element: scroll };
 })();

@@ -134,5 +134,5 @@ const detail = (() => {
   watch((what) => {
     if (what.startsWith("chosen")) render();
   });
-  return { render, element };
+  return { element };
 })();
