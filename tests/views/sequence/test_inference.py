@@ -1,18 +1,25 @@
 """What a user asked for, as a diagram: the user's and the model's lanes beside client and server, in the order in which it was."""
 
+from xml.etree import ElementTree as ET
+
 import pytest
 
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
+from mcpspy.views.report import report
 from mcpspy.views.sequence.layout import Drawing, diagram
 from mcpspy.views.sequence.mermaid import mermaid
 from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, Detail, Diagram, Group, GroupKind, flat
+from mcpspy.views.sequence.svg import svg
 from tests.conftest import MermaidReader
 from tests.transcript.dialogue import request, result
 from tests.transcript.inference.model_traffic import ModelTraffic, completion, delta, sse
 from tests.transcript.traffic import Traffic, initialize
 from tests.views.scenes import call
-from tests.views.sequence.test_mermaid import words
+from tests.views.sequence.test_mermaid import HOSTILE, words
+from tests.views.sequence.test_mermaid import drawn as said_by
+from tests.views.sequence.test_svg import HARMLESS, SVG
+from tests.views.test_report import OURS, TAGS, rendered
 
 USE = {"id": "u1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"杭州"}'}}
 OFFER = {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}
@@ -158,3 +165,37 @@ def test_mermaid_reads_a_run_as_it_was_drawn(detail: Detail, read_mermaid: Merma
     assert [one["text"] for one in read["participants"]] == ["user", "agent", "gpt", "weather"]
     assert [one.text for one in flat(layout.steps)][4] == "“杭州的天气”"  # type: ignore[union-attr]
     assert {"“杭州的天气”", "“杭州晴 25°C。”"} <= set(words(read))
+
+
+def hostile(text: str) -> Transcript:
+    """`text` in every place of a model's leg that a client or an API can fill."""
+    use = {"id": text, "type": "function", "function": {"name": text, "arguments": text}}
+    back = {"role": "tool", "tool_call_id": text, "content": text}
+    model = ModelTraffic(text)
+    model.ask(f"user: {text}", f"{text}: {text}", model=text, tools=[{"type": "function", "function": {"name": text}}]).answer(
+        200, completion(text, tool_calls=[use])
+    )
+    said = [{"role": "user", "content": text}, {"role": "assistant", "content": text, "tool_calls": [use]}, back]
+    model.post({"model": text, "messages": said}, "/v1/chat/completions").answer(200, completion(text))
+    model.ask(f"user: {text}", model=text).answer(429, {"error": {"message": text, "type": text}})
+    return model.ends().transcript
+
+
+def test_mermaid_reads_hostile_words_of_users_and_models_as_words(read_mermaid: MermaidReader) -> None:
+    layouts = [drawn(hostile(text), detail=Detail.FULL) for text in HOSTILE]
+    for text, layout, read in zip(
+        HOSTILE, layouts, read_mermaid(["\n".join(mermaid(one)) + "\n" for one in layouts]), strict=True
+    ):
+        assert "error" not in read, (text, read)
+        assert len(read["participants"]) == len(layout.participants), text
+        details = sum(bool(one.details) for one in flat(layout.steps) if isinstance(one, Arrow))
+        assert len(words(read)) == len(said_by(layout.steps)) + details, text
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_what_users_and_models_say_is_text_in_a_picture_and_a_report(text: str) -> None:
+    transcript = hostile(text)
+    root = ET.fromstring("\n".join(svg(drawn(transcript, detail=Detail.FULL, title=text))))
+    assert {one.tag.removeprefix(SVG) for one in root.iter()} <= HARMLESS
+    shown = rendered("\n".join(report(transcript, transcript.rows, version="1", is_part=True)))
+    assert set(TAGS.findall(shown)) <= OURS

@@ -28,7 +28,9 @@ from mcpspy.views.sequence.model import (
 from mcpspy.views.sequence.plantuml import plantuml
 from tests.conftest import ROOT, DebianProgram
 from tests.deadlines import SCENE_S
+from tests.tiers import Tier
 from tests.views.scenes import busy_scene, hostile_scene
+from tests.views.sequence.test_inference import hostile
 from tests.views.sequence.test_mermaid import HOSTILE, ORDINARY
 
 TEXT = "{http://www.w3.org/2000/svg}text"
@@ -142,9 +144,10 @@ DRAWINGS = [
 ]
 
 
-def test_every_capture_is_read_as_drawn_whatever_is_asked_for(read_plantuml: Reader) -> None:
+def test_every_capture_is_read_as_drawn_whatever_is_asked_for(read_plantuml: Reader, tier: Tier) -> None:
     transcripts = {path.stem: transcribe(read(path)) for path in sorted((ROOT / "captures").glob("*.mcpspy"))}
     asked = [(name, drawing) for name in transcripts for drawing in DRAWINGS]
+    asked = asked[:: tier(sample=3, more=1, full=1)]  # in steps that are no divisor of how many drawings there are
     layouts = [diagram(transcripts[name], transcripts[name].rows, drawing) for name, drawing in asked]
     for (name, drawing), layout, found in zip(asked, layouts, read_plantuml(layouts), strict=True):
         title = [layout.title] if layout.title else []
@@ -154,7 +157,10 @@ def test_every_capture_is_read_as_drawn_whatever_is_asked_for(read_plantuml: Rea
 
 def test_scenes_of_hostile_strings_are_read_as_drawn(read_plantuml: Reader) -> None:
     texts = [text for text in HOSTILE if meant(text)]
-    transcripts = [hostile_scene(text[:60]).transcript for text in texts] + [busy_scene().transcript]
+    transcripts = [hostile_scene(text[:60]).transcript for text in texts[::2]]
+    transcripts += [hostile(text[:60]) for text in texts[1::2]]
+    texts = [*texts[::2], *texts[1::2]]
+    transcripts.append(busy_scene().transcript)
     layouts = [diagram(one, one.rows, Drawing(detail=Detail.FULL)) for one in transcripts]
     for text, layout, found in zip([*texts, "busy"], layouts, read_plantuml(layouts), strict=True):
         assert found[1:] == said(layout.steps), text
