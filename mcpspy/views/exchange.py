@@ -59,6 +59,10 @@ def whole(transcript: Transcript, row: Numbered, *, width: int | None = None, st
     for line in _headings(row, source):
         yield fitted(line, width)
     yield from row_finding_lines(transcript, row, width=width)
+    if isinstance(row, Exchange) and row.method == "tools/call" and transcript.model_calls:
+        from .model_call import wanted_lines
+
+        yield from (fitted(line, width) for line in wanted_lines(transcript, row))
     if not isinstance(row, Transaction):
         yield from call_lines(row, source, width)
     for message in messages_of(row):

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from ..transcript.inference.errand import Errand
+from ..transcript.inference.errands import errands as errands_of
 from ..transcript.inference.model_call import ModelCall
 from ..transcript.inference.nouns import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn
 from ..transcript.inference.tool_names import spelled
@@ -235,6 +236,17 @@ def _exchange(transcript: Transcript, call: Exchange) -> Line:
 def _joined(errand: Errand) -> str:
     words = "" if errand.joined_by == "name and arguments" else f", joined by {errand.joined_by} alone"
     return words + (f", one of {errand.candidates} that fit" if errand.candidates > 1 else "")
+
+
+def wanted_lines(transcript: Transcript, call: Exchange) -> Iterator[Line]:
+    """Which tool use a call was made for, and where the model was told of it; nothing where that is not known."""
+    for one in errands_of(transcript):
+        if one.call is call:
+            told_in = f", told in row {one.returned_in.row}" if one.returned_in is not None else ""
+            yield [
+                (f"wanted by {one_line(one.by.target)} in row {one.by.row} as {one_line(one.use.name)}{told_in}", "dim"),
+                (_joined(one), "dim"),
+            ]
 
 
 # Texts

@@ -88,7 +88,13 @@ def _left_out(story: ModelStory, defined: Defined, offered: set[Tool]) -> Iterat
     if not missing or not after:
         return
     is_certain = len(missing) < len(tools) or not story.offered  # else it may be another client's model
+    is_certain = is_certain and not any(_searches(one.offer.name) for one in story.offered.values())
     yield _missing(story, missing, len(tools), after, None if is_certain else Severity.INFO)
+
+
+def _searches(name: str) -> bool:
+    """Whether by its name a tool is one by which a model looks for others, which it is offered only then."""
+    return "toolsearch" in "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def _is_offered(story: ModelStory, capture: int, one: Definition, offered: set[Tool]) -> bool:

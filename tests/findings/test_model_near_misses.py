@@ -1,0 +1,169 @@
+"""What looks like a fault between a model and its tools, and is none; and what only one leg can tell."""
+
+import json
+from typing import Any
+
+import pytest
+
+from mcpspy.records import Gap, Record
+from mcpspy.transcript.finding import Finding, Severity
+from mcpspy.transcript.findings.inference import asked_model_findings, model_findings
+from mcpspy.transcript.transcribe import transcribe
+from tests.findings.telling import Telling
+
+LISTED = '→ tools/list 1\n← result 1 {"tools":[{"name":"forecast","inputSchema":{"type":"object"}}]}\n'
+OFFERED = '⇒ asks x\n  offers forecast {"type":"object"}\n'
+USES = OFFERED + '⇐ uses c1 forecast {"city":"Paris"}\n'
+SAYS = "\n⇐ says y"
+
+
+def legs(account: str, *others: str) -> list[list[Record]]:
+    telling = Telling(account)
+    found = [telling.records] if "→" in account else []
+    found += [telling.model.records] if telling.model is not None else []
+    return found + [Telling(one, f"server {at}").records for at, one in enumerate(others, 2)]
+
+
+def found(account: str, *others: str) -> list[Finding]:
+    transcript = transcribe(*legs(account, *others))
+    return [one.finding for one in (*model_findings(transcript), *asked_model_findings(transcript))]
+
+
+def rules(account: str, *others: str) -> set[str]:
+    return {one.rule for one in found(account, *others)}
+
+
+def answered(result: dict[str, Any], told: str) -> str:
+    """A use that is called, with this result, and what the model is told."""
+    called = '→ tools/call 2 {"name":"forecast","arguments":{"city":"Paris"}}\n← result 2 ' + json.dumps(result)
+    return f"{LISTED}{USES}{called}\n⇒ returns c1 {told}{SAYS}"
+
+
+def text(*texts: str, **more: Any) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": one} for one in texts], **more}
+
+
+def test_without_the_servers_leg_nobody_knows_what_they_were_asked() -> None:
+    assert rules(USES + "⇒ returns c1 sunny" + SAYS) == set()
+
+
+def test_without_the_model_s_leg_nothing_is_found() -> None:
+    assert rules(LISTED + '→ tools/call 2 {"name":"forecast"}\n← result 2 {"content":[]}') == set()
+
+
+def test_a_tool_of_the_client_s_own_need_not_reach_a_server() -> None:
+    account = LISTED + OFFERED + '  offers bash {"type":"object"}\n⇐ uses c1 bash {"command":"ls"}\n⇒ returns c1 a.txt' + SAYS
+    assert {one.rule: one.severity for one in found(account)} == {
+        "offer-without-server": Severity.INFO,
+        "unused-offers": Severity.INFO,
+    }
+
+
+def test_a_tool_whose_name_happens_to_end_in_that_of_another_is_not_taken_for_it() -> None:
+    account = (
+        LISTED
+        + OFFERED
+        + '  offers sales_forecast {"type":"object"} Sells.\n⇐ uses c1 sales_forecast {}\n⇒ returns c1 1'
+        + SAYS
+    )
+    assert "use-not-called" not in rules(account)
+
+
+def test_a_server_that_was_recorded_only_later_is_not_missed() -> None:
+    transcript = transcribe(*legs(USES + "⇒ returns c1 sunny" + SAYS, "· 0.1 s later\n" + LISTED))
+    late = transcript.sources[1]
+    late.shift_ns += 10**9
+    assert [one.finding.rule for one in model_findings(transcript) if one.finding.rule == "use-not-called"] == []
+
+
+def test_where_the_recording_has_a_gap_no_call_is_missed() -> None:
+    server, model = legs(LISTED + USES + "⇒ returns c1 sunny" + SAYS)
+    server.insert(-1, Gap(at_ns=server[-1].at_ns, since_ns=0, frames=3, bytes=600, why="disk full"))  # type: ignore[union-attr]
+    assert [one.finding.rule for one in model_findings(transcribe(server, model))] == []
+
+
+def test_that_a_call_is_missing_where_the_recording_ends_may_mean_nothing() -> None:
+    (one,) = [one for one in found(LISTED + USES) if one.rule == "use-not-called"]
+    assert one.severity is Severity.INFO
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (text("sunny"), "<tool_response>sunny</tool_response>"),
+        (text("sunny"), "Result of forecast: sunny (1 ms)"),
+        (text("sunny", "and warm"), "sunny and warm"),
+        (text("sunny “now”"), json.dumps([{"type": "text", "text": "sunny “now”"}])),
+        (text('{"sky": "sunny", "degrees": 25.0}'), '{"degrees":25,"sky":"sunny"}'),
+        (text("25", structuredContent={"degrees": 25}), '{"degrees": 25}'),
+        ({"content": [{"type": "image", "data": "aGk=", "mimeType": "image/png"}]}, "[image]"),
+        (text(), "(nothing)"),
+        (text("no such city", isError=True), "Error: no such city"),
+        (text("no such city", isError=True), "The tool failed."),
+    ],
+)
+def test_a_client_may_wrap_and_write_anew_what_a_tool_returns(result: dict[str, Any], told: str) -> None:
+    assert rules(answered(result, told)) == set()
+
+
+def test_an_error_of_the_protocol_that_is_told_in_words_is_not_hidden() -> None:
+    called = '→ tools/call 2 {"name":"forecast","arguments":{"city":"Paris"}}\n← error 2 -32602 no such city\n'
+    assert rules(LISTED + USES + called + "⇒ returns c1 MCP error -32602: no such city" + SAYS) == set()
+    assert rules(LISTED + USES + called + "⇒ returns c1 null" + SAYS) == {"error-hidden"}
+
+
+def test_a_result_that_came_after_the_model_was_told_is_said_to_be_late() -> None:
+    account = LISTED + USES + '→ tools/call 2 {"name":"forecast","arguments":{"city":"Paris"}}\n⇒ returns c1 timed out' + SAYS
+    late = found(account + '\n· 2.0 s later\n← result 2 {"content":[{"type":"text","text":"sunny"}]}')
+    assert [(one.rule, "before its result came" in one.what) for one in late] == [("result-dropped", True)]
+
+
+def test_arguments_that_were_merely_left_out_or_added_are_no_more_than_a_note() -> None:
+    uses = OFFERED + '⇐ uses c1 forecast {"city":"Paris","days":null}\n'
+    called = '→ tools/call 2 {"name":"forecast","arguments":{"city":"Paris","unit":"C"}}\n← result 2 {"content":[]}\n'
+    (one,) = found(LISTED + uses + called + "⇒ returns c1 sunny" + SAYS)
+    assert (one.rule, one.severity) == ("arguments-changed", Severity.INFO)
+
+
+def test_two_servers_may_have_a_tool_of_the_same_name() -> None:
+    offers = '⇒ asks x\n  offers example__forecast {"type":"object"}\n  offers two__forecast {"type":"object"}\n⇐ says y'
+    assert rules(LISTED + offers, LISTED) == set()
+
+
+def test_one_offer_for_two_servers_leaves_neither_out() -> None:
+    assert rules(LISTED + OFFERED + "⇐ says y", LISTED) == set()
+
+
+def test_tools_that_are_none_of_the_prompts_may_be_another_client_s() -> None:
+    (one,) = [
+        one for one in found(LISTED + '⇒ asks x\n  offers bash {"type":"object"}\n⇐ says y') if one.rule == "tool-not-offered"
+    ]
+    assert one.severity is Severity.INFO
+
+
+def test_where_no_prompt_offers_anything_that_is_worth_a_warning() -> None:
+    (one,) = found(LISTED + "⇒ asks x\n⇐ says y")
+    assert (one.rule, one.severity) == ("tool-not-offered", Severity.WARNING)
+
+
+def test_a_model_that_looks_for_tools_is_offered_them_later() -> None:
+    account = LISTED.replace("}]}", '},{"name":"alerts","inputSchema":{"type":"object"}}]}') + OFFERED
+    (one,) = [
+        one for one in found(account + '  offers ToolSearch {"type":"object"}\n⇐ says y') if one.rule == "tool-not-offered"
+    ]
+    assert one.severity is Severity.INFO
+
+
+def test_tools_are_offered_once_by_some_clients() -> None:
+    called = '→ tools/call 2 {"name":"forecast","arguments":{"city":"Paris"}}\n← result 2 {"content":[{"type":"text","text":"ok"}]}\n'
+    assert rules(LISTED + USES + called + "⇒ returns c1 ok" + SAYS) == set()
+
+
+def test_a_client_that_stops_an_answer_may_have_been_told_to() -> None:
+    telling = Telling("⇒ asks x\n⇐ streams y\n  breaks off")
+    assert telling.model is not None
+    for record in telling.model.records:
+        if getattr(record, "how", "") == "reset":
+            record.by = "client"  # type: ignore[union-attr]  # a Close
+    (one,) = [one.finding for one in model_findings(transcribe(telling.model.records))]
+    assert (one.rule, one.severity, one.culprit) == ("answer-broken", Severity.INFO, "client")
