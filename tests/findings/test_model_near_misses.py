@@ -78,7 +78,7 @@ def test_a_server_that_was_recorded_only_later_is_not_missed() -> None:
 
 def test_where_the_recording_has_a_gap_no_call_is_missed() -> None:
     server, model = legs(LISTED + USES + "⇒ returns c1 sunny" + SAYS)
-    server.insert(-1, Gap(at_ns=server[-1].at_ns, since_ns=0, frames=3, bytes=600, why="disk full"))  # type: ignore[union-attr]
+    server.insert(-1, Gap(at_ns=server[-1].at_ns, since_ns=0, frames=3, bytes=600, why="disk full"))
     assert [one.finding.rule for one in model_findings(transcribe(server, model))] == []
 
 
