@@ -219,7 +219,9 @@ def _raw(rows: Iterable[Row], screen: Screen) -> None:
     from ..views.model_call import bodies
 
     numbered = [row for row in rows if isinstance(row, Numbered)]
-    messages = sorted((one for row in numbered for one in messages_of(row)), key=lambda one: (one.at_ns, one.capture, one.number))
+    messages = sorted(
+        (one for row in numbered for one in messages_of(row)), key=lambda one: (one.at_ns, one.capture, one.number)
+    )
     found = [(one.at_ns, one.raw + b"\n" if one.batch else one.raw) for one in messages]
     found += [one for row in numbered if isinstance(row, ModelCall) for one in bodies(row)]
     for _, raw in sorted(found, key=lambda one: one[0]):

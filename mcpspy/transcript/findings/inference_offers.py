@@ -187,9 +187,9 @@ def _same(story: ModelStory, offers: Iterable[Offered]) -> Iterator[tuple[list[s
         tools = story.tools(one.offer.name, one.offer.description)
         if tools:
             by_tools.setdefault(frozenset(tools), []).append(one.offer.name)
-    for tools, names in by_tools.items():
-        if len(set(names)) > len(tools):
-            tool = next(iter(tools))
+    for meant, names in by_tools.items():
+        if len(set(names)) > len(meant):
+            tool = next(iter(meant))
             yield names, f"{tool.name[:80]} of {story.transcript.sources[tool.capture].server}"
     for names in by_name.values():
         if len(names) > 1:
