@@ -16,9 +16,10 @@ from ..transcript.inference.errands import errands
 from ..transcript.model import ModelCall, Numbered, Row, Source
 from ..views.escape import decoded, safe_text
 from ..views.exchange import messages_of
+from ..views.page.carried import carried
+from ..views.page.listed import listed_row, progress
 from ..views.page.model_calls import messages_of_call
 from ..views.page.page import heading, live_page, part
-from ..views.page.rows import carried, listed_row, progress
 from .export_html import page_files
 from .exporting import addresses_of
 from .reading import Growing

@@ -22,7 +22,7 @@ const FIELDS = [
   "detail",
   "bytes",
   "capture",
-  "marks",
+  "flagged",
 ];
 const rows = [];
 const rowByNumber = new Map();

@@ -50,7 +50,7 @@ const list = (() => {
   }
 
   function what(row) {
-    const mark = row.marks ? make("span", { class: "warn", title: "a finding is about it" }, "⚑ ") : "";
+    const mark = row.flagged ? make("span", { class: "warn", title: "a finding is about it" }, "⚑ ") : "";
     if (row.kind === "log") return make("span", { role: "gridcell", class: "dim", title: row.target }, `stderr ${row.target}`);
     return make(
       "span",

@@ -112,8 +112,8 @@ const live = (() => {
   }, ASK_MS);
 
   function mark() {
-    for (const row of rows) row.marks = 0;
-    for (const one of data.findings) if (rowByNumber.has(one.row)) rowByNumber.get(one.row).marks = 1;
+    for (const row of rows) row.flagged = 0;
+    for (const one of data.findings) if (rowByNumber.has(one.row)) rowByNumber.get(one.row).flagged = 1;
     findings.render();
     list.render({ anew: true });
   }

@@ -10,8 +10,8 @@ import pytest
 
 from mcpspy.cli.export_html import page_files
 from mcpspy.transcript.model import Transcript
+from mcpspy.views.page.listed import listed
 from mcpspy.views.page.page import page
-from mcpspy.views.page.rows import listed
 from tests.browser.conftest import Look, Looking
 from tests.cli.terminal import run
 from tests.transcript.dialogue import notification, request, result

@@ -1,4 +1,4 @@
-"""A model call as the page lists and tells it: the row of `rows`, with the prompt and the answer for messages, and what `show` says.
+"""A model call as the page tells it: the prompt and the answer for messages, and what `show` says of it.
 
 Refuses to lay out.
 """
@@ -13,25 +13,12 @@ from ..json_text import as_json, payload
 from ..line import plain
 from ..model_call import model_call_lines
 from ..model_json import model_call_object
-from ..model_words import model_phrase
-from ..phrases import one_line
 
 if TYPE_CHECKING:
     from ...transcript.inference.errand import Errand
     from ...transcript.model import ModelCall, Source, Transcript
 
 MAX_TOLD_LINES = 1_000
-
-
-def listed_call(row: ModelCall, lanes: tuple[str, str]) -> list[Any]:
-    """The values of its line. `lanes` are the names of the client and of the model."""
-    phrase = model_phrase(row)
-    size = sum(one.body_bytes for one in (row.transaction.request, row.transaction.response) if one is not None)
-    words = one_line(row.method), one_line(row.target)
-    return [
-        *(row.row, "model call", row.at_ns, row.duration_ns, CLIENT, *lanes, *words),
-        *(phrase.word, phrase.style, phrase.detail, size),
-    ]
 
 
 def told_call(row: ModelCall, transcript: Transcript, errands: Iterable[Errand]) -> list[str]:

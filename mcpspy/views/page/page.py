@@ -21,7 +21,9 @@ from ..line import plain
 from ..numbers import numbers_lines
 from ..timeline import timeline
 from ..verdict import source_lines, verdict
-from .rows import CHUNK, carried, drawn, listed, progress
+from .carried import carried
+from .drawn import drawn
+from .listed import listed, progress
 
 if TYPE_CHECKING:
     from ...transcript.finding import Finding
@@ -32,6 +34,9 @@ MAX_DRAWN: Final = 20_000
 
 MAX_PLAIN_ROWS: Final = 200
 """So many lines of the timeline are there without scripts."""
+
+CHUNK: Final = 100
+"""So many rows share a block of JSON that is read when one of them is looked at."""
 
 NUMBERS_CELLS: Final = 140
 

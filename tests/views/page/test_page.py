@@ -10,6 +10,7 @@ import pytest
 from mcpspy import read, transcribe
 from mcpspy.cli.export_html import page_files
 from mcpspy.transcript.model import Transcript
+from mcpspy.views.page.listed import Line
 from mcpspy.views.page.page import page
 from tests.cli.terminal import run
 from tests.conftest import ROOT
@@ -73,6 +74,11 @@ def test_what_peers_wrote_makes_no_element(text: str) -> None:
     tags = [tag for tag, _ in dirty.found]
     assert set(tags) == {tag for tag, _ in clean.found}
     assert not [name for _, one in dirty.found for name in one if name.startswith("on")]
+
+
+def test_the_script_knows_every_field_of_a_line() -> None:
+    fields = re.findall(r"\w+", re.search(r"FIELDS = \[(.*?)\]", page_files()["01-data.js"], re.DOTALL)[1])  # type: ignore[index]
+    assert fields == [name.removesuffix("_ns").replace("sender", "from") for name in Line._fields]
 
 
 def test_every_row_and_all_that_it_carries_is_in_the_page() -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from mcpspy import read, transcribe
 from mcpspy.cli.export_html import page_files
+from mcpspy.views.page.drawn import drawn
 from mcpspy.views.page.page import script
-from mcpspy.views.page.rows import drawn
 from mcpspy.views.sequence.layout import diagram
 from mcpspy.views.sequence.svg import svg
 from tests.conftest import NPM_MODULES, NPM_SCRIPTS, ROOT, DebianProgram, NpmProgram
