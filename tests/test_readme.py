@@ -17,7 +17,10 @@ from tests.deadlines import DEADLINE_S
 PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "start.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("check", "diff", "howto", "mock", "model", "numbers", "pictures", "replay", "share")),
+    *(
+        ROOT / "docs" / f"{name}.md"
+        for name in ("check", "diff", "howto", "mock", "model", "numbers", "pictures", "replay", "share")
+    ),
 ]
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PYTHON = re.compile(r"^```python\n(.*?)^```\n\nprints\n\n```\n(.*?)^```$", re.DOTALL | re.MULTILINE)
