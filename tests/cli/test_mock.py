@@ -88,11 +88,6 @@ def test_a_file_that_is_no_capture_is_refused() -> None:
         ([*AGENT, TIME], "these are captures of 2 servers"),
         ([AGENT[0]], "it is of a model's API, which speaks HTTP alone; add --listen 127.0.0.1:0"),
         ([*AGENT, "--listen", "127.0.0.1:0", "--label", "x"], "--label names one mock, and these are 2: model, weather"),
-        ([*AGENT, "--listen", "127.0.0.1:65535"], "2 mocks want a port each"),
-        (
-            [AGENT[1], TIME, "--listen", "127.0.0.1:0", "--on-miss", "forward", "--url", "http://127.0.0.1:9"],
-            "Say --url LABEL=URL; the labels are weather, time",
-        ),
         ([TIME, "--speed", "fast"], "--speed is 0, 1 or another number above 0; not fast"),
         ([TIME, "--speed", "-1"], "--speed is 0, 1 or another number above 0; not -1"),
         ([TIME, "--speed", "nan"], "not nan"),
