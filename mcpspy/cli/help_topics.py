@@ -38,6 +38,7 @@ an error that names the nearest recorded call (docs/mock.md):
 
   mcpspy mock weather                        on stdio, instead of its command
   mcpspy mock weather --listen 127.0.0.1:0   over HTTP
+  mcpspy mock @ --listen 127.0.0.1:0         all servers of a run, and its model
 
 As the client: does a server still say the same? (docs/replay.md)
 
