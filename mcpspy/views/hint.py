@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 
-from ..transcript.model import Exchange, Outcome, Transcript
+from ..transcript.model import Exchange, ModelCall, Outcome, Transcript
 from .cells import cells, padded
 from .escape import safe_text
 from .line import Line, line_cells
@@ -40,14 +40,14 @@ def next_commands(
     whats = list(whats)
     named = whats or list(found)
     here = _words(whats) + "".join(f" -F {shlex.quote(one)}" for one in filters)
-    exchanges = transcript.exchanges
+    calls = [*transcript.exchanges, *transcript.model_calls]
     commands: list[tuple[str, str]] = []
-    if exchanges and len(named) <= 1:
-        commands.append(_whole(exchanges, _rows("", named[0]) if named else "@"))
+    if calls and len(named) <= 1:
+        commands.append(_whole(calls, _rows("", named[0]) if named else "@"))
     if live:
         of_late = f" --since {shlex.quote(since)}" if since else ""
         commands.append((f"mcpspy show -f{here}{of_late}", "go on live"))
-    elif exchanges:
+    elif calls:
         of = here if whats else _words(named) + here
         commands.append((f"mcpspy export mermaid{of}", "the sequence diagram"))
     safe = [(safe_text(command), why) for command, why in commands]
@@ -66,11 +66,11 @@ def _lines(commands: list[tuple[str, str]], width: int | None) -> list[Line]:
     return [[], *lines] if lines else []
 
 
-def _whole(exchanges: list[Exchange], what: str) -> tuple[str, str]:
+def _whole(calls: list[Exchange | ModelCall], what: str) -> tuple[str, str]:
     """The call to be seen whole: the first of the worst, or the slowest where all went well."""
     for outcome, words in _IS.items():
-        row = next((one for one in exchanges if one.outcome is outcome), None)
+        row = next((one for one in calls if one.outcome is outcome), None)
         if row is not None:
             return f"mcpspy show {shlex.quote(f'{what}:{row.row}')}", f"the first that is {words}, whole"
-    slowest = max(exchanges, key=lambda one: one.duration_ns or 0)
+    slowest = max(calls, key=lambda one: one.duration_ns or 0)
     return f"mcpspy show {shlex.quote(f'{what}:{slowest.row}')}", "the slowest call, whole"

@@ -5,6 +5,7 @@ import pytest
 from mcpspy.views.hint import next_commands
 from mcpspy.views.line import line_cells, plain
 from tests.transcript.dialogue import Dialogue, request, result
+from tests.transcript.inference.model_traffic import ModelTraffic
 from tests.views.scenes import busy_scene, call, failed, opened
 
 
@@ -33,6 +34,13 @@ def test_where_all_went_well_it_is_the_slowest_call() -> None:
 )
 def test_the_address_is_the_one_that_was_given(what: str, command: str) -> None:
     assert hints(opened("weather").client(call(1, "x")).server(failed(1, "no")), what)[0] == command
+
+
+def test_a_call_of_a_model_can_be_seen_whole_too() -> None:
+    traffic = ModelTraffic()
+    traffic.ask("user: hello").answer(429, {"error": {"message": "slow down"}})
+    lines = [plain(line) for line in next_commands(traffic.transcript, ["gpt"], live=False)]
+    assert lines[1].startswith("mcpspy show gpt:1")
 
 
 def test_several_captures_have_no_row_to_point_at() -> None:
