@@ -40,7 +40,7 @@ def next_commands(
     whats = list(whats)
     named = whats or list(found)
     here = _words(whats) + "".join(f" -F {shlex.quote(one)}" for one in filters)
-    calls = [*transcript.exchanges, *transcript.model_calls]
+    calls: list[Exchange | ModelCall] = [*transcript.exchanges, *transcript.model_calls]
     commands: list[tuple[str, str]] = []
     if calls and len(named) <= 1:
         commands.append(_whole(calls, _rows("", named[0]) if named else "@"))
