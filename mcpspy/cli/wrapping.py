@@ -17,7 +17,7 @@ from ..setup.carrying import BACKUPS, Done, carry_out
 from ..setup.clients import CLIENTS, Machine, configs
 from ..setup.places import Places, is_free, read_places
 from ..setup.plan import Aim, Change, Found, Looked, Means, change, look, named, wants
-from ..setup.program import ensure_starts, program
+from ..setup.program import ensure_starts, is_passing, program
 from ..views.escape import safe_text
 from ..views.units import size
 from .amounts import CAP
@@ -25,6 +25,11 @@ from .screen import Screen, say
 from .wrap_status import captures_object, status_lines, status_object
 from .wrapping_lines import change_lines, document, server_lines
 from .wrapping_next import say_next
+
+PASSING = (
+    "lies in a cache: once that is emptied, what is wrapped does not start any more. "
+    "Install mcpspy for good (pipx install, uv tool install) and wrap with that."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,8 +166,11 @@ def _change(means: Means, wanted: Wanted, looked: list[Looked], chosen: list[Fou
     """What was changed, or would be, and where the copy of the file lies."""
     screen = Screen()
     redactor = Redactor(key())
-    if means.aim is Aim.WRAP and not wanted.dry_run and any(wants(one, means) and not one.entry.is_http for one in chosen):
-        ensure_starts(list(means.program))
+    if means.aim is Aim.WRAP and any(wants(one, means) and not one.entry.is_http for one in chosen):
+        if is_passing(list(means.program)):
+            say(f"mcpspy: {safe_text(means.program[0])} {PASSING}")
+        if not wanted.dry_run:
+            ensure_starts(list(means.program))
     done: list[Done] = []
     for file in looked:
         here = [one for one in chosen if one.config is file.config]

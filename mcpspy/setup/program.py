@@ -7,6 +7,8 @@ from pathlib import Path
 
 from ..errors import SetupError
 
+CACHES = ("cache", "caches")
+
 START_S = 20
 SMALL_PATH = "/usr/bin:/bin"
 """What a client with a window may have for a PATH."""
@@ -23,6 +25,11 @@ def program() -> list[str]:
     if script.is_file() and os.access(script, os.X_OK):
         return [str(script)]
     return [os.path.abspath(sys.executable), "-P", "-m", "mcpspy"]
+
+
+def is_passing(argv: list[str]) -> bool:
+    """Whether it lies in a cache, as with `uvx` and `pipx run`: once that is emptied, what is wrapped does not start any more."""
+    return any(part.lstrip(".").casefold() in CACHES for part in Path(argv[0]).parts)
 
 
 def ensure_starts(argv: list[str]) -> None:

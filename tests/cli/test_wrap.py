@@ -312,6 +312,20 @@ def test_a_virtual_environment_without_a_script_is_started_by_its_python(tmp_pat
     assert done.stdout == f"['{tmp_path / 'bin' / 'python'}', '-P', '-m', 'mcpspy']\n"
 
 
+def test_who_tries_mcpspy_from_a_cache_is_told_that_what_is_wrapped_will_not_start_for_ever(home: Path) -> None:
+    write(home, ".codex/config.toml", CODEX)
+    python = str(home / ".cache" / "uv" / "archive-v0" / "x" / "bin" / "python")
+    script = "import sys; _, sys.executable, *sys.argv[1:] = sys.argv; from mcpspy.__main__ import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", script, python, "wrap", "--dry-run"],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
+    )
+    assert f"mcpspy: {python} lies in a cache: once that is emptied, what is wrapped does not start any more" in done.stderr
+
+
 # On a terminal it asks
 
 
