@@ -165,6 +165,8 @@ class Relay(asyncio.Protocol):
                 self._body.append(piece.payload)
             case End() if self._head is not None:
                 self._ended()
+                if self._transport is not None:
+                    self._transport.close()
             case Refused() | Opaque():
                 self._response.cut_off()
             case _:
