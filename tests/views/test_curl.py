@@ -92,7 +92,7 @@ def listening() -> Iterator[tuple[str, list[Heard]]]:
 HOSTILE_BODY = json.dumps(request(1, 'it\'s "$HOME" `id` $(id) \\ !x\n天気 \x1b[31m'), ensure_ascii=False).encode()
 
 
-@pytest.mark.parametrize("name", ["stateless", "oauth", "sse", "hostile"])
+@pytest.mark.parametrize("name", ["stateless", "oauth", "sse", "agent-model", "hostile"])
 def test_a_server_gets_from_the_commands_what_it_got_before(
     name: str, listening: tuple[str, list[Heard]], debian_program: DebianProgram
 ) -> None:

@@ -13,7 +13,7 @@ from tests.conftest import FlowReader
 from tests.views.http_scenes import http_scene
 
 CAPTURES = Path(__file__).parents[2] / "captures"
-HTTP = ("sse", "streamable", "resumed", "stateless", "oauth")
+HTTP = ("sse", "streamable", "resumed", "stateless", "oauth", "agent-model", "tags-model")
 
 
 def written(name: str) -> dict[str, Any]:
