@@ -14,6 +14,7 @@ JSON on standard output, and so is each answer; a question begins a conversation
      "ids": [ID, …],                   it gives these ids to tool calls, in the place of the model's
      "cut": N,                         it tells the model no more than so many letters of a result
      "continues": true,                with responses, it names the last answer and does not repeat the conversation
+     "typing_s": N,                    its user takes so long for a question, once it is connected
      "extra": {…}}                     what else each prompt has
 """
 
@@ -311,6 +312,7 @@ async def main(words: str, *questions: str) -> None:
         }
         for question in questions:
             talk = TALKS[options.get("api", "chat")](options, question)
+            await asyncio.sleep(options.get("typing_s", 0))
             try:
                 say({"answer": await answered(talk, clients, options)})
             except Exception as error:  # noqa: BLE001 - whatever the packages raise is what is printed

@@ -15,6 +15,7 @@ import msgspec
 from ...records import CLIENT
 from ..mcp_methods import LISTEN
 from ..model import Exchange, Outcome
+from .spoken import spoken
 
 if TYPE_CHECKING:
     from ..model import Transcript
@@ -39,6 +40,8 @@ class Run(msgspec.Struct, eq=False, kw_only=True):
     """What the answers wanted done."""
     asked: str = ""
     """The user's words; empty where the capture begins later."""
+    spoken_ns: int = 0
+    """When the user is taken to have spoken, which nobody recorded: see `spoken`."""
     is_whole: bool = False
     """Whether its final answer came: one that wants nothing done."""
     ended_ns: int = 0
@@ -65,8 +68,9 @@ def runs(transcript: Transcript, found: Iterable[Errand]) -> list[Run]:
     for errand in found:
         by_call[errand.by.row].errands.append(errand)
     asked = _asked_of_servers(transcript, made)
-    for run, spans in zip(made, asked, strict=True):
+    for run, spans, spoken_ns in zip(made, asked, spoken(transcript, [run.began_ns for run in made]), strict=True):
         _split(run, spans)
+        run.spoken_ns = spoken_ns
     return made
 
 

@@ -59,7 +59,8 @@ class ModelSteps:
         run = self._runs[call.row]
         if call is run.calls[0] and run.asked:
             words = words_of(run.asked, self._letters)
-            yield self._arrow(call, self._lanes.user, client, ArrowKind.REQUEST, words, opens=client)
+            spoken_ns = run.spoken_ns
+            yield self._arrow(call, self._lanes.user, client, ArrowKind.REQUEST, words, at_ns=spoken_ns, opens=client)
         yield self._asked(call, client, model)
         yield self._answered(call, client, model)
         answer = call.answer
