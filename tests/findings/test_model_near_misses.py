@@ -87,6 +87,12 @@ def test_that_a_call_is_missing_where_the_recording_ends_may_mean_nothing() -> N
     assert one.severity is Severity.INFO
 
 
+def test_a_server_that_others_call_may_be_another_client_s() -> None:
+    told = LISTED + '· 0.1 s later\n→ tools/call 2 {"name":"other"}\n← result 2 {"content":[]}'
+    (one,) = [one for one in found(USES + "⇒ returns c1 no" + SAYS, told) if one.rule == "use-not-called"]
+    assert one.severity is Severity.INFO
+
+
 @pytest.mark.parametrize(
     ("result", "told"),
     [

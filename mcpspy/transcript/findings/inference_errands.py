@@ -162,7 +162,8 @@ def _not_called(story: ModelStory, errand: Errand) -> Iterator[Found]:
     server = story.transcript.sources[tools[0].capture].server
     what = f"The model wanted {_tool(errand)} called, and {server} was not called"
     what += f"; the model was told {quoted(errand.returned.text)}." if errand.returned else "."
-    severity = Severity.INFO if errand.until_ns is None else None  # it may be that the recording ended first
+    is_stranger = all(one.capture in story.strangers for one in tools)
+    severity = Severity.INFO if errand.until_ns is None or is_stranger else None  # it ended first, or is of another client
     yield _found(USE_NOT_CALLED, errand, what, "client", group=errand.use.name, severity=severity)
 
 

@@ -45,7 +45,18 @@ class Offered:
 class ModelStory:
     """The model's leg of a transcript, and how it meets the servers."""
 
-    __slots__ = ("calls", "defined", "errands", "names", "offered", "offers_of", "servers", "transcript", "_joined")
+    __slots__ = (
+        "calls",
+        "defined",
+        "errands",
+        "names",
+        "offered",
+        "offers_of",
+        "servers",
+        "strangers",
+        "transcript",
+        "_joined",
+    )
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
@@ -54,7 +65,11 @@ class ModelStory:
         self.servers: list[Source] = [one for one in transcript.sources if not one.is_model and one.messages]
         """The captures of servers."""
         self.defined: list[Defined] = [one for one in offers(transcript) if not one.source.is_model]
-        self.names = tool_names(transcript, tool_calls(transcript))
+        calls = tool_calls(transcript)
+        self.names = tool_names(transcript, calls)
+        driven = {one.call.capture for one in self.errands if one.call is not None}
+        self.strangers = {one.capture for one in calls} - driven
+        """The captures of servers that were called, and never for a tool use: by clients whose model was not recorded."""
         self.offered: dict[tuple[str, str, int], Offered] = {}
         """Tools that prompts offer; those that the API's own side runs are not among them."""
         self.offers_of: dict[int, list[Offered]] = {}
