@@ -12,9 +12,9 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from captures.make import Step, client, play, put
+from captures.make import Step, client, put
 from captures.make import Story as Played
-from captures.serving import PEERS, ROOT, port, started, tapped
+from captures.serving import PEERS, ROOT, play, port, started, tapped
 
 HERE = Path(__file__).parent / "recorded"
 FOLDER = Path("/tmp/calls")
