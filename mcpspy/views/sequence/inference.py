@@ -74,7 +74,7 @@ class ModelSteps:
         new = prompt.turns[call.added :]
         said = self._returns(call, [one for turn in new for one in turn.returns]) or _size(prompt)
         offers = [f"{counted(len(prompt.offers), 'tool')} offered"] if prompt.offers and not call.before else []
-        text = one_line(f"{call.row} {call.method} {call.target}".rstrip()) + f": {' · '.join([said, *offers])}"
+        text = one_line(f"{call.row} {call.target or call.method}") + f": {' · '.join([said, *offers])}"
         response = call.transaction.response
         is_stopped = response is not None and response.forged
         details = tuple(bounded(_told(prompt, new, is_first=not call.before))) if self._detail is Detail.FULL else ()

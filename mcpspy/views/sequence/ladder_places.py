@@ -29,8 +29,10 @@ def spans(layout: Diagram, room_cells: int) -> list[int]:
     if count < 1:
         return []
     even = max(MIN_SPAN_CELLS, min(MAX_SPAN_CELLS, room_cells // count))
-    needs = _needs(layout)
-    return [even] * count if max(needs) <= even else _dealt(needs, even * count)
+    whole = [safe_text(one.name) for one in layout.participants]
+    least = [max(MIN_SPAN_CELLS, _beside(whole, at)) for at in range(count)]
+    needs = _needs(layout, least)
+    return [even] * count if max(needs) <= even else _dealt(least, needs, even * count)
 
 
 def names(layout: Diagram, gaps: Sequence[int]) -> list[str]:
@@ -52,11 +54,10 @@ def _beside(whole: Sequence[str], at: int) -> int:
     return first + second + _BETWEEN_NAMES
 
 
-def _needs(layout: Diagram) -> list[int]:
-    """What the words between neighbours, and their names, would like to have."""
+def _needs(layout: Diagram, least: Sequence[int]) -> list[int]:
+    """What the words between neighbours would like to have; `least` is what their names take."""
     number = {one.id: at for at, one in enumerate(layout.participants)}
-    whole = [safe_text(one.name) for one in layout.participants]
-    needs = [max(MIN_SPAN_CELLS, _beside(whole, at)) for at in range(len(whole) - 1)]
+    needs = list(least)
     past: list[tuple[int, int, int]] = []
     for step in flat(layout.steps):
         if isinstance(step, Arrow) and step.start != step.end:
@@ -68,11 +69,11 @@ def _needs(layout: Diagram) -> list[int]:
     return [min(one, MAX_SPAN_CELLS) for one in needs]
 
 
-def _dealt(needs: Sequence[int], room: int) -> list[int]:
-    """So much room, of which who needs less leaves the rest to the others; what nobody needs is for all."""
-    found = [0] * len(needs)
-    waiting = sorted(range(len(needs)), key=lambda at: needs[at])
-    for place, at in enumerate(waiting):
-        found[at] = min(needs[at], room // (len(waiting) - place))
-        room -= found[at]
-    return [one + room // len(needs) for one in found]
+def _dealt(least: Sequence[int], needs: Sequence[int], room: int) -> list[int]:
+    """So much room: what names take, and of the rest what each needs, or the same share of that; what nobody needs is for all."""
+    if sum(least) >= room:
+        return [max(MIN_SPAN_CELLS, room // len(least))] * len(least)
+    more = [need - one for need, one in zip(needs, least, strict=True)]
+    left = room - sum(least)
+    found = [one + extra * min(left, sum(more)) // max(1, sum(more)) for one, extra in zip(least, more, strict=True)]
+    return [one + (room - sum(found)) // len(found) for one in found]

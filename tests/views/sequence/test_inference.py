@@ -67,11 +67,11 @@ def test_user_client_model_and_server_stand_in_this_order() -> None:
 def test_a_run_goes_from_the_users_question_to_the_answer_by_way_of_model_and_server() -> None:
     assert arrows(drawn(told()))[4:] == [
         ("user", "client1", "“杭州的天气”"),
-        ("client1", "model1", "3 chat.completions m: 1 turn"),
+        ("client1", "model1", "3 m: 1 turn"),
         ("model1", "client1", "3 ok"),
         ("client1", "server1", "4 tools/call get_weather"),
         ("server1", "client1", "4 ok"),
-        ("client1", "model1", "5 chat.completions m: ← get_weather “杭州 25°C”"),
+        ("client1", "model1", "5 m: ← get_weather “杭州 25°C”"),
         ("model1", "client1", "5 ok"),
         ("client1", "user", "“杭州晴 25°C。”"),
     ]
@@ -106,8 +106,8 @@ def test_two_runs_at_once_are_not_grouped() -> None:
 def test_what_passes_between_user_and_client_does_not_pass_mcpspy() -> None:
     found = arrows(drawn(told(), is_proxy_shown=True))
     assert ("user", "client1", "“杭州的天气”") in found
-    assert ("client1", "mcpspy", "3 chat.completions m: 1 turn") in found
-    assert ("mcpspy", "model1", "3 chat.completions m: 1 turn") in found
+    assert ("client1", "mcpspy", "3 m: 1 turn") in found
+    assert ("mcpspy", "model1", "3 m: 1 turn") in found
 
 
 def test_the_lane_of_the_user_is_called_as_is_wanted() -> None:
@@ -116,9 +116,9 @@ def test_the_lane_of_the_user_is_called_as_is_wanted() -> None:
 
 def test_payloads_are_turns_that_are_new_and_tools_that_are_offered() -> None:
     found = {one.text[:6]: one.details for one in flat(drawn(told(), detail=Detail.FULL).steps) if isinstance(one, Arrow)}
-    assert found["3 chat"] == ("user: 杭州的天气", "offered: get_weather")
+    assert found["3 m: 1"] == ("user: 杭州的天气", "offered: get_weather")
     assert found["3 ok ·"] == ('assistant: → get_weather {"city":"杭州"}',)
-    assert found["5 chat"] == ("tool: 杭州 25°C",)
+    assert found["5 m: ←"] == ("tool: 杭州 25°C",)
 
 
 def test_a_call_that_the_api_refused_ends_with_its_status_and_answers_nobody() -> None:
