@@ -114,7 +114,11 @@ def work(aim: Aim, wanted: Wanted) -> int:
     chosen = [one for file in looked for one in file.servers if named(one, wanted.servers)]
     done: list[Done] = []
     if not wanted.status:
-        done = _change(means, wanted, looked, chosen, problems)
+        try:
+            _change(means, wanted, looked, chosen, problems, done)
+        except click.Abort:  # they have seen enough; what was changed so far is changed
+            say_next(aim, done, capped=False)
+            raise
         _set_cap(wanted, problems)
     if wanted.as_json:
         more = status_object() if wanted.status else {"captures": captures_object()}
@@ -162,8 +166,13 @@ def _folder() -> Path | None:
         return None
 
 
-def _change(means: Means, wanted: Wanted, looked: list[Looked], chosen: list[Found], problems: list[SetupError]) -> list[Done]:
-    """What was changed, or would be, and where the copy of the file lies."""
+def _change(
+    means: Means, wanted: Wanted, looked: list[Looked], chosen: list[Found], problems: list[SetupError], done: list[Done]
+) -> None:
+    """Change file by file. What was changed, or would be, and where the copy of the file lies, is added to `done`.
+
+    Raises: click.Abort: by who does not want to be asked any more.
+    """
     screen = Screen()
     redactor = Redactor(key())
     if means.aim is Aim.WRAP and any(wants(one, means) and not one.entry.is_http for one in chosen):
@@ -171,7 +180,6 @@ def _change(means: Means, wanted: Wanted, looked: list[Looked], chosen: list[Fou
             say(f"mcpspy: {safe_text(means.program[0])} {PASSING}")
         if not wanted.dry_run:
             ensure_starts(list(means.program))
-    done: list[Done] = []
     for file in looked:
         here = [one for one in chosen if one.config is file.config]
         try:
@@ -193,7 +201,6 @@ def _change(means: Means, wanted: Wanted, looked: list[Looked], chosen: list[Fou
         say(f"The store would be kept below {size(wanted.max_bytes)}." if wanted.max_bytes else "The store would have no cap.")
     if wanted.dry_run and not wanted.as_json:
         screen.advise([("Nothing was changed; without --dry-run it is.", "dim")])
-    return done
 
 
 def _beside(file: Looked, done: list[Done]) -> Looked:

@@ -1,5 +1,6 @@
 """What `wrap` and `unwrap` say when they are done: where the copies are, who has to be started again, what is then of use."""
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -33,5 +34,7 @@ def say_next(aim: Aim, done: Sequence[Done], *, capped: bool) -> None:
             f"{'The HTTP server answers' if http == 1 else f'The {http} HTTP servers answer'} while this runs: mcpspy proxy --all"
         )
     say(f"Recorded: {keeping()}.{'' if cap_bytes() else ' mcpspy wrap --max-size 2gb sets a cap.'}")
+    if "MCPSPY_HOME" in os.environ and any(not one.entry.is_http for made in done for one in made.change.servers):
+        say("MCPSPY_HOME is set here, but clients hand it on only from the env of an entry; else servers record in ~/.mcpspy.")
     if clients:
         say("Then: mcpspy show -f. Back again: mcpspy unwrap.")

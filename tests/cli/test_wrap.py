@@ -154,6 +154,7 @@ def test_a_copy_is_kept_and_the_client_to_restart_is_named(home: Path, store: Pa
     done = run("wrap", "--yes")
     assert [file.read_text() for file in (store / "backups").iterdir()] == [CODEX]
     assert "Codex: begin a new session." in done.stderr
+    assert "MCPSPY_HOME is set here, but clients hand it on only from the env of an entry" in done.stderr
 
 
 def test_what_serves_http_servers_is_named(home: Path) -> None:
@@ -339,6 +340,18 @@ def test_a_terminal_is_shown_the_change_and_asked(answer: bytes, state: str, hom
         running.type(answer + b"\n")
         assert running.rest() == 0
     assert states() == {"git": state}
+
+
+def test_who_ends_it_at_the_second_question_is_told_what_was_changed_before(home: Path) -> None:
+    files = write(home, ".cursor/mcp.json", CURSOR), write(home, ".codex/config.toml", CODEX)
+    with on_terminal("wrap", columns=200) as running:
+        running.wait_for(f"Change {files[0]}? [Y/n]")
+        running.type(b"y\n")
+        running.wait_for(f"Change {files[1]}? [Y/n]")
+        running.type(b"\x04")
+        assert running.rest() == 130
+        assert f"Changed {files[0]}; as it was: " in running.words
+    assert files[1].read_text() == CODEX
 
 
 def test_what_a_client_wrote_while_somebody_was_asked_stays(home: Path) -> None:
