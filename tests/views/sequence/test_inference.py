@@ -4,6 +4,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from mcpspy import read
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.report import report
@@ -11,7 +12,7 @@ from mcpspy.views.sequence.layout import Drawing, diagram
 from mcpspy.views.sequence.mermaid import mermaid
 from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, Detail, Diagram, Group, GroupKind, flat
 from mcpspy.views.sequence.svg import svg
-from tests.conftest import MermaidReader
+from tests.conftest import ROOT, MermaidReader
 from tests.transcript.dialogue import request, result
 from tests.transcript.inference.model_traffic import ModelTraffic, completion, delta, sse
 from tests.transcript.traffic import Traffic, initialize
@@ -167,6 +168,21 @@ def test_mermaid_reads_a_run_as_it_was_drawn(detail: Detail, read_mermaid: Merma
     assert {"“杭州的天气”", "“杭州晴 25°C。”"} <= set(words(read))
 
 
+STEPS = [
+    "GET /sse", "connected", "endpoint /messages", "initialize", "weather", "initialized", "“杭州的天气”", "tools/list", "2 tools",
+    "1 turn · 2 tools offered", "→ get_weather {\"city\":\"杭州\"}", "tools/call get_weather", "ok", "← get_weather “杭州",
+    "“杭州的天气是晴", "“杭州的天气是晴", "left by client",
+]  # fmt: skip
+"""What published walkthroughs number from 1 to 15, and the end; what the client puts together for itself nobody sees."""
+
+
+def test_the_run_that_a_walkthrough_tells_is_drawn_step_by_step(read_mermaid: MermaidReader) -> None:
+    transcript = transcribe(*(read(ROOT / "captures" / f"agent-{name}.mcpspy") for name in ("model", "weather")))
+    (read_back,) = read_mermaid(["\n".join(mermaid(drawn(transcript, is_grouped=False))) + "\n"])
+    assert [one["text"] for one in read_back["participants"]] == ["user", "agent", "model", "weather"]
+    assert [step for step, said in zip(STEPS, words(read_back), strict=True) if step not in said] == []
+
+
 def hostile(text: str) -> Transcript:
     """`text` in every place of a model's leg that a client or an API can fill."""
     use = {"id": text, "type": "function", "function": {"name": text, "arguments": text}}
@@ -183,13 +199,13 @@ def hostile(text: str) -> Transcript:
 
 def test_mermaid_reads_hostile_words_of_users_and_models_as_words(read_mermaid: MermaidReader) -> None:
     layouts = [drawn(hostile(text), detail=Detail.FULL) for text in HOSTILE]
-    for text, layout, read in zip(
+    for text, layout, found in zip(
         HOSTILE, layouts, read_mermaid(["\n".join(mermaid(one)) + "\n" for one in layouts]), strict=True
     ):
-        assert "error" not in read, (text, read)
-        assert len(read["participants"]) == len(layout.participants), text
+        assert "error" not in found, (text, found)
+        assert len(found["participants"]) == len(layout.participants), text
         details = sum(bool(one.details) for one in flat(layout.steps) if isinstance(one, Arrow))
-        assert len(words(read)) == len(said_by(layout.steps)) + details, text
+        assert len(words(found)) == len(said_by(layout.steps)) + details, text
 
 
 @pytest.mark.parametrize("text", HOSTILE)
