@@ -6,8 +6,8 @@ const HEAD = 34;
 const LETTER = 7.2; // the width of a cell of a monospaced font of 12 px, which the drawing enforces
 const BESIDE = 28; // what an arrow needs besides its text
 const CLEAR = 12; // so far is a text from the lanes beside it, on both sides together
-const NAME_CELLS = 30;
-const GAP = { least: 200, most: 620 };
+const NAME_CELLS = { least: 12, most: 30 };
+const GAP = { least: 150, usual: 200, most: 620 }; // the least is for telephones
 
 const NARROW = /^[ -~]*$/;
 const NO_CELL = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
@@ -37,9 +37,9 @@ function cut(text, most) {
   return `${kept}…`;
 }
 
-// How far apart neighbours want to be, for their names and for the words between them.
-function wantedGaps(steps, halves) {
-  const gaps = halves.slice(1).map((half, at) => Math.max(GAP.least, halves[at] + half + 16));
+// How far apart neighbours want to be for the words between them, if they need so much for their names.
+function wantedGaps(steps, least) {
+  const gaps = [...least];
   for (const one of steps) {
     if (one.text === undefined || !gaps.length) continue;
     const [first, last] = [one.start, one.end ?? Math.max(0, one.start - 1)].sort((a, b) => a - b);
@@ -97,12 +97,14 @@ function framesOf(steps) {
 
 // All of a diagram in a room of so many pixels.
 function laidOut({ lanes, steps }, room) {
-  const names = lanes.map((name) => cut(name, NAME_CELLS));
+  const fitting = Math.floor(room / Math.max(1, lanes.length) / LETTER) - 10;
+  const names = lanes.map((name) => cut(name, Math.max(NAME_CELLS.least, Math.min(fitting, NAME_CELLS.most))));
   const halves = names.map((name) => Math.max(46, (cells(name) * LETTER) / 2 + 12));
   const times = cells(seconds(steps.reduce((most, one) => Math.max(most, one.at ?? 0), 0))) * LETTER + 24;
   const first = times + (halves[0] ?? 0) + 8;
-  const least = halves.slice(1).map((half, at) => Math.max(GAP.least, halves[at] + half + 16));
-  const gaps = fitted(wantedGaps(steps, halves), least, room - first - (halves.at(-1) ?? 0) - 12);
+  const closest = Math.max(GAP.least, Math.min(GAP.usual, room / 2.6));
+  const least = halves.slice(1).map((half, at) => Math.max(closest, halves[at] + half + 16));
+  const gaps = fitted(wantedGaps(steps, least), least, room - first - (halves.at(-1) ?? 0) - 12);
   const places = lanes.map((_, at) => first + gaps.slice(0, at).reduce((sum, gap) => sum + gap, 0));
   const width = (places.at(-1) ?? 0) + (halves.at(-1) ?? 0) + 12;
   return {

@@ -248,3 +248,4 @@ def test_who_does_not_see_finds_a_grid_with_heads_and_rows(look: Look, everythin
     chosen_id = grid.get_attribute("aria-activedescendant")
     expect(looking.page.locator(f"#{chosen_id}")).to_have_attribute("aria-selected", "true")
     assert int(grid.get_attribute("aria-rowcount") or 0) == len(grid.get_by_role("row").all())
+    assert looking.page.locator(".texts:not([tabindex='0']), .scroll:not([tabindex]), .drawing:not([tabindex])").count() == 0

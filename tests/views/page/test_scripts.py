@@ -187,6 +187,13 @@ def test_lanes_stand_clear_of_each_other_and_on_the_sheet(debian_program: Debian
         assert all(sheet["times"] <= edge <= sheet["width"] for edge in edges)
 
 
+def test_two_lanes_have_room_on_a_phone_whatever_their_names(debian_program: DebianProgram) -> None:
+    transcript = hostile_scene("天気予報" * 50).transcript
+    asked = {"diagrams": [drawn(transcript, transcript.rows, 100)], "room": 400, "texts": []}
+    (sheet,) = computed(debian_program("node"), "02-words.js 09-places.js", PLACE, asked)["sheets"]
+    assert (len(sheet["places"]), sheet["width"] <= 400) == (2, True)
+
+
 def test_captures_are_mocked_and_replayed_if_a_client_asked_in_them(debian_program: DebianProgram) -> None:
     rest = """
     Object.assign(globalThis, JSON.parse(require("fs").readFileSync(0, "utf8")));
