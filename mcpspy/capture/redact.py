@@ -9,7 +9,7 @@ Nothing is imported before there is something to redact: the tap's start-up path
 
 from __future__ import annotations
 
-from .sensitive import SCHEMES, SECRET_PREFIX_BYTES, SECRET_PREFIXES, kind_of, kind_of_option
+from .sensitive import SCHEMES, SECRET_PREFIX_BYTES, SECRET_PREFIXES, is_identifier, kind_of, kind_of_option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .bodies import Body
     from .spans import Span
 
-    Announced = Literal["value", "credential"] | None
+    Announced = Literal["value", "credential", "identifier"] | None
 
     Redacted = tuple[bytes, tuple[Redaction, ...]]
     """Bytes with pseudonyms in them, and where: `(offset, length, kind)` in these bytes."""
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 PREFIX = "redacted-"
 DIGITS = 12
 """Hex digits of a pseudonym: 48 bits, so that a store with a million secrets has two alike once in 500 stores."""
+
+KEY = "--key"
+"""An option that may name a file, a column, or whoever calls (`@smithery/cli run … --key UUID`): its value's looks tell."""
 
 _PSEUDONYM_BYTES = len(PREFIX) + DIGITS
 
@@ -58,6 +61,9 @@ class Redactor:
                 announced = _announced(one)
             elif announced == "credential" and _is_scheme(one):
                 redacted.append(one)
+            elif announced == "identifier" and not is_identifier(_bytes(one)):
+                redacted.append(self._argument(one))
+                announced = _announced(one)
             else:
                 redacted.append(self._credential(one))
                 announced = None
@@ -106,7 +112,11 @@ class Redactor:
         if '"' in text and "{" in text:
             return self._json(text)
         name, equals, value = text.partition("=")
-        if equals and _is_name(name) and kind_of_option(name.lstrip("-'\"")):
+        if (
+            equals
+            and _is_name(name)
+            and (kind_of_option(name.lstrip("-'\"")) or (name == KEY and is_identifier(_bytes(value))))
+        ):
             return f"{name}={self._value(value)}"
         field, colon, credential = text.partition(":")
         if colon and not credential.startswith("//") and _is_name(field) and kind_of(field.lstrip("-H'\"")):
@@ -218,6 +228,8 @@ def _announced(text: str) -> Announced:
     bare = text.lstrip("'\"")
     if bare.startswith("--") and "=" not in bare and kind_of_option(bare[2:]):
         return "value"
+    if bare == KEY:
+        return "identifier"
     if bare.endswith(":") and kind_of(bare[:-1]):
         return "credential"
     return "value" if bare.lower() in ("bearer", "basic") else None

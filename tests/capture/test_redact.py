@@ -76,6 +76,14 @@ def test_a_command_keeps_no_secret(arguments: list[str]) -> None:
     assert redacted == [one.format(STAND_IN) for one in arguments]
 
 
+def test_a_key_is_known_by_its_looks() -> None:
+    key = "11112222-3333-4444-5555-666677778888"
+    assert key not in str(
+        REDACT.argv(["npx", "@smithery/cli", "run", "x", "--key", key, f"--key={key}", f"server --key {key}"])
+    )
+    assert REDACT.argv([key]) == [key]
+
+
 @pytest.mark.parametrize("token", ["ghp_0123456789abcdefghij", "sk-ant-0123456789abcdef", "eyJhbGciOiJIUzI1NiJ9.e30.x"])
 def test_a_token_known_by_its_beginning_is_no_argument_to_keep(token: str) -> None:
     assert REDACT.argv(["server", token]) == ["server", REDACT.pseudonym(token.encode()).decode()]
@@ -89,6 +97,7 @@ def test_a_token_known_by_its_beginning_is_no_argument_to_keep(token: str) -> No
         "python -m mcp_server_time --local-timezone=UTC",
         "docker run -i --rm -v /a:/b mcp/fetch",
         "server --no-token --max-tokens 100 --token-file /x --keyboard=us --public-key x",
+        "server --key /etc/tls/server.pem --key id --key=name --key",
         "server --token --verbose",
         "server https://example.org/mcp?page=2#top http://127.0.0.1:8080/",
         "sh -c",
