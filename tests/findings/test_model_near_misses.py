@@ -10,6 +10,7 @@ from mcpspy.transcript.finding import Finding, Severity
 from mcpspy.transcript.findings.inference import asked_model_findings, model_findings
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.telling import Telling
+from tests.transcript.inference.model_traffic import ModelTraffic, completion, sse
 
 LISTED = '→ tools/list 1\n← result 1 {"tools":[{"name":"forecast","inputSchema":{"type":"object"}}]}\n'
 OFFERED = '⇒ asks x\n  offers forecast {"type":"object"}\n'
@@ -163,6 +164,17 @@ def test_a_model_that_looks_for_tools_is_offered_them_later() -> None:
 def test_tools_are_offered_once_by_some_clients() -> None:
     called = '→ tools/call 2 {"name":"forecast","arguments":{"city":"Paris"}}\n← result 2 {"content":[{"type":"text","text":"ok"}]}\n'
     assert rules(LISTED + USES + called + "⇒ returns c1 ok" + SAYS) == set()
+
+
+def test_what_a_broken_answer_wanted_done_is_asked_again_and_not_missed() -> None:
+    use = {"index": 0, "id": "c1", "type": "function", "function": {"name": "forecast", "arguments": '{"ci'}}
+    chunk = {"choices": [{"index": 0, "delta": {"tool_calls": [use]}, "finish_reason": None}]}
+    model = ModelTraffic()
+    model.wait(10)
+    model.ask("user: x", stream=True).stream().raw(sse(chunk)).close(how="reset")
+    model.ask("user: x").answer(200, completion("y"))
+    transcript = transcribe(model.records, Telling(LISTED).records)
+    assert {one.finding.rule for one in model_findings(transcript)} == {"tool-not-offered", "answer-broken"}
 
 
 def test_a_client_that_stops_an_answer_may_have_been_told_to() -> None:

@@ -55,6 +55,7 @@ class ModelStory:
         "servers",
         "strangers",
         "transcript",
+        "whole",
         "_joined",
     )
 
@@ -62,6 +63,8 @@ class ModelStory:
         self.transcript = transcript
         self.calls: list[ModelCall] = transcript.model_calls
         self.errands: list[Errand] = errands(transcript)
+        self.whole = {one.row for one in self.calls if (answer := one.answer) is not None and answer.is_whole}
+        """The rows of calls whose answers came to their end: what others want done, no client has to do."""
         self.servers: list[Source] = [one for one in transcript.sources if not one.is_model and one.messages]
         """The captures of servers."""
         self.defined: list[Defined] = [one for one in offers(transcript) if not one.source.is_model]
