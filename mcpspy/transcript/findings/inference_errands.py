@@ -141,8 +141,8 @@ def quoted(text: str) -> str:
 
 def _is_made_up(story: ModelStory, errand: Errand) -> bool:
     """Whether a prompt that offers tools does not offer this one."""
-    offers = story.offers_of.get(errand.by.row)
-    return offers is not None and all(one.offer.name != errand.use.name for one in offers)
+    offers = story.named.get(errand.by.row)
+    return offers is not None and errand.use.name not in offers
 
 
 def _made_up(story: ModelStory, errand: Errand) -> Found:
@@ -155,8 +155,8 @@ def _made_up(story: ModelStory, errand: Errand) -> Found:
 
 
 def _not_called(story: ModelStory, errand: Errand) -> Iterator[Found]:
-    offers = story.offers_of.get(errand.by.row, ())
-    description = next((one.offer.description for one in offers if one.offer.name == errand.use.name), "")
+    offered = story.named.get(errand.by.row, {}).get(errand.use.name)
+    description = "" if offered is None else offered.offer.description
     tools = story.tools(errand.use.name, description)
     at_ns = errand.use.at_ns or errand.by.at_ns
     if not tools or not story.is_over(errand) or not all(story.saw(one.capture, at_ns) for one in tools):

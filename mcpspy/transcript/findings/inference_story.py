@@ -49,6 +49,7 @@ class ModelStory:
         "calls",
         "defined",
         "errands",
+        "named",
         "names",
         "offered",
         "offers_of",
@@ -77,6 +78,8 @@ class ModelStory:
         """Tools that prompts offer; those that the API's own side runs are not among them."""
         self.offers_of: dict[int, list[Offered]] = {}
         """The same for each prompt that offers any, by the row of its call."""
+        self.named: dict[int, dict[str, Offered]] = {}
+        """The same by their names."""
         for call in self.calls:
             self._offers(call)
         self._joined: dict[str, set[Tool]] = {}
@@ -97,6 +100,7 @@ class ModelStory:
             found.append(known)
         if found:
             self.offers_of[call.row] = found
+            self.named[call.row] = {one.offer.name: one for one in found}
 
     def result(self, errand: Errand) -> Message | None:
         """The result of an errand's call; None where there is none."""
