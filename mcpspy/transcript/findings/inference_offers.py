@@ -71,8 +71,9 @@ def find(story: ModelStory) -> Iterator[Found]:
         return
     meant = {key: story.tools(one.offer.name, one.offer.description) for key, one in story.offered.items()}
     if story.servers:
+        offered = {tool for tools in meant.values() for tool in tools} | _likely(story)
         for defined in story.defined:
-            yield from _left_out(story, defined, {tool for tools in meant.values() for tool in tools})
+            yield from _left_out(story, defined, offered)
         yield from _without_server(story, [story.offered[key] for key, tools in meant.items() if not tools])
     yield from _twice(story)
 
@@ -83,7 +84,7 @@ def _left_out(story: ModelStory, defined: Defined, offered: set[Tool]) -> Iterat
     if Part.TOOL not in defined.complete or not tools:
         return
     capture = defined.source.index
-    missing = [one for one in tools if one.name and not _is_offered(story, capture, one, offered)]
+    missing = [one for one in tools if one.name and story.tool(capture, one.name) not in offered]
     after = [one for one in story.calls if one.at_ns >= tools[0].message.at_ns]
     if not missing or not after:
         return
@@ -92,18 +93,15 @@ def _left_out(story: ModelStory, defined: Defined, offered: set[Tool]) -> Iterat
     yield _missing(story, missing, len(tools), after, None if is_certain else Severity.INFO)
 
 
+def _likely(story: ModelStory) -> set[Tool]:
+    """The tools that any offer may stand for: a name that could be another server's as well counts for both."""
+    names = {one.offer.name for one in story.offered.values()}
+    return {tool for name in names for tools in story.names.meant(name).values() for tool in tools}
+
+
 def _searches(name: str) -> bool:
     """Whether by its name a tool is one by which a model looks for others, which it is offered only then."""
     return "toolsearch" in "".join(letter for letter in name.lower() if letter.isalnum())
-
-
-def _is_offered(story: ModelStory, capture: int, one: Definition, offered: set[Tool]) -> bool:
-    """Whether any offer may stand for it; a name that could be another server's as well counts for both."""
-    tool = story.tool(capture, one.name)
-    if tool in offered:
-        return True
-    meant = (story.names.meant(each.offer.name).values() for each in story.offered.values())
-    return any(tool in tools for by_likeness in meant for tools in by_likeness)
 
 
 def _missing(
