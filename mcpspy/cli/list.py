@@ -2,7 +2,6 @@
 
 import os
 import time
-from datetime import UTC, datetime
 
 import click
 
@@ -16,6 +15,7 @@ from ..views.keeping import gone_line, keeping_line
 from ..views.listing import Capture, Kept, State, Unusable, document, listing
 from ..views.listing import Sitting as Listed
 from ..views.units import counted
+from ..views.wall import wall_time
 from .screen import say, show_lines, width
 from .since import Since, since_option
 
@@ -63,7 +63,7 @@ def _say_what_is_kept() -> None:
     for by_cap in (False, True):
         gone = pruned(by_cap=by_cap)
         if gone.captures:
-            when = _local(gone.last_wall_ns).strftime("%Y-%m-%d %H:%M")
+            when = wall_time(gone.last_wall_ns).strftime("%Y-%m-%d %H:%M")
             say(gone_line(gone.sittings, gone.captures, gone.bytes, when=when, by_cap=by_cap))
 
 
@@ -146,7 +146,7 @@ def _capture(entry: Entry, counted: Count, now_ns: int) -> Capture:
         file=os.path.basename(entry.path),
         capture_id=entry.header.capture_id if entry.header else "",
         label=entry.label,
-        begin=_local(entry.begin_ns),
+        begin=wall_time(entry.begin_ns),
         begin_ns=entry.begin_ns,
         lasted_ns=max(0, now_ns - entry.begin_ns) if entry.live else entry.last_ns,
         messages=counted.messages,
@@ -156,11 +156,3 @@ def _capture(entry: Entry, counted: Count, now_ns: int) -> Capture:
         state=state,
         is_model=entry.is_model,
     )
-
-
-def _local(wall_ns: int) -> datetime:
-    """A point in time in the system's zone; the epoch where a header says what no calendar holds."""
-    try:
-        return datetime.fromtimestamp(wall_ns / 1_000_000_000, UTC).astimezone()
-    except (ValueError, OverflowError, OSError):
-        return datetime.fromtimestamp(0, UTC)

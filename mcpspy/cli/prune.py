@@ -2,7 +2,6 @@
 
 import os
 import time
-from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -14,6 +13,7 @@ from ..views.escape import safe_text
 from ..views.json_text import SCHEMA, as_json
 from ..views.keeping import keeping_line
 from ..views.units import counted, size
+from ..views.wall import wall_time
 from .amounts import AGE, CAP, SIZE
 from .screen import say
 
@@ -109,7 +109,7 @@ def _by_hand(going: list[Sitting], found: list[Sitting], now_ns: int, cap: int |
 
 def _show(going: list[Sitting]) -> None:
     for one in going[:MAX_LISTED]:
-        when = datetime.fromtimestamp(last_ns(one) / 1_000_000_000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+        when = wall_time(last_ns(one)).strftime("%Y-%m-%d %H:%M")
         labels = ", ".join(safe_text(entry.label) for entry in one.entries)
         click.echo(f"{when}  {size(size_bytes(one)):>8}  {safe_text(one.client)}: {labels}")
     if len(going) > MAX_LISTED:

@@ -171,4 +171,6 @@ def narrowed(transcript: Transcript, paths: Sequence[str], since: Since) -> Tran
 
 
 def _local(wall_ns: int) -> datetime:
-    return datetime.fromtimestamp(wall_ns // SECOND_NS).astimezone()
+    from ..views.wall import wall_time
+
+    return wall_time(wall_ns // SECOND_NS * SECOND_NS)

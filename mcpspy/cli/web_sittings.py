@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from ..views.page.carried import carried
 from ..views.page.listed import listed_row, progress
 from ..views.page.model_calls import messages_of_call
 from ..views.page.page import heading, live_page, part
+from ..views.wall import wall_time
 from .export_html import page_files
 from .exporting import addresses_of
 from .reading import Growing
@@ -163,7 +163,7 @@ def _name(sitting: Sitting) -> str:
 
 
 def _listed(sitting: Sitting) -> dict[str, Any]:
-    when = datetime.fromtimestamp(sitting.begin_ns / 1_000_000_000, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    when = wall_time(sitting.begin_ns).strftime("%Y-%m-%d %H:%M:%S")
     return {
         "sitting": _name(sitting),
         "client": safe_text(sitting.client),

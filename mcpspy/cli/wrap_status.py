@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -20,6 +19,7 @@ from ..views.escape import safe_text
 from ..views.keeping import keeping_line
 from ..views.line import Line
 from ..views.units import size
+from ..views.wall import wall_time
 from .reading import transcript_of
 
 SHOWN_ERRORS = 5
@@ -169,4 +169,4 @@ def _said(record: Record) -> Iterator[tuple[str, str]]:
 
 
 def _when(wall_ns: int) -> str:
-    return datetime.fromtimestamp(wall_ns / 1_000_000_000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+    return wall_time(wall_ns).strftime("%Y-%m-%d %H:%M")

@@ -7,13 +7,14 @@ Refuses stdio: there is no HTTP in it.
 from __future__ import annotations
 
 from base64 import b64encode
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from ..wire.codings import decoded
 from ..wire.sse import parse
 from .json_text import as_json
+from .wall import wall_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -159,10 +160,13 @@ def _end(stream: Stream | None, began_ns: int) -> int:
 
 
 def _wall(source: Source, at_ns: int) -> str:
-    return datetime.fromtimestamp(_seconds(source, at_ns), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return wall_time(_wall_ns(source, at_ns), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _seconds(source: Source, at_ns: int) -> float:
+    return _wall_ns(source, at_ns) / 1_000_000_000
+
+
+def _wall_ns(source: Source, at_ns: int) -> int:
     """Unix time of a point on the transcript's clock."""
-    begin_ns = source.header.wall_ns - source.shift_ns if source.header else 0
-    return (begin_ns + at_ns) / 1_000_000_000
+    return (source.header.wall_ns - source.shift_ns if source.header else 0) + at_ns

@@ -5,13 +5,14 @@ Refuses to ask what was not answered, and what the SDK has no method for: a comm
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
 from ..transcript.model import Exchange, Outcome, Transcript
 from .escape import safe_text
 from .pytest_answers import Answers
 from .python_literal import has_literal, literal
+from .wall import wall_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +43,7 @@ def call_lines(
     `lists_tools` says that the list of tools was recorded, which the SDK fetches to check results with.
     """
     header = transcript.sources[exchange.capture].header
-    recorded = datetime.fromtimestamp(header.wall_ns // 1_000_000_000 if header else 0, UTC)
+    recorded = wall_time(header.wall_ns if header else 0, UTC)
     call = transcript.call_of(exchange)
     if exchange.method in BY_THEMSELVES or (call is not None and call.row != exchange.row):
         return

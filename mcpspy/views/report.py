@@ -6,7 +6,7 @@ What was captured stands as text or as code, never as markup. Refuses to mask se
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
 from ..replay.identity import identity
@@ -23,6 +23,7 @@ from .sequence.mermaid import mermaid
 from .timeline import timeline
 from .units import counted, duration
 from .verdict import verdict
+from .wall import wall_time
 
 if TYPE_CHECKING:
     from ..transcript.finding import Finding
@@ -108,7 +109,7 @@ def _recorded(source: Source) -> Iterator[str]:
     header = source.header
     if header is not None:
         yield f"| {'URL' if source.transactions else 'command'} | {markdown_code(command_words(source))} |"
-        when = datetime.fromtimestamp(header.wall_ns // 1_000_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        when = wall_time(header.wall_ns, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         yield f"| recorded | {when} by mcpspy {markdown_text(header.mcpspy_version or '?')} |"
     yield ""
 

@@ -89,6 +89,8 @@ def test_what_is_no_capture_is_named_and_does_no_harm(mcpspy: list[str]) -> None
 def test_impossible_times_in_a_header_do_no_harm(mcpspy: list[str]) -> None:
     stored("weather", wall_ns=10**30)
     assert run([*mcpspy, "list"]).stdout.startswith("@ 1970-01-01 00:00:00")
+    assert run([*mcpspy, "prune", "--keep", "0", "--dry-run"]).stdout.startswith("1970-01-01 00:00 ")
+    assert "| recorded | 1970-01-01 00:00:00 UTC" in run([*mcpspy, "export", "markdown"]).stdout
 
 
 def test_bare_mcpspy_lists_the_newest_sittings_and_names_the_next_command(mcpspy: list[str]) -> None:
