@@ -70,7 +70,7 @@ class Lanes:
         wanted = set(used)
         made = [Participant(id=id, name=self._called(key)) for key, id in self._ids.items() if id in wanted]
         if USER_ID in wanted:
-            made.append(Participant(id=USER_ID, name=self._names.get(USER_NAME, USER_NAME)))
+            made.append(Participant(id=USER_ID, name=self._names.get(USER_NAME, USER_NAME), is_person=True))
         order = {USER_ID: -1, "client": 0, "model": 2, "stream": 3, "server": 4}
         if is_proxy_shown:
             made.append(Participant(id=PROXY_ID, name=self._names.get(PROXY_NAME, PROXY_NAME)))

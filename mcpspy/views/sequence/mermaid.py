@@ -31,7 +31,7 @@ def mermaid(layout: Diagram) -> Iterator[str]:
     if layout.title:
         yield f"{INDENT}title {_text(layout.title)}"
     for participant in layout.participants:
-        yield f"{INDENT}participant {participant.id} as {_text(participant.name)}"
+        yield f"{INDENT}{'actor' if participant.is_person else 'participant'} {participant.id} as {_text(participant.name)}"
     printer = _Printer(layout)
     yield from printer.steps(layout.steps, INDENT)
     yield from printer.close()

@@ -55,6 +55,7 @@ class Participant:
 
     id: str
     name: str
+    is_person: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

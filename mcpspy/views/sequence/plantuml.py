@@ -26,7 +26,7 @@ def plantuml(layout: Diagram) -> Iterator[str]:
     if layout.title:
         yield f"title {_text(layout.title)}"
     for participant in layout.participants:
-        yield f'participant "{_text(participant.name)}" as {participant.id}'
+        yield f'{"actor" if participant.is_person else "participant"} "{_text(participant.name)}" as {participant.id}'
     printer = _Printer(layout)
     yield from printer.steps(layout.steps)
     yield from printer.close()

@@ -11,6 +11,7 @@ from mcpspy.views.report import report
 from mcpspy.views.sequence.layout import Drawing, diagram
 from mcpspy.views.sequence.mermaid import mermaid
 from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, Detail, Diagram, Group, GroupKind, flat
+from mcpspy.views.sequence.plantuml import plantuml
 from mcpspy.views.sequence.svg import svg
 from tests.conftest import ROOT, MermaidReader
 from tests.transcript.dialogue import request, result
@@ -109,6 +110,12 @@ def test_what_passes_between_user_and_client_does_not_pass_mcpspy() -> None:
     assert ("user", "client1", "“杭州的天气”") in found
     assert ("client1", "mcpspy", "3 m: 1 turn") in found
     assert ("mcpspy", "model1", "3 m: 1 turn") in found
+
+
+def test_the_user_is_drawn_as_a_person() -> None:
+    layout = drawn(told())
+    assert "    actor user as user" in list(mermaid(layout))
+    assert 'actor "user" as user' in list(plantuml(layout))
 
 
 def test_the_lane_of_the_user_is_called_as_is_wanted() -> None:

@@ -170,6 +170,6 @@ def test_every_capture_is_read_as_drawn_whatever_is_asked_for(options: str, read
     for path, text, read in zip(paths, texts, read_mermaid(texts), strict=True):
         assert "error" not in read, path
         lines = [line.strip() for line in text.splitlines()]
-        assert len(read["participants"]) == sum(line.startswith("participant ") for line in lines), path
+        assert len(read["participants"]) == sum(line.startswith(("participant ", "actor ")) for line in lines), path
         said = [line for line in lines if line.startswith("loop ") or ": " in line]
         assert len(words(read)) == len(said), path

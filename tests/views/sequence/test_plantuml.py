@@ -99,6 +99,12 @@ def said(steps: Sequence[Step]) -> list[str]:
 QUOTES = ["“it”", "a »b« c", "„d“", "4\u20138 — \u2018x\u2019", "«", "\u201f", "a \u2010 b"]
 
 
+def headings(layout: Diagram) -> list[str]:
+    """The names of lanes in one line, and below it those of persons."""
+    persons = [one.name for one in layout.participants if one.is_person]
+    return ["".join(one.name for one in layout.participants if not one.is_person), *persons]
+
+
 def test_words_of_messages_are_read_as_words(read_plantuml: Reader) -> None:
     texts = [*ORDINARY, *(text[:100] for text in HOSTILE), *QUOTES]
     (found,) = read_plantuml([told([arrow(text) for text in texts])])
@@ -151,8 +157,7 @@ def test_every_capture_is_read_as_drawn_whatever_is_asked_for(read_plantuml: Rea
     layouts = [diagram(transcripts[name], transcripts[name].rows, drawing) for name, drawing in asked]
     for (name, drawing), layout, found in zip(asked, layouts, read_plantuml(layouts), strict=True):
         title = [layout.title] if layout.title else []
-        names = "".join(one.name for one in layout.participants)
-        assert found == [*title, names, *said(layout.steps)], (name, drawing)
+        assert found == [*title, *headings(layout), *said(layout.steps)], (name, drawing)
 
 
 def test_scenes_of_hostile_strings_are_read_as_drawn(read_plantuml: Reader) -> None:
@@ -163,7 +168,7 @@ def test_scenes_of_hostile_strings_are_read_as_drawn(read_plantuml: Reader) -> N
     transcripts.append(busy_scene().transcript)
     layouts = [diagram(one, one.rows, Drawing(detail=Detail.FULL)) for one in transcripts]
     for text, layout, found in zip([*texts, "busy"], layouts, read_plantuml(layouts), strict=True):
-        assert found[1:] == said(layout.steps), text
+        assert found[len(headings(layout)) :] == said(layout.steps), text
 
 
 def test_ids_of_participants_are_never_captured_text() -> None:
