@@ -41,8 +41,8 @@ def curl(transaction: Transaction, source: Source) -> Iterator[str]:
     words = [f"curl -sS -N -g -X {_word(transaction.method)} {url}"]
     for name, value in head.fields:
         if name.lower() not in _LEFT_TO_CURL:
-            words.append(f"-H {asked.word(f'{name}: {value}', name)}")
-    words += [f"--data-binary {_word(decoded(body))}"] if body else []
+            words.append(f"-H {asked.word(f'{name}: {value}' if value else f'{name};', name)}")
+    words += [f"--data-raw {_word(decoded(body))}"] if body else []
     for name in asked.names.values():
         yield f"# ${name}: was redacted; set it before"
     if len(_pseudonyms(decoded(body))) > 1:
@@ -92,7 +92,7 @@ def _url(head: Head, source: Source, transaction: Transaction) -> str:
     """The server's address, with the target of this request."""
     base = urlsplit(str(source.header.tapped.get("url", ""))) if source.header else urlsplit("")
     target = head.target or transaction.target
-    if "://" in target:
+    if target.startswith(("http://", "https://")):
         return target
     return f"{base.scheme or 'http'}://{base.netloc or head.get('host') or '127.0.0.1'}{target}"
 

@@ -98,7 +98,8 @@ def test_a_server_gets_from_the_commands_what_it_got_before(
 ) -> None:
     debian_program("curl")
     told = Traffic()
-    told.post(HOSTILE_BODY, "/mcp?a='b%20c'&d=$e&f={g,h}[1-2]").answer(200)
+    told.post(HOSTILE_BODY, "/mcp?a='b%20c'&d=$e&f={g,h}[1-2]", Last_Event_Id="").answer(200)
+    told.post(b"@/etc/hostname\n").answer(200)
     transcript = transcribe(told.ends().records if name == "hostile" else read(CAPTURES / f"{name}.mcpspy"), keeps_frames=True)
     (source,) = transcript.sources
     address, heard = listening
@@ -117,6 +118,15 @@ def test_a_server_gets_from_the_commands_what_it_got_before(
         fields = {name.lower(): value for name, value in before.request.head.fields if name.lower() in MEANT}
         heard_fields = {name: _told(value) for name, value in now.fields.items() if name in MEANT}
         assert heard_fields == {name: _told(value) for name, value in fields.items()}
+
+
+@pytest.mark.parametrize("target", ["-K/tmp/options://", "file:///etc/hostname"])
+def test_no_target_is_an_option_of_curl_or_a_file_of_who_pastes(target: str) -> None:
+    told = Traffic()
+    told.call("GET", target).answer(200)
+    source = told.ends().transcript.sources[0]
+    words = shlex.split("\n".join(curl(source.transactions[1], source)).replace("\\\n", ""))
+    assert words[6].startswith("http://")
 
 
 def _told(text: str) -> str:
