@@ -1,12 +1,17 @@
 """The ladder: lifelines stay in their columns, whatever the words between them and however wide the screen."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.cells import cells
 from mcpspy.views.line import Line, line_cells, plain
 from mcpspy.views.sequence.ladder import LIFELINE, ladder
+from mcpspy.views.sequence.ladder_places import MIN_SPAN_CELLS, spans
+from mcpspy.views.sequence.ladder_places import names as headings
 from mcpspy.views.sequence.layout import diagram
+from mcpspy.views.sequence.model import Arrow, ArrowKind, Diagram, Participant
 from tests.transcript.dialogue import request, result
 from tests.views.golden import same_as_golden
 from tests.views.scenes import busy_scene, call, opened, three_servers
@@ -52,3 +57,31 @@ def test_many_participants_on_a_small_screen_do_not_make_it_raise() -> None:
 
 def test_a_diagram_of_nothing_is_a_line_of_nothing() -> None:
     assert [plain(line) for line in ladder(diagram(Transcript(), []), width=80)] == [""]
+
+
+WORDS = st.text("ab天", min_size=1, max_size=30)
+
+
+TIMES_CELLS = 10
+"""What the column of times takes, with the blanks behind it."""
+
+SAID = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), WORDS), max_size=5)
+
+
+@given(st.lists(WORDS, min_size=2, max_size=6), SAID, st.integers(44, 160))
+def test_lanes_have_the_room_that_there_is_and_names_do_not_touch(
+    names: list[str], said: list[tuple[int, int, str]], width: int
+) -> None:
+    participants = [Participant(id=f"p{number}", name=name) for number, name in enumerate(names)]
+    steps = [
+        Arrow(at_ns=0, start=f"p{one % len(names)}", end=f"p{other % len(names)}", kind=ArrowKind.REQUEST, text=text)
+        for one, other, text in said
+    ]
+    layout = Diagram(participants=participants, steps=steps)
+    room = width - TIMES_CELLS - 1
+    gaps = spans(layout, room)
+    assert sum(gaps) <= max(room, MIN_SPAN_CELLS * len(gaps))
+    assert min(gaps) >= MIN_SPAN_CELLS
+    shown = headings(layout, gaps)
+    heading, *_ = ladder(layout, width=width)
+    assert all(name in plain(heading) for name in shown)
