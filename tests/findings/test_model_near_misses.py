@@ -185,3 +185,8 @@ def test_a_client_that_stops_an_answer_may_have_been_told_to() -> None:
             record.by = "client"  # type: ignore[union-attr]  # a Close
     (one,) = [one.finding for one in model_findings(transcribe(telling.model.records))]
     assert (one.rule, one.severity, one.culprit) == ("answer-broken", Severity.INFO, "client")
+
+
+def test_a_tool_that_is_called_in_broken_json_has_no_name_that_could_be_made_up() -> None:
+    account = OFFERED + '⇐ says <tool_call>{"name": "forecast", "arguments": {"ci</tool_call>'
+    assert rules(account) == {"arguments-not-json"}

@@ -140,9 +140,9 @@ def quoted(text: str) -> str:
 
 
 def _is_made_up(story: ModelStory, errand: Errand) -> bool:
-    """Whether a prompt that offers tools does not offer this one."""
+    """Whether a prompt that offers tools does not offer this one. A use whose JSON is broken has no name to look for."""
     offers = story.named.get(errand.by.row)
-    return offers is not None and errand.use.name not in offers
+    return bool(errand.use.name) and offers is not None and errand.use.name not in offers
 
 
 def _made_up(story: ModelStory, errand: Errand) -> Found:
@@ -212,7 +212,7 @@ def _ids(errand: Errand) -> Iterator[Found]:
 
 
 def _tool(errand: Errand) -> str:
-    return errand.use.name[:80] or "A tool without a name"
+    return errand.use.name[:80] or "a tool without a name"
 
 
 def _found(rule: Rule, errand: Errand, what: str, culprit: str, *, group: str = "", severity: Severity | None = None) -> Found:

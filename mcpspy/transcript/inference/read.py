@@ -47,11 +47,14 @@ class Assembler(Protocol):
 def api_of(head: Head, payload: bytes) -> Api | None:
     """The API that a request asks for an answer; None for one that asks for something else, as a list of models.
 
-    A path says it; under another path, what a prompt of chat completions or messages has: a model, and messages.
+    A path says it; under another path, what a prompt of chat completions or messages has: a model, and messages. Two paths look like
+    prompts and are none that is read here: Ollama's own API, and messages that are put into a thread, which no model answers.
     """
     if head.method != "POST":
         return None
     path = head.target.partition("?")[0].rstrip("/")
+    if path.endswith("/api/chat") or (path.endswith("/messages") and "/threads/" in path):
+        return None
     for end, api in _PATHS.items():
         if path.endswith(end):
             return api

@@ -23,6 +23,8 @@ _CLIENT_RUNS: Final = {
     "apply_patch_call",
 }
 _ENDS: Final = {"response.completed", "response.incomplete", "response.failed"}
+_CALLED: Final = {"computer_use_preview": "computer"}
+"""What the uses of a tool without a name are called, where that is not what its offer is."""
 _OFFERED_TO_CLIENTS: Final = {"function", "custom", "computer_use_preview", "computer", "local_shell", "shell", "apply_patch"}
 
 
@@ -35,7 +37,7 @@ def prompt(body: dict[str, Any]) -> Prompt:
     return Prompt(
         model=string(body.get("model")),
         turns=tuple(turns),
-        offers=(*(offer(one) for one in items(body.get("tools"))), *in_text),
+        offers=(*(offer(one) for tool in items(body.get("tools")) for one in _each(tool)), *in_text),
         is_streamed=body.get("stream") is True,
         continues=string(body.get("previous_response_id")),
     )
@@ -75,12 +77,18 @@ def offer(tool: Any) -> ToolOffer:
     one = members(tool)
     kind = string(one.get("type"))
     return ToolOffer(
-        name=string(one.get("name")) or string(one.get("server_label")) or kind,
+        name=string(one.get("name")) or string(one.get("server_label")) or _CALLED.get(kind, kind),
         description=string(one.get("description")),
         schema=one.get("parameters"),
         bytes=size_bytes(tool),
         is_hosted=kind not in _OFFERED_TO_CLIENTS,
     )
+
+
+def _each(tool: Any) -> list[Any]:
+    """The tools that a member of `tools` stands for: those of a namespace are called by their own names."""
+    within = items(members(tool).get("tools")) if members(tool).get("type") == "namespace" else []
+    return within or [tool]
 
 
 def usage(of: Any) -> Usage:
@@ -107,8 +115,11 @@ def _arguments(item: dict[str, Any]) -> str:
 
 
 def _returned(item: dict[str, Any]) -> ToolReturn:
+    """What came of a use: a text, its parts, a picture of a screen; what is none of these, as of a shell, as JSON."""
     output = item.get("output")
-    text = text_of(output) if isinstance(output, str | list) else json_text(output)
+    parts = [output] if isinstance(output, dict) else output
+    is_content = isinstance(parts, str) or (isinstance(parts, list) and all(members(one).get("type") for one in parts))
+    text = text_of(parts) if is_content else json_text(output)
     return ToolReturn(id=string(item.get("call_id")), text=text, name=string(item.get("name")))
 
 

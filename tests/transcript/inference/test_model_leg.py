@@ -68,6 +68,13 @@ def test_what_is_no_prompt_is_a_row_of_http(path: str) -> None:
     assert traffic.findings == []
 
 
+@pytest.mark.parametrize("path", ["/api/chat", "/v1/threads/t1/messages"])
+def test_what_only_looks_like_a_prompt_of_an_api_that_is_read_is_a_row_of_http(path: str) -> None:
+    traffic = ModelTraffic()
+    traffic.ask("user: hi", path=path).answer(200, {"message": {"role": "assistant", "content": "hello"}})
+    assert [type(row) for row in traffic.transcript.rows] == [Transaction]
+
+
 def test_an_error_of_http_is_told_in_the_apis_words() -> None:
     traffic = ModelTraffic()
     traffic.ask("user: hi").answer(429, {"error": {"type": "rate_limit_error", "message": "Slow down"}})

@@ -118,6 +118,25 @@ def test_the_tool_results_of_messages_are_a_turn_of_the_tools() -> None:
     )
 
 
+def test_tools_of_a_namespace_and_a_computer_are_offered_by_the_names_of_their_uses() -> None:
+    space = {"type": "namespace", "name": "crm", "tools": [{"type": "function", "name": "lookup"}]}
+    tools = [space, {"type": "computer_use_preview"}, {"type": "namespace", "name": "no"}]
+    offers = read("responses", input="x", tools=tools).offers
+    assert [(one.name, one.is_hosted) for one in offers] == [("lookup", False), ("computer", False), ("no", True)]
+
+
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        ({"type": "computer_screenshot", "image_url": f"data:image/png;base64,{IMAGE}"}, "[image/png, 8 bytes]"),
+        ([{"stdout": "a.txt", "stderr": ""}], '[{"stdout":"a.txt","stderr":""}]'),
+    ],
+)
+def test_the_output_of_a_computer_and_of_a_shell_is_a_tool_return(output: Any, told: str) -> None:
+    (turn,) = read("responses", input=[{"type": "computer_call_output", "call_id": "c", "output": output}]).turns
+    assert turn.returns == (ToolReturn(id="c", text=told),)
+
+
 def test_each_item_of_the_input_of_responses_is_a_turn() -> None:
     found = read(
         "responses",
