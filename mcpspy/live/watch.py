@@ -38,10 +38,11 @@ class Watch:
     system's limit on watches is reached, `polling` takes over. `inotify` false asks for that from the start.
     """
 
-    __slots__ = ("_fd", "_input_fd", "_known", "_libc", "_poll", "_reader_fd", "_states")
+    __slots__ = ("_fd", "_folders", "_input_fd", "_known", "_libc", "_poll", "_reader_fd", "_states")
 
     def __init__(self, *, reader_fd: int | None = None, input_fd: int | None = None, inotify: bool = True) -> None:
         self._known: dict[str, int] = {}
+        self._folders: set[int] = set()
         self._states: dict[str, tuple[int, int]] = {}
         self._reader_fd = reader_fd
         self._libc = _libc() if inotify else None
@@ -71,6 +72,8 @@ class Watch:
         number = self._libc.inotify_add_watch(self._fd, os.fsencode(path), events)
         if number >= 0:
             self._known[path] = number
+            if events == FOLDER_EVENTS:
+                self._folders.add(number)
         elif os.path.exists(path):
             self._give_up_inotify()
 
@@ -110,14 +113,22 @@ class Watch:
         self._states.clear()
 
     def _take_events(self) -> bool:
-        """Empty the queue. Whether it held anything but the end of our own watches; which file it was is no matter."""
+        """Empty the queue. Whether it held anything but the end of our own watches; which file it was is no matter.
+
+        What is gone, and a folder that has another name now, is forgotten: whoever adds it again means what is there then.
+        """
         events = b""
         try:
             while read := os.read(self._fd, _EVENTS_BYTES):
                 events += read
         except BlockingIOError:
             pass
-        return any(not mask & IN_IGNORED for mask in _masks(events))
+        happened = list(_masks(events))
+        gone = {number for number, mask in happened if mask & IN_IGNORED}
+        moved = {number for number, mask in happened if mask & IN_MOVE_SELF} & self._folders
+        for path in [path for path, number in self._known.items() if number in gone | moved] if gone or moved else ():
+            self.remove(path)
+        return any(not mask & IN_IGNORED for _, mask in happened)
 
     def _give_up_inotify(self) -> None:
         os.close(self._fd)
@@ -144,12 +155,12 @@ class Watch:
             raise BrokenPipeError
 
 
-def _masks(events: bytes) -> Iterator[int]:
+def _masks(events: bytes) -> Iterator[tuple[int, int]]:
     """What happened, of each `struct inotify_event` (inotify(7)): watch, mask, cookie, the length of a name, the name."""
     at = 0
     while at < len(events):
-        _, mask, _, name_bytes = _event.unpack_from(events, at)
-        yield mask
+        number, mask, _, name_bytes = _event.unpack_from(events, at)
+        yield number, mask
         at += _event.size + name_bytes
 
 

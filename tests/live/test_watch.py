@@ -54,6 +54,31 @@ def in_a_moment(act: Callable[[], object]) -> threading.Timer:
     return timer
 
 
+def removed(folder: Path) -> None:
+    (folder / "file").unlink()
+    folder.rmdir()
+
+
+def renamed(folder: Path) -> None:
+    folder.rename(folder.with_name("old"))
+
+
+@pytest.mark.parametrize("go", [removed, renamed])
+def test_a_folder_that_went_is_watched_again_when_it_is_added_anew(
+    watch: Watch, file: Path, go: Callable[[Path], None]
+) -> None:
+    watch.add(str(file.parent))
+    go(file.parent)
+    assert watch.wait(DEADLINE_S)
+    file.parent.mkdir()
+    os.utime(file.parent, (1, 1))  # so that what is made in it changes its time
+    watch.add(str(file.parent))
+    while watch.wait(0):
+        pass
+    file.write_bytes(b"b")
+    assert watch.wait(DEADLINE_S)
+
+
 def test_a_file_that_grows_ends_the_wait(watch: Watch, file: Path) -> None:
     watch.add(str(file))
     timer = in_a_moment(lambda: append(file))
