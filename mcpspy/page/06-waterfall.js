@@ -7,7 +7,6 @@ const SKY = 9; // room for signs above the lanes
 const GROUND = 16; // and for times below them
 const THIN = 1.5; // what is no wider and follows its like at once is drawn with it, so that there are never many bars
 const SIGN = 3;
-const MANY_MARKS = 60;
 
 const waterfall = (() => {
   const element = byId("overview");
@@ -121,9 +120,9 @@ const waterfall = (() => {
     if (row.style === "warn") made.push(draw("path", { class: "fault warn", d: `M${x - SIGN} 2h${SIGN * 2}l${-SIGN} ${SIGN * 2}z` }));
     return [
       ...made,
-      ...(data.progress[row.row] ?? [])
-        .slice(0, MANY_MARKS)
-        .map((at) => draw("rect", { class: "progress", x: clock.place(at) * width, y: y + 1, width: 1.5, height: LANE - 4 })),
+      ...(data.progress[row.row] ?? []).map((at) =>
+        draw("rect", { class: "progress", x: clock.place(at) * width, y: y + 1, width: 1.5, height: LANE - 4 }),
+      ),
     ];
   }
 

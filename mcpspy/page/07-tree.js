@@ -3,8 +3,8 @@
 
 const MAX_ITEMS = 200; // more are added when somebody asks for them
 const LONG = 20_000;
-const SMALL = 4000; // a message of fewer letters is open down to its leaves, another this deep:
-const LEVELS = 2;
+const SMALL = 4000; // a message of fewer letters is open this deep, another less. Chromium crashes where elements lie 1,900 deep
+const LEVELS = { small: 30, large: 2 };
 
 const BACKSLASH = 0x5c;
 const QUOTE = 0x22;
@@ -143,7 +143,7 @@ function spelled(text) {
 
 function tree(text) {
   try {
-    return make("div", { class: "json" }, branch(readJson(text), undefined, text.length < SMALL ? Infinity : LEVELS));
+    return make("div", { class: "json" }, branch(readJson(text), undefined, text.length < SMALL ? LEVELS.small : LEVELS.large));
   } catch {
     return cutText("pre", {}, text);
   }

@@ -2,6 +2,7 @@
 
 const IMAGES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 const MAX_LOGS = 40;
+const MANY_MESSAGES = 50; // more are added when somebody asks for them
 const AROUND = 50e6; // so much before a call and after it the server's log is of interest, in nanoseconds
 
 const detail = (() => {
@@ -27,7 +28,7 @@ const detail = (() => {
       buttons(row, what),
       what.failure ?? "",
       ...(what.told ? [cutText("pre", {}, what.told.join("\n"))] : flaws(row)),
-      ...(what.messages ?? []).flatMap(message),
+      messages(what.messages ?? []),
       ...(what.http ?? []).flatMap(transaction),
       ...logs(row),
     );
@@ -67,8 +68,23 @@ const detail = (() => {
     render();
   }
 
-  function message(one, at, all) {
-    const later = at ? ` · ${duration(one.at - all[0].at)} later` : "";
+  // The messages as they came. Of many the first and the last, which is the answer, and a button for those between.
+  function messages(all) {
+    const last = all.length - 1;
+    const made = make("div", {}, all.slice(-1).flatMap((one) => message(one, all[0])));
+    const rest = make("div", {});
+    made.prepend(rest);
+    const add = (from) => {
+      const to = Math.min(last, from + MANY_MESSAGES);
+      rest.before(...all.slice(from, to).flatMap((one) => message(one, all[0])));
+      rest.replaceChildren(...(to < last ? [makeButton(counted(last - to, "more message"), () => add(to))] : []));
+    };
+    add(0);
+    return made;
+  }
+
+  function message(one, first) {
+    const later = one === first ? "" : ` · ${duration(one.at - first.at)} later`;
     const heading = make(
       "h3",
       {},

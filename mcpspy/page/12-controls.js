@@ -16,7 +16,7 @@ const controls = (() => {
       if (element === document.activeElement) continue; // it may be open
       const wanted = state.facets[facet];
       if (wanted && !counts.has(wanted)) counts.set(wanted, 0);
-      element.hidden = !wanted && (counts.size < 2 || Math.min(...counts.values()) === rows.length);
+      element.hidden = !wanted && (counts.size < 2 || [...counts.values()].every((count) => count === rows.length));
       const options = [...counts].sort((a, b) => (b[0] === wanted) - (a[0] === wanted) || b[1] - a[1]).slice(0, MANY_OPTIONS);
       element.replaceChildren(
         make("option", { value: "" }, `any ${LABELS[facet]}`),

@@ -15,7 +15,7 @@ from mcpspy.views.page.page import page
 from tests.browser.conftest import Look, Looking
 from tests.cli.terminal import run
 from tests.transcript.dialogue import notification, request, result
-from tests.views.scenes import busy_scene, call, hostile_scene, opened, three_servers
+from tests.views.scenes import busy_scene, call, hostile_scene, opened, progress, three_servers
 
 pytest.importorskip("playwright", reason="playwright is not installed")
 from playwright.sync_api import expect
@@ -249,3 +249,36 @@ def test_who_does_not_see_finds_a_grid_with_heads_and_rows(look: Look, everythin
     expect(looking.page.locator(f"#{chosen_id}")).to_have_attribute("aria-selected", "true")
     assert int(grid.get_attribute("aria-rowcount") or 0) == len(grid.get_by_role("row").all())
     assert looking.page.locator(".texts:not([tabindex='0']), .scroll:not([tabindex]), .drawing:not([tabindex])").count() == 0
+
+
+def test_a_message_of_very_many_levels_is_opened_as_far_as_a_browser_can(look: Look, tmp_path: Path) -> None:
+    deep = b'{"jsonrpc":"2.0","id":1,"method":"a","params":' + b"[" * 1900 + b"]" * 1900 + b"}\n"
+    looking = look().open(written(tmp_path, opened("a").client(deep).transcript), "#row=1")
+    expect(looking.page.locator("#detail details").last).to_contain_text("1 item")
+    assert looking.page.locator("#detail details").count() < 100
+
+
+def test_a_call_with_very_many_messages_shows_some_and_its_answer(look: Look, tmp_path: Path) -> None:
+    scene = opened("a").client(call(1, "slow", token=7))
+    for step in range(200):
+        scene.server(progress(7, step, f"step {step}"))
+    looking = look().open(written(tmp_path, scene.server(result(1)).transcript), "#row=1")
+    headings = looking.page.locator("#detail h3")
+    expect(headings).to_have_count(51)
+    expect(headings.last).to_contain_text("result")
+    assert looking.page.locator(".line b").count() <= 60
+    for left in ("151 more messages", "101 more messages", "51 more messages", "1 more message"):
+        looking.page.get_by_role("button", name=left, exact=True).click()
+    expect(headings).to_have_count(202)
+    expect(headings.last).to_contain_text("result")
+
+
+def test_a_hundred_thousand_tools_of_different_names_are_listed(look: Look, tmp_path: Path) -> None:
+    path = written(tmp_path, opened("a").client(call(1, "one")).transcript)
+    before, key, rest = path.read_text(encoding="utf-8").partition('"rows":')
+    (line, *_), end = json.JSONDecoder().raw_decode(rest)
+    many = [[*line[:8], f"tool-{number}", *line[9:]] for number in range(150_000)]
+    path.write_text(before + key + json.dumps(many) + rest[end:], encoding="utf-8")
+    looking = look().open(path)
+    expect(looking.page.locator("#count")).to_have_text("150,000 rows")
+    assert looking.complaints == []

@@ -20,6 +20,9 @@ from ..transaction import transaction_phrase
 MAX_TARGET_LETTERS: Final = 200
 MAX_LOG_LETTERS: Final = 400
 
+MAX_MARKS: Final = 60
+"""So many marks of progress a row has: of more, every second, third and so on."""
+
 
 class Line(NamedTuple):
     """A row in the list. `row` is 0 for one without a number, `took_ns` None where nothing is awaited or still is.
@@ -123,8 +126,9 @@ def _body_bytes(transaction: Transaction) -> int:
 
 def progress(rows: Sequence[Row]) -> dict[str, list[int]]:
     """When progress came, by the numbers of rows."""
-    return {
-        str(row.row): [one.at_ns for one in row.notifications if one.method == "notifications/progress"]
-        for row in rows
-        if isinstance(row, Exchange) and row.progress
-    }
+    return {str(row.row): _marks(row) for row in rows if isinstance(row, Exchange) and row.progress}
+
+
+def _marks(row: Exchange) -> list[int]:
+    times = [one.at_ns for one in row.notifications if one.method == "notifications/progress"]
+    return times[:: -(-len(times) // MAX_MARKS) or 1]
