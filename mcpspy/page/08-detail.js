@@ -70,14 +70,14 @@ const detail = (() => {
 
   // The messages as they came. Of many the first and the last, which is the answer, and a button for those between.
   function messages(all) {
-    const last = all.length - 1;
+    const answer = all.length - 1;
     const made = make("div", {}, all.slice(-1).flatMap((one) => message(one, all[0])));
     const rest = make("div", {});
     made.prepend(rest);
     const add = (from) => {
-      const to = Math.min(last, from + MANY_MESSAGES);
+      const to = Math.min(answer, from + MANY_MESSAGES);
       rest.before(...all.slice(from, to).flatMap((one) => message(one, all[0])));
-      rest.replaceChildren(...(to < last ? [makeButton(counted(last - to, "more message"), () => add(to))] : []));
+      rest.replaceChildren(...(to < answer ? [makeButton(counted(answer - to, "more message"), () => add(to))] : []));
     };
     add(0);
     return made;
