@@ -190,3 +190,16 @@ def test_a_client_that_stops_an_answer_may_have_been_told_to() -> None:
 def test_a_tool_that_is_called_in_broken_json_has_no_name_that_could_be_made_up() -> None:
     account = OFFERED + '⇐ says <tool_call>{"name": "forecast", "arguments": {"ci</tool_call>'
     assert rules(account) == {"arguments-not-json"}
+
+
+def test_a_server_that_was_not_recorded_may_have_a_tool_of_the_same_name_and_words() -> None:
+    listed = LISTED.replace('"forecast",', '"forecast","description":"Tells.",')
+    offers = '⇒ asks x\n  offers example-forecast {"type":"object"} Tells.\n  offers two-forecast {"type":"object"} Tells.\n'
+    account = listed + offers + '⇐ uses c1 two-forecast {"city":"Paris"}\n⇒ returns c1 sunny' + SAYS
+    assert rules(account) == {"unused-offers"}
+
+
+def test_a_tool_that_goes_by_a_name_that_nobody_knows_is_known_by_its_words() -> None:
+    listed = LISTED.replace('"forecast",', '"forecast","description":"Tells.",')
+    account = listed + '⇒ asks x\n  offers two-forecast {"type":"object"} Tells.\n⇐ uses c1 two-forecast {"city":"Paris"}\n'
+    assert rules(account + "⇒ returns c1 sunny" + SAYS) == {"use-not-called"}

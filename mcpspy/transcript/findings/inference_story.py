@@ -58,6 +58,7 @@ class ModelStory:
         "transcript",
         "whole",
         "_joined",
+        "_surely",
     )
 
     def __init__(self, transcript: Transcript) -> None:
@@ -86,6 +87,9 @@ class ModelStory:
         for one in self.errands:
             if one.call is not None:
                 self._joined.setdefault(one.use.name, set()).add(Tool(one.call.capture, one.call.target or ""))
+        meant = [self.names.meant(name) for name in {one.offer.name for one in self.offered.values()}]
+        self._surely = {tool for one in meant for likeness in _SURE for tool in one.get(likeness, ())}
+        """Tools that some prompt offers under a name that is surely theirs."""
 
     def _offers(self, call: ModelCall) -> None:
         found: list[Offered] = []
@@ -113,7 +117,8 @@ class ModelStory:
     def tools(self, name: str, description: str = "") -> list[Tool]:
         """The tools of recorded servers that an offered name stands for; empty where it may as well be the client's own.
 
-        A name that merely has a tool's name in it does so if the descriptions agree, or calls were made of it.
+        A name that merely has a tool's name in it does so if calls were made of it, or if the descriptions agree and no other name
+        is surely the tool's: else it is of a server that was not recorded, as two of the same program have the same tools.
         """
         joined = self._joined.get(name)
         if joined:
@@ -122,7 +127,8 @@ class ModelStory:
         for likeness, tools in meant.items():
             if likeness in _SURE:
                 return tools
-            described = [one for one in tools if description and self._description(one) == description.strip()]
+            others = [one for one in tools if one not in self._surely] if description else []
+            described = [one for one in others if self._description(one) == description.strip()]
             if described:
                 return described
         return []
