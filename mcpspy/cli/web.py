@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import socket
+import sys
 import webbrowser
 
 import click
@@ -32,7 +34,8 @@ def command(*, port: int, opens: bool) -> int:
     try:
         from ..live.web import serve
     except ImportError as error:
-        raise McpspyError("mcpspy web needs aiohttp; pip install 'mcpspy[web]' brings it") from error
+        pip = f"{shlex.quote(sys.executable)} -m pip install 'mcpspy[web]'"  # into this environment, which need not be on PATH
+        raise McpspyError(f"mcpspy web needs aiohttp; {pip} brings it") from error
     from .web_sittings import StoredSittings
 
     try:

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import struct
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from email.message import Message
@@ -284,5 +285,5 @@ def test_without_aiohttp_it_says_what_brings_it(tmp_path: Any) -> None:
     (tmp_path / "aiohttp.py").write_text("raise ImportError\n")
     done = run("web", PYTHONPATH=str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
-    assert "pip install 'mcpspy[web]'" in done.stderr
+    assert f"{sys.executable} -m pip install 'mcpspy[web]' brings it" in done.stderr
     assert "Traceback" not in done.stderr
