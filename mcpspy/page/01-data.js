@@ -53,6 +53,43 @@ function opened(element) {
   return blocks.get(element.id);
 }
 
+function carriedAt(index) {
+  const element = block(rows[index]);
+  return element ? opened(element)[index] : undefined;
+}
+
+// Texts that come in pieces: what is new, and runs of the text of the same name that the row `like` carries.
+const PIECED = {
+  prompt: (what) => what.messages[0],
+  curl: (what) => (typeof what.curl === "string" ? { text: what.curl } : what.curl),
+};
+const lastPut = { prompt: {}, curl: {} }; // put together last, for who goes through them in order
+
+function putTogether(index, name) {
+  const parts = [];
+  let at = index;
+  let said = PIECED[name](carriedAt(at));
+  while (said.pieces && lastPut[name].index !== at) {
+    parts.push(said.pieces);
+    at = said.like;
+    said = PIECED[name](carriedAt(at));
+  }
+  let text = said.pieces ? lastPut[name].text : said.text;
+  for (const pieces of parts.reverse()) {
+    const before = text;
+    text = pieces.map((one) => (typeof one === "string" ? one : before.slice(one[0], one[1]))).join("");
+  }
+  lastPut[name] = { index, text };
+  return text;
+}
+
+function wholeAt(index) {
+  const what = carriedAt(index);
+  if (!what?.messages?.[0]?.pieces) return what;
+  const [prompt, ...others] = what.messages;
+  return { ...what, messages: [{ ...prompt, text: putTogether(index, "prompt") }, ...others], curl: putTogether(index, "curl") };
+}
+
 // What a row carries: messages, HTTP, commands; a promise of it.
 function carried(row) {
   if (isLive) {
@@ -64,8 +101,7 @@ function carried(row) {
     }
     return asked.get(row.index);
   }
-  const element = block(row);
-  return Promise.resolve(element ? opened(element)[row.index] : undefined);
+  return Promise.resolve(wholeAt(row.index));
 }
 
 // JSON from the server of a live page.
@@ -78,20 +114,40 @@ async function fetched(path) {
 // Of a live page: which rows hold a text, as its server found.
 const holders = new Map();
 
-// Whether a payload of the row holds `text`, which is in lower case. The text of a block is looked at before it is parsed, where that
-// can tell: letters beyond ASCII may be spelled in two ways.
+// Whether a payload of the row holds `text`, which is in lower case: one that is new in it, or the prompt that it goes on with.
 function payloadHolds(row, text) {
   if (isLive) return Boolean(holders.get(text)?.has(row.row));
+  if (sought.text !== text) sought = { text, found: new Map() };
+  const { found } = sought;
+  const passed = [];
+  let at = row.index;
+  while (at !== undefined && !found.has(at)) {
+    passed.push(at);
+    if (newHolds(rows[at], text)) found.set(at, true);
+    else at = rows[at].kind === "model call" ? carriedAt(at)?.messages?.[0]?.like : undefined; // others are not parsed for that
+  }
+  for (const one of passed) found.set(one, found.get(at) ?? false);
+  return found.get(row.index);
+}
+
+let sought = { text: "", found: new Map() };
+
+function piecesOf(message) {
+  return (message.pieces ?? []).filter((one) => typeof one === "string").join(" ");
+}
+
+// The text of a block is looked at before it is parsed, where that can tell: letters beyond ASCII may be spelled in two ways.
+function newHolds(row, wanted) {
   const element = block(row);
   if (!element) return false;
-  if (!blocks.has(element.id) && /^[\w .:/-]+$/.test(text)) {
+  if (!blocks.has(element.id) && /^[\w .:/-]+$/.test(wanted)) {
     element.lower ??= element.textContent.toLowerCase();
-    if (!element.lower.includes(text)) return false;
+    if (!element.lower.includes(wanted)) return false;
   }
   return Boolean(
     opened(element)[row.index]?.messages?.some((message) => {
-      message.words ??= spelled(message.text ?? "").toLowerCase();
-      return message.words.includes(text);
+      message.words ??= spelled(message.text ?? piecesOf(message)).toLowerCase();
+      return message.words.includes(wanted);
     }),
   );
 }

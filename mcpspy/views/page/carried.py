@@ -19,6 +19,7 @@ from .model_calls import messages_of_call, told_call
 if TYPE_CHECKING:
     from ...transcript.inference.errand import Errand
     from ...transcript.message import Message
+    from ...transcript.model import Source
 
 MAX_CHUNK_SIZES: Final = 60
 
@@ -26,7 +27,7 @@ MAX_CHUNK_SIZES: Final = 60
 def carried(row: Row, transcript: Transcript, errands: Sequence[Errand]) -> dict[str, Any] | None:
     """What a row carries: messages, HTTP, its request as a command. None for one that carries nothing.
 
-    `errands` are those of the transcript, for what is told of a model call.
+    `errands` are those of the transcript or of the row, for what is told of a model call.
     """
     if not isinstance(row, Exchange | Stray | Transaction | ModelCall):
         return None
@@ -39,8 +40,13 @@ def carried(row: Row, transcript: Transcript, errands: Sequence[Errand]) -> dict
     transactions = source.transactions_of(row)
     if transactions:
         made["http"] = [_transaction(one) for one in transactions]
-        made["curl"] = "\n".join(curl(transactions[0], source)) if transactions[0].request is not None else ""
+        made["curl"] = curl_text(transactions[0], source)
     return made
+
+
+def curl_text(transaction: Transaction, source: Source) -> str:
+    """The command that sends its request again; empty where none was seen."""
+    return "\n".join(curl(transaction, source)) if transaction.request is not None else ""
 
 
 def _message(one: Message) -> dict[str, Any]:

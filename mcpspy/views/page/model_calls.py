@@ -31,7 +31,7 @@ def told_call(row: ModelCall, transcript: Transcript, errands: Iterable[Errand])
 
 def messages_of_call(row: ModelCall, source: Source) -> list[dict[str, Any]]:
     """The prompt as it was sent, and the answer as it was put together."""
-    made = [_message(CLIENT, "prompt", row.at_ns, row.number, row.payload)]
+    made = [prompt_of_call(row)]
     answer = model_call_object(row, source, whole=True)["answer"]
     response = row.transaction.response
     if answer is not None and response is not None:
@@ -39,6 +39,11 @@ def messages_of_call(row: ModelCall, source: Source) -> list[dict[str, Any]]:
             _message(SERVER, "answer", row.ended_ns or response.at_ns, response.opened.number, as_json(answer).encode())
         )
     return made
+
+
+def prompt_of_call(row: ModelCall) -> dict[str, Any]:
+    """The prompt as it was sent."""
+    return _message(CLIENT, "prompt", row.at_ns, row.number, row.payload)
 
 
 def _message(sender: str, kind: str, at_ns: int, number: int, raw: bytes) -> dict[str, Any]:
