@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from mcpspy.records import Gap, Record
+from mcpspy.records import Frame, Gap, Record
 from mcpspy.transcript.finding import Finding, Severity
 from mcpspy.transcript.findings.inference import asked_model_findings, model_findings
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.telling import Telling
-from tests.transcript.inference.model_traffic import ModelTraffic, completion, sse
+from tests.transcript.inference.model_traffic import ModelTraffic, completion, delta, sse
 
 LISTED = '→ tools/list 1\n← result 1 {"tools":[{"name":"forecast","inputSchema":{"type":"object"}}]}\n'
 OFFERED = '⇒ asks x\n  offers forecast {"type":"object"}\n'
@@ -203,3 +203,34 @@ def test_a_tool_that_goes_by_a_name_that_nobody_knows_is_known_by_its_words() ->
     listed = LISTED.replace('"forecast",', '"forecast","description":"Tells.",')
     account = listed + '⇒ asks x\n  offers two-forecast {"type":"object"} Tells.\n⇐ uses c1 two-forecast {"city":"Paris"}\n'
     assert rules(account + "⇒ returns c1 sunny" + SAYS) == {"use-not-called"}
+
+
+def answer_rules(body: Any, **more: Any) -> list[str]:
+    traffic = ModelTraffic()
+    traffic.ask("user: x", **more).answer(200, body)
+    return [one.finding.rule for one in model_findings(traffic.transcript)]
+
+
+def test_a_body_that_is_no_answer_is_said_to_be_flawed_and_not_to_be_broken_off() -> None:
+    assert answer_rules({"model": "m", "reply": "hello"}) == ["answer-flawed"]
+
+
+def test_a_limit_of_one_token_is_meant() -> None:
+    body = completion("#")
+    body["choices"][0]["finish_reason"] = "length"
+    assert (answer_rules(body, max_tokens=2), answer_rules(body, max_tokens=1)) == (["answer-cut"], [])
+
+
+def test_what_was_not_recorded_of_an_answer_is_not_blamed_on_the_api() -> None:
+    traffic = ModelTraffic()
+    for last in ("[DONE]", delta("lo")):
+        call = traffic.ask("user: x").stream()
+        traffic.add(Frame(call.response, traffic.tick(), traffic.at_ns, b"", length=50, sha256="00"))
+        call.event(last).close()
+    assert list(model_findings(traffic.transcript)) == []
+
+
+def test_an_answer_whose_coding_cannot_be_read_here_is_not_blamed_on_the_api() -> None:
+    traffic = ModelTraffic()
+    traffic.ask("user: x").answer(200, b"?", content_encoding="zstd-of-1999")
+    assert list(model_findings(traffic.transcript)) == []

@@ -47,7 +47,7 @@ ANSWER_FLAWED: Final = Rule(
     name="answer-flawed",
     family=Family.MODEL,
     severity=Severity.WARNING,
-    what="A stream of an answer has events that are no JSON, or pieces of something that was never begun.",
+    what="An answer is none that its API has, or its stream has events that are no JSON, or pieces of what was never begun.",
     why="Clients raise an error, or leave out what they cannot read, and nobody sees that something is missing.",
     blame="The API, or what stands before it: mcpspy passes bytes on as they are.",
     example=_ASKED + '⇐ streams It is\n  data: {"choices":[\n  ends',
@@ -73,6 +73,17 @@ CUT: Final = frozenset(
     {"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "MAX_TOKENS"}
 )
 FILTERED: Final = frozenset({"content_filter", "refusal", "safety", "SAFETY"})
+UNSEEN: Final = (
+    "it was not recorded",
+    "a part of the stream was not recorded",
+    "records of the capture were lost",
+    "it is compressed with",
+    "it is not what its content encoding says: no decoder",
+    "compressed with",
+    "decodes to more than",
+)
+"""How flaws begin for which nobody but the recording, or who reads it, is to blame."""
+
 LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """How prompts limit answers."""
 
@@ -96,23 +107,41 @@ def _answered(call: ModelCall) -> Iterator[Found]:
     assert answer is not None
     if answer.error:
         yield _refused(call)
-    elif answer.finish in CUT:
+        return
+    if answer.finish in CUT and not _is_probe(call):
         yield _cut(call, answer.finish)
     elif answer.finish in FILTERED:
         what = f"The answer of {call.target} was stopped: {answer.finish}."
         yield _found(
             ANSWER_CUT, call, what, "api", blame="The API: it says that a filter stopped the answer.", group=answer.finish
         )
-    elif not answer.is_whole and call.transaction.over:
+    if len(flaws := [one for one in answer.flaws if not one.startswith(UNSEEN)]) < len(answer.flaws):
+        return  # what it lacks may well have been there
+    response = call.transaction.response
+    is_closed = response is not None and response.close is not None and response.close.how == "eof"
+    if answer.is_whole and flaws:
+        what = f"The stream of an answer of {call.target} has flaws: {flaws[0].rstrip('.')}."
+        yield _found(ANSWER_FLAWED, call, what, "api", group=flaws[0], count=len(flaws))
+    elif flaws and is_closed and not answer.deltas:
+        what = f"The answer of {call.target} is none that its API has: {flaws[0].rstrip('.')}."
+        yield _found(ANSWER_FLAWED, call, what, "api", group=flaws[0], count=len(flaws))
+    elif not answer.is_whole and call.transaction.over and answer.finish not in CUT | FILTERED:
         yield _broken(call)
-    if answer.flaws and answer.is_whole:
-        what = f"The stream of an answer of {call.target} has flaws: {answer.flaws[0].rstrip('.')}."
-        yield _found(ANSWER_FLAWED, call, what, "api", group=answer.flaws[0], count=len(answer.flaws))
+
+
+def _limit(call: ModelCall) -> str:
+    """How many tokens the prompt allows; empty if it sets no limit."""
+    said = members(call.payload)
+    return next((bytes(said[name]).decode("utf-8", "replace") for name in LIMITS if name in said), "")
+
+
+def _is_probe(call: ModelCall) -> bool:
+    """Whether it asks for one token: then it was to see that the API answers at all, as clients do with a key that is new."""
+    return _limit(call) == "1"
 
 
 def _cut(call: ModelCall, finish: str) -> Found:
-    said = members(call.payload)
-    limit = next((bytes(said[name]).decode("utf-8", "replace") for name in LIMITS if name in said), "")
+    limit = _limit(call)
     by_client = limit.isdigit()
     what = f"The answer of {call.target} was cut ({finish})" + (
         f" at the {int(limit):,} tokens that the prompt allows." if by_client else "."
