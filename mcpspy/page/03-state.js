@@ -5,9 +5,11 @@ const state = { search: "", facets: {}, slow: 0, chosen: 0, tab: "timeline", isS
 let shown = rows;
 const watchers = [];
 
-// `watch(what => …)` is told what changed: `rows` (which are listed), `chosen`, `tab`.
-function watch(watcher) {
-  watchers.push(watcher);
+// `watch(what => …)` is told what changed: `rows` (which are listed), `chosen`, `tab`. Who gives or takes room is told `early`, so that
+// others know how much there is when they bring into sight what was chosen.
+function watch(watcher, { early = false } = {}) {
+  if (early) watchers.unshift(watcher);
+  else watchers.push(watcher);
 }
 
 function tell(what) {
@@ -73,9 +75,9 @@ async function ask(word) {
   if (missed.delete(word)) await ask(word);
 }
 
-function choose(index, { scroll = true } = {}) {
+function choose(index) {
   state.chosen = index;
-  tell(scroll ? "chosen" : "chosen-here");
+  tell("chosen");
   keep();
 }
 

@@ -31,7 +31,7 @@ const list = (() => {
         id: `line-${row.index}`,
         "aria-rowindex": at + 2,
         "aria-selected": String(isChosen),
-        onclick: () => choose(row.index + 1, { scroll: false }),
+        onclick: () => choose(row.index + 1),
       },
       cell(row.row || "", "number dim"),
       cell(seconds(row.at), "number dim"),

@@ -147,8 +147,9 @@ const detail = (() => {
     return [make("h3", {}, "stderr at that time"), make("pre", {}, lines.join("\n"))];
   }
 
-  watch((what) => {
+  const chosen = (what) => {
     if (what.startsWith("chosen")) render();
-  });
+  };
+  watch(chosen, { early: true });
   return { element };
 })();

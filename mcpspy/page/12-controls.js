@@ -135,8 +135,9 @@ const controls = (() => {
     turn("timeline");
     if (row) choose(row.index + 1);
   });
-  watch((what) => {
+  const turned = (what) => {
     if (what === "tab") tabs();
-  });
+  };
+  watch(turned, { early: true });
   return { facets, show };
 })();

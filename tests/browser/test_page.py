@@ -282,3 +282,23 @@ def test_a_hundred_thousand_tools_of_different_names_are_listed(look: Look, tmp_
     looking = look().open(path)
     expect(looking.page.locator("#count")).to_have_text("150,000 rows")
     assert looking.complaints == []
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 400), (400, 800)])
+def test_what_was_chosen_is_in_sight_wherever_one_turns(look: Look, everything: Path, width: int, height: int) -> None:
+    looking = look(width=width, height=height).open(everything, "#row=17")
+    line, step = looking.page.locator(".line[aria-selected=true]"), looking.page.locator("g.step.chosen").first
+    expect(line).to_be_in_viewport(ratio=0.9)
+    looking.page.keyboard.press("2")
+    expect(step).to_be_in_viewport(ratio=0.9)
+    looking.page.keyboard.press("G")
+    looking.page.keyboard.press("1")
+    expect(line).to_be_in_viewport(ratio=0.9)
+
+
+def test_findings_are_printed_whole(look: Look, tmp_path: Path) -> None:
+    looking = look(height=300).open(written(tmp_path, hostile_scene(EVIL).transcript), "#tab=findings")
+    looking.page.emulate_media(media="print")
+    for name in ("#verdict", "#sources", "#findings"):
+        assert looking.page.evaluate(f"(({{ scrollHeight, clientHeight }}) => scrollHeight - clientHeight)({name[1:]})") <= 1
+    assert looking.page.evaluate("document.documentElement.scrollHeight") > 900
