@@ -234,3 +234,16 @@ def test_an_answer_whose_coding_cannot_be_read_here_is_not_blamed_on_the_api() -
     traffic = ModelTraffic()
     traffic.ask("user: x").answer(200, b"?", content_encoding="zstd-of-1999")
     assert list(model_findings(traffic.transcript)) == []
+
+
+def test_a_tool_of_the_client_s_own_that_is_called_alike_does_not_make_the_model_that_client_s() -> None:
+    listed = LISTED.replace('"forecast"', '"search"').replace(
+        "}]}", '},{"name":"fetch_page","inputSchema":{"type":"object"}}]}'
+    )
+    offers = '⇒ asks x\n  offers web_search {"type":"object"} Looks.\n⇐ says y'
+    assert {one.rule: one.severity for one in found(listed + offers)}["tool-not-offered"] is Severity.INFO
+
+
+def test_the_server_s_own_words_for_an_error_hide_it_no_more_than_the_server_does() -> None:
+    (one,) = found(answered(text("Paris lies elsewhere", isError=True), "Paris lies elsewhere"))
+    assert (one.rule, one.severity) == ("error-hidden", Severity.INFO)

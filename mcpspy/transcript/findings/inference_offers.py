@@ -71,24 +71,26 @@ def find(story: ModelStory) -> Iterator[Found]:
         return
     meant = {key: story.tools(one.offer.name, one.offer.description) for key, one in story.offered.items()}
     if story.servers:
-        offered = {tool for tools in meant.values() for tool in tools} | _likely(story)
+        sure = {tool for tools in meant.values() for tool in tools}
+        likely = _likely(story)
         for defined in story.defined:
-            yield from _left_out(story, defined, offered)
+            yield from _left_out(story, defined, sure, likely)
         yield from _without_server(story, [story.offered[key] for key, tools in meant.items() if not tools])
     yield from _twice(story)
 
 
-def _left_out(story: ModelStory, defined: Defined, offered: set[Tool]) -> Iterator[Found]:
+def _left_out(story: ModelStory, defined: Defined, sure: set[Tool], likely: set[Tool]) -> Iterator[Found]:
     """Tools that a server listed and no prompt has. The list has to be whole, and prompts have to have come after it."""
     tools = defined.definitions(Part.TOOL)
     if Part.TOOL not in defined.complete or not tools:
         return
-    capture = defined.source.index
+    capture, offered = defined.source.index, sure | likely
     missing = [one for one in tools if one.name and story.tool(capture, one.name) not in offered]
     after = [one for one in story.calls if one.at_ns >= tools[0].message.at_ns]
     if not missing or not after:
         return
-    is_certain = len(missing) < len(tools) or not story.offered  # else it may be another client's model
+    # That an offer merely has a tool's name in it, as web_search has, is no sign that this client's model is the recorded one.
+    is_certain = not story.offered or any(story.tool(capture, one.name) in sure for one in tools)
     is_certain = is_certain and not any(_searches(one.offer.name) for one in story.offered.values())
     yield _missing(story, missing, len(tools), after, None if is_certain else Severity.INFO)
 

@@ -136,12 +136,14 @@ def _error(errand: Errand, result: Message, text: str, *, is_marked: bool) -> It
     said = " ".join(texts_of(result))
     if told(text, result) is Told.WHOLE and said:
         what = f"{errand.use.name[:80]} failed, and the model is told its text alone, which does not say so: {quoted(text)}."
-    else:
-        what = f"{errand.use.name[:80]} failed with {quoted(said)}, and the model is told {quoted(text)}."
+        has_mark = errand.returned_in is not None and errand.returned_in.api == "messages"
+        yield _found(ERROR_HIDDEN, errand, what, None if has_mark else Severity.INFO)  # the words are the server's
+        return
+    what = f"{errand.use.name[:80]} failed with {quoted(said)}, and the model is told {quoted(text)}."
     yield _found(ERROR_HIDDEN, errand, what)
 
 
-def _found(rule: Rule, errand: Errand, what: str) -> Found:
+def _found(rule: Rule, errand: Errand, what: str, severity: Severity | None = None) -> Found:
     told_in = errand.returned_in or errand.next
     assert told_in is not None
     return found(
@@ -152,5 +154,6 @@ def _found(rule: Rule, errand: Errand, what: str) -> Found:
         row=told_in.row,
         what=what,
         culprit="client",
+        severity=severity,
         group=errand.use.name,
     )
