@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
 
@@ -122,14 +123,16 @@ def test_a_streamed_answer_is_told_when_it_is_asked_at_its_first_token_and_at_it
     lines = [header_line(header), *(record_line(at, one) for at, one in enumerate(records, 1))]
     path = tmp_path / "model.mcpspy"
     path.write_bytes(b"".join(lines[:5]))  # to the head of the response
-    with on_pipe("show", "-f", "--json", str(path)) as shown, path.open("ab", buffering=0) as file:
-        shown.wait_for('"model_call"')
-        for line in lines[5:-1]:
-            file.write(line)
-        shown.wait_for('"deltas":')
-        file.write(lines[-1])
-        shown.wait_for('"is_whole":true')
-        told = [(one["outcome"], one["duration_ns"] is not None) for one in states(shown)]
+    with path.open("ab", buffering=0) as file:
+        flock(file, LOCK_EX)  # as a tap that records
+        with on_pipe("show", "-f", "--json", str(path)) as shown:
+            shown.wait_for('"model_call"')
+            for line in lines[5:-1]:
+                file.write(line)
+            shown.wait_for('"is_whole":false,"deltas":')
+            file.write(lines[-1])
+            shown.wait_for('"is_whole":true')
+            told = [(one["outcome"], one["duration_ns"] is not None) for one in states(shown)]
     assert told[0] == ("pending", False)
     assert told[-1] == ("ok", True)
     assert len(told) <= 3, "one of each delta"
