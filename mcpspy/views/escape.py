@@ -41,7 +41,7 @@ _plantuml_signs = re.compile(
 # GitHub's Markdown also links addresses, mentions and numbers of issues, which no backslash prevents: a space of no width does.
 _MARKDOWN_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _markdown_signs = re.compile(r"[\\`*_{}\[\]|~$]").sub
-_markdown_calls = re.compile(r"[@#]|:(?=//)|[wW]{3}(?=\.)").sub
+_markdown_calls = re.compile(r"[@#]|:(?=//)|[wW]{3}(?=\.)|[gG][hH]-(?=\d)").sub
 _backticks = re.compile("`+").findall
 
 _XML_SIGNS = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})

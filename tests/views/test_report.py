@@ -27,6 +27,7 @@ SPECIAL = [
     *HOSTILE,
     "@octocat",
     "#123",
+    "GH-123",
     "https://evil.example",
     "www.evil.example",
     "![x](y)",
@@ -72,6 +73,7 @@ def test_words_of_peers_are_words(text: str) -> None:
     assert set(TAGS.findall(shown)) <= {"p"}
     assert "@octocat" not in shown
     assert "https://" not in shown
+    assert "GH-123" not in shown
 
 
 @pytest.mark.parametrize("text", SPECIAL)
