@@ -97,7 +97,7 @@ class Copier:
             if excerpt is not None:
                 excerpt.see(record)
             if isinstance(record, Header):
-                self._pseudonyms.is_shared = record.redaction == SHARED
+                self._begin(record)
             sharing.feed(record)
         sharing.close()
 
@@ -110,9 +110,13 @@ class Copier:
         sharing = Sharing(self._finder, self._pseudonyms.boot)
         for record in original.records():
             if isinstance(record, Header):
-                self._pseudonyms.is_shared = record.redaction == SHARED
+                self._begin(record)
             yield from sharing.feed(record)
         yield from sharing.close()
+
+    def _begin(self, header: Header) -> None:
+        self._pseudonyms.is_shared = header.redaction == SHARED
+        self._finder.forget()
 
     def copy(self, original: Original, file: BinaryIO, path: str, excerpt: Excerpt | None = None) -> Shared:
         """Write a capture that can be shared. Raises: ShareError: if it has no header. CaptureError, OSError."""
@@ -120,7 +124,7 @@ class Copier:
         made = _Made(file, original.name)
         for record in original.records():
             if isinstance(record, Header):
-                self._pseudonyms.is_shared = record.redaction == SHARED
+                self._begin(record)
             if excerpt is None or excerpt.keeps(record):
                 made.write(sharing.feed(record))
         made.write(sharing.close())

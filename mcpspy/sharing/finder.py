@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .edits import Edit, settled
@@ -39,6 +40,10 @@ PROTOCOL_WORDS: Final = {b"jsonrpc", b"method", b"protocolVersion", b"protocolVe
 """Members whose values are words of the protocol, and no secrets wherever they stand."""
 
 MAX_WORDS: Final = 10_000
+
+MIN_REMEMBERED_BYTES: Final = 256
+MAX_REMEMBERED: Final = 20_000
+"""The edits of so many texts that are as long are remembered: prompts of a model say all that was said before them once more."""
 
 LONGEST_NAME: Final = 256
 """A longer name says nothing of its value."""
@@ -82,6 +87,7 @@ class Finder:
         self._words: set[bytes] = set()
         self._shortest = 1 if wanted.values or wanted.personal else SHORTEST_TEXT
         self._remembered = lru_cache(10_000)(lambda name: wanted.names.member(JSON.read(name)))
+        self._texts: dict[tuple[bytes, bytes, int], list[Edit]] = {}
         self._takes_bare = wanted.takes_numbers or wanted.names.has_more or bool(wanted.values)
         self._is_quick = not self._takes_bare and wanted.more is None
         self._is_harmless = Harmless(wanted.names, known, personal=wanted.personal)
@@ -90,8 +96,13 @@ class Finder:
     def learned(self) -> None:
         """All has been seen once."""
         self.learns = False
+        self.forget()
         self._known.except_for(self._words)
         self._known.close()
+
+    def forget(self) -> None:
+        """What stands for a value may be another from here on."""
+        self._texts.clear()
 
     def is_secret(self, name: bytes) -> bool:
         """Whether a member of this name holds a secret."""
@@ -203,11 +214,27 @@ class Finder:
             return
         if self.learns and leaf.name in PROTOCOL_WORDS:
             self._note(raw)
-        if len(raw) >= self._shortest or leaf.place:
-            text = JSON.read(raw) if b"\\" in raw else raw
-            edits = self._text(text, leaf.place, depth + 1, name=leaf.name)
-            if edits:
-                yield from JSON.back(raw, edits, start)
+        if len(raw) >= MIN_REMEMBERED_BYTES and not leaf.place and self._wanted.more is None:
+            yield from (one._replace(start=start + one.start, end=start + one.end) for one in self._met(raw, leaf, depth))
+        elif len(raw) >= self._shortest or leaf.place:
+            yield from self._spelled(raw, leaf, depth, start)
+
+    def _spelled(self, raw: bytes, leaf: Leaf, depth: int, start: int = 0) -> Iterator[Edit]:
+        """Edits of a text as JSON spells it, which stands at `start`."""
+        edits = self._text(JSON.read(raw) if b"\\" in raw else raw, leaf.place, depth + 1, name=leaf.name)
+        if edits:
+            yield from JSON.back(raw, edits, start)
+
+    def _met(self, raw: bytes, leaf: Leaf, depth: int) -> list[Edit]:
+        """The same, remembered by a digest, so that no texts are kept."""
+        key = blake2b(raw, digest_size=16).digest(), leaf.name, depth
+        found = self._texts.get(key)
+        if found is None:
+            found = list(self._spelled(raw, leaf, depth))
+            if len(self._texts) >= MAX_REMEMBERED:
+                self._texts.clear()
+            self._texts[key] = found
+        return found
 
     def _kind_of_bare(self, data: bytes, leaf: Leaf) -> str | None:
         """Of what kind of secret a number or word is, that stays what it is as long as nobody asks for more."""

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from mcpspy.replay.ignore import Ignore
 from mcpspy.sharing.edits import edited
+from mcpspy.sharing.finder import MIN_REMEMBERED_BYTES, Finder, Wanted
+from mcpspy.sharing.known import Known
 from mcpspy.sharing.names import Names
 from mcpspy.sharing.places import Place
 from tests.sharing.hiding import finder, held, stand_in, told
@@ -198,3 +200,28 @@ TEXTS = st.text(max_size=8) | st.sampled_from(
 def test_json_stays_json_of_the_same_shape(value: Any) -> None:
     data = json.dumps(value).encode()
     assert shape(json.loads(edited(data, finder(b"hunter2hunter2").payload(data)))) == shape(value)
+
+
+def test_a_text_that_is_said_once_more_is_not_looked_into_again() -> None:
+    asked: list[bytes] = []
+
+    def counted(value: bytes) -> bytes:
+        asked.append(value)
+        return stand_in(value)
+
+    text = json.dumps(f'杭州 {JWT} "' + "word " * MIN_REMEMBERED_BYTES)
+    found = Finder(Wanted(stand_in=counted), Known(counted))
+    first, second = f"[{text}]".encode(), f"[1, {text}, [{text}]]".encode()
+    one = edited(first, found.payload(first))
+    times = len(asked)
+    assert edited(second, found.payload(second)) == b"[1, %b, [%b]]" % (one[1:-1], one[1:-1])
+    assert (len(asked), JWT.encode() in one, b"redacted-" in one) == (times, False, True)
+
+
+def test_what_stands_for_a_value_may_be_another_once_it_was_forgotten() -> None:
+    pseudonyms = iter([b"redacted-0123456789ab", b"redacted-ba9876543210"])
+    found = Finder(Wanted(stand_in=lambda _: next(pseudonyms)), Known(stand_in))
+    data = json.dumps([f"{JWT} " + "word " * MIN_REMEMBERED_BYTES]).encode()
+    first = edited(data, found.payload(data))
+    found.forget()
+    assert edited(data, found.payload(data)) == first.replace(b"0123456789ab", b"ba9876543210") != first
