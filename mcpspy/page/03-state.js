@@ -5,8 +5,8 @@ const state = { search: "", facets: {}, slow: 0, chosen: 0, tab: "timeline", isS
 let shown = rows;
 const watchers = [];
 
-// `watch(what => …)` is told what changed: `rows` (which are listed), `chosen`, `tab`. Who gives or takes room is told `early`, so that
-// others know how much there is when they bring into sight what was chosen.
+// `watch(what => …)` is told what changed: `rows` (which are listed), `chosen`, `tab`. Who gives or takes room is told `early`, so
+// that others know how much there is when they bring into sight what was chosen.
 function watch(watcher, { early = false } = {}) {
   if (early) watchers.unshift(watcher);
   else watchers.push(watcher);
