@@ -1,6 +1,7 @@
 """A request that went over HTTP as a curl command, to be sent again by hand.
 
-What was redacted is asked of the environment: `$AUTHORIZATION`, `$MCP_SESSION_ID`. Refuses to send anything.
+What was redacted is asked of the environment: `$REDACTED_AUTHORIZATION`, `$REDACTED_MCP_SESSION_ID`; the prefix, since what a capture calls a
+field could be the name of a variable that is set for something else, and would go to whoever made the capture. Refuses to send anything.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ _LEFT_TO_CURL: Final = frozenset((
     "proxy-connection", "expect",
 ))  # fmt: skip
 """Fields that curl makes itself, or that say how bytes came and not what they mean."""
+
+_PREFIX: Final = "REDACTED_"
 
 _pseudonyms = re.compile(r"(redacted-[0-9a-f]{12})").split
 _parameter = re.compile(r"([\w.-]+)=[^=&]*\Z").search
@@ -74,7 +77,7 @@ class _Asked:
 
     def _name(self, pseudonym: str, called: str) -> str:
         if pseudonym not in self.names:
-            name = _no_name("_", called).strip("_").upper() or "SECRET"
+            name = f"{_PREFIX}{_no_name('_', called).strip('_').upper()}".rstrip("_")
             taken = sum(one == name or one.startswith(f"{name}_") for one in self.names.values())
             self.names[pseudonym] = f"{name}_{taken + 1}" if taken else name
         return self.names[pseudonym]
