@@ -1,7 +1,8 @@
 """A request that went over HTTP as a curl command, to be sent again by hand.
 
-What was redacted is asked of the environment: `$REDACTED_AUTHORIZATION`, `$REDACTED_MCP_SESSION_ID`; the prefix, since what a capture calls a
-field could be the name of a variable that is set for something else, and would go to whoever made the capture. Refuses to send anything.
+What was redacted is asked of the environment: `$REDACTED_AUTHORIZATION`, `$REDACTED_MCP_SESSION_ID`. They begin so since a
+capture could call a field like a variable that is set for something else, which would go to whoever made the capture.
+Refuses to send anything.
 """
 
 from __future__ import annotations
