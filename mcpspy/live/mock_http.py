@@ -9,31 +9,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from time import monotonic_ns
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from ..records import CLIENT, MCPSPY, Frame, Note
+from ..records import CLIENT, Frame
 from ..replay.http_answer import Asked, Live
 from ..replay.on_miss import ERROR
 from ..replay.routing import endpoint_event
 from ..transcript.decode import message_of
 from ..transcript.model import Kind, Source
 from ..wire.jsonrpc import cut
-from .authority import Authority
-from .gate import Gate
-from .listening import bound
 from .mock_http_client import SESSION_FIELD, LiveClient, answer
 from .mock_http_clients import Clients, is_primed, opening_of
 from .mock_http_connection import Connection
 from .mock_http_cues import Cues
 from .mock_http_door import Door
-from .recording import Numbers
+from .mock_http_listening import ListeningMock
 
 if TYPE_CHECKING:
     import socket
 
-    from ..records import Sink
     from ..replay.cue import Cue
     from ..replay.http_facts import HttpFacts
     from ..replay.matching import Matcher
@@ -53,7 +48,7 @@ PATHS: Final = {"streamable": "/mcp", "sse": "/sse"}
 _SESSION: Final = SESSION_FIELD.lower().encode()
 
 
-class HttpMock:
+class HttpMock(ListeningMock):
     """Plays `scenes` to whoever comes. Its clock began at `begin_ns` of the monotonic one, at `wall_ns` of Unix time."""
 
     def __init__(
@@ -72,20 +67,13 @@ class HttpMock:
         forwards: Forwards | None = None,
         tell: Callable[[Miss], None],
     ) -> None:
+        super().__init__(begin_ns=begin_ns, allowed_hosts=allowed_hosts)
         self.facts = facts
         self.routing = routing
-        self.sink: Sink = _nowhere
         self.tell = tell
-        self.numbers = Numbers()
-        self.connections: set[Connection] = set()
-        self.own = Authority("127.0.0.1", 0)
-        self.gate = Gate(port=0)
-        self.begin_ns = begin_ns
-        self.why = ""
         self._path = PATHS[facts.transport]
         self._paths = frozenset((self._path, *facts.paths))
         self._is_sse = facts.transport == "sse"
-        self._allowed_hosts = allowed_hosts
         self._clients = Clients(self, scenes, matcher, on_miss, forwards, wall_ns=wall_ns)
         self._forwards = forwards
         self._walk = facts.walk()
@@ -95,23 +83,7 @@ class HttpMock:
         self._cues = Cues(speed, self.now_ns)
         self._silent_s = silent_s
         self._keeping: asyncio.TimerHandle | None = None
-        self._door: Door | None = None
         self._source = Source(0)
-
-    def record_to(self, sink: Sink) -> None:
-        """Have everything recorded there."""
-        self.sink = sink
-
-    def now_ns(self) -> int:
-        """Nanoseconds since our clock began."""
-        return monotonic_ns() - self.begin_ns
-
-    def listen(self, host: str, port: int) -> socket.socket:
-        """Take the address; port 0 picks one. Raises: TapError: if it is taken, or not ours."""
-        listener = bound(host, port)
-        self.own = Authority(host, listener.getsockname()[1])
-        self.gate = Gate(port=self.own.port, allowed_hosts=self._allowed_hosts)
-        return listener
 
     @property
     def url(self) -> str:
@@ -123,25 +95,15 @@ class HttpMock:
         self._keep_alive(asyncio.get_running_loop())
         self._door = Door(listener, partial(Connection, self))
 
-    def noted(self, topic: str, text: str, *, by: str = "") -> None:
-        """Write down what happened to the process."""
-        self.sink((Note(at_ns=self.now_ns(), topic=topic, text=text, extra={"by": by} if by else None),))
-
-    def ended(self, why: str) -> None:
-        """It is to end, and why: the name of a signal."""
-        self.why = self.why or why
-
     async def close(self) -> None:
         """Let nobody in any more, and leave who is there."""
-        if self._door is not None:
-            self._door.close()
+        self._shut()
         self._cues.close()
         if self._keeping is not None:
             self._keeping.cancel()
         if self._forwards is not None:
             await self._forwards.close()
-        for connection in list(self.connections):
-            connection.abort(MCPSPY)
+        self._leave()
 
     def _keep_alive(self, loop: asyncio.AbstractEventLoop) -> None:
         now_ns, silent_ns = self.now_ns(), int(self._silent_s * 1e9)
@@ -298,7 +260,3 @@ def _refuse(response: Response, status: int, text: str, fields: Fields | None = 
     """What mcpspy itself has to say: nobody recorded that."""
     named = [("Content-Type", "text/plain; charset=utf-8"), *(fields or [])]
     response.whole(status, named, f"mcpspy: {text}\n".encode(), forged=True)
-
-
-def _nowhere(records: object) -> None:
-    """The sink of a mock that has none."""

@@ -9,28 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from time import monotonic_ns
 from typing import TYPE_CHECKING
 
-from ..records import MCPSPY, Note
 from ..replay.inference_miss import api_error
 from ..replay.inference_recorded import question
 from ..replay.miss import Miss
 from ..transcript.head import read_head
 from ..transcript.model import Exchange
 from ..wire.codings import decoded
-from .authority import Authority
-from .gate import Gate
-from .listening import bound
 from .mock_http_connection import Connection
 from .mock_http_door import Door
+from .mock_http_listening import ListeningMock
 from .mock_model_play import Playing
-from .recording import Numbers, note
+from .recording import note
 
 if TYPE_CHECKING:
     import socket
 
-    from ..records import Sink
     from ..replay.inference_recorded import Recorded
     from ..replay.matching import Matcher
     from .mock_http_response import Request, Response
@@ -40,7 +35,7 @@ MISSING = "capture"
 """By what a question is refused whose answer is not in the recording."""
 
 
-class ModelMock:
+class ModelMock(ListeningMock):
     """Plays `recorded` to whoever asks. Its clock began at `begin_ns` of the monotonic one.
 
     `finds` knows the questions of it. `plays_nearest` says that a miss is answered with what comes nearest; `forward` is the way to
@@ -59,36 +54,13 @@ class ModelMock:
         forward: ModelForward | None = None,
         tell: Callable[[Miss], None],
     ) -> None:
-        self.sink: Sink = _nowhere
-        self.numbers = Numbers()
-        self.connections: set[Connection] = set()
-        self.own = Authority("127.0.0.1", 0)
-        self.gate = Gate(port=0)
-        self.begin_ns = begin_ns
-        self.why = ""
+        super().__init__(begin_ns=begin_ns, allowed_hosts=allowed_hosts)
         self._recorded: Mapping[int, Recorded] = {one.exchange.row: one for one in recorded}
         self._walk = finds.walk()
         self._speed = speed
-        self._allowed_hosts = allowed_hosts
         self._plays_nearest = plays_nearest
         self._forward = forward
         self._tell = tell
-        self._door: Door | None = None
-
-    def record_to(self, sink: Sink) -> None:
-        """Have everything recorded there."""
-        self.sink = sink
-
-    def now_ns(self) -> int:
-        """Nanoseconds since our clock began."""
-        return monotonic_ns() - self.begin_ns
-
-    def listen(self, host: str, port: int) -> socket.socket:
-        """Take the address; port 0 picks one. Raises: TapError: if it is taken, or not ours."""
-        listener = bound(host, port)
-        self.own = Authority(host, listener.getsockname()[1])
-        self.gate = Gate(port=self.own.port, allowed_hosts=self._allowed_hosts)
-        return listener
 
     @property
     def recorded(self) -> list[Recorded]:
@@ -104,22 +76,12 @@ class ModelMock:
         """Let clients in."""
         self._door = Door(listener, partial(Connection, self))
 
-    def noted(self, topic: str, text: str, *, by: str = "") -> None:
-        """Write down what happened to the process."""
-        self.sink((Note(at_ns=self.now_ns(), topic=topic, text=text, extra={"by": by} if by else None),))
-
-    def ended(self, why: str) -> None:
-        """It is to end, and why: the name of a signal."""
-        self.why = self.why or why
-
     async def close(self) -> None:
         """Let nobody in any more, and leave who is there."""
-        if self._door is not None:
-            self._door.close()
+        self._shut()
         if self._forward is not None:
             await self._forward.close()
-        for connection in list(self.connections):
-            connection.abort(MCPSPY)
+        self._leave()
 
     # Requests
 
@@ -177,7 +139,3 @@ def _plain(request: Request) -> bytes:
         return decoded(request.body, encoding)
     except ValueError:
         return request.body
-
-
-def _nowhere(records: object) -> None:
-    """The sink of a mock that has none."""
