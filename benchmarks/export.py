@@ -13,8 +13,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from mcpspy.capture.format import header_line
-from mcpspy.capture.writer import Writer
+from mcpspy.capture.file.format import header_line
+from mcpspy.capture.file.writer import Writer
 from mcpspy.records import CLIENT, SERVER, Close, Frame, Header, Open, Record
 
 FORMATS = ["mermaid", "plantuml", "svg", "text", "html", "perfetto", "jsonl", "markdown"]

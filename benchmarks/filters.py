@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from benchmarks.reader import frames
 from mcpspy.records import CLIENT, SERVER, Header, Open
-from mcpspy.transcript.filter import Matcher, filter_of
+from mcpspy.transcript.filter.filter import Matcher, filter_of
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import Transcriber
 

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from benchmarks.report import median
 from benchmarks.startup import MS_PER_S, environment
-from mcpspy.capture.format import header_line
-from mcpspy.capture.store import create
-from mcpspy.capture.writer import Writer
+from mcpspy.capture.file.format import header_line
+from mcpspy.capture.file.writer import Writer
+from mcpspy.capture.store.folder import create
 from mcpspy.records import CLIENT, SERVER, Frame, Header, Open
 
 CAPTURES = Path(__file__).parents[1] / "captures"

@@ -17,7 +17,7 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 
 import mcpspy
-from mcpspy.replay.scenes import scenes
+from mcpspy.replay.mock.replies import scenes
 
 HEAD = "POST /mcp HTTP/1.1\r\nHost: {host}\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
 

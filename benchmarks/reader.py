@@ -22,11 +22,11 @@ from pathlib import Path
 
 from benchmarks import mixed
 from benchmarks.report import median
-from mcpspy.capture.format import header_line
-from mcpspy.capture.reader import CHUNK_BYTES, Reader, read
-from mcpspy.capture.writer import Writer
+from mcpspy.capture.file.format import header_line
+from mcpspy.capture.file.reader import CHUNK_BYTES, Reader, read
+from mcpspy.capture.file.writer import Writer
 from mcpspy.records import CLIENT, SERVER, Frame, Header, Open
-from mcpspy.transcript.findings.examine import examined
+from mcpspy.transcript.findings.optional import examined
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 
 PAYLOAD_BYTES = 200

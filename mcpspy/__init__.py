@@ -7,12 +7,12 @@ because `mcpspy run` passes through here on its way to a server that somebody wa
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "read": "mcpspy.capture.reader",
+    "read": "mcpspy.capture.file.reader",
     "transcribe": "mcpspy.transcript.transcribe",
     "Transcript": "mcpspy.transcript.model",
     "Message": "mcpspy.transcript.model",
     "Exchange": "mcpspy.transcript.model",
-    "Transaction": "mcpspy.transcript.transaction",
+    "Transaction": "mcpspy.transcript.http.transaction",
     "Outcome": "mcpspy.transcript.model",
     "McpspyError": "mcpspy.errors",
     "CaptureError": "mcpspy.errors",
@@ -24,10 +24,10 @@ __all__ = [
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .capture.reader import read
+    from .capture.file.reader import read
     from .errors import CaptureError, McpspyError
+    from .transcript.http.transaction import Transaction
     from .transcript.model import Exchange, Message, Outcome, Transcript
-    from .transcript.transaction import Transaction
     from .transcript.transcribe import transcribe
 
 

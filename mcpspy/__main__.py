@@ -10,12 +10,12 @@ import sys
 def main() -> int:
     """Run one command line. Returns the exit status."""
     if sys.argv[1:2] == ["run"]:
-        from .cli.run import main as run
+        from .cli.run.command import main as run
 
         # All is written. Taking the interpreter down would cost 2 ms, and PYTHONINSPECT, meant for the server, would keep it up.
         os._exit(run(sys.argv[2:]))
     if sys.argv[1:2] == ["mock"]:
-        from .cli.mock import main as mock
+        from .cli.mock.command import main as mock
 
         return mock(sys.argv[2:])
     from .cli.main import main as others

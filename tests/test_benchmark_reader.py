@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import mixed, reader
-from mcpspy.capture.reader import read
+from mcpspy.capture.file.reader import read
 from mcpspy.transcript.model import Kind, Outcome
 from mcpspy.transcript.transcribe import transcribe
 

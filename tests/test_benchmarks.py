@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import bench_stdio, memory, programs, report
 from benchmarks.ratios import stdio
-from mcpspy.capture.format import frame_line
+from mcpspy.capture.file.format import frame_line
 from mcpspy.records import Frame
 from tests.conftest import DebianProgram
 

@@ -9,7 +9,7 @@ import pytest
 from captures.make import DEMO, HERE, STORIES, files_of, ladder, record
 from captures.runs import RUNS, captures_of, record_run
 from mcpspy import read, transcribe
-from mcpspy.capture.verify import Status, verify
+from mcpspy.capture.file.verify import Status, verify
 from mcpspy.records import Header
 from tests.conftest import NpmProgram
 from tests.tiers import current_tier

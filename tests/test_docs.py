@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.cli.main import VERBS
+from mcpspy.cli.verbs import VERBS
 from tests.cli.helps import unknown_options
 
 ROOT = Path(__file__).parents[1]

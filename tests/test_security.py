@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture.reader import read
+from mcpspy.capture.file.reader import read
 from mcpspy.records import Header
 from tests.cli.terminal import run
 from tests.conftest import ROOT

@@ -9,7 +9,7 @@ from tests.deadlines import DEADLINE_S
 
 # Each costs more than the rest of the start-up together, or drags such a module in (docs/performance.md has the figures).
 TOO_SLOW = {"asyncio", "click", "dataclasses", "inspect", "json", "msgspec", "re", "rich", "subprocess", "typing"}
-NOT_A_TAPS_BUSINESS = {"mcpspy.capture.reader", "mcpspy.transcript", "mcpspy.views"}
+NOT_A_TAPS_BUSINESS = {"mcpspy.capture.file.reader", "mcpspy.transcript", "mcpspy.views"}
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 SPAWNED = "the server runs"
@@ -81,8 +81,12 @@ def imported_by_a_look(*arguments: str) -> set[str]:
 
 def test_a_timeline_waits_for_nothing_that_filters_follows_or_prints_json() -> None:
     assert not imported_by_a_look("show") & {
-        "mcpspy.transcript.filter", "mcpspy.cli.follow", "mcpspy.views.exchange", "mcpspy.views.http_wire", "mcpspy.views.rows_json",
-    }  # fmt: skip
+        "mcpspy.transcript.filter.filter",
+        "mcpspy.cli.show.follow",
+        "mcpspy.views.timeline.exchange",
+        "mcpspy.views.timeline.http_wire",
+        "mcpspy.views.json.rows",
+    }
 
 
 def test_a_check_of_other_rules_waits_for_no_schemas_and_official_types() -> None:

@@ -6,30 +6,30 @@ from collections.abc import Iterable
 import click
 
 from .. import __version__
-from ..capture.address import STDIN
-from ..capture.placing import lines_of
-from ..capture.reader import read
+from ..capture.file.line_numbers import lines_of
+from ..capture.file.reader import read
+from ..capture.store.address import STDIN
 from ..errors import CaptureError
 from ..records import Header
-from ..transcript.baseline import Baseline
-from ..transcript.definitions import offers
-from ..transcript.filtered import about
+from ..transcript.filter.result import about
 from ..transcript.finding import Finding, Severity
-from ..transcript.findings.examine import examined
-from ..transcript.findings.find import findings
+from ..transcript.findings.optional import examined
 from ..transcript.findings.rule import Rule
+from ..transcript.findings.run import findings
 from ..transcript.findings.selection import rule_named, selected_rules
 from ..transcript.model import Numbered, Transcript
-from ..views.check_text import check_lines, next_lines
-from ..views.checked import Checked
-from ..views.timeline import selected
-from ..views.units import counted
-from .baseline import accept as write_baselines
-from .baseline import baselines
-from .filtering import filter_option, filtered, wanted_of
-from .reading import Chosen, WhatCommand, chosen, row_of, transcript_of
+from ..transcript.offers.baseline import Baseline
+from ..transcript.offers.definitions import offers
+from ..views.check.model import Checked
+from ..views.check.text import check_lines, next_lines
+from ..views.text.units import counted
+from ..views.timeline.timeline import selected
+from .check_baseline import accept as write_baselines
+from .check_baseline import baselines
+from .filter_option import filter_option, filtered, wanted_of
 from .screen import Screen, say
 from .since import Since, chosen_since, of_late, since_option
+from .transcripts import Chosen, WhatCommand, chosen, row_of, transcript_of
 
 FORMATS = ("text", "json", "junit", "sarif", "github")
 SEVERITIES = [one.value for one in Severity]
@@ -134,8 +134,8 @@ def _examined(
 
 def _explain(told: Rule | dict[str, Rule], screen: Screen, *, as_json: bool) -> None:
     """One rule whole, or several as a list; as JSON all are whole."""
-    from ..views.check_json import rules_json
-    from ..views.rules_list import rule_lines, rules_lines
+    from ..views.check.rules_list import rule_lines, rules_lines
+    from ..views.json.check import rules_json
 
     if as_json:
         sys.stdout.write(rules_json(told.values() if isinstance(told, dict) else [told]))
@@ -147,7 +147,7 @@ def _explain(told: Rule | dict[str, Rule], screen: Screen, *, as_json: bool) -> 
 
 def _accept(folder: str, transcript: Transcript, before: dict[str, Baseline], screen: Screen) -> dict[str, Baseline]:
     """Write the baseline, say on stderr what changed in it, and give what is accepted now."""
-    from ..views.accepted import accepted_lines
+    from ..views.timeline.accepted import accepted_lines
 
     written = write_baselines(folder, offers(transcript), before)
     for line in accepted_lines(written, before):
@@ -158,19 +158,19 @@ def _accept(folder: str, transcript: Transcript, before: dict[str, Baseline], sc
 def _print(checked: Checked, format: str, screen: Screen) -> None:
     match format:
         case "json":
-            from ..views.check_json import check_json
+            from ..views.json.check import check_json
 
             sys.stdout.write(check_json(checked))
         case "junit":
-            from ..views.check_junit import junit_lines
+            from ..views.check.junit import junit_lines
 
             _whole(junit_lines(checked))
         case "sarif":
-            from ..views.check_sarif import check_sarif
+            from ..views.check.sarif import check_sarif
 
             _whole([check_sarif(checked, __version__).rstrip("\n")])
         case "github":
-            from ..views.check_github import github_lines
+            from ..views.check.github import github_lines
 
             _whole(github_lines(checked))
         case _:

@@ -5,14 +5,14 @@ import sys
 
 import click
 
-from ..capture.address import resolve
+from ..capture.store.address import resolve
 from ..errors import TapError
-from ..views.rows_json import document
+from ..views.json.rows import document
 from ..views.sequence.layout import diagram
 from ..views.sequence.mermaid import mermaid
-from ..views.timeline import timeline
-from .reading import transcript_of
+from ..views.timeline.timeline import timeline
 from .screen import Screen, say
+from .transcripts import transcript_of
 
 LABEL = "demo"
 

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..capture.address import STDIN
-from ..replay.compare import Compared, Limit, compare
-from ..replay.ignore import Ignore
-from ..transcript.findings.examine import examined
+from ..capture.store.address import STDIN
+from ..replay.compare.compare import Compared, Limit, compare
+from ..replay.compare.ignore import Ignore
+from ..transcript.findings.optional import examined
 from ..transcript.model import Numbered
-from ..views.comparison import comparison_lines, next_lines
-from ..views.comparison_json import comparison_json
-from ..views.timeline import selected
-from .filtering import filter_option, filtered, wanted_of
-from .reading import WhatCommand, chosen, row_of, transcript_of
+from ..views.compare.comparison import comparison_lines, next_lines
+from ..views.json.comparison import comparison_json
+from ..views.timeline.timeline import selected
+from .filter_option import filter_option, filtered, wanted_of
 from .screen import Screen, say
+from .transcripts import WhatCommand, chosen, row_of, transcript_of
 
 if TYPE_CHECKING:
-    from ..transcript.filter import Filter
+    from ..transcript.filter.filter import Filter
 
 DIFFERENT = 1
 

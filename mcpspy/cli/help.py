@@ -1,13 +1,12 @@
 """`mcpspy help`: the verbs and the topics, one verb's options, or a topic."""
 
-from importlib import import_module
-
 import click
 
-from ..transcript.findings.rules import RULES
-from ..views.rules_list import rule_lines, rules_lines
+from ..transcript.findings.registry import RULES
+from ..views.check.rules_list import rule_lines, rules_lines
 from .help_topics import TEXTS
 from .screen import Screen
+from .verbs import VERBS, verb_command
 
 TOPICS = {
     "filter": "which rows to show: the language of --filter",
@@ -31,7 +30,7 @@ def command(ctx: click.Context, topic: str | None) -> None:
       mcpspy help filter            a topic: filter, captures, replay, privacy, rules
       mcpspy help stdout-noise      a rule of mcpspy check
     """
-    from .main import VERBS, cli
+    from .main import cli
 
     parent = ctx.parent or ctx
     if topic is None:
@@ -42,7 +41,7 @@ def command(ctx: click.Context, topic: str | None) -> None:
     elif topic in TOPICS:
         _topic(topic)
     elif topic in VERBS:
-        verb: click.Command = import_module(f"mcpspy.cli.{topic}").command
+        verb = verb_command(topic)
         with click.Context(verb, parent=parent, info_name=topic) as context:
             click.echo(verb.get_help(context))
     elif topic in RULES:

@@ -5,17 +5,17 @@ import time
 
 import click
 
-from ..capture.address import addresses
-from ..capture.cap import cap_bytes, taken
-from ..capture.catalog import Count, Entry, Sitting, count, entries, has_message, sittings
-from ..capture.pruning import empty_files, pruned
-from ..capture.store import captures_folder
-from ..views.escape import safe_text
-from ..views.keeping import gone_line, keeping_line
-from ..views.listing import Capture, Kept, State, Unusable, document, listing
-from ..views.listing import Sitting as Listed
-from ..views.units import counted
-from ..views.wall import wall_time
+from ..capture.store.address import addresses
+from ..capture.store.catalog import Count, Entry, Sitting, count, entries, has_message, sittings
+from ..capture.store.folder import captures_folder
+from ..capture.store.pruning import empty_files, pruned
+from ..capture.store.quota import cap_bytes, taken
+from ..views.store.listing import Capture, Kept, State, Unusable, document, listing
+from ..views.store.listing import Sitting as Listed
+from ..views.store.usage import gone_line, keeping_line
+from ..views.text.clock import wall_time
+from ..views.text.escape import safe_text
+from ..views.text.units import counted
 from .screen import say, show_lines, width
 from .since import Since, since_option
 
@@ -108,7 +108,7 @@ def _listed(limit: int | None, since: Since | None = None) -> tuple[list[Listed]
     known = entries()
     all_found = sittings(known)
     if since is not None:
-        from ..capture.touched import is_touched
+        from ..capture.store.recent import is_touched
 
         wanted = [one for one in all_found if any(is_touched(each, since.wall_ns) for each in one.own)]
         known = [one for one in known if is_touched(one, since.wall_ns)]

@@ -8,35 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
 from io import TextIOWrapper
 
 import click
 
 from .. import __version__
 from ..errors import FilterError, McpspyError
-from ..live.descriptors import ensure_standard_streams
-
-VERBS = {
-    "run": "wrap a stdio server; its exit status is ours",
-    "proxy": "stand before an HTTP server",
-    "wrap": "put `run` into clients' configuration files",
-    "unwrap": "take it out again, byte for byte",
-    "show": "the timeline; one exchange whole",
-    "check": "what went wrong, and whose fault it is; for people and CI",
-    "diff": "what changed from one capture to another",
-    "export": "a page, diagrams, reports, tests, decoded messages",
-    "web": "the page, live in the browser",
-    "mock": "serve a capture as a server",
-    "replay": "drive a server with a capture, and compare",
-    "list": "the newest sittings and their captures",
-    "verify": "is a capture intact; repair",
-    "prune": "old captures out of the store, when you ask for it",
-    "demo": "a small server and client through a real tap",
-    "completion": "what a shell reads to complete all this",
-    "help": "a verb's options; topics such as filters",
-}
-"""The verbs and what `mcpspy --help` says of them, in the order shown."""
+from ..live.stdio.descriptors import ensure_standard_streams
+from .verbs import VERBS, verb_command
 
 COMPLETES = "_MCPSPY_COMPLETE"
 """The variable by which a shell asks what may come next; click's name for it."""
@@ -51,9 +30,9 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        command: click.Command = import_module(f"mcpspy.cli.{cmd_name}").command
+        command = verb_command(cmd_name)
         if COMPLETES in os.environ:
-            from .completing import offer
+            from .complete import offer
 
             offer(command)
         return command
@@ -63,7 +42,7 @@ class _Verbs(click.Group):
         if args and args[0] not in VERBS and not args[0].startswith("-"):
             from difflib import get_close_matches
 
-            from ..views.escape import safe_text
+            from ..views.text.escape import safe_text
 
             near = get_close_matches(args[0], VERBS, 1)
             meant = (
@@ -74,7 +53,7 @@ class _Verbs(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+            formatter.write_dl([(name, verb.help) for name, verb in VERBS.items()])
 
 
 @click.command(cls=_Verbs, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -124,14 +103,14 @@ def main() -> int:
     except FilterError as error:
         if debug:
             raise
-        from .filtering import explain
+        from .filter_option import explain
 
         explain(error)
         return error.exit_status
     except McpspyError as error:
         if debug:
             raise
-        from ..views.escape import safe_text  # labels in it come from captures
+        from ..views.text.escape import safe_text  # labels in it come from captures
 
         click.echo(f"mcpspy: {safe_text(str(error))}", err=True)
         return error.exit_status

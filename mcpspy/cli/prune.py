@@ -6,16 +6,16 @@ from typing import Any
 
 import click
 
-from ..capture.cap import cap_bytes, set_cap, taken
-from ..capture.catalog import Sitting, entries, sittings
-from ..capture.pruning import Bounds, beyond, empty_files, last_ns, prune, remove_empty_files, size_bytes
-from ..views.escape import safe_text
-from ..views.json_text import SCHEMA, as_json
-from ..views.keeping import keeping_line
-from ..views.units import counted, size
-from ..views.wall import wall_time
-from .amounts import AGE, CAP, SIZE
+from ..capture.store.catalog import Sitting, entries, sittings
+from ..capture.store.pruning import Bounds, beyond, empty_files, last_ns, prune, remove_empty_files, size_bytes
+from ..capture.store.quota import cap_bytes, set_cap, taken
+from ..views.store.usage import keeping_line
+from ..views.text.clock import wall_time
+from ..views.text.escape import safe_text
+from ..views.text.json_text import SCHEMA, as_json
+from ..views.text.units import counted, size
 from .screen import say
+from .units import AGE, CAP, SIZE
 
 MAX_LISTED = 20
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import click
 
-from ..views.line import Line, coloured, plain
+from ..views.text.line import Line, coloured, plain
 
 LINES_PER_WRITE = 500
 

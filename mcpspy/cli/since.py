@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from ..capture.store import captures_folder
-from ..views.escape import safe_text
-from .amounts import age_ns
-from .options import UsageError
-from .reading import Chosen, chosen
+from ..capture.store.folder import captures_folder
+from ..views.text.escape import safe_text
+from .run.options import UsageError
 from .screen import say
+from .transcripts import Chosen, chosen
+from .units import age_ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,8 +57,8 @@ class Since:
 
         Where the header is lost it came before all of it.
         """
-        from ..capture.catalog import entry
-        from ..capture.touched import slept_ns
+        from ..capture.store.catalog import entry
+        from ..capture.store.recent import slept_ns
 
         if header is None:
             return -EVER_NS
@@ -135,7 +135,7 @@ def chosen_since(whats: tuple[str, ...], since: Since) -> tuple[Chosen, tuple[st
         if found.rows is not None:
             raise click.UsageError("--since goes with captures and sittings, not with rows of them.")
         return found, whats
-    from ..capture.touched import last_heard_ns, touched
+    from ..capture.store.recent import last_heard_ns, touched
 
     sittings, newest = touched(since.wall_ns)
     spoken = [(name, one) for name, one in sittings if name] or sittings
@@ -150,7 +150,7 @@ def chosen_since(whats: tuple[str, ...], since: Since) -> tuple[Chosen, tuple[st
 
 def of_late(transcript: Transcript, paths: Sequence[str], since: Since) -> Recent:
     """Which rows of the captures at `paths` were alive since then."""
-    from ..capture.catalog import entry
+    from ..capture.store.catalog import entry
     from ..transcript.recent import Recent
 
     files = {one.header.capture_id: path for path in paths if (one := entry(path)) is not None and one.header is not None}
@@ -163,7 +163,7 @@ def of_late(transcript: Transcript, paths: Sequence[str], since: Since) -> Recen
 
 def narrowed(transcript: Transcript, paths: Sequence[str], since: Since) -> Transcript:
     """The transcript with what was alive since then, and the findings about that."""
-    from ..transcript.findings.find import findings
+    from ..transcript.findings.run import findings
     from ..transcript.model import Transcript as Narrowed
 
     found = of_late(transcript, paths, since)
@@ -171,6 +171,6 @@ def narrowed(transcript: Transcript, paths: Sequence[str], since: Since) -> Tran
 
 
 def _local(wall_ns: int) -> datetime:
-    from ..views.wall import wall_time
+    from ..views.text.clock import wall_time
 
     return wall_time(wall_ns // SECOND_NS * SECOND_NS)

@@ -4,11 +4,11 @@ import sys
 
 import click
 
-from ..capture.address import STDIN, resolve
-from ..capture.repair import Repaired, repair
-from ..capture.verify import Status, Verdict, verify, verify_file
+from ..capture.file.repair import Repaired, repair
+from ..capture.file.verify import Status, Verdict, verify, verify_file
+from ..capture.store.address import STDIN, resolve
 from ..errors import AddressError, RepairError
-from ..views.verification import Trouble, Verified, document, verification
+from ..views.store.verification import Trouble, Verified, document, verification
 from .screen import say, show_lines, width
 
 EXIT_STATUS = {Status.INTACT: 0, Status.INCOMPLETE: 1, Status.DAMAGED: 3}

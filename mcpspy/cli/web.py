@@ -36,7 +36,7 @@ def command(*, port: int, opens: bool) -> int:
     except ImportError as error:
         pip = f"{shlex.quote(sys.executable)} -m pip install 'mcpspy[web]'"  # into this environment, which need not be on PATH
         raise McpspyError(f"mcpspy web needs aiohttp; {pip} brings it") from error
-    from .web_sittings import StoredSittings
+    from .web_recordings import StoredSittings
 
     try:
         listener = _listener(port)

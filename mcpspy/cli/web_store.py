@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from operator import attrgetter
 
-from ..capture.catalog import Entry, entry
-from ..capture.store import EXTENSION, captures_folder
+from ..capture.store.catalog import Entry, entry
+from ..capture.store.folder import EXTENSION, captures_folder
 
 _newest_first = attrgetter("begin_ns", "path")
 

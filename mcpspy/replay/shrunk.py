@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..transcript.mcp_methods import OPENINGS
-from .plan import INITIALIZED, Send
+from ..transcript.mcp.methods import OPENINGS
+from .client.plan import INITIALIZED, Send
 
 if TYPE_CHECKING:
     from ..transcript.model import Exchange, Message, Transcript
-    from .driving import Report
-    from .plan import Plan
-    from .predicate import Happened
+    from .client.driver import Report
+    from .client.plan import Plan
+    from .condition import Happened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from .edit import unwrapping, wrapping
 from .edit_url import moving, moving_back
 from .entry import Entry, Path, State, Syntax, entries
-from .places import Place
+from .ports import Place
 from .spans import Edit, Unreadable, edited
 
 Places = Mapping[int, Place]

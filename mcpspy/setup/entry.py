@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from . import address, jsonc, login, toml
 from .jsonc import ANY
-from .places import Place
+from .ports import Place
 from .prefix import inner, options
 from .spans import Member, Value
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from ..errors import SetupError
 from .address import port_of
+from .backups import recovered
 from .change import unwrapped, wrapped
 from .clients import Config, Section
 from .edit_url import origin_letters
 from .entry import Entry, State, entries
 from .files import Snapshot, copies, read
-from .places import Place, Places
+from .ports import Place, Places
 from .prefix import inner
-from .recovering import recovered
 from .spans import Unreadable
 
 

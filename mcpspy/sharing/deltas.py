@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from ..wire.jsonrpc import parse
 from .edits import Edit
+from .encodings import JSON
 from .event import event_edits
-from .json_text import Walk
-from .layers import JSON
+from .json_walk import Walk
 
 _DELTA: Final = "delta"
 _INDEXES: Final = ("index", "output_index", "content_index", "summary_index")

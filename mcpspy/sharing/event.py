@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 
 from .edits import Edit
-from .json_text import BOM
+from .json_walk import BOM
 
 _DATA = b"data:"
 

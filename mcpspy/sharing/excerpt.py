@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from ..records import Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall
-from ..transcript.mcp_methods import OPENINGS
+from ..transcript.http.transaction import Transaction
+from ..transcript.mcp.methods import OPENINGS
 from ..transcript.model import Event, Exchange, Log, ModelCall, Row, Source, Stray, Transcript
-from ..transcript.transaction import Transaction
 from ..wire.sse import parse
 
 _INITIALIZED: Final = "notifications/initialized"

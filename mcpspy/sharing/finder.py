@@ -14,12 +14,12 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .edits import Edit, settled
-from .harmless import Harmless
-from .json_text import Leaf, Walk, looks_like_json
-from .layers import JSON, PERCENT, runs
+from .encodings import JSON, PERCENT, runs
+from .json_walk import Leaf, Walk, looks_like_json
 from .names import Names, is_scheme
-from .places import NOWHERE, Place
-from .shapes import STAND_IN, Span, assigned_spans, is_plain, may_assign, personal_spans, token_spans, url_spans
+from .patterns import STAND_IN, Span, assigned_spans, is_plain, may_assign, personal_spans, token_spans, url_spans
+from .prefilter import Harmless
+from .user_paths import NOWHERE, Place
 
 if TYPE_CHECKING:
     from .known import Known

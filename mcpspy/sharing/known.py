@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from .edits import Edit
-from .layers import base64_of
+from .encodings import base64_of
 
 SHORTEST: Final = 6
 """Shorter values are replaced only where their place says that they are secret: elsewhere they would be words like others."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from ..capture.sensitive import SCHEMES, is_oauth_member, kind_of, kind_of_option, kind_of_parameter
-from .layers import PERCENT
+from ..capture.redaction.names import SCHEMES, is_oauth_member, kind_of, kind_of_option, kind_of_parameter
+from .encodings import PERCENT
 
 _MEMBERS: Final = {"auth", "bearer", "otp", "pass", "passcode", "pwd", "requeststate"}
 """Besides what is a secret in a header field: what means one as a member of JSON. `requestState` is known to its server alone."""

@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from ..capture.sensitive import kind_of_option
-from ..capture.spans import endpoint_spans, head_spans
+from ..capture.redaction.names import kind_of_option
+from ..capture.redaction.spans import endpoint_spans, head_spans
 from ..records import Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Stall, Unknown
-from ..wire.codings import decoded
+from ..wire.encodings import decoded
 from ..wire.sse import Events
 from .deltas import delta_edits
 from .edits import Edit, dealt, edited, renamed
 from .event import event_edits
-from .whole import Group, Whole, empty
+from .reassembly import Group, Whole, empty
 
 if TYPE_CHECKING:
     from .finder import Marked

@@ -36,7 +36,7 @@ class Process:
         __tracebackhide__ = True
         self._output = output
         with output.open("wb") as file:
-            command = [sys.executable, "-P", "-m", "mcpspy.testing.leash", *arguments]
+            command = [sys.executable, "-P", "-m", "mcpspy.testing.until_eof", *arguments]
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=file, stderr=file)
         self.url = self._address()
         if not self.url:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from ..errors import ReplayError
 from ..records import Exit
 from ..transcript.model import Event, Exchange, Transcript
-from .asked import refuses, transcript_of
 from .process import LISTEN, Process
+from .requests import refuses, transcript_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from ..replay.miss import Miss
+    from ..replay.mock.miss import Miss
 
 
 class Recording:

@@ -6,16 +6,16 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from . import asked
-from .place import made, told
+from . import requests as asked
+from .paths import made, told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from ..replay.miss import Miss
+    from ..replay.mock.miss import Miss
     from ..transcript.model import Exchange, Transcript
-    from .playing import Playing
+    from .playback import Playing
     from .process import Process
     from .recording import Recording
 
@@ -117,7 +117,7 @@ class Server:
         __tracebackhide__ = True
         left = self.behind.left_over(self.transcript())
         if left:
-            from .telling import left_over_words  # and with it the views, which a test that is well can do without
+            from .messages import left_over_words  # and with it the views, which a test that is well can do without
 
             raise AssertionError(left_over_words(told(self.path), left))
 

@@ -9,11 +9,11 @@ from shlex import quote
 from time import monotonic, sleep
 from typing import Final, Literal
 
-from ..capture.store import is_live
+from ..capture.store.folder import is_live
 from ..errors import McpspyError, ReplayError
-from . import asked
-from .place import land, made, place, runs, told
-from .playing import Playing
+from . import requests as asked
+from .paths import land, made, place, runs, told
+from .playback import Playing
 from .recording import Recording, failure, real_words
 from .server import Server
 
@@ -150,7 +150,7 @@ class Servers:
         seen, self._told[server] = self._told.get(server, 0), len(misses)
         if len(misses) == seen:
             return ""
-        from .telling import misses_words
+        from .messages import misses_words
 
         how = f"pytest {quote(self._test)} --mcpspy-record=all"
         anew = (
@@ -208,7 +208,7 @@ def _section(server: Server) -> str:
     captures = made(server.behind.capture)
     if not captures:
         return "nobody connected to it"
-    from .telling import said
+    from .messages import said
 
     kept = f"This is not kept in {told(server.path)}: the test failed.\n" if server.is_recorded else ""
     live = any(is_live(str(one)) for one in captures)

@@ -14,11 +14,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..records import CLIENT, SERVER
-from .mcp import PARTIAL, TASK
-from .mcp_methods import CANCELLED, LISTEN, OPENINGS, PROGRESS
+from .mcp.fields import PARTIAL, TASK
+from .mcp.methods import CANCELLED, LISTEN, OPENINGS, PROGRESS
+from .mcp.negotiation import Negotiation
+from .mcp.probes import Openings
 from .model import Exchange, Kind, Message, Stray
-from .negotiation import Negotiation
-from .openings import Openings
 
 if TYPE_CHECKING:
     from ..records import Side

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..records import CLIENT, SERVER, Frame, Open
 from ..wire.jsonrpc import Piece, cut, malformed
-from .mcp import notification_facts, request_facts, result_facts
+from .mcp.fields import notification_facts, request_facts, result_facts
 from .model import Event, Kind, Log, Message, Source
 
 if TYPE_CHECKING:

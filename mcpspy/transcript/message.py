@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .mcp_revisions import Era, era
+from .mcp.revisions import Era, era
 
 if TYPE_CHECKING:
     from ..records import Side

@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from .inference.model_call import ModelCall
+from .http.transaction import Transaction
+from .llm.call import ModelCall
 from .message import Kind, Message
 from .outcome import HTTP_ERRORS, HTTP_FAILURES, HTTP_REDIRECTS, NO_ANSWERS, Outcome
-from .transaction import Transaction
 
 if TYPE_CHECKING:
     from ..records import Exit, Header, Open, Record, Side
-    from .call import Call
+    from .calls.call import Call
     from .finding import Finding
-    from .mcp_revisions import Era
+    from .mcp.revisions import Era
 
 __all__ = [
     "HTTP_ERRORS",

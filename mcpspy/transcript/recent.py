@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from .inference.model_call import ModelCall
+from .http.transaction import Transaction
+from .llm.call import ModelCall
 from .model import Exchange, Outcome, Row, Source
-from .transaction import Transaction
 
 if TYPE_CHECKING:
     from .finding import Finding

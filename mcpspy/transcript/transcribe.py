@@ -16,14 +16,14 @@ from .clock import Clock
 from .correlate import Correlator
 from .decode import Decoded, Decoder
 from .lanes import name_lanes
-from .mcp import client_name
+from .mcp.fields import client_name
+from .mcp.probes import Openings
 from .model import Event, Exchange, Kind, Message, Row, Source, Transcript
-from .openings import Openings
 
 if TYPE_CHECKING:
-    from .calls import Calls
-    from .inference.model_leg import ModelLeg
-    from .transactions import Transactions
+    from .calls.join import Calls
+    from .http.assemble import Transactions
+    from .llm.assemble import ModelLeg
 
 _ERROR: Final = Kind.ERROR
 
@@ -79,7 +79,7 @@ class Transcriber:
         chosen = self._captures if capture is None else self._captures[capture : capture + 1]
         rows = [row for one in chosen for row in one.close()]
         if self._finds:
-            from .findings.find import findings  # a fifth of the time that importing this module took
+            from .findings.run import findings  # a fifth of the time that importing this module took
 
             self.transcript.findings = findings(self.transcript)
         return rows
@@ -145,7 +145,7 @@ class _Capture:
         self._calls: Calls | None = None
         self._joined: frozenset[str] = frozenset()
         if joins:
-            from .calls import JOINED, Calls
+            from .calls.join import JOINED, Calls
 
             self._calls, self._joined = Calls(source), JOINED
         self._openings = Openings()
@@ -265,10 +265,10 @@ def _transactions(
 ) -> Transactions | ModelLeg:
     """What HTTP needs, imported when the first of it comes: 9 of 89 ms of imports, for which a mock of stdio need not wait."""
     if source.is_model:
-        from .inference.model_leg import ModelLeg
+        from .llm.assemble import ModelLeg
 
         return ModelLeg(source, rows, next_row, keeps_frames=keeps_frames)
-    from .transactions import Transactions
+    from .http.assemble import Transactions
 
     return Transactions(source, rows, next_row, named, keeps_frames=keeps_frames, joins=joins)
 

@@ -6,9 +6,9 @@ Refuses to know a key that the parser does not, and to leave one out.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..transcript.filter_keys import KEYS
-from .cells import cells, padded, wrapped
-from .line import Line
+from ..transcript.filter.keys import KEYS
+from .text.cells import cells, padded, wrapped
+from .text.line import Line
 
 MAX_LINES = 50
 """No paragraph has more lines than this."""

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from .slices import WHITESPACE, Refusal, Slice, TrailingDataError, check, items, oddities, scanned_members, string, token
+from .json_slices import WHITESPACE, Refusal, Slice, TrailingDataError, check, items, oddities, scanned_members, string, token
 
 PieceKind: TypeAlias = Literal["request", "notification", "result", "error", "malformed"]
 

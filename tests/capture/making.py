@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from mcpspy.capture.format import header_line
-from mcpspy.capture.store import captures_folder
-from mcpspy.capture.writer import Writer
+from mcpspy.capture.file.format import header_line
+from mcpspy.capture.file.writer import Writer
+from mcpspy.capture.store.folder import captures_folder
 from mcpspy.records import CLIENT, SERVER, Close, Exit, Frame, Gap, Header, Note, Open, Record, Spawn
 
 SECOND_NS = 1_000_000_000

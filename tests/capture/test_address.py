@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.capture.address import Address, resolve
+from mcpspy.capture.store.address import Address, resolve
 from mcpspy.errors import AddressError
 from tests.capture.making import stored
 

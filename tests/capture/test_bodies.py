@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.capture.bodies import MAX_SECRET_BYTES, MAX_UNTOLD_BYTES
-from mcpspy.capture.redact import PREFIX, Redactor
-from mcpspy.capture.sensitive import is_oauth_member
-from mcpspy.capture.spans import member_spans
+from mcpspy.capture.redaction.names import is_oauth_member
+from mcpspy.capture.redaction.oauth_bodies import MAX_SECRET_BYTES, MAX_UNTOLD_BYTES
+from mcpspy.capture.redaction.redactor import PREFIX, Redactor
+from mcpspy.capture.redaction.spans import member_spans
 from tests.wire.cutting import CUTS, reads
 
 REDACTOR = Redactor(b"key")

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pytest
 
-from mcpspy.capture import store as stores
-from mcpspy.capture.catalog import COUNTED_BYTES, Count, Sitting, count, entries, entry, has_message, sittings
+from mcpspy.capture.store import folder as stores
+from mcpspy.capture.store.catalog import COUNTED_BYTES, Count, Sitting, count, entries, entry, has_message, sittings
 from tests.capture.making import WALL_NS, header, lines, opens, stored
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture.reader import read
-from mcpspy.capture.verify import Status, verify
+from mcpspy.capture.file.reader import read
+from mcpspy.capture.file.verify import Status, verify
 from mcpspy.records import Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall
 
 GOLDEN = Path(__file__).parents[1] / "golden"

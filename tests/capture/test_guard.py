@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture.cap import MIN_CAP_BYTES, cap_bytes, set_cap, taken
-from mcpspy.capture.guard import Guard
-from mcpspy.capture.pruning import make_room, pruned
-from mcpspy.capture.reader import read
-from mcpspy.cli.guarding import guarded
+from mcpspy.capture.file.reader import read
+from mcpspy.capture.store.pruning import make_room, pruned
+from mcpspy.capture.store.quota import MIN_CAP_BYTES, cap_bytes, set_cap, taken
+from mcpspy.capture.store.quota_guard import Guard
+from mcpspy.cli.run.quota import guarded
 from mcpspy.records import Frame, Note
 from tests.capture.making import stored
 from tests.cli.recording import Recording

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.capture.label import LETTERS, default_label
+from mcpspy.capture.store.label import LETTERS, default_label
 
 
 @pytest.mark.parametrize(

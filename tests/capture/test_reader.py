@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.capture.format import header_line, record_line
-from mcpspy.capture.reader import MAX_LINE_BYTES, Reader, read
-from mcpspy.capture.verify import Status, verify_file
+from mcpspy.capture.file.format import header_line, record_line
+from mcpspy.capture.file.reader import MAX_LINE_BYTES, Reader, read
+from mcpspy.capture.file.verify import Status, verify_file
 from mcpspy.errors import CaptureError
 from mcpspy.records import Close, Damage, Frame, Header, Note, Record, Unknown
 from tests.capture.making import closes, header, lines, opens, talk

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.capture.redact import PREFIX, Redactor, Verbatim
+from mcpspy.capture.redaction.redactor import PREFIX, Redactor, Verbatim
 from tests.deadlines import DEADLINE_S
 
 REDACT = Redactor(b"k" * 32)
@@ -321,8 +321,8 @@ def test_redacting_nothing_changes_nothing() -> None:
 
 def test_a_command_without_secrets_costs_the_tap_no_import() -> None:
     code = (
-        "import sys; import mcpspy.capture; before = set(sys.modules); from mcpspy.capture.redact import Redactor;"
+        "import sys; import mcpspy.capture; before = set(sys.modules); from mcpspy.capture.redaction.redactor import Redactor;"
         "Redactor(b'k').argv(['npx', '-y', 'x', '/tmp']); print(*sorted(set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=DEADLINE_S)
-    assert done.stdout.split() == ["__future__", "mcpspy.capture.redact", "mcpspy.capture.sensitive"]
+    assert done.stdout.split() == ["__future__", "mcpspy.capture.redaction.redactor", "mcpspy.capture.redaction.names"]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcpspy.capture.redact import PREFIX, Redactor
-from mcpspy.capture.redacting import Redacting
+from mcpspy.capture.redaction.redactor import PREFIX, Redactor
+from mcpspy.capture.redaction.sink import Redacting
 from mcpspy.records import CLIENT, SERVER, Close, Frame, Open, Record
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.capture.format import LARGE_BYTES, header_line, plain_frame_line, plain_frame_lines, record_line
-from mcpspy.capture.reader import Reader
+from mcpspy.capture.file.format import LARGE_BYTES, header_line, plain_frame_line, plain_frame_lines, record_line
+from mcpspy.capture.file.reader import Reader
 from mcpspy.records import Frame, Header, Record
 from tests.capture.making import header
 from tests.capture.strategies import HEADERS, RECORDS, cut

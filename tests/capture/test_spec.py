@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture.format import FORMAT, MIN_READER, header_line, record_line
-from mcpspy.capture.reader import Reader
-from mcpspy.capture.redact import DIGITS, PREFIX
+from mcpspy.capture.file.format import FORMAT, MIN_READER, header_line, record_line
+from mcpspy.capture.file.reader import Reader
+from mcpspy.capture.redaction.redactor import DIGITS, PREFIX
 from mcpspy.records import Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall
 from tests.capture.making import header
 
@@ -79,7 +79,7 @@ def test_the_lines_shown_are_lines_of_the_golden_captures() -> None:
 
 
 def test_every_kind_of_redaction_is_described() -> None:
-    source = (ROOT / "mcpspy" / "capture" / "sensitive.py").read_text(encoding="utf-8")
+    source = (ROOT / "mcpspy" / "capture" / "redaction" / "names.py").read_text(encoding="utf-8")
     literal = re.search(r"Kind: TypeAlias = Literal\[(.*?)\]", source, re.DOTALL)
     assert literal is not None
     kinds = re.findall(r'"(\w+)"', literal[1])

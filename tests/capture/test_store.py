@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture import store as stores
+from mcpspy.capture.store import folder as stores
 from tests.deadlines import DEADLINE_S
 
 WALL_NS = 1_795_214_221_000_000_000  # 2026-11-20T22:37:01Z
@@ -194,6 +194,8 @@ def test_processes_that_start_together_agree_on_the_key() -> None:
 
 
 def test_the_tap_pays_for_no_heavy_import_on_its_way_to_the_store() -> None:
-    code = "import sys; before = set(sys.modules); import mcpspy.capture.store; print(*sorted(set(sys.modules) - before))"
+    code = (
+        "import sys; before = set(sys.modules); import mcpspy.capture.store.folder; print(*sorted(set(sys.modules) - before))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=DEADLINE_S)
     assert {name.partition(".")[0] for name in done.stdout.split()} <= {"mcpspy", "__future__", "errno", "time"}

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture.format import header_line, record_line
-from mcpspy.capture.reader import read
-from mcpspy.capture.repair import repair
-from mcpspy.capture.verify import Status, Verdict, verify
+from mcpspy.capture.file.format import header_line, record_line
+from mcpspy.capture.file.reader import read
+from mcpspy.capture.file.repair import repair
+from mcpspy.capture.file.verify import Status, Verdict, verify
 from mcpspy.errors import CaptureError, RepairError
 from mcpspy.records import Damage, End, Frame, Gap, Header, Note
 from tests.capture.making import closes, header, lines, opens, talk

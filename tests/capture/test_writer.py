@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.capture.format import header_line
-from mcpspy.capture.reader import Reader, read
-from mcpspy.capture.verify import Status, verify
-from mcpspy.capture.writer import Writer
+from mcpspy.capture.file.format import header_line
+from mcpspy.capture.file.reader import Reader, read
+from mcpspy.capture.file.verify import Status, verify
+from mcpspy.capture.file.writer import Writer
 from mcpspy.records import CLIENT, Damage, End, Frame, Gap, Header, Note, Open, Partial, Record
 from tests.capture.making import REQUEST, closes, header, lines, opens, talk
 from tests.deadlines import DEADLINE_S
@@ -252,8 +252,8 @@ def test_whatever_the_disk_takes_every_frame_is_recorded_or_counted_in_a_gap(ste
 
 LIMITED = """
 import os, resource, sys
-from mcpspy.capture.format import header_line
-from mcpspy.capture.writer import Writer
+from mcpspy.capture.file.format import header_line
+from mcpspy.capture.file.writer import Writer
 from tests.capture.making import REQUEST, header, opens
 
 unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)[1]

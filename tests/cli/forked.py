@@ -24,9 +24,10 @@ from tests.deadlines import DEADLINE_S
 EXTRAS = ("jsonschema", "mcp_types")
 READ_AT_START = ("PYTHON", "LC_", "LANG")
 
+PACKAGE = Path(mcpspy.__file__).parent
 for room in ("cli", "transcript", "views"):
-    for file in (Path(mcpspy.__file__).parent / room).glob("*.py"):
-        import_module(f"mcpspy.{room}.{file.stem}")
+    for file in (PACKAGE / room).rglob("*.py"):
+        import_module(".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts))
 
 
 def can_fork(environment: dict[str, str]) -> bool:

@@ -2,21 +2,21 @@
 
 import re
 from collections.abc import Iterator
-from importlib import import_module
 
 import click
 
-from mcpspy.cli.export import FORMATS
-from mcpspy.cli.main import VERBS
+from mcpspy.cli.export.command import FORMATS
+from mcpspy.cli.export.command import command as export
+from mcpspy.cli.verbs import VERBS, verb_command
 
 OPTION = re.compile(r"-[a-zA-Z]|--[a-z][a-z-]*")
 
 
 def _commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
     for verb in VERBS:
-        yield (verb,), import_module(f"mcpspy.cli.{verb}").command
+        yield (verb,), verb_command(verb)
     for name in FORMATS:
-        yield ("export", name), import_module(f"mcpspy.cli.export_{name}").command
+        yield ("export", name), export.get_command(click.Context(export), name)
 
 
 COMMANDS = dict(_commands())

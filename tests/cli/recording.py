@@ -5,9 +5,9 @@ import os
 import time
 from typing import Any
 
-from mcpspy.capture.format import header_line
-from mcpspy.capture.store import create
-from mcpspy.capture.writer import Writer
+from mcpspy.capture.file.format import header_line
+from mcpspy.capture.file.writer import Writer
+from mcpspy.capture.store.folder import create
 from mcpspy.records import CLIENT, SERVER, Close, Exit, Frame, Header, Open, Record, Spawn
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture.placing import lines_of
-from mcpspy.transcript.findings.rules import RULES
+from mcpspy.capture.file.line_numbers import lines_of
+from mcpspy.transcript.findings.registry import RULES
 from tests.capture.making import header, lines, opens
 from tests.cli.recording import Recording
 from tests.cli.terminal import PLAIN, on_terminal, run

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.capture.format import header_line, record_line
+from mcpspy.capture.file.format import header_line, record_line
 from mcpspy.records import Header
 from tests.capture.making import stored
 from tests.cli.recording import Recording

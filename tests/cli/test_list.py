@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture.cap import set_cap, taken
-from mcpspy.views.keeping import keeping_line
+from mcpspy.capture.store.quota import set_cap, taken
+from mcpspy.views.store.usage import keeping_line
 from tests.capture.making import stored
 from tests.deadlines import DEADLINE_S
 

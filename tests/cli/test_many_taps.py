@@ -12,7 +12,7 @@ from typing import IO
 
 import pytest
 
-from mcpspy.capture.reader import read
+from mcpspy.capture.file.reader import read
 from mcpspy.records import Header
 from tests.capture.making import stored
 from tests.cli.terminal import on_pipe, run

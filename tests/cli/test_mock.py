@@ -239,8 +239,8 @@ def test_reuse_error_answers_no_request_twice(tmp_path: Path) -> None:
 
 # What makes dataclasses takes 1.2 ms to be imported, and each of them 0.5 to 0.9 to be made.
 TOO_SLOW = {
-    "aiohttp", "asyncio", "click", "dataclasses", "difflib", "rich", "mcpspy.replay.difference", "mcpspy.replay.miss",
-    "mcpspy.transcript.findings.find", "mcpspy.views.timeline",
+    "aiohttp", "asyncio", "click", "dataclasses", "difflib", "rich", "mcpspy.replay.compare.difference", "mcpspy.replay.mock.miss",
+    "mcpspy.transcript.findings.run", "mcpspy.views.timeline.timeline",
 }  # fmt: skip
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.cli.mock_groups import Group, check, grouped, with_urls
-from mcpspy.cli.options import SEVERAL, UsageError
+from mcpspy.cli.mock.groups import Group, check, grouped, with_urls
+from mcpspy.cli.run.options import SEVERAL, UsageError
 from tests.conftest import ROOT
 
 CAPTURES = ROOT / "captures"

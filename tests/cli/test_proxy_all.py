@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import pytest
 
-from mcpspy.setup import places
+from mcpspy.setup import ports as places
 from mcpspy.setup.address import PORTS
 from tests.cli.terminal import on_terminal, run
 from tests.deadlines import DEADLINE_S, eventually

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.cli.proxy_model import base_url, variables
+from mcpspy.cli.proxy.llm import base_url, variables
 from mcpspy.records import Frame, Header
 from tests.deadlines import DEADLINE_S, eventually
 from tests.live.http_ends import EVENTS, OK, Proxy, Upstream, asked, between, chunk

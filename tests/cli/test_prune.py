@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture.cap import cap_bytes
-from mcpspy.capture.catalog import Entry, Sitting, entries, sittings
-from mcpspy.capture.pruning import Bounds, beyond, prune
+from mcpspy.capture.store.catalog import Entry, Sitting, entries, sittings
+from mcpspy.capture.store.pruning import Bounds, beyond, prune
+from mcpspy.capture.store.quota import cap_bytes
 from tests.cli.terminal import run
 from tests.deadlines import DEADLINE_S
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.capture.reader import read
+from mcpspy.capture.file.reader import read
 from mcpspy.records import Exit, Frame, Header, Note
 from tests.cli.replays import LIST, SERVER, call, heard, recorded, replay, said
 from tests.cli.terminal import MCPSPY, PLAIN, on_pipe, on_terminal, run

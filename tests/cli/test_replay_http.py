@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from captures.serving import port, started
-from mcpspy.capture.format import header_line
-from mcpspy.capture.reader import read
-from mcpspy.capture.writer import Writer
+from mcpspy.capture.file.format import header_line
+from mcpspy.capture.file.reader import read
+from mcpspy.capture.file.writer import Writer
 from mcpspy.records import Open
 from tests.cli.terminal import on_pipe, run
 from tests.conftest import PEERS

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.capture.reader import read
+from mcpspy.capture.file.reader import read
 from mcpspy.transcript.transcribe import transcribe
 from tests.cli.replays import call, recorded
 from tests.cli.terminal import on_pipe, on_terminal, run

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.views.cells import cells
+from mcpspy.views.text.cells import cells
 from tests.cli.terminal import run
 
 CAPTURE = str(Path(__file__).parents[2] / "captures" / "logs.mcpspy")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture import store as stores
+from mcpspy.capture.store import folder as stores
 from tests.capture.making import WALL_NS, header, lines, opens, stored, talk
 from tests.deadlines import DEADLINE_S
 

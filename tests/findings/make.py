@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mcpspy.transcript.findings.rules import RULES
+from mcpspy.transcript.findings.registry import RULES
 from tests.findings.telling import ANOTHER_SERVER
 from tests.findings.telling import captures as told
 

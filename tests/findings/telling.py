@@ -24,7 +24,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from mcpspy.capture.format import header_line, record_line
+from mcpspy.capture.file.format import header_line, record_line
 from mcpspy.records import Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture.reader import read
+from mcpspy.capture.file.reader import read
 from mcpspy.transcript.finding import Severity
-from mcpspy.transcript.findings.examine import examined
+from mcpspy.transcript.findings.optional import examined
 from mcpspy.transcript.transcribe import transcribe
 
 FOLDER = Path(__file__).parents[2] / "captures"

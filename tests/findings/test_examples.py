@@ -7,23 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture.reader import Reader
-from mcpspy.transcript.baseline import baseline_of, label_of
-from mcpspy.transcript.definitions import offers
+from mcpspy.capture.file.reader import Reader
 from mcpspy.transcript.finding import Finding
 from mcpspy.transcript.findings.cost import RULES as COST_RULES
-from mcpspy.transcript.findings.examine import examined
-from mcpspy.transcript.findings.inference import asked_model_findings
-from mcpspy.transcript.findings.inference_costs import RULES as OFFER_RULES
-from mcpspy.transcript.findings.inference_schemas import RULES as USE_RULES
+from mcpspy.transcript.findings.invisible_text import HIDDEN_CHARACTERS
+from mcpspy.transcript.findings.llm.costs import RULES as OFFER_RULES
+from mcpspy.transcript.findings.llm.run import asked_model_findings
+from mcpspy.transcript.findings.llm.schemas import RULES as USE_RULES
+from mcpspy.transcript.findings.optional import examined
+from mcpspy.transcript.findings.protocol.schemas import RULES as SCHEMA_RULES
+from mcpspy.transcript.findings.protocol.schemas import schema_findings
+from mcpspy.transcript.findings.protocol.types import NOT_AS_SPECIFIED, shape_findings
+from mcpspy.transcript.findings.registry import RULES
 from mcpspy.transcript.findings.rule import Family, Rule
-from mcpspy.transcript.findings.rules import RULES
-from mcpspy.transcript.findings.schemas import RULES as SCHEMA_RULES
-from mcpspy.transcript.findings.schemas import schema_findings
-from mcpspy.transcript.findings.shapes import NOT_AS_SPECIFIED, shape_findings
-from mcpspy.transcript.findings.smuggling import HIDDEN_CHARACTERS
 from mcpspy.transcript.findings.trust import NOT_ACCEPTED, SHARED_TOOL_NAME, TOOL_REDEFINED
 from mcpspy.transcript.model import Transcript
+from mcpspy.transcript.offers.baseline import baseline_of, label_of
+from mcpspy.transcript.offers.definitions import offers
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.make import captures
 

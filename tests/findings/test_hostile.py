@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.records import Record
-from mcpspy.transcript.findings.examine import examined
-from mcpspy.transcript.findings.schemas import schema_findings
-from mcpspy.transcript.findings.shapes import shape_findings
-from mcpspy.transcript.findings.validating import MAX_STEPS
-from mcpspy.transcript.mcp_methods import METHODS
+from mcpspy.transcript.findings.json_schema import MAX_STEPS
+from mcpspy.transcript.findings.optional import examined
+from mcpspy.transcript.findings.protocol.schemas import schema_findings
+from mcpspy.transcript.findings.protocol.types import shape_findings
+from mcpspy.transcript.mcp.methods import METHODS
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.telling import told
 from tests.transcript.dialogue import Dialogue, request, result, tool_call

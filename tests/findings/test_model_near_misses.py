@@ -7,7 +7,7 @@ import pytest
 
 from mcpspy.records import Frame, Gap, Record
 from mcpspy.transcript.finding import Finding, Severity
-from mcpspy.transcript.findings.inference import asked_model_findings, model_findings
+from mcpspy.transcript.findings.llm.run import asked_model_findings, model_findings
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.telling import Telling
 from tests.transcript.inference.model_traffic import ModelTraffic, completion, delta, sse

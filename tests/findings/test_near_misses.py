@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mcpspy.transcript.findings.examine import examined
+from mcpspy.transcript.findings.optional import examined
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.telling import told
 
@@ -229,7 +229,7 @@ def test_a_fault_is_one_wherever_it_is(account: str, rule: str) -> None:
 
 @pytest.mark.parametrize("account", ["missing-initialized", "unknown-progress-token", "cancelled-unknown-request"])
 def test_where_records_are_missing_nobody_is_blamed_for_what_was_not_seen(account: str) -> None:
-    from mcpspy.transcript.findings.rules import RULES
+    from mcpspy.transcript.findings.registry import RULES
 
     gap = "· No space left on device: 3 frames, 600 bytes\n"
     assert account not in found(gap + RULES[account].example)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from mcpspy.records import Record
 from mcpspy.transcript.finding import Severity
-from mcpspy.transcript.findings.examine import examined
+from mcpspy.transcript.findings.optional import examined
 from mcpspy.transcript.transcribe import transcribe
 
 ON_PURPOSE = {"unknown-tool", "arguments-invalid"}

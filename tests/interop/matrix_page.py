@@ -1,7 +1,7 @@
 """The page on what replays what, made of what the tests of the matrix do."""
 
 from captures.make import STORIES
-from mcpspy.capture.reader import read
+from mcpspy.capture.file.reader import read
 from mcpspy.records import CLIENT
 from mcpspy.transcript.transcribe import transcribe
 from tests.interop.matrix import CAPTURES, HTTP_STORIES, LEFT_OUT, OWN_STEPS, REPLAYED, SERVED, TRANSPORTS, UNSAID

@@ -12,7 +12,7 @@ import pytest
 import mcpspy
 from mcpspy.records import SERVER, Frame, Open
 from mcpspy.transcript.model import Outcome
-from mcpspy.wire.codings import decoded
+from mcpspy.wire.encodings import decoded
 from tests.cli.terminal import run
 from tests.deadlines import DEADLINE_S
 from tests.interop.scenes import PYSERVER

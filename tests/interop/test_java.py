@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from mcpspy import read, transcribe
+from mcpspy.transcript.log_matches import quotes
 from mcpspy.transcript.model import Log, Outcome, Transcript
 from mcpspy.transcript.phases import courses
-from mcpspy.transcript.quotes import quotes
 from tests.conftest import PEERS, DebianProgram, Peer
 from tests.deadlines import DEADLINE_S
 

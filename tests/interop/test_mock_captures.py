@@ -14,7 +14,7 @@ import pytest
 
 from captures.runs import RUNS, captures_of
 from captures.serving import environment
-from mcpspy.capture.reader import read
+from mcpspy.capture.file.reader import read
 from mcpspy.transcript.model import Outcome, Transcript
 from mcpspy.transcript.transcribe import transcribe
 from tests.conftest import NpmProgram

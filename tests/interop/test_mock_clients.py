@@ -11,9 +11,9 @@ import pytest
 
 from captures.make import TOOLS, call
 from captures.serving import PEERS, environment
-from mcpspy.capture.reader import read
+from mcpspy.capture.file.reader import read
 from mcpspy.records import CLIENT
-from mcpspy.transcript.head import SESSION
+from mcpspy.transcript.http.head import SESSION
 from mcpspy.transcript.model import Outcome, Transcript
 from mcpspy.transcript.transcribe import transcribe
 from tests.conftest import NPM_MODULES, NPM_SCRIPTS, ROOT, NpmProgram

@@ -14,7 +14,7 @@ import pytest
 from captures.make import files_of
 from captures.runs import RUNS, agent
 from captures.serving import environment
-from mcpspy.capture.reader import read
+from mcpspy.capture.file.reader import read
 from mcpspy.transcript.transcribe import transcribe
 from tests.deadlines import DEADLINE_S
 from tests.tiers import current_tier

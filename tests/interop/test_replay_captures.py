@@ -15,7 +15,7 @@ import pytest
 
 from captures.make import STORIES, put
 from captures.serving import environment, port, started
-from mcpspy.capture.reader import read
+from mcpspy.capture.file.reader import read
 from mcpspy.records import CLIENT
 from mcpspy.transcript.transcribe import transcribe
 from tests.conftest import NpmProgram

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from captures.serving import PEERS, environment, port, started
-from mcpspy.capture.reader import read
+from mcpspy.capture.file.reader import read
 from mcpspy.records import Frame, Header, Open, Partial
 from tests.deadlines import SCENE_S
 from tests.interop.serving import recorded

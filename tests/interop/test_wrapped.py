@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.setup import places
+from mcpspy.setup import ports as places
 from mcpspy.setup.address import PORTS
 from tests.cli.terminal import run
 from tests.conftest import NPM_MODULES, NPM_SCRIPTS, NpmProgram, Peer

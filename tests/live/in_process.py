@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from mcpspy.live.authority import Authority, Origin
-from mcpspy.live.http import HttpTap
+from mcpspy.live.http.authority import Authority, Origin
+from mcpspy.live.http.tap import HttpTap
 from mcpspy.records import Record
 from tests.deadlines import DEADLINE_S
 from tests.live.http_ends import Upstream, Wire

@@ -8,7 +8,7 @@ from functools import wraps
 from time import monotonic_ns
 from typing import Any, ParamSpec
 
-from mcpspy.live.peer import Failure, Peer
+from mcpspy.live.upstream.protocol import Failure, Peer
 from mcpspy.records import Close, Exit, Frame, Header, Note, Record
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe

@@ -9,9 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from mcpspy.capture.format import header_line
-from mcpspy.capture.reader import read
-from mcpspy.capture.writer import Writer
+from mcpspy.capture.file.format import header_line
+from mcpspy.capture.file.reader import read
+from mcpspy.capture.file.writer import Writer
 from mcpspy.records import Header, Record
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe

@@ -11,7 +11,7 @@ from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from mcpspy.capture.reader import read
+from mcpspy.capture.file.reader import read
 from mcpspy.records import Note
 from mcpspy.transcript.transcribe import transcribe
 from tests.deadlines import DEADLINE_S

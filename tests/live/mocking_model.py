@@ -9,12 +9,12 @@ from json import dumps, loads
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from mcpspy.live.mock_http_serving import serve
-from mcpspy.live.mock_model import ModelMock
-from mcpspy.replay.inference_question import PromptAsking
-from mcpspy.replay.inference_recorded import recorded
-from mcpspy.replay.matching import Matcher, Reuse
-from mcpspy.replay.question import Strictness
+from mcpspy.live.mock.http.serving import serve
+from mcpspy.live.mock.llm import ModelMock
+from mcpspy.replay.mock.match_key import Strictness
+from mcpspy.replay.mock.matching import Matcher, Reuse
+from mcpspy.replay.mock.prompt_key import PromptAsking
+from mcpspy.replay.mock.recorded_prompts import recorded
 from mcpspy.transcript.transcribe import transcribe
 from tests.deadlines import DEADLINE_S
 from tests.transcript.dialogue import make_header
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import TracebackType
 
-    from mcpspy.live.mock_model_forward import ModelForward
+    from mcpspy.live.mock.llm_pass_through import ModelForward
     from mcpspy.records import Record
-    from mcpspy.replay.miss import Miss
+    from mcpspy.replay.mock.miss import Miss
     from mcpspy.transcript.model import Transcript
     from tests.transcript.inference.model_traffic import ModelTraffic
 

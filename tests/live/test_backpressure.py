@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.live.pump import PARTIAL_NS, STALL_NS
+from mcpspy.live.stdio.pump import PARTIAL_NS, STALL_NS
 from mcpspy.records import Frame, Partial, Stall
 from tests.deadlines import DEADLINE_S
 from tests.live.client import OVER, Channels, Client, closing, puppet, stream

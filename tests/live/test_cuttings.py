@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcpspy.live.authority import Authority, Origin
-from mcpspy.live.http import HttpTap
-from mcpspy.live.link import Link
+from mcpspy.live.http.authority import Authority, Origin
+from mcpspy.live.http.connection_pair import Link
+from mcpspy.live.http.tap import HttpTap
 from mcpspy.records import Frame, Record
 from tests.live.http_ends import EVENTS
 from tests.wire.cutting import CUTS, reads

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from mcpspy.live import dial
-from mcpspy.live.authority import Authority, Origin
-from mcpspy.live.dial import Dial
-from mcpspy.live.reactor import Reactor
+from mcpspy.live.http import dial
+from mcpspy.live.http.authority import Authority, Origin
+from mcpspy.live.http.dial import Dial
+from mcpspy.live.http.reactor import Reactor
 from tests.deadlines import DEADLINE_S
 
 CONNECT_S = 0.3

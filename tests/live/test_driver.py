@@ -7,17 +7,17 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from mcpspy.live.driver import Driver, drive
-from mcpspy.live.peer_stdio import StdioPeer
+from mcpspy.live.upstream.replay_client import Driver, drive
+from mcpspy.live.upstream.stdio import StdioPeer
 from mcpspy.records import SERVER, Frame, Note, Record
-from mcpspy.replay.answering import Answering
-from mcpspy.replay.driving import Driving
-from mcpspy.replay.matching import Matcher
-from mcpspy.replay.planning import plans
+from mcpspy.replay.client.answering import Answering
+from mcpspy.replay.client.driver import Driving
+from mcpspy.replay.client.read_plan import plans
+from mcpspy.replay.mock.matching import Matcher
 from tests.transcript.dialogue import Dialogue, cancelled, notification, request, result, tool_call
 
 if TYPE_CHECKING:
-    from mcpspy.replay.driving import Report
+    from mcpspy.replay.client.driver import Report
 
 SERVER_OF_WORDS = """
 import json, sys

@@ -4,9 +4,9 @@ import asyncio
 import sys
 from time import monotonic_ns
 
-from mcpspy.live.forward import Courier, Told
-from mcpspy.live.peer import Peer
-from mcpspy.live.peer_stdio import StdioPeer
+from mcpspy.live.upstream.pass_through import Courier, Told
+from mcpspy.live.upstream.protocol import Peer
+from mcpspy.live.upstream.stdio import StdioPeer
 from tests.deadlines import DEADLINE_S
 
 DEAF = (sys.executable, "-c", "import sys; sys.stdin.read()")

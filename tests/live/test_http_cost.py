@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.live.listening import REST_S
+from mcpspy.live.http.listener import REST_S
 from mcpspy.records import Close, Open, Stall
 from tests.deadlines import DEADLINE_S, eventually
 from tests.live.http_ends import EVENTS, OK, Proxy, Upstream, Wire, asked, between, chunk

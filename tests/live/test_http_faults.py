@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from mcpspy.live.channel import Channel
-from mcpspy.live.dial import Dial
-from mcpspy.live.link import Link
+from mcpspy.live.http.channel import Channel
+from mcpspy.live.http.connection_pair import Link
+from mcpspy.live.http.dial import Dial
 from mcpspy.records import Close, Frame, Note, Open, Record
 from tests.deadlines import eventually
 from tests.live.http_ends import OK, Wire

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from mcpspy.capture.verify import Status, verify
+from mcpspy.capture.file.verify import Status, verify
 from mcpspy.records import Damage, End, Frame, Open
 from tests.deadlines import DEADLINE_S
 from tests.live.http_ends import EVENTS, OK, Proxy, Upstream, Wire, asked, between, chunk

@@ -5,8 +5,8 @@ import socket
 import stat
 import threading
 
-from mcpspy.live.authority import Authority, Origin
-from mcpspy.live.http import HttpTap
+from mcpspy.live.http.authority import Authority, Origin
+from mcpspy.live.http.tap import HttpTap
 from tests.deadlines import DEADLINE_S, eventually
 
 

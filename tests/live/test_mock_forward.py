@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from captures.serving import port, started
-from mcpspy.live.mock import MAX_WAITING_BYTES
-from mcpspy.live.process import process
+from mcpspy.live.mock.stdio import MAX_WAITING_BYTES
+from mcpspy.live.stdio.process import process
 from mcpspy.records import Frame, Note
 from mcpspy.transcript.model import Outcome
 from tests.conftest import PEERS, NpmProgram

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.live.gate import Gate
-from mcpspy.live.mock_http import HttpMock
-from mcpspy.live.mock_http_connection import Connection
-from mcpspy.live.mock_http_serving import serve
-from mcpspy.live.recording import Numbers
+from mcpspy.live.http.host_check import Gate
+from mcpspy.live.http.recorder import Numbers
+from mcpspy.live.mock.http.connection import Connection
+from mcpspy.live.mock.http.server import HttpMock
+from mcpspy.live.mock.http.serving import serve
 from mcpspy.records import Close, Frame, Note, Open
-from mcpspy.replay.http_facts import HttpFacts
-from mcpspy.replay.matching import Matcher
-from mcpspy.replay.routing import Routing
-from mcpspy.replay.scenes import scenes
+from mcpspy.replay.mock.http.facts import HttpFacts
+from mcpspy.replay.mock.matching import Matcher
+from mcpspy.replay.mock.replies import scenes
+from mcpspy.replay.mock.routing import Routing
 from mcpspy.transcript.transcribe import transcribe
 from tests.deadlines import DEADLINE_S
 from tests.transcript.dialogue import Dialogue, request, result, tool_call
@@ -29,7 +29,7 @@ from tests.transcript.traffic import modern
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mcpspy.live.mock_http_response import Request, Response
+    from mcpspy.live.mock.http.response import Request, Response
     from mcpspy.records import Record, Sink
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.live.mock_model_forward import ModelForward
+from mcpspy.live.mock.llm_pass_through import ModelForward
 from mcpspy.records import Frame, Note
-from mcpspy.replay.matching import Reuse
-from mcpspy.replay.question import Strictness
+from mcpspy.replay.mock.match_key import Strictness
+from mcpspy.replay.mock.matching import Reuse
 from mcpspy.transcript.model import Outcome
 from tests.live.mocking_model import ModelMocking
 from tests.models import model

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mcpspy.live import patience
+from mcpspy.live.http import timeouts as patience
 from tests.deadlines import DEADLINE_S, eventually
 from tests.live.http_ends import EVENTS, OK, Wire, chunk
 from tests.live.in_process import Ends, tapped

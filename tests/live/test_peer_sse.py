@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mcpspy.errors import PeerError
-from mcpspy.live.peer import Failure
-from mcpspy.live.peer_sse import SsePeer
+from mcpspy.live.upstream.protocol import Failure
+from mcpspy.live.upstream.sse import SsePeer
 from tests.deadlines import DEADLINE_S
 from tests.live.http_puppet import STREAM, STREAM_END, Puppet, Request, answer, chunk, event, puppet
 from tests.live.meeting import Meeting, meeting, scene
@@ -99,7 +99,7 @@ async def test_a_server_without_a_stream_is_an_error(reply: bytes, why: str) -> 
 
 @scene
 async def test_a_stream_that_names_no_endpoint_in_time_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpspy.live.peer_sse.ENDPOINT_S", 0.05)
+    monkeypatch.setattr("mcpspy.live.upstream.sse.ENDPOINT_S", 0.05)
     standing = Standing()
     standing.endpoint = ""
 

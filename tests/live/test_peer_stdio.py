@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from mcpspy.errors import PeerError
-from mcpspy.live.peer import Failure
-from mcpspy.live.peer_stdio import StdioPeer
-from mcpspy.live.process import process
+from mcpspy.live.stdio.process import process
+from mcpspy.live.upstream.protocol import Failure
+from mcpspy.live.upstream.stdio import StdioPeer
 from mcpspy.records import CLIENT, SERVER, Frame, Open, Partial, Spawn, Stall
 from mcpspy.transcript.model import Outcome
 from tests.conftest import PEERS
@@ -134,7 +134,7 @@ BIG = request(1, "ping", {"x": "y" * 2_000_000})
 
 @scene
 async def test_a_server_that_reads_slowly_is_waited_for_and_that_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpspy.live.peer_stdio.STALL_S", 0.05)
+    monkeypatch.setattr("mcpspy.live.upstream.stdio.STALL_S", 0.05)
     async with meeting(puppet("after=300", "echo")) as met:
         await met.says(BIG)
         await met.says(request(2))
@@ -146,8 +146,8 @@ async def test_a_server_that_reads_slowly_is_waited_for_and_that_recorded(monkey
 
 @scene
 async def test_a_server_that_reads_nothing_fails_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpspy.live.peer_stdio.STALL_S", 0.02)
-    monkeypatch.setattr("mcpspy.live.peer_stdio.DEAF_S", 0.05)
+    monkeypatch.setattr("mcpspy.live.upstream.stdio.STALL_S", 0.02)
+    monkeypatch.setattr("mcpspy.live.upstream.stdio.DEAF_S", 0.05)
     async with meeting(puppet("linger")) as met:
         await met.says(BIG)
         assert (await met.asks(request(2))).why == "the server does not read its standard input"
@@ -165,7 +165,7 @@ async def test_leaving_a_server_that_reads_nothing_ends_the_wait() -> None:
 
 @scene
 async def test_half_a_line_that_waits_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpspy.live.partials.PARTIAL_S", 0.05)
+    monkeypatch.setattr("mcpspy.live.http.partials.PARTIAL_S", 0.05)
     async with meeting(puppet('write={"jsonrpc"', "linger")) as met:
         await met.until(lambda: met.of(Partial))
     assert [one.data for one in met.of(Partial)] == [b'{"jsonrpc"']

@@ -17,17 +17,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captures.serving import PEERS, port, started
-from mcpspy.capture.redact import Redactor
-from mcpspy.capture.redacting import Redacting
+from mcpspy.capture.redaction.redactor import Redactor
+from mcpspy.capture.redaction.sink import Redacting
 from mcpspy.errors import PeerError
-from mcpspy.live.peer import Failure
-from mcpspy.live.peer_message import Outgoing, spelled
-from mcpspy.live.peer_sse import SsePeer
-from mcpspy.live.peer_streamable import StreamablePeer
-from mcpspy.live.peer_streams import Post
-from mcpspy.live.peer_transaction import Transaction
+from mcpspy.live.upstream.headers import Outgoing, spelled
+from mcpspy.live.upstream.protocol import Failure
+from mcpspy.live.upstream.sse import SsePeer
+from mcpspy.live.upstream.streamable import StreamablePeer
+from mcpspy.live.upstream.streams import Post
+from mcpspy.live.upstream.transaction import Transaction
 from mcpspy.records import Close, Frame, Open, Partial
-from mcpspy.transcript.head import meaning
+from mcpspy.transcript.http.head import meaning
 from mcpspy.transcript.model import Outcome
 from tests.deadlines import DEADLINE_S
 from tests.live.http_puppet import STREAM, Puppet, Request, answer, chunk, event, held, puppet, stream
@@ -423,7 +423,7 @@ async def test_redirects_without_end_are_followed_three_times() -> None:
 
 @scene
 async def test_a_line_of_events_without_end_is_recorded_and_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpspy.live.peer_transaction.MAX_MESSAGE_BYTES", 3_000_000)
+    monkeypatch.setattr("mcpspy.live.upstream.transaction.MAX_MESSAGE_BYTES", 3_000_000)
     endless = stream(*[b"data: " + b"x" * 1_000_000] * 5, b"\n\n", event(result(7)))
     async with facing(endless) as (_, met):
         assert await met.asks(request(7)) == result(7)
@@ -432,7 +432,7 @@ async def test_a_line_of_events_without_end_is_recorded_and_takes_no_memory(monk
 
 @scene
 async def test_half_an_event_that_waits_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpspy.live.partials.PARTIAL_S", 0.05)
+    monkeypatch.setattr("mcpspy.live.http.partials.PARTIAL_S", 0.05)
     async with facing(held(b"data: {")) as (_, met):
         await met.says(request(7))
         await met.until(lambda: met.of(Partial))

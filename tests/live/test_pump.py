@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.capture.format import header_line
-from mcpspy.capture.reader import Reader
-from mcpspy.capture.writer import Writer
-from mcpspy.live.pump import PARTIAL_NS, STALL_NS, Pump
-from mcpspy.live.readiness import Readiness
+from mcpspy.capture.file.format import header_line
+from mcpspy.capture.file.reader import Reader
+from mcpspy.capture.file.writer import Writer
+from mcpspy.live.stdio.pump import PARTIAL_NS, STALL_NS, Pump
+from mcpspy.live.stdio.readiness import Readiness
 from mcpspy.records import CLIENT, SERVER, Close, Frame, Partial, Record, Stall
 from tests.capture.making import header
 

@@ -8,7 +8,7 @@ from select import EPOLLIN
 
 import pytest
 
-from mcpspy.live.reactor import Reactor
+from mcpspy.live.http.reactor import Reactor
 from tests.deadlines import DEADLINE_S
 
 

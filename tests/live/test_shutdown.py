@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.live.shutdown import GRACE_NS
+from mcpspy.live.stdio.shutdown import GRACE_NS
 from mcpspy.records import Exit, Note, Stall
 from tests.conftest import Peer
 from tests.live.client import OVER, Channels, Client, crossed, ending, puppet, stream

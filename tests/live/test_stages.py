@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.live.shutdown import GRACE_NS, LAST_NS, TERM_NS, Shutdown
+from mcpspy.live.stdio.shutdown import GRACE_NS, LAST_NS, TERM_NS, Shutdown
 
 CLIENT_LIMIT_NS = 2_000_000_000
 BEGIN_NS = 10**9

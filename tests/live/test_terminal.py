@@ -13,7 +13,7 @@ from typing import Self
 
 import pytest
 
-from mcpspy.live.shutdown import TERM_NS
+from mcpspy.live.stdio.shutdown import TERM_NS
 from mcpspy.records import Note
 from tests.deadlines import DEADLINE_S
 from tests.live.client import Client, ending, puppet, stream

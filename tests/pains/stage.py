@@ -18,8 +18,8 @@ from click.testing import CliRunner
 
 import mcpspy
 from captures.serving import port, started
-from mcpspy.capture.format import header_line, record_line
-from mcpspy.capture.store import captures_folder
+from mcpspy.capture.file.format import header_line, record_line
+from mcpspy.capture.store.folder import captures_folder
 from mcpspy.cli.check import command
 from mcpspy.records import Close, Damage, Frame, Header, Record
 from tests.conftest import PEERS

@@ -3,8 +3,8 @@
 import importlib
 from pathlib import Path
 
-from mcpspy.transcript.findings.rules import RULES
-from mcpspy.views.pains import PAINS
+from mcpspy.transcript.findings.registry import RULES
+from mcpspy.views.check.complaints import PAINS
 from tests.pains.stage import Scene
 
 PLAYED = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py") if path.stem != "test_table")

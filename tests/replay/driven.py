@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.records import SERVER
-from mcpspy.replay.answering import Answering
-from mcpspy.replay.driving import Driving, Sent
-from mcpspy.replay.matching import Matcher
-from mcpspy.replay.planning import plans
+from mcpspy.replay.client.answering import Answering
+from mcpspy.replay.client.driver import Driving, Sent
+from mcpspy.replay.client.read_plan import plans
+from mcpspy.replay.mock.matching import Matcher
 from tests.replay.drives import message_of
 from tests.transcript.dialogue import MS
 
@@ -31,7 +31,7 @@ class Driven:
         if rows is not None:
             self.plan = self.plan.only(rows)
         if carries:
-            from mcpspy.replay.carrying import Carrying
+            from mcpspy.replay.client.correlate.model import Carrying
 
             manner["carrier"] = Carrying(self.transcript).run()
         answering = Answering(Matcher(self.transcript.exchanges, side=SERVER).walk())

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.records import CLIENT, Frame
-from mcpspy.replay.carrying import Carrying
-from mcpspy.replay.edits import edited
+from mcpspy.replay.client.correlate.model import Carrying
+from mcpspy.replay.json.edits import edited
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import Exchange, Source, Stray

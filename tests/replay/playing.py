@@ -7,11 +7,11 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from mcpspy.records import Frame
-from mcpspy.replay.matching import Matcher, Reuse
-from mcpspy.replay.on_miss import ERROR, OnMiss
-from mcpspy.replay.question import Strictness
-from mcpspy.replay.scenes import scenes
-from mcpspy.replay.script import Script
+from mcpspy.replay.mock.match_key import Strictness
+from mcpspy.replay.mock.matching import Matcher, Reuse
+from mcpspy.replay.mock.on_miss import ERROR, OnMiss
+from mcpspy.replay.mock.replies import scenes
+from mcpspy.replay.mock.script import Script
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import Source
@@ -19,7 +19,7 @@ from mcpspy.transcript.transcribe import transcribe
 
 if TYPE_CHECKING:
     from mcpspy.records import Record
-    from mcpspy.replay.cue import Cue
+    from mcpspy.replay.mock.scheduled_send import Cue
 
 
 class Recorded(Protocol):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.replay.canonical import MAX_DIGITS, MAX_LEVELS, Odd, canonical, embedded, read, reading, same, spelled
+from mcpspy.replay.json.canonical import MAX_DIGITS, MAX_LEVELS, Odd, canonical, embedded, read, reading, same, spelled
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.errors import PathError
-from mcpspy.replay.carrying import Carrying
+from mcpspy.replay.client.correlate.model import Carrying
 from tests.replay.drives import Drive
 from tests.transcript.dialogue import Dialogue, error, notification, request, result
 

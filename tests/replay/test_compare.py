@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.replay.compare import CallChange, Compared, Comparison, Limit, ServerComparison, compare
+from mcpspy.replay.compare.compare import CallChange, Compared, Comparison, Limit, ServerComparison, compare
 from mcpspy.transcript.model import Outcome, Transcript
 from tests.transcript.dialogue import Dialogue, error, notification, request, result
 

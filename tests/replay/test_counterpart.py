@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
-from mcpspy.replay.compare import Comparison, compare
-from mcpspy.replay.counterpart import Played, sides
-from mcpspy.replay.driving import Report
-from mcpspy.replay.plan import LeftOut
-from mcpspy.replay.planning import plans
+from mcpspy.replay.client.counterpart import Played, sides
+from mcpspy.replay.client.driver import Report
+from mcpspy.replay.client.plan import LeftOut
+from mcpspy.replay.client.read_plan import plans
+from mcpspy.replay.compare.compare import Comparison, compare
 from tests.transcript.dialogue import Dialogue, error, request, result, tool_call
 from tests.transcript.traffic import Traffic, opened_session
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.replay.canonical import read, same
-from mcpspy.replay.difference import MAX_LISTED, Difference, differences
-from mcpspy.replay.ignore import Ignore, pruned
+from mcpspy.replay.compare.difference import MAX_LISTED, Difference, differences
+from mcpspy.replay.compare.ignore import Ignore, pruned
+from mcpspy.replay.json.canonical import read, same
 from tests.replay.test_canonical import JSON
 
 

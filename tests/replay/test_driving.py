@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.capture.reader import read
+from mcpspy.capture.file.reader import read
 from mcpspy.records import SERVER, Frame
-from mcpspy.replay.answering import Answering
-from mcpspy.replay.driving import MAX_PATIENCE_NS, PATIENCE_NS, TIMEOUT_NS, Driving
-from mcpspy.replay.edits import Edit
-from mcpspy.replay.matching import Matcher
-from mcpspy.replay.planning import plans
-from mcpspy.replay.scenes import scenes
-from mcpspy.replay.script import Script
+from mcpspy.replay.client.answering import Answering
+from mcpspy.replay.client.driver import MAX_PATIENCE_NS, PATIENCE_NS, TIMEOUT_NS, Driving
+from mcpspy.replay.client.read_plan import plans
+from mcpspy.replay.json.edits import Edit
+from mcpspy.replay.mock.matching import Matcher
+from mcpspy.replay.mock.replies import scenes
+from mcpspy.replay.mock.script import Script
 from mcpspy.transcript.decode import Decoder, message_of
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import Source

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.errors import PathError
-from mcpspy.replay.edits import Edit, edited
-from mcpspy.replay.setting import edits_of, setting_of
+from mcpspy.replay.json.edits import Edit, edited
+from mcpspy.replay.json.overrides import edits_of, setting_of
 from tests.transcript.dialogue import Dialogue, request, result, tool_call
 
 JSON = st.recursive(

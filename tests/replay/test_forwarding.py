@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.records import Frame
-from mcpspy.replay.cue import Cue, Unforged
-from mcpspy.replay.forwarding import Forwarding, GiveUp
-from mcpspy.replay.matching import Matcher
-from mcpspy.replay.scenes import scenes
-from mcpspy.replay.script import Script
+from mcpspy.replay.mock.matching import Matcher
+from mcpspy.replay.mock.pass_through import Forwarding, GiveUp
+from mcpspy.replay.mock.replies import scenes
+from mcpspy.replay.mock.scheduled_send import Cue, Unforged
+from mcpspy.replay.mock.script import Script
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import Source

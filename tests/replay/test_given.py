@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.replay.given import steps_now
-from mcpspy.replay.leaves import at, leaves
-from mcpspy.replay.made_up import is_made_up, words
-from mcpspy.replay.text_holes import hole
+from mcpspy.replay.client.correlate.opaque_values import is_made_up, words
+from mcpspy.replay.json.leaves import at, leaves
+from mcpspy.replay.json.locate import steps_now
+from mcpspy.replay.json.text_placeholders import hole
 
 PIECES = [
     "Commit: ",

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcpspy.capture.reader import read
+from mcpspy.capture.file.reader import read
 from mcpspy.records import Record
-from mcpspy.replay.http_answer import Asked, EventStyle, Live, Shape, Transport
-from mcpspy.replay.http_facts import ACCEPTED, GONE, HttpFacts, status_of_error
-from mcpspy.transcript.mcp_revisions import Era
+from mcpspy.replay.mock.http.answer import Asked, EventStyle, Live, Shape, Transport
+from mcpspy.replay.mock.http.facts import ACCEPTED, GONE, HttpFacts, status_of_error
+from mcpspy.transcript.mcp.revisions import Era
 from mcpspy.transcript.transcribe import transcribe
 from tests.conftest import ROOT
 from tests.replay.asking import LIVE, call, facts, get, post

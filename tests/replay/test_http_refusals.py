@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from mcpspy.replay.http_answer import Asked, Live
-from mcpspy.replay.http_facts import HttpFacts
-from mcpspy.replay.http_walk import HttpWalk
+from mcpspy.replay.mock.http.answer import Asked, Live
+from mcpspy.replay.mock.http.facts import HttpFacts
+from mcpspy.replay.mock.http.match_cursor import HttpWalk
 from tests.replay.asking import LIVE, call, facts, get, post
 from tests.transcript.traffic import SERVER_URL, TAP_URL, Traffic, initialize, opened_session
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.errors import PathError
-from mcpspy.replay.difference import path_of
-from mcpspy.replay.ignore import Ignore, Step, rule_of
+from mcpspy.replay.compare.difference import path_of
+from mcpspy.replay.compare.ignore import Ignore, Step, rule_of
 
 TEXT: tuple[Step, ...] = ("result", "content", 0, "text")
 

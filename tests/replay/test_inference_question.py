@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.replay.canonical import read
-from mcpspy.replay.ignore import Ignore
-from mcpspy.replay.inference_question import PromptAsking
-from mcpspy.replay.inference_recorded import question, recorded
-from mcpspy.replay.matching import Matcher, Reuse
-from mcpspy.replay.miss import Miss
-from mcpspy.replay.question import Strictness, key_of
-from mcpspy.transcript.head import Head
-from mcpspy.transcript.inference.model_call import ModelCall
+from mcpspy.replay.compare.ignore import Ignore
+from mcpspy.replay.json.canonical import read
+from mcpspy.replay.mock.match_key import Strictness, key_of
+from mcpspy.replay.mock.matching import Matcher, Reuse
+from mcpspy.replay.mock.miss import Miss
+from mcpspy.replay.mock.prompt_key import PromptAsking
+from mcpspy.replay.mock.recorded_prompts import question, recorded
+from mcpspy.transcript.http.head import Head
+from mcpspy.transcript.http.transaction import Transaction
+from mcpspy.transcript.llm.call import ModelCall
 from mcpspy.transcript.model import Exchange
-from mcpspy.transcript.transaction import Transaction
 from mcpspy.transcript.transcribe import transcribe
 from tests.transcript.inference.model_traffic import CHAT, ModelTraffic, completion
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from mcpspy.errors import PathError
 from mcpspy.records import SERVER, Frame, Open
-from mcpspy.replay.masks import mask_of, masked
-from mcpspy.replay.matching import MAX_CONSIDERED, How, Matcher, Reuse, Walk
-from mcpspy.replay.miss import Miss
-from mcpspy.replay.question import Strictness
-from mcpspy.replay.scenes import scenes
-from mcpspy.replay.script import Script
+from mcpspy.replay.json.masks import mask_of, masked
+from mcpspy.replay.mock.match_key import Strictness
+from mcpspy.replay.mock.matching import MAX_CONSIDERED, How, Matcher, Reuse, Walk
+from mcpspy.replay.mock.miss import Miss
+from mcpspy.replay.mock.replies import scenes
+from mcpspy.replay.mock.script import Script
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.model import Exchange, Message, Source
 from mcpspy.transcript.transcribe import transcribe

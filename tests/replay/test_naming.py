@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.capture.reader import read
-from mcpspy.replay.naming import moved
-from mcpspy.transcript.mcp_codes import RELATED_TASK
+from mcpspy.capture.file.reader import read
+from mcpspy.replay.mock.generated_ids import moved
+from mcpspy.transcript.mcp.codes import RELATED_TASK
 from tests.conftest import ROOT
 from tests.replay.playing import Play
 from tests.transcript.dialogue import MS, Dialogue, cancelled, make_header, notification, request, result, tool_call

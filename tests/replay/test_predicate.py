@@ -8,13 +8,13 @@ import pytest
 
 from mcpspy.errors import ReplayError
 from mcpspy.records import Note
-from mcpspy.replay.driving import Report
-from mcpspy.replay.predicate import predicate_of
+from mcpspy.replay.client.driver import Report
+from mcpspy.replay.condition import predicate_of
 from tests.transcript.dialogue import Dialogue, error, notification, request, result, tool_call
 from tests.transcript.traffic import Traffic, modern
 
 if TYPE_CHECKING:
-    from mcpspy.replay.predicate import Happened
+    from mcpspy.replay.condition import Happened
 
 
 def held(written: str, live: Dialogue | Traffic, report: Report | None = None) -> Happened | None:

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.records import Frame
-from mcpspy.replay.miss import Miss
-from mcpspy.replay.on_miss import Nearest
-from mcpspy.transcript.mcp_codes import SUBSCRIPTION_ID
+from mcpspy.replay.mock.miss import Miss
+from mcpspy.replay.mock.on_miss import Nearest
+from mcpspy.transcript.mcp.codes import SUBSCRIPTION_ID
 from tests.replay.playing import Play
 from tests.transcript.dialogue import MS, Dialogue, cancelled, error, notification, progress, request, result, tool_call
 from tests.transcript.traffic import Traffic, modern, opened_session

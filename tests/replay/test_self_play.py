@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture.reader import read
+from mcpspy.capture.file.reader import read
 from mcpspy.records import CLIENT, Frame
-from mcpspy.replay.cue import Cue
-from mcpspy.replay.line import one_line
-from mcpspy.replay.matching import Matcher
-from mcpspy.replay.scenes import is_served, scenes
-from mcpspy.replay.script import Script
+from mcpspy.replay.mock.matching import Matcher
+from mcpspy.replay.mock.replies import is_served, scenes
+from mcpspy.replay.mock.scheduled_send import Cue
+from mcpspy.replay.mock.script import Script
+from mcpspy.replay.mock.templates import one_line
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import Exchange, Kind, Source, Stray, Transcript
 from mcpspy.transcript.transcribe import transcribe
-from mcpspy.wire.places import place
+from mcpspy.wire.json_spans import place
 from tests.conftest import ROOT
 
 REAL = sorted([*(ROOT / "captures").glob("*.mcpspy"), *(ROOT / "tests" / "transcript" / "recorded").glob("*.mcpspy")])

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.replay.shrinking import Shrinking
+from mcpspy.replay.shrink import Shrinking
 
 if TYPE_CHECKING:
-    from mcpspy.replay.shrinking import Rows
+    from mcpspy.replay.shrink import Rows
 
 Needs = dict[int, frozenset[int]]
 Happens = Callable[[frozenset[int]], "bool | None"]

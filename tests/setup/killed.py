@@ -14,9 +14,9 @@ from types import FrameType
 from typing import Any
 
 from mcpspy.setup.address import port_of
-from mcpspy.setup.carrying import carry_out
-from mcpspy.setup.places import read_places
+from mcpspy.setup.commit import carry_out
 from mcpspy.setup.plan import Aim
+from mcpspy.setup.ports import read_places
 from tests.setup.planning import config, looked, means, planned
 
 TEXT = '{\n  "mcpServers": {\n    "a": {"command": "x"},\n    "b": {"url": "https://h.example/mcp"}\n  }\n}\n'

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from mcpspy.setup.clients import CLAUDE_CODE, CODEX, Client, Config, Section
 from mcpspy.setup.entry import Syntax
-from mcpspy.setup.places import Places
 from mcpspy.setup.plan import Aim, Change, Looked, Means, change, look
+from mcpspy.setup.ports import Places
 
 PROGRAM = ("/opt/my tools/bin/mcpspy",)
 

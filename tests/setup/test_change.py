@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 
-from mcpspy.cli.options import RUN
+from mcpspy.cli.run.options import RUN
 from mcpspy.setup.change import unwrapped, wrapped
 from mcpspy.setup.entry import State, Syntax, entries
 from mcpspy.setup.prefix import RUN_SWITCHES, inner

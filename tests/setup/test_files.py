@@ -12,7 +12,7 @@ import pytest
 
 from mcpspy.errors import SetupError
 from mcpspy.setup.files import Snapshot, keep, read, replace
-from mcpspy.setup.turn import turn
+from mcpspy.setup.lock import turn
 from tests.deadlines import DEADLINE_S, SCENE_S
 
 

@@ -15,8 +15,8 @@ import pytest
 from mcpspy.setup.clients import Machine, configs
 from mcpspy.setup.entry import State
 from mcpspy.setup.jsonc import parse
-from mcpspy.setup.places import Places
 from mcpspy.setup.plan import Aim, Looked, Means, change, look
+from mcpspy.setup.ports import Places
 from mcpspy.setup.spans import Value
 
 HOMES = Path(__file__).parent / "homes"

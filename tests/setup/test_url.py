@@ -15,8 +15,8 @@ from mcpspy.setup.address import PORTS, port_of
 from mcpspy.setup.clients import VS_CODE
 from mcpspy.setup.entry import Entry, State
 from mcpspy.setup.files import keep
-from mcpspy.setup.places import Places, read_places
 from mcpspy.setup.plan import Aim, look
+from mcpspy.setup.ports import Places, read_places
 from tests.setup.planning import carried_out, config, looked, planned
 from tests.setup.writing import NAMES, SERVERS, json_entry, json_list, json_string, toml_entry, toml_string
 from tests.tiers import current_tier, slow_examples

@@ -8,11 +8,11 @@ from copy import deepcopy
 from hashlib import blake2b
 from urllib.parse import quote
 
-from mcpspy.capture.format import header_line, record_line
+from mcpspy.capture.file.format import header_line, record_line
 from mcpspy.records import Header, Record
 from mcpspy.sharing.finder import Finder, Wanted
 from mcpspy.sharing.known import Known
-from mcpspy.sharing.shapes import STAND_IN
+from mcpspy.sharing.patterns import STAND_IN
 from mcpspy.sharing.share import Sharing
 
 KEY = b"of the tests"

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.replay.ignore import Ignore
+from mcpspy.replay.compare.ignore import Ignore
 from mcpspy.sharing.edits import edited
 from mcpspy.sharing.finder import MIN_REMEMBERED_BYTES, Finder, Wanted
 from mcpspy.sharing.known import Known
 from mcpspy.sharing.names import Names
-from mcpspy.sharing.places import Place
+from mcpspy.sharing.user_paths import Place
 from tests.sharing.hiding import finder, held, stand_in, told
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.sflKxwRJ-SMeKKF2QT4"

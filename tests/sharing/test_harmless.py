@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpspy.sharing.finder import Finder, Wanted
-from mcpspy.sharing.harmless import Harmless
 from mcpspy.sharing.known import Known
 from mcpspy.sharing.names import Names
-from mcpspy.sharing.shapes import Span
+from mcpspy.sharing.patterns import Span
+from mcpspy.sharing.prefilter import Harmless
 from tests.sharing.hiding import finder, stand_in
 
 KNOWN = b"hunter2 hunter2"

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.replay.ignore import Ignore
-from mcpspy.sharing.json_text import Walk
-from mcpspy.sharing.layers import JSON
-from mcpspy.sharing.places import NOWHERE, Place
+from mcpspy.replay.compare.ignore import Ignore
+from mcpspy.sharing.encodings import JSON
+from mcpspy.sharing.json_walk import Walk
+from mcpspy.sharing.user_paths import NOWHERE, Place
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec="utf-8"), max_size=6),

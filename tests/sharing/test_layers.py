@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.sharing.edits import Edit, edited
-from mcpspy.sharing.layers import JSON, PERCENT, Layer, runs
+from mcpspy.sharing.encodings import JSON, PERCENT, Layer, runs
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=30)
 

@@ -12,10 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcpspy.records import CLIENT, Frame, Header, Note, Open, Record
-from mcpspy.replay.ignore import Ignore
-from mcpspy.sharing.chance import chance_spans
-from mcpspy.sharing.lookout import Lookout, Slip, path_at, pattern_for
-from mcpspy.sharing.places import Place
+from mcpspy.replay.compare.ignore import Ignore
+from mcpspy.sharing.entropy import chance_spans
+from mcpspy.sharing.user_paths import Place
+from mcpspy.sharing.verify import Lookout, Slip, path_at, pattern_for
 from tests.capture.strategies import HEADERS, RECORDS
 from tests.sharing.hiding import shared, stand_in
 from tests.sharing.test_share import message, stdio

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcpspy.capture.reader import Reader
+from mcpspy.capture.file.reader import Reader
 from mcpspy.records import CLIENT, SERVER, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record
-from mcpspy.sharing import whole
+from mcpspy.sharing import reassembly as whole
 from tests.capture.strategies import HEADERS, RECORDS
 from tests.conftest import ROOT
 from tests.sharing.hiding import held, lines, shared, stand_in, told

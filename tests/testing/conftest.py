@@ -6,8 +6,8 @@ from shutil import copy
 import pytest
 
 # pytester forgets what was imported after it began: with these, every test of tests would import them anew, which takes 0.2 s.
-import mcpspy.testing.servers
-import mcpspy.testing.telling  # noqa: F401
+import mcpspy.testing.messages
+import mcpspy.testing.servers  # noqa: F401
 from tests.conftest import PEERS, ROOT
 
 CLIENT = '''

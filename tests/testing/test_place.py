@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcpspy.testing.place import land, made, place, runs
+from mcpspy.testing.paths import land, made, place, runs
 
 TEST_FILE = Path("/project/tests/test_weather.py")
 CAPTURES = "/project/tests/captures"

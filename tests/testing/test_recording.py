@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture.verify import Status, verify
+from mcpspy.capture.file.verify import Status, verify
 from mcpspy.testing.servers import is_ci
 
 pytest_plugins = ["pytester"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.transcript.call import Call, Part
+from mcpspy.transcript.calls.call import Call, Part
 from mcpspy.transcript.model import Exchange, Outcome, Stray
 from tests.transcript.dialogue import MS, Dialogue, cancelled, error, notification, progress, request, result
 

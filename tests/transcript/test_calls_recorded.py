@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture.reader import read
-from mcpspy.transcript.call import Call, Part
+from mcpspy.capture.file.reader import read
+from mcpspy.transcript.calls.call import Call, Part
 from mcpspy.transcript.model import Outcome, Stray, Transcript
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 

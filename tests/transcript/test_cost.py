@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from mcpspy.transcript.cost import ServerCost, ToolCost, costs, result_text
-from mcpspy.transcript.tokens import estimated_tokens, weight
+from mcpspy.transcript.stats.cost import ServerCost, ToolCost, costs, result_text
+from mcpspy.transcript.stats.tokens import estimated_tokens, weight
 from tests.transcript.dialogue import Dialogue, error, request, result, tool_call
 
 FORECAST = {"name": "forecast", "description": "The weather of tomorrow.", "inputSchema": {"type": "object"}}

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture.reader import read
-from mcpspy.transcript.counting import outcomes
+from mcpspy.capture.file.reader import read
 from mcpspy.transcript.model import Outcome, Transcript
-from mcpspy.transcript.numbers import numbers
+from mcpspy.transcript.stats.outcomes import outcomes
+from mcpspy.transcript.stats.statistics import numbers
 from mcpspy.transcript.transcribe import transcribe
-from mcpspy.views.rows_json import verdict_object
+from mcpspy.views.json.rows import verdict_object
 
 ROOT = Path(__file__).parents[2]
 RECORDED = sorted([*ROOT.glob("captures/*.mcpspy"), *ROOT.glob("tests/transcript/recorded/*.mcpspy")])

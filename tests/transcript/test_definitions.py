@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mcpspy.transcript.definitions import Offer, Part, offers
+from mcpspy.transcript.offers.definitions import Offer, Part, offers
 from tests.transcript.dialogue import Dialogue, request, result
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from mcpspy.capture.reader import read
+from mcpspy.capture.file.reader import read
 from mcpspy.errors import FilterError
-from mcpspy.transcript.filter import Matcher, filter_of, filtered
-from mcpspy.transcript.filter_keys import HINTS, KEYS
-from mcpspy.transcript.filter_values import words
+from mcpspy.transcript.filter.filter import Matcher, filter_of, filtered
+from mcpspy.transcript.filter.keys import HINTS, KEYS
+from mcpspy.transcript.filter.values import words
 from mcpspy.transcript.model import Event, Exchange, Log, Numbered, Transcript
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.conftest import ROOT

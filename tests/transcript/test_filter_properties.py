@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from mcpspy.errors import FilterError
 from mcpspy.records import Record
-from mcpspy.transcript.filter import Filter, Matcher, filter_of, filtered
-from mcpspy.transcript.filter_grammar import AllOf, AnyOf, Node, Not, Term, Text
-from mcpspy.transcript.filter_keys import KEYS
-from mcpspy.transcript.filter_values import words
+from mcpspy.transcript.filter.filter import Filter, Matcher, filter_of, filtered
+from mcpspy.transcript.filter.grammar import AllOf, AnyOf, Node, Not, Term, Text
+from mcpspy.transcript.filter.keys import KEYS
+from mcpspy.transcript.filter.values import words
 from mcpspy.transcript.model import Exchange
 from mcpspy.transcript.transcribe import transcribe
 from tests.transcript.test_properties import ANY_RECORDS, CAPTURES

@@ -4,10 +4,10 @@ import pytest
 
 from mcpspy.records import Close, Frame
 from mcpspy.transcript.finding import Finding, Severity
-from mcpspy.transcript.findings.find import findings
-from mcpspy.transcript.findings.flaws import FLAWS
-from mcpspy.transcript.findings.lines import noise_source
-from mcpspy.transcript.findings.rules import RULES
+from mcpspy.transcript.findings.protocol.encoding import FLAWS
+from mcpspy.transcript.findings.registry import RULES
+from mcpspy.transcript.findings.run import findings
+from mcpspy.transcript.findings.transport.lines import noise_source
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.transcript.dialogue import Dialogue, cancelled, error, notification, progress, request, result, tool_call
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.records import Frame
-from mcpspy.transcript.chunks import Chunks
-from mcpspy.transcript.head import read_head
+from mcpspy.transcript.http.chunks import Chunks
+from mcpspy.transcript.http.head import read_head
 
 
 def test_a_request_line_has_a_method_and_a_target() -> None:

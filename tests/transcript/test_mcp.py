@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from mcp_types import jsonrpc, methods, version
 
 from mcpspy.records import CLIENT, SERVER
-from mcpspy.transcript.mcp_codes import ERROR_CODES, HTTP_STATUSES, IMPLEMENTATION_CODES, META_KEYS, MODERN_CODES
-from mcpspy.transcript.mcp_methods import (
+from mcpspy.transcript.mcp.codes import ERROR_CODES, HTTP_STATUSES, IMPLEMENTATION_CODES, META_KEYS, MODERN_CODES
+from mcpspy.transcript.mcp.methods import (
     CACHEABLE,
     INPUT_REQUESTS,
     MAY_NEED_INPUT,
@@ -24,7 +24,7 @@ from mcpspy.transcript.mcp_methods import (
     rows,
     standing,
 )
-from mcpspy.transcript.mcp_revisions import LATEST, REVISIONS, WITH_BATCHES, Era, era, is_known, nearest, position, span
+from mcpspy.transcript.mcp.revisions import LATEST, REVISIONS, WITH_BATCHES, Era, era, is_known, nearest, position, span
 
 if TYPE_CHECKING:
     from mcpspy.records import Side

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcpspy.transcript.mcp_blocks import binary, block, contents, texts
-from mcpspy.transcript.mcp_capabilities import capabilities, implementation
-from mcpspy.transcript.mcp_pixels import pixels
+from mcpspy.transcript.mcp.blocks import binary, block, contents, texts
+from mcpspy.transcript.mcp.capabilities import capabilities, implementation
+from mcpspy.transcript.mcp.image_size import pixels
 
 PNG = (
     b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 640, 480) + b"\x08\x06\0\0\0" + zlib.crc32(b"").to_bytes(4, "big")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mcpspy import read
 from mcpspy.transcript.model import Exchange, Outcome, Transcript
-from mcpspy.transcript.numbers import Calls, ServerNumbers, latency, nearest_rank, numbers
+from mcpspy.transcript.stats.statistics import Calls, ServerNumbers, latency, nearest_rank, numbers
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.transcript.dialogue import MS, Dialogue, error, notification, progress, request, result, tool_call
 from tests.transcript.traffic import Traffic, initialize, modern, opened_session

@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.capture.format import header_line, record_line
-from mcpspy.capture.reader import Reader
+from mcpspy.capture.file.format import header_line, record_line
+from mcpspy.capture.file.reader import Reader
 from mcpspy.records import Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall, Unknown
-from mcpspy.transcript.findings.find import findings
+from mcpspy.transcript.findings.run import findings
 from mcpspy.transcript.model import Exchange, Kind, Log, Message, Stray, Transcript
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.transcript.dialogue import (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.transcript.quotes import MAX_LINE_BYTES, MAX_TRIES, Quote, line_text, quotes
+from mcpspy.transcript.log_matches import MAX_LINE_BYTES, MAX_TRIES, Quote, line_text, quotes
 from mcpspy.transcript.transcribe import transcribe
 from tests.transcript.dialogue import MS, Dialogue, notification, request, result
 
@@ -132,7 +132,7 @@ def test_messages_are_not_parsed_where_no_line_can_quote_them(monkeypatch: pytes
     def refuse(_: Any) -> None:
         raise AssertionError("a message was parsed")
 
-    monkeypatch.setattr("mcpspy.transcript.quotes._digest_of", refuse)
+    monkeypatch.setattr("mcpspy.transcript.log_matches._digest_of", refuse)
     assert not quotes(scene.rows)
 
 
@@ -175,6 +175,6 @@ def test_a_line_that_is_no_value_of_python_is_read_as_one_but_once(monkeypatch: 
     def failing(_: str, at: int) -> None:
         read.append(at)
 
-    monkeypatch.setattr("mcpspy.transcript.quotes._printed", failing)
+    monkeypatch.setattr("mcpspy.transcript.log_matches._printed", failing)
     assert not found(Dialogue().client(CALL).stderr(b"{'a'," * 50 + b"\n"))
     assert len(read) == 1

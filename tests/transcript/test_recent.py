@@ -3,7 +3,7 @@
 import pytest
 
 from mcpspy.records import CLIENT, SERVER, Close, End, Exit, Frame, Open, Record, Spawn
-from mcpspy.transcript.findings.find import findings
+from mcpspy.transcript.findings.run import findings
 from mcpspy.transcript.model import Event, Exchange, Log, Numbered, Transcript
 from mcpspy.transcript.recent import Recent
 from mcpspy.transcript.transcribe import Transcriber, transcribe

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mcpspy import read
-from mcpspy.transcript.mcp_revisions import Era
+from mcpspy.transcript.mcp.revisions import Era
 from mcpspy.transcript.model import Kind, Message, Outcome, Transcript
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.transcript.dialogue import Dialogue, error, notification, progress, request, result, tool_call

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpspy.transcript.http.scopes import endpoint, origin, path_and_query
+from mcpspy.transcript.http.transaction import ScopeKind
 from mcpspy.transcript.model import Exchange, Outcome, Transcript
-from mcpspy.transcript.scopes import endpoint, origin, path_and_query
-from mcpspy.transcript.transaction import ScopeKind
 from mcpspy.transcript.transcribe import Transcriber
 from tests.transcript.dialogue import error, notification, progress, request, result, tool_call
 from tests.transcript.traffic import Call, Traffic, initialize, modern, opened_session

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.transcript.tokens import estimated_tokens, weight
+from mcpspy.transcript.stats.tokens import estimated_tokens, weight
 
 SAMPLES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "tokens.json").read_text(encoding="utf-8"))
 

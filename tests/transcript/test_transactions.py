@@ -5,8 +5,8 @@ import json
 
 import pytest
 
+from mcpspy.transcript.http.transaction import ScopeKind
 from mcpspy.transcript.model import Event, Kind, Numbered, Outcome, Stray
-from mcpspy.transcript.transaction import ScopeKind
 from tests.transcript.dialogue import MS, error, notification, request, result, tool_call
 from tests.transcript.traffic import Traffic, initialize, modern
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.transcript.baseline import Baseline, baseline_of, canonical, document, read_document, value_of
-from mcpspy.transcript.definitions import Part, offers
 from mcpspy.transcript.finding import Finding
-from mcpspy.transcript.findings.examine import examined
+from mcpspy.transcript.findings.optional import examined
+from mcpspy.transcript.findings.registry import RULES
 from mcpspy.transcript.findings.rule import Family
-from mcpspy.transcript.findings.rules import RULES
-from mcpspy.transcript.trust import MAX_PATHS, changes, differences, step, strings
+from mcpspy.transcript.offers.baseline import Baseline, baseline_of, canonical, document, read_document, value_of
+from mcpspy.transcript.offers.definitions import Part, offers
+from mcpspy.transcript.offers.drift import MAX_PATHS, changes, differences, step, strings
 from tests.transcript.dialogue import Dialogue, request, result
 
 READ: dict[str, Any] = {

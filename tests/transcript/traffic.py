@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.records import Close, Damage, End, Frame, Gap, Header, Note, Open, Record
+from mcpspy.transcript.http.transaction import Transaction
 from mcpspy.transcript.model import Exchange, Message, Stray, Transcript
-from mcpspy.transcript.transaction import Transaction
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.transcript.dialogue import MS, make_header
 

@@ -1,10 +1,10 @@
 """Checks for the tests of their formats: a dialogue with many findings, one with hostile text, one with none."""
 
 from mcpspy.transcript.finding import Severity
-from mcpspy.transcript.findings.examine import examined
-from mcpspy.transcript.findings.rules import RULES
+from mcpspy.transcript.findings.optional import examined
+from mcpspy.transcript.findings.registry import RULES
 from mcpspy.transcript.model import Numbered
-from mcpspy.views.checked import Checked
+from mcpspy.views.check.model import Checked
 from tests.transcript.dialogue import Dialogue, notification, request, result, tool_call
 
 EVIL = "\x1b]0;owned\x07\u202e\u200b<b>&\"']]>%0A::error::x,y:z\x00￾\ud800\r\n| **x**"

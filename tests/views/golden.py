@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from mcpspy.views.line import Line, plain
+from mcpspy.views.text.line import Line, plain
 
 FOLDER = Path(__file__).parent / "golden"
 

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mcpspy
-from mcpspy.transcript.mcp_content import content_facts, result_facts
-from mcpspy.transcript.mcp_methods import METHODS
+from mcpspy.transcript.mcp.content import content_facts, result_facts
+from mcpspy.transcript.mcp.methods import METHODS
 from mcpspy.transcript.model import Exchange, Kind, Stray, Transcript
-from mcpspy.views.about import about_lines, about_words
-from mcpspy.views.exchange import whole
-from mcpspy.views.line import line_cells, plain
-from mcpspy.views.phrases import notification_phrase, outcome_phrase
-from mcpspy.views.pretty import pretty
-from mcpspy.views.rows_json import row_object
-from mcpspy.views.timeline import timeline
+from mcpspy.views.json.rows import row_object
+from mcpspy.views.text.line import line_cells, plain
+from mcpspy.views.text.pretty import pretty
+from mcpspy.views.timeline.about import about_lines, about_words
+from mcpspy.views.timeline.exchange import whole
+from mcpspy.views.timeline.phrases import notification_phrase, outcome_phrase
+from mcpspy.views.timeline.timeline import timeline
 from tests.transcript.dialogue import Dialogue, error, notification, request, result
 from tests.transcript.traffic import Traffic
 from tests.views.golden import same_as_golden

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from mcpspy.views.calls import MAX_PARTS
-from mcpspy.views.exchange import whole
-from mcpspy.views.lanes import Lanes
-from mcpspy.views.line import line_cells, plain
-from mcpspy.views.rows_json import row_object
-from mcpspy.views.timeline import Timeline, fitting_columns, timeline
-from mcpspy.views.transactions_json import transaction_object
+from mcpspy.views.json.rows import row_object
+from mcpspy.views.json.transactions import transaction_object
+from mcpspy.views.text.lanes import Lanes
+from mcpspy.views.text.line import line_cells, plain
+from mcpspy.views.timeline.calls import MAX_PARTS
+from mcpspy.views.timeline.exchange import whole
+from mcpspy.views.timeline.timeline import Timeline, fitting_columns, timeline
 from tests.transcript.dialogue import Dialogue, notification, request, result
 from tests.transcript.test_calls import (
     EXTENSION,

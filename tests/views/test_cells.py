@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.views.cells import cells, chopped, cut, padded, padded_left, wrapped
-from mcpspy.views.escape import safe_text
+from mcpspy.views.text.cells import cells, chopped, cut, padded, padded_left, wrapped
+from mcpspy.views.text.escape import safe_text
 
 safe = st.text(alphabet="ab 天気é\u0301🎉❤\ufe0f…", max_size=40) | st.text().map(safe_text)
 width = st.integers(2, 30)

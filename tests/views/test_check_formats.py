@@ -15,13 +15,13 @@ from junitparser import Failure, JUnitXml
 from sarif_pydantic import Sarif
 
 from mcpspy.transcript.finding import Severity
-from mcpspy.transcript.findings.rules import RULES
-from mcpspy.views.check_github import github_lines
-from mcpspy.views.check_json import check_json
-from mcpspy.views.check_junit import junit_lines
-from mcpspy.views.check_sarif import check_sarif
-from mcpspy.views.check_text import check_lines
-from mcpspy.views.line import line_cells
+from mcpspy.transcript.findings.registry import RULES
+from mcpspy.views.check.github import github_lines
+from mcpspy.views.check.junit import junit_lines
+from mcpspy.views.check.sarif import check_sarif
+from mcpspy.views.check.text import check_lines
+from mcpspy.views.json.check import check_json
+from mcpspy.views.text.line import line_cells
 from tests.transcript.dialogue import Dialogue
 from tests.views.checking import EVIL, busy, checked, hostile, quiet
 

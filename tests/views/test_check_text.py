@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from mcpspy.transcript.finding import Severity
-from mcpspy.views.check_text import check_lines, next_lines
-from mcpspy.views.checked import Checked
-from mcpspy.views.line import line_cells, plain
+from mcpspy.views.check.model import Checked
+from mcpspy.views.check.text import check_lines, next_lines
+from mcpspy.views.text.line import line_cells, plain
 from tests.views.checking import busy, checked, hostile, quiet
 from tests.views.golden import same_as_golden
 

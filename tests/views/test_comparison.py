@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from mcpspy.replay.compare import Compared, Comparison, Limit, compare
-from mcpspy.replay.difference import Difference
+from mcpspy.replay.compare.compare import Compared, Comparison, Limit, compare
+from mcpspy.replay.compare.difference import Difference
 from mcpspy.transcript.model import Transcript
-from mcpspy.views.comparison import comparison_lines, next_lines
-from mcpspy.views.comparison_json import comparison_json
-from mcpspy.views.differences import difference_words
-from mcpspy.views.line import line_cells, plain
+from mcpspy.views.compare.comparison import comparison_lines, next_lines
+from mcpspy.views.compare.differences import difference_words
+from mcpspy.views.json.comparison import comparison_json
+from mcpspy.views.text.line import line_cells, plain
 from tests.transcript.dialogue import Dialogue, request, result
 from tests.views.golden import same_as_golden
 from tests.views.scenes import busy_scene, call, failed, hostile_scene, opened

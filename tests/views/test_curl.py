@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy import read, transcribe
-from mcpspy.views.curl import _word, curl
+from mcpspy.views.export.curl import _word, curl
 from tests.conftest import DebianProgram
 from tests.deadlines import SCENE_S
 from tests.transcript.dialogue import request

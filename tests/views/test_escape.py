@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.views.escape import decoded, json_text, mermaid_text, safe_text
+from mcpspy.views.text.escape import decoded, json_text, mermaid_text, safe_text
 
 DANGEROUS_CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 ALL = "".join(map(chr, range(0x110000)))

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from mcpspy.transcript.model import Transcript
-from mcpspy.views.exchange import messages_of, raw_lines, whole
-from mcpspy.views.line import line_cells, plain
+from mcpspy.views.text.line import line_cells, plain
+from mcpspy.views.timeline.exchange import messages_of, raw_lines, whole
 from tests.transcript.dialogue import Dialogue, request, result
 from tests.transcript.traffic import Traffic
 from tests.views.golden import same_as_golden

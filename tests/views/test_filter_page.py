@@ -8,12 +8,12 @@ import re
 
 import pytest
 
-from mcpspy.transcript.filter import filter_of
-from mcpspy.transcript.filter_keys import KEYS
-from mcpspy.views.cells import cells
-from mcpspy.views.filter_lines import matching_line, pointed
+from mcpspy.transcript.filter.filter import filter_of
+from mcpspy.transcript.filter.keys import KEYS
 from mcpspy.views.filter_page import EXAMPLES, keys_section, markdown, page_lines
-from mcpspy.views.line import line_cells, plain
+from mcpspy.views.text.cells import cells
+from mcpspy.views.text.filter_lines import matching_line, pointed
+from mcpspy.views.text.line import line_cells, plain
 from tests.conftest import ROOT
 
 PAGE = ROOT / "docs" / "filter.md"

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from mcpspy import read, transcribe
-from mcpspy.views.har import har
+from mcpspy.views.export.har import har
 from tests.conftest import FlowReader
 from tests.views.http_scenes import http_scene
 

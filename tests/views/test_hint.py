@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcpspy.views.hint import next_commands
-from mcpspy.views.line import line_cells, plain
+from mcpspy.views.text.hint import next_commands
+from mcpspy.views.text.line import line_cells, plain
 from tests.transcript.dialogue import Dialogue, request, result
 from tests.transcript.inference.model_traffic import ModelTraffic
 from tests.views.scenes import busy_scene, call, failed, opened

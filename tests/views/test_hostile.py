@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 from mcpspy.records import Header, Open, Record
 from mcpspy.transcript.model import Numbered, Transcript
 from mcpspy.transcript.transcribe import transcribe
-from mcpspy.views.exchange import carried, whole
-from mcpspy.views.hint import next_commands
-from mcpspy.views.http_wire import wire_lines
-from mcpspy.views.line import Line, line_cells, plain
-from mcpspy.views.messages_json import message_lines
-from mcpspy.views.numbers import numbers_lines
-from mcpspy.views.numbers_json import numbers_document
-from mcpspy.views.rows_json import document
+from mcpspy.views.json.messages import message_lines
+from mcpspy.views.json.rows import document
+from mcpspy.views.json.statistics import numbers_document
+from mcpspy.views.json.transactions import http_lines
 from mcpspy.views.sequence.ladder import ladder
 from mcpspy.views.sequence.layout import diagram
 from mcpspy.views.sequence.mermaid import mermaid
-from mcpspy.views.timeline import timeline
-from mcpspy.views.transactions_json import http_lines
+from mcpspy.views.statistics import numbers_lines
+from mcpspy.views.text.hint import next_commands
+from mcpspy.views.text.line import Line, line_cells, plain
+from mcpspy.views.timeline.exchange import carried, whole
+from mcpspy.views.timeline.http_wire import wire_lines
+from mcpspy.views.timeline.timeline import timeline
 from tests.capture import strategies
 from tests.tiers import current_tier, slow_examples
 from tests.transcript.test_properties import RECORDS

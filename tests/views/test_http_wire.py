@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from mcpspy.transcript.model import Transcript
-from mcpspy.views.escape import decoded, safe_text
-from mcpspy.views.exchange import carried
-from mcpspy.views.http_wire import wire_lines
-from mcpspy.views.line import Line, line_cells, plain
-from mcpspy.views.transactions_json import http_lines
-from mcpspy.views.wire_entries import MAX_BODY_LINES, MAX_LETTERS, MAX_LINES
+from mcpspy.views.json.transactions import http_lines
+from mcpspy.views.text.escape import decoded, safe_text
+from mcpspy.views.text.line import Line, line_cells, plain
+from mcpspy.views.timeline.exchange import carried
+from mcpspy.views.timeline.http_wire import wire_lines
+from mcpspy.views.timeline.wire_entries import MAX_BODY_LINES, MAX_LETTERS, MAX_LINES
 from tests.transcript.dialogue import notification, request, result
 from tests.transcript.traffic import Call, Traffic
 from tests.views.golden import same_as_golden

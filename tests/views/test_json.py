@@ -3,7 +3,6 @@
 import json
 import re
 from base64 import b64decode
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.cli.main import VERBS
+from mcpspy.cli.verbs import VERBS, verb_command
 from mcpspy.transcript.model import Exchange
-from mcpspy.views import listing, verification
-from mcpspy.views.exchange import carried
-from mcpspy.views.json_text import Verbatim, as_json
-from mcpspy.views.messages_json import message_lines
-from mcpspy.views.rows_json import document, state_line
-from mcpspy.views.timeline import selected
-from mcpspy.views.transactions_json import http_lines
+from mcpspy.views.json.messages import message_lines
+from mcpspy.views.json.rows import document, state_line
+from mcpspy.views.json.transactions import http_lines
+from mcpspy.views.store import listing, verification
+from mcpspy.views.text.json_text import Verbatim, as_json
+from mcpspy.views.timeline.exchange import carried
+from mcpspy.views.timeline.timeline import selected
 from tests.transcript.dialogue import Dialogue, request, result
 from tests.transcript.traffic import Traffic
 from tests.views.http_scenes import http_scene
@@ -220,7 +219,7 @@ def test_the_documentation_of_a_verb_has_the_fields_that_it_prints_and_no_others
 
 
 def verbs_with_json() -> list[str]:
-    commands = {verb: import_module(f"mcpspy.cli.{verb}").command for verb in VERBS}
+    commands = {verb: verb_command(verb) for verb in VERBS}
     return [verb for verb, command in commands.items() if any("--json" in option.opts for option in command.params)]
 
 

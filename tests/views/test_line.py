@@ -5,8 +5,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.views.escape import safe_text
-from mcpspy.views.line import PALETTE, Line, coloured, fitted, joined, lane_style, line_cells, plain
+from mcpspy.views.text.escape import safe_text
+from mcpspy.views.text.line import PALETTE, Line, coloured, fitted, joined, lane_style, line_cells, plain
 
 lines = st.lists(st.tuples(st.text(max_size=12).map(safe_text), st.sampled_from(sorted(PALETTE))), max_size=6)
 

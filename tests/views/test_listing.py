@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcpspy.views.line import line_cells, plain
-from mcpspy.views.listing import Capture, Kept, Sitting, State, Unusable, document, listing
+from mcpspy.views.store.listing import Capture, Kept, Sitting, State, Unusable, document, listing
+from mcpspy.views.text.line import line_cells, plain
 
 BEGIN = datetime(2026, 11, 20, 22, 37, 1, tzinfo=UTC)
 

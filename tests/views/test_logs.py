@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpspy.transcript.log_matches import quotes
 from mcpspy.transcript.model import Numbered
-from mcpspy.transcript.quotes import quotes
-from mcpspy.views.exchange import whole
-from mcpspy.views.line import line_cells, plain
-from mcpspy.views.logs import log_line, quoted_line
-from mcpspy.views.rows_json import document
-from mcpspy.views.timeline import timeline
+from mcpspy.views.json.rows import document
+from mcpspy.views.text.line import line_cells, plain
+from mcpspy.views.timeline.exchange import whole
+from mcpspy.views.timeline.logs import log_line, quoted_line
+from mcpspy.views.timeline.timeline import timeline
 from tests.transcript.dialogue import Dialogue, notification, request, result, tool_call
 from tests.views.scenes import call, opened
 from tests.views.test_hostile import HOSTILE, dangerous

@@ -2,9 +2,9 @@
 
 import pytest
 
-from mcpspy.replay.matching import Matcher
-from mcpspy.replay.miss import Miss
-from mcpspy.views.miss import miss_lines
+from mcpspy.replay.mock.matching import Matcher
+from mcpspy.replay.mock.miss import Miss
+from mcpspy.views.timeline.miss import miss_lines
 from tests.replay.test_matching import missed, recorded, tool
 
 

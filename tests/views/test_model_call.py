@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from mcpspy.capture.reader import read
-from mcpspy.transcript.inference.errands import errands
-from mcpspy.transcript.inference.model_call import ModelCall
+from mcpspy.capture.file.reader import read
+from mcpspy.transcript.llm.call import ModelCall
+from mcpspy.transcript.llm.tool_trips import errands
 from mcpspy.transcript.model import Row, Transcript
 from mcpspy.transcript.transcribe import transcribe
-from mcpspy.views.line import Line, line_cells, plain
-from mcpspy.views.model_call import MAX_LINES, bodies, model_call_lines
-from mcpspy.views.numbers import numbers_lines
-from mcpspy.views.numbers_json import numbers_document
-from mcpspy.views.rows_json import document
-from mcpspy.views.timeline import timeline
+from mcpspy.views.json.rows import document
+from mcpspy.views.json.statistics import numbers_document
+from mcpspy.views.statistics import numbers_lines
+from mcpspy.views.text.line import Line, line_cells, plain
+from mcpspy.views.timeline.model_call import MAX_LINES, bodies, model_call_lines
+from mcpspy.views.timeline.timeline import timeline
 from tests.conftest import ROOT
 from tests.findings.telling import Telling
 from tests.transcript.inference.model_traffic import ModelTraffic, completion

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from mcpspy.transcript.model import Transcript
-from mcpspy.views.line import line_cells, plain
-from mcpspy.views.numbers import MAX_ROWS, numbers_lines
-from mcpspy.views.numbers_json import numbers_document
-from mcpspy.views.table import Column, table_lines
+from mcpspy.views.json.statistics import numbers_document
+from mcpspy.views.statistics import MAX_ROWS, numbers_lines
+from mcpspy.views.text.line import line_cells, plain
+from mcpspy.views.text.table import Column, table_lines
 from tests.transcript.dialogue import Dialogue, request, result, tool_call
 from tests.views.golden import same_as_golden
 from tests.views.http_scenes import http_scene

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.views.line import line_cells, plain
-from mcpspy.views.pretty import broken, pretty
+from mcpspy.views.text.line import line_cells, plain
+from mcpspy.views.text.pretty import broken, pretty
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
-from mcpspy.views.pytest_dialect import LINE_1
-from mcpspy.views.pytest_module import pytest_module
+from mcpspy.views.pytest.module import pytest_module
+from mcpspy.views.pytest.sdk import LINE_1
 from tests.capture.making import header
 from tests.tiers import current_tier, slow_examples
 from tests.transcript.dialogue import Dialogue, cancelled, error, make_header, notification, request, result, tool_call

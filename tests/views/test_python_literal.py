@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.views.python_literal import MAX_DEPTH, has_literal, literal, quoted, text_literal
+from mcpspy.views.text.python_literal import MAX_DEPTH, has_literal, literal, quoted, text_literal
 
 TEXTS = st.text(st.characters(codec=None), max_size=40)  # lone surrogates too: JSON can spell them
 NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from mcpspy.replay.carrying import Carrying
-from mcpspy.replay.driving import Report
-from mcpspy.replay.effects import Effects
-from mcpspy.replay.miss import Miss
-from mcpspy.replay.plan import LeftOut
-from mcpspy.replay.planning import plans
-from mcpspy.replay.rehearsal import rehearsed
+from mcpspy.replay.client.correlate.model import Carrying
+from mcpspy.replay.client.driver import Report
+from mcpspy.replay.client.effects import Effects
+from mcpspy.replay.client.plan import LeftOut
+from mcpspy.replay.client.read_plan import plans
+from mcpspy.replay.client.rehearsal import rehearsed
+from mcpspy.replay.mock.miss import Miss
 from mcpspy.transcript.model import Transcript
-from mcpspy.views.line import line_cells, plain
-from mcpspy.views.replaying import changing, end_lines, intent, plan_lines, report_lines
-from mcpspy.views.replaying_json import plans_json
+from mcpspy.views.compare.replay import changing, end_lines, intent, plan_lines, report_lines
+from mcpspy.views.json.replay import plans_json
+from mcpspy.views.text.line import line_cells, plain
 from tests.transcript.dialogue import Dialogue, request, result, tool_call
 from tests.views.golden import same_as_golden
 from tests.views.test_hostile import HOSTILE, dangerous

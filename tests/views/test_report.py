@@ -7,9 +7,9 @@ import pytest
 from markdown_it import MarkdownIt
 
 from mcpspy import read, transcribe
-from mcpspy.views.escape import markdown_code, markdown_text, safe_text
-from mcpspy.views.report import report
-from mcpspy.views.timeline import selected
+from mcpspy.views.export.markdown import report
+from mcpspy.views.text.escape import markdown_code, markdown_text, safe_text
+from mcpspy.views.timeline.timeline import selected
 from tests.transcript.dialogue import notification, request, result
 from tests.transcript.inference.model_traffic import ModelTraffic
 from tests.views.scenes import call, failed, hostile_scene, opened

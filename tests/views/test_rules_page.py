@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from mcpspy.transcript.findings.registry import RULES
 from mcpspy.transcript.findings.rule import Rule
-from mcpspy.transcript.findings.rules import RULES
-from mcpspy.views.rules_page import rules_page
+from mcpspy.views.check.rules_page import rules_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
 

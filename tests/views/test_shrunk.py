@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from mcpspy.replay.plan import Send
-from mcpspy.replay.predicate import Happened
+from mcpspy.replay.client.plan import Send
+from mcpspy.replay.condition import Happened
 from mcpspy.replay.shrunk import Shrunk
-from mcpspy.views.line import line_cells, plain
-from mcpspy.views.shrunk import MAX_LISTED, shrunk_json, shrunk_lines, shrunk_next_lines
+from mcpspy.views.compare.shrink import MAX_LISTED, shrunk_json, shrunk_lines, shrunk_next_lines
+from mcpspy.views.text.line import line_cells, plain
 from tests.transcript.dialogue import Dialogue, error, notification, request, result
 
 HOSTILE = "\x1b[2Jevil\u202e\n\r\x07"

@@ -10,10 +10,10 @@ import pytest
 from mcpspy.records import Close, Frame, Unknown
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
-from mcpspy.views.lanes import Lanes
-from mcpspy.views.line import line_cells, plain
-from mcpspy.views.timeline import FOLD_HEAD, FOLD_TAIL, Timeline, fitting_columns, timeline
-from mcpspy.views.verdict import verdict
+from mcpspy.views.text.lanes import Lanes
+from mcpspy.views.text.line import line_cells, plain
+from mcpspy.views.timeline.summary import verdict
+from mcpspy.views.timeline.timeline import FOLD_HEAD, FOLD_TAIL, Timeline, fitting_columns, timeline
 from tests.transcript.dialogue import Dialogue, notification, request, result
 from tests.views.golden import same_as_golden
 from tests.views.scenes import busy_scene, call, failed, given_up, opened, progress, refused, three_servers

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy import read, transcribe
-from mcpspy.views.trace import _in_lanes, trace
+from mcpspy.views.export.perfetto import _in_lanes, trace
 from tests.transcript.inference.model_traffic import ModelTraffic, delta, sse
 from tests.views.scenes import hostile_scene, three_servers
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from mcpspy.transcript.transcribe import transcribe
-from mcpspy.views.exchange import whole
-from mcpspy.views.line import line_cells, plain
-from mcpspy.views.messages_json import message_lines
-from mcpspy.views.rows_json import document, state_line
+from mcpspy.views.json.messages import message_lines
+from mcpspy.views.json.rows import document, state_line
 from mcpspy.views.sequence.ladder import ladder
 from mcpspy.views.sequence.layout import diagram
-from mcpspy.views.timeline import timeline
+from mcpspy.views.text.line import line_cells, plain
+from mcpspy.views.timeline.exchange import whole
+from mcpspy.views.timeline.timeline import timeline
 from tests.transcript.dialogue import error, notification, request, result
 from tests.transcript.traffic import Traffic, initialize, modern, opened_session
 from tests.views.golden import same_as_golden

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.views.columns import SIZE_CELLS, TOOK_CELLS
-from mcpspy.views.units import counted, duration, seconds, size
+from mcpspy.views.text.columns import SIZE_CELLS, TOOK_CELLS
+from mcpspy.views.text.units import counted, duration, seconds, size
 
 S = 1_000_000_000
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from mcpspy.views.line import line_cells, plain
-from mcpspy.views.verification import Trouble, Verified, verification
+from mcpspy.views.store.verification import Trouble, Verified, verification
+from mcpspy.views.text.line import line_cells, plain
 
 
 def verified(**facts: Any) -> Verified:

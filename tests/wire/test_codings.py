@@ -11,8 +11,8 @@ from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.wire import codings
-from mcpspy.wire.codings import MAX_DECODED_BYTES, MissingDecoderError, decoded
+from mcpspy.wire import encodings as codings
+from mcpspy.wire.encodings import MAX_DECODED_BYTES, MissingDecoderError, decoded
 
 COMPRESS = {b"gzip": gzip.compress, b"deflate": zlib.compress, b"br": brotli.compress, b"zstd": zstd.compress}
 

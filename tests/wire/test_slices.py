@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.wire.slices import TrailingDataError, check, items, members, oddities, scanned_members, string, token
+from mcpspy.wire.json_slices import TrailingDataError, check, items, members, oddities, scanned_members, string, token
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -10,9 +10,9 @@ from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.wire import unpacking
-from mcpspy.wire.codings import MAX_DECODED_BYTES
-from mcpspy.wire.unpacking import Unpacking
+from mcpspy.wire import decompression as unpacking
+from mcpspy.wire.decompression import Unpacking
+from mcpspy.wire.encodings import MAX_DECODED_BYTES
 
 
 def raw_deflate(data: bytes) -> bytes:

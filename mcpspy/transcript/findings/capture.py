@@ -5,9 +5,9 @@ from typing import Final
 
 from ...records import Damage
 from ..finding import Severity
-from .found import Found, found
+from .build import Found, found
+from .facts import Story
 from .rule import Family, Rule
-from .story import Story
 
 CAPTURE_INCOMPLETE: Final = Rule(
     name="capture-incomplete",

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Final
 
-from ..baseline import label_of
-from ..cost import ServerCost, ToolCost, costs, result_text
-from ..definitions import Definition
 from ..finding import Severity
 from ..model import Exchange, Kind, Transcript
-from ..tokens import estimated_tokens
-from .found import Found, found_in, quoted
+from ..offers.baseline import label_of
+from ..offers.definitions import Definition
+from ..stats.cost import ServerCost, ToolCost, costs, result_text
+from ..stats.tokens import estimated_tokens
+from .build import Found, found_in, quoted
 from .rule import Family, Rule
 
 COSTLY_TOKENS: Final = 10_000

@@ -5,8 +5,8 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from ...errors import RuleError
+from .registry import RULES
 from .rule import Family, Rule
-from .rules import RULES
 
 
 def selected_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> dict[str, Rule]:

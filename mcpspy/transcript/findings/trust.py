@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final
 
-from ..baseline import Baseline, label_of, value_of
-from ..definitions import Definition, Offer, Part, offers
 from ..finding import Severity
 from ..model import Message, Transcript
-from ..trust import Change, changes, differences
-from .found import Found, found, found_in, quoted
+from ..offers.baseline import Baseline, label_of, value_of
+from ..offers.definitions import Definition, Offer, Part, offers
+from ..offers.drift import Change, changes, differences
+from .build import Found, found, found_in, quoted
 from .rule import Family, Rule
 
 LISTED: Final = 5

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, ModelCall, Row, Stray, Transcript
-from ...transcript.transaction import Transaction
-from ..curl import curl
-from ..escape import decoded, safe_text
-from ..exchange import messages_of
-from ..json_text import payload
+from ..export.curl import curl
+from ..text.escape import decoded, safe_text
+from ..text.json_text import payload
+from ..timeline.exchange import messages_of
 from .model_calls import messages_of_call, told_call
 
 if TYPE_CHECKING:
-    from ...transcript.inference.errand import Errand
+    from ...transcript.llm.tool_trip import Errand
     from ...transcript.message import Message
     from ...transcript.model import Source
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..escape import safe_text
 from ..sequence.layout import Drawing, diagram
 from ..sequence.model import Arrow, Aside, Group, GroupKind, LeftOut, Step
-from ..units import counted
+from ..text.escape import safe_text
+from ..text.units import counted
 
 if TYPE_CHECKING:
     from ...transcript.model import Row, Transcript

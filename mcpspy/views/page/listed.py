@@ -9,13 +9,13 @@ from collections.abc import Container, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ...records import CLIENT
+from ...transcript.http.transaction import Transaction
 from ...transcript.model import Event, Exchange, Log, ModelCall, Row, Source, Stray, Transcript
-from ...transcript.transaction import Transaction
-from ..calls import with_call
-from ..escape import safe_text
-from ..model_words import model_phrase
-from ..phrases import Phrase, event_phrase, log_text, one_line, outcome_phrase, stray_phrase
-from ..transaction import transaction_phrase
+from ..text.escape import safe_text
+from ..timeline.calls import with_call
+from ..timeline.model_words import model_phrase
+from ..timeline.phrases import Phrase, event_phrase, log_text, one_line, outcome_phrase, stray_phrase
+from ..timeline.transaction import transaction_phrase
 
 MAX_TARGET_LETTERS: Final = 200
 MAX_LOG_LETTERS: Final = 400

@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...records import CLIENT, SERVER
-from ..json_text import as_json, payload
-from ..line import plain
-from ..model_call import model_call_lines
-from ..model_json import model_call_object
+from ..json.llm import model_call_object
+from ..text.json_text import as_json, payload
+from ..text.line import plain
+from ..timeline.model_call import model_call_lines
 
 if TYPE_CHECKING:
-    from ...transcript.inference.errand import Errand
+    from ...transcript.llm.tool_trip import Errand
     from ...transcript.model import ModelCall, Source, Transcript
 
 MAX_TOLD_LINES = 1_000

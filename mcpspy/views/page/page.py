@@ -14,14 +14,14 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from ...transcript.inference.errands import errands
-from ...transcript.inference.model_call import ModelCall
-from ..checked import worst_first
-from ..escape import safe_text, xml_text
-from ..line import plain
-from ..numbers import numbers_lines
-from ..timeline import timeline
-from ..verdict import source_lines, verdict
+from ...transcript.llm.call import ModelCall
+from ...transcript.llm.tool_trips import errands
+from ..check.model import worst_first
+from ..statistics import numbers_lines
+from ..text.escape import safe_text, xml_text
+from ..text.line import plain
+from ..timeline.summary import source_lines, verdict
+from ..timeline.timeline import timeline
 from .carried import carried
 from .drawn import drawn
 from .listed import listed, progress
@@ -29,7 +29,7 @@ from .prompts import Prompts
 
 if TYPE_CHECKING:
     from ...transcript.finding import Finding
-    from ...transcript.inference.errand import Errand
+    from ...transcript.llm.tool_trip import Errand
     from ...transcript.model import Row, Transcript
 
 MAX_DRAWN: Final = 20_000

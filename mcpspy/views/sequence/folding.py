@@ -12,16 +12,16 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT
-from ...transcript.call import Call, Part
+from ...transcript.calls.call import Call, Part
+from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, ModelCall, Row, Transcript
 from ...transcript.phases import ANY_TIME, DISCOVERY, HANDSHAKE, Course, PhaseName
-from ...transcript.transaction import Transaction
-from ..excerpt import one_line
-from ..units import counted, duration
+from ..text.excerpt import one_line
+from ..text.units import counted, duration
 from .model import Arrow, ArrowKind, Aside, Group, GroupKind, LeftOut, Step
 
 if TYPE_CHECKING:
-    from ...transcript.inference.runs import Run
+    from ...transcript.llm.runs import Run
 
 Flat = Arrow | Aside | LeftOut
 
@@ -51,7 +51,7 @@ def _in_phases(parts: Sequence[tuple[PhaseName | None, list[Flat]]], transcript:
 
 def _with_runs(steps: Sequence[Flat], transcript: Transcript, runs: Sequence[Run], phases: _Phases | None) -> list[Step]:
     """A group for each run that nothing of another runs into; before, between and behind them phases."""
-    from .inference import run_words
+    from .llm import run_words
 
     places: dict[int, list[int]] = {}
     for at, step in enumerate(steps):

@@ -6,10 +6,10 @@ Fits into its width, whatever the letters' own; what has no room inside its arro
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from ..cells import cells, cut, padded_left
-from ..escape import safe_text
-from ..line import Line
-from ..units import counted, seconds
+from ..text.cells import cells, cut, padded_left
+from ..text.escape import safe_text
+from ..text.line import Line
+from ..text.units import counted, seconds
 from .ladder_places import ROOM_BESIDES_TEXT, names, spans
 from .model import Arrow, ArrowKind, Aside, Bars, Diagram, Group, GroupKind, LeftOut, Step
 

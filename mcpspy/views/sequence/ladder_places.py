@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ..cells import cells, cut
-from ..escape import safe_text
+from ..text.cells import cells, cut
+from ..text.escape import safe_text
 from .model import Arrow, Diagram, flat
 
 MAX_SPAN_CELLS: Final = 84

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ...records import CLIENT
+from ...transcript.http.transaction import Transaction
 from ...transcript.model import Event, Log, Message, ModelCall, Row, Stray, Transcript
-from ...transcript.transaction import Transaction
 from .model import Participant
 
 PROXY_ID: Final = "mcpspy"

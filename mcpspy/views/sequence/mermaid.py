@@ -6,9 +6,9 @@ draw.
 
 from collections.abc import Iterator, Sequence
 
-from ..cells import cut
-from ..escape import mermaid_text
-from ..units import counted
+from ..text.cells import cut
+from ..text.escape import mermaid_text
+from ..text.units import counted
 from .model import TEXT_CELLS, Arrow, ArrowKind, Aside, Bars, Diagram, Group, GroupKind, LeftOut, Step
 
 MAX_TEXT_LETTERS = 50_000

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from json import loads
 from typing import TYPE_CHECKING, Final
 
-from ...wire.slices import members
-from ..escape import decoded, safe_text
-from ..excerpt import one_line
-from ..line import plain
-from ..pretty import pretty
-from ..units import counted
+from ...wire.json_slices import members
+from ..text.escape import decoded, safe_text
+from ..text.excerpt import one_line
+from ..text.line import plain
+from ..text.pretty import pretty
+from ..text.units import counted
 
 if TYPE_CHECKING:
     from ...transcript.message import Message

@@ -5,9 +5,9 @@ Participants have ids of ours, so that no captured name is ever syntax; every te
 
 from collections.abc import Iterator, Sequence
 
-from ..cells import cut
-from ..escape import plantuml_text
-from ..units import counted
+from ..text.cells import cut
+from ..text.escape import plantuml_text
+from ..text.units import counted
 from .model import TEXT_CELLS, Arrow, ArrowKind, Aside, Bars, Diagram, Group, GroupKind, LeftOut, Step
 
 ARROWS = {

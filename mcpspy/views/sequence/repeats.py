@@ -9,11 +9,11 @@ from collections.abc import Container, Iterable, Iterator
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from ...transcript.definitions import LISTINGS
-from ...transcript.mcp_content import content_facts
+from ...transcript.mcp.content import content_facts
 from ...transcript.model import Exchange, Kind, Outcome, Row, Stray, Transcript
-from ..calls import Polls, Run
-from ..units import counted
+from ...transcript.offers.definitions import LISTINGS
+from ..text.units import counted
+from ..timeline.calls import Polls, Run
 
 _MEMBERS: Final = {"tools": "tool", "prompts": "prompt", "resources": "resource", "templates": "template"}
 """What a page of a list holds, under the names of its facts, and what one of it is called."""

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, Close, Exit
-from ...transcript.mcp_methods import INITIALIZE
+from ...transcript.http.transaction import ScopeKind, Stream, Transaction
+from ...transcript.mcp.methods import INITIALIZE
 from ...transcript.model import Event, Exchange, Kind, Log, Message, ModelCall, Outcome, Row, Source, Stray, Transcript
-from ...transcript.transaction import ScopeKind, Stream, Transaction
-from ..calls import of_part
-from ..phrases import (
+from ..text.units import counted, duration
+from ..timeline.calls import of_part
+from ..timeline.phrases import (
     PROGRESS,
     Phrase,
     event_phrase,
@@ -24,16 +25,15 @@ from ..phrases import (
     status_words,
     stray_phrase,
 )
-from ..transaction import ended_words, status_note, transaction_phrase
-from ..units import counted, duration
+from ..timeline.transaction import ended_words, status_note, transaction_phrase
 from .model import Arrow, ArrowKind, Aside, Detail
 from .payloads import in_one_line, lines
 from .repeats import Drawable, News, Repeated
 
 if TYPE_CHECKING:
-    from ...transcript.inference.runs import Run
-    from .inference import ModelSteps
+    from ...transcript.llm.runs import Run
     from .lanes import Lanes
+    from .llm import ModelSteps
 
 ACCEPTED: Final = 202
 """What a POST is answered with whose message is answered elsewhere, or not at all."""
@@ -59,7 +59,7 @@ class Steps:
         self._is_http_told = is_http_told
         self._models: ModelSteps | None = None
         if any(source.is_model for source in transcript.sources):
-            from .inference import ModelSteps  # and all that understands models, which other pictures do not wait for
+            from .llm import ModelSteps  # and all that understands models, which other pictures do not wait for
 
             self._models = ModelSteps(transcript, lanes, detail)
         self._last_words: dict[int, Log] = {}

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ..cells import cells, cut
-from ..escape import xml_text
-from ..units import counted, seconds
+from ..text.cells import cells, cut
+from ..text.escape import xml_text
+from ..text.units import counted, seconds
 from .model import Arrow, ArrowKind, Aside, Bars, Diagram, Group, GroupKind, LeftOut, Step
 from .svg_places import (
     CELL_PX,

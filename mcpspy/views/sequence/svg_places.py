@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from ..cells import cells
-from ..units import seconds
+from ..text.cells import cells
+from ..text.units import seconds
 from .model import Arrow, Aside, Diagram, flat
 
 CELL_PX: Final = 7.2

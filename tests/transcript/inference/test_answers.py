@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.transcript.inference.nouns import Answer, Api, ToolUse
-from mcpspy.transcript.inference.read import assembler
+from mcpspy.transcript.llm.detect import assembler
+from mcpspy.transcript.llm.model import Answer, Api, ToolUse
 from tests.peers.modelspelling import Said, chat_body, chat_events, message_body, message_events, response_body, response_events
 
 MAX_SECONDS: Final = 10

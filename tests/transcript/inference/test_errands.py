@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mcpspy.transcript.inference.errands import Errand, errands
-from mcpspy.transcript.inference.runs import Run, covered_ns, runs
+from mcpspy.transcript.llm.runs import Run, covered_ns, runs
+from mcpspy.transcript.llm.tool_trips import Errand, errands
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.telling import Telling

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.transcript.findings.examine import examined
-from mcpspy.transcript.inference.errands import errands
-from mcpspy.transcript.inference.runs import runs
+from mcpspy.transcript.findings.optional import examined
+from mcpspy.transcript.llm.runs import runs
+from mcpspy.transcript.llm.tool_trips import errands
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
-from mcpspy.views.line import line_cells, plain
-from mcpspy.views.model_call import model_call_lines
-from mcpspy.views.numbers import numbers_lines
-from mcpspy.views.numbers_json import numbers_document
-from mcpspy.views.rows_json import document
-from mcpspy.views.timeline import timeline
+from mcpspy.views.json.rows import document
+from mcpspy.views.json.statistics import numbers_document
+from mcpspy.views.statistics import numbers_lines
+from mcpspy.views.text.line import line_cells, plain
+from mcpspy.views.timeline.model_call import model_call_lines
+from mcpspy.views.timeline.timeline import timeline
 from tests.tiers import current_tier, slow_examples
 from tests.transcript.dialogue import Dialogue, request, result, tool_call
 from tests.transcript.inference.model_traffic import MESSAGES, RESPONSES, ModelTraffic, sse

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.records import Close, End, Frame, Open
+from mcpspy.transcript.http.transaction import Transaction
 from mcpspy.transcript.model import ModelCall, Outcome
-from mcpspy.transcript.transaction import Transaction
 from mcpspy.transcript.transcribe import Transcriber, transcribe
-from mcpspy.views.messages_json import message_lines
+from mcpspy.views.json.messages import message_lines
 from mcpspy.wire.sse import Events
 from tests.transcript.dialogue import MS
 from tests.transcript.inference.model_traffic import CHAT, MESSAGES, RESPONSES, ModelTraffic, completion, delta, sse

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.transcript.inference.nouns import Api, Prompt, ToolReturn, ToolUse, Turn
-from mcpspy.transcript.inference.read import prompt
+from mcpspy.transcript.llm.detect import prompt
+from mcpspy.transcript.llm.model import Api, Prompt, ToolReturn, ToolUse, Turn
 from tests.transcript.inference.test_answers import APIS, VALUES
 
 IMAGE = "iVBORw0KGgo="

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcpspy.transcript.inference.errands import errands
-from mcpspy.transcript.inference.runs import runs
+from mcpspy.transcript.llm.runs import runs
+from mcpspy.transcript.llm.tool_trips import errands
 from mcpspy.transcript.transcribe import transcribe
 from tests.transcript.dialogue import MS, notification, request, result
 from tests.transcript.inference.model_traffic import ModelTraffic, completion

@@ -7,7 +7,7 @@ import pytest
 from mcpspy import read
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
-from mcpspy.views.report import report
+from mcpspy.views.export.markdown import report
 from mcpspy.views.sequence.layout import Drawing, diagram
 from mcpspy.views.sequence.mermaid import mermaid
 from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, Detail, Diagram, Group, GroupKind, flat

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.transcript.model import Transcript
-from mcpspy.views.cells import cells
-from mcpspy.views.line import Line, line_cells, plain
 from mcpspy.views.sequence.ladder import LIFELINE, ladder
 from mcpspy.views.sequence.ladder_places import MIN_SPAN_CELLS, spans
 from mcpspy.views.sequence.ladder_places import names as headings
 from mcpspy.views.sequence.layout import diagram
 from mcpspy.views.sequence.model import Arrow, ArrowKind, Diagram, Participant
+from mcpspy.views.text.cells import cells
+from mcpspy.views.text.line import Line, line_cells, plain
 from tests.transcript.dialogue import request, result
 from tests.views.golden import same_as_golden
 from tests.views.scenes import busy_scene, call, opened, three_servers

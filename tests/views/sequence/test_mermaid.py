@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mcpspy.views.escape import safe_text
 from mcpspy.views.sequence.layout import diagram
 from mcpspy.views.sequence.mermaid import mermaid
 from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, Diagram, Group, GroupKind, Participant, Step
+from mcpspy.views.text.escape import safe_text
 from tests.cli.terminal import run
 from tests.conftest import ROOT, MermaidReader
 from tests.tiers import Tier

@@ -9,8 +9,6 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from mcpspy import read, transcribe
-from mcpspy.views.cells import cut
-from mcpspy.views.escape import safe_text
 from mcpspy.views.sequence.layout import Drawing, diagram
 from mcpspy.views.sequence.model import (
     TEXT_CELLS,
@@ -26,6 +24,8 @@ from mcpspy.views.sequence.model import (
     Step,
 )
 from mcpspy.views.sequence.plantuml import plantuml
+from mcpspy.views.text.cells import cut
+from mcpspy.views.text.escape import safe_text
 from tests.conftest import ROOT, DebianProgram
 from tests.deadlines import SCENE_S
 from tests.tiers import Tier

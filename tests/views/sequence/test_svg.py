@@ -7,11 +7,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from mcpspy import read, transcribe
-from mcpspy.views.cells import cells
 from mcpspy.views.sequence.layout import Drawing, diagram
 from mcpspy.views.sequence.model import Arrow, ArrowKind, Diagram, Participant, flat
 from mcpspy.views.sequence.svg import svg
 from mcpspy.views.sequence.svg_places import CELL_PX
+from mcpspy.views.text.cells import cells
 from tests.views.scenes import busy_scene, hostile_scene, three_servers
 from tests.views.sequence.test_mermaid import HOSTILE
 

@@ -1,0 +1,331 @@
+r"""Format 1 of the capture file: a record as one line of JSON, written.
+
+    {"n":7,"at_ns":1234567,"kind":"frame","stream":0,"text":"{\"jsonrpc\":…}\n","crc":"1a2b3c4d"}
+
+docs/capture.md is its specification. Refuses to understand what frames hold. Writes its JSON by hand, with the standard
+library's C escaper: the `json` package costs 6 ms of somebody's editor start-up, and a frame's line is made on the data path
+(as fast as orjson there, without its 19 ms import).
+"""
+
+from __future__ import annotations
+
+from _codecs import utf_8_decode  # `codecs` re-exports it
+from _json import encode_basestring as _quoted  # `json.encoder` re-exports it, and imports `re` on the way
+from binascii import b2a_base64, crc32
+
+from ...records import (
+    Close,
+    End,
+    Exit,
+    Frame,
+    Gap,
+    Header,
+    Note,
+    Open,
+    Partial,
+    Spawn,
+    Stall,
+    Unknown,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ...records import Record
+
+FORMAT = 1
+"""The version this mcpspy writes. It changes when an older reader would misread a capture, not with releases."""
+
+MIN_READER = 1
+"""The oldest reader that can read what is written now."""
+
+LARGE_BYTES = 1 << 10
+"""From this size on, text with few quotes is escaped by passes over the whole of it: 0.7 ms per MiB, where the escaper that
+looks at each character takes 2.1. With many quotes it is the other way round, 3.8 ms (CPython 3.11)."""
+
+SLICE_BYTES = 1 << 16
+"""Large text is escaped in slices of this size: decoded at once, a message that is not ASCII would take four times its length."""
+
+SAMPLE_BYTES = 512
+MAX_ESCAPES = 20
+"""So many quotes and backslashes in a sample from the middle are few: the two ways meet at one in 20 bytes."""
+
+_CONTROLS = bytes(range(0x20))
+
+_KNOWN_HEADS = 256
+_KNOWN_HEAD_LENGTH = 1 << 13
+_known_heads: dict[tuple[bytes, bytes | None], str] = {}
+
+
+def header_line(header: Header) -> bytes:
+    """The first line of a capture."""
+    fields = {
+        "mcpspy": header.format,
+        "min_reader": header.min_reader,
+        "id": header.capture_id,
+        "wall_ns": header.wall_ns,
+        "monotonic_ns": header.monotonic_ns,
+        "boot_id": header.boot_id,
+        "pid": header.pid,
+        "start": header.start,
+        "parent": header.parent,
+        "cwd": header.cwd,
+        "tapped": header.tapped,
+        "label": header.label,
+        "redaction": header.redaction,
+        "version": header.mcpspy_version,
+        **header.extra,
+    }
+    return _sealed(_json(fields)[:-1])
+
+
+def plain_frame_line(number: int, stream: int, at_ns: int, data: bytes) -> bytes:
+    """The line of a whole frame that came in one read: 1.1 µs for 200 bytes. Raises: UnicodeDecodeError."""
+    if len(data) < LARGE_BYTES:
+        body = f'{{"n":{number},"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":{_quoted(data.decode())}'.encode()
+        return b'%b,"crc":"%08x"}\n' % (body, crc32(body))
+    return _joined([b'{"n":%d,"at_ns":%d,"kind":"frame","stream":%d,"text":' % (number, at_ns, stream), *_text(data)])
+
+
+def event_line(number: int, stream: int, at_ns: int, data: bytes, chunks: Sequence[int]) -> bytes:
+    """The line of a whole and not too large frame that came in one read, in these chunks. Raises: UnicodeDecodeError."""
+    sizes = chunks[0] if len(chunks) == 1 else ",".join(map(str, chunks))
+    head = f'{{"n":{number},"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":'
+    body = f'{head}{_quoted(data.decode())},"chunks":[{sizes}]'.encode()
+    return b'%b,"crc":"%08x"}\n' % (body, crc32(body))
+
+
+def event_lines(number: int, stream: int, at_ns: int, events: Sequence[bytes]) -> list[bytes]:
+    """The lines of events that came in one read and in one chunk each, the first numbered `number`. Raises: UnicodeDecodeError."""
+    head = f',"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":'
+    lines = []
+    for data in events:
+        if len(data) < LARGE_BYTES:
+            body = f'{{"n":{number}{head}{_quoted(data.decode())},"chunks":[{len(data)}]'.encode()
+            lines.append(b'%b,"crc":"%08x"}\n' % (body, crc32(body)))
+        else:
+            lines.append(frame_line(number, Frame(stream, at_ns, at_ns, data, chunks=(len(data),))))
+        number += 1
+    return lines
+
+
+def plain_frame_lines(number: int, stream: int, at_ns: int, frames: Sequence[bytes]) -> bytes:
+    """The lines of whole frames that came in one read, the first numbered `number`. Raises: UnicodeDecodeError."""
+    head = f',"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":'
+    lines = []
+    for data in frames:
+        if len(data) < LARGE_BYTES:
+            body = f'{{"n":{number}{head}{_quoted(data.decode())}'.encode()
+            lines.append(b'%b,"crc":"%08x"}\n' % (body, crc32(body)))
+        else:
+            lines.append(_joined([f'{{"n":{number}{head}'.encode(), *_text(data)]))
+        number += 1
+    return b"".join(lines)
+
+
+def frame_line(number: int, frame: Frame) -> bytes:
+    """A frame record's line."""
+    data, rare = frame.data, frame.rare
+    if frame.first_ns == frame.at_ns and not frame.part:
+        try:
+            if not rare:
+                return plain_frame_line(number, frame.stream, frame.at_ns, data)
+            if len(data) < LARGE_BYTES and len(rare) == 1 and (chunks := rare.get("chunks")):
+                return event_line(number, frame.stream, frame.at_ns, data, chunks)
+        except UnicodeDecodeError:
+            pass
+    head = f'{{"n":{number},"at_ns":{frame.at_ns},"kind":"frame","stream":{frame.stream}'
+    if frame.first_ns != frame.at_ns:
+        head += f',"first_ns":{frame.first_ns}'
+    if frame.part:
+        head += ',"part":true'
+    pieces = [head.encode(), *_data_member(data)]
+    if frame.rare:
+        pieces.append(_rare_frame_members(frame))
+    return _joined(pieces)
+
+
+def record_line(number: int, record: Record) -> bytes:
+    """Any record's line but a header's."""
+    match record:
+        case Open():
+            return open_line(number, record)
+        case Close():
+            return close_line(number, record)
+        case Frame():
+            return frame_line(number, record)
+        case Partial():
+            members = {"stream": record.stream, "first_ns": record.first_ns, **_payload(record.data)}
+            length = record.length if record.length != len(record.data) else None
+            return _line(number, "partial", record, {**members, "length": length})
+        case Stall():
+            members = {"stream": record.stream, "waiting_bytes": record.waiting_bytes, "lasted_ns": record.lasted_ns}
+            return _line(number, "stall", record, members)
+        case Spawn():
+            return _line(number, "spawn", record, {"pid": record.pid, "start": record.start})
+        case Exit():
+            members = {"pid": record.pid, "code": record.code, "signal": record.signal, "error": record.error or None}
+            return _line(number, "exit", record, {**members, "descendants": list(record.descendants) or None})
+        case Gap():
+            members = {"since_ns": record.since_ns, "frames": record.frames, "bytes": record.bytes, "why": record.why}
+            return _line(number, "gap", record, {**members, "missing": record.missing or None})
+        case Note():
+            return _line(number, "note", record, {"topic": record.topic, "text": record.text})
+        case End():
+            members = {"frames": record.frames, "bytes": record.bytes, "messages": record.messages, "gaps": record.gaps or None}
+            return _line(number, "end", record, {**members, "why": record.why or None})
+        case Unknown():
+            return _line(number, record.kind, record, {})
+    raise TypeError(f"a {type(record).__name__} is never written as a record")
+
+
+def _line(number: int, kind: str, record: Any, members: dict[str, Any]) -> bytes:
+    fields = {"n": number, "at_ns": record.at_ns, "kind": kind}
+    fields.update((name, value) for name, value in members.items() if value is not None)
+    fields.update(record.extra)
+    return _sealed(_json(fields)[:-1])
+
+
+def _joined(pieces: list[bytes]) -> bytes:
+    """The line that begins with `pieces`, with its CRC as last member. One copy: escapes may have made it six times as large."""
+    crc = 0
+    for piece in pieces:
+        crc = crc32(piece, crc)
+    pieces.append(b',"crc":"%08x"}\n' % crc)
+    return b"".join(pieces)
+
+
+def _sealed(body: str) -> bytes:
+    """`body`, an object's text without its closing brace, with its CRC as last member."""
+    encoded = body.encode("utf-8", "backslashreplace")
+    return b'%b,"crc":"%08x"}\n' % (encoded, crc32(encoded))
+
+
+def open_line(number: int, record: Open) -> bytes:
+    """An HTTP tap writes two of these and two closes for each request: 3 µs written out, 11 by way of a dict."""
+    body = (
+        f'{{"n":{number},"at_ns":{record.at_ns},"kind":"open","stream":{record.stream},"sender":"{record.sender}"'
+        f',"name":{_quoted(record.name)},"framing":{_quoted(record.framing)}'
+    )
+    if record.connection:
+        body += f',"connection":{record.connection}'
+    if record.transaction:
+        body += f',"transaction":{record.transaction}'
+    if record.head or record.forwarded is not None:
+        body += _heads(record.head, record.forwarded)
+    if record.redacted:
+        body += f',"redacted":{_json([list(one) for one in record.redacted])}'
+    if record.forged:
+        body += ',"forged":true'
+    if record.extra:
+        body += "," + _json(record.extra)[1:-1]
+    return _sealed(body)
+
+
+def close_line(number: int, record: Close) -> bytes:
+    """A close record's line."""
+    body = (
+        f'{{"n":{number},"at_ns":{record.at_ns},"kind":"close","stream":{record.stream}'
+        f',"by":{_quoted(record.by)},"how":{_quoted(record.how)}'
+    )
+    if record.extra:
+        body += "," + _json(record.extra)[1:-1]
+    return _sealed(body)
+
+
+def _heads(head: bytes, forwarded: bytes | None) -> str:
+    """The members of a head and of what was sent on for it, remembered: an HTTP tap meets the same ones again and again."""
+    key = (head, forwarded)
+    members = _known_heads.get(key)
+    if members is None:
+        members = _bytes_member("head", head) if head else ""
+        if forwarded is not None:
+            members += _bytes_member("forwarded", forwarded)
+        if len(_known_heads) >= _KNOWN_HEADS:
+            _known_heads.clear()
+        if len(members) <= _KNOWN_HEAD_LENGTH:
+            _known_heads[key] = members
+    return members
+
+
+def _bytes_member(name: str, data: bytes) -> str:
+    try:
+        return f',"{name}":{_quoted(data.decode())}'
+    except UnicodeDecodeError:
+        return f',"{name}_base64":"{b2a_base64(data, newline=False).decode()}"'
+
+
+def _payload(data: bytes, *, text: str = "text", base64: str = "base64") -> dict[str, Any]:
+    try:
+        return {text: data.decode()}
+    except UnicodeDecodeError:
+        return {base64: b2a_base64(data, newline=False).decode()}
+
+
+def _data_member(data: bytes) -> list[bytes]:
+    """`,"text":…`, or `,"base64":…` where the bytes are no UTF-8, in pieces."""
+    try:
+        return [b',"text":', *_text(data)]
+    except UnicodeDecodeError:
+        return [b',"base64":"', b2a_base64(data, newline=False), b'"']
+
+
+def _text(data: bytes) -> list[bytes]:
+    """`data` as a JSON string, in pieces. Raises: UnicodeDecodeError."""
+    if len(data) < LARGE_BYTES:
+        return [_quoted(data.decode()).encode()]
+    pieces = [b'"']
+    at, size = 0, len(data) - data.endswith(b"\n")  # the line end is a control character, and nearly always the only one
+    while at < size:
+        piece = data[at : min(at + SLICE_BYTES, size)]
+        text, used = utf_8_decode(piece, "strict", at + len(piece) >= size)
+        pieces.append(_escaped(piece[:used], text))
+        at += used
+    pieces.append(b'\\n"' if size < len(data) else b'"')
+    return pieces
+
+
+def _escaped(data: bytes, text: str) -> bytes:
+    """What stands between the quotes for `data`, which is `text`."""
+    middle = len(data) // 2
+    escapes = data.count(b'"', middle, middle + SAMPLE_BYTES) + data.count(b"\\", middle, middle + SAMPLE_BYTES)
+    if escapes > MAX_ESCAPES or len(data.translate(None, _CONTROLS)) != len(data):
+        return _quoted(text)[1:-1].encode()
+    return data.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+
+
+def _rare_frame_members(frame: Frame) -> bytes:
+    members: dict[str, Any] = {}
+    if "length" in frame.rare:
+        members = {"length": frame.length, "sha256": frame.sha256}
+    if frame.chunks:
+        members["chunks"] = list(frame.chunks)
+    if frame.forged:
+        members["forged"] = True
+    if frame.forwarded is not None:
+        members.update(_payload(frame.forwarded, text="forwarded", base64="forwarded_base64"))
+    if frame.redacted:
+        members["redacted"] = [list(one) for one in frame.redacted]
+    members.update(frame.extra)
+    return ("," + _json(members)[1:-1]).encode("utf-8", "backslashreplace") if members else b""
+
+
+def _json(value: Any) -> str:
+    """JSON text of what records hold: dicts with string keys, lists, strings, integers, booleans, None."""
+    if isinstance(value, str):
+        return _quoted(value)
+    if value is None:
+        return "null"
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_quoted(str(name))}:{_json(one)}" for name, one in value.items()) + "}"
+    return "[" + ",".join(map(_json, value)) + "]"

@@ -1,0 +1,196 @@
+"""Fields of a capture's line → a record: the inverse of `format`, for every kind, and for kinds yet unknown.
+
+Members that this version does not know stay in the record's `extra`. Raises KeyError, TypeError or ValueError where a member
+that the kind needs is missing or has another type; the reader makes damage of that.
+"""
+
+from binascii import a2b_base64
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from ...records import Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall, Unknown
+
+
+def header_from(fields: dict[str, Any]) -> Header:
+    """The header whose members are `fields`. Raises: KeyError, TypeError, ValueError."""
+    rest = _Members(fields)
+    return Header(
+        format=rest.take("mcpspy", int),
+        min_reader=rest.take("min_reader", int),
+        capture_id=rest.take("id", str),
+        wall_ns=rest.take("wall_ns", int),
+        monotonic_ns=rest.take("monotonic_ns", int),
+        boot_id=rest.take("boot_id", str, ""),
+        pid=rest.take("pid", int, 0),
+        start=rest.take("start", int, 0),
+        parent=rest.take("parent", dict, {}),
+        cwd=rest.take("cwd", str, ""),
+        tapped=rest.take("tapped", dict, {}),
+        label=rest.take("label", str, ""),
+        redaction=rest.take("redaction", str, ""),
+        mcpspy_version=rest.take("version", str, ""),
+        extra=rest.left(),
+    )
+
+
+def record_from(fields: dict[str, Any]) -> Record:
+    """The record whose members are `fields`. Raises: KeyError, TypeError, ValueError, OverflowError."""
+    rest = _Members(fields)
+    number, at_ns, kind = rest.take("n", int), rest.take("at_ns", int), rest.take("kind", str)
+    if kind == "frame":
+        return _frame(rest, number, at_ns)
+    if kind == "open":
+        record: _Simple = _open(rest, at_ns)
+    elif kind in _SIMPLE:
+        record = _SIMPLE[kind](rest, at_ns)
+    else:
+        record = Unknown(at_ns=at_ns, kind=kind)
+    record.number = number
+    record.extra = rest.left()
+    return record
+
+
+class _Members:
+    """The members of one line, taken one by one; what is left over is `extra`."""
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self._fields = dict(fields)
+        self._fields.pop("crc", None)
+
+    def take(self, name: str, kind: type, default: Any = ...) -> Any:
+        if default is not ... and self._fields.get(name) is None:
+            self._fields.pop(name, None)
+            return default
+        value = self._fields.pop(name)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise TypeError(f"{name} is not of type {kind.__name__}")
+        return value
+
+    def payload(self, text: str = "text", base64: str = "base64", default: Any = ...) -> Any:
+        if text in self._fields:
+            return str(self.take(text, str)).encode("utf-8", "surrogatepass")
+        if base64 in self._fields:
+            return a2b_base64(self.take(base64, str), strict_mode=True)
+        if default is ...:
+            raise KeyError(text)
+        return default
+
+    def ranges(self) -> tuple[tuple[int, int, str], ...]:
+        return tuple((int(offset), int(length), str(kind)) for offset, length, kind in self.take("redacted", list, []))
+
+    def left(self) -> dict[str, Any]:
+        return self._fields
+
+
+def _frame(rest: _Members, number: int, at_ns: int) -> Frame:
+    length = rest.take("length", int, None)
+    stream, first_ns = rest.take("stream", int), rest.take("first_ns", int, at_ns)
+    data, part = rest.payload(default=... if length is None else b""), rest.take("part", bool, False)
+    rare = {
+        "length": length,
+        "sha256": rest.take("sha256", str, ""),
+        "chunks": tuple(int(size) for size in rest.take("chunks", list, [])),
+        "forged": rest.take("forged", bool, False),
+        "redacted": rest.ranges(),
+    }
+    rare = {name: value for name, value in rare.items() if value or (name == "length" and value is not None)}
+    forwarded = rest.payload("forwarded", "forwarded_base64", None)
+    if forwarded is not None:
+        rare["forwarded"] = forwarded
+    if rest.left():
+        rare["extra"] = rest.left()
+    return Frame(stream, at_ns, first_ns, data, part, number, **rare)
+
+
+def _open(rest: _Members, at_ns: int) -> Open:
+    sender, framing = rest.take("sender", str), rest.take("framing", str)
+    if sender not in ("client", "server"):
+        raise ValueError(f"sender is {sender}")
+    return Open(
+        at_ns=at_ns,
+        stream=rest.take("stream", int),
+        sender=sender,
+        name=rest.take("name", str),
+        framing=framing,
+        connection=rest.take("connection", int, 0),
+        transaction=rest.take("transaction", int, 0),
+        head=rest.payload("head", "head_base64", b""),
+        forwarded=rest.payload("forwarded", "forwarded_base64", None),
+        redacted=rest.ranges(),
+        forged=rest.take("forged", bool, False),
+    )
+
+
+def _partial(rest: _Members, at_ns: int) -> Partial:
+    stream, first_ns = rest.take("stream", int), rest.take("first_ns", int, at_ns)
+    return Partial(at_ns=at_ns, stream=stream, first_ns=first_ns, data=rest.payload(), length=rest.take("length", int, None))
+
+
+def _stall(rest: _Members, at_ns: int) -> Stall:
+    return Stall(
+        at_ns=at_ns,
+        stream=rest.take("stream", int),
+        waiting_bytes=rest.take("waiting_bytes", int),
+        lasted_ns=rest.take("lasted_ns", int, None),
+    )
+
+
+def _close(rest: _Members, at_ns: int) -> Close:
+    return Close(at_ns=at_ns, stream=rest.take("stream", int), by=rest.take("by", str), how=rest.take("how", str))
+
+
+def _spawn(rest: _Members, at_ns: int) -> Spawn:
+    return Spawn(at_ns=at_ns, pid=rest.take("pid", int), start=rest.take("start", int, 0))
+
+
+def _exit(rest: _Members, at_ns: int) -> Exit:
+    return Exit(
+        at_ns=at_ns,
+        pid=rest.take("pid", int),
+        code=rest.take("code", int, None),
+        signal=rest.take("signal", str, None),
+        error=rest.take("error", str, ""),
+        descendants=tuple(dict(one) for one in rest.take("descendants", list, [])),
+    )
+
+
+def _gap(rest: _Members, at_ns: int) -> Gap:
+    return Gap(
+        at_ns=at_ns,
+        since_ns=rest.take("since_ns", int, at_ns),
+        frames=rest.take("frames", int),
+        bytes=rest.take("bytes", int),
+        why=rest.take("why", str),
+        missing=rest.take("missing", int, 0),
+    )
+
+
+def _note(rest: _Members, at_ns: int) -> Note:
+    return Note(at_ns=at_ns, topic=rest.take("topic", str), text=rest.take("text", str))
+
+
+def _end(rest: _Members, at_ns: int) -> End:
+    return End(
+        at_ns=at_ns,
+        frames=rest.take("frames", int),
+        bytes=rest.take("bytes", int),
+        messages=rest.take("messages", int, 0),
+        gaps=rest.take("gaps", int, 0),
+        why=rest.take("why", str, ""),
+    )
+
+
+_Simple: TypeAlias = Open | Partial | Stall | Close | Spawn | Exit | Gap | Note | End | Unknown
+
+_SIMPLE: dict[str, Callable[[_Members, int], _Simple]] = {
+    "partial": _partial,
+    "stall": _stall,
+    "close": _close,
+    "spawn": _spawn,
+    "exit": _exit,
+    "gap": _gap,
+    "note": _note,
+    "end": _end,
+}

@@ -1,0 +1,170 @@
+"""A new file from what is sound in a damaged capture. Refuses to touch the old one, and to write over anything.
+
+Sound lines are copied byte for byte, numbers included. Where records are missing a `gap` record says so in their place, under the
+number of the last of them, so that the new file reads without damage. The `end` record is copied where nothing was left out before
+it, else written anew with what is there; a capture that has none gets none.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from ...errors import RepairError
+from ...records import End, Frame, Gap, Header, Open, Record
+from ..store.catalog import entry
+from ..store.folder import EXTENSION
+from .format import header_line, record_line
+from .reader import CHUNK_BYTES, seal_holds
+from .verify import Inspector, Line, usable_lines
+
+WHY = "repaired"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repaired:
+    """What `repair` made: how many lines were copied, and how many records are marked as missing."""
+
+    path: str
+    lines: int
+    missing: int
+
+
+def repair(path: str, out: str) -> Repaired:
+    """Copy what is sound in the capture at `path` into a new file `out`.
+
+    Raises: RepairError: if `out` exists, or nothing in `path` is sound. CaptureError: if `path` is no capture. OSError: if it
+    cannot be read, or `out` not be written.
+    """
+    try:
+        target = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as error:
+        raise RepairError(f"{out} exists; name a file that does not") from error
+    try:
+        with open(path, "rb") as source, open(path, "rb") as lines, open(target, "wb") as file:
+            inspector = Inspector(path)
+            copy = _Copy(inspector, source, file)
+            for line in usable_lines(inspector, lines):
+                copy.take(line)
+            copy.finish()
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        os.unlink(out)
+        raise
+    if not copy.lines:
+        os.unlink(out)
+        raise RepairError(f"nothing in {path} is sound; nothing was written")
+    return Repaired(path=out, lines=copy.lines, missing=copy.missing)
+
+
+class _Copy:
+    """The new file as it grows: `take` the usable lines one by one, then `finish`."""
+
+    def __init__(self, inspector: Inspector, source: BinaryIO, file: BinaryIO) -> None:
+        self._inspector = inspector
+        self._source = source
+        self._file = file
+        self._read_to = 0  # where the next line begins if nothing is left out
+        self._changed = False
+        self._headed = False
+        self._number = 0
+        self._at_ns = 0
+        self._frames = 0
+        self._messages = 0
+        self._gaps = 0
+        self._silent: set[int] = set()
+        self.lines = 0
+        self.missing = 0
+
+    def take(self, line: Line) -> None:
+        """Copy one usable line, and mark what is missing before it."""
+        self._changed |= line.offset != self._read_to
+        self._read_to = line.end
+        self.lines += 1
+        record = line.record
+        if isinstance(record, Header):
+            self._copy_header(line, record)
+            return
+        self._make_header()
+        if line.lost:
+            gap_missing = record.missing if isinstance(record, Gap) else 0
+            self._mark(record.number - 1 - gap_missing, line.lost, line.lost_bytes, record.at_ns)
+        if isinstance(record, End) and (self._changed or self._miscounts(record)):
+            self._file.write(record_line(record.number, self._end(record)))
+        else:
+            self._copy(line)
+        self._count(record)
+
+    def finish(self) -> None:
+        """Mark what is missing at the end of a capture that has no `end` record."""
+        lost = self._inspector.lost
+        if lost:
+            self._make_header()
+            self._mark(self._number + lost, lost, self._inspector.lost_bytes, self._at_ns)
+
+    def _miscounts(self, end: End) -> bool:
+        return self._inspector.as_written and end.frames != self._frames
+
+    def _copy(self, line: Line) -> None:
+        self._source.seek(line.offset)
+        left = line.end - line.offset
+        last = b""
+        while left and (piece := self._source.read(min(left, CHUNK_BYTES))):
+            self._file.write(piece)
+            left -= len(piece)
+            last = piece
+        if not last.endswith(b"\n"):
+            self._file.write(b"\n")
+
+    def _copy_header(self, line: Line, header: Header) -> None:
+        self._source.seek(line.offset)
+        if seal_holds(self._source.read(line.end - line.offset).rstrip(b"\n")) is False:
+            self._changed = True
+            self._file.write(header_line(header))
+        else:
+            self._copy(line)
+        self._headed = True
+
+    def _make_header(self) -> None:
+        """Where the header is lost: a new one, with what can be known."""
+        if self._headed:
+            return
+        self._headed = self._changed = True
+        path = str(self._source.name)
+        found = entry(path)
+        begin_ns = found.begin_ns - found.last_ns if found else 0
+        label = os.path.basename(path).removesuffix(EXTENSION)
+        extra = {WHY: "the header was lost"}
+        self._file.write(
+            header_line(
+                Header(
+                    capture_id="", wall_ns=begin_ns, monotonic_ns=0, pid=0, tapped={}, label=label, redaction="", extra=extra
+                )
+            )
+        )
+
+    def _mark(self, number: int, lost: int, lost_bytes: int, at_ns: int) -> None:
+        """Put a gap in the place of `lost` records, the last of which was `number`."""
+        why = f"{WHY}: unusable lines were left out" if lost_bytes else f"{WHY}: records were missing"
+        gap = Gap(at_ns=at_ns, since_ns=self._at_ns, frames=lost, bytes=lost_bytes, why=why, missing=lost - 1)
+        self._file.write(record_line(number, gap))
+        self._changed = True
+        self._gaps += 1
+        self.missing += lost
+
+    def _end(self, old: End) -> End:
+        self._file.flush()
+        size_bytes = os.fstat(self._file.fileno()).st_size
+        return End(at_ns=old.at_ns, frames=self._frames, bytes=size_bytes, messages=self._messages, gaps=self._gaps, why=WHY)
+
+    def _count(self, record: Record) -> None:
+        self._number = record.number
+        self._at_ns = record.at_ns
+        match record:
+            case Frame():
+                self._frames += 1
+                self._messages += not record.part and record.stream not in self._silent
+            case Open(name="stderr"):
+                self._silent.add(record.stream)
+            case Gap():
+                self._gaps += 1

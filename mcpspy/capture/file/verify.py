@@ -1,0 +1,233 @@
+"""Is a capture intact, and if not, what was lost and where. Refuses to change it; `repair` makes a new file of what is sound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import BinaryIO
+
+from ...records import Damage, End, Frame, Gap, Header, Record
+from ..store.folder import is_live
+from .reader import CHUNK_BYTES, Reader
+
+MAX_PROBLEMS = 1_000
+"""So many are kept with their words; more are counted."""
+
+
+class Status(StrEnum):
+    """How well a capture has come through: all there, something not recorded or cut off, or something spoilt."""
+
+    INTACT = "intact"
+    INCOMPLETE = "incomplete"
+    DAMAGED = "damaged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that is wrong, or worth knowing (`status` is intact). `line` counts from 1, `offset` is its first byte."""
+
+    status: Status
+    reason: str
+    text: str
+    line: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line of the file that can be used: its bytes are `file[offset:end]`."""
+
+    offset: int
+    end: int
+    record: Record
+    lost: int = 0
+    """How many records are missing right before this one."""
+
+    lost_bytes: int = 0
+    """How many bytes of unusable lines stand there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What was found. `records` and `frames` count what can be used; `left_out` are lines and bytes that cannot."""
+
+    path: str
+    size_bytes: int
+    live: bool
+    header: Header | None
+    end: End | None
+    records: int
+    frames: int
+    problems: tuple[Problem, ...]
+    more_problems: int
+    left_out_lines: int
+    left_out_bytes: int
+    status: Status
+
+
+def verify(path: str) -> Verdict:
+    """Read the capture at `path` from its first byte to its last.
+
+    Raises: CaptureError: if it is no capture, or needs a newer mcpspy. OSError: if it cannot be read.
+    """
+    live = is_live(path)
+    with open(path, "rb") as file:
+        return verify_file(file, path, live=live)
+
+
+def verify_file(file: BinaryIO, name: str, *, live: bool = False) -> Verdict:
+    """The same for an open file, which is read to its end. Raises: CaptureError, OSError."""
+    inspector = Inspector(name)
+    for _ in usable_lines(inspector, file, live=live):
+        pass
+    return inspector.verdict(name, live=live)
+
+
+def usable_lines(inspector: Inspector, file: BinaryIO, *, live: bool = False) -> Iterator[Line]:
+    """The lines of the file that can be used, while `inspector` takes note of the others. Raises: CaptureError, OSError."""
+    while piece := file.readline(CHUNK_BYTES):
+        yield from inspector.feed(piece)
+    yield from inspector.close(live=live)
+
+
+class Inspector:
+    """Takes a capture in pieces that end at its newlines at the latest; finds what is wrong and which lines can be used.
+
+    `feed` and `close` return the usable line that was completed, if any. `lost` and `lost_bytes` say what is unusable behind it;
+    `as_written` holds while nothing was edited, spoilt or lost, so that what the `end` record counts must be there.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._reader = Reader(path)
+        self._pending: list[Record] = []
+        self._offset = 0
+        self._begin = 0  # of the line that is being read
+        self._line = 0
+        self._next = 1
+        self._problems: list[Problem] = []
+        self._more = 0
+        self._left_out = (0, 0)
+        self.as_written = True
+        self.lost = 0
+        self.lost_bytes = 0
+        self.header: Header | None = None
+        self.end: End | None = None
+        self.records = 0
+        self.frames = 0
+        self.status = Status.INTACT
+
+    def feed(self, piece: bytes) -> list[Line]:
+        """Look at the next bytes of the file, which hold no newline but at their end."""
+        self._pending += self._reader.feed(piece)
+        self._offset += len(piece)
+        return self._line_ended() if piece.endswith(b"\n") else []
+
+    def close(self, *, live: bool) -> list[Line]:
+        """Look at the end of the file. `live`: a tap writes it, so what is missing may still come."""
+        self._pending += self._reader.close()
+        lines = self._line_ended() if self._pending or self._offset > self._begin else []
+        if self.end is None:
+            killed = "there is no end record: the tap was killed, or the rest was cut off"
+            self._found(Status.INCOMPLETE, "end", "a tap still records into it" if live else killed, self._offset)
+        return lines
+
+    def verdict(self, path: str, *, live: bool) -> Verdict:
+        """All that was found."""
+        return Verdict(
+            path=path,
+            size_bytes=self._offset,
+            live=live,
+            header=self.header,
+            end=self.end,
+            records=self.records,
+            frames=self.frames,
+            problems=tuple(self._problems),
+            more_problems=self._more,
+            left_out_lines=self._left_out[0],
+            left_out_bytes=self._left_out[1],
+            status=self.status,
+        )
+
+    def _line_ended(self) -> list[Line]:
+        self._line += 1
+        records, self._pending = self._pending, []
+        begin, self._begin = self._begin, self._offset
+        usable: Record | None = None
+        for record in records:
+            if not isinstance(record, Damage):
+                usable = record
+            elif record.reason != "number":  # we count ourselves: where records are missing, each of them matters
+                self._found(_STATUS.get(record.reason, Status.DAMAGED), record.reason, record.text, begin)
+        if usable is None or not self._in_place(usable, begin):
+            self._leave_out(self._offset - begin, counts=usable is None and self._offset - begin > 1)
+            return []
+        line = Line(
+            offset=begin, end=self._offset, record=usable, lost=self._missing(usable, begin), lost_bytes=self.lost_bytes
+        )
+        self.lost = self.lost_bytes = 0
+        self._count(usable, begin)
+        return [line]
+
+    def _in_place(self, record: Record, begin: int) -> bool:
+        """False for a record that stands where none may stand: it has been there before, or the capture has ended."""
+        if isinstance(record, Header):
+            return True
+        if self.end is not None:
+            self._found(Status.DAMAGED, "end", f"record {record.number} stands behind the end record", begin)
+        elif record.number < self._next:
+            self._found(Status.DAMAGED, "number", f"record {record.number} stands here again, or out of order", begin)
+        else:
+            return True
+        return False
+
+    def _leave_out(self, size_bytes: int, *, counts: bool) -> None:
+        self.as_written = False
+        self._left_out = self._left_out[0] + 1, self._left_out[1] + size_bytes
+        if counts and self.end is None and self._line > 1:
+            self.lost += 1
+            self.lost_bytes += size_bytes
+
+    def _missing(self, record: Record, begin: int) -> int:
+        """How many numbers are missing before `record`."""
+        if isinstance(record, Header):
+            return 0
+        missing = record.number - self._next - (record.missing if isinstance(record, Gap) else 0)
+        if missing > 0:
+            self.as_written = False
+            which = f"record {self._next} is" if missing == 1 else f"records {self._next} to {self._next + missing - 1} are"
+            self._found(Status.DAMAGED, "number", f"{which} missing", begin)
+        return max(0, missing)
+
+    def _count(self, record: Record, begin: int) -> None:
+        match record:
+            case Header():
+                self.header = record
+                return
+            case Frame():
+                self.frames += 1
+            case Gap():
+                lost = f"{record.frames} frames, {record.bytes} bytes"
+                self._found(Status.INCOMPLETE, "gap", f"{lost} are not recorded: {record.why}", begin)
+            case End():
+                self.end = record
+                if self.as_written and record.frames != self.frames:
+                    text = f"the end record counts {record.frames} frames; there are {self.frames}"
+                    self._found(Status.DAMAGED, "end", text, begin)
+        self.records += 1
+        self._next = record.number + 1
+
+    def _found(self, status: Status, reason: str, text: str, offset: int) -> None:
+        if reason == "edited":
+            self.as_written = False
+        if _WORSE.index(status) > _WORSE.index(self.status):
+            self.status = status
+        if len(self._problems) == MAX_PROBLEMS:
+            self._more += 1
+            return
+        self._problems.append(Problem(status=status, reason=reason, text=text, line=self._line, offset=offset))
+
+
+_WORSE = (Status.INTACT, Status.INCOMPLETE, Status.DAMAGED)
+_STATUS = {"torn": Status.INCOMPLETE, "edited": Status.INTACT}
+"""What a damage record's reason means for the whole; every other is damage."""

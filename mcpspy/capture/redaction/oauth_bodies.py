@@ -1,0 +1,297 @@
+"""OAuth's bodies as they come, in one piece or in parts: secrets out, the same bytes however they were cut, in bounded memory.
+
+What is no secret goes on at once; a secret is held until it ends. Refuses to look into JSON-RPC.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+
+from .names import is_oauth_member, kind_of_parameter
+from .spans import percent_decoded, unescaped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    from .names import Kind
+    from .redactor import Redacted
+
+    Body: TypeAlias = "Form | Json | Sealed | Untold"
+
+MAX_SECRET_BYTES = 1 << 16
+"""A secret that is longer is known by its beginning: all of it is left out, and so much of it is what the pseudonym stands for."""
+
+MAX_UNTOLD_BYTES = 1 << 20
+"""So much of a JSON object is held back to see whether it is JSON-RPC, whose mark some put last: as much as comes in one part."""
+
+_MAX_NAME_BYTES = 256
+"""So much is remembered of a parameter's name: its end, by which it is known."""
+
+_MAX_MEMBER_BYTES = 64
+_FORM_TYPE = "application/x-www-form-urlencoded"
+_JSON_RPC = b'"jsonrpc"'
+
+
+class _Out:
+    """What goes on of one piece of a body."""
+
+    __slots__ = ("_length", "_pieces", "_ranges")
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._ranges: list[tuple[int, int, str]] = []
+        self._length = 0
+
+    def put(self, data: bytes) -> None:
+        self._pieces.append(data)
+        self._length += len(data)
+
+    def replace(self, stand_in: bytes, kind: Kind) -> None:
+        self._ranges.append((self._length, len(stand_in), kind))
+        self.put(stand_in)
+
+    def redacted(self) -> Redacted:
+        return b"".join(self._pieces), tuple(self._ranges)
+
+
+class Json:
+    """A JSON object without the values of OAuth's secret members, at any depth, also of one that was cut off. Nothing is parsed."""
+
+    __slots__ = ("_is_escaped", "_name", "_pseudonym", "_secret", "_state")
+
+    def __init__(self, pseudonym: Callable[[bytes], bytes]) -> None:
+        self._pseudonym = pseudonym
+        self._state = "text"
+        self._name = b""
+        self._is_escaped = False  # the value's last byte was a backslash
+        self._secret: bytearray | None = None
+
+    def feed(self, data: bytes) -> Redacted:
+        """What goes on of the body's next bytes."""
+        out, at = _Out(), 0
+        while at < len(data):
+            match self._state:
+                case "text":
+                    at = self._text(data, at, out)
+                case "name":
+                    at = self._in_name(data, at, out)
+                case "value":
+                    at = self._in_value(data, at, out)
+                case _:
+                    at = self._between(data, at, out)
+        return out.redacted()
+
+    def close(self) -> Redacted:
+        """The body has ended: what was cut off of a secret is one."""
+        out = _Out()
+        self._end_secret(out)
+        return out.redacted()
+
+    def _text(self, data: bytes, at: int, out: _Out) -> int:
+        quote = data.find(b'"', at)
+        end = len(data) if quote < 0 else quote + 1
+        out.put(data[at:end])
+        if quote >= 0:
+            self._begin_name()
+        return end
+
+    def _begin_name(self) -> None:
+        """A quote: every one may stand before a name, so that text that is no JSON hides none."""
+        self._state, self._name = "name", b""
+
+    def _in_name(self, data: bytes, at: int, out: _Out) -> int:
+        end = _end(_NAME, data, at)
+        self._name = (self._name + data[at:end])[: _MAX_MEMBER_BYTES + 1]
+        if end < len(data):
+            if data[end] != _QUOTE or len(self._name) > _MAX_MEMBER_BYTES:
+                self._state = "text"
+            else:
+                end += 1
+                self._state = "behind name" if self._name else "name"
+        out.put(data[at:end])
+        return end
+
+    def _between(self, data: bytes, at: int, out: _Out) -> int:
+        """Behind a name: blanks, a colon, blanks, a quote; anything else, and it was none."""
+        end = _end(_BLANKS, data, at)
+        if self._state == "behind name" and end > at:
+            self._state = "before colon"
+        if end < len(data):
+            if data[end] == _COLON and self._state != "before value":
+                self._state, end = "before value", end + 1
+            elif data[end] == _QUOTE and self._state == "before value":
+                self._state, end = "value", end + 1
+                self._secret = bytearray() if is_oauth_member(self._name.decode("latin-1")) else None
+            elif self._state == "behind name":
+                self._begin_name()  # with the quote that was to end one
+            else:
+                self._state = "text"
+        out.put(data[at:end])
+        return end
+
+    def _in_value(self, data: bytes, at: int, out: _Out) -> int:
+        if self._is_escaped:
+            end, self._is_escaped = at + 1, False
+        else:
+            end = _end(_STRING, data, at)
+            if end < len(data) and data[end] == _BACKSLASH:  # the last byte: what it escapes is yet to come
+                end, self._is_escaped = end + 1, True
+        if self._secret is None:
+            out.put(data[at:end])
+        else:
+            _keep(self._secret, data[at:end])
+        if end < len(data) and data[end] == _QUOTE and not self._is_escaped:
+            self._end_secret(out)
+            out.put(b'"')
+            self._begin_name()
+            end += 1
+        return end
+
+    def _end_secret(self, out: _Out) -> None:
+        if self._secret:
+            out.replace(self._pseudonym(unescaped(bytes(self._secret))), "token")
+        self._secret = None
+
+
+class Form:
+    """A form without the values of its secret parameters. `;` and `?` separate some; behind a secret name all is secret."""
+
+    __slots__ = ("_kind", "_name", "_pseudonym", "_secret", "_state")
+
+    def __init__(self, pseudonym: Callable[[bytes], bytes]) -> None:
+        self._pseudonym = pseudonym
+        self._state = "name"
+        self._name = b""
+        self._kind: Kind = "token"
+        self._secret = bytearray()
+
+    def feed(self, data: bytes) -> Redacted:
+        """What goes on of the body's next bytes."""
+        out, at = _Out(), 0
+        while at < len(data):
+            end = _end(_PARAMETERS[self._state], data, at)
+            if self._state == "secret":
+                _keep(self._secret, data[at:end])
+            else:
+                out.put(data[at:end])
+            if self._state == "name":
+                self._name = (self._name + data[at:end])[-_MAX_NAME_BYTES:]
+            if end < len(data):
+                self._end_secret(out)
+                self._begin(data[end])
+                out.put(data[end : end + 1])
+            at = end + 1
+        return out.redacted()
+
+    def close(self) -> Redacted:
+        """The body has ended, and with it its last value. What is fed next is another's."""
+        out = _Out()
+        self._end_secret(out)
+        self._state, self._name = "name", b""
+        return out.redacted()
+
+    def _begin(self, mark: int) -> None:
+        """What comes behind this mark."""
+        if mark != _EQUALS:
+            self._state, self._name = "name", b""
+            return
+        kind = kind_of_parameter(percent_decoded(self._name).decode("latin-1"))
+        self._state, self._kind = ("value", self._kind) if kind is None else ("secret", kind)
+
+    def _end_secret(self, out: _Out) -> None:
+        if self._secret:
+            value = percent_decoded(bytes(self._secret).replace(b"+", b" "))
+            out.replace(self._pseudonym(value), self._kind)
+            self._secret.clear()
+
+
+class Sealed:
+    """A compressed body: nobody can say where in it the secrets are, so that it is one."""
+
+    __slots__ = ("_begin", "_digest", "_is_empty", "_word")
+
+    def __init__(self, key: bytes, word: bytes, digest_bytes: int) -> None:
+        self._begin = blake2b(key=key, digest_size=digest_bytes)
+        self._digest = self._begin.copy()
+        self._word = word
+        self._is_empty = True
+
+    def feed(self, data: bytes) -> Redacted:
+        """Nothing goes on before all has come."""
+        self._digest.update(data)
+        self._is_empty = self._is_empty and not data
+        return b"", ()
+
+    def close(self) -> Redacted:
+        """What stands for the body. What is fed next is another's."""
+        if self._is_empty:
+            return b"", ()
+        stand_in = self._word + self._digest.hexdigest().encode()
+        self._digest, self._is_empty = self._begin.copy(), True
+        return stand_in, ((0, len(stand_in), "token"),)
+
+
+class Untold:
+    """A body of which is yet to be seen whether it is JSON, and whether JSON-RPC. What is no JSON object goes on as it is."""
+
+    __slots__ = ("_held", "_is_told", "_json", "_pseudonym")
+
+    def __init__(self, pseudonym: Callable[[bytes], bytes]) -> None:
+        self._pseudonym = pseudonym
+        self._held = b""
+        self._is_told = False
+        self._json: Json | None = None
+
+    def feed(self, data: bytes) -> Redacted:
+        """What goes on of the body's next bytes."""
+        if self._is_told:
+            return (data, ()) if self._json is None else self._json.feed(data)
+        self._held += data
+        if len(self._held) < MAX_UNTOLD_BYTES and self._held.lstrip()[:1] in (b"", b"{"):
+            return b"", ()
+        return self._tell()
+
+    def close(self) -> Redacted:
+        """The body has ended. What is fed next is another's."""
+        data, ranges = (b"", ()) if self._is_told else self._tell()
+        if self._json is not None:
+            rest, more = self._json.close()
+            data, ranges = data + rest, (*ranges, *((len(data) + at, length, kind) for at, length, kind in more))
+        self._is_told, self._json = False, None
+        return data, ranges
+
+    def _tell(self) -> Redacted:
+        held, self._held, self._is_told = self._held, b"", True
+        if held.lstrip()[:1] == b"{" and _JSON_RPC not in held[:MAX_UNTOLD_BYTES]:
+            self._json = Json(self._pseudonym)
+            return self._json.feed(held)
+        return held, ()
+
+
+def body(content_type: str, pseudonym: Callable[[bytes], bytes]) -> Form | Untold:
+    """What a body of this type passes through that is not compressed."""
+    return (Form if content_type.partition(";")[0].strip().lower() == _FORM_TYPE else Untold)(pseudonym)
+
+
+_QUOTE, _COLON, _BACKSLASH, _EQUALS = b'":\\='
+_NAME = re.compile(rb"[\w.-]*+")
+_BLANKS = re.compile(rb"[ \t\r\n]*+")
+_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+_PARAMETERS = {
+    "name": re.compile(rb"[^&#;?=]*+"),
+    "value": re.compile(rb"[^&#;?]*+"),
+    "secret": re.compile(rb"[^&#]*+"),
+}
+
+
+def _end(pattern: re.Pattern[bytes], data: bytes, at: int) -> int:
+    """Where it ends, what this pattern, which matches also nothing, matches at `at`."""
+    match = pattern.match(data, at)
+    return at if match is None else match.end()
+
+
+def _keep(secret: bytearray, data: bytes) -> None:
+    secret += data[: max(0, MAX_SECRET_BYTES - len(secret))]

@@ -1,0 +1,183 @@
+"""A sink that takes secrets out of HTTP records on their way to the disk: heads, `endpoint` events, OAuth's bodies.
+
+Refuses to look into JSON-RPC: which bodies are OAuth's is told by their type and their path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ...records import Close, Frame, Open, Partial, Record
+
+if TYPE_CHECKING:
+    from .oauth_bodies import Body
+    from .redactor import Redactor
+
+MAX_HEADS = 512
+"""So many different heads are remembered as redacted: a client sends the same one again and again, and one costs 15 µs."""
+
+OAUTH_PATHS = (b"/token", b"/register", b"/authorize", b"/revoke", b"/introspect", b"/device")
+
+MAX_LINE_BYTES = 1 << 13
+"""A line of a refused head that comes in pieces; behind a longer one, or when the head has ended, nothing more is looked for."""
+
+_ENDS_HEAD = re.compile(rb"\n\r?\n").search
+
+MAX_ENDPOINT_BYTES = 1 << 13
+"""An event that announces an endpoint is short; a longer one is not looked at."""
+
+
+class Redacting:
+    """Passes records on to `sink`, redacted. stdio records are passed on as they are."""
+
+    __slots__ = ("_bodies", "_event", "_events", "_heads", "_oauth", "_opaque", "_redactor", "_sink", "_sse")
+
+    def __init__(self, sink: Callable[[Sequence[Record]], None], redactor: Redactor) -> None:
+        self._sink = sink
+        self._event: Callable[[int, int, bytes], None] | None = getattr(sink, "event", None)
+        self._events: Callable[[Sequence[Record], int, int, Sequence[bytes]], None] | None = getattr(sink, "events", None)
+        self._redactor = redactor
+        self._heads: dict[bytes, tuple[bytes, tuple[tuple[int, int, str], ...]]] = {}
+        self._sse: set[int] = set()  # streams of events, which may announce an endpoint
+        self._bodies: dict[int, Body] = {}  # streams with bodies of OAuth, and what these pass through
+        self._opaque: dict[
+            int, bytes
+        ] = {}  # streams without a head, which may begin with one that was refused: its last line so far
+        self._oauth: set[int] = set()  # transactions at OAuth's paths
+
+    def __call__(self, records: Sequence[Record]) -> None:
+        self._sink(self._redacted(records))
+
+    def _redacted(self, records: Sequence[Record]) -> list[Record]:
+        passed: list[Record] = []
+        for record in records:
+            match record:
+                case Open() if record.head:
+                    self._open(record)
+                case Open() if record.connection:
+                    self._opaque[record.stream] = b""
+                case Frame():
+                    self._frame(record)
+                case Partial():
+                    self._partial(record)
+                case Close():
+                    passed += self._close(record)
+            passed.append(record)
+        return passed
+
+    def event(self, stream: int, at_ns: int, data: bytes) -> None:
+        """One whole event that came as one HTTP chunk."""
+        if b"endpoint" in data or self._event is None or stream not in self._sse:
+            self((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),))
+        else:
+            self._event(stream, at_ns, data)
+
+    def events(self, before: Sequence[Record], stream: int, at_ns: int, events: Sequence[bytes]) -> None:
+        """Records, and events behind them that came in one HTTP chunk each."""
+        if self._events is None or any(b"endpoint" in data for data in events):
+            self((*before, *(Frame(stream, at_ns, at_ns, data, chunks=(len(data),)) for data in events)))
+        else:
+            self._events(self._redacted(before), stream, at_ns, events)
+
+    def _frame(self, record: Frame) -> None:
+        stream = record.stream
+        if stream in self._sse:
+            self._endpoint(record)
+        elif stream in self._bodies:
+            self._body(record, self._bodies[stream])
+        elif stream in self._opaque:
+            self._refused_head(record, self._opaque.pop(stream))
+
+    def _refused_head(self, record: Frame, begun: bytes) -> None:
+        """What may be a piece of a head that was refused; `begun` is the line, with the end of the one before, that it goes on."""
+        whole = begun + record.data
+        data, redacted = self._redactor.head(whole)
+        if not data.startswith(begun):  # a secret goes on: what has come of it before went to the disk as another name
+            rest = record.data.partition(b"\n")[0].rstrip(b"\r")
+            name = self._redactor.pseudonym(rest) if rest else b""
+            data, more = self._redactor.head(record.data[len(rest) :])
+            first = ((0, len(name), redacted[0][2]),) if name else ()
+            redacted = (*first, *((at + len(name), length, kind) for at, length, kind in more))
+            record.data = name + data
+        else:
+            record.data = data[len(begun) :]
+            redacted = tuple((at - len(begun), length, kind) for at, length, kind in redacted)
+        _mark(record, redacted)
+        last_line = whole[max(whole.rfind(b"\n"), 0) :]
+        if not _ENDS_HEAD(whole) and len(last_line) <= MAX_LINE_BYTES:
+            self._opaque[record.stream] = last_line
+
+    def _partial(self, record: Partial) -> None:
+        """What waits may hold the beginning of a secret: of anything but MCP's own messages only the length is kept."""
+        stream = record.stream
+        if stream in self._bodies or stream in self._opaque or (stream in self._sse and b'"jsonrpc"' not in record.data):
+            record.data = b""
+
+    def _open(self, record: Open) -> None:
+        content_type = _value(record.head, b"content-type")
+        path = record.head.split(b" ", 2)[1].partition(b"?")[0].rstrip(b"/") if record.name == "request" else b""
+        if path.endswith(OAUTH_PATHS):
+            self._oauth.add(record.transaction)
+        if record.framing == "sse":
+            self._sse.add(record.stream)
+        elif record.transaction in self._oauth or content_type.startswith("application/x-www-form-urlencoded"):
+            sealed = _value(record.head, b"content-encoding") not in ("", "identity")
+            self._bodies[record.stream] = self._redactor.passing(content_type, sealed=sealed)
+        if record.name == "response" and not record.head.startswith((b"HTTP/1.1 1", b"HTTP/1.0 1")):
+            self._oauth.discard(record.transaction)
+        record.head, record.redacted = self._head(record.head)
+        if record.forwarded is not None:
+            record.forwarded, _ = self._head(record.forwarded)
+
+    def _head(self, head: bytes) -> tuple[bytes, tuple[tuple[int, int, str], ...]]:
+        found = self._heads.get(head)
+        if found is None:
+            if len(self._heads) >= MAX_HEADS:
+                self._heads.clear()
+            found = self._heads[head] = self._redactor.head(head)
+        return found
+
+    def _close(self, record: Close) -> list[Record]:
+        """A stream has ended. What is left of a body that did not come to its end."""
+        self._sse.discard(record.stream)
+        self._opaque.pop(record.stream, None)
+        body = self._bodies.pop(record.stream, None)
+        data, redacted = (b"", ()) if body is None else body.close()
+        rest = Frame(record.stream, record.at_ns, record.at_ns, data)
+        _mark(rest, redacted)
+        return [rest] if data else []
+
+    def _body(self, record: Frame, body: Body) -> None:
+        """A body, or a part of one: a secret may begin in one part and end in the next, and goes to the disk where it ends."""
+        data, redacted = body.feed(record.data)
+        if not record.part:
+            rest, more = body.close()
+            redacted = (*redacted, *((len(data) + at, length, kind) for at, length, kind in more))
+            data += rest
+        record.data = data
+        _mark(record, redacted)
+
+    def _endpoint(self, record: Frame) -> None:
+        if len(record.data) > MAX_ENDPOINT_BYTES or b"endpoint" not in record.data:
+            return
+        record.data, redacted = self._redactor.endpoint(record.data)
+        _mark(record, redacted)
+        if record.forwarded is not None:
+            record.rare["forwarded"], _ = self._redactor.endpoint(record.forwarded)
+
+
+def _mark(record: Frame, redacted: tuple[tuple[int, int, str], ...]) -> None:
+    if redacted:
+        record.rare["redacted"] = redacted
+
+
+def _value(head: bytes, name: bytes) -> str:
+    """The first value of a field, in lower case; empty if there is none."""
+    sought = b"\r\n%b:" % name
+    at = head.lower().find(sought)
+    if at < 0:
+        return ""
+    begin = at + len(sought)
+    return head[begin : head.find(b"\r\n", begin)].strip().decode("latin-1").lower()

@@ -1,0 +1,215 @@
+"""Where secrets stand in HTTP heads, URLs, SSE events and JSON: stretches of bytes, each with what it holds, decoded.
+
+Decoded, so that one secret is one value in a query, a header and a body (`bodies`). Finds, and replaces nothing; linear in the bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+
+from .names import SCHEMES, is_identifier, kind_of, kind_of_parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .names import Kind
+
+    Span = tuple[int, int, Kind, bytes]
+    """First byte, byte behind the last, kind, and the secret itself of a stretch to be replaced."""
+
+_TO_BLANKS = bytes.maketrans(b"\t\r\n\"'<>\\`{}", b" " * 11)
+"""What ends a URL in a text besides a blank, as blanks."""
+
+_SLASHES = re.compile(rb"(?:\\?/){2,}+")
+_SCHEME_END = re.compile(rb":(?:\\?/){2,}+")
+"""What stands before a host: two slashes, each of which JSON may spell with a backslash."""
+
+_URL_FIELDS = {b"location", b"content-location", b"referer"}
+_HEX = b"0123456789abcdefABCDEF"
+_MEMBER = re.compile(rb'"([\w.-]{1,64})"[ \t\r\n]*+:[ \t\r\n]*+"((?:[^"\\]|\\.)*+)', re.DOTALL)
+
+
+# --- HTTP heads ---
+
+
+def head_spans(data: bytes) -> Iterator[Span]:
+    """Secrets of an HTTP head: in the target of its request line and in its header fields."""
+    request_line, *lines = _unfolded_lines(data)
+    first, last = request_line.find(b" "), request_line.rfind(b" ")
+    if 0 <= first < last and not data.startswith(b"HTTP/"):
+        yield from url_spans(data, first + 1, last)
+    start = len(request_line) + 1
+    for line in lines:
+        name, _, value = line.partition(b":")
+        if _kind_of_field(name) is not None or b"?" in value or b"://" in value:
+            yield from _field_spans(data, name, start + len(name) + 1, start + len(line))
+        start += len(line) + 1
+
+
+def _unfolded_lines(data: bytes) -> list[bytes]:
+    """The lines of a head; one that begins with a blank belongs to the one before it (RFC 9112 §5.2)."""
+    lines = data.split(b"\n")
+    if b"\n " not in data and b"\n\t" not in data:
+        return lines
+    starts = [at for at, line in enumerate(lines) if not at or not line.startswith((b" ", b"\t"))]
+    return [b"\n".join(lines[start:end]) for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)]
+
+
+def _field_spans(data: bytes, name: bytes, start: int, end: int) -> Iterator[Span]:
+    start, end = _stripped(data, start, end)
+    kind = _kind_of_field(name)
+    if kind is None:
+        yield from (url_spans if name.lower() in _URL_FIELDS else text_spans)(data, start, end)
+    elif kind == "cookie":
+        yield from _cookie_spans(data, start, end, every=name.strip().lower() == b"cookie")
+    else:
+        yield from _credential_spans(data, start, end, kind)
+
+
+@lru_cache(1_000)
+def _kind_of_field(name: bytes) -> Kind | None:
+    return kind_of(name.strip().decode("latin-1"))
+
+
+def _stripped(data: bytes, start: int, end: int) -> tuple[int, int]:
+    value = data[start:end]
+    return start + len(value) - len(value.lstrip()), start + len(value.rstrip())
+
+
+def _credential_spans(data: bytes, start: int, end: int, kind: Kind) -> Iterator[Span]:
+    """The value but for its scheme: a token is the same token in `Authorization: Bearer` and in the body that granted it."""
+    blank = data.find(b" ", start, end)
+    if kind == "authorization" and blank >= 0 and data[start:blank].strip(b"'\"").lower().decode("latin-1") in SCHEMES:
+        start, end = _stripped(data, blank, end)
+    if start < end:
+        yield start, end, kind, data[start:end]
+
+
+def _cookie_spans(data: bytes, start: int, end: int, *, every: bool) -> Iterator[Span]:
+    """The values of `Cookie`'s pairs, or the value that `Set-Cookie` sets, whose attributes are no secrets."""
+    at = start
+    while at < end:
+        stop = data.find(b";", at, end)
+        stop = end if stop < 0 else stop
+        equals = data.find(b"=", at, stop)
+        first, last = _stripped(data, at if equals < 0 else equals + 1, stop)
+        yield first, last, "cookie", data[first:last].strip(b'"')
+        if not every:
+            return
+        at = stop + 1
+
+
+# --- Events ---
+
+
+def endpoint_spans(data: bytes) -> Iterator[Span]:
+    """Secrets of the address in an SSE event, if it is an `endpoint` event; as plain data, or in JSON."""
+    lines = list(_event_lines(data))
+    if not any(data[start:end].replace(b" ", b"") == b"event:endpoint" for start, end in lines):
+        return
+    for start, end in lines:
+        if data.startswith(b"data:", start):
+            first, last = _stripped(data, start + len(b"data:"), end)
+            yield from (text_spans if data.startswith(b"{", first) else url_spans)(data, first, last)
+
+
+def _event_lines(data: bytes) -> Iterator[tuple[int, int]]:
+    """Start and end of each line of an SSE event, which ends in CR, LF or CRLF."""
+    start = 0
+    for line in data.splitlines(keepends=True):
+        yield start, start + len(line.rstrip(b"\r\n"))
+        start += len(line)
+
+
+# --- URLs ---
+
+
+def text_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
+    """Secrets of the URLs in the text `data[start:end]`, where they may stand in quotes and between other words."""
+    for word in data[start:end].replace(b"\\/", b"//").translate(_TO_BLANKS).split(b" "):
+        yield from url_spans(data, start, start + len(word))
+        start += len(word) + 1
+
+
+def url_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
+    """Secrets of the URL that is `data[start:end]`, whole or from its path on."""
+    path_end = min((at for at in (data.find(b"?", start, end), data.find(b"#", start, end)) if at >= 0), default=end)
+    slashes = _SLASHES.match(data, start, path_end)
+    before = slashes or _SCHEME_END.search(data, start, path_end)
+    if before is not None:
+        start = before.end()
+        slash = data.find(b"/", start, path_end)
+        slash = path_end if slash < 0 else slash
+        yield from _userinfo_spans(data, start, slash)
+        start = slash if slashes is None else start  # in a request line it is a path that begins so
+    for segment in data[start:path_end].split(b"/"):
+        if is_identifier(segment):
+            yield start, start + len(segment), "path", segment
+        start += len(segment) + 1
+    yield from _parameter_spans(data, path_end + 1, end)
+
+
+def _userinfo_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
+    """The password, or the user where there is none: that is how a token stands there."""
+    at_sign = data.rfind(b"@", start, end)
+    if at_sign >= 0:
+        colon = data.find(b":", start, at_sign)
+        first = start if colon < 0 else colon + 1
+        yield first, at_sign, "userinfo", percent_decoded(data[first:at_sign])
+
+
+def _parameter_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
+    """Values of secret parameters."""
+    for one in data[start:end].replace(b"#", b"&").split(b"&"):
+        yield from _one_parameter_spans(data, start, start + len(one))
+        start += len(one) + 1
+
+
+def _one_parameter_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
+    """`;` and a second `?` separate parameters for some, and are legal in a value: behind a secret name all is secret."""
+    for one in data[start:end].replace(b"?", b";").split(b";"):
+        name, equals, _ = one.partition(b"=")
+        kind = kind_of_parameter(percent_decoded(name).decode("latin-1")) if equals else None
+        if kind is not None:
+            first = start + len(name) + 1
+            yield first, end, kind, percent_decoded(data[first:end])
+            return
+        start += len(one) + 1
+
+
+def percent_decoded(data: bytes) -> bytes:
+    """What `%41` and the like stand for; a `%` that begins nothing of the kind is itself."""
+    if b"%" not in data:
+        return data
+    first, *rest = data.split(b"%")
+    pieces = [first]
+    for one in rest:
+        if len(one) >= 2 and one[0] in _HEX and one[1] in _HEX:
+            pieces.append(bytes((int(one[:2], 16),)) + one[2:])
+        else:
+            pieces.append(b"%" + one)
+    return b"".join(pieces)
+
+
+# --- JSON ---
+
+
+def member_spans(data: bytes, is_secret: Callable[[str], bool]) -> Iterator[Span]:
+    """String values of secret members at any depth, also of one that was cut off. A scan: nothing is parsed."""
+    for match in _MEMBER.finditer(data):
+        if is_secret(match[1].decode("latin-1")):
+            yield match.start(2), match.end(2), "token", unescaped(match[2])
+
+
+def unescaped(data: bytes) -> bytes:
+    """What it means that stands between the quotes of a JSON string; what is no JSON means itself."""
+    if b"\\" not in data:
+        return data
+    try:
+        value: str = json.loads(b'"%s"' % data)
+        return value.encode("utf-8", "surrogatepass")
+    except ValueError:
+        return data

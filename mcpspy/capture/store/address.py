@@ -1,0 +1,171 @@
+"""WHAT on the command line, the same for every verb: `PATH`, `@`, `@1`, `LABEL`, `-`, each with `:7` or `:7..20` behind it.
+
+Refuses to open captures further than the catalog does, and to know what a row is.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from ...errors import AddressError, CaptureError
+from ...records import SERVER, Frame, Open
+from ..file.reader import read
+from .catalog import Entry, Sitting, entries, has_message, sittings
+from .folder import EXTENSION, captures_folder
+
+STDIN = "-"
+
+MOMENT_NS = 2_000_000_000
+"""What a client ends sooner, without a word from the server, it may not have wanted."""
+BESIDE_NS = 10_000_000_000
+"""Captures of one client that began closer together were started for the same reason."""
+
+_ONLY_PLAYED = "there is nothing but what mocks and replays have recorded; name one of it, as mcpspy list calls it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """What a WHAT names: paths of captures (`-` is standard input), and the first and last row asked for, counted from 1."""
+
+    captures: tuple[str, ...]
+    rows: tuple[int, int] | None = None
+
+
+def resolve(what: str = "@", *, skips_replays: bool = False, skips_mocks: bool = False) -> Address:
+    """The captures and rows that `what` names.
+
+    `@` is the newest sitting, `@1` the one before it; captures without a message do not count, unless there are no others. For `@`,
+    with `skips_replays`, those of replays do not count either, nor, with `skips_mocks`, those of mocks; `@1` is what `mcpspy list`
+    calls so. A label is its newest capture. An existing file whose very name looks like something else wins.
+    Raises: AddressError: saying what is wrong and where was looked. OSError: if the store cannot be read.
+    """
+    what = what or "@"
+    if os.path.exists(what):
+        return Address(captures=(_file(what, what),))
+    name, rows = _split(what)
+    if name == STDIN:
+        return Address(captures=(STDIN,), rows=rows)
+    if os.path.exists(name):
+        return Address(captures=(_file(what, name),), rows=rows)
+    known = entries()
+    if rows and any(one.label == what for one in known):
+        name, rows = what, None
+    if name in ("", "@") or (name.startswith("@") and _is_number(name[1:])):
+        back = int(name[1:] or 0)
+        played = [(skips_replays and one.is_replay) or (skips_mocks and one.is_mock) for one in known]
+        counted = known if back else [one for one, is_played in zip(known, played, strict=True) if not is_played]
+        if known and not counted:
+            raise AddressError(what, _ONLY_PLAYED, looked=captures_folder())
+        return Address(captures=_sitting(what, back, counted), rows=rows)
+    return Address(captures=(_labelled(what, name, known),), rows=rows)
+
+
+def addresses(spoke: Sequence[bool]) -> list[str]:
+    """What each sitting is called, the newest first: `@`, `@1`, …; nothing where nothing was said, unless that holds for all."""
+    count = 0
+    names = []
+    for counts in spoke if any(spoke) else [True] * len(spoke):
+        names.append(("@" if not count else f"@{count}") if counts else "")
+        count += counts
+    return names
+
+
+def _split(what: str) -> tuple[str, tuple[int, int] | None]:
+    """`what` without its rows, and the rows. What only looks like rows (`a:b`) belongs to the name."""
+    name, colon, tail = what.rpartition(":")
+    first, dots, last = tail.partition("..")
+    if not colon or not _is_number(first) or (dots and not _is_number(last)):
+        return what, None
+    rows = int(first), int(last or first)
+    if rows[0] < 1 or rows[1] < rows[0]:
+        raise AddressError(what, f"there are no rows {tail}: they count from 1, upwards, as :7 or :7..20")
+    return name, rows
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= len("1000000000")
+
+
+def _file(what: str, path: str) -> str:
+    if os.path.isdir(path):
+        raise AddressError(what, "this is a folder; name a capture in it")
+    return path
+
+
+def _sitting(what: str, back: int, known: list[Entry]) -> tuple[str, ...]:
+    """The paths of the newest sitting but `back`."""
+    if not known:
+        raise _nothing_yet(what)
+    counted: list[Sitting] = []
+    others: list[Sitting] = []
+    for sitting in sittings(known):
+        (counted if any(map(has_message, sitting.entries)) else others).append(sitting)
+        if len(counted) > back:
+            break
+    found = counted or others
+    if back >= len(found):
+        there = "is only one sitting" if len(found) == 1 else f"are only {len(found)} sittings"
+        raise AddressError(what, f"there {there}", looked=captures_folder())
+    return tuple(one.path for one in found[back].entries)
+
+
+def _labelled(what: str, name: str, known: list[Entry]) -> str:
+    """The path of the newest capture with this label, or of this name in the store."""
+    candidates = [one for one in known if one.header and one.label == name]
+    if candidates:
+        return _meant(candidates).path
+    path = os.path.join(captures_folder(), name.removesuffix(EXTENSION) + EXTENSION)
+    if os.sep not in name and os.path.exists(path):
+        return path
+    if os.sep in name or name.rpartition(":")[0].endswith(EXTENSION) or name.endswith(EXTENSION):
+        if os.path.exists(what.rpartition(":")[0]):
+            raise AddressError(what, "rows are asked for by their numbers, as :7 or :7..20")
+        raise AddressError(what, "there is no such file; mcpspy list shows what has been recorded")
+    if not known:
+        raise _nothing_yet(what)
+    close = get_close_matches(name, {one.label for one in known}, n=1)
+    hint = f"; is it {close[0]}?" if close else "; mcpspy list shows what there is"
+    raise AddressError(what, f"there is no such file, and no capture has this label{hint}", looked=captures_folder())
+
+
+def _meant(candidates: list[Entry]) -> Entry:
+    """Of captures with one label, the newest first, the newest that counts.
+
+    Some clients start a server several times at once and end all but one of them: these do not hide the one that they keep.
+    """
+    newest = next(filter(has_message, candidates), candidates[0])
+    if not _was_dropped(newest):
+        return newest
+    beside = [one for one in candidates if one.parent == newest.parent and abs(one.begin_ns - newest.begin_ns) < BESIDE_NS]
+    return max(filter(has_message, beside), key=lambda one: (one.live, one.begin_ns + one.last_ns), default=newest)
+
+
+def _was_dropped(capture: Entry) -> bool:
+    """Whether the client ended it by a signal; or in a moment, before the server had said anything."""
+    if capture.live:
+        return False
+    why = "SIGKILL" if capture.end is None else capture.end.why
+    if why.startswith("SIG"):
+        return True
+    return why not in ("server exited", "not started") and capture.last_ns < MOMENT_NS and not _has_answer(capture)
+
+
+def _has_answer(capture: Entry) -> bool:
+    outputs = set()
+    try:
+        for record in read(capture.path):
+            if isinstance(record, Open) and record.sender == SERVER and record.name != "stderr":
+                outputs.add(record.stream)
+            if isinstance(record, Frame) and record.stream in outputs:
+                return True
+    except (OSError, CaptureError):
+        pass
+    return False
+
+
+def _nothing_yet(what: str) -> AddressError:
+    reason = (
+        "nothing has been recorded yet; mcpspy wrap puts mcpspy before the servers of your clients, and mcpspy demo shows it"
+    )
+    return AddressError(what, reason, looked=captures_folder())

@@ -1,0 +1,207 @@
+"""Which sittings of the store may go, and letting them go: the oldest first, never one that is being recorded.
+
+What went is written down beside the captures, for `mcpspy list` says it. Refuses to decide by itself that anything has to go.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .catalog import Entry, Sitting, entry, sittings
+from .folder import EXTENSION, captures_folder, home_folder, is_live
+
+LEDGER = "pruned.json"
+
+SETTLED_NS = 60_000_000_000
+"""An empty file that is older will stay empty: a tap writes its header at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What the store may hold; None bounds nothing. `before_ns` is Unix time: what was last heard earlier may go."""
+
+    before_ns: int | None = None
+    sittings: int | None = None
+    max_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """What went so far, and when something last did, as Unix time."""
+
+    sittings: int = 0
+    captures: int = 0
+    bytes: int = 0
+    last_wall_ns: int = 0
+
+
+def size_bytes(sitting: Sitting) -> int:
+    """What its captures take."""
+    return sum(one.size_bytes for one in sitting.entries)
+
+
+def last_ns(sitting: Sitting) -> int:
+    """When it was last heard of, as Unix time."""
+    return max(one.begin_ns + one.last_ns for one in sitting.entries)
+
+
+def beyond(found: Sequence[Sitting], bounds: Bounds) -> list[Sitting]:
+    """Those of the sittings, newest first, that the bounds leave no room for; the oldest first. One that is live always stays."""
+    going: list[Sitting] = []
+    total = 0
+    for number, one in enumerate(found):
+        total += size_bytes(one)
+        is_old = bounds.before_ns is not None and last_ns(one) < bounds.before_ns
+        is_many = bounds.sittings is not None and number >= bounds.sittings
+        is_much = bounds.max_bytes is not None and total > bounds.max_bytes
+        if (is_old or is_many or is_much) and not _is_live(one):
+            going.append(one)
+            total -= size_bytes(one)
+    return going[::-1]
+
+
+def make_room(max_bytes: int, *, wall_ns: int, pause: Callable[[], None] = lambda: None) -> None:
+    """Remove the oldest sittings until the store takes no more than so many bytes; then, if need be, what has ended of live ones.
+
+    `pause` is called before each file is looked at: whoever does this beside other work can give way. Raises: OSError.
+    """
+    remove_empty_files(wall_ns=wall_ns)
+    known = [one for path in _paths() if (one := _looked_at(path, pause)) is not None]
+    excess = sum(one.size_bytes for one in known) - max_bytes
+    for some in _oldest_first(sittings(known, shares_models=False)):
+        if excess <= 0:
+            return
+        pause()
+        excess -= prune([some], wall_ns=wall_ns, by_cap=True).bytes
+
+
+def _oldest_first(found: Sequence[Sitting]) -> list[Sitting]:
+    """What may go: whole sittings, those last heard of longest ago first; then, one by one, what has ended of live ones."""
+    over = [one for one in found if not _is_live(one)]
+    ended = [Sitting(entries=(one,)) for sitting in found if _is_live(sitting) for one in sitting.entries if not one.live]
+    return [*sorted(over, key=last_ns), *sorted(ended, key=last_ns)]
+
+
+def prune(going: Iterable[Sitting], *, wall_ns: int, by_cap: bool = False) -> Pruned:
+    """Remove the captures of these sittings, and write down that they went. What is being recorded by now stays. Raises: OSError."""
+    count = captures = size = 0
+    for sitting in going:
+        gone = [one for one in sitting.entries if _removed(one)]
+        count += bool(gone)
+        captures += len(gone)
+        size += sum(one.size_bytes for one in gone)
+    made = Pruned(sittings=count, captures=captures, bytes=size, last_wall_ns=wall_ns)
+    if captures:
+        _write_down(made, by_cap=by_cap)
+    return made
+
+
+def empty_files(*, wall_ns: int) -> list[str]:
+    """Files that taps left which were killed before they wrote anything: a minute old at `wall_ns` (Unix time), and nobody's."""
+    return [path for path in _paths() if _is_empty(path, wall_ns) and not is_live(path)]
+
+
+def remove_empty_files(*, wall_ns: int) -> int:
+    """Remove them. Returns how many there were. Raises: OSError."""
+    return sum(map(_unlinked, empty_files(wall_ns=wall_ns)))
+
+
+def pruned(*, by_cap: bool = False) -> Pruned:
+    """What went so far, by hand or for the store's cap; nothing where that was never written down, or not by us."""
+    found = _ledger()
+    try:
+        kept = found[_BY_CAP] if by_cap else found
+        return Pruned(**{name: int(kept[name]) for name in _NAMES})
+    except (ValueError, KeyError, TypeError):
+        return Pruned()
+
+
+_BY_CAP = "by_cap"
+_NAMES = ("sittings", "captures", "bytes", "last_wall_ns")
+
+
+def _paths() -> list[str]:
+    folder = captures_folder()
+    try:
+        return [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(EXTENSION)]
+    except FileNotFoundError:
+        return []
+
+
+def _is_empty(path: str, wall_ns: int) -> bool:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return False
+    return status.st_size == 0 and status.st_mtime_ns < wall_ns - SETTLED_NS
+
+
+def _looked_at(path: str, pause: Callable[[], None]) -> Entry | None:
+    pause()
+    return entry(path)
+
+
+def _is_live(sitting: Sitting) -> bool:
+    return any(one.live for one in sitting.entries)
+
+
+def _removed(one: Entry) -> bool:
+    """Remove it, holding the lock of whoever records into it. Where there are no locks, only what has its end is known to be over."""
+    try:
+        fd = os.open(one.path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        return not _may_be_live(fd, one) and _unlinked(one.path)
+    finally:
+        os.close(fd)
+
+
+def _unlinked(path: str) -> bool:
+    """Remove the file, if nobody else did meanwhile: a tap may be making room at the same time. Raises: OSError."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _may_be_live(fd: int, one: Entry) -> bool:
+    """Whether somebody may still record into it; if not, its lock is ours. Without locks only an `end` tells."""
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+    try:
+        flock(fd, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return one.end is None
+    return False
+
+
+def _ledger() -> dict[str, Any]:
+    try:
+        with open(os.path.join(home_folder(), LEDGER), encoding="utf-8") as file:
+            found = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write_down(made: Pruned, *, by_cap: bool) -> None:
+    """Add it to what went before. Another pruning at the same instant may get lost in the count, never a capture."""
+    before = pruned(by_cap=by_cap)
+    total = {
+        "sittings": before.sittings + made.sittings,
+        "captures": before.captures + made.captures,
+        "bytes": before.bytes + made.bytes,
+        "last_wall_ns": made.last_wall_ns,
+    }
+    ledger = _ledger()
+    path = os.path.join(home_folder(), LEDGER)
+    temporary = f"{path}.{os.getpid()}"
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        json.dump({**ledger, _BY_CAP: total} if by_cap else {**ledger, **total}, file)
+    os.replace(temporary, path)

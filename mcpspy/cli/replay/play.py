@@ -1,0 +1,171 @@
+"""A plan played to a live server, in a capture of its own: what the verbs that play the client share."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from time import monotonic_ns, time_ns
+from typing import TYPE_CHECKING
+
+from ...capture.file.reader import read
+from ...capture.redaction.redactor import Redactor, Verbatim
+from ...capture.redaction.sink import Redacting
+from ...capture.store.folder import key
+from ...errors import PeerError, ReplayError
+from ...live.upstream.replay_client import drive
+from ...live.upstream.stdio import StdioPeer
+from ...replay.client.answering import Answering
+from ...replay.client.driver import Driving
+from ...transcript.transcribe import transcribe
+from ..run.capture import Beginning, open_writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ...capture.file.writer import Writer
+    from ...live.upstream.protocol import Peer
+    from ...live.upstream.replay_client import Driver
+    from ...records import Sink
+    from ...replay.client.correlate.model import Carrying
+    from ...replay.client.correlate.run import CarryingRun
+    from ...replay.client.driver import Report
+    from ...replay.client.plan import Plan
+    from ...replay.json.edits import Edit
+    from ...replay.mock.matching import Matcher
+    from ...transcript.model import Transcript
+    from .target import Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How plans are played: to which server, how fast, with which values. `answers` finds what was answered to a question."""
+
+    target: Target
+    answers: Matcher
+    carrying: Carrying
+    edits: Mapping[int, Sequence[Edit]]
+    speed: float
+    timeout_ns: int
+    label: str
+    redact: str
+    capture: str | None = None
+    ids: tuple[str, ...] = ()
+    """The ids of the captures that are played."""
+    stops_when_late: bool = False
+    """Whether a request that is not answered in time ends it all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drive:
+    """One plan that was played: what became of it, and its capture, read. `failure` says why there was no server."""
+
+    plan: Plan
+    report: Report
+    run: CarryingRun
+    path: str
+    transcript: Transcript
+    failure: PeerError | None = None
+
+    @property
+    def not_carried(self) -> list[str]:
+        """Which values went out as they were recorded though they came from the server, and why; of what was held back nothing."""
+        held = {one.row for one in self.report.redacted}
+        return list(dict.fromkeys(str(one) for one in self.run.missing if one.row not in held))
+
+
+def play(plan: Plan, manner: Manner, number: int = 0) -> Drive:
+    """Play one plan to a fresh server. It is the how many-th, counted from 0. Raises: ReplayError: where nothing can be recorded."""
+    begin_ns = monotonic_ns()
+    redactor = Verbatim() if manner.redact == "none" else Redactor(key())
+    writer, path = _opened(manner, redactor, begin_ns)
+    run = manner.carrying.run()
+    driving = Driving(
+        plan,
+        Answering(manner.answers.walk(number)),
+        carrier=run,
+        edits=manner.edits,
+        speed=manner.speed,
+        timeout_ns=manner.timeout_ns,
+        stops_when_late=manner.stops_when_late,
+    )
+
+    def now_ns() -> int:
+        return monotonic_ns() - begin_ns
+
+    sink: Sink = writer if isinstance(redactor, Verbatim) else Redacting(writer, redactor)
+    failure: PeerError | None = None
+    why = "done"
+    try:
+        drive(
+            driving,
+            lambda driver: _peer(plan, manner.target, driver, sink, now_ns),
+            sink=sink,
+            now_ns=now_ns,
+            is_process=not manner.target.url,
+        )
+    except PeerError as error:
+        failure, why = error, "not started"
+        driving.lose(str(error))
+    except KeyboardInterrupt:
+        driving.stop()
+    except BaseException:
+        why = "stopped"
+        raise
+    finally:
+        writer.close(now_ns(), "stopped" if driving.report.stopped is not None else driving.report.lost or why)
+    return Drive(
+        plan=plan,
+        report=driving.report,
+        run=run,
+        path=path,
+        transcript=transcribe(read(path)),  # with its calls joined, as the recording has them
+        failure=failure,
+    )
+
+
+def _opened(manner: Manner, redactor: Redactor | Verbatim, begin_ns: int) -> tuple[Writer, str]:
+    """The writer of a new capture, and its path. Raises: ReplayError: if none can be made."""
+    beginning = Beginning(
+        wall_ns=time_ns(),
+        begin_ns=begin_ns,
+        label=manner.label,
+        named=manner.capture,
+        redact=manner.redact,
+        max_bytes=0,
+        quiet=True,
+    )
+    writer, path = open_writer(beginning, _tapped(manner, redactor))
+    if writer is None:
+        reason = "nothing was sent: a replay is compared from its own capture; name a file with --capture"
+        raise ReplayError(manner.capture or manner.label, reason)
+    return writer, os.path.abspath(path)
+
+
+def _peer(plan: Plan, target: Target, driver: Driver, sink: Sink, now_ns: Callable[[], int]) -> Peer:
+    if target.transport == "stdio":
+        if target.cwd:
+            os.chdir(target.cwd)  # of the recorded command: its words may mean nothing elsewhere
+        return StdioPeer(target.argv, sink=sink, now_ns=now_ns, heard=driver.heard, lost=driver.lost, failed=driver.failed)
+    headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in target.fields]
+    if target.transport == "sse":
+        from ...live.upstream.sse import SsePeer
+
+        return SsePeer(
+            target.url, sink=sink, now_ns=now_ns, heard=driver.heard, lost=driver.lost, failed=driver.failed, headers=headers,
+            tls=target.tls,
+        )  # fmt: skip
+    from ...live.upstream.streamable import StreamablePeer
+
+    return StreamablePeer(
+        target.url, sink=sink, now_ns=now_ns, heard=driver.heard, lost=driver.lost, failed=driver.failed, headers=headers,
+        listen=plan.listens, tls=target.tls,
+    )  # fmt: skip
+
+
+def _tapped(manner: Manner, redactor: Redactor | Verbatim) -> dict[str, object]:
+    """What the header of the capture says of the server."""
+    target = manner.target
+    if target.url:
+        return {"transport": "http", "url": redactor.url(target.url), "listen": "", "replay": manner.ids}
+    argv = redactor.argv(list(target.argv))
+    return {"transport": "stdio", "argv": argv, "env": sorted(os.environ), "replay": manner.ids}

@@ -1,0 +1,206 @@
+"""Captures into shared copies: each is read twice, as a stream, the first time only to learn what is secret in any of them."""
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from ...capture.file.format import header_line, record_line
+from ...capture.file.reader import CHUNK_BYTES, Reader
+from ...capture.redaction.redactor import PREFIX, Redactor
+from ...errors import ShareError
+from ...records import End, Frame, Gap, Header, Note, Open, Record
+from ...sharing.excerpt import Excerpt
+from ...sharing.finder import Finder, Wanted
+from ...sharing.known import Known
+from ...sharing.share import SHARED, Sharing
+
+FRESH_KEY_BYTES = 32
+
+
+class Pseudonyms:
+    """What stands for values: digests under the store's key, and unless `same_key` these again under one that is thrown away.
+
+    So values that recording replaced and values found now are equal where they were, and shares of different days have nothing in
+    common. What was shared before `is_shared`: its pseudonyms stay.
+    """
+
+    def __init__(self, store_key: bytes, *, same_key: bool) -> None:
+        self._inner = Redactor(store_key)
+        self._outer = None if same_key else Redactor(os.urandom(FRESH_KEY_BYTES))
+        self.is_shared = False
+
+    def __call__(self, value: bytes) -> bytes:
+        inner = self._inner.pseudonym(value)
+        if self._outer is None or (self.is_shared and inner == value):
+            return inner
+        return self._outer.pseudonym(inner[len(PREFIX) :])
+
+    def boot(self, value: bytes) -> bytes:
+        """What stands for the name of a boot."""
+        return value if self.is_shared else self(value)
+
+
+@dataclass(slots=True)
+class Shared:
+    """What became of one capture: how often something was replaced, by kind; `unread` is what keeps its length alone."""
+
+    path: str
+    counts: Counter[str] = field(default_factory=Counter)
+    unread: int = 0
+    records: int = 0
+    has_end: bool = False
+
+
+class Original:
+    """A capture to be shared: an open file, read as far as it went when it was opened."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._file = file
+        self.name = name
+        self._size = os.fstat(file.fileno()).st_size
+
+    def records(self) -> Iterator[Record]:
+        """Its records, from the first. Raises: CaptureError."""
+        reader = Reader(self.name)
+        self._file.seek(0)
+        left = self._size
+        while left and (chunk := self._file.read(min(CHUNK_BYTES, left))):
+            left -= len(chunk)
+            yield from reader.feed(chunk)
+        yield from reader.close()
+
+
+def spooled(file: BinaryIO, name: str) -> Original:
+    """A stream that can be read only once, as a file that has no name."""
+    copy = tempfile.TemporaryFile()  # noqa: SIM115 - for as long as we run
+    while chunk := file.read(CHUNK_BYTES):
+        copy.write(chunk)
+    copy.flush()
+    return Original(copy, name)
+
+
+class Copier:
+    """Makes copies: `learn` every capture first, then `copy` each."""
+
+    def __init__(self, wanted: Wanted, known: Known, pseudonyms: Pseudonyms) -> None:
+        self._finder = Finder(wanted, known)
+        self._finder.learns = True
+        self._pseudonyms = pseudonyms
+
+    def learn(self, original: Original, excerpt: Excerpt | None = None) -> None:
+        """See what is secret in a capture. Raises: CaptureError."""
+        sharing = Sharing(self._finder, self._pseudonyms.boot)
+        for record in original.records():
+            if excerpt is not None:
+                excerpt.see(record)
+            if isinstance(record, Header):
+                self._begin(record)
+            sharing.feed(record)
+        sharing.close()
+
+    def learned(self) -> None:
+        """All captures were seen."""
+        self._finder.learned()
+
+    def records(self, original: Original) -> Iterator[Record]:
+        """What a capture is without what is secret, as records. No other may be read meanwhile. Raises: CaptureError."""
+        sharing = Sharing(self._finder, self._pseudonyms.boot)
+        for record in original.records():
+            if isinstance(record, Header):
+                self._begin(record)
+            yield from sharing.feed(record)
+        yield from sharing.close()
+
+    def _begin(self, header: Header) -> None:
+        self._pseudonyms.is_shared = header.redaction == SHARED
+        self._finder.forget()
+
+    def copy(self, original: Original, file: BinaryIO, path: str, excerpt: Excerpt | None = None) -> Shared:
+        """Write a capture that can be shared. Raises: ShareError: if it has no header. CaptureError, OSError."""
+        sharing = Sharing(self._finder, self._pseudonyms.boot)
+        made = _Made(file, original.name)
+        for record in original.records():
+            if isinstance(record, Header):
+                self._begin(record)
+            if excerpt is None or excerpt.keeps(record):
+                made.write(sharing.feed(record))
+        made.write(sharing.close())
+        made.close()
+        return Shared(
+            path=path,
+            counts=sharing.counts,
+            unread=sharing.sealed + sharing.given_up,
+            records=made.number,
+            has_end=made.has_end,
+        )
+
+
+class _Made:
+    """A new capture as it grows: records are numbered anew, and the `end` counts what is there."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._file = file
+        self._name = name
+        self._waiting: list[Record] | None = []
+        self._size = 0
+        self._frames = self._messages = self._gaps = 0
+        self._logs: set[int] = set()
+        self.number = 0
+        self.has_end = False
+
+    def write(self, records: list[Record]) -> None:
+        for record in records:
+            if isinstance(record, Header):
+                self._put(header_line(record))
+                waiting, self._waiting = self._waiting or [], None
+                self.write(waiting)
+            elif self._waiting is not None:
+                self._waiting.append(record)
+            else:
+                self._record(record)
+
+    def close(self) -> None:
+        if self._waiting is not None:
+            raise ShareError(f"{self._name} has no header that can be read; mcpspy verify --repair makes it one")
+
+    def _record(self, record: Record) -> None:
+        match record:
+            case Frame():
+                self._frames += 1
+                self._messages += not record.part and record.stream not in self._logs
+            case Open(name="stderr"):
+                self._logs.add(record.stream)
+            case Gap():
+                self._gaps += 1
+                record.missing = 0  # no number is missing here
+            case End():
+                self.has_end = True
+                record = self._end(record)
+            case _:
+                pass
+        self.number += 1
+        self._put(record_line(self.number, record))
+
+    def _end(self, old: End) -> End:
+        return End(
+            at_ns=old.at_ns,
+            frames=self._frames,
+            bytes=self._size,
+            messages=self._messages,
+            gaps=self._gaps,
+            why=old.why,
+            extra=old.extra,
+        )
+
+    def _put(self, line: bytes) -> None:
+        self._file.write(line)
+        self._size += len(line)
+
+
+def excerpt_note(first: int, last: int) -> Note:
+    """What a part of a capture says of itself."""
+    rows = f"row {first}" if first == last else f"rows {first} to {last}"
+    return Note(at_ns=0, topic="excerpt", text=f"of the capture only {rows} and the handshake were shared")

@@ -1,0 +1,82 @@
+"""`mcpspy export share --verify`: what slipped through, where, and which option takes it out."""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+
+import click
+
+from ...capture.file.reader import CHUNK_BYTES, Reader, read
+from ...capture.store.address import STDIN
+from ...records import Record
+from ...sharing.verify import Lookout, Slip
+from ...transcript.http.transaction import Transaction
+from ...transcript.model import Exchange, ModelCall, Stray
+from ...views.store.leaks import LookedInto, Slipped, document, report_lines
+from ..screen import show_lines, width
+from ..transcripts import transcript_of
+from .environment import people, telling_variables
+
+
+def report(paths: Iterable[str], keep: tuple[re.Pattern[str], ...], *, as_json: bool) -> int:
+    """Look into captures, print what was found, and return the exit status: 1 if that is anything. Raises: CaptureError, OSError."""
+    found = [_looked_into(path, keep) for path in paths]
+    if as_json:
+        click.echo(document(found), nl=False)
+    else:
+        show_lines(line for one in found for line in report_lines(one, width=width()))
+    return int(any(one.slips for one in found))
+
+
+def _looked_into(path: str, keep: tuple[re.Pattern[str], ...]) -> LookedInto:
+    lookout = Lookout(environment=telling_variables(), people=people(), keep=keep)
+    slips: list[Slip] = []
+    for record in _records(path):
+        slips += lookout.feed(record)
+    slips += lookout.close()
+    rows = _rows(path) if slips and path != STDIN else {}
+    return LookedInto(
+        path=path,
+        slips=tuple(
+            Slipped(
+                record=one.number,
+                row=rows.get(one.number, 0),
+                place=one.place,
+                kind=one.kind,
+                name=one.name,
+                shown=one.shown,
+                length=one.length,
+                option=one.option,
+            )
+            for one in slips
+        ),
+        more=lookout.more,
+        unread=lookout.unread,
+    )
+
+
+def _records(path: str) -> Iterator[Record]:
+    if path != STDIN:
+        yield from read(path)
+        return
+    reader = Reader("standard input")
+    while data := sys.stdin.buffer.read(CHUNK_BYTES):
+        yield from reader.feed(data)
+    yield from reader.close()
+
+
+def _rows(path: str) -> dict[int, int]:
+    """The row that each record belongs to, by its number."""
+    transcript, _ = transcript_of((path,))
+    found: dict[int, int] = {}
+    for row in transcript.rows:
+        match row:
+            case Exchange():
+                found.update((message.number, row.row) for message in row.messages)
+            case Stray():
+                found[row.message.number] = row.row
+            case Transaction() | ModelCall():
+                transaction = row.transaction if isinstance(row, ModelCall) else row
+                streams = (transaction.request, transaction.response)
+                found.update((one.opened.number, row.row) for one in streams if one is not None)
+    return found

@@ -1,0 +1,288 @@
+"""One client's connection to a mock over HTTP: requests cut out of what it sends, responses written and recorded.
+
+One request at a time: what a client sends behind it waits. What is recorded is what a tap would have recorded, heads as they were on
+the wire. Refuses to know what is answered: `Serving` does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from ....records import CLIENT, MCPSPY, SERVER
+from ....wire.body import framing
+from ....wire.http import Requests
+from ....wire.http_body import Blank, Body, End, Incomplete, Opaque, Refused
+from ....wire.http_head import RequestHead
+from ...http.host_check import Refusal
+from ...http.opaque import Opaque as OpaqueStreams
+from ...http.recorder import Numbers, Recorded
+from ...http.timeouts import LINGER_S, REQUEST_S
+from .response import Request, Response
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ....records import Record, Sink
+    from ....wire.http import Piece
+    from ...http.host_check import Gate
+
+MAX_BODY_BYTES: Final = 64 << 20
+"""A longer request is refused. Servers on the SDKs take 4 MiB; those on stdio know no limit, and are served here too."""
+
+MAX_WAITING_BYTES: Final = 1 << 18
+"""So much of further requests is read while one is answered."""
+
+
+class Serving(Protocol):
+    """What answers, and what all its connections have in common."""
+
+    numbers: Numbers
+    gate: Gate
+    sink: Sink
+    connections: set[Connection]
+
+    def now_ns(self) -> int:
+        """Nanoseconds since the capture began."""
+
+    def asked(self, request: Request, response: Response) -> None:
+        """A request came, whole; the response may be written now or later."""
+
+
+class Connection(asyncio.Protocol):
+    """One connection of a client, with the how many-th `number`. `client` is for `serving` to remember whose it is."""
+
+    def __init__(self, serving: Serving) -> None:
+        self.serving = serving
+        self.number = serving.numbers.connection()
+        self.client: object | None = None
+        self.is_full = False
+        self._transport: asyncio.Transport
+        self._requests = Requests()
+        self._pieces: deque[Piece] = deque()
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        self._records: list[Record] = []
+        self._opaque = OpaqueStreams(serving.numbers, self.number)
+        self._head: RequestHead | None = None
+        self._body: list[bytes] = []
+        self._body_bytes = 0
+        self._request: Recorded | None = None
+        self._response: Response | None = None
+        self._is_going_on = False
+        self._is_over = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def knows_chunks(self) -> bool:
+        return self._head is not None and self._head.version != b"HTTP/1.0"
+
+    @property
+    def is_head_only(self) -> bool:
+        return self._head is not None and self._head.method == b"HEAD"
+
+    # What the client does
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self.serving.connections.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_over:
+            return
+        if self._response is not None or self._pieces:
+            self._held.append(data)
+            self._held_bytes += len(data)
+            if self._held_bytes > MAX_WAITING_BYTES:
+                self._transport.pause_reading()
+            return
+        self._pieces.extend(self._requests.feed(data))
+        self._go_on()
+        self._flush()
+        self._watch_time()
+
+    def eof_received(self) -> bool:
+        """A client that sends no more has left: HTTP's clients do not close one half."""
+        self._lost(CLIENT, "eof")
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if exc is None or isinstance(exc, OSError):
+            self._lost(CLIENT, "eof" if exc is None else "reset")
+        else:  # a fault of our own
+            self._lost(MCPSPY, "abort")
+        self.serving.connections.discard(self)
+        self.client = None
+
+    def pause_writing(self) -> None:
+        self.is_full = True
+
+    def resume_writing(self) -> None:
+        self.is_full = False
+        if self._response is not None:
+            self._response.drained()
+
+    # Requests
+
+    def _go_on(self) -> None:
+        """Take requests as they came, up to one whose answer takes its time."""
+        if self._is_going_on:
+            return
+        self._is_going_on = True
+        try:
+            while self._response is None and not self._is_over:
+                if not self._pieces:
+                    if not self._held:
+                        break
+                    data, self._held, self._held_bytes = b"".join(self._held), [], 0
+                    self._transport.resume_reading()
+                    self._pieces.extend(self._requests.feed(data))
+                    continue
+                self._take(self._pieces.popleft())
+        finally:
+            self._is_going_on = False
+
+    def _take(self, piece: Piece) -> None:
+        now_ns = self.serving.now_ns()
+        match piece:
+            case RequestHead():
+                self._begin(piece, now_ns)
+            case Body() if self._request is not None:
+                self._records += self._request.took(piece, now_ns)
+                self._body.append(piece.payload)
+                self._body_bytes += len(piece.payload)
+                if self._body_bytes > MAX_BODY_BYTES:
+                    self._refuse(Refusal(status=413, reason=f"a request may have {MAX_BODY_BYTES >> 20} MiB"))
+            case End() if self._request is not None and self._head is not None:
+                self._records += self._request.ended(now_ns, CLIENT, "eof", trailers=piece.trailers)
+                request = Request(self._head, b"".join(self._body), self)
+                self._request, self._body, self._body_bytes = None, [], 0
+                assert self._response is None
+                self._response = response = self._new_response()
+                self.serving.asked(request, response)
+            case Refused():
+                self._records += self._opaque.took(CLIENT, piece.raw, now_ns)
+                self._refuse(Refusal(status=400, reason=piece.reason))
+            case Opaque():
+                self._records += self._opaque.took(CLIENT, piece.raw, now_ns)
+            case Blank() | _:
+                pass
+
+    def _begin(self, head: RequestHead, now_ns: int) -> None:
+        numbers = self.serving.numbers
+        self._head = head
+        self._transaction = numbers.transaction()
+        self._request = Recorded(
+            numbers.stream(), CLIENT, framing(head.value(b"content-type"), head.value(b"content-encoding"))
+        )
+        self._records.append(self._request.begun(now_ns, head.raw, transaction=self._transaction, connection=self.number))
+        refusal = self.serving.gate.refusal(head)
+        if refusal is not None:
+            self._refuse(refusal)
+        elif (head.value(b"expect") or b"").lower() == b"100-continue":
+            self._interim()
+
+    def _interim(self) -> None:
+        """Have the client send the body that it holds back."""
+        raw = b"HTTP/1.1 100 Continue\r\n\r\n"
+        now_ns = self.serving.now_ns()
+        interim = Recorded(self.serving.numbers.stream(), SERVER, "body")
+        opened = interim.begun(now_ns, raw, transaction=self._transaction, connection=self.number)
+        self.say([opened, *interim.ended(now_ns, SERVER, "eof")], raw)
+
+    def _new_response(self) -> Response:
+        head = self._head
+        wants = b"" if head is None else (head.value(b"connection") or b"").lower()
+        return Response(self, self._transaction, keeps=self.knows_chunks and b"close" not in wants)
+
+    def _refuse(self, refusal: Refusal) -> None:
+        """Answer in mcpspy's own name, and close: what follows is not read."""
+        if self._head is None:  # no request has begun
+            self._transaction = self.serving.numbers.transaction()
+        now_ns = self.serving.now_ns()
+        if self._request is not None:
+            self._records += self._request.ended(now_ns, MCPSPY, "abort")
+            self._request = None
+        self._pieces.clear()
+        self._response = Response(self, self._transaction, keeps=False)
+        body = f"mcpspy: {refusal.reason}\n".encode()
+        self._response.whole(refusal.status, [("Content-Type", "text/plain; charset=utf-8")], body, forged=True)
+
+    def _watch_time(self) -> None:
+        """A request that has begun has to go on."""
+        has_begun = self._response is None and (self._request is not None or self._requests.is_within_head)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if has_begun and not self._is_over:
+            reason = f"the request did not go on for {REQUEST_S:.0f} s"
+            self._timer = asyncio.get_running_loop().call_later(REQUEST_S, self._refuse, Refusal(status=408, reason=reason))
+
+    # Responses
+
+    def say(self, records: Sequence[Record], data: bytes) -> None:
+        """Record, and send."""
+        self._records += records
+        self._flush()
+        self._transport.write(data)
+
+    def answered(self, *, keeps: bool) -> None:
+        """The response is written."""
+        self._response = self._head = None
+        if not keeps:
+            self._is_over = True
+            self._records += self._opaque.closed(self.serving.now_ns(), MCPSPY, "eof")
+            self._flush()
+            self._leave()
+            return
+        self._go_on()
+        self._flush()
+
+    def _leave(self) -> None:
+        """Close, once the client has taken all: what it may still send is thrown away, for a reset could take the answer with it."""
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        asyncio.get_running_loop().call_later(LINGER_S, self._transport.close)
+
+    def keep_alive(self, now_ns: int, silent_ns: int) -> None:
+        """Let a client that waits know that we are there, if it has heard nothing for so long."""
+        if self._response is not None:
+            self._response.keep_alive(now_ns, silent_ns)
+
+    def abort(self, by: str) -> None:
+        """Close the connection at once, ended by `by`."""
+        self._lost(by, "abort")
+        self._transport.abort()
+
+    def cut(self, by: str) -> None:
+        """Close the connection, ended by `by`, once all that was written has been taken."""
+        self._lost(by, "abort")
+        self._transport.close()
+
+    def _lost(self, by: str, how: str) -> None:
+        if self._is_over:
+            return
+        self._is_over = True
+        now_ns = self.serving.now_ns()
+        if self._timer is not None:
+            self._timer.cancel()
+        response, self._response = self._response, None
+        for piece in self._requests.close():
+            if isinstance(piece, Incomplete) and self._request is not None:
+                broken = "abort" if how == "eof" else how
+                self._records += self._request.ended(now_ns, by, broken, missing_bytes=piece.missing_bytes)
+                self._request = None
+            elif isinstance(piece, Incomplete | Refused):
+                self._records += self._opaque.took(CLIENT, piece.raw, now_ns)
+        if response is not None:
+            self._records += response.lost(by, how)
+        self._records += self._opaque.closed(now_ns, by, how)
+        self._flush()
+        if response is not None:
+            response.left()
+
+    def _flush(self) -> None:
+        if self._records:
+            records, self._records = self._records, []
+            self.serving.sink(records)

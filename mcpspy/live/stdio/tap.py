@@ -1,0 +1,333 @@
+"""The stdio tap: the server's process between three pumps, in one thread around one `poll`.
+
+Refuses to judge what passes. It forwards signals, propagates whatever either side closes, and sees to it that neither
+the server nor what it started outlives the client.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import start_new_thread
+from select import POLLIN
+from time import monotonic_ns
+
+from ...records import CLIENT, SERVER, Exit, Note, Open, Spawn
+from . import signals
+from .process import Process, descendants, holds, pipe_name, process
+from .pump import Pump
+from .readiness import Readiness
+from .shutdown import Shutdown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from signal import SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
+
+    from ...records import Record, Sink
+    from .process import Child
+else:  # `signal` itself imports `enum`: 4 ms
+    from _signal import SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
+
+DRAIN_NS = 500_000_000
+"""After the server's exit: how long pipes that others still hold are read on. What it wrote itself is there at once."""
+
+PUT_OFF_NS = 1_000_000_000
+"""From the first byte that is not on disk to asking for it: only what a power cut may cost, for the kernel has it at once."""
+
+PARENT_CHECK_NS = 1_000_000_000
+"""How often to ask whether the client lives, in the one state in which no descriptor would tell."""
+
+_ENDING = (SIGHUP, SIGINT, SIGQUIT, SIGTERM)
+_FROM_KEYBOARD = (SIGINT, SIGQUIT)
+
+STREAMS = ((0, CLIENT, "stdin"), (1, SERVER, "stdout"), (2, SERVER, "stderr"))
+"""Number, sender and name of a stdio tap's streams, in every capture."""
+
+
+class StdioTap:
+    """A tap on the server `child`; its clock began at `begin_ns` of the monotonic one, `signals_fd` is where signals are told.
+
+    `run` returns when the server has ended and all it said is delivered. Its result is our exit status: the server's own, or
+    128 + n where signal n ended it. `why` then says what brought the end about.
+    """
+
+    __slots__ = (
+        "_alarm_ns", "_begin_ns", "_changed", "_child", "_drain_ns", "_met", "_parent", "_parent_ns", "_pipes", "_pumps",
+        "_put_off", "_put_off_ns", "_ready", "_shutdown", "_signals_fd", "_sink", "_start", "_status", "_stderr", "_stdin", "_stdout",
+    )  # fmt: skip
+
+    def __init__(self, child: Child, sink: Sink, begin_ns: int, signals_fd: int) -> None:
+        self._child = child
+        self._sink = sink
+        self._begin_ns = begin_ns
+        self._signals_fd = signals_fd
+        self._ready = Readiness()
+        self._shutdown = Shutdown()
+        self._start = 0
+        self._status: int | None = None
+        self._drain_ns = 0
+        self._parent_ns = 0
+        self._put_off: Callable[[], None] = _nothing
+        self._put_off_ns = 0
+        self._alarm_ns = 0
+        self._changed = False
+        self._met: set[int] = set()
+        self._parent = os.getppid()
+        self._pipes = {pipe_name(fd) for fd in (child.stdin, child.stdout, child.stderr)}
+        self._stdin = self._pump(0, 0, child.stdin)
+        self._stdout = self._pump(1, child.stdout, 1)
+        self._stderr = self._pump(2, child.stderr, 2)
+        self._pumps = (self._stdin, self._stdout, self._stderr)
+
+    @property
+    def why(self) -> str:
+        return self._shutdown.why or ("client closed stdin" if self._client_closed() else "server exited")
+
+    def now_ns(self) -> int:
+        """Nanoseconds since the tap's clock began."""
+        return monotonic_ns() - self._begin_ns
+
+    def run(self) -> int:
+        signals.listen_to_our_own()
+        self._ready.watch(self._signals_fd, POLLIN, self._signalled)
+        self._report_start()
+        self._reap()  # the server may have ended before anybody listened
+        self._review()
+        while not self._over():
+            self._set_alarm()
+            self._ready.turn()
+            if self._changed:
+                self._changed = False
+                self._review()
+        if self._status is not None:
+            self._stdin.reader_ended()
+        for pump in self._pumps:
+            pump.stop()
+        return 128 + SIGKILL if self._status is None else self._status
+
+    def _pump(self, stream: int, source: int, target: int) -> Pump:
+        writer, reader = (CLIENT, SERVER) if stream == 0 else (SERVER, CLIENT)
+        return Pump(
+            stream,
+            source,
+            target,
+            writer=writer,
+            reader=reader,
+            sink=self._sink,
+            ready=self._ready,
+            begin_ns=self._begin_ns,
+            on_change=self._on_change,
+            is_log=stream == 2,
+        )
+
+    def _report_start(self) -> None:
+        now_ns = self.now_ns()
+        records: list[Record] = [Open(at_ns=now_ns, stream=number, sender=side, name=name) for number, side, name in STREAMS]
+        started = process(self._child.pid)
+        self._start = started.start if started else 0
+        records.append(Spawn(at_ns=now_ns, pid=self._child.pid, start=self._start))
+        self._sink(records)
+
+    # The end
+
+    def _on_change(self) -> None:
+        self._changed = True
+        self._ready.interrupted = True
+
+    def _review(self) -> None:
+        """Draw the consequences of what has changed."""
+        now_ns = self.now_ns()
+        if self._stdin.over or self._stdin.left:
+            self._stdout.watch_reader()  # a client that is done writing may be gone, which nothing else would tell
+        if self._stdin.broken:
+            self._stdin.stop()  # the server closed its stdin: the client sees that as it would without us
+        if self._stdout.broken:
+            self._stdin.stop()
+            self._shutdown.client_gone(now_ns)
+        if self._status is None and self._stdin.over and self._stdout.finished and not self._shutdown.under_way:
+            self._parent_ns = now_ns + PARENT_CHECK_NS  # all is closed and the server lives on: no descriptor tells any more
+        if self._status is not None and self._wants_end() and self._leftovers():
+            self._shutdown.leftovers(now_ns)
+
+    def _over(self) -> bool:
+        """Whether the server has ended, all it said is delivered, and nothing is left that should go with it."""
+        if self._shutdown.stage == "given up":
+            return True
+        if self._status is None or not all(pump.over and pump.finished for pump in (self._stdout, self._stderr)):
+            return False
+        return not (self._wants_end() and self._leftovers())
+
+    def _wants_end(self) -> bool:
+        return self._shutdown.under_way or self._client_closed()
+
+    def _client_closed(self) -> bool:
+        return self._stdin.over and not self._stdin.broken
+
+    def _leftovers(self) -> list[Process]:
+        """What should go with the server: all that it started but what has left on purpose, with a session and files of its own."""
+        session = os.getsid(0)
+        return [
+            one
+            for one in self._descendants()
+            if one.pid == self._child.pid or one.session == session or holds(one.pid, self._pipes)
+        ]
+
+    def _descendants(self) -> list[Process]:
+        """What the server started, and itself. What is older than it is not: a script may have started it, and then become us."""
+        return [one for one in descendants() if one.start >= self._start]
+
+    # Time
+
+    def call_later(self, action: Callable[[], None]) -> None:
+        """Call `action` in a while, once, in a thread of its own: it may wait for the disk. A later order replaces an earlier one.
+
+        The thread lives no longer than that: one that waits would cost every message 0.3 µs.
+        """
+        self._put_off = action
+        self._put_off_ns = self.now_ns() + PUT_OFF_NS
+        self._ready.interrupted = True
+
+    def _set_alarm(self) -> None:
+        """Be woken when the next thing is due. An alarm that comes before its time does no harm."""
+        dues = [
+            self._shutdown.due_ns,
+            self._drain_ns,
+            self._parent_ns,
+            self._put_off_ns,
+            *(pump.due_ns for pump in self._pumps),
+        ]
+        due_ns = min((due for due in dues if due), default=0)
+        if due_ns and (not self._alarm_ns or due_ns < self._alarm_ns):
+            self._alarm_ns = due_ns
+            signals.set_alarm(due_ns - self.now_ns())
+
+    def _on_alarm(self, now_ns: int) -> None:
+        self._alarm_ns = 0
+        self._ready.interrupted = True
+        for pump in self._pumps:
+            if pump.due_ns and now_ns >= pump.due_ns:
+                pump.on_time(now_ns)
+        if self._shutdown.due_ns and now_ns >= self._shutdown.due_ns:
+            self._escalate(now_ns)
+        if self._drain_ns and now_ns >= self._drain_ns:
+            self._drain(now_ns)
+        if self._parent_ns and now_ns >= self._parent_ns:
+            self._parent_ns = now_ns + PARENT_CHECK_NS if os.getppid() == self._parent and self._status is None else 0
+            if os.getppid() != self._parent:
+                self._shutdown.client_gone(now_ns)
+        if self._put_off_ns and now_ns >= self._put_off_ns:
+            self._put_off_ns = 0
+            _in_a_thread(self._put_off)
+
+    def _escalate(self, now_ns: int) -> None:
+        name = self._shutdown.due(now_ns)
+        self._on_change()
+        if not name:
+            return
+        targets = self._leftovers()
+        for one in targets:
+            _kill(one.pid, SIGTERM if name == "SIGTERM" else SIGKILL)
+        if targets:
+            listed = ", ".join(f"{one.name} ({one.pid})" for one in targets)
+            self._sink((Note(at_ns=now_ns, topic="escalation", text=f"{name} to {listed}: {self._shutdown.why}"),))
+
+    def _drain(self, now_ns: int) -> None:
+        """The server has gone: take what it said itself to its end, and let go of the pipes that others hold."""
+        self._drain_ns = 0
+        self._stdout.drain()
+        self._stderr.drain()
+
+    # Signals
+
+    def _signalled(self, events: int) -> None:
+        for number in os.read(self._signals_fd, 512):
+            if number == SIGCHLD:
+                self._reap()
+            elif number == SIGALRM:
+                self._on_alarm(self.now_ns())
+            else:
+                self._forward(number)
+
+    def _reap(self) -> None:
+        """Collect whoever has ended: the server, and orphans of its making."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self._on_change()
+            if pid == self._child.pid:
+                self._exited(status)
+
+    def _exited(self, status: int) -> None:
+        now_ns = self.now_ns()
+        self._drain_ns = now_ns + DRAIN_NS
+        left = tuple({"pid": one.pid, "name": one.name} for one in self._descendants())
+        if os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            self._status = 128 + number
+            self._sink((Exit(at_ns=now_ns, pid=self._child.pid, signal=signals.name(number), descendants=left),))
+        else:
+            self._status = os.WEXITSTATUS(status)
+            self._sink((Exit(at_ns=now_ns, pid=self._child.pid, code=self._status, descendants=left),))
+
+    def _forward(self, number: int) -> None:
+        """Pass a signal on at once. One that ends is the client's word: the server gets the end of its input too."""
+        now_ns = self.now_ns()
+        name = signals.name(number)
+        shared = number in _FROM_KEYBOARD and _keys_reach_us()
+        if shared and not os.isatty(0) and _is_in_our_group(self._parent):
+            text = f"{name} from the keyboard, which client and server got as well"
+            self._sink((Note(at_ns=now_ns, topic="signal", text=text),))
+            return
+        if self._status is None and not shared:
+            _kill(self._child.pid, number)
+        self._sink((Note(at_ns=now_ns, topic="signal", text=f"{name} received and forwarded"),))
+        if number in _ENDING:
+            self._shutdown.signalled(now_ns, name, again=number in self._met)
+            self._met.add(number)
+            self._stdin.stop()
+            self._on_change()
+
+
+def _nothing() -> None:
+    """What is put off while nothing is."""
+
+
+def _in_a_thread(action: Callable[[], None]) -> None:
+    try:
+        start_new_thread(action, ())
+    except RuntimeError:
+        action()  # there is no thread to be had
+
+
+def _kill(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except OSError:
+        pass  # it has ended meanwhile
+
+
+def _is_in_our_group(pid: int) -> bool:
+    try:
+        return os.getpgid(pid) == os.getpgrp()
+    except OSError:
+        return False  # it has ended
+
+
+def _keys_reach_us() -> bool:
+    """Whether the terminal sends its keys' signals to our process group. A client that draws its own screen switches them off."""
+    import termios
+
+    try:
+        fd = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(fd) == os.getpgrp() and bool(termios.tcgetattr(fd)[3] & termios.ISIG)
+    except (OSError, termios.error):
+        return False
+    finally:
+        os.close(fd)

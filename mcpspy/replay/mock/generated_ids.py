@@ -1,0 +1,174 @@
+"""Live names for what a recorded server gave out to be named by later: task ids, `requestState`, cursors, elicitation ids.
+
+Where a call is played for the first time, they are the recorded ones; where it is played again, and where the recording has only a
+pseudonym, they are made up anew, so that two live calls never share one. All that is asked under such a name goes on with its call:
+a strand. Refuses to know what was given to other live clients.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ...wire.json_spans import place
+from ..json.masks import is_redacted
+from .templates import HANDED
+
+if TYPE_CHECKING:
+    from ...transcript.model import Exchange, Message
+    from .miss import Miss
+    from .owner import Owner
+
+
+class Finder(Protocol):
+    """Finds for what one client asks the recorded exchange that is to be played, as a walk of a matcher does."""
+
+    @property
+    def owner(self) -> Owner | None:
+        """The recorded client on whose way it is."""
+
+    def match(self, request: Message) -> Exchange | Miss:
+        """The exchange, which counts as given then; or why there is none."""
+
+    def branch(self, exchange: Exchange) -> Finder:
+        """Another that stands behind this exchange, and to which nothing was given yet."""
+
+
+class Strand:
+    """What hangs together by names that the server gave out; the first strand is all that was played for the first time.
+
+    `number` is 0 for the first; `played` are the rows whose scenes it has played, `names` the live names by the recorded ones.
+    """
+
+    __slots__ = ("finder", "names", "number", "played")
+
+    def __init__(self, finder: Finder, number: int = 0) -> None:
+        self.finder = finder
+        self.number = number
+        self.played: set[int] = set()
+        self.names: dict[str, str] = {}
+
+
+class Given(NamedTuple):
+    """What a live name stands for: the recorded one, within a strand; and by how much later it was given than that."""
+
+    strand: Strand
+    recorded: str
+    later_ns: int
+
+
+class Names:
+    """The names that were given to one live client."""
+
+    __slots__ = ("_given", "_latest", "first")
+
+    def __init__(self, finder: Finder) -> None:
+        self.first = Strand(finder)
+        self._given: dict[str, Given] = {}
+        self._latest: dict[str, str] = {}
+
+    def strand_of(self, request: Message) -> tuple[Strand, Message]:
+        """Which strand a request goes on with, and the request as it would have been in the recording."""
+        if not self._given or not any(word in request.raw for word in HANDED):
+            return self.first, request
+        from ..client.correlate.names import INPUT, taken
+
+        strand, edits = self.first, []
+        for named, steps, is_member in taken(request, request.body):
+            given = self._given.get(named.value)
+            if given is None or is_member or named.what == INPUT:
+                continue
+            strand = given.strand
+            at = None if given.recorded == named.value else place(request.raw, steps)
+            if at is not None:
+                edits.append((at, _spelled(given.recorded)))
+        return strand, _edited(request, edits, self._given) if edits else request
+
+    def again(self, strand: Strand, exchange: Exchange) -> Strand:
+        """A new strand for an exchange that was played on this one before."""
+        return Strand(strand.finder.branch(exchange), strand.number + 1)
+
+    def give(self, recorded: str, strand: Strand, later_ns: int) -> str:
+        """The live name that is given out for a recorded one."""
+        live = strand.names.get(recorded)
+        if live is None:
+            live = self._fresh(recorded, strand)
+            strand.names[recorded] = self._latest[recorded] = live
+            self._given[live] = Given(strand, recorded, later_ns)
+        return live
+
+    def known(self, recorded: str, strand: Strand) -> str | None:
+        """The live name, if one was given out; within the strand, else the latest."""
+        return strand.names.get(recorded) or self._latest.get(recorded)
+
+    def later_ns(self, live: str) -> int:
+        """By how much later a name was given out than the recorded one."""
+        given = self._given.get(live)
+        return 0 if given is None else given.later_ns
+
+    def _fresh(self, recorded: str, strand: Strand) -> str:
+        stem = "mock" if is_redacted(recorded) else recorded
+        if stem == recorded and strand is self.first and recorded not in self._given:
+            return recorded
+        number = strand.number + 1
+        while (live := f"{stem}-{number}") in self._given:
+            number += 1
+        return live
+
+
+def name_in(raw: bytes, path: tuple[str, ...]) -> str | None:
+    """The text at a place of a message; None where there is none."""
+    at = place(raw, path)
+    try:
+        value = None if at is None else json.loads(raw[at[0] : at[1]])
+    except ValueError:
+        return None
+    return value if isinstance(value, str) else None
+
+
+def _edited(request: Message, edits: list[tuple[tuple[int, int], bytes]], given: dict[str, Given]) -> Message:
+    from copy import copy
+
+    raw = request.raw
+    for (start, end), value in sorted(edits, reverse=True):
+        raw = raw[:start] + value + raw[end:]
+    made = copy(request)
+    made.raw = raw
+    if request.target in given:
+        made.target = given[request.target].recorded
+    return made
+
+
+def _spelled(name: str) -> bytes:
+    return json.dumps(name).encode()
+
+
+def spelled(live: str, recorded: bytes) -> bytes:
+    """A live name as JSON; as it was spelled, where it is the recorded one."""
+    try:
+        if json.loads(recorded) == live:
+            return recorded
+    except ValueError:
+        pass
+    return _spelled(live)
+
+
+def moved(recorded: bytes, later_ns: int) -> bytes:
+    """A time (ISO 8601, in quotes) moved by so much, spelled as it was; what is none stays as it is."""
+    import re
+    from datetime import datetime, timedelta
+
+    text = recorded.decode("latin-1")
+    found = re.fullmatch(r'"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:\d\d)"', text) if later_ns else None
+    if found is None:
+        return recorded
+
+    digits = (found[2] or ".")[1:]
+    try:
+        whole = datetime.fromisoformat(found[1])
+        total_ns = int(digits.ljust(9, "0")) + later_ns
+        whole += timedelta(seconds=total_ns // 10**9)
+    except (ValueError, OverflowError):
+        return recorded
+    fraction = f".{total_ns % 10**9:09}"[: len(digits) + 1] if digits else ""
+    return f'"{whole.isoformat()}{fraction}{found[3]}"'.encode()

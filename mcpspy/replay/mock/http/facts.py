@@ -1,0 +1,207 @@
+"""What a recording says over HTTP beside its messages, made ready for a mock: where, with which statuses and fields, in which form.
+
+Of one recording and for one transport; it never changes, and all live sessions share it. Captures of stdio, and what was recorded
+over the other transport, get what the official SDKs do. Source: MCP specification, basic/transports of each revision.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from ....records import CLIENT
+from ....transcript.mcp.codes import METHOD_NOT_FOUND
+from ....transcript.mcp.methods import INITIALIZE
+from ....transcript.mcp.revisions import Era
+from ....transcript.model import HTTP_REDIRECTS, Kind
+from ...compare.ignore import Ignore
+from ..match_key import Asking, Strictness
+from .answer import Answer, Asked, Live, Shape, Transport, playable, without_type
+from .endpoint import announced, said
+from .events import events_of
+from .exchanges import Recorded, path_of, recorded
+from .match_cursor import HttpWalk
+from .names import Names, origins
+from .refusals import MCP_METHODS, Key, among_the_living, challenges, documents, refusals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ....transcript.model import Exchange, Transcript
+    from ..match_key import Rules
+
+_MODERN_STATUSES: Final = {-32700: 400, -32600: 400, -32602: 400, -32020: 400, -32021: 400, -32022: 400, METHOD_NOT_FOUND: 404}
+"""2026-07-28, basic/transports/streamable-http; other errors have 200."""
+
+
+def status_of_error(code: int, era: Era | None) -> int:
+    """The HTTP status of a JSON-RPC error that nobody recorded: before the modern era any answer has 200."""
+    return _MODERN_STATUSES.get(code, 200) if era is Era.MODERN else 200
+
+
+def _error(status: int, reason: str, code: int, message: str) -> Answer:
+    body = {"jsonrpc": "2.0", "error": {"code": code, "message": message}, "id": None}
+    return Answer(status, reason, (("Content-Type", "application/json"),), json.dumps(body).encode())
+
+
+ACCEPTED: Final = {"streamable": Answer(202, "Accepted"), "sse": Answer(202, "Accepted", body=b"Accepted")}
+DELETED: Final = Answer(200, "OK", ends_session=True)
+NOT_OFFERED: Final = Answer(405, "Method Not Allowed", (("Allow", "POST"),))
+GONE: Final = _error(404, "Not Found", -32001, "Session not found")
+LACKING: Final = _error(400, "Bad Request", -32000, "Bad Request: Missing session ID")
+"""What is said where nobody recorded it: as both official SDKs do."""
+
+
+class HttpFacts:
+    """What `transcript` says for `transport`. `asking` says which questions are the same, as for the matcher beside it.
+
+    `paths` are those at which the recorded server was asked in MCP, the most used first; none if it was not over this transport.
+    `accepted` is what a POST gets that asks nothing, over HTTP+SSE any. `gone` is said of a session that is no more or never was,
+    `lacking` where there is none. `no_stream` is what a GET gets where no stream is offered, else None; `deleted` what a DELETE gets.
+    """
+
+    __slots__ = (
+        "_announced", "_challenges", "_shapes", "accepted", "asking", "deleted", "documents", "events", "gone", "has_sessions",
+        "lacking", "mcp_paths", "names", "no_stream", "paths", "refusals", "transport",
+    )  # fmt: skip
+
+    def __init__(self, transcript: Transcript, transport: Transport = "streamable", asking: Rules | None = None) -> None:
+        self.transport = transport
+        self.asking: Rules = asking or Asking(Strictness.DEFAULT, Ignore.of(()))
+        every = recorded(transcript)
+        self.mcp_paths = frozenset(one.path for one in every if one.is_mcp)
+        of_mcp = [one for one in every if one.path in self.mcp_paths and one.method in MCP_METHODS]
+        living, gone = among_the_living(of_mcp)
+        own = [one for one in living if one.is_of_sse == (transport == "sse")]
+        self.paths = _paths(own, transport)
+        streams_and_calls = [one for one in living if one.method == "GET" or not one.is_of_sse]
+        self.names = Names(
+            origins(transcript, {one.host for one in every}),
+            (self.paths or _paths(streams_and_calls, "streamable") or ("",))[0],
+        )
+        self.documents = documents(one for one in every if one.path not in self.mcp_paths or one.method not in MCP_METHODS)
+        self._challenges = challenges(living, self.asking)
+        self.refusals = refusals(living, self.asking)
+        self._announced = announced(living)
+        self.events = events_of(own)
+        is_modern = _is_modern_alone(transcript.exchanges)
+        self.has_sessions = _has_sessions(transcript.exchanges, own)
+        self.accepted = _accepted(own, transport)
+        self.gone = next((one.answer for one in gone if one.is_refused_alone and one.is_kept), GONE)
+        self.lacking = next((one.answer for one in own if self.has_sessions and _lacks_session(one)), LACKING)
+        self.no_stream = None if transport == "sse" else _no_stream(own, is_modern=is_modern)
+        self.deleted = _deleted(own, is_modern=is_modern)
+        self._shapes = _shapes(transcript.exchanges, own if transport == "streamable" else ())
+
+    def walk(self) -> HttpWalk:
+        """The way of a client that has asked nothing yet."""
+        return HttpWalk(self)
+
+    def shape(self, row: int) -> Shape:
+        """How the answer to the exchange of this row went out, or would have gone."""
+        found = self._shapes.get(row, _USUAL)
+        if isinstance(found, Recorded):
+            found = self._shapes[row] = Shape(found.status, found.is_stream, without_type(playable(found.head)), found.is_lost)
+        return found
+
+    def endpoint(self, live: Live, session: str) -> tuple[str, bytes]:
+        """Of HTTP+SSE: the target at which to take the POSTs of a session, and the data of the event that says so."""
+        return said(self._announced, session, self.names, live)
+
+    def challenge(self, key: Key) -> Answer | None:
+        """What is said to a request that does not say who asks; None if it is let through."""
+        if key in self._challenges:
+            return self._challenges[key]
+        said = list(self._challenges.values())
+        return said[0] if said and None not in said else None
+
+    def recorded_path(self, asked: Asked) -> str:
+        """The path of a live request as it was recorded: what is asked at the mock's own path was asked at the server's."""
+        path, live, own = path_of(asked.target), asked.live.path, self.names.path
+        is_known = path in self.mcp_paths or (asked.method, path, "") in self.documents
+        if is_known or not own or not live.strip("/") or not path.endswith(live):
+            return path
+        return path.removesuffix(live) + own
+
+    def placed(self, asked: Asked) -> Live:
+        """As what a client knows the mock: one that asks where the recorded one did goes on to do so."""
+        is_own = path_of(asked.target) != self.recorded_path(asked) or not self.names.path
+        return asked.live if is_own else asked.live._replace(path=self.names.path)
+
+
+_USUAL: Final = Shape()
+_ANSWERED_ELSEWHERE: Final = (202, 204)
+
+
+def _paths(own: Iterable[Recorded], transport: Transport) -> tuple[str, ...]:
+    """The paths that were asked with success, the most used first; if there are none, all that were asked."""
+    asked = [one for one in own if transport != "sse" or one.method == "GET"]
+    well = Counter(one.path for one in asked if 0 < one.status < HTTP_REDIRECTS)
+    return tuple(path for path, _ in (well or Counter(one.path for one in asked)).most_common())
+
+
+def _is_modern_alone(exchanges: Iterable[Exchange]) -> bool:
+    """Whether all that was answered well is of the modern era."""
+    eras = {one.era for one in exchanges if one.response is not None and one.response.kind is Kind.RESULT}
+    return eras == {Era.MODERN}
+
+
+def _has_sessions(exchanges: Iterable[Exchange], own: Iterable[Recorded]) -> bool:
+    """Whether who initializes gets one. Where nobody did, as in a recording of the middle of something, nobody has to."""
+    openings = [one for one in own if any(other.method == INITIALIZE and other.response for other in one.exchanges)]
+    if openings:
+        return any(_names_session(one) for one in openings)
+    return any(one.method == INITIALIZE and one.sender == CLIENT and one.response is not None for one in exchanges)
+
+
+def _names_session(one: Recorded) -> bool:
+    response = one.transaction.response
+    return response is not None and bool(response.head.get("mcp-session-id"))
+
+
+def _accepted(own: Iterable[Recorded], transport: Transport) -> Answer:
+    asked = (one for one in own if one.method == "POST" and one.messages and (transport == "sse" or not one.exchanges))
+    return next((one.answer for one in asked if 0 < one.status < HTTP_REDIRECTS and one.is_kept), ACCEPTED[transport])
+
+
+def _lacks_session(one: Recorded) -> bool:
+    is_opening = any(other.method == INITIALIZE for other in one.messages)
+    return (
+        one.method == "POST"
+        and not one.session
+        and not is_opening
+        and not one.is_challenged
+        and one.is_refused_alone
+        and one.is_kept
+    )
+
+
+def _no_stream(own: Iterable[Recorded], *, is_modern: bool) -> Answer | None:
+    asked = [one for one in own if one.method == "GET" and one.status and not one.is_challenged]
+    if any(one.status < HTTP_REDIRECTS for one in asked):
+        return None
+    return asked[-1].answer if asked else NOT_OFFERED if is_modern else None
+
+
+def _deleted(own: Iterable[Recorded], *, is_modern: bool) -> Answer:
+    asked = [one.answer for one in own if one.method == "DELETE" and one.status and not one.is_challenged]
+    answer = asked[0] if asked else NOT_OFFERED if is_modern else DELETED
+    return answer._replace(ends_session=answer.status < HTTP_REDIRECTS)
+
+
+def _shapes(exchanges: Iterable[Exchange], own: Iterable[Recorded]) -> dict[int, Shape | Recorded]:
+    """The shapes by row, or what they are made of once somebody asks."""
+    found: dict[int, Shape | Recorded] = {
+        one.row: Shape(_status(one)) for one in exchanges if one.response is not None and one.response.kind is Kind.ERROR
+    }
+    for one in own:
+        if one.status and one.status not in _ANSWERED_ELSEWHERE and not one.is_refused_alone:
+            found.update((other.row, one) for other in one.exchanges)
+    return found
+
+
+def _status(one: Exchange) -> int:
+    error = None if one.response is None else one.response.error
+    code = error.get("code") if isinstance(error, dict) else None
+    return status_of_error(code, one.era) if isinstance(code, int) else 200

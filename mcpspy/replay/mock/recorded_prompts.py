@@ -1,0 +1,191 @@
+"""The model's leg of a recording, made ready to be asked: each request as a question, and what the API answered as a reply.
+
+A question is an `Exchange`, made up, so that the matcher of MCP finds prompts too: its method is the API's name, its params are the
+body. Refuses to judge which of them a client is to get.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from ...records import CLIENT, SERVER
+from ...transcript.http.head import EVENT_STREAM, Head
+from ...transcript.llm.call import METHODS, ModelCall
+from ...transcript.llm.detect import api_of
+from ...transcript.message import Kind, Message
+from ...transcript.model import Exchange
+from ...wire.decompression import Unpacking
+from ...wire.encodings import decoded
+from ...wire.sse import Events
+from ..json.canonical import Odd, read
+from .http.answer import playable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ...transcript.http.transaction import Stream, Transaction
+    from ...transcript.model import Source, Transcript
+    from .http.answer import Fields
+
+Ends: TypeAlias = Literal["whole", "broken"]
+
+
+class Part(NamedTuple):
+    """What of a body is said so long after the request had come: an event, or all there is."""
+
+    delay_ns: int
+    data: bytes
+
+
+class Reply(NamedTuple):
+    """A recorded response, whose head came `head_ns` after the request. Of a stream of events `parts` are these.
+
+    `ends` says how: `whole`, or `broken`, by whomever. With a `status` of 0 there was none: the server closed the connection.
+    """
+
+    status: int
+    reason: str
+    fields: Fields
+    parts: Sequence[Part]
+    is_stream: bool
+    ends: Ends
+    head_ns: int
+
+
+class Recorded(NamedTuple):
+    """One request of the model's leg: as a question, and the response to it. `unknown` says why there is none to be played."""
+
+    exchange: Exchange
+    transaction: Transaction
+    source: Source
+    unknown: str = ""
+
+    @property
+    def reply(self) -> Reply:
+        """The response, read anew at each call. Only where it is not `unknown`."""
+        return _reply(self.transaction, self.exchange.at_ns, self.source.shift_ns)
+
+
+def recorded(transcript: Transcript) -> list[Recorded]:
+    """The requests of the captures of a model's leg, in the order in which they came. Best of a transcript that keeps frames."""
+    rows = {id(one.transaction): one.row for one in transcript.rows if isinstance(one, ModelCall)}
+    found = (
+        _recorded(one, source, rows.get(id(one), one.row))
+        for source in transcript.sources
+        if source.is_model
+        for one in source.transactions.values()
+    )
+    said = (one for one in found if one.transaction.response is None or not one.transaction.response.forged)
+    return sorted(said, key=lambda one: one.exchange.at_ns)
+
+
+def question(head: Head, body: bytes, *, row: int = 0, at_ns: int = 0, capture: int = 0) -> Exchange:
+    """A request to the API as a question: its method is `chat.completions`, or `GET /v1/models`, its target the model."""
+    api = api_of(head, body)
+    params = body.strip()
+    held = read(params) if params else {}
+    if isinstance(held, Odd):
+        params = json.dumps(body.decode("utf-8", "replace")).encode()
+    name = f"{head.method} {head.target}" if api is None else METHODS[api]
+    raw = b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}' % (row, json.dumps(name).encode(), params or b"{}")
+    asked = Message(
+        capture=capture,
+        number=0,
+        stream=0,
+        sender=CLIENT,
+        at_ns=at_ns,
+        first_ns=at_ns,
+        kind=Kind.REQUEST,
+        raw=raw,
+        id=str(row),
+        method=name,
+        target=None if api is None else _model(held),
+    )
+    return Exchange(row=row, request=asked)
+
+
+def _model(body: Any) -> str | None:
+    model = body.get("model") if isinstance(body, dict) else None
+    return model if isinstance(model, str) else None
+
+
+def _recorded(transaction: Transaction, source: Source, row: int) -> Recorded:
+    request = transaction.request
+    data = b"" if request is None else _bytes(request)
+    at_ns = transaction.at_ns if request is None or request.last_ns is None else request.last_ns
+    head = Head(f"{transaction.method} {transaction.target}") if request is None else request.head
+    asked = question(head, data or b"", row=row, at_ns=at_ns, capture=transaction.capture)
+    return Recorded(asked, transaction, source, _unknown(transaction))
+
+
+def _unknown(transaction: Transaction) -> str:
+    """Why a response cannot be played; empty if it can."""
+    response = transaction.response
+    if response is None:
+        return "" if transaction.left_by == SERVER else "no answer to it was recorded"
+    return "its answer was not kept" if _bytes(response) is None else ""
+
+
+def _bytes(stream: Stream) -> bytes | None:
+    """A body with its content encoding taken off; None if not all of it was kept, or if it cannot be read."""
+    frames = stream.kept
+    if (stream.body_bytes and not frames) or any(frame.length and not frame.data for frame in frames):
+        return None
+    data = b"".join(frame.data for frame in frames)
+    encoding = stream.head.get("content-encoding")
+    if not encoding or not data:
+        return data
+    try:
+        return decoded(data, encoding.encode("utf-8", "replace"))
+    except ValueError:
+        return None
+
+
+def _reply(transaction: Transaction, asked_ns: int, shift_ns: int) -> Reply:
+    response = transaction.response
+    if response is None:
+        gone_ns = 0 if transaction.left_ns is None else transaction.left_ns - asked_ns
+        return Reply(0, "", (), (), is_stream=False, ends="broken", head_ns=max(0, gone_ns))
+    head, close = response.head, response.close
+    is_stream = head.media_type == EVENT_STREAM
+    parts = _events(response, asked_ns, shift_ns) if is_stream else _body(response, asked_ns)
+    ends: Ends = "whole" if close is not None and close.how == "eof" else "broken"
+    head_ns = max(0, response.at_ns - asked_ns)
+    return Reply(head.status, head.reason, playable(head), list(parts), is_stream, ends, head_ns)
+
+
+def _body(response: Stream, asked_ns: int) -> Iterator[Part]:
+    data = _bytes(response)
+    if data:
+        yield Part(max(0, (response.last_ns or response.at_ns) - asked_ns), data)
+
+
+def _events(response: Stream, asked_ns: int, shift_ns: int) -> Iterator[Part]:
+    """The events of a stream, plain, each when its last byte had come."""
+    held: list[bytes] = []
+    for at_ns, piece, is_part in _pieces(response):
+        held.append(piece)
+        if not is_part:
+            yield Part(max(0, at_ns + shift_ns - asked_ns), b"".join(held))
+            held.clear()
+    if held:
+        yield Part(max(0, (response.last_ns or response.at_ns) - asked_ns), b"".join(held))
+
+
+def _pieces(response: Stream) -> Iterator[tuple[int, bytes, bool]]:
+    """Events, or parts of one, with the time on the capture's clock, and whether more of the same one follows."""
+    if response.opened.framing == "sse":
+        yield from ((frame.at_ns, frame.data, frame.part) for frame in response.kept)
+        return
+    unpacking, events, at_ns = Unpacking(response.head.get("content-encoding")), Events(), 0
+    for frame in response.kept:
+        at_ns = frame.at_ns
+        yield from _marked(at_ns, events.feed(unpacking.feed(frame.data)), events)
+    yield from _marked(at_ns, events.feed(unpacking.close()), events)
+    yield from _marked(at_ns, events.close(), events)
+
+
+def _marked(at_ns: int, pieces: Sequence[bytes], events: Events) -> Iterator[tuple[int, bytes, bool]]:
+    last = len(pieces) - 1
+    yield from ((at_ns, piece, events.is_part and place == last) for place, piece in enumerate(pieces))

@@ -1,0 +1,145 @@
+"""What a recorded server said, as a line with blanks: the recorded bytes, but for ids and tokens, which belong to a session.
+
+A blank is filled with the live value; every other byte goes out as it came, never written anew. Source of what names what: MCP
+specification, basic/utilities (progress, cancellation, tasks), basic/patterns/subscriptions (2026-07-28).
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from ...transcript.mcp.codes import SUBSCRIPTION_ID
+from ...transcript.mcp.methods import CANCELLED, LISTEN, PROGRESS
+from ...transcript.model import Exchange, Kind, Message
+from ...wire.json_spans import place
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
+
+class Wants(Enum):
+    """Which live value a blank wants."""
+
+    ID = auto()
+    """The id of the request that is answered."""
+    TOKEN = auto()
+    """The progress token of the request that is told about."""
+    OWN_ID = auto()
+    """An id for a request of the server's."""
+    ASKED = auto()
+    """The id that a request of the server's got, of which `token` is the recorded one."""
+    LISTENS = auto()
+    """The id of the subscription of which `token` is the recorded one."""
+    NAME = auto()
+    """The live name of what the server gave out as `token`."""
+    TASK = auto()
+    """The live id of the task that the client runs for the server, and had given out as `token`."""
+    TIME = auto()
+    """The time, `recorded` being that of the task which the server gave out as `token`."""
+
+
+class Blank:
+    """Where a live value goes; `token` is the recorded one, `recorded` its bytes."""
+
+    __slots__ = ("recorded", "token", "wants")
+
+    def __init__(self, *, wants: Wants, token: str = "") -> None:
+        self.wants = wants
+        self.token = token
+        self.recorded = b""
+
+
+Part = bytes | Blank
+
+_Placed: TypeAlias = "tuple[Sequence[str | int], Blank]"
+
+HANDED: Final = (b'"taskId', b'"requestState"', b'"cursor"', b'"nextCursor"', b'"elicitationId"')
+"""A message without these words names nothing that a server gives out to be named by later."""
+
+_TIMES: Final = ("createdAt", "lastUpdatedAt")
+
+_PATHS: Final = {
+    "id": ("id",),
+    "progress": ("params", "progressToken"),
+    "cancelled": ("params", "requestId"),
+    "subscription": ("params", "_meta", SUBSCRIPTION_ID),
+    "subscription result": ("result", "_meta", SUBSCRIPTION_ID),
+}
+
+
+def line(message: Message, exchange: Exchange | None, *, listeners: Container[str] = ()) -> list[Part]:
+    """The parts of the line that says `message` of the server's, with its end.
+
+    `exchange` is the one that it belongs to, if any; `listeners` are the recorded ids of subscriptions (2026-07-28).
+    """
+    data = one_line(message.raw)
+    blanks: list[tuple[int, int, Blank]] = []
+    for path, blank in _blanks(message, exchange, listeners):
+        found = place(data, path)
+        if found is not None:
+            blank.recorded = data[found[0] : found[1]]
+            blanks.append((*found, blank))
+    parts: list[Part] = []
+    at = 0
+    for start, end, blank in sorted(blanks, key=lambda one: one[0]):
+        parts += [data[at:start], blank]
+        at = end
+    return [*parts, data[at:]]
+
+
+def one_line(raw: bytes) -> bytes:
+    """A payload as a line of stdio: over HTTP it may have come on several, which JSON allows between its tokens alone."""
+    if raw.endswith(b"\n") and raw.find(b"\n") == len(raw) - 1:
+        return raw
+    return raw.strip(b"\r\n").replace(b"\r\n", b"  ").replace(b"\n", b" ") + b"\n"
+
+
+def _blanks(message: Message, exchange: Exchange | None, listeners: Container[str]) -> list[_Placed]:
+    found: list[_Placed]
+    match message.kind:
+        case Kind.RESULT | Kind.ERROR if exchange is not None:
+            found = [(_PATHS["id"], Blank(wants=Wants.ID))]
+            if exchange.method == LISTEN:
+                found.append((_PATHS["subscription result"], Blank(wants=Wants.ID)))
+        case Kind.REQUEST:
+            found = [(_PATHS["id"], Blank(wants=Wants.OWN_ID, token=message.id or ""))]
+        case Kind.NOTIFICATION:
+            found = _of_notification(message, exchange, listeners)
+        case _:
+            return []
+    if any(word in message.raw for word in HANDED):
+        found += _names(message, exchange)
+    return found
+
+
+def _names(message: Message, exchange: Exchange | None) -> list[_Placed]:
+    """What the server gave out to be named by later, and when a task of its was made and changed."""
+    from ..client.correlate.names import INPUT, TASK_ID, given  # which few recordings want
+
+    method = (message.method if exchange is None else exchange.method) or ""
+    wants = Wants.TASK if message.kind is Kind.REQUEST and method.startswith("tasks/") else Wants.NAME
+    found: list[_Placed] = []
+    for named, steps, is_member in given(message, method, message.body):
+        if is_member or named.what == INPUT:
+            continue
+        found.append((steps, Blank(wants=wants, token=named.value)))
+        if named.what == TASK_ID:
+            found += [((*steps[:-1], name), Blank(wants=Wants.TIME, token=named.value)) for name in _TIMES]
+    return found
+
+
+def _of_notification(message: Message, exchange: Exchange | None, listeners: Container[str]) -> list[_Placed]:
+    found: list[_Placed] = []
+    if message.method == PROGRESS:  # of which nobody knows whose it is, that is nobody's now
+        wants = Wants.ASKED if exchange is None else Wants.TOKEN
+        found.append((_PATHS["progress"], Blank(wants=wants)))
+    if message.method == CANCELLED and message.token is not None:
+        wants = Wants.LISTENS if message.token in listeners else Wants.ASKED
+        found.append((_PATHS["cancelled"], Blank(wants=wants, token=message.token)))
+    if SUBSCRIPTION_ID.encode() in message.raw:
+        named = place(message.raw, _PATHS["subscription"])
+        if named is not None:
+            token = message.raw[named[0] : named[1]].decode("utf-8", "replace")
+            found.append((_PATHS["subscription"], Blank(wants=Wants.LISTENS, token=token)))
+    return found

@@ -1,0 +1,229 @@
+"""What gives secrets away by their looks: tokens of well-known services, keys, credentials in URLs, names before values.
+
+Finds spans, and replaces nothing. Works on texts as they are meant, whatever spelled them. Linear in the bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from .encodings import JSON, PERCENT
+from .names import Names, is_scheme
+
+STAND_IN: Final = re.compile(rb"redacted-[0-9a-f]{12}")
+"""What a secret was replaced by before."""
+
+
+_plain = re.compile(
+    rb"[\w.,;!()'/ \x80-\xff-]{0,12}|(?:[A-Za-z_\x80-\xff-]{1,15}[.,;!()' ]+)*[A-Za-z_\x80-\xff-]{0,15}"
+).fullmatch
+
+
+def is_plain(data: bytes) -> bool:
+    """Whether a text is so plain that nothing here finds anything in it: a short word, or words without digits and signs.
+
+    Most texts in JSON are, and to ask this takes a tenth of looking.
+    """
+    return _plain(data) is not None and b"--" not in data
+
+
+class Span(NamedTuple):
+    """A secret: where it stands, what kind it is of, and its value, which is the same wherever it stands."""
+
+    start: int
+    end: int
+    kind: str
+    value: bytes
+
+
+# --- Tokens ---
+
+_TOKENS: Final = (
+    rb"(?:sk|rk)[-_][A-Za-z0-9_-]{16,}",  # OpenAI, Anthropic, OpenRouter, Stripe and others
+    rb"gh[oprsu]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,}|gl(?:pat|ptt|dt|rt)-[A-Za-z0-9_-]{16,}",
+    rb"xox[a-z]-[A-Za-z0-9-]{8,}|xapp-[A-Za-z0-9-]{16,}",
+    rb"A(?:KIA|SIA|IDA|ROA)[A-Z0-9]{12,}|AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{16,}|GOCSPX-[A-Za-z0-9_-]{16,}",
+    rb"hf_[A-Za-z0-9]{16,}|npm_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{16,}|dop_v1_[a-f0-9]{32,}|shp(?:at|ca|pa|ss)_[a-f0-9]{16,}",
+    rb"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|lin_api_[A-Za-z0-9]{16,}|ntn_[A-Za-z0-9]{16,}|secret_[A-Za-z0-9]{32,}",
+    rb"gsk_[A-Za-z0-9]{20,}|pplx-[A-Za-z0-9]{20,}|tvly-[A-Za-z0-9-]{16,}|r8_[A-Za-z0-9]{20,}|figd_[A-Za-z0-9_-]{16,}",
+    rb"(?<![_-])eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_.-]*",  # a JWT (RFC 7519), signed or encrypted
+)
+_tokens = re.compile(rb"(?<![A-Za-z0-9])(?:" + b"|".join(_TOKENS) + b")")
+_private_keys = re.compile(
+    rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\Z)",
+    re.DOTALL,
+)
+_bearers = re.compile(rb"(?i:\bbearer|\bbasic)\s+([A-Za-z0-9._~+/-]{8,}={0,2})")
+_BEGINNINGS: Final = (
+    b"sk-", b"sk_", b"rk-", b"rk_", b"gh", b"gl", b"xox", b"xapp-", b"AKIA", b"ASIA", b"AIDA", b"AROA", b"AIza", b"ya29.",
+    b"GOCSPX-", b"hf_", b"npm_", b"pypi-", b"dop_v1_", b"shp", b"SG.", b"lin_api_", b"ntn_", b"secret_", b"gsk_", b"pplx-",
+    b"tvly-", b"r8_", b"figd_", b"eyJ",
+)  # fmt: skip
+"""One of these is in a text that holds a token: to ask for each takes a tenth of looking for all at each letter."""
+
+
+def token_spans(data: bytes) -> Iterator[Span]:
+    """Tokens of well-known services, JWTs, private keys, and what stands behind `Bearer`."""
+    if not has_digit(data) and b"PRIVATE KEY" not in data:
+        return
+    for beginning in _BEGINNINGS:
+        if beginning in data:
+            for match in _tokens.finditer(data):
+                if has_digit(match[0]):
+                    yield Span(match.start(), match.end(), "token", match[0])
+            break
+    if b"PRIVATE KEY" in data:
+        for match in _private_keys.finditer(data):
+            yield Span(match.start(), match.end(), "key", match[0])
+    for match in _bearers.finditer(data):
+        if has_digit(match[1]) and not STAND_IN.fullmatch(match[1]):
+            yield Span(match.start(1), match.end(1), "authorization", match[1])
+
+
+def has_digit(value: bytes) -> bool:
+    """Whether a digit is in it, as in nearly all that is made by chance and hardly any word."""
+    return _digit(value) is not None
+
+
+_digit = re.compile(rb"[0-9]").search
+
+# --- Names before values ---
+
+HINTS: Final = (
+    b"token", b"key", b"pass", b"secret", b"auth", b"pwd", b"cookie", b"session", b"credential", b"bearer", b"otp", b"jwt",
+    b"signature", b"assertion", b"dpop", b"requeststate",
+)  # fmt: skip
+
+
+def may_assign(data: bytes) -> bool:
+    """Whether a text may hold the name of a secret before a value, but for names that the user gave."""
+    if b"=" not in data and b":" not in data and b"--" not in data:
+        return False
+    small = data.lower()
+    for hint in HINTS:  # noqa: SIM110 - `any` takes three times as long, for each string there is
+        if hint in small:
+            return True
+    return False
+
+
+_assigned = re.compile(
+    rb"""(?P<name>(?<![\w.%?&-])-{0,2}[A-Za-z_][\w.-]{1,127})(?P<quote>["']?)(?P<sign>[ \t]*(?:=|:=?|=>)[ \t]*)
+    (?:"(?P<double>(?:[^"\\\n]|\\.)*+)|'(?P<single>[^'\n]*+)
+    |(?P<scheme>[A-Za-z][\w-]*+[ \t]+)?(?P<bare>[^\s"',;&<>()\[\]{}|\\][^\s"',;&<>()\[\]{}|]*+))""",
+    re.VERBOSE,
+)
+_options = re.compile(rb"(?<![\w-])(--[A-Za-z][\w-]*+)[ \t]+(?:\"([^\"]+)\"|'([^']+)'|([^\s\"'-][^\s\"']*+))")
+_line = re.compile(rb"[^\r\n]*+")
+_pairs = re.compile(rb"[^=;\s\"']+=([^;\"']*[^;\s\"'])")
+_NO_VALUES: Final = {
+    b"", b"false", b"n/a", b"nil", b"no", b"none", b"not", b"null", b"off", b"on", b"required", b"string", b"true", b"undefined",
+    b"unset", b"yes",
+}  # fmt: skip
+
+
+def assigned_spans(data: bytes, names: Names) -> Iterator[Span]:
+    """Values behind `NAME=`, `name: `, `"name": "`, `--name=`, `--name ` where the name says that they are secret.
+
+    Behind a colon or blanks a value without quotes has to look like none of the words that descriptions go on with.
+    """
+    at = 0
+    while match := _assigned.search(data, at):
+        at = match.end("sign")
+        kind = names.assigned(match["name"])
+        if kind is None:
+            continue
+        if kind == "cookie":
+            yield from _cookie_spans(data, match)
+            continue
+        found = _value_of(data, match)
+        if found is not None:
+            value = data[slice(*found)]
+            yield Span(*found, kind, JSON.read(value) if match["double"] is not None else value)
+            at = found[1]
+    if b"--" in data:
+        for option in _options.finditer(data):
+            kind = names.assigned(option[1])
+            if kind is not None:
+                which = option.lastindex or 0
+                yield Span(*option.span(which), kind, option[which])
+
+
+def _cookie_spans(data: bytes, match: re.Match[bytes]) -> Iterator[Span]:
+    """The values of a line of cookies; of one that sets a cookie the first, for the others are its attributes."""
+    line = _line.match(data, match.end("sign"))
+    for pair in _pairs.finditer(data, match.end("sign"), line.end() if line else len(data)):
+        yield Span(*pair.span(1), "cookie", pair[1])
+        if match["name"].lower().startswith(b"set"):
+            break
+
+
+def _value_of(data: bytes, match: re.Match[bytes]) -> tuple[int, int] | None:
+    """Where the value stands, without its quotes and without its scheme; None where there is none."""
+    for group in ("double", "single"):
+        if match[group] is not None:
+            start, end = match.span(group)
+            return _without_scheme(data, start, end) if match[group].lower() not in _NO_VALUES else None
+    start, end = match.span("bare")
+    scheme = match["scheme"]
+    if scheme is not None and not is_scheme(scheme.strip()):
+        start, end = match.start("scheme"), match.start("scheme") + len(scheme.rstrip())
+    value = data[start:end].rstrip(b".:!?")
+    is_tight = match["sign"] in (b"=", b":=")
+    if value.lower() in _NO_VALUES or not (is_tight or looks_made(value)):
+        return None
+    return start, start + len(value)
+
+
+def _without_scheme(data: bytes, start: int, end: int) -> tuple[int, int] | None:
+    blank = data.find(b" ", start, end)
+    if blank > 0 and is_scheme(data[start:blank]):
+        start = blank + 1
+    return (start, end) if start < end else None
+
+
+_ENOUGH: Final = 20
+
+
+def looks_made(value: bytes) -> bool:
+    """Whether something is rather a secret than a word: by a digit, a sign in its middle, or its length."""
+    return has_digit(value) or len(value) >= _ENOUGH or any(one in b"!#$%^*+@~" for one in value)
+
+
+# --- URLs ---
+
+_parameters = re.compile(rb"(?:[?&]|(?<=\A))([\w.%\[\]-]{1,128})=([^&#\s\"'<>\\`{}]+)")
+_users = re.compile(rb"://(?:[^/\s\"'<>@:]*:)?([^/\s\"'<>@]+)@(?=[^\s@])")
+_forms = re.compile(rb"[\w.%\[\]-]+=[^\s&=]*(?:&[\w.%\[\]-]+=[^\s&]*)*\s*").fullmatch
+
+
+def url_spans(data: bytes, names: Names) -> Iterator[Span]:
+    """Values of secret parameters, and passwords before the host; also of forms. Their values are what the signs stand for."""
+    if b"=" in data and (b"?" in data or _forms(data)):
+        for match in _parameters.finditer(data):
+            kind = names.parameter(match[1])
+            if kind is not None:
+                yield Span(match.start(2), match.end(2), kind, PERCENT.read(match[2].replace(b"+", b" ")))
+    if b"://" in data and b"@" in data:
+        for match in _users.finditer(data):
+            yield Span(match.start(1), match.end(1), "userinfo", PERCENT.read(match[1]))
+
+
+# --- What is personal ---
+
+_mails = re.compile(rb"(?<![\w.+-])[\w.+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b")
+_homes = re.compile(rb"(?:/home/|/Users/|\b[A-Za-z]:[\\/]+(?i:users)[\\/]+)([^/\\\s\"':;,<>()|]+)")
+_NOBODY: Final = {b"Public", b"Shared", b"Default", b"runner", b"user", b"username", b"you"}
+
+
+def personal_spans(data: bytes) -> Iterator[Span]:
+    """E-mail addresses, and whose home a path lies in."""
+    if b"@" in data:
+        yield from (Span(match.start(), match.end(), "personal", match[0]) for match in _mails.finditer(data))
+    for match in _homes.finditer(data):
+        if match[1] not in _NOBODY:
+            yield Span(match.start(1), match.end(1), "personal", match[1])
+
+
+Spans = Callable[[bytes], Iterator[Span]]

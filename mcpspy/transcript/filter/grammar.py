@@ -1,0 +1,310 @@
+"""The grammar of filters: text to a tree of terms, and back.
+
+    filter = all { "or" all }
+    all    = one { ["and"] one }
+    one    = "not" one | "(" filter ")" | key operator value | "text"
+
+Refuses to know what a key means: it is told which there are and what they take. Every text either becomes a tree or raises
+`FilterError`; the time is linear in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final, NamedTuple, TypeAlias
+
+from ...errors import FilterError
+from .values import BadValue, named
+
+MAX_DEPTH: Final = 50
+"""Parentheses and `not` within each other: more are no filter that a person wrote, and Python's stack is finite."""
+
+OPERATORS: Final = (">=", "<=", ">", "<", ":")
+MAX_KEY_LETTERS: Final = 40
+"""To what is longer than this no key is looked for that it may have been meant to be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """A key, an operator and a value: `dur>2s`. `is_quoted` says that the value stood in quotation marks: it has no wildcards."""
+
+    key: str
+    operator: str
+    value: str
+    is_quoted: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.key}{self.operator}{quoted(self.value) if self.is_quoted else self.value}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A text that is looked for in the payload."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return quoted(self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Not:
+    """What does not match."""
+
+    part: Node
+
+    def __str__(self) -> str:
+        return f"not {f'({self.part})' if isinstance(self.part, AllOf | AnyOf) else self.part}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllOf:
+    """What matches each of two parts or more."""
+
+    parts: tuple[Node, ...]
+
+    def __str__(self) -> str:
+        return " ".join(f"({part})" if isinstance(part, AllOf | AnyOf) else str(part) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnyOf:
+    """What matches one of two parts or more."""
+
+    parts: tuple[Node, ...]
+
+    def __str__(self) -> str:
+        return " or ".join(f"({part})" if isinstance(part, AnyOf) else str(part) for part in self.parts)
+
+
+Node: TypeAlias = Term | Text | Not | AllOf | AnyOf
+
+Keys: TypeAlias = Mapping[str, Callable[[Term], object]]
+"""For each key a function that raises `BadValue` for a term that it cannot use."""
+
+
+def quoted(text: str) -> str:
+    """`text` in quotation marks, as a filter spells it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def terms(node: Node) -> Iterator[Term | Text]:
+    """The leaves of a tree, from left to right."""
+    match node:
+        case Not(part=part):
+            yield from terms(part)
+        case AllOf(parts=parts) | AnyOf(parts=parts):
+            for part in parts:
+                yield from terms(part)
+        case Term() | Text():
+            yield node
+
+
+def parse(expression: str, keys: Keys, hints: Mapping[str, str]) -> Node:
+    """The tree of an expression. `hints` says which key is meant by a word that is none.
+
+    Raises: FilterError: if it is no filter.
+    """
+    return _Parser(expression, keys, hints).whole()
+
+
+# --- The parts of an expression ---
+
+
+class _Token(NamedTuple):
+    """`kind` is one of `( ) text word end`. `at` is its offset; `glued` says that no blank stood before it."""
+
+    kind: str
+    text: str
+    at: int
+    glued: bool = False
+
+
+_BLANKS: Final = re.compile(r"\s*")
+_WORD: Final = re.compile(r'[^\s()"]+')
+# The groups are possessive: an unfinished text is found out once, not once for each way to cut it.
+_QUOTED: Final = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
+_ESCAPED: Final = re.compile(r'\\(["\\])')
+_KEY: Final = re.compile(r"([^:<>=!]*)(!=|>=|<=|[:<>=])(.*)", re.DOTALL)
+
+
+def _tokens(expression: str) -> Iterator[_Token]:
+    at, before = 0, -1
+    while True:
+        blanks = _BLANKS.match(expression, at)
+        at = blanks.end() if blanks else at
+        glued = at == before
+        if at == len(expression):
+            yield _Token("end", "", at)
+            return
+        sign = expression[at]
+        if sign in "()":
+            yield _Token(sign, sign, at)
+            at, before = at + 1, -1
+            continue
+        found = (_QUOTED if sign == '"' else _WORD).match(expression, at)
+        if found is None:
+            raise FilterError(expression, at + 1, "this text has no end", 'Close it with a quotation mark: "…".')
+        text = _ESCAPED.sub(r"\1", found[1]) if sign == '"' else found[0]
+        yield _Token("text" if sign == '"' else "word", text, at, glued)
+        at = before = found.end()
+
+
+class _Parser:
+    """One expression, read from left to right."""
+
+    def __init__(self, expression: str, keys: Keys, hints: Mapping[str, str]) -> None:
+        self._expression = expression
+        self._keys = keys
+        self._hints = hints
+        self._tokens = _tokens(expression)
+        self._next = next(self._tokens)
+        self._depth = 0
+
+    def whole(self) -> Node:
+        if self._next.kind == "end":
+            raise self._error("the filter is empty", "Write what to show, as in status:error.")
+        found = self._any()
+        if self._next.kind != "end":
+            raise self._error("nothing is open that this could close", "Take it away, or put a ( before it.")
+        return found
+
+    def _any(self) -> Node:
+        parts = [self._all()]
+        while self._word("or"):
+            self._take()
+            parts.append(self._all())
+        return parts[0] if len(parts) == 1 else AnyOf(parts=_flat(parts, AnyOf))
+
+    def _all(self) -> Node:
+        parts = [self._one()]
+        while self._next.kind not in ("end", ")") and not self._word("or"):
+            if self._word("and"):
+                self._take()
+            parts.append(self._one())
+        return parts[0] if len(parts) == 1 else AllOf(parts=_flat(parts, AllOf))
+
+    def _one(self) -> Node:
+        token = self._next
+        if self._word("not") or token.kind == "(":
+            self._depth += 1
+            if self._depth > MAX_DEPTH:
+                raise self._error(f"more than {MAX_DEPTH} parts are within each other here", "Take parentheses away.")
+            self._take()
+            found = Not(part=self._one()) if token.kind == "word" else self._group(token)
+            self._depth -= 1
+            return found
+        if token.kind == "text":
+            self._take()
+            self._check_gap(token)
+            if not token.text:
+                raise self._error("this text is empty", "Write what to look for.", token.at)
+            return Text(text=token.text)
+        if token.kind == "word" and not (self._word("and") or self._word("or")):
+            return self._term(self._take())
+        what = "the filter ends" if token.kind == "end" else f"{named(token.text)} stands"
+        raise self._error(f"{what} where a term should stand", 'A term is key:value, as in status:error, or "text".')
+
+    def _group(self, opened: _Token) -> Node:
+        found = self._any()
+        if self._next.kind != ")":
+            raise self._error("this parenthesis is never closed", "Put a ) behind what belongs together.", opened.at)
+        self._take()
+        return found
+
+    def _term(self, token: _Token) -> Node:
+        self._check_gap(token)
+        found = _KEY.fullmatch(token.text)
+        if found is None:
+            raise self._error(*_bare(token.text, self._keys), token.at)
+        name, operator, value = found[1], found[2], found[3]
+        if name not in self._keys:
+            raise self._error(*_unknown(name, operator, self._keys, self._hints), token.at)
+        operator_at = token.at + len(name)
+        if operator not in OPERATORS:
+            write = f"{name}:…" if operator == "=" else f"not {name}:…"
+            raise self._error(f"there is no {operator} in filters", f"Write {write}", operator_at)
+        value_at = operator_at + len(operator)
+        is_quoted = not value and self._next.kind == "text" and self._next.glued
+        if is_quoted:
+            value = self._take().text
+        if not value:
+            raise self._error(f"{name} has no value", self._no_value(name), value_at)
+        if self._next.glued:
+            raise self._error(
+                "a quotation mark stands within a value", "Put the whole value in quotation marks.", self._next.at
+            )
+        term = Term(key=name, operator=operator, value=value, is_quoted=is_quoted)
+        try:
+            self._keys[name](term)
+        except BadValue as bad:
+            raise self._error(bad.reason, bad.advice, operator_at if bad.is_operator else value_at) from None
+        return term
+
+    def _no_value(self, name: str) -> str:
+        if self._next.kind == "(":
+            return f"Parentheses stand around whole terms: ({name}:… or {name}:…)."
+        return f"Write it right behind, as in {name}:…; values with blanks in quotation marks."
+
+    def _check_gap(self, token: _Token) -> None:
+        if token.glued:
+            raise self._error("a blank is missing here", "Put one between two terms.", token.at)
+
+    def _word(self, word: str) -> bool:
+        return self._next.kind == "word" and self._next.text.lower() == word
+
+    def _take(self) -> _Token:
+        token = self._next
+        self._next = next(self._tokens, token)
+        return token
+
+    def _error(self, reason: str, advice: str, at: int | None = None) -> FilterError:
+        return FilterError(self._expression, (self._next.at if at is None else at) + 1, reason, advice)
+
+
+def _flat(parts: list[Node], kind: type[AllOf | AnyOf]) -> tuple[Node, ...]:
+    """`parts`, with those of parts of the same kind in their place: `a (b c)` is `a b c`."""
+    return tuple(one for part in parts for one in (part.parts if isinstance(part, kind) else (part,)))
+
+
+# --- What to say of words that are no terms ---
+
+
+def _bare(word: str, keys: Keys) -> tuple[str, str]:
+    if word in ("&", "&&", "|", "||"):
+        return f"{named(word)} is no part of a filter", f"Write {'and' if word[0] == '&' else 'or'}."
+    if word.startswith("!"):
+        return f"{named(word)} is no term", "Write not for what should not match."
+    if word in keys:
+        return f"{word} has no value", f"Write it behind a colon: {word}:…"
+    advice = "Put it in quotation marks to look for it in payloads"
+    key = _key_with(word, keys)
+    return f"{named(word)} is no term", f"{advice}; or write {key}:{word}." if key else f"{advice}."
+
+
+def _key_with(value: str, keys: Keys) -> str:
+    """The key among those with a fixed vocabulary that takes this value; empty if there is none."""
+    for name in ("status", "kind", "era"):
+        try:
+            keys[name](Term(key=name, operator=":", value=value))
+        except (BadValue, KeyError):
+            continue
+        return name
+    return ""
+
+
+def _unknown(name: str, operator: str, keys: Keys, hints: Mapping[str, str]) -> tuple[str, str]:
+    if not name:
+        return f"no key stands before “{operator}”", "Write one, as in status:error."
+    reason = f"there is no key {named(name)}"
+    plain = name.lstrip("-!").lower()
+    meant = plain if plain in keys else hints.get(plain, "")
+    if name[0] in "-!" and meant:
+        return reason, f"Write not {meant}{operator}…"
+    if not meant and len(plain) <= MAX_KEY_LETTERS:
+        meant = next(iter(get_close_matches(plain, keys, 1)), "")
+    return reason, f"Did you mean {meant}?" if meant else f"The keys are {', '.join(keys)}."

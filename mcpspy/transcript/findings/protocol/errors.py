@@ -1,0 +1,87 @@
+"""Findings about JSON-RPC errors: their shape, and their codes."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ...finding import Severity
+from ...mcp.codes import ERROR_CODES, IMPLEMENTATION_CODES, MODERN_CODES, REQUEST_CANCELLED
+from ...mcp.revisions import Era
+from ...model import Exchange, Message
+from ..build import Found, call, found_in
+from ..facts import Story
+from ..rule import Family, Rule
+
+_CALL: Final = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"add"}\n'
+_CLEAN: Final = f"{_CALL}← error 1 -32602 Unknown tool: add"
+
+MALFORMED_ERROR: Final = Rule(
+    name="malformed-error",
+    family=Family.PROTOCOL,
+    severity=Severity.ERROR,
+    what="An error has no integer code, or no message that is a string.",
+    why="SDKs take it for no message at all: the request that it answers waits until a timeout.",
+    blame="Whoever answered: JSON-RPC 2.0, section 5.1, wants both.",
+    example=f'{_CALL}← {{"jsonrpc":"2.0","id":1,"error":"unknown tool"}}',
+    clean=_CLEAN,
+    fix='Send {"code": -32603, "message": "…"}; what else there is to say goes into data.',
+)
+
+RESERVED_ERROR_CODE: Final = Rule(
+    name="reserved-error-code",
+    family=Family.PROTOCOL,
+    severity=Severity.INFO,
+    what="An error has a code of the range that JSON-RPC reserves (-32768 to -32000), and nobody defined it.",
+    why="A later revision may define it, and clients will then take the error for something else.",
+    blame="Whoever answered: it chose the code.",
+    example=f"{_CALL}← error 1 -32199 The printer is on fire",
+    clean=_CLEAN,
+    fix="Use a defined code, one of -32019 to -32000, or one outside of the range.",
+)
+
+ERROR_CODE_NOT_IN_REVISION: Final = Rule(
+    name="error-code-not-in-revision",
+    family=Family.PROTOCOL,
+    severity=Severity.WARNING,
+    what="An error has a code that MCP defines in other revisions than the one in force.",
+    why="The other side takes it for an error of no known kind, and cannot act on it.",
+    blame="Whoever answered: the revision was agreed on, or named in the request.",
+    example=('· revision 2026-07-28\n→ resources/read 1 {"uri":"file:///x"}\n← error 1 -32002 Resource not found'),
+    clean=('· revision 2026-07-28\n→ resources/read 1 {"uri":"file:///x"}\n← error 1 -32602 Resource not found'),
+    fix="Use the code of the revision: -32602 for a resource that is not there, from 2026-07-28 on.",
+)
+
+RULES: Final = (MALFORMED_ERROR, RESERVED_ERROR_CODE, ERROR_CODE_NOT_IN_REVISION)
+
+_RESERVED: Final = range(-32768, -31999)
+_KNOWN: Final = {*ERROR_CODES, REQUEST_CANCELLED, -32801, -32802, -32803}
+"""With those of the Language Server Protocol that SDKs have taken over."""
+
+
+def find(story: Story) -> Iterator[Found]:
+    """Errors that are not as they should be."""
+    seen: set[int] = set()
+    for exchange in story.errors:
+        message = exchange.response
+        if message is None or id(message) in seen:  # over HTTP one error may answer all that a transaction asked
+            continue
+        seen.add(id(message))
+        error = message.error
+        code, words = (error.get("code"), error.get("message")) if isinstance(error, dict) else (None, None)
+        if type(code) is not int or not isinstance(words, str):
+            missing = "no integer code" if type(code) is not int else "no message"
+            what = f"The error that answers {call(exchange)} has {missing}."
+            yield found_in(MALFORMED_ERROR, message, exchange.row, what, group=missing)
+        else:
+            yield from _code(exchange, message, code)
+
+
+def _code(exchange: Exchange, message: Message, code: int) -> Iterator[Found]:
+    known: Any = ERROR_CODES.get(code)
+    if code in _RESERVED and code not in _KNOWN and code not in IMPLEMENTATION_CODES and not -32099 <= code <= -32000:
+        what = f"{call(exchange)} was answered with the code {code}, which is reserved and which nobody defined."
+        yield found_in(RESERVED_ERROR_CODE, message, exchange.row, what, group=str(code))
+    elif known is not None and exchange.revision is not None and not known.is_in(exchange.revision):
+        if code in MODERN_CODES and exchange.era is Era.LEGACY:  # so a server of both eras answers who comes with the wrong one
+            return
+        what = f"{call(exchange)} was answered with {code} ({known.name}), which {exchange.revision} does not have."
+        yield found_in(ERROR_CODE_NOT_IN_REVISION, message, exchange.row, what, group=str(code))

@@ -1,0 +1,107 @@
+"""Findings about JSON that one reader takes otherwise than the next: names that come twice, integers too large for a double.
+
+Only a full parse tells, so that no more than the first messages of a capture are read for it: `story.SAMPLED`, and MAX_READ_BYTES.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ....wire.json_slices import Refusal
+from ...finding import Severity
+from ...model import Message
+from ..build import Found, found_in, quoted
+from ..facts import Story
+from ..rule import Family, Rule
+
+_CALL: Final = '→ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1}}}\n'
+_CLEAN: Final = _CALL + '← {"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":{"sum":3}}}'
+
+DUPLICATE_KEYS: Final = Rule(
+    name="duplicate-keys",
+    family=Family.TRANSPORT,
+    severity=Severity.WARNING,
+    what="An object of a message has the same name twice.",
+    why="Most readers take the last value, some the first, strict ones refuse the message: a check may see one, a tool the other.",
+    blame="Whoever sent it: mcpspy passes bytes on as they are.",
+    example='→ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"a":2}}}\n'
+    '← {"jsonrpc":"2.0","id":1,"result":{"content":[]}}',
+    clean=_CLEAN,
+    fix="Make JSON with a library, from a map.",
+)
+
+UNSAFE_INTEGER: Final = Rule(
+    name="unsafe-integer",
+    family=Family.TRANSPORT,
+    severity=Severity.WARNING,
+    what="A message has an integer beyond ±9,007,199,254,740,991, which a double cannot hold exactly.",
+    why="JavaScript reads another number. As an id it is not recognised again, and the TypeScript SDK drops the message.",
+    blame="Whoever sent it: JSON has no limit, its readers do (RFC 8259, section 6).",
+    example='→ {"jsonrpc":"2.0","id":9007199254740993,"method":"tools/list"}\n'
+    '← {"jsonrpc":"2.0","id":9007199254740993,"result":{"tools":[]}}',
+    clean=_CLEAN,
+    fix="Send large numbers as strings.",
+)
+
+RULES: Final = (DUPLICATE_KEYS, UNSAFE_INTEGER)
+
+MAX_READ_BYTES: Final = 16 << 20
+MAX_SAFE: Final = 2**53 - 1
+"""`Number.MAX_SAFE_INTEGER` of JavaScript."""
+
+_SAFE_DIGITS: Final = 15
+_MAX_DIGITS: Final = 4000
+"""Python converts no more (`sys.get_int_max_str_digits`)."""
+
+
+def find(story: Story) -> Iterator[Found]:
+    """What the first messages of a capture have of this."""
+    left_bytes = MAX_READ_BYTES
+    for row, message in story.sample:
+        left_bytes -= len(message.raw)
+        if left_bytes < 0:
+            return
+        reading = _Reading()
+        reading.read(message.raw)
+        if reading.twice is not None:
+            what = f"An object has the name {quoted(reading.twice.encode('utf-8', 'replace'))} twice."
+            yield found_in(DUPLICATE_KEYS, message, row, what, group=reading.twice)
+        if reading.unsafe is not None:
+            yield _unsafe(row, message, reading.unsafe)
+
+
+def _unsafe(row: int, message: Message, digits: str) -> Found:
+    is_id = message.id == digits
+    where = "The id of a message is" if is_id else "A message has"
+    what = f"{where} {digits[:40]}, more than a double holds exactly."
+    return found_in(UNSAFE_INTEGER, message, row, what, severity=None if is_id else Severity.INFO, group=str(is_id))
+
+
+class _Reading:
+    """What reading one message brings to light: the first of each."""
+
+    __slots__ = ("twice", "unsafe")
+
+    def __init__(self) -> None:
+        self.twice: str | None = None
+        self.unsafe: str | None = None
+
+    def read(self, raw: bytes) -> None:
+        """Read a message; what nobody can read has nothing of this."""
+        try:
+            json.loads(raw.decode("utf-8", "replace"), object_pairs_hook=self._object, parse_int=self._integer)
+        except Refusal:
+            return
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> None:
+        names = dict.fromkeys(name for name, _ in pairs)
+        if len(names) < len(pairs) and self.twice is None:
+            seen: set[str] = set()
+            self.twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]  # None
+
+    def _integer(self, digits: str) -> int:
+        if len(digits) > _SAFE_DIGITS and self.unsafe is None:
+            too_long = len(digits) > _MAX_DIGITS
+            if too_long or abs(int(digits)) > MAX_SAFE:
+                self.unsafe = digits
+        return 0

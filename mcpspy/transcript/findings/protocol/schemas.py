@@ -1,0 +1,165 @@
+"""Findings about what a tool promises: its schemas, and whether arguments and results keep to them. `mcpspy check` asks for them.
+
+Without the package that `validating` needs, what needs no schema is found all the same.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ....records import CLIENT
+from ...finding import Severity
+from ...model import Exchange, Kind, Stray, Transcript
+from ..build import Found, call, found_in
+from ..json_schema import Validators
+from ..rule import Family, Rule
+
+_SCHEMA: Final = '{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}'
+_RESULT: Final = '{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}'
+_LISTED: Final = f'→ tools/list 1\n← result 1 {{"tools":[{{"name":"add","inputSchema":{_SCHEMA},"outputSchema":{_RESULT}}}]}}\n'
+_CALL: Final = '→ tools/call 2 {"name":"add","arguments":{"a":1,"b":2}}\n'
+_WELL: Final = f'{_LISTED}{_CALL}← result 2 {{"content":[{{"type":"text","text":"3"}}],"structuredContent":{{"sum":3}}}}'
+
+ARGUMENTS_INVALID: Final = Rule(
+    name="arguments-invalid",
+    family=Family.PROTOCOL,
+    severity=Severity.WARNING,
+    what="A tool is called with arguments that its inputSchema does not allow; its patterns and formats are not looked at.",
+    why="The server refuses them, or does something else than was meant.",
+    blame="The client, or the model behind it: the schema was listed to it before.",
+    example=f'{_LISTED}→ tools/call 2 {{"name":"add","arguments":{{"a":"one"}}}}\n← error 2 -32602 Invalid arguments',
+    clean=_WELL,
+    fix="Make the tool's description and schema say plainly what it takes; have the client check before it sends.",
+)
+
+STRUCTURED_CONTENT_INVALID: Final = Rule(
+    name="structured-content-invalid",
+    family=Family.PROTOCOL,
+    severity=Severity.ERROR,
+    what="The structuredContent of a result is missing, or is not as the tool's outputSchema promises.",
+    why="SDK clients check it and raise an error instead of handing out the result.",
+    blame="The server: both the schema and the result are its own.",
+    example=f'{_LISTED}{_CALL}← result 2 {{"content":[{{"type":"text","text":"3"}}],"structuredContent":{{"sum":"3"}}}}',
+    clean=_WELL,
+    fix="Return what outputSchema says, or mend the schema.",
+)
+
+TOOL_SCHEMA_INVALID: Final = Rule(
+    name="tool-schema-invalid",
+    family=Family.PROTOCOL,
+    severity=Severity.ERROR,
+    what='A tool is listed without an inputSchema that is a schema of an object: "type": "object".',
+    why="Clients refuse the tool, some the whole list; models are told nothing of its arguments.",
+    blame="The server: it made the definition.",
+    example='→ tools/list 1\n← result 1 {"tools":[{"name":"now","inputSchema":{"type":"string"}}]}',
+    clean='→ tools/list 1\n← result 1 {"tools":[{"name":"now","inputSchema":{"type":"object"}}]}',
+    fix='For a tool without arguments write {"type": "object"}.',
+)
+
+UNKNOWN_TOOL: Final = Rule(
+    name="unknown-tool",
+    family=Family.PROTOCOL,
+    severity=Severity.WARNING,
+    what="A tool is called that the server's complete list does not have, and the server fails it.",
+    why="The call cannot work: the name is made up, of another server, or of a list that was.",
+    blame="The client, or the model behind it: the list was fetched before, and the server did not say that it changed.",
+    example=f'{_LISTED}→ tools/call 2 {{"name":"sum","arguments":{{}}}}\n← error 2 -32602 Unknown tool: sum',
+    clean=_WELL,
+    fix="See whether the client renames tools (server_tool, mcp__server__tool) and sends the name back as it was listed.",
+)
+
+RULES: Final = (ARGUMENTS_INVALID, STRUCTURED_CONTENT_INVALID, TOOL_SCHEMA_INVALID, UNKNOWN_TOOL)
+
+MAX_VALUE_BYTES: Final = 256 << 10
+
+MAX_EACH: Final = 200
+"""So many calls of a tool are checked: who gets its arguments wrong does so from the beginning."""
+
+_LIST_CHANGED: Final = "notifications/tools/list_changed"
+
+
+class _Server:
+    """What one capture's server listed so far, by scope."""
+
+    def __init__(self) -> None:
+        self.tools: dict[tuple[str | int, str], dict[str, Any]] = {}
+        self.complete: set[str | int] = set()
+        self.checked: dict[tuple[str | int, str], int] = {}
+        self.validators = Validators()
+
+
+def schema_findings(transcript: Transcript) -> Iterator[Found]:
+    """Calls and results that do not keep to what the tool promises. Rows are in the order in which they began."""
+    servers = [_Server() for _ in transcript.sources]
+    for row in transcript.rows:
+        if isinstance(row, Stray):
+            if row.message.method == _LIST_CHANGED:
+                servers[row.capture].complete.clear()
+        elif isinstance(row, Exchange) and row.sender == CLIENT and row.response is not None:
+            if row.method == "tools/list" and row.response.kind is Kind.RESULT:
+                yield from _listed(servers[row.capture], row)
+            elif row.method == "tools/call" and row.cancelled is None:
+                yield from _called(servers[row.capture], row)
+
+
+def _scope(row: Exchange) -> str | int:
+    return 0 if row.transaction is None else row.transaction.scope.session or row.transaction.scope.stream
+
+
+def _listed(server: _Server, row: Exchange) -> Iterator[Found]:
+    response = row.response
+    assert response is not None
+    result = response.result
+    tools = result.get("tools") if isinstance(result, dict) else None
+    scope = _scope(row)
+    for tool in tools if isinstance(tools, list) else []:
+        if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
+            continue
+        server.tools[scope, tool["name"]] = tool
+        schema = tool.get("inputSchema")
+        if not isinstance(schema, dict) or schema.get("type") != "object":
+            what = f"The tool {tool['name'][:80]} is listed without an inputSchema of an object."
+            yield found_in(TOOL_SCHEMA_INVALID, response, row.row, what, group=tool["name"])
+    if isinstance(result, dict) and not result.get("nextCursor"):
+        server.complete.add(scope)
+
+
+def _called(server: _Server, row: Exchange) -> Iterator[Found]:
+    request, response = row.request, row.response
+    assert response is not None
+    scope, name = _scope(row), row.target
+    if name is None:
+        return
+    tool = server.tools.get((scope, name))
+    failed = response.kind is Kind.ERROR or response.is_error
+    if tool is None:
+        if failed and scope in server.complete and (scope or row.transaction is None):
+            what = f"The tool {name[:80]} was called, which the server had not listed."
+            yield found_in(UNKNOWN_TOOL, request, row.row, what, group=name)
+        return
+    checked = server.checked[scope, name] = server.checked.get((scope, name), 0) + 1
+    if checked > MAX_EACH or server.validators.are_exhausted:
+        return
+    params = request.params if len(request.raw) <= MAX_VALUE_BYTES else None
+    if isinstance(params, dict):
+        wrong = server.validators.mistake(tool.get("inputSchema"), params.get("arguments", {}))
+        if wrong:
+            what = f"The arguments of {call(row)} are not as its inputSchema has them: {wrong}"
+            yield found_in(ARGUMENTS_INVALID, request, row.row, what, group=name)
+    if tool.get("outputSchema") is not None and not failed and response.result_type is None:
+        yield from _answered(server, tool, row, name)
+
+
+def _answered(server: _Server, tool: dict[str, Any], row: Exchange, name: str) -> Iterator[Found]:
+    response = row.response
+    assert response is not None
+    result = response.result
+    if not isinstance(result, dict) or len(response.raw) > MAX_VALUE_BYTES:
+        return
+    if "structuredContent" not in result:
+        what = f"The result of {call(row)} has no structuredContent, though the tool has an outputSchema."
+        yield found_in(STRUCTURED_CONTENT_INVALID, response, row.row, what, group=name)
+        return
+    wrong = server.validators.mistake(tool["outputSchema"], result["structuredContent"])
+    if wrong:
+        what = f"The structuredContent of {call(row)} is not as its outputSchema has it: {wrong}"
+        yield found_in(STRUCTURED_CONTENT_INVALID, response, row.row, what, group=name)

@@ -1,0 +1,184 @@
+"""Findings about header fields that repeat what a message says: where they contradict it, are missing, or come twice.
+
+Source: MCP specification, basic/transports/streamable-http of 2026-07-28, and basic/transports of 2025-06-18 and 2025-11-25.
+HTTP+SSE has none of these fields, whatever revision is spoken over it.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from ....records import CLIENT
+from ...finding import Severity
+from ...http.head import Head, meaning
+from ...http.transaction import ScopeKind, Stream
+from ...mcp.codes import CLIENT_CAPABILITIES, PROTOCOL_VERSION
+from ...mcp.fields import revision
+from ...mcp.methods import DISCOVER, INITIALIZE, NAMED_IN_HEADERS, rows
+from ...mcp.revisions import Era, era, position
+from ...model import Exchange, Kind
+from ..build import Found, found_in, quoted
+from ..facts import Story, agreed_revisions
+from ..rule import Family, Rule
+
+_MODERN: Final = "· revision 2026-07-28\n→ POST /mcp\n  Mcp-Method: tools/call\n  Mcp-Name: forecast\n"
+_CALL: Final = '  tools/call 1 {"name":"forecast"}\n'
+_WELL: Final = '← 200 OK\n  result 1 {"resultType":"complete","content":[]}'
+_MISMATCH: Final = "← 400 Bad Request\n  error 1 -32020 Header mismatch"
+_SESSION: Final = "· HTTP\n· handshake 2025-11-25, server: tools\n"
+_LISTED: Final = '  tools/list 1\n← 200 OK\n  result 1 {"tools":[]}'
+
+HEADER_CONTRADICTS: Final = Rule(
+    name="header-contradicts",
+    family=Family.PROTOCOL,
+    severity=Severity.ERROR,
+    what="A header field says something else than the message in the body, or than the handshake: Mcp-Method, Mcp-Name or "
+    "MCP-Protocol-Version.",
+    why="Servers of the revision 2026-07-28 refuse such a request with the error -32020, others with 400.",
+    blame="The client: it wrote both, and mcpspy passes both on as they are.",
+    example=f"{_MODERN.replace('tools/call', 'tools/list')}{_CALL}{_MISMATCH}",
+    clean=f"{_MODERN}{_CALL}{_WELL}",
+    fix="Make the fields from the message that is sent.",
+)
+
+MISSING_HEADER: Final = Rule(
+    name="missing-header",
+    family=Family.PROTOCOL,
+    severity=Severity.ERROR,
+    what="A request over HTTP lacks a field that its revision requires: Mcp-Method, Mcp-Name or MCP-Protocol-Version.",
+    why="Servers refuse it, or take it for one of an older revision.",
+    blame="The client: it makes the fields. A proxy before mcpspy may have dropped them.",
+    example=f"{_MODERN.replace('  Mcp-Name: forecast' + chr(10), '')}{_CALL}{_MISMATCH}",
+    clean=f"{_MODERN}{_CALL}{_WELL}",
+    fix="Send MCP-Protocol-Version from 2025-06-18 on, and Mcp-Method and Mcp-Name from 2026-07-28 on.",
+)
+
+DUPLICATE_HEADER: Final = Rule(
+    name="duplicate-header",
+    family=Family.PROTOCOL,
+    severity=Severity.ERROR,
+    what="A field by which requests are routed comes more than once.",
+    why="Each hop may read another of the two; servers refuse the request (-32020).",
+    blame="The client, or a proxy before mcpspy that adds a field instead of setting it.",
+    example=f"{_MODERN}  Mcp-Name: alerts\n{_CALL}{_MISMATCH}",
+    clean=f"{_MODERN}{_CALL}{_WELL}",
+    fix="Set the field once.",
+)
+
+MISSING_ENVELOPE: Final = Rule(
+    name="missing-envelope",
+    family=Family.PROTOCOL,
+    severity=Severity.ERROR,
+    what="A request of 2026-07-28 or later lacks its revision, or what the client can do, in its _meta.",
+    why="There is no handshake that would have told: the server has to refuse the request.",
+    blame="The client: io.modelcontextprotocol/protocolVersion and …/clientCapabilities are required in each request.",
+    example=(
+        '→ tools/list 1 {"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}\n← error 1 -32602 Missing capabilities'
+    ),
+    clean='· revision 2026-07-28\n→ tools/list 1\n← result 1 {"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}',
+    fix="Put protocolVersion and clientCapabilities, if need be {}, into the _meta of every request.",
+)
+
+RULES: Final = (HEADER_CONTRADICTS, MISSING_HEADER, DUPLICATE_HEADER, MISSING_ENVELOPE)
+
+_ROUTING: Final = ("mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id")
+_VERSION: Final = "MCP-Protocol-Version"
+_WITH_VERSION: Final = "2025-06-18"
+"""The first revision whose requests name it in a field."""
+
+
+def find(story: Story) -> Iterator[Found]:
+    """What requests of the client say twice, not the same, or not at all."""
+    for (method, sender, said, _), use in story.uses.items():
+        first = use.first
+        if said is None or sender != CLIENT or not isinstance(first, Exchange) or era(said) is not Era.MODERN:
+            continue
+        if method != INITIALIZE and revision(first.request.raw) and CLIENT_CAPABILITIES.encode() not in first.request.raw:
+            what = f"{method} names the revision {said}, and no capabilities of the client."
+            yield found_in(MISSING_ENVELOPE, first.request, first.row, what, count=use.count)
+    yield from _unnamed(story)
+    agreed = agreed_revisions(story)
+    for exchange in story.http:
+        transaction = exchange.transaction
+        if exchange.sender == CLIENT and transaction is not None and transaction.request is not None:
+            is_streamable = transaction.scope.kind is not ScopeKind.STREAM
+            scope = transaction.scope.session
+            yield from _fields(exchange, transaction.request, agreed.get(scope) if scope else None, is_streamable=is_streamable)
+
+
+def _unnamed(story: Story) -> Iterator[Found]:
+    """Requests on stdio without a revision, of a client that never shook hands and named one before."""
+    if story.source.transactions or story.initializes or story.source.header is None or story.first_hole_ns is not None:
+        return
+    named = [
+        use.first for (_, sender, said, _), use in story.uses.items() if sender == CLIENT and said and era(said) is Era.MODERN
+    ]
+    answered_ns = [
+        one.response.at_ns
+        for one in named
+        if isinstance(one, Exchange) and one.response is not None and one.response.kind is Kind.RESULT
+    ]
+    if not answered_ns:
+        return
+    for (method, sender, said, _), use in story.uses.items():
+        first = use.first
+        if (
+            sender == CLIENT
+            and said is None
+            and isinstance(first, Exchange)
+            and first.at_ns > min(answered_ns)
+            and rows(method)
+        ):
+            what = f"{method} names no revision, and the client never initialized."
+            yield found_in(MISSING_ENVELOPE, first.request, first.row, what, count=use.count)
+
+
+def _fields(exchange: Exchange, request: Stream, agreed: str | None, *, is_streamable: bool) -> Iterator[Found]:
+    raw = request.opened.head.lower()
+    is_modern = exchange.era is Era.MODERN
+    if not is_modern and agreed is None and b"\nmcp-method:" not in raw and b"\nmcp-name:" not in raw:
+        return
+    for name in _ROUTING:
+        if raw.count(f"\n{name}:".encode()) > 1:
+            what = f"The field {name} comes {raw.count(f'{chr(10)}{name}:'.encode())} times in a request."
+            yield found_in(DUPLICATE_HEADER, exchange.request, exchange.row, what, group=name)
+            return
+    head = request.head
+    told = head.get(_VERSION.lower())
+    if is_streamable and told and era(told) is Era.MODERN and PROTOCOL_VERSION.encode() not in exchange.request.raw:
+        if exchange.method != INITIALIZE:
+            what = f"{exchange.method} names the revision {quoted(told.encode())} in its head, and none in its _meta."
+            yield found_in(MISSING_ENVELOPE, exchange.request, exchange.row, what, group=exchange.method)
+        return
+    for field, told, said in _mismatches(exchange, head, agreed):
+        what = f"The field {field} of a request says {quoted(told.encode())}, its body {quoted(said.encode())}."
+        yield found_in(HEADER_CONTRADICTS, exchange.request, exchange.row, what, group=field)
+    if is_streamable:
+        for field in _missing(exchange, head, agreed):
+            what = f"{exchange.method} came without the field {field}."
+            severity = None if is_modern else Severity.WARNING  # where 2025-03-26 has to be assumed
+            yield found_in(MISSING_HEADER, exchange.request, exchange.row, what, group=field, severity=severity)
+
+
+def _mismatches(exchange: Exchange, head: Head, agreed: str | None) -> Iterator[tuple[str, str, str]]:
+    """Fields that mirror the body and do not say the same: name, value, and what the body says."""
+    named = exchange.target if exchange.method in NAMED_IN_HEADERS else None
+    version = revision(exchange.request.raw)
+    if version is None and agreed is not None and exchange.method not in (INITIALIZE, DISCOVER):
+        version = agreed
+    for field, value in (("Mcp-Method", exchange.method), ("Mcp-Name", named), (_VERSION, version)):
+        told = head.get(field.lower())
+        if told and value is not None and meaning(told) != value:
+            yield field, meaning(told), value
+
+
+def _missing(exchange: Exchange, head: Head, agreed: str | None) -> Iterator[str]:
+    method = exchange.method
+    if method == INITIALIZE:
+        return
+    if revision(exchange.request.raw) is not None:
+        required = ["Mcp-Method", _VERSION, *(["Mcp-Name"] if method in NAMED_IN_HEADERS and exchange.target else [])]
+    else:
+        required = [_VERSION] if agreed is not None and position(agreed) >= position(_WITH_VERSION) else []
+    for field in required:
+        if not head.get(field.lower()):
+            yield field

@@ -1,0 +1,107 @@
+"""Findings about what should be messages and is none: noise on stdout, broken JSON, empty lines."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from ...finding import Severity
+from ...http.decode import SEALED
+from ...model import Message, Stray
+from ..build import Found, found_in, quoted
+from ..facts import Story
+from ..rule import Family, Rule
+
+STDOUT_NOISE: Final = Rule(
+    name="stdout-noise",
+    family=Family.TRANSPORT,
+    severity=Severity.WARNING,
+    what="The server writes something to stdout that is no JSON-RPC message.",
+    why="On stdio, stdout belongs to the protocol. Some clients log such lines and go on, others close the connection.",
+    blame="The server: its standard output has no other writer than the server and what it starts.",
+    example="← Weather server running on stdio",
+    clean="! Weather server running on stdio",
+    fix="Send logs, banners and debug prints to stderr.",
+)
+
+MALFORMED_MESSAGE: Final = Rule(
+    name="malformed-message",
+    family=Family.TRANSPORT,
+    severity=Severity.ERROR,
+    what="A line that begins like a message is none: broken JSON, several values, or an object without a method or a result.",
+    why="Official SDKs drop such a line without an answer, so that a request in it waits forever.",
+    blame="Whoever sent it: mcpspy passes bytes on as they are.",
+    example='← {"jsonrpc":"2.0","id":1,"result":{"tools":[}}',
+    clean='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}',
+    fix="Write each message as one JSON object on one line, in one write, ending in a line feed.",
+)
+
+BLANK_LINE: Final = Rule(
+    name="blank-line",
+    family=Family.TRANSPORT,
+    severity=Severity.INFO,
+    what="An empty line between messages.",
+    why="Readers skip it, or log a parse error.",
+    blame="Whoever wrote it: mcpspy passes bytes on as they are.",
+    example='← {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n←',
+    clean='← {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}',
+    fix="End each message with exactly one line feed.",
+)
+
+RULES: Final = (STDOUT_NOISE, MALFORMED_MESSAGE, BLANK_LINE)
+
+NOISE: Final = (
+    (re.compile(rb"\[dotenv@"), "the banner of dotenv"),
+    (re.compile(rb"npm (warn|notice|error|info)|> \S+@\S+ |added \d+ packages", re.IGNORECASE), "npm"),
+    (
+        re.compile(rb"(Installed|Resolved|Prepared|Audited) \d+ packages?|Requirement already|Collecting \S"),
+        "a package installer",
+    ),
+    (re.compile(rb"Debugger (listening|attached)|For help, see: https://nodejs"), "the debugger of Node.js"),
+    (re.compile(rb"Traceback \(most recent call last\)|  File \"|\s+at .+:\d+:\d+"), "a stack trace"),
+    (re.compile(rb"\W{0,3}(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b", re.IGNORECASE), "a logger"),
+    (re.compile(rb"\W{0,3}\d{4}-\d\d-\d\d[T ]"), "a logger"),
+    (re.compile(rb"(Content-Length|Content-Type): ", re.IGNORECASE), "the framing of the Language Server Protocol"),
+    (re.compile(rb"HTTP/\d|(GET|POST) /"), "HTTP"),
+    (re.compile(rb".{0,80}\b(listening|running|started|starting|ready)\b", re.IGNORECASE), "a start-up message"),
+)
+"""How a line of noise begins, and where such lines usually come from. The first that fits counts."""
+
+
+_LIKE_MESSAGE: Final = re.compile(rb"\{|\[\s*(?:[\[{\]]|$)")
+"""How messages and batches begin. A bracket before anything else is a logger's: `[2026-11-20 12:00:00]`, `[dotenv@17.2.0]`."""
+
+
+def noise_source(line: bytes) -> str:
+    """Where a line that is no message probably comes from."""
+    return next((source for pattern, source in NOISE if pattern.match(line, 0, 300)), "a print to stdout")
+
+
+def find(story: Story) -> Iterator[Found]:
+    """Lines, bodies and events that are no message; those that the recording broke are nobody's fault."""
+    for stray in story.malformed:
+        yield from _malformed(story, stray)
+
+
+def _malformed(story: Story, stray: Stray) -> Iterator[Found]:
+    message = stray.message
+    if message.reason in ("not recorded", "cut short") or message.reason.startswith(SEALED) or "damaged" in message.flaws:
+        return
+    text = message.raw.strip()
+    if not text:
+        yield found_in(BLANK_LINE, message, stray.row, "An empty line between messages.", group="blank")
+    elif message.sender == "server" and not _LIKE_MESSAGE.match(text) and story.stream_name(message.stream) in ("stdout", ""):
+        source = noise_source(text)
+        what = f"A line on stdout that is no message; it looks like {source}: {quoted(text)}"
+        yield found_in(STDOUT_NOISE, message, stray.row, what, group=source)
+    else:
+        yield _broken(message, stray.row, text, is_http=bool(story.source.transactions))
+
+
+def _broken(message: Message, row: int, text: bytes, *, is_http: bool) -> Found:
+    if text in (b"{", b"["):
+        advice = "This looks like pretty-printed JSON: write each message on one line."
+        return found_in(MALFORMED_MESSAGE, message, row, f"A line with only {quoted(text)}.", advice=advice)
+    ending = " The stream ended within it." if "no-final-newline" in message.flaws else ""
+    what = f"A message that cannot be read ({message.reason}): {quoted(text)}{ending}"
+    advice = "Send each message as one JSON object: as a body, or as the data of an event." if is_http else ""
+    return found_in(MALFORMED_MESSAGE, message, row, what, advice=advice)

@@ -1,0 +1,165 @@
+"""Frames of HTTP to what they hold: bodies and events of SSE, decompressed for reading, cut into JSON-RPC where they are.
+
+The stages are those of stdio's `decode`: parts are joined, payloads are cut, what is odd is said. Refuses to pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from ...wire.encodings import MissingDecoderError, decoded
+from ...wire.jsonrpc import Piece, cut, malformed
+from ...wire.sse import Event, Events, parse
+from ..decode import joined
+from .payloads import DONE, body_pieces
+
+if TYPE_CHECKING:
+    from ...records import Frame
+    from .head import Head
+
+SEALED: Final = "compressed with"
+"""How the reason begins why a body could not be read whose library is not installed."""
+
+MESSAGE: Final = "message"
+"""The type of events that carry messages; an event without a type is one."""
+
+
+class Unit(NamedTuple):
+    """What one frame held: messages in pieces, and on a stream of events the event itself."""
+
+    frame: Frame
+    pieces: Sequence[Piece] = ()
+    event: Event | None = None
+    damaged: bool = False
+    """Whether records were lost within it, or just before it."""
+
+
+class BodyDecoder:
+    """The units of a body. `answers` says that it is due to be JSON-RPC."""
+
+    __slots__ = ("_answers", "_encoding", "_held", "_is_json", "damaged")
+
+    def __init__(self, head: Head, *, answers: bool) -> None:
+        media_type = head.media_type
+        self._is_json = media_type == "application/json" or media_type.endswith("+json")
+        self._answers = answers
+        self._encoding = head.get("content-encoding")
+        self._held: list[Frame] = []
+        self.damaged = False
+
+    def feed(self, frame: Frame) -> list[Unit]:
+        """What `frame` completed."""
+        self._held.append(frame)
+        if frame.part:
+            return []
+        whole, self._held = joined(self._held), []
+        unit = Unit(whole, self._pieces(whole), damaged=self.damaged)
+        self.damaged = False
+        return [unit]
+
+    def close(self) -> list[Unit]:
+        """What never came to its end."""
+        if not self._held:
+            return []
+        whole, self._held = joined(self._held), []
+        pieces = [malformed(whole.data, "cut short")] if self._is_json and self._answers else []
+        return [Unit(whole, pieces)]
+
+    def _pieces(self, frame: Frame) -> Sequence[Piece]:
+        if not frame.data and frame.length:
+            return [malformed(b"", "not recorded")] if self._is_json and self._answers else []
+        try:
+            data = _read(frame.data, self._encoding)
+        except MissingDecoderError as error:
+            return [sealed(frame.data, error)] if self._is_json and self._answers else []
+        return body_pieces(data, is_json=self._is_json, answers=self._answers)
+
+
+class EventDecoder:
+    """The units of a stream of events."""
+
+    __slots__ = ("_held", "_is_first", "damaged")
+
+    def __init__(self) -> None:
+        self._held: list[Frame] = []
+        self._is_first = True
+        self.damaged = False
+
+    def feed(self, frame: Frame) -> list[Unit]:
+        """What `frame` completed."""
+        if frame.part or self._held:
+            self._held.append(frame)
+            if frame.part:
+                return []
+            frame, self._held = joined(self._held), []
+        damaged, self.damaged = self.damaged, False
+        if not frame.data and frame.length:
+            return [Unit(frame, [malformed(b"", "not recorded")], damaged=damaged)]
+        event = parse(frame.data, is_first=self._is_first)
+        self._is_first = False
+        return [Unit(frame, event_pieces(event), event, damaged)]
+
+    def close(self) -> list[Unit]:
+        """What never came to its end: no reader dispatches it (WHATWG HTML, section 9.2.6)."""
+        if not self._held:
+            return []
+        frame, self._held = joined(self._held), []
+        return [Unit(frame, [malformed(frame.data, "cut short")])]
+
+
+class CompressedEventDecoder:
+    """The units of a stream of events that was compressed as a whole: nothing can be told before its end."""
+
+    __slots__ = ("_encoding", "_held", "damaged")
+
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding
+        self._held: list[Frame] = []
+        self.damaged = False
+
+    def feed(self, frame: Frame) -> list[Unit]:
+        """Keep `frame`."""
+        self._held.append(frame)
+        return []
+
+    def close(self) -> list[Unit]:
+        """All events at once, each with the time of the last byte."""
+        if not self._held:
+            return []
+        whole, self._held = joined(self._held), []
+        events = Events()
+        try:
+            data = _read(whole.data, self._encoding)
+        except MissingDecoderError as error:
+            return [Unit(whole, [sealed(whole.data, error)], damaged=self.damaged)]
+        found = [parse(piece, is_first=at == 0) for at, piece in enumerate((*events.feed(data), *events.close()))]
+        return [Unit(whole, event_pieces(event), event, self.damaged) for event in found]
+
+
+StreamDecoder: TypeAlias = BodyDecoder | EventDecoder | CompressedEventDecoder
+
+
+def _read(data: bytes, encoding: str) -> bytes:
+    """What a body says; the body itself where nobody can decode it. Raises: MissingDecoderError: if a library is missing."""
+    if not encoding:
+        return data
+    try:
+        return decoded(data, encoding.encode("utf-8", "replace"))
+    except MissingDecoderError:
+        raise
+    except ValueError:
+        return data
+
+
+def sealed(data: bytes, error: MissingDecoderError) -> Piece:
+    """What is known of a body that cannot be read here."""
+    return malformed(data, f"{SEALED} {error.coding}")
+
+
+def event_pieces(event: Event) -> list[Piece]:
+    """The messages in an event; none in one without data, of another type, or with the end mark of another protocol."""
+    data = event.data
+    if event.type != MESSAGE or not data or data.strip() == DONE:
+        return []
+    return cut(data) if event.is_terminated else [malformed(data, "cut short")]

@@ -1,0 +1,156 @@
+"""What a user asked for and what it took: the model calls from a user's turn to the answer without tool uses, and whose time it was.
+
+What overlaps is counted once: while a model is at work it is the model's time, else the servers' while one of them is, else the
+client's. Refuses to say what a client did in its time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ...records import CLIENT
+from ..mcp.methods import LISTEN
+from ..model import Exchange, Outcome
+from .user_turns import spoken
+
+if TYPE_CHECKING:
+    from ..model import Transcript
+    from .call import ModelCall
+    from .tool_trip import Errand
+
+Span = tuple[int, int]
+"""From when to when, in nanoseconds on the transcript's clock."""
+
+_FAILED: Final = (Outcome.HTTP_ERROR, Outcome.ERROR, Outcome.UNANSWERED, Outcome.REDIRECTED)
+"""Outcomes after which a client asks again, for the same."""
+
+_OVERLAPPING: Final = 8
+"""Of so many runs that began before it, a call to a server is looked for in the last ones."""
+
+
+class Run(msgspec.Struct, eq=False, kw_only=True):
+    """What a user asked for, from the turn to the final answer. `calls` are never empty."""
+
+    calls: list[ModelCall]
+    errands: list[Errand] = []
+    """What the answers wanted done."""
+    asked: str = ""
+    """The user's words; empty where the capture begins later."""
+    spoken_ns: int = 0
+    """When the user is taken to have spoken, which nobody recorded: see `spoken`."""
+    is_whole: bool = False
+    """Whether its final answer came: one that wants nothing done."""
+    ended_ns: int = 0
+    """When the last byte of its last answer came; while that goes on, when the last of its calls began."""
+    model_ns: int = 0
+    server_ns: int = 0
+    client_ns: int = 0
+
+    @property
+    def began_ns(self) -> int:
+        """When the last byte of its first prompt was read."""
+        return self.calls[0].at_ns
+
+    @property
+    def took_ns(self) -> int:
+        """How long it took in all: what model, servers and client took comes to this."""
+        return self.ended_ns - self.began_ns
+
+
+def runs(transcript: Transcript, found: Iterable[Errand]) -> list[Run]:
+    """The runs of all conversations, in the order in which they began. `found` are the errands of the transcript."""
+    made = _of_calls(transcript.model_calls)
+    by_call = {call.row: run for run in made for call in run.calls}
+    for errand in found:
+        by_call[errand.by.row].errands.append(errand)
+    asked = _asked_of_servers(transcript, made)
+    for run, spans, spoken_ns in zip(made, asked, spoken(transcript, [run.began_ns for run in made]), strict=True):
+        _split(run, spans)
+        run.spoken_ns = spoken_ns
+    return made
+
+
+def _of_calls(model_calls: Iterable[ModelCall]) -> list[Run]:
+    """Runs without their times: a call goes on with one if the answer before it wanted something done, or did not come."""
+    made: list[Run] = []
+    by_row: dict[int, Run] = {}
+    ended: set[int] = set()
+    for call in model_calls:
+        known = by_row.get(call.before)
+        if known is None or call.before in ended:
+            known = Run(calls=[], asked=_words(call))
+            made.append(known)
+        known.calls.append(call)
+        by_row[call.row] = known
+        if _is_final(call):
+            ended.add(call.row)
+    for run in made:
+        last = run.calls[-1]
+        run.is_whole = _is_final(last)
+        run.ended_ns = max(one.at_ns if one.ended_ns is None else one.ended_ns for one in run.calls)
+    return made
+
+
+def _is_final(call: ModelCall) -> bool:
+    """Whether its answer wants nothing done, so that whatever comes next is for the user to say."""
+    answer = call.answer
+    if answer is None or call.outcome in _FAILED:
+        return False
+    return answer.is_whole and all(one.is_hosted for one in answer.turn.uses)
+
+
+def _words(call: ModelCall) -> str:
+    """What the user said last."""
+    said = [one.text for one in call.prompt.turns[call.added :] if one.role == "user" and one.text and not one.returns]
+    return said[-1] if said else ""
+
+
+def _asked_of_servers(transcript: Transcript, made: list[Run]) -> list[list[Span]]:
+    """For each run, when servers were at work for it: its errands, and what else was asked of servers meanwhile."""
+    spans: list[list[Span]] = [[] for _ in made]
+    of_call = {errand.call.row: at for at, run in enumerate(made) for errand in run.errands if errand.call is not None}
+    began = [one.began_ns for one in made]
+    for row in transcript.rows:
+        if not isinstance(row, Exchange) or row.sender != CLIENT or row.method == LISTEN:
+            continue
+        at = of_call.get(row.row)
+        at = _meanwhile(row.at_ns, made, began) if at is None else at
+        if at is not None:
+            spans[at].append((row.at_ns, _end_ns(transcript, row, made[at])))
+    return spans
+
+
+def _meanwhile(at_ns: int, made: list[Run], began: list[int]) -> int | None:
+    last = bisect_right(began, at_ns)
+    return next((at for at in range(last - 1, max(last - 1 - _OVERLAPPING, -1), -1) if at_ns <= made[at].ended_ns), None)
+
+
+def _end_ns(transcript: Transcript, row: Exchange, run: Run) -> int:
+    call = transcript.call_of(row)
+    took_ns = row.duration_ns if call is None else call.duration_ns
+    return run.ended_ns if took_ns is None else row.at_ns + took_ns
+
+
+def _split(run: Run, asked: list[Span]) -> None:
+    """Whose time the run was."""
+    within = run.began_ns, run.ended_ns
+    inferring = [(one.at_ns, run.ended_ns if one.ended_ns is None else one.ended_ns) for one in run.calls]
+    run.model_ns = covered_ns(inferring, within)
+    busy_ns = covered_ns([*inferring, *asked], within)
+    run.server_ns = busy_ns - run.model_ns
+    run.client_ns = run.took_ns - busy_ns
+
+
+def covered_ns(spans: Iterable[Span], within: Span) -> int:
+    """How long at least one of `spans` lasted, within a span."""
+    total, until = 0, within[0]
+    for begin, end in sorted(spans):
+        last = min(end, within[1])
+        if last > until:
+            total += last - max(begin, until)
+            until = last
+    return total

@@ -1,0 +1,120 @@
+"""A check for people: the findings by culprit, the worst first, each with what happened, whose fault it is and what to do.
+
+Below stand the totals. Refuses to leave out a finding.
+"""
+
+from collections.abc import Iterator
+
+from ...transcript.finding import Finding, Severity
+from ...transcript.stats.outcomes import outcomes
+from ..text.cells import wrapped
+from ..text.escape import safe_text
+from ..text.line import Line, fitted, joined, line_cells
+from ..text.units import counted, seconds
+from ..timeline.findings import STYLES
+from ..timeline.phrases import one_line
+from ..timeline.summary import shown_sources
+from .model import WORST_FIRST, Checked, culprit_name, is_at_least, worst_first
+
+INDENT = "    "
+MAX_LINES = 6
+"""So many lines a sentence may take on a screen."""
+
+_BETWEEN = (" · ", "dim")
+
+
+def check_lines(checked: Checked, *, width: int | None = None) -> Iterator[Line]:
+    """All of it; the totals alone where there is nothing."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in worst_first(checked.findings):
+        groups.setdefault(culprit_name(checked, finding), []).append(finding)
+    for name, findings in groups.items():
+        yield fitted([(safe_text(name), "strong"), (" · ", "dim"), (_counts_text(findings), "dim")], width)
+        for finding in findings:
+            yield _heading(checked, finding, width)
+            yield from _sentences(finding, width)
+        yield []
+    yield fitted(_totals(checked), width)
+
+
+def _heading(checked: Checked, finding: Finding, width: int | None) -> Line:
+    """Severity, rule, where, when, how often. The folder is left out of a path where there is no room for it."""
+    at_ns = finding.at_ns if checked.address else finding.at_ns - checked.source(finding).shift_ns
+    when = [f"{seconds(at_ns)} s", *([f"×{finding.count:,}"] if finding.count > 1 else [])]
+    head: Line = [("  ", ""), (f"{finding.severity.value:7} ", STYLES[finding.severity]), (finding.rule, "strong")]
+    for place in _places(checked, finding):
+        line: Line = [*head, ("  " + "  ".join([place, *when]), "dim")]
+        if width is None or line_cells(line) <= width:
+            return line
+    return fitted(line, width)
+
+
+def _places(checked: Checked, finding: Finding) -> list[str]:
+    """Where to look, the long way and the short one: an address that `mcpspy show` takes; else the file and its line."""
+    if finding.row is not None and checked.address:
+        return [safe_text(f"{checked.address}:{finding.row}")]
+    path, line = checked.path(finding), checked.line(finding)
+    return [safe_text(f"{one}, line {line}") for one in (path, path.rpartition("/")[2])]
+
+
+def _sentences(finding: Finding, width: int | None) -> Iterator[Line]:
+    limit = None if width is None else max(width - len(INDENT), 1)
+    for words, style in ((finding.what, ""), (finding.blame, "dim"), (f"→ {finding.advice}", "")):
+        text = one_line(words)
+        for part in [text] if limit is None else wrapped(text, limit, MAX_LINES):
+            if part:
+                yield [(INDENT, ""), (part, style)]
+
+
+def _totals(checked: Checked) -> Line:
+    calls = counted(outcomes(checked.transcript).total(), "call")
+    models = len(checked.transcript.model_calls)
+    calls += f" and {counted(models, 'model call')}" if models else ""
+    captures = counted(len(shown_sources(checked.transcript, checked.since)), "capture")
+    where = f"in {calls} of {captures} {checked.since}".rstrip()
+    if not checked.findings:
+        return [("✓ ", "good"), ("nothing found", "strong"), (f" {where}", "dim")]
+    sign: Line = [("✗ ", "bad")] if checked.failed else [("✓ ", "good")]
+    counts = checked.counts
+    parts: list[Line] = [[(_counted(counts[one], one), STYLES[one])] for one in WORST_FIRST if counts[one]]
+    parts.append([(where, "dim")])
+    if not checked.failed:
+        parts.append([(f"none is as bad as {_article(checked.fail_on)}", "dim")])
+    return [*sign, *joined(parts, _BETWEEN)]
+
+
+def _article(severity: Severity) -> str:
+    return f"a {severity.value}" if severity is Severity.WARNING else f"an {severity.value}"
+
+
+def _counts_text(findings: list[Finding]) -> str:
+    counts = {one: sum(finding.severity is one for finding in findings) for one in WORST_FIRST}
+    return ", ".join(_counted(count, one) for one, count in counts.items() if count)
+
+
+def _counted(count: int, severity: Severity) -> str:
+    return counted(count, severity.value, "info" if severity is Severity.INFO else "")
+
+
+def next_lines(checked: Checked, width: int | None = None) -> list[Line]:
+    """What to do next, behind an empty line: the worst finding's row whole, the page of its rule."""
+    found = worst_first(checked.findings)
+    if not found:
+        return []
+    commands = [(f"mcpspy check --explain {found[0].rule}", "all about this rule")]
+    row = next((one.row for one in found if one.row is not None), None)
+    if row is not None and checked.address:
+        commands.insert(0, (f"mcpspy show {_quoted(f'{checked.address}:{row}')}", "the call that it is about, whole"))
+    if not is_at_least(found[0].severity, Severity.WARNING):
+        commands = commands[:1]
+    longest = max(len(command) for command, _ in commands)
+    return [
+        [],
+        *(fitted([(safe_text(command.ljust(longest)), "strong"), (f"   {why}", "dim")], width) for command, why in commands),
+    ]
+
+
+def _quoted(text: str) -> str:
+    from shlex import quote
+
+    return quote(text)

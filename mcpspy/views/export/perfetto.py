@@ -1,0 +1,131 @@
+"""A transcript as a Chrome trace, which Perfetto and speedscope show: a track per server, calls in lanes that do not overlap.
+
+Source: the Trace Event Format. Refuses payloads: a bar says what was called, how it ended and which row it is.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, Final
+
+from ...records import CLIENT, Exit, Spawn
+from ...transcript.http.transaction import Transaction
+from ...transcript.model import Event, Exchange, ModelCall, Stray
+from ..text.json_text import as_json
+from ..timeline.model_words import model_phrase
+from ..timeline.phrases import event_phrase, one_line, outcome_phrase, stray_phrase
+from ..timeline.transaction import transaction_phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ...transcript.model import Row, Source, Transcript
+
+_US_NS: Final = 1_000
+
+_ROUNDING_NS: Final = 1
+"""So much later than one ends another begins in its lane: Perfetto rounds beginnings and durations each by itself."""
+
+_KINDS: Final = ("calls", "questions", "http")
+"""The lanes of a server, a family for each: what the client asks, what the server asks, and HTTP that carries no message."""
+
+_LANES_PER_KIND: Final = 10_000
+
+_Bar = tuple[int, int, str, dict[str, Any]]
+"""When it begins and ends, its name, and its arguments."""
+
+
+def trace(transcript: Transcript, rows: Iterable[Row]) -> Iterator[str]:
+    """The text of the file, an event a line."""
+    yield '{"displayTimeUnit":"ms","traceEvents":['
+    mark = ""
+    for one in _events(transcript, rows):
+        yield mark + as_json(one)
+        mark = ","
+    yield "]}"
+
+
+def _events(transcript: Transcript, rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
+    bars: dict[tuple[int, str], list[_Bar]] = {}
+    for source in transcript.sources:
+        yield _named("process_name", source.index + 1, 0, one_line(f"{source.client} → {source.server}"))
+    for row in rows:
+        source = transcript.sources[row.capture]
+        match row:
+            case Exchange():
+                bars.setdefault((row.capture, _KINDS[0 if row.sender == CLIENT else 1]), []).append(_exchange(row, source))
+                yield from _progress(row)
+            case ModelCall():
+                bars.setdefault((row.capture, _KINDS[0]), []).append(_model_call(row, source))
+                if row.first_ns is not None:
+                    yield _point(row.capture, row.first_ns, "first token", {"row": row.row})
+            case Transaction():
+                bars.setdefault((row.capture, _KINDS[2]), []).append(_transaction(row, source))
+            case Stray() | Event():
+                yield from _instant(row, source)
+    for (capture, kind), some in bars.items():
+        yield from _in_lanes(capture, kind, some)
+
+
+def _in_lanes(capture: int, kind: str, bars: list[_Bar]) -> Iterator[dict[str, Any]]:
+    """Bars, each in the first lane that is free."""
+    free: list[int] = []
+    busy: list[tuple[int, int]] = []
+    count = 0
+    first = 1 + _KINDS.index(kind) * _LANES_PER_KIND
+    for begin_ns, end_ns, name, arguments in sorted(bars, key=lambda one: one[:2]):
+        while busy and busy[0][0] + _ROUNDING_NS <= begin_ns:
+            heappush(free, heappop(busy)[1])
+        if free:
+            lane = heappop(free)
+        else:
+            lane, count = first + count, count + 1
+            title = kind if lane == first else f"{kind} {count}"
+            yield _named("thread_name", capture + 1, lane, title)
+        heappush(busy, (end_ns, lane))
+        yield {
+            "ph": "X", "pid": capture + 1, "tid": lane, "ts": begin_ns / _US_NS, "dur": (end_ns - begin_ns) / _US_NS, "name": name,
+            "cat": kind, "args": arguments,
+        }  # fmt: skip
+
+
+def _exchange(row: Exchange, source: Source) -> _Bar:
+    end_ns = row.at_ns + row.duration_ns if row.duration_ns is not None else source.last_ns + source.shift_ns
+    phrase = outcome_phrase(row)
+    arguments = {"row": row.row, "id": row.request.id, "outcome": row.outcome.value, "detail": phrase.detail}
+    return row.at_ns, max(row.at_ns, end_ns), one_line(f"{row.method} {row.target or ''}".rstrip()), arguments
+
+
+def _model_call(row: ModelCall, source: Source) -> _Bar:
+    end_ns = source.last_ns + source.shift_ns if row.ended_ns is None else row.ended_ns
+    phrase = model_phrase(row)
+    arguments = {"row": row.row, "outcome": row.outcome.value, "detail": phrase.detail}
+    return row.at_ns, max(row.at_ns, end_ns), one_line(f"{row.method} {row.target}".rstrip()), arguments
+
+
+def _transaction(row: Transaction, source: Source) -> _Bar:
+    end_ns = source.last_ns + source.shift_ns if row.ended_ns is None else row.ended_ns
+    phrase = transaction_phrase(row)
+    arguments = {"row": row.row, "outcome": phrase.word, "detail": phrase.detail}
+    return row.at_ns, max(row.at_ns, end_ns), one_line(f"{row.method} {row.target}"), arguments
+
+
+def _progress(row: Exchange) -> Iterator[dict[str, Any]]:
+    for message in row.notifications:
+        yield _point(row.capture, message.at_ns, one_line(message.method or ""), {"row": row.row})
+
+
+def _instant(row: Stray | Event, source: Source) -> Iterator[dict[str, Any]]:
+    if isinstance(row, Stray):
+        phrase = stray_phrase(row, source)
+        yield _point(row.capture, row.at_ns, phrase.word, {"row": row.row, "detail": phrase.detail})
+    elif isinstance(row.record, Spawn | Exit) and (said := event_phrase(row.record, source)) is not None:
+        yield _point(row.capture, row.at_ns, said.word, {"detail": said.detail})
+
+
+def _point(capture: int, at_ns: int, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"ph": "i", "s": "p", "pid": capture + 1, "tid": 0, "ts": at_ns / _US_NS, "name": name, "args": arguments}
+
+
+def _named(what: str, process: int, lane: int, name: str) -> dict[str, Any]:
+    return {"ph": "M", "name": what, "pid": process, "tid": lane, "args": {"name": name}}

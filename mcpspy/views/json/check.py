@@ -1,0 +1,47 @@
+"""A check as JSON for programs: docs/json.md describes every field."""
+
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any
+
+from ...transcript.finding import Finding
+from ...transcript.findings.rule import Rule
+from ...transcript.stats.outcomes import outcomes
+from ..check.model import WORST_FIRST, Checked, culprit_name
+from ..text.json_text import SCHEMA, as_json
+from .rows import finding_object, source_object
+
+
+def check_json(checked: Checked) -> str:
+    """One object, with a finding per line."""
+    captures = [{**source_object(one), "path": checked.paths.get(one.index)} for one in checked.transcript.sources]
+    counts = {one.value: checked.counts[one] for one in WORST_FIRST}
+    summary = {
+        "calls": outcomes(checked.transcript).total(),
+        "findings": len(checked.findings),
+        **counts,
+        "rules": len(checked.rules),
+        "fail_on": checked.fail_on.value,
+        "failed": checked.failed,
+    }
+    since = {} if checked.since_wall_ns is None else {"since_wall_ns": checked.since_wall_ns}
+    head = as_json({"schema": SCHEMA, "captures": captures, "summary": summary, **since})[:-1]
+    findings = ",\n".join(as_json(_finding(checked, one)) for one in checked.findings)
+    return f'{head},"findings":[\n{findings}]}}\n' if findings else f'{head},"findings":[]}}\n'
+
+
+def rules_json(rules: Iterable[Rule]) -> str:
+    """What rules say, as one object with a rule per line."""
+    told = ",\n".join(as_json({one.name: str(getattr(rule, one.name)) for one in fields(rule)}) for rule in rules)
+    return f'{{"schema":{SCHEMA},"rules":[\n{told}]}}\n'
+
+
+def _finding(checked: Checked, finding: Finding) -> dict[str, Any]:
+    rule = checked.rules[finding.rule]
+    return {
+        **finding_object(finding),
+        "family": rule.family.value,
+        "culprit_name": culprit_name(checked, finding),
+        "path": checked.path(finding),
+        "line": checked.line(finding),
+    }

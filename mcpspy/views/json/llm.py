@@ -1,0 +1,166 @@
+"""Model calls as JSON objects: rows of `show --json`, errands and runs beside them. docs/json.md describes every field.
+
+Texts are as they were captured; `whole` adds every turn of the prompt and of the answer.
+"""
+
+import json
+from typing import Any, Final
+
+from ...transcript.llm.call import ModelCall
+from ...transcript.llm.model import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn, Usage
+from ...transcript.llm.runs import Run, runs
+from ...transcript.llm.tool_trip import Errand
+from ...transcript.llm.tool_trips import errands
+from ...transcript.model import Source, Transcript
+from ..text.json_text import Verbatim
+from .transactions import transaction_object
+
+ASKED_LETTERS: Final = 200
+"""So much of what a user asked stands beside the rows; the row has all of it."""
+
+
+def model_call_object(row: ModelCall, source: Source, *, whole: bool = False) -> dict[str, Any]:
+    """A model call as a row."""
+    prompt, answer = row.prompt, row.answer
+    made: dict[str, Any] = {
+        "kind": "model_call",
+        "row": row.row,
+        "capture": row.capture,
+        "at_ns": row.at_ns,
+        "duration_ns": row.duration_ns,
+        "until_first_ns": row.until_first_ns,
+        "client": source.client_of(row),
+        "method": row.method,
+        "target": row.target,
+        "outcome": row.outcome.value,
+        "before": row.before or None,
+        "turns": len(prompt.turns),
+        "added": row.added,
+        "offers": len(prompt.offers),
+        "request_bytes": len(row.payload),
+        "answer": None if answer is None else _answer(answer, whole=whole),
+    }
+    if whole:
+        made["prompt"] = _prompt(prompt)
+    return {**made, "transactions": [transaction_object(row.transaction)]}
+
+
+def joined_objects(transcript: Transcript) -> dict[str, Any]:
+    """What became of each tool use, and what each run took; empty where no model was recorded."""
+    if not transcript.model_calls:
+        return {}
+    found = errands(transcript)
+    return {
+        "errands": [errand_object(one) for one in found],
+        "runs": [run_object(one) for one in runs(transcript, found)],
+    }
+
+
+def errand_object(errand: Errand) -> dict[str, Any]:
+    """A tool use with the rows that it is joined with."""
+    returned = errand.returned
+    return {
+        "row": errand.by.row,
+        "id": errand.use.id or None,
+        "tool": errand.use.name,
+        "call_row": None if errand.call is None else errand.call.row,
+        "joined_by": errand.joined_by or None,
+        "candidates": errand.candidates,
+        "returned_row": None if errand.returned_in is None else errand.returned_in.row,
+        "returned_by": errand.returned_by or None,
+        "returned_id": None if returned is None else returned.id or None,
+        "is_error": None if returned is None else returned.is_error,
+    }
+
+
+def run_object(run: Run) -> dict[str, Any]:
+    """A run: what the user asked, the rows of its model calls, and whose time it was."""
+    return {
+        "asked": run.asked[:ASKED_LETTERS],
+        "rows": [one.row for one in run.calls],
+        "at_ns": run.began_ns,
+        "duration_ns": run.took_ns,
+        "model_ns": run.model_ns,
+        "server_ns": run.server_ns,
+        "client_ns": run.client_ns,
+        "uses": len(run.errands),
+        "whole": run.is_whole,
+    }
+
+
+def usage_object(usage: Usage) -> dict[str, Any]:
+    """Tokens as the API counted them."""
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+    }
+
+
+def _prompt(prompt: Prompt) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "turns": [_turn(one) for one in prompt.turns],
+        "offers": [_offer(one) for one in prompt.offers],
+        "is_streamed": prompt.is_streamed,
+    }
+    if prompt.continues:
+        made["continues"] = prompt.continues
+    if prompt.flaw:
+        made["flaw"] = prompt.flaw
+    return made
+
+
+def _answer(answer: Answer, *, whole: bool) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "id": answer.id,
+        "model": answer.model,
+        "finish": answer.finish or None,
+        "is_whole": answer.is_whole,
+        "deltas": answer.deltas,
+        "usage": usage_object(answer.usage),
+        "uses": [_use(one) for one in answer.turn.uses],
+    }
+    if answer.error:
+        made["error"] = answer.error
+    if answer.flaws:
+        made["flaws"] = list(answer.flaws)
+    if whole:
+        made["turn"] = _turn(answer.turn)
+        made |= {"more": [_turn(one) for one in answer.more]} if answer.more else {}
+    return made
+
+
+def _turn(turn: Turn) -> dict[str, Any]:
+    made: dict[str, Any] = {"role": turn.role, "text": turn.text}
+    made |= {name: text for name in ("thinking", "refusal") if (text := getattr(turn, name))}
+    if turn.uses:
+        made["uses"] = [_use(one) for one in turn.uses]
+    if turn.returns:
+        made["returns"] = [_return(one) for one in turn.returns]
+    return made
+
+
+def _use(use: ToolUse) -> dict[str, Any]:
+    made: dict[str, Any] = {"id": use.id or None, "name": use.name, "arguments": use.arguments}
+    made |= {"at_ns": use.at_ns} if use.at_ns else {}
+    return made | _marks(use)
+
+
+def _return(returned: ToolReturn) -> dict[str, Any]:
+    made: dict[str, Any] = {"id": returned.id or None, "text": returned.text, "is_error": returned.is_error}
+    made |= {"name": returned.name} if returned.name else {}
+    return made | _marks(returned)
+
+
+def _offer(offer: ToolOffer) -> dict[str, Any]:
+    made: dict[str, Any] = {"name": offer.name, "description": offer.description, "bytes": offer.bytes}
+    try:
+        made["schema"] = Verbatim(json.dumps(offer.schema))  # which may be deeper than a walk through it can go
+    except (ValueError, RecursionError):
+        made["schema"] = None
+    return made | _marks(offer)
+
+
+def _marks(one: ToolUse | ToolReturn | ToolOffer) -> dict[str, bool]:
+    return {name: True for name in ("from_text", "is_hosted") if getattr(one, name)}

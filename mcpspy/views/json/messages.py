@@ -1,0 +1,80 @@
+"""Messages as JSON objects: what `export jsonl` prints, one per line, and what stands in a row that was asked for whole.
+
+`params`, `result` and `error` are the text that was on the wire: numbers, escapes and duplicate keys as they were. docs/json.md
+describes every field.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...transcript.model import Exchange, Kind, Message, ModelCall, Row, Source, Stray, Transcript
+from ...wire.json_slices import members
+from ..text.escape import decoded
+from ..text.json_text import SCHEMA, Verbatim, as_json, payload
+from ..timeline.exchange import messages_of
+from .llm import model_call_object
+
+CONTENTS = {Kind.REQUEST: "params", Kind.NOTIFICATION: "params", Kind.RESULT: "result", Kind.ERROR: "error"}
+"""The member that holds what a message of this kind says."""
+
+_NO_JSON = {"invalid-utf-8", "nan"}
+"""Flaws of payloads that official SDKs can read, but that are not JSON."""
+
+
+def message_lines(transcript: Transcript, rows: list[Row]) -> Iterator[str]:
+    """A line for each message of `rows`, and for each model call, by time."""
+    found: list[tuple[Message | ModelCall, int]] = [(row, row.row) for row in rows if isinstance(row, ModelCall)]
+    found += [(message, row.row) for row in rows if isinstance(row, Exchange | Stray) for message in messages_of(row)]
+    found.sort(key=lambda one: (one[0].at_ns, one[0].capture, one[0].number))
+    for one, row in found:
+        source = transcript.sources[one.capture]
+        if isinstance(one, ModelCall):
+            yield as_json({"schema": SCHEMA, "server": source.server, **model_call_object(one, source, whole=True)})
+            continue
+        lane = {"capture": one.capture, "client": source.client_of(one), "server": source.server}
+        yield as_json({"schema": SCHEMA, **lane, "row": row, **message_object(one, source)})
+
+
+def message_object(message: Message, source: Source) -> dict[str, Any]:
+    """A message with all it says."""
+    made: dict[str, Any] = {
+        "record": message.number,
+        "at_ns": message.at_ns,
+        "first_ns": message.first_ns,
+        "wall_ns": None if source.header is None else source.header.wall_ns + message.at_ns - source.shift_ns,
+        "from": message.sender,
+        "kind": message.kind.value,
+        "bytes": message.size,
+    }
+    transaction = source.transaction_of(message.stream)
+    if transaction is not None:
+        made["transaction"] = transaction.number
+    if message.id is not None:
+        made["id"] = id_text(message)
+    if message.method is not None:
+        made["method"] = message.method
+    if message.target is not None:
+        made["target"] = message.target
+    if message.revision is not None:
+        made["revision"] = message.revision
+    if message.flaws:
+        made["flaws"] = message.flaws
+    if message.batch:
+        made["batch"] = True
+    if message.reason:
+        made["reason"] = message.reason
+    made.update(_content(message))
+    return made
+
+
+def id_text(message: Message) -> Verbatim | str | None:
+    """The id of a message as it was spelled."""
+    return message.id if message.id is None or _NO_JSON.intersection(message.flaws) else Verbatim(message.id)
+
+
+def _content(message: Message) -> dict[str, Any]:
+    if message.kind is Kind.MALFORMED or _NO_JSON.intersection(message.flaws):
+        return payload(message.raw)
+    name = CONTENTS[message.kind]
+    found = members(message.raw.removeprefix(b"\xef\xbb\xbf")).get(name)
+    return {} if found is None else {name: Verbatim(decoded(bytes(found)))}

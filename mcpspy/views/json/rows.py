@@ -1,0 +1,242 @@
+"""A transcript as JSON: the document of `show --json`, and the objects of `show -f --json`.
+
+docs/json.md describes every field. Without payloads but where rows were asked for by their numbers.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...records import Record
+from ...transcript.filter.result import Filtered, about
+from ...transcript.finding import Finding
+from ...transcript.http.transaction import Transaction
+from ...transcript.log_matches import quotes
+from ...transcript.mcp.content import content_facts
+from ...transcript.model import Event, Exchange, Kind, Log, Message, ModelCall, Outcome, Row, Source, Stray, Transcript
+from ...transcript.phases import courses
+from ...transcript.stats.outcomes import outcomes
+from ..text.json_text import SCHEMA, as_json, payload
+from ..timeline.phrases import PROGRESS
+from .calls import call_object
+from .llm import joined_objects, model_call_object
+from .logs import course_object, quote_object
+from .messages import id_text, message_object
+from .transactions import transaction_object
+
+_NO_FACTS = {"at_ns", "number", "extra"}
+
+
+def document(
+    transcript: Transcript,
+    rows: list[Row],
+    *,
+    live: bool,
+    whole: bool = False,
+    found: Filtered | None = None,
+    since_wall_ns: int | None = None,
+) -> Iterator[str]:
+    """The text of one object, in pieces: one line per row. `whole` puts the messages with all they say into the rows.
+
+    `since_wall_ns` is the moment, as Unix time, since when all of `transcript` was alive, if it was asked for like that.
+    """
+    captures = [
+        source_object(one) | course_object(course) for one, course in zip(transcript.sources, courses(transcript), strict=True)
+    ]
+    quoted = quotes(transcript.rows)
+    head = {"schema": SCHEMA, "captures": captures, "verdict": verdict_object(transcript, live=live)}
+    if since_wall_ns is not None:
+        head["since_wall_ns"] = since_wall_ns
+    if found is not None:
+        head["filter"] = {"expression": str(found.wanted), "matching": found.matching, "of": found.of}
+    yield as_json(head)[:-1] + ',"rows":['
+    between = "\n"
+    for row in rows:
+        made = row_object(row, transcript.sources, whole=whole)
+        if isinstance(row, Log):
+            made |= quote_object(quoted.get((row.capture, row.number)))
+        yield between + as_json(made)
+        between = ",\n"
+    told = transcript.findings if found is None else about(found, transcript.findings)
+    findings = ",\n".join(as_json(finding_object(one)) for one in told)
+    joined = "".join(f',\n"{name}":{as_json(value)}' for name, value in joined_objects(transcript).items())
+    yield f'],\n"findings":[{findings}]{joined}}}\n'
+
+
+def state_line(row: Row, sources: list[Source]) -> str:
+    """One change of state, as a line: a row as it is now, with the capture it belongs to."""
+    source = sources[row.capture]
+    of = {
+        "capture_id": source.header.capture_id if source.header else "",
+        "client": source.client_of(row),
+        "server": source.server,
+    }
+    return as_json({"schema": SCHEMA, **of, **row_object(row, sources)})
+
+
+def source_object(source: Source) -> dict[str, Any]:
+    """A capture: who recorded what, when, and whether all of it is there."""
+    header = source.header
+    made: dict[str, Any] = {
+        "capture": source.index,
+        "id": header.capture_id if header else None,
+        "label": header.label if header else None,
+        "client": source.client,
+        "clients": source.clients,
+        "server": source.server,
+        "wall_ns": header.wall_ns if header else None,
+        "shift_ns": source.shift_ns,
+        "tapped": header.tapped if header else None,
+        "messages": source.messages,
+        "complete": source.complete,
+        "gaps": source.gaps,
+        "damages": source.damages,
+        "unkept": source.unkept,
+    }
+    if source.exit is not None:
+        made["exit"] = {"code": source.exit.code, "signal": source.exit.signal, "error": source.exit.error or None}
+    return made
+
+
+def verdict_object(transcript: Transcript, *, live: bool) -> dict[str, Any]:
+    """The verdict in numbers."""
+    found = outcomes(transcript)
+    counts = {outcome.value.replace(" ", "_"): found[outcome] for outcome in Outcome}
+    complete = all(one.complete for one in transcript.sources)
+    models = {"model_calls": len(transcript.model_calls)} if any(one.is_model for one in transcript.sources) else {}
+    return {
+        "calls": found.total(),
+        **counts,
+        **models,
+        "findings": len(transcript.findings),
+        "complete": complete,
+        "live": live,
+    }
+
+
+def row_object(row: Row, sources: list[Source], *, whole: bool = False) -> dict[str, Any]:
+    """One row. `whole` puts in its messages with all they say."""
+    match row:
+        case Exchange():
+            source = sources[row.capture]
+            return _exchange(row, source, whole=whole) | call_object(row, source) | _transactions(row, sources)
+        case Stray():
+            made = _message(row.message, sources[row.capture], row.message.method or "", whole=whole)
+            if row.message.kind is Kind.MALFORMED:
+                made |= payload(row.message.raw)
+            where = {"row": row.row, "capture": row.capture, "at_ns": row.at_ns}
+            call = call_object(row, sources[row.capture])
+            return {"kind": "stray", **where, "message": made, **call, **_transactions(row, sources)}
+        case Transaction():
+            where = {"row": row.row, "capture": row.capture, "at_ns": row.at_ns}
+            return {"kind": "transaction", **where, "duration_ns": row.duration_ns, **transaction_object(row)}
+        case ModelCall():
+            return model_call_object(row, sources[row.capture], whole=whole)
+        case Log():
+            text = payload(row.raw.removesuffix(b"\n"))
+            return {"kind": "stderr", "capture": row.capture, "at_ns": row.at_ns, "record": row.number, **text}
+        case Event():
+            facts = _facts(row.record)
+            return {"kind": "event", "capture": row.capture, "at_ns": row.at_ns, "record": row.record.number, **facts}
+
+
+def _transactions(row: Exchange | Stray, sources: list[Source]) -> dict[str, Any]:
+    """Over HTTP: what carried a row, and who says so."""
+    source = sources[row.capture]
+    if not source.transactions:
+        return {}
+    return {"client": source.client_of(row), "transactions": [transaction_object(one) for one in source.transactions_of(row)]}
+
+
+def _exchange(row: Exchange, source: Source, *, whole: bool) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "kind": "exchange",
+        "row": row.row,
+        "capture": row.capture,
+        "at_ns": row.at_ns,
+        "duration_ns": row.duration_ns,
+        "from": row.sender,
+        "id": id_text(row.request),
+        "method": row.method,
+        "target": row.target,
+        "revision": row.revision,
+        "outcome": row.outcome.value,
+    }
+    if row.response is not None and row.response.result_type is not None:
+        made["result_type"] = row.response.result_type
+    made |= _failure(row)
+    made["progress"] = row.progress
+    made["request"] = _message(row.request, source, row.method, whole=whole)
+    made["response"] = None if row.response is None else _message(row.response, source, row.method, whole=whole)
+    notifications = row.notifications if whole else [one for one in row.notifications if one.method != PROGRESS]
+    made["notifications"] = [_message(one, source, row.method, whole=whole) for one in notifications]
+    if row.partials:
+        made["partials"] = [_message(one, source, row.method, whole=whole) for one in row.partials]
+    if row.more_responses:
+        made["more_responses"] = [_message(one, source, row.method, whole=whole) for one in row.more_responses]
+    return made
+
+
+def _failure(row: Exchange) -> dict[str, Any]:
+    """What the error or the failed tool says."""
+    if row.response is None:
+        return {}
+    if row.response.kind is Kind.ERROR:
+        error = row.response.error
+        return (
+            {"error": {name: error[name] for name in ("code", "message") if name in error}} if isinstance(error, dict) else {}
+        )
+    if row.response.is_error:
+        content = row.response.result.get("content") if isinstance(row.response.result, dict) else None
+        texts = [one.get("text") for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+        return {"error": {"message": next((one for one in texts if isinstance(one, str)), None)}}
+    return {}
+
+
+def _message(message: Message, source: Source, method: str, *, whole: bool) -> dict[str, Any]:
+    """A message of an exchange of `method`."""
+    if whole:
+        about = content_facts(message, method)
+        return message_object(message, source) | ({"about": about} if about else {})
+    made: dict[str, Any] = {
+        "record": message.number,
+        "at_ns": message.at_ns,
+        "first_ns": message.first_ns,
+        "bytes": message.size,
+    }
+    if message.kind not in (Kind.REQUEST, Kind.RESULT, Kind.ERROR):
+        made |= {"kind": message.kind.value, "from": message.sender, "method": message.method, "revision": message.revision}
+    if message.flaws:
+        made["flaws"] = message.flaws
+    return made
+
+
+def _facts(record: Record) -> dict[str, Any]:
+    """What a record says, under the names of its fields; bytes as text or base64."""
+    facts: dict[str, Any] = {"event": type(record).__name__.lower()}
+    fields = {name: getattr(record, name) for name in type(record).__slots__}
+    rare = fields.pop("rare", {})
+    for name, value in (fields | rare).items():
+        if name in _NO_FACTS or value is None or value is False or value in (b"", "", (), {}):
+            continue
+        if isinstance(value, bytes):
+            facts |= payload(value) if name == "data" else {name: payload(value)}
+        else:
+            facts[name] = value
+    return facts
+
+
+def finding_object(finding: Finding) -> dict[str, Any]:
+    """A finding, with all it says."""
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity.value,
+        "capture": finding.capture,
+        "record": finding.number,
+        "row": finding.row,
+        "at_ns": finding.at_ns,
+        "count": finding.count,
+        "what": finding.what,
+        "culprit": finding.culprit,
+        "blame": finding.blame,
+        "advice": finding.advice,
+    }

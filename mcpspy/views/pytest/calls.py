@@ -1,0 +1,120 @@
+"""The calls of a recording as statements of Python: what a test asks with the official SDK, and what it holds of the answers.
+
+Refuses to ask what was not answered, and what the SDK has no method for: a comment says so.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import TYPE_CHECKING, Any, Final
+
+from ...transcript.model import Exchange, Outcome, Transcript
+from ..text.clock import wall_time
+from ..text.escape import safe_text
+from ..text.python_literal import has_literal, literal
+from .answers import Answers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .sdk import Dialect
+
+MAX_COMMENT_LETTERS: Final = 100
+
+
+_LISTS: Final = {
+    "tools/list": "list_tools",
+    "prompts/list": "list_prompts",
+    "resources/list": "list_resources",
+    "resources/templates/list": "list_resource_templates",
+}
+
+BY_THEMSELVES: Final = frozenset({"initialize", "server/discover", "ping"})
+"""What clients ask without being told to."""
+
+REFERENCES: Final = {"ref/prompt": "PromptReference", "ref/resource": "ResourceTemplateReference"}
+
+
+def call_lines(
+    transcript: Transcript, exchange: Exchange, indent: str, dialect: Dialect, *, lists_tools: bool
+) -> Iterator[str]:
+    """What a test does of one recorded call, a comment with its row before it. Nothing for the later rounds of a call.
+
+    `lists_tools` says that the list of tools was recorded, which the SDK fetches to check results with.
+    """
+    header = transcript.sources[exchange.capture].header
+    recorded = wall_time(header.wall_ns if header else 0, UTC)
+    call = transcript.call_of(exchange)
+    if exchange.method in BY_THEMSELVES or (call is not None and call.row != exchange.row):
+        return
+    last = exchange if call is None else call.last_round
+    expression = _expression(exchange, indent, dialect, lists_tools=lists_tools)
+    why = "the SDK has no method for this" if expression is None else _why_not(last)
+    yield ""
+    yield f"{indent}# row {exchange.row}: {_comment(exchange)}{f': not asked here, {why}' if why else ''}"
+    if expression is None or why:
+        return
+    if last.outcome is Outcome.ERROR:
+        yield from _error_lines(last, expression, indent, dialect)
+        return
+    yield f"{indent}result = await {expression}"
+    result = last.response.result if last.response is not None else None
+    if isinstance(result, dict):
+        yield from Answers(recorded, indent, dialect).lines(exchange.method, result)
+
+
+def _why_not(last: Exchange) -> str:
+    """Why a call is not asked again; empty if it is."""
+    response = last.response
+    if response is None or last.outcome not in (Outcome.OK, Outcome.TOOL_ERROR, Outcome.ERROR):
+        return f"it was {'not answered' if last.outcome is Outcome.UNANSWERED else last.outcome}"
+    if response.result_type not in (None, "complete"):
+        return f"its result is {safe_text(response.result_type)}"
+    return ""
+
+
+def _error_lines(exchange: Exchange, expression: str, indent: str, dialect: Dialect) -> Iterator[str]:
+    error = exchange.response.error if exchange.response is not None else None
+    yield f"{indent}with pytest.raises({dialect.error}) as caught:"
+    yield f"{indent}    await {expression.replace(chr(10), chr(10) + '    ')}"
+    if isinstance(error, dict):
+        for member in ("code", "message"):
+            if isinstance(error.get(member), int | str):
+                yield f"{indent}assert caught.value.{dialect.error_at}{member} == {literal(error[member])}"
+
+
+def _expression(exchange: Exchange, indent: str, dialect: Dialect, *, lists_tools: bool) -> str | None:
+    """The call of the SDK that asks this; None where there is none. Its lines but the first begin with `indent`."""
+    params = exchange.request.params or {}
+    if not isinstance(params, dict) or "task" in params or not has_literal(params):
+        return None
+    method, target = exchange.method, params.get("name", params.get("uri"))
+    if method in _LISTS:
+        cursor = params.get("cursor")
+        return f"client.{_LISTS[method]}({'' if cursor is None else f'cursor={literal(cursor)}'})"
+    if method == "completion/complete":
+        return _completion(params, indent)
+    if not isinstance(target, str):
+        return None
+    if method == "resources/read":
+        return f"client.read_resource({dialect.resource.format(literal(target))})"
+    if method in ("tools/call", "prompts/get"):
+        arguments = params.get("arguments")
+        asks = "client.get_prompt(" if method == "prompts/get" else "client.call_tool(" if lists_tools else "call(client, "
+        asks += literal(target)
+        before = len("result = await , )") + len(asks)
+        return f"{asks}, {literal(arguments, indent=indent, before=before)})" if isinstance(arguments, dict) else f"{asks})"
+    return None
+
+
+def _completion(params: dict[str, Any], indent: str) -> str | None:
+    reference, argument = params.get("ref"), params.get("argument")
+    name = REFERENCES.get(str(reference.get("type"))) if isinstance(reference, dict) else None
+    if name is None or not isinstance(argument, dict):
+        return None
+    return f"client.complete(types.{name}.model_validate({literal(reference)}), {literal(argument, indent=indent)})"
+
+
+def _comment(exchange: Exchange) -> str:
+    text = safe_text(f"{exchange.method} {exchange.target}" if exchange.target else exchange.method)
+    return text if len(text) <= MAX_COMMENT_LETTERS else text[:MAX_COMMENT_LETTERS] + "…"

@@ -1,0 +1,166 @@
+"""Model calls as steps of a diagram: what the user asks, what the model is told, what it says and wants done, what the user is told.
+
+Nobody sees the user: the words come from prompts and from answers that want nothing done. Refuses to say what became of a tool use:
+the rows of servers do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from ...transcript.llm.runs import runs
+from ...transcript.llm.tool_trips import errands
+from ...transcript.outcome import Outcome
+from ..text.escape import safe_text
+from ..text.excerpt import one_line
+from ..text.units import counted, duration
+from ..timeline.model_words import answer_words, first_token_words, model_phrase, words_of
+from .model import Arrow, ArrowKind, Aside, Detail
+from .payloads import bounded
+
+if TYPE_CHECKING:
+    from ...transcript.llm.model import Prompt, ToolReturn, Turn
+    from ...transcript.llm.runs import Run
+    from ...transcript.llm.tool_trip import Errand
+    from ...transcript.model import ModelCall, Transcript
+    from .lanes import Lanes
+
+LETTERS: Final = 60
+MORE_LETTERS: Final = 100
+"""So much of a text is told where params are."""
+
+MAX_RETURNS: Final = 3
+"""Of what comes back to the model at once so much is told; more is counted."""
+
+Drawn = Arrow | Aside
+
+
+class ModelSteps:
+    """Makes steps of model calls. `runs` are what users asked for, of the whole transcript."""
+
+    __slots__ = ("_detail", "_lanes", "_letters", "_returned", "_runs", "runs")
+
+    def __init__(self, transcript: Transcript, lanes: Lanes, detail: Detail) -> None:
+        found = errands(transcript)
+        self._lanes = lanes
+        self._detail = detail
+        self._letters = LETTERS if detail is Detail.NAMES else MORE_LETTERS
+        self.runs: list[Run] = runs(transcript, found)
+        self._runs = {call.row: run for run in self.runs for call in run.calls}
+        self._returned: dict[int, list[Errand]] = {}
+        for one in found:
+            if one.returned_in is not None:
+                self._returned.setdefault(one.returned_in.row, []).append(one)
+
+    def feed(self, call: ModelCall) -> Iterator[Drawn]:
+        """The steps of a call, in the order in which they were."""
+        client, model = self._lanes.client(call), self._lanes.server(call)
+        run = self._runs[call.row]
+        if call is run.calls[0] and run.asked:
+            words = words_of(run.asked, self._letters)
+            spoken_ns = run.spoken_ns
+            yield self._arrow(call, self._lanes.user, client, ArrowKind.REQUEST, words, at_ns=spoken_ns, opens=client)
+        yield self._asked(call, client, model)
+        yield self._answered(call, client, model)
+        answer = call.answer
+        if call is run.calls[-1] and run.is_whole and run.asked and answer is not None and call.ended_ns is not None:
+            words = answer_words(answer, self._letters) or "nothing"
+            ended_ns = call.ended_ns
+            yield self._arrow(call, client, self._lanes.user, ArrowKind.RESPONSE, words, at_ns=ended_ns, closes=client)
+
+    def _asked(self, call: ModelCall, client: str, model: str) -> Arrow:
+        prompt = call.prompt
+        new = prompt.turns[call.added :]
+        said = self._returns(call, [one for turn in new for one in turn.returns]) or _size(prompt)
+        offers = [f"{counted(len(prompt.offers), 'tool')} offered"] if prompt.offers and not call.before else []
+        text = one_line(f"{call.row} {call.target or call.method}") + f": {' · '.join([said, *offers])}"
+        response = call.transaction.response
+        is_stopped = response is not None and response.forged
+        details = tuple(bounded(_told(prompt, new, is_first=not call.before))) if self._detail is Detail.FULL else ()
+        return self._arrow(
+            call, client, model, ArrowKind.REQUEST, text, opens=model, details=details, stops=is_stopped
+        )  # fmt: skip
+
+    def _returns(self, call: ModelCall, returns: list[ToolReturn]) -> str:
+        """What came of tool uses, as the model is told."""
+        left = list(self._returned.get(call.row, ()))
+        words: list[str] = []
+        for one in returns[:MAX_RETURNS]:
+            errand = next((errand for errand in left if errand.returned == one), None)
+            if errand is not None:
+                left.remove(errand)
+            name = one_line(one.name or ("" if errand is None else errand.use.name)) or "a tool"
+            words.append(f"← {name}{' failed' if one.is_error else ''} {words_of(one.text, self._letters)}")
+        if len(returns) > MAX_RETURNS:
+            words.append(f"{len(returns) - MAX_RETURNS} more")
+        return ", ".join(words)
+
+    def _answered(self, call: ModelCall, client: str, model: str) -> Drawn:
+        phrase = model_phrase(call, self._letters)
+        ended_ns = call.at_ns if call.ended_ns is None else call.ended_ns
+        if call.outcome is Outcome.PENDING:
+            return Aside(
+                at_ns=ended_ns, at=model, text=f"{call.row} {phrase.word}", style=phrase.style, row=call.row, closes=model
+            )
+        took = "" if call.duration_ns is None else f" · {duration(call.duration_ns)}"
+        detail = " · ".join(filter(None, (phrase.detail, first_token_words(call))))
+        text = f"{call.row} {phrase.word}{took}{f': {detail}' if detail else ''}"
+        start, end, kind = model, client, ArrowKind.RESPONSE
+        if call.outcome is Outcome.CANCELLED:
+            start, end, kind = client, model, ArrowKind.CANCELLATION
+        elif call.outcome is Outcome.UNANSWERED:
+            kind = ArrowKind.LOST
+        answer, response = call.answer, call.transaction.response
+        details = tuple(bounded(_turn(answer.turn))) if self._detail is Detail.FULL and answer is not None else ()
+        return self._arrow(
+            call, start, end, kind, text, at_ns=ended_ns, style=phrase.style, closes=model, details=details,
+            forged=response is not None and response.forged,
+        )  # fmt: skip
+
+    def _arrow(
+        self, call: ModelCall, start: str, end: str, kind: ArrowKind, text: str, *, at_ns: int | None = None, style: str = "",
+        opens: str = "", closes: str = "", details: tuple[str, ...] = (), forged: bool = False, stops: bool = False,
+    ) -> Arrow:  # fmt: skip
+        return Arrow(
+            at_ns=call.at_ns if at_ns is None else at_ns, start=start, end=end, kind=kind, text=text, style=style, row=call.row,
+            opens=opens, closes=closes, details=details, forged=forged, stops=stops,
+        )  # fmt: skip
+
+
+def run_words(run: Run) -> str:
+    """What a user asked for, and whose time it took."""
+    asked = words_of(run.asked, LETTERS) if run.asked else "run"
+    spent = [("model", run.model_ns), ("server", run.server_ns), ("client", run.client_ns)]
+    whose = ", ".join(f"{who} {duration(took_ns)}" for who, took_ns in spent if took_ns)
+    return f"{asked} · {duration(run.took_ns)}: {whose}"
+
+
+def _size(prompt: Prompt) -> str:
+    return one_line(prompt.flaw) or counted(len(prompt.turns), "turn")
+
+
+def _told(prompt: Prompt, new: tuple[Turn, ...], *, is_first: bool) -> Iterator[str]:
+    """Turns that the call before did not have, but for what the model said itself, line by line; and what is offered."""
+    for turn in new:
+        if turn.role != "assistant":
+            yield from _turn(turn)
+    if is_first and prompt.offers:
+        yield safe_text("offered: " + ", ".join(one.name for one in prompt.offers))
+
+
+def _turn(turn: Turn) -> Iterator[str]:
+    text = turn.text or turn.refusal
+    if text or not (turn.uses or turn.returns):
+        yield from _lines(turn.role, text)
+    for use in turn.uses:
+        if not use.from_text:
+            yield safe_text(f"{turn.role}: → {use.name} {use.arguments}")
+    for one in turn.returns:
+        if not one.from_text or not text:
+            yield from _lines(turn.role, one.text)
+
+
+def _lines(role: str, text: str) -> Iterator[str]:
+    for number, line in enumerate(text.split("\n")):
+        yield safe_text(line if number else f"{role}: {line}")

@@ -1,0 +1,167 @@
+"""One row whole: an exchange with its request, its answer and all that belongs to it, or a message that stands alone.
+
+Payloads are laid out from the bytes as they came. Refuses to leave anything out but what others said meanwhile.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from ...transcript.http.transaction import Stream, Transaction
+from ...transcript.mcp.content import content_facts
+from ...transcript.model import Exchange, Kind, Message, ModelCall, Numbered, Row, Source, Stray, Transcript
+from ..text.cells import MIN_CHOP_CELLS, cells, chopped
+from ..text.escape import decoded, safe_text
+from ..text.line import Line, Piece, fitted, joined
+from ..text.pretty import INDENT, broken, pretty
+from ..text.units import duration, size
+from .about import about_lines
+from .calls import call_lines, of_part
+from .findings import row_finding_lines
+from .logs import meanwhile, microseconds
+from .phrases import one_line, outcome_phrase, stray_phrase
+from .transaction import chunk_words, fact_lines, told, transaction_phrase
+
+_BETWEEN: Piece = (" · ", "dim")
+
+
+def messages_of(row: Numbered) -> list[Message]:
+    """The messages of a row, by time; a transaction with a row of its own carried none that are not in other rows."""
+    if isinstance(row, Transaction | ModelCall):
+        return []
+    if isinstance(row, Stray):
+        return [row.message]
+    return sorted(row.messages, key=lambda one: (one.at_ns, one.number))
+
+
+def first_message(row: Numbered) -> Message | None:
+    """The message that a row began with; None for a transaction without one."""
+    return None if isinstance(row, Transaction | ModelCall) else row.message if isinstance(row, Stray) else row.request
+
+
+def carried(transcript: Transcript, rows: Iterable[Row]) -> dict[int, tuple[Transaction, list[int]]]:
+    """The transactions that carried `rows`, by time, each with their numbers; the keys are of no use but to tell them apart."""
+    found: dict[int, tuple[Transaction, list[int]]] = {}
+    for row in rows:
+        if isinstance(row, Numbered):
+            for transaction in transcript.sources[row.capture].transactions_of(row):
+                found.setdefault(id(transaction), (transaction, []))[1].append(row.row)
+    return dict(sorted(found.items(), key=lambda one: (one[1][0].at_ns, one[1][0].number)))
+
+
+def whole(transcript: Transcript, row: Numbered, *, width: int | None = None, stderr: bool = True) -> Iterator[Line]:
+    """Everything about `row`. `width` in cells; None: nothing is broken, and each payload is JSON as it would be typed."""
+    if isinstance(row, ModelCall):
+        from ...transcript.llm.tool_trips import errands
+        from .model_call import model_call_lines
+
+        yield from model_call_lines(transcript, row, errands(transcript), width=width)
+        return
+    source = transcript.sources[row.capture]
+    for line in _headings(row, source):
+        yield fitted(line, width)
+    yield from row_finding_lines(transcript, row, width=width)
+    if isinstance(row, Exchange) and row.method == "tools/call" and transcript.model_calls:
+        from .model_call import wanted_lines
+
+        yield from (fitted(line, width) for line in wanted_lines(transcript, row))
+    if not isinstance(row, Transaction):
+        yield from call_lines(row, source, width)
+    for message in messages_of(row):
+        yield []
+        yield from (fitted(line, width) for line in _message_heading(row, message, source, width))
+        yield from _about(row, message, width)
+        yield from _payload(message, width)
+    for transaction in source.transactions_of(row):
+        yield []
+        yield from (fitted(line, width) for line in fact_lines(transaction, width))
+    yield from meanwhile(transcript, row, width, stderr=stderr)
+
+
+def _headings(row: Exchange | Stray | Transaction, source: Source) -> list[Line]:
+    client, server = safe_text(source.client_of(row)), safe_text(source.server)
+    sender, id = "client", None
+    if isinstance(row, Transaction):
+        phrase = transaction_phrase(row)
+        words = one_line(f"{row.method} {row.target}")
+        parts: list[Line] = [[(f"row {row.row}", "strong")], [(words, "strong")], [(phrase.word, phrase.style)]]
+        if row.duration_ns is not None:
+            parts.append([(duration(row.duration_ns), "")])
+    elif isinstance(row, Stray):
+        phrase = stray_phrase(row, source)
+        parts = [[(f"row {row.row}", "strong")], [(phrase.word, phrase.style)]]
+        sender, id = row.message.sender, row.message.id
+    else:
+        call = source.calls.get(row.row)
+        phrase = outcome_phrase(row) if call is None else of_part(outcome_phrase(row), row, call)
+        words = one_line(f"{row.method} {row.target or ''}")
+        outcome: Line = [(phrase.word, "good" if phrase.word == "ok" else phrase.style)]
+        if phrase.detail:
+            outcome.append((f": {phrase.detail}", ""))
+        parts = [[(f"row {row.row}", "strong")], [(words, "strong")], outcome]
+        if row.duration_ns is not None:
+            parts.append([(duration(row.duration_ns), "")])
+        sender, id = row.sender, row.request.id
+    between = f"{client} → {server}" if sender == "client" else f"{server} → {client}"
+    where: list[Line] = [[(between, "dim")]]
+    if id is not None:
+        where.append([(f"id {one_line(id)}", "dim")])
+    if (message := first_message(row)) is not None and message.revision is not None:
+        where.append([(f"revision {one_line(message.revision)}", "dim")])
+    return [joined(parts, _BETWEEN), joined(where, _BETWEEN)]
+
+
+def _message_heading(row: Numbered, message: Message, source: Source, width: int | None) -> Iterator[Line]:
+    arrow = "→" if message.sender == "client" else "←"
+    name = one_line(message.method or "") if message.kind is Kind.NOTIFICATION else message.kind.value
+    if isinstance(row, Exchange) and any(message is one for one in row.partials):
+        name = f"partial {name}"
+    times = f"at {microseconds(message.at_ns)} s"
+    if message.first_ns < message.at_ns:
+        times += f", its first byte {duration(message.at_ns - message.first_ns)} before"
+    if isinstance(row, Exchange) and message is not row.request:
+        times += f" (+{duration(message.at_ns - row.at_ns)})"
+    facts = [times, f"record {message.number}", size(message.size)]
+    facts += [safe_text(flaw) for flaw in message.flaws]
+    facts += ["in a batch"] if message.batch else []
+    facts += _frame_facts(message, source)
+    yield from told([(f"{arrow} {name}", "strong"), (" ", "")], facts, width)
+
+
+def _frame_facts(message: Message, source: Source) -> list[str]:
+    """Over HTTP: the transaction that carried a message, and the chunks that it came in, where frames are kept."""
+    transaction = source.transaction_of(message.stream)
+    if transaction is None:
+        return []
+    streams = [one for one in (transaction.request, transaction.response) if one and one.opened.stream == message.stream]
+    chunks = chunk_words(tuple(size for stream in streams for size in _chunks(stream, message.number)))
+    return [f"transaction {transaction.number}", *([f"in {chunks}"] if chunks else [])]
+
+
+def _chunks(stream: Stream, number: int) -> tuple[int, ...]:
+    return next((frame.chunks for frame in stream.kept if frame.number == number), ())
+
+
+def _about(row: Numbered, message: Message, width: int | None) -> Iterator[Line]:
+    """What a message is about, over its payload."""
+    method = row.method if isinstance(row, Exchange) else message.method or ""
+    for text in about_lines(content_facts(message, method)):
+        indent = len(text) - len(text.lstrip(" ")) + INDENT
+        room = None if width is None else max(width - indent - INDENT, MIN_CHOP_CELLS)
+        for index, part in enumerate([text.strip()] if room is None else broken(text.strip(), room)):
+            yield [(" " * (indent + (INDENT if index else 0)), ""), (part.rstrip(), "")]
+
+
+def _payload(message: Message, width: int | None) -> Iterator[Line]:
+    if message.kind is not Kind.MALFORMED:
+        yield from pretty(message.raw, width=width)
+        return
+    if message.reason:
+        yield [(safe_text(message.reason), "warn")]
+    yield from raw_lines(message.raw, width)
+
+
+def raw_lines(raw: bytes, width: int | None) -> Iterator[Line]:
+    """Captured bytes as lines for a terminal: all that is dangerous or no text is spelled out."""
+    for line in decoded(raw).removesuffix("\n").split("\n"):
+        text = safe_text(line)
+        for piece in [text] if width is None or cells(text) <= width else chopped(text, width):
+            yield [(piece, "")]

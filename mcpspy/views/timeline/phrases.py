@@ -1,0 +1,331 @@
+"""What is said of an exchange, a notification or a record, in a few safe words: the same in the timeline and in a diagram.
+
+Reads payloads only where the words need it: of errors, failed tools, results that are more than text, and the last of a run of
+notifications. Refuses layout.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from ...records import (
+    Close,
+    Damage,
+    Exit,
+    Gap,
+    Note,
+    Partial,
+    Record,
+    Spawn,
+    Stall,
+    Unknown,
+)
+from ...transcript.http.decode import SEALED
+from ...transcript.http.transaction import Transaction
+from ...transcript.mcp.content import content_facts
+from ...transcript.mcp.methods import OPENINGS
+from ...transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, Exchange, Kind, Message, Outcome, Source, Stray
+from ...wire.encodings import EXTRA
+from ..text.escape import decoded, safe_text
+from ..text.excerpt import PHRASE_LETTERS, one_line
+from ..text.units import counted, duration, size
+from .about import about_words
+
+PROGRESS = "notifications/progress"
+
+__all__ = [
+    "PROGRESS", "Phrase", "command_words", "error_phrase", "event_phrase", "exit_words", "log_text", "notification_phrase",
+    "one_line", "outcome_phrase", "raw_phrase", "status_words", "stray_phrase", "stream_name",
+]  # fmt: skip
+
+
+class Phrase(NamedTuple):
+    """A word in a style, and what is to be added in plainer dress."""
+
+    word: str
+    style: str
+    detail: str = ""
+
+
+_OUTCOMES = {
+    Outcome.PENDING: Phrase("pending", "wait"),
+    Outcome.OK: Phrase("ok", "dim"),
+    Outcome.ERROR: Phrase("error", "bad"),
+    Outcome.TOOL_ERROR: Phrase("tool error", "bad"),
+    Outcome.CANCELLED: Phrase("cancelled", "warn"),
+    Outcome.UNANSWERED: Phrase("unanswered", "bad"),
+    Outcome.HTTP_ERROR: Phrase("http error", "bad"),
+    Outcome.REDIRECTED: Phrase("redirected", "warn"),
+    Outcome.PROBE: Phrase("probe", "dim"),
+}
+
+
+def outcome_phrase(exchange: Exchange) -> Phrase:
+    """How an exchange ended, with the error's or the tool error's message."""
+    outcome = exchange.outcome
+    phrase = _OUTCOMES[outcome]
+    match outcome:
+        case Outcome.OK:
+            return phrase._replace(detail=_answer(exchange))
+        case Outcome.PROBE:
+            return phrase._replace(detail=_refusal(exchange))
+        case Outcome.ERROR if exchange.response is not None:
+            return phrase._replace(detail=error_phrase(exchange.response))
+        case Outcome.TOOL_ERROR if exchange.response is not None:
+            return phrase._replace(detail=one_line(_tool_text(_member(exchange.response, "result"))))
+        case Outcome.CANCELLED if exchange.response is not None:
+            return phrase._replace(detail="answered all the same")
+        case Outcome.CANCELLED if exchange.cancelled is None:
+            return phrase._replace(detail="the client closed the stream")
+        case Outcome.HTTP_ERROR | Outcome.REDIRECTED if exchange.transaction is not None:
+            return phrase._replace(detail=status_words(exchange.transaction))
+        case _:
+            return phrase
+
+
+MAX_READ_BYTES = 4_000_000
+"""Larger results are not read for their rows: `show @:7` reads them."""
+
+_TOLD = frozenset({
+    "initialize", "server/discover", "tools/list", "prompts/list", "prompts/get", "resources/list", "resources/templates/list",
+    "resources/read", "resources/directory/read", "sampling/createMessage", "elicitation/create", "roots/list",
+    "completion/complete", "skills/list", "tasks/get", "tasks/list", "tasks/cancel", "subscriptions/listen",
+})  # fmt: skip
+"""Methods whose results are read for their rows."""
+
+_QUESTIONS = frozenset({"elicitation/create", "completion/complete"})
+"""Methods of which the row tells what was asked, too."""
+
+_NO_PLAIN_TEXT = (b'"image"', b'"audio"', b'"resource')
+"""Of a tool's result what else it may hold than texts, which tell too much for a row. A result without them is not read."""
+
+
+def _answer(exchange: Exchange) -> str:
+    """What a result brought, in a few words; empty where that would be the payload itself."""
+    response, method = exchange.response, exchange.method
+    if response is None or len(response.raw) > MAX_READ_BYTES:
+        return ""
+    if response.result_type is None and method not in _TOLD and not (method == "tools/call" and _holds_more(response.raw)):
+        return ""
+    facts = content_facts(response, method)
+    if method not in OPENINGS:
+        facts.pop("server", None)  # which every result of the modern era repeats
+    elif facts.get("revision") == exchange.target:
+        facts.pop("revision", None)  # neither may name one
+    if method not in _QUESTIONS:
+        return about_words(facts)
+    asked = {name: one for name, one in content_facts(exchange.request, method).items() if name not in ("revision", "fields")}
+    return " → ".join(one for one in (about_words(asked), about_words(facts)) if one)
+
+
+def _holds_more(raw: bytes) -> bool:
+    return any(word in raw for word in _NO_PLAIN_TEXT)
+
+
+def _refusal(probe: Exchange) -> str:
+    """What a probe found out."""
+    if probe.response is not None:
+        return error_phrase(probe.response)
+    transaction = probe.transaction
+    return "no answer" if transaction is None or transaction.status < HTTP_ERRORS else status_words(transaction)
+
+
+def status_words(transaction: Transaction) -> str:
+    """Status and reason of a response, and where a redirect leads: `404 Not Found`, `307 Temporary Redirect to /mcp/`."""
+    response = transaction.response
+    head = None if response is None else response.head
+    words = f"{transaction.status or '?'} {head.reason if head else ''}".rstrip()
+    if head is not None and HTTP_REDIRECTS <= transaction.status < HTTP_ERRORS and head.get("location"):
+        words += f" to {head.get('location')}"
+    return one_line(words)
+
+
+def error_phrase(message: Message) -> str:
+    """Code and message of a JSON-RPC error: `-32601 Method not found`."""
+    error = _member(message, "error")
+    if not isinstance(error, dict):
+        return one_line(_shown(error))
+    parts = [_shown(error[name]) for name in ("code", "message") if name in error]
+    return one_line(" ".join(parts))
+
+
+def notification_phrase(messages: list[Message]) -> Phrase:
+    """A notification, or a run of the same kind: its method, how often, and what the last one says."""
+    last = messages[-1]
+    method = last.method or ""
+    count = f" ×{len(messages)}" if len(messages) > 1 else ""
+    if method == PROGRESS:
+        return Phrase(f"progress{count}", "", _progress(_member(last, "params")))
+    word = one_line(method) + count
+    params = _member(last, "params")
+    if not isinstance(params, dict):
+        return Phrase(word, "")
+    match method:
+        case "notifications/cancelled":
+            return Phrase(word, "warn", _reason(last))
+        case "notifications/message":
+            heads = [_shown(params[name]) for name in ("level", "logger") if params.get(name)]
+            return Phrase(word, "", one_line(f"{' '.join(heads)}: {_shown(params.get('data'))}"))
+        case _:
+            words = about_words(content_facts(last, method))
+            return Phrase(word, "", words or one_line(last.target or _shown(params.get("uri", ""))))
+
+
+def stray_phrase(stray: Stray, source: Source) -> Phrase:
+    """A message that belongs to no exchange."""
+    message = stray.message
+    match message.kind:
+        case Kind.NOTIFICATION:
+            return notification_phrase([message])
+        case Kind.RESULT:
+            return Phrase("result without a request", "warn")
+        case Kind.ERROR:
+            return Phrase("error without a request", "bad", error_phrase(message))
+        case Kind.REQUEST:
+            return Phrase(one_line(message.method or "request"), "", one_line(message.target or ""))
+        case Kind.MALFORMED if message.reason.startswith(SEALED):
+            return Phrase(one_line(message.reason), "warn", f"pip install '{EXTRA}' to read it")
+        case Kind.MALFORMED:
+            return Phrase(f"{_malformed(message)} on {stream_name(source, message.stream)}", "warn", raw_phrase(message.raw))
+
+
+def raw_phrase(raw: bytes) -> str:
+    """Captured bytes in one safe line."""
+    return one_line(decoded(raw[: 4 * PHRASE_LETTERS]))
+
+
+def log_text(raw: bytes, limit: int | None = None) -> str:
+    """A line of stderr, safe, with its indentation. `limit` bounds the letters that are looked at."""
+    line = raw.rstrip(b"\r\n")
+    return safe_text(decoded(line if limit is None else line[: 4 * limit]).replace("\t", "    "))
+
+
+def stream_name(source: Source, stream: int) -> str:
+    """The name of a stream, as its `open` record gave it; those of a stdio tap are known beforehand."""
+    opened = source.streams.get(stream)
+    if opened is not None:
+        return safe_text(opened.name)
+    return ("stdin", "stdout", "stderr")[stream] if 0 <= stream <= 2 else f"stream {stream}"
+
+
+def event_phrase(record: Record, source: Source) -> Phrase | None:
+    """What happened to the channel; None for records that say nothing by themselves."""
+    match record:
+        case Spawn():
+            return Phrase("server started", "dim", f"pid {record.pid}")
+        case Exit():
+            return _exit_phrase(record)
+        case Close():
+            return _close_phrase(record, stream_name(source, record.stream))
+        case Stall():
+            return _stall_phrase(record, stream_name(source, record.stream))
+        case Partial():
+            word = f"no {_end_of(source, record.stream)} on {stream_name(source, record.stream)} yet"
+            return Phrase(word, "warn", f"{size(record.length)} waiting: {raw_phrase(record.data)}")
+        case Gap():
+            lost = f"{counted(record.frames, 'frame')}, {size(record.bytes)}"
+            return Phrase("gap", "bad", f"{lost} passed unrecorded: {one_line(record.why)}")
+        case Damage():
+            return Phrase("damage", "bad", f"line {record.line} of the capture: {one_line(record.text)}")
+        case Note():
+            return Phrase(one_line(record.topic), "dim", one_line(record.text))
+        case Unknown():
+            return Phrase("unknown record", "dim", f"of kind {one_line(record.kind)}")
+        case _:
+            return None
+
+
+def _end_of(source: Source, stream: int) -> str:
+    """What a frame of this stream ends with."""
+    opened = source.streams.get(stream)
+    return {"sse": "end of an event", "body": "end of the body"}.get(opened.framing if opened else "", "line end")
+
+
+def exit_words(record: Exit) -> str:
+    """How a server's process ended: `exited 1`, `killed by SIGTERM`, `could not be started: …`."""
+    if record.error:
+        return f"could not be started: {one_line(record.error)}"
+    if record.signal:
+        return f"ended by {one_line(record.signal)}"
+    return f"exited {record.code}"
+
+
+def command_words(source: Source) -> str:
+    """The command or the URL that a capture tapped, safe; empty where the header is lost."""
+    tapped = source.header.tapped if source.header else {}
+    argv = tapped.get("argv")
+    if isinstance(argv, list):
+        return one_line(" ".join(map(str, argv)))
+    return one_line(str(tapped.get("url", "")))
+
+
+def _malformed(message: Message) -> str:
+    """What to call a payload that is no message. A line of a server that does not even begin like one is noise."""
+    known = {"blank": "blank line", "not recorded": "not recorded", "cut short": "cut short"}.get(message.reason)
+    if known is not None:
+        return known
+    return "malformed" if message.sender == "client" or message.raw.lstrip()[:1] in (b"{", b"[") else "noise"
+
+
+def _exit_phrase(record: Exit) -> Phrase:
+    left = "; still alive: " + _processes(record.descendants) if record.descendants else ""
+    well = record.code == 0 and not record.descendants
+    return Phrase(f"server {exit_words(record)}", "dim" if well else "warn", left.removeprefix("; "))
+
+
+def _close_phrase(record: Close, name: str) -> Phrase | None:
+    by = one_line(record.by)
+    if record.how == "eof":
+        # A server's stderr ends with its process, which has a row of its own.
+        return None if name == "stderr" and record.by == "server" else Phrase(f"{by} closed {name}", "dim")
+    how = {"broken": "stopped reading", "reset": "reset", "abort": "aborted"}.get(record.how, one_line(record.how))
+    return Phrase(f"{by} {how} {name}", "warn")
+
+
+def _stall_phrase(record: Stall, name: str) -> Phrase:
+    reader = "server" if name in ("stdin", "request") else "client"
+    if record.lasted_ns is None:
+        return Phrase(f"{reader} does not read {name}", "warn", f"{size(record.waiting_bytes)} waiting")
+    return Phrase(f"{reader} reads {name} again", "dim", f"after {duration(record.lasted_ns)}")
+
+
+def _processes(descendants: Iterable[dict[str, Any]]) -> str:
+    return one_line(", ".join(f"{one.get('name', '?')} (pid {one.get('pid', '?')})" for one in descendants))
+
+
+def _progress(params: Any) -> str:
+    if not isinstance(params, dict):
+        return ""
+    at = _shown(params["progress"]) if "progress" in params else ""
+    if params.get("total") is not None:
+        at += f"/{_shown(params['total'])}"
+    return one_line(f"{at} {_shown(params.get('message', ''))}")
+
+
+def _reason(cancelled: Message) -> str:
+    params = _member(cancelled, "params")
+    return one_line(_shown(params.get("reason", ""))) if isinstance(params, dict) else ""
+
+
+def _tool_text(result: Any) -> str:
+    """The first text in a tool's result."""
+    content = result.get("content") if isinstance(result, dict) else None
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and isinstance(block.get("text"), str):
+            return str(block["text"])
+    return ""
+
+
+def _shown(value: Any) -> str:
+    """A JSON value in a sentence: strings bare, all else as JSON."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return "…"
+
+
+def _member(message: Message, name: str) -> Any:
+    body = message.body
+    return body.get(name) if isinstance(body, dict) else None

@@ -1,0 +1,206 @@
+"""The first line of a timeline: how many calls, what went wrong, what is pending, and whether all of it was recorded.
+
+Below it, one line for each capture that is shown. Refuses to list what went wrong: the rows do.
+"""
+
+from collections import Counter
+from datetime import datetime, tzinfo
+
+from ...transcript.finding import Severity
+from ...transcript.model import Outcome, Source, Transcript
+from ...transcript.phases import courses
+from ...transcript.stats.outcomes import outcomes
+from ..text.escape import safe_text
+from ..text.line import Line, Piece, fitted, joined, line_cells
+from ..text.units import counted, duration
+from .phases import phases_lines
+from .phrases import command_words, exit_words
+
+MAX_SOURCES = 8
+"""More captures than this are counted, not listed."""
+
+MAX_EXITS = 2
+"""More servers that ended in one way are counted, not named."""
+
+MAX_CLIENTS = 4
+"""Of the clients of one capture so many are named."""
+
+_BAD = (Outcome.ERROR, Outcome.TOOL_ERROR, Outcome.HTTP_ERROR, Outcome.UNANSWERED)
+_BETWEEN: Piece = (" · ", "dim")
+
+
+def verdict(*transcripts: Transcript, live: bool = False, width: int | None = None, since: str = "") -> list[Line]:
+    """One line on all of it, or more where `width` cells are too few; `live` says that a tap still records.
+
+    `since` is for transcripts of what was alive since a moment: `since 2026-11-21 09:30`.
+    """
+    sources = [source for one in transcripts for source in shown_sources(one, since)]
+    findings = sum(len(one.findings) for one in transcripts)
+    severities = {finding.severity for one in transcripts for finding in one.findings}
+    found: Counter[Outcome] = sum((outcomes(one) for one in transcripts), Counter())
+    when = since or f"in {duration(_lasted_ns(transcripts))}"
+    models = Counter(call.outcome for one in transcripts for call in one.model_calls)
+    is_well = severities <= {Severity.INFO} and models.keys() <= {Outcome.OK}
+    parts = [_calls(found, when, is_well=is_well)] if found or not models else []
+    parts += outcome_counts(found)
+    parts += _model_calls(models, "" if parts else when)
+    if findings:
+        parts.append([(counted(findings, "finding"), "warn")])
+    parts += _exits(sources)
+    parts.append([_completeness(sources, live=live)])
+    return spread(_sign(found + models, is_bad=Severity.ERROR in severities), parts, width)
+
+
+def outcome_counts(found: Counter[Outcome]) -> list[Line]:
+    """What did not go well, and how often: `2 errors`, `1 pending`."""
+    return [[_count(found[one], one.value, style)] for one, style in _STYLES.items() if found[one]]
+
+
+def shown_sources(transcript: Transcript, since: str) -> list[Source]:
+    """The captures that a transcript is about: all, or those of which something was alive since a moment."""
+    if not since:
+        return transcript.sources
+    alive = {row.capture for row in transcript.rows}
+    return [one for one in transcript.sources if one.index in alive]
+
+
+def source_lines(
+    transcript: Transcript,
+    zone: tzinfo | None = None,
+    *,
+    width: int | None = None,
+    phases: bool = True,
+    since: str = "",
+) -> list[Line]:
+    """Lines for each capture: its server, when it began in the time zone `zone` (None: the system's), and what was tapped.
+
+    `phases` puts the phases of a server that was started below it, in `width` cells. `since` is as for `verdict`.
+    """
+    lines: list[Line] = []
+    shown, found = shown_sources(transcript, since), courses(transcript)
+    for one in shown[:MAX_SOURCES]:
+        if one.header:
+            lines.append(source_line(one, zone))
+            lines += phases_lines(found[one.index], width) if phases else []
+    more = len(shown) - MAX_SOURCES
+    if more > 0:
+        lines.append([(f"… {counted(more, 'more capture')}", "dim")])
+    return lines
+
+
+_STYLES = {
+    Outcome.ERROR: "bad",
+    Outcome.TOOL_ERROR: "bad",
+    Outcome.HTTP_ERROR: "bad",
+    Outcome.UNANSWERED: "bad",
+    Outcome.CANCELLED: "warn",
+    Outcome.REDIRECTED: "warn",
+    Outcome.PENDING: "wait",
+    Outcome.PROBE: "dim",
+}
+
+
+def _calls(found: Counter[Outcome], when: str, *, is_well: bool) -> Line:
+    calls = found.total()
+    if not calls:
+        return [(f"no calls {when}" if when.startswith("since") else "no calls", "strong")]
+    words = f"{counted(calls, 'call')} {when}"
+    if is_well and found[Outcome.OK] + found[Outcome.PROBE] == calls:
+        words += ", all well" if calls > 1 else ", well"
+    return [(words, "strong")]
+
+
+def _model_calls(found: Counter[Outcome], when: str) -> list[Line]:
+    """Calls of models, and what of them did not go well."""
+    if not found:
+        return []
+    words = f"{counted(found.total(), 'model call')} {when}".rstrip()
+    return [[(words, "strong")], *outcome_counts(found)]
+
+
+def _lasted_ns(transcripts: tuple[Transcript, ...]) -> int:
+    """From the first beginning to the last record. Several transcripts have the wall clock in common, each its own axis."""
+    spans: list[tuple[int, int]] = []
+    for one in transcripts:
+        last_ns = max((source.last_ns + source.shift_ns for source in one.sources), default=0)
+        begins = [source.header.wall_ns - source.shift_ns for source in one.sources if source.header]
+        if begins or len(transcripts) == 1:
+            begin_ns = begins[0] if begins else 0
+            spans.append((begin_ns, begin_ns + last_ns))
+    return max((end for _, end in spans), default=0) - min((begin for begin, _ in spans), default=0)
+
+
+def _count(count: int, word: str, style: str) -> Piece:
+    if word.endswith("error"):
+        return counted(count, word), style
+    return f"{count:,} {word}", style
+
+
+def _exits(sources: list[Source]) -> list[Line]:
+    """Servers that did not end well."""
+    ended = [(source.server, source.exit) for source in sources if source.exit is not None]
+    by_words: dict[str, list[str]] = {}
+    for server, end in ended:
+        if end.code != 0:
+            by_words.setdefault(exit_words(end), []).append(safe_text(server))
+    return [[(f"{_those(servers)} {words}", "warn")] for words, some in by_words.items() for servers in _grouped(some)]
+
+
+def _grouped(servers: list[str]) -> list[list[str]]:
+    """Each by itself while they are few."""
+    return [servers] if len(servers) > MAX_EXITS else [[one] for one in servers]
+
+
+def _those(servers: list[str]) -> str:
+    return servers[0] if len(servers) == 1 else counted(len(servers), "server")
+
+
+def _completeness(sources: list[Source], *, live: bool) -> Piece:
+    counts = (
+        (sum(one.gaps for one in sources), "gap"),
+        (sum(one.damages for one in sources), "damaged line"),
+    )
+    lost = [counted(count, word) for count, word in counts if count]
+    unkept = sum(one.unkept for one in sources)
+    left_out = [*lost, f"payloads of {counted(unkept, 'frame')} not kept"] if unkept else lost
+    if live:
+        return ", ".join(["recording", *left_out]), "bad" if lost else "warn" if left_out else "wait"
+    if all(one.complete for one in sources) and not lost:
+        return ", ".join(["complete", *left_out]), "warn" if left_out else "good"
+    cut_off = sum(1 for one in sources if not one.complete)
+    word = "incomplete" if len(sources) == 1 or not cut_off else f"{cut_off} of {len(sources)} captures incomplete"
+    return (f"{word}: {', '.join(left_out)}" if left_out else word), "bad" if lost else "warn"
+
+
+def spread(sign: Piece, parts: list[Line], width: int | None) -> list[Line]:
+    """The parts behind `sign`, broken between two of them where the line is full."""
+    lines: list[Line] = [[sign, *parts[0]]]
+    for part in parts[1:]:
+        longer = joined([lines[-1], part], _BETWEEN)
+        if width is None or line_cells(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append([("  ", ""), *part])
+    return [fitted(line, width) for line in lines]
+
+
+def _sign(found: Counter[Outcome], *, is_bad: bool) -> Piece:
+    if is_bad or any(found[one] for one in _BAD):
+        return "✗ ", "bad"
+    if found[Outcome.PENDING]:
+        return "… ", "wait"
+    return ("✓ ", "good") if found else ("· ", "dim")
+
+
+def source_line(source: Source, zone: tzinfo | None = None) -> Line:
+    """One capture: who talks to whom, when it began, what was tapped. Empty where the header is lost."""
+    if source.header is None:
+        return []
+    try:
+        began = datetime.fromtimestamp(source.header.wall_ns // 1_000_000_000, zone).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        began = "at an impossible time"
+    clients = [safe_text(one) for one in source.clients]
+    more = [counted(len(clients) - MAX_CLIENTS, "more client")] if len(clients) > MAX_CLIENTS else []
+    words = [", ".join(clients[:MAX_CLIENTS] + more), "→", safe_text(source.server), " ", began, " ", command_words(source)]
+    return [("  " + " ".join(words), "dim")]

@@ -1,0 +1,398 @@
+"""The timeline: rows of a transcript to lines. One line per exchange, with what belongs to it indented below.
+
+A machine like all stages, so that live and offline are one path: `feed` takes a row that will not change any more, `pause` lets
+go of lines that were held back to be folded, `close` ends it. Refuses to print, and to know a terminal.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import tzinfo
+
+from ...records import Spawn
+from ...transcript.calls.call import Part
+from ...transcript.filter.result import Filtered, about
+from ...transcript.http.transaction import Transaction
+from ...transcript.log_matches import LineKey, Quote, quotes
+from ...transcript.mcp.methods import INITIALIZE
+from ...transcript.model import HTTP_ERRORS, Event, Exchange, Log, Message, ModelCall, Numbered, Outcome, Row, Stray, Transcript
+from ...transcript.phases import StartUp, courses
+from ..text.cells import cells, cut, padded, wrapped
+from ..text.columns import GAP, Columns, columns
+from ..text.escape import safe_text
+from ..text.filter_lines import filter_line
+from ..text.lanes import Lanes
+from ..text.line import Line, fitted, line_cells
+from ..text.units import counted
+from .calls import Polls, with_call
+from .findings import finding_lines
+from .logs import log_line, quoted_line
+from .model_words import SAID_LETTERS, model_phrase
+from .phases import start_up_words
+from .phrases import (
+    PROGRESS,
+    Phrase,
+    event_phrase,
+    notification_phrase,
+    one_line,
+    outcome_phrase,
+    stray_phrase,
+)
+from .summary import source_lines, verdict
+from .transaction import body_bytes, status_note, transaction_phrase
+
+FOLD_HEAD = 3
+FOLD_TAIL = 2
+"""Of a long run of stderr lines so many are shown at its beginning and at its end."""
+
+DETAIL_LINES = 3
+"""An error message that has no room behind its outcome gets so many lines of its own."""
+
+MAX_NOTIFICATIONS = 200
+"""So many lines of notifications are shown below one exchange; more are counted."""
+
+
+class Timeline:
+    """Lines from rows. `stderr` says whether the server's stderr is shown, `fold` whether long runs of it are folded.
+
+    `flagged` are the numbers of rows with findings, `quotes` the messages that lines of stderr quote, `start_ups` says how
+    servers came up, by their captures. A row is fed once, when it has ended.
+    """
+
+    __slots__ = (
+        "_flagged",
+        "_folded",
+        "_held",
+        "_polls",
+        "_quotes",
+        "_run",
+        "_start_ups",
+        "_stderr",
+        "columns",
+        "fold",
+        "lanes",
+    )
+
+    def __init__(
+        self,
+        columns: Columns,
+        lanes: Lanes,
+        *,
+        stderr: bool = True,
+        fold: bool = True,
+        flagged: frozenset[int] = frozenset(),
+        quotes: Mapping[LineKey, Quote] | None = None,
+        start_ups: Mapping[int, StartUp] | None = None,
+    ) -> None:
+        self.columns = columns
+        self.lanes = lanes
+        self.fold = fold
+        self._flagged = flagged
+        self._quotes = quotes or {}
+        self._start_ups = start_ups or {}
+        self._stderr = stderr
+        self._run: tuple[int, int] | None = None  # the capture whose stderr is being read, and how many lines of it
+        self._folded = 0
+        self._held: list[Log] = []
+        self._polls = Polls()
+
+    def feed(self, row: Row) -> list[Line]:
+        """The lines of a row, and before them what was held back of a run that it ends."""
+        if isinstance(row, Log):
+            return self._log(row) if self._stderr else []
+        lines = self.pause()
+        match row:
+            case Exchange():
+                self._exchange(row, lines)
+            case Stray():
+                self._stray(row, lines)
+            case Transaction():
+                self._transaction(row, lines)
+            case ModelCall():
+                self._model_call(row, lines)
+            case Event():
+                self._event(row, lines)
+        return lines
+
+    def pause(self) -> list[Line]:
+        """What was held back of a run of stderr: `… 40 more lines`, and its end."""
+        lines: list[Line] = []
+        if self._folded:
+            self._folded += len(self._held) - FOLD_TAIL
+            self._held = self._held[-FOLD_TAIL:]
+            lines.append(self._below(self._held[0].at_ns, [(f"… {counted(self._folded, 'more line')} of stderr", "dim")]))
+        lines += [self._log_line(one) for one in self._held]
+        self._held = []
+        self._folded = 0
+        self._run = None
+        return lines
+
+    def pending(self, row: Exchange | ModelCall, now_ns: int) -> Line:
+        """The line of a call that has no answer yet, with how long it has been waiting and its last progress."""
+        took_ns = max(0, now_ns - row.at_ns)
+        if isinstance(row, ModelCall):
+            line = self._asking(row, row.transaction, took_ns)
+            return fitted([*line, (model_phrase(row).detail or "pending", "wait")], self.columns.width)
+        request = row.request
+        line = self._left(row, row.at_ns, id=request.id or "", took_ns=took_ns, size_bytes=request.size)
+        line.append((" → " if row.sender == "client" else " ← ", ""))
+        line += self._words(one_line(row.method), one_line(row.target or ""))
+        progress = [one for one in row.notifications if one.method == PROGRESS]
+        words = notification_phrase(progress[-1:]).detail if progress else ""
+        call = self.lanes.sources[row.capture].calls.get(row.row)
+        if call is not None and call.task is not None and not words:
+            words = f"task {one_line(call.task.status)}"
+        return fitted([*line, (words or "pending", "wait")], self.columns.width)
+
+    def close(self) -> list[Line]:
+        """The end of what was held back."""
+        lines = self.pause()
+        for run in self._polls.close():
+            self._one_exchange(run.last, lines, run.before)
+        return lines
+
+    # The kinds of rows
+
+    def _exchange(self, row: Exchange, lines: list[Line]) -> None:
+        """The lines of an exchange, if it is no poll that brings nothing new."""
+        call = self.lanes.sources[row.capture].calls.get(row.row)
+        if call is None or not self.fold:
+            self._one_exchange(row, lines)
+        elif not self._polls.feed(row, call, flagged=row.row in self._flagged):
+            run = self._polls.take(call)
+            is_poll = call.part(row) is Part.POLL
+            if run is not None and not is_poll:
+                self._one_exchange(run.last, lines, run.before)
+            self._one_exchange(row, lines, run.before + 1 if run is not None and is_poll else 0)
+
+    def _one_exchange(self, row: Exchange, lines: list[Line], held: int = 0) -> None:
+        """`held` polls of its task came before it and were not shown."""
+        request, response = row.request, row.response
+        size = request.size + (response.size if response else 0)
+        there, back = ("→ ", "← ") if row.sender == "client" else ("← ", "→ ")
+        line = self._left(row, row.at_ns, id=request.id or "", took_ns=row.duration_ns, size_bytes=size)
+        line.append((" " + there, ""))
+        line += self._words(one_line(row.method), one_line(row.target or ""))
+        source = self.lanes.sources[row.capture]
+        phrase = with_call(self._with_status(outcome_phrase(row), row), row, source, held)
+        lines += self._finished(line, phrase, row.row, below=row.outcome is not Outcome.OK or row.row in source.calls)
+        if row.notifications:
+            self._notifications(row.notifications, lines)
+        if row.partials:
+            self._partials(row, back, lines)
+        if row.more_responses:
+            text = f"{back}answered again ×{len(row.more_responses)}"
+            lines.append(self._below(row.more_responses[-1].at_ns, [(text, "warn")]))
+
+    def _partials(self, row: Exchange, back: str, lines: list[Line]) -> None:
+        count = f" ×{len(row.partials)}" if len(row.partials) > 1 else ""
+        lines.append(self._below(row.partials[-1].at_ns, [(f"{back}partial result{count}", "warn")]))
+
+    def _stray(self, row: Stray, lines: list[Line]) -> None:
+        message = row.message
+        line = self._left(row, message.at_ns, id=message.id or "", size_bytes=message.size)
+        line.append((" → " if message.sender == "client" else " ← ", "dim"))
+        source = self.lanes.sources[row.capture]
+        phrase = with_call(self._with_status(stray_phrase(row, source), row), row, source)
+        lines += self._finished(line, phrase, row.row)
+
+    def _transaction(self, row: Transaction, lines: list[Line]) -> None:
+        line = self._asking(row, row, row.duration_ns, "dim")
+        is_plain = 0 < row.status < HTTP_ERRORS and not row.is_stream
+        lines += self._finished(line, transaction_phrase(row), row.row, below=not is_plain)
+
+    def _model_call(self, row: ModelCall, lines: list[Line]) -> None:
+        line = self._asking(row, row.transaction, row.duration_ns)
+        letters = SAID_LETTERS if self.columns.width is None else max(SAID_LETTERS // 2, self.columns.width // 3)
+        lines += self._finished(line, model_phrase(row, letters), row.row, below=row.outcome is not Outcome.OK)
+
+    def _asking(self, row: Transaction | ModelCall, transaction: Transaction, took_ns: int | None, style: str = "") -> Line:
+        line = self._left(row, row.at_ns, took_ns=took_ns, size_bytes=body_bytes(transaction))
+        return [*line, (" → ", style), *self._words(one_line(row.method), one_line(row.target))]
+
+    def _with_status(self, phrase: Phrase, row: Exchange | Stray) -> Phrase:
+        """`phrase`, and the HTTP status where it is one that should be told."""
+        source = self.lanes.sources[row.capture]
+        note = status_note(row, source) if source.transactions else ""
+        if isinstance(row, Exchange) and row.method == INITIALIZE and row.transaction and row.transaction.scope.before:
+            note = "in the place of a session that was lost"
+        is_told = phrase.word in ("http error", "redirected") or (
+            isinstance(row, Exchange) and row.outcome is Outcome.PROBE and row.response is None
+        )
+        if not note or is_told:
+            return phrase
+        return phrase._replace(detail=f"{phrase.detail} ({note})" if phrase.detail else note)
+
+    def _event(self, row: Event, lines: list[Line]) -> None:
+        phrase = event_phrase(row.record, self.lanes.sources[row.capture])
+        if phrase is not None:
+            if isinstance(row.record, Spawn) and row.capture in self._start_ups:
+                words = ", ".join([phrase.detail, *start_up_words(self._start_ups[row.capture])])
+                phrase = phrase._replace(detail=words)
+            lines += self._finished([*self._left(row, row.at_ns), (" · ", "dim")], phrase)
+
+    def _notifications(self, notifications: Sequence[Message], lines: list[Line]) -> None:
+        """One line each, by time; all progress in one, where its last word came."""
+        progress = [one for one in notifications if one.method == PROGRESS]
+        entries = [[one] for one in notifications if one.method != PROGRESS] + ([progress] if progress else [])
+        entries.sort(key=lambda entry: entry[-1].at_ns)
+        for messages in entries[:MAX_NOTIFICATIONS]:
+            phrase = notification_phrase(messages)
+            arrow = "→ " if messages[-1].sender == "client" else "← "
+            pieces: Line = [(arrow, "dim"), (phrase.word, phrase.style or "dim")]
+            if phrase.detail:
+                pieces.append((": " + phrase.detail, "dim"))
+            lines.append(self._below(messages[-1].at_ns, pieces))
+        more = len(entries) - MAX_NOTIFICATIONS
+        if more > 0:
+            lines.append(self._below(entries[-1][-1].at_ns, [(f"… {counted(more, 'more notification')}", "dim")]))
+
+    def _log(self, row: Log) -> list[Line]:
+        capture, count = self._run or (row.capture, 0)
+        lines = [] if capture == row.capture else self.pause()
+        count = count + 1 if capture == row.capture else 1
+        self._run = row.capture, count
+        if count <= FOLD_HEAD or not self.fold:
+            return [*lines, self._log_line(row)]
+        self._held.append(row)
+        if len(self._held) > FOLD_TAIL + 1:
+            self._held.pop(0)
+            self._folded += 1
+        return lines
+
+    def _log_line(self, row: Log) -> Line:
+        width = self.columns.width
+        line = [*self._left(row, row.at_ns), (" stderr ", "dim")]
+        quote = self._quotes.get((row.capture, row.number))
+        room = None if width is None else width - line_cells(line)
+        return fitted([*line, *(log_line(row.raw, room) if quote is None else quoted_line(row.raw, quote, room))], width)
+
+    # The parts of a line
+
+    def _left(
+        self, row: Row | None, at_ns: int, *, id: str = "", took_ns: int | None = None, size_bytes: int | None = None
+    ) -> Line:
+        """The numbers and the lane, which are blank where `row` is None."""
+        lane, style = self.lanes.of(row) if self.columns.lane and row is not None else ("", "")
+        number = row.row if isinstance(row, Numbered) else None
+        return self.columns.left_part(
+            row=number, id=safe_text(id), at_ns=at_ns, took_ns=took_ns, size_bytes=size_bytes, lane=lane, lane_style=style
+        )
+
+    def _below(self, at_ns: int, pieces: Line) -> Line:
+        """A line that belongs to the row above: its time, and the words indented."""
+        return fitted([*self._left(None, at_ns), ("   ", ""), *pieces], self.columns.width)
+
+    def _finished(self, line: Line, phrase: Phrase, row: int | None = None, *, below: bool = False) -> list[Line]:
+        """`line` with the phrase behind it; `below` lets a detail that does not fit have lines of its own."""
+        width = self.columns.width
+        line.append((phrase.word, phrase.style))
+        if row in self._flagged:
+            line.append((" ⚑", "warn"))
+        detail = phrase.detail
+        if not detail:
+            return [fitted(line, width)]
+        style = phrase.style if phrase.style == "bad" else ("dim" if below else "")
+        if not below or width is None or line_cells(line) + 2 + cells(detail) <= width:
+            return [fitted([*line, (": " + detail, style)], width)]
+        indent = min(self.columns.left + 2, max(2, width // 2))
+        parts = wrapped(detail, width - indent, DETAIL_LINES)
+        return [fitted(line, width), *(fitted([(" " * indent, ""), (part, style)], width) for part in parts)]
+
+    def _words(self, method: str, target: str) -> Line:
+        """Method and target in their column. On a screen the target gives way, on a pipe both are whole."""
+        room = self.columns.words
+        if self.columns.width is not None:
+            method = cut(method, room)
+            target = cut(target, room - cells(method) - 1)
+        blanks = padded("", room - cells(method) - (cells(target) + 1 if target else 0)) + GAP
+        if not target:
+            return [(method, ""), (blanks, "")]
+        return [(method + " ", ""), (target, "strong"), (blanks, "")]
+
+
+def timeline(
+    transcript: Transcript,
+    *,
+    width: int | None = None,
+    stderr: bool = True,
+    rows: tuple[int, int] | None = None,
+    live: bool = False,
+    zone: tzinfo | None = None,
+    found: Filtered | None = None,
+    since: str = "",
+) -> Iterator[Line]:
+    """The whole timeline: verdict, captures, the names of the columns, rows. `width` in cells; None: as wide as it wants.
+
+    `rows` are the first and the last to show; what came between them comes with them, and is not folded. `live` says that
+    a tap still records; `zone` is the time zone of the captures' beginnings, the system's where it is None. `found` are the rows that
+    a filter lets through: then they are shown and no others, nor findings about others. `since` is as for `verdict`.
+    """
+    yield from verdict(transcript, live=live, width=width, since=since)
+    for line in source_lines(transcript, zone, width=width, since=since):
+        yield fitted(line, width)
+    if found is not None:
+        yield fitted([("  ", ""), *filter_line(found)], width)
+    chosen = selected(transcript.rows, rows) if found is None else found.rows
+    if not chosen:
+        return
+    lanes = Lanes(transcript.sources)
+    shape = fitting_columns(chosen, lanes, width)
+    flagged = frozenset(one.row for one in transcript.findings if one.row is not None)
+    machine = Timeline(
+        shape,
+        lanes,
+        stderr=stderr,
+        fold=rows is None and found is None,
+        flagged=flagged,
+        quotes=quotes(transcript.rows) if stderr else {},
+        start_ups={at: one.start_up for at, one in enumerate(courses(transcript)) if one.start_up is not None},
+    )
+    yield []
+    yield fitted(shape.header(), width)
+    for row in chosen:
+        yield from machine.feed(row)
+    yield from machine.close()
+    told = transcript if found is None else Transcript(transcript.sources, transcript.rows, about(found, transcript.findings))
+    if rows is None and told.findings:
+        yield []
+        yield from (fitted(line, width) for line in finding_lines(told, width=width))
+
+
+def selected(rows: list[Row], chosen: tuple[int, int] | None) -> list[Row]:
+    """The rows with numbers from the first to the last of `chosen`, and what came between them; all where that is None."""
+    if chosen is None:
+        return rows
+    first, last = chosen
+    inside = [at for at, row in enumerate(rows) if isinstance(row, Numbered) and first <= row.row <= last]
+    if not inside:
+        return []
+    between = rows[inside[0] : inside[-1] + 1]
+    return [row for row in between if not isinstance(row, Numbered) or first <= row.row <= last]
+
+
+def fitting_columns(rows: list[Row], lanes: Lanes, width: int | None) -> Columns:
+    """Columns as wide as these rows need them."""
+    last_row = last_ns = longest_id = longest_words = 0
+    for row in rows:
+        last_ns = max(last_ns, row.at_ns)
+        if isinstance(row, Exchange):
+            last_row = max(last_row, row.row)
+            longest_id = max(longest_id, len(row.request.id or ""))
+            words = row.request.method or ""
+            if row.request.target:
+                words = f"{words} {row.request.target}"
+            longest_words = max(longest_words, len(words) if words.isascii() else cells(one_line(words)))
+        elif isinstance(row, Stray):
+            last_row = max(last_row, row.row)
+            longest_id = max(longest_id, len(row.message.id or ""))
+        elif isinstance(row, Transaction | ModelCall):
+            last_row = max(last_row, row.row)
+            longest_words = max(longest_words, cells(one_line(f"{row.method} {row.target}")))
+    return columns(
+        width=width,
+        last_row=last_row,
+        last_ns=last_ns,
+        longest_id=longest_id,
+        lanes=lanes.names,
+        lane_role=lanes.role,
+        longest_words=longest_words,
+    )

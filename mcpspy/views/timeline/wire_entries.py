@@ -1,0 +1,226 @@
+"""What came on the wire in one transaction, as lines: heads, chunks, events, bodies and ends, each once, also while more comes.
+
+Bytes are shown as they were, but for what a terminal obeys. Refuses to lay JSON out: `show @:7` does.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ...records import CLIENT, Frame
+from ...transcript.http.chunks import Chunks
+from ...transcript.http.transaction import Stream, Transaction
+from ...transcript.model import Source
+from ...wire.encodings import EXTRA, MissingDecoderError
+from ...wire.encodings import decoded as decompressed
+from ..text.cells import cells, chopped
+from ..text.escape import decoded, safe_text
+from ..text.line import Line, Piece
+from ..text.units import counted, duration, size
+from .head_lines import head_lines
+from .phrases import one_line
+from .transaction import chunk_words, ended_words
+
+MAX_LINES = 6
+"""So many lines of a screen are given to one line of an event or a body."""
+
+MAX_LETTERS = 2_000
+"""So many letters of a line of an event or a body are shown on a pipe."""
+
+SPARED_LETTERS = 200
+"""What is longer by no more than this is shown whole."""
+
+MAX_BODY_LINES = 40
+"""So many lines of a body are shown on a screen."""
+
+
+class Layout:
+    """How much room there is: `room` in cells, None on a pipe. `whole`: nothing is left out. `cuts` counts what was."""
+
+    __slots__ = ("cuts", "room", "whole")
+
+    def __init__(self, room: int | None, *, whole: bool = False) -> None:
+        self.room = room
+        self.whole = whole
+        self.cuts = 0
+
+
+class Entry(NamedTuple):
+    """Something on the wire: its record's number orders it, its lines go behind its time and its arrow."""
+
+    number: int
+    at_ns: int | None
+    arrow: str
+    lines: list[Line]
+
+
+class Entries:
+    """Goes along one transaction; `feed` gives what came since the last time, in the order of the records."""
+
+    __slots__ = ("_layout", "_notes", "_source", "_streams", "transaction")
+
+    def __init__(self, transaction: Transaction, source: Source, layout: Layout) -> None:
+        self.transaction = transaction
+        self._source = source
+        self._layout = layout
+        self._streams: dict[int, _StreamEntries] = {}
+        self._notes = 0
+
+    @property
+    def is_chunked(self) -> bool:
+        """Whether HTTP/1.1 chunks came."""
+        return any(one is not None and one.chunks for one in (self.transaction.request, self.transaction.response))
+
+    def feed(self) -> list[Entry]:
+        """What is new."""
+        transaction = self.transaction
+        redelivered = set(transaction.redelivered)
+        found: list[Entry] = []
+        for stream in (transaction.request, *transaction.interim, transaction.response):
+            if stream is not None:
+                number = stream.opened.stream
+                entries = self._streams.get(number)
+                if entries is None:
+                    entries = self._streams[number] = _StreamEntries(stream, self._source, self._layout)
+                found += entries.feed(redelivered)
+        for note in transaction.notes[self._notes :]:
+            text = one_line(f"{note.topic}: {note.text}")
+            style = "warn" if note.topic == "left" else "dim"
+            found.append(Entry(note.number, note.at_ns + self._source.shift_ns, "·", [[(text, style)]]))
+        self._notes = len(transaction.notes)
+        return sorted(found)
+
+
+class _StreamEntries:
+    """Goes along one stream."""
+
+    __slots__ = ("_chunks", "_encoding", "_frames", "_is_begun", "_is_ended", "_layout", "_sealed", "_source", "_stream")
+
+    def __init__(self, stream: Stream, source: Source, layout: Layout) -> None:
+        self._stream = stream
+        self._source = source
+        self._layout = layout
+        self._encoding = stream.head.get("content-encoding") if stream.opened.framing == "body" else ""
+        self._chunks = Chunks()
+        self._is_begun = self._is_ended = False
+        self._frames = 0
+        self._sealed: list[bytes] = []  # parts of a compressed body, which mean nothing before its end
+
+    def feed(self, redelivered: set[int]) -> Iterator[Entry]:
+        stream, opened = self._stream, self._stream.opened
+        arrow = "→" if opened.sender == CLIENT else "←"
+        if opened.head and not self._is_begun:
+            by: list[Line] = [[("written by mcpspy", "warn")]] if opened.forged else []
+            yield Entry(opened.number, stream.at_ns, arrow, [*head_lines(opened, self._layout.room), *by])
+        self._is_begun = True
+        for frame in stream.kept[self._frames :]:
+            lines = self._frame(frame)
+            if frame.number in redelivered:
+                lines.append([("redelivered: this event came before, and is not counted again", "warn")])
+            yield Entry(frame.number, frame.at_ns + self._source.shift_ns, arrow, lines)
+        self._frames = len(stream.kept)
+        close = stream.close
+        if close is not None and not self._is_ended:
+            self._is_ended = True
+            lines = self._unsealed() if self._sealed else []
+            if opened.sender != CLIENT or close.how != "eof":
+                lines.append([(f"{opened.name} {ended_words(stream)}", "dim" if close.how == "eof" else "warn")])
+                lines += [[(f"{name}: {one_line(str(value))}", "dim")] for name, value in close.extra.items()]
+            if lines:
+                yield Entry(close.number, stream.closed_ns, "·", lines)
+
+    def _frame(self, frame: Frame) -> list[Line]:
+        """A frame's chunks and its bytes, or what these mean."""
+        lines = self._facts(frame)
+        if not frame.data and frame.length:
+            return [*lines, [(f"{size(frame.length)}, not recorded: sha256 {safe_text(frame.sha256)}", "warn")]]
+        if frame.part:
+            lines.append([(f"a part of {size(frame.length)}", "dim")])
+        if self._encoding:
+            self._sealed.append(frame.data)
+            lines += [] if frame.part else self._unsealed()
+        else:
+            lines += self._texts(frame.data)
+        if frame.forwarded is not None:
+            lines.append([("sent on as", "warn")])
+            lines += self._texts(frame.forwarded)
+        return lines
+
+    def _facts(self, frame: Frame) -> list[Line]:
+        begun = self._chunks.begun(frame)
+        lines: list[Line] = []
+        if begun:
+            word = "chunk " if len(begun) == 1 else "chunks "
+            lines += _wrapped(word + chunk_words(begun), "key", self._layout.room)
+        elif frame.chunks:
+            lines.append([("in the chunk above", "key")])
+        if frame.first_ns < frame.at_ns:
+            lines.append([(f"first byte {duration(frame.at_ns - frame.first_ns)} before", "dim")])
+        return lines
+
+    def _unsealed(self) -> list[Line]:
+        """What a compressed body says, or the bytes as they are of one that nobody can decode."""
+        data, self._sealed = b"".join(self._sealed), []
+        try:
+            said = decompressed(data, self._encoding.encode("utf-8", "replace"))
+        except MissingDecoderError as error:
+            words = f"{size(len(data))} of {one_line(error.coding)}: pip install '{EXTRA}' to read them"
+            return _wrapped(words, "warn", self._layout.room)
+        except ValueError:
+            return self._texts(data)
+        sizes = f"{size(len(data))} of {one_line(self._encoding)}, decoded {size(len(said))}:"
+        return [[(sizes, "dim")], *self._texts(said)]
+
+    def _texts(self, data: bytes) -> list[Line]:
+        """Captured bytes line by line. Of an event, the names of its fields stand out."""
+        is_event, layout = self._stream.opened.framing == "sse", self._layout
+        texts = data.decode("utf-8", "surrogateescape").replace("\r\n", "\n").removesuffix("\n").split("\n")
+        if is_event and texts and not texts[-1]:
+            texts.pop()  # the empty line that ends it
+        shown = texts if layout.room is None or layout.whole else texts[:MAX_BODY_LINES]
+        lines = [line for text in shown for line in _text(text, layout, is_event=is_event)]
+        if len(shown) < len(texts):
+            layout.cuts += 1
+            lines.append([(f"… {counted(len(texts) - len(shown), 'more line')}", "dim")])
+        return lines
+
+
+def _text(text: str, layout: Layout, *, is_event: bool) -> list[Line]:
+    """One line of what came, on as many of a screen as it may have."""
+    shown = text if layout.whole else _beginning(text, layout.room)
+    lines: list[Line] = [[(piece, "")] for piece in _pieces(shown, layout.room)]
+    if len(shown) < len(text):
+        layout.cuts += 1
+        lines.append([(f"… {counted(len(_raw(text[len(shown) :])), 'more byte')}", "dim")])
+    if is_event:
+        name, colon, rest = lines[0][0][0].partition(":")
+        field: Piece = (name + colon, "dim") if name else (colon, "dim")
+        lines[0] = [field, (rest, "" if name else "dim")]
+    return lines
+
+
+def _beginning(text: str, room: int | None) -> str:
+    """So much of a line that it takes no more room than it may have; all of it if that is how much it takes."""
+    if room is None:
+        return text if len(text) <= MAX_LETTERS + SPARED_LETTERS else text[:MAX_LETTERS]
+    shown = text[: room * (MAX_LINES + 1)]
+    if len(shown) == len(text) and len(_pieces(shown, room)) <= MAX_LINES + 1:
+        return text  # what would be said of the last line takes one, too
+    shown = text[: room * MAX_LINES]
+    while (lines := len(_pieces(shown, room))) > MAX_LINES:  # wide letters, and those that are spelled out
+        shown = shown[: min(len(shown) * MAX_LINES // lines, len(shown) - 1)]
+    return shown
+
+
+def _pieces(text: str, room: int | None) -> list[str]:
+    """A line as a screen takes it, in pieces of `room` cells."""
+    safe = safe_text(decoded(_raw(text)))
+    return [safe] if room is None or cells(safe) <= room else chopped(safe, room)
+
+
+def _raw(text: str) -> bytes:
+    """The bytes that a text was made of."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _wrapped(text: str, style: str, room: int | None) -> list[Line]:
+    return [[(piece, style)] for piece in ([text] if room is None else chopped(text, room))]
