@@ -144,7 +144,7 @@ def markdown() -> str:
             table = [section.heads, ("---",) * len(section.heads), *section.rows]
             parts.append("\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in table))
     parts.append(
-        "On a terminal `mcpspy help filter` says the same. This page is made of the table in `mcpspy/transcript/filter_keys.py`"
+        "On a terminal `mcpspy help filter` says the same. This page is made of the table in `mcpspy/transcript/filter/keys.py`"
         " and of\n`mcpspy/views/filter_page.py`: change these, and write it with"
         " `MCPSPY_WRITE_DOCS=1 pytest tests/views/test_filter_page.py`."
     )

@@ -16,7 +16,9 @@ def _commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
     for verb in VERBS:
         yield (verb,), verb_command(verb)
     for name in FORMATS:
-        yield ("export", name), export.get_command(click.Context(export), name)
+        command = export.get_command(click.Context(export), name)
+        assert command is not None
+        yield ("export", name), command
 
 
 COMMANDS = dict(_commands())

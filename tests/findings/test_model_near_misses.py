@@ -10,7 +10,7 @@ from mcpspy.transcript.finding import Finding, Severity
 from mcpspy.transcript.findings.llm.run import asked_model_findings, model_findings
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.telling import Telling
-from tests.transcript.inference.model_traffic import ModelTraffic, completion, delta, sse
+from tests.transcript.llm.traffic import ModelTraffic, completion, delta, sse
 
 LISTED = '→ tools/list 1\n← result 1 {"tools":[{"name":"forecast","inputSchema":{"type":"object"}}]}\n'
 OFFERED = '⇒ asks x\n  offers forecast {"type":"object"}\n'

@@ -10,7 +10,7 @@ from mcpspy.live.http.authority import Authority, Origin
 from mcpspy.live.http.tap import HttpTap
 from mcpspy.records import Record
 from tests.deadlines import DEADLINE_S
-from tests.live.http_ends import Upstream, Wire
+from tests.live.http.ends import Upstream, Wire
 
 
 class Ends:

@@ -19,7 +19,7 @@ import pytest
 from tests.cli.recording import Recording
 from tests.cli.terminal import Running, on_pipe, run
 from tests.deadlines import DEADLINE_S, eventually
-from tests.transcript.inference.model_traffic import ModelTraffic, completion
+from tests.transcript.llm.traffic import ModelTraffic, completion
 
 pytest.importorskip("aiohttp")
 

@@ -14,8 +14,8 @@ from mcpspy.transcript.model import ModelCall
 from mcpspy.transcript.transcribe import transcribe
 from tests.peers.modelspelling import Said
 from tests.sharing.hiding import lines, shared, stand_in
-from tests.transcript.inference.model_traffic import CHAT, MESSAGES, RESPONSES, ModelTraffic
-from tests.transcript.inference.test_answers import EVENTS, said
+from tests.transcript.llm.test_answers import EVENTS, said
+from tests.transcript.llm.traffic import CHAT, MESSAGES, RESPONSES, ModelTraffic
 
 PATHS: Final[dict[Api, str]] = {"chat": CHAT, "responses": RESPONSES, "messages": MESSAGES}
 TOKEN: Final = "ghp_Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2"

@@ -27,7 +27,7 @@ Each example is a capture in `tests/findings/`, and so is its twin that is as it
 one and is silent about the other.
 
 This page is made of the rules in `mcpspy/transcript/findings/`: change them, and write the page with
-`MCPSPY_WRITE_DOCS=1 pytest tests/views/test_rules_page.py`.
+`MCPSPY_WRITE_DOCS=1 pytest tests/views/check/test_rules_page.py`.
 """
 
 REAL: Final = (

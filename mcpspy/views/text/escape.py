@@ -8,7 +8,7 @@ import re
 
 # What a screen obeys or does not show: C0 with tab and newline, DEL, C1 (with NEL), the soft hyphen, bidi controls, zero-width
 # and other format characters (category Cf), line and paragraph separators, letters that are blank by definition, lone
-# surrogates, and noncharacters. Variation selectors stay: emoji need them, and they are harmless. tests/views/test_escape.py
+# surrogates, and noncharacters. Variation selectors stay: emoji need them, and they are harmless. tests/views/text/test_escape.py
 # holds the list against `unicodedata`.
 _CONTROLS = r"\x00-\x1f\x7f-\x9f"
 _INVISIBLE = (

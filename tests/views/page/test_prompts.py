@@ -16,7 +16,7 @@ from mcpspy.views.page.page import page
 from mcpspy.views.page.repeated import Piece, repeated
 from tests.conftest import DebianProgram
 from tests.deadlines import DEADLINE_S
-from tests.transcript.inference.model_traffic import CHAT, ModelTraffic, completion
+from tests.transcript.llm.traffic import CHAT, ModelTraffic, completion
 
 LONG = "Sunny in 杭州 😀, it's <b>21</b> degrees. " * 60
 

@@ -8,8 +8,8 @@ from mcpspy import read, transcribe
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.sequence.layout import Drawing, diagram
 from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, Bars, Detail, Diagram, Group, GroupKind, LeftOut, flat
+from tests.transcript.calls.test_join import polled
 from tests.transcript.dialogue import Dialogue, notification, request, result
-from tests.transcript.test_calls import polled
 from tests.views.http_scenes import http_scene
 from tests.views.scenes import call, opened, three_servers
 

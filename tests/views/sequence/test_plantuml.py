@@ -30,7 +30,7 @@ from tests.conftest import ROOT, DebianProgram
 from tests.deadlines import SCENE_S
 from tests.tiers import Tier
 from tests.views.scenes import busy_scene, hostile_scene
-from tests.views.sequence.test_inference import hostile
+from tests.views.sequence.test_llm import hostile
 from tests.views.sequence.test_mermaid import HOSTILE, ORDINARY
 
 TEXT = "{http://www.w3.org/2000/svg}text"

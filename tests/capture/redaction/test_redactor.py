@@ -1,0 +1,329 @@
+"""What never reaches the disk, and that what stands in its place still says what is equal to what."""
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.capture.redaction.redactor import PREFIX, Redactor, Verbatim
+from tests.deadlines import DEADLINE_S
+
+REDACT = Redactor(b"k" * 32)
+SECRET = "s3cret-Value"
+STAND_IN = REDACT.pseudonym(SECRET.encode()).decode()
+UUID = "6f1c2d0e-1b2a-4c3d-8e9f-0a1b2c3d4e5f"
+
+
+def test_a_pseudonym_is_a_word_and_twelve_hex_digits() -> None:
+    assert STAND_IN.startswith(PREFIX)
+    assert len(bytes.fromhex(STAND_IN.removeprefix(PREFIX))) == 6
+
+
+def test_a_pseudonym_depends_on_the_key() -> None:
+    assert Redactor(b"other").pseudonym(SECRET.encode()).decode() != STAND_IN
+
+
+def test_a_pseudonym_stands_for_itself() -> None:
+    assert REDACT.pseudonym(STAND_IN.encode()).decode() == STAND_IN
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["server", "--api-key={}"],
+        ["server", "--api-key", "{}"],
+        ["server", "--apiKey={}"],
+        ["server", "--token", "{}"],
+        ["server", "--password={}"],
+        ["server", "--access-token={}", "--verbose"],
+        ["server", "--github-personal-access-token", "{}"],
+        ["server", "--openai-key={}"],
+        ["server", "--session-id", "{}"],
+        ["env", "API_KEY={}", "server"],
+        ["env", "MYSQL_PWD={}", "server"],
+        ["server", "--bearer", "{}"],
+        ["server", "--pat", "{}"],
+        ["server", "Server=h;User Id=u;Password={};Pooling=true"],
+        ["server", "AccountName=a;AccountKey={}"],
+        ["docker", "run", "-e", "GITHUB_PERSONAL_ACCESS_TOKEN={}", "image"],
+        ["docker", "run", "-eAPI_KEY={}", "image"],
+        ["docker", "run", "--env=API_KEY={}", "image"],
+        ["java", "-DapiKey={}", "-jar", "x.jar"],
+        ["npx", "mcp-remote", "https://h/mcp", "--header", "Authorization: Bearer {}"],
+        ["npx", "mcp-remote", "https://h/mcp", "--header", "Authorization:Bearer {}"],
+        ["npx", "mcp-remote", "https://h/mcp", "--header=Authorization: Bearer {}"],
+        ["npx", "mcp-remote", "https://h/mcp", "-H", "X-API-Key: {}"],
+        ["npx", "mcp-remote", "https://h/mcp", "-HX-API-Key:{}"],
+        ["server", "--authorization", "Bearer {}"],
+        ["server", "Bearer {}"],
+        ["server", "https://h/sse?api_key={}"],
+        ["server", "https://h/sse?a=1&token={}#x"],
+        ["server", "--url=https://h/sse?sessionId={}&a=1"],
+        ["server", "postgres://user:{}@h/db"],
+        ["server", "DATABASE_URL=postgres://user:{}@h/db"],
+        ["server", "https://{}@h/repo.git"],
+        ["server", "--config", '{{"apiKey": "{}", "a": 1}}'],
+        ["server", "--config", '{{"url": "https://h/?token={}"}}'],
+        ["sh", "-c", "cd /tmp && API_KEY={} exec server --flag"],
+        ["sh", "-c", "exec server --token {} --flag"],
+        ["sh", "-c", "curl -H 'Authorization: Bearer {}' https://h/"],
+    ],
+)
+def test_a_command_keeps_no_secret(arguments: list[str]) -> None:
+    redacted = REDACT.argv([one.format(SECRET) for one in arguments])
+    assert redacted == [one.format(STAND_IN) for one in arguments]
+
+
+def test_a_key_is_known_by_its_looks() -> None:
+    key = "11112222-3333-4444-5555-666677778888"
+    assert key not in str(
+        REDACT.argv(["npx", "@smithery/cli", "run", "x", "--key", key, f"--key={key}", f"server --key {key}"])
+    )
+    assert REDACT.argv([key]) == [key]
+
+
+@pytest.mark.parametrize("token", ["ghp_0123456789abcdefghij", "sk-ant-0123456789abcdef", "eyJhbGciOiJIUzI1NiJ9.e30.x"])
+def test_a_token_known_by_its_beginning_is_no_argument_to_keep(token: str) -> None:
+    assert REDACT.argv(["server", token]) == ["server", REDACT.pseudonym(token.encode()).decode()]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "npx -y @modelcontextprotocol/server-filesystem /tmp",
+        "uvx mcp-server-git --repository /home/me/token",
+        "python -m mcp_server_time --local-timezone=UTC",
+        "docker run -i --rm -v /a:/b mcp/fetch",
+        "server --no-token --max-tokens 100 --token-file /x --keyboard=us --public-key x",
+        "server --key /etc/tls/server.pem --key id --key=name --key",
+        "server --token --verbose",
+        "server https://example.org/mcp?page=2#top http://127.0.0.1:8080/",
+        "sh -c",
+        "server a=b c:d = : -- - --= -=",
+    ],
+)
+def test_a_command_without_secrets_is_kept_as_it_is(command: str) -> None:
+    assert REDACT.argv(command.split()) == command.split()
+
+
+@pytest.mark.parametrize(
+    ("url", "redacted"),
+    [
+        ("https://h/a?session_id={}", "https://h/a?session_id={}"),
+        ("/messages/?session_id={}", "/messages/?session_id={}"),
+        ("/m?sessionId={}&x=1", "/m?sessionId={}&x=1"),
+        ("https://h/a?x=1;token={}", "https://h/a?x=1;token={}"),
+        ("https://h/a?x=1?token={}", "https://h/a?x=1?token={}"),
+        ("https://h/cb#access_token={}", "https://h/cb#access_token={}"),
+        ("https://h/cb?code={}&state=", "https://h/cb?code={}&state="),
+        ("https://h/?%74oken={}", "https://h/?%74oken={}"),
+        ("https://me:{}@h/", "https://me:{}@h/"),
+    ],
+)
+def test_a_url_keeps_no_secret(url: str, redacted: str) -> None:
+    assert REDACT.url(url.format(SECRET)) == redacted.format(STAND_IN)
+
+
+def test_behind_a_secret_name_all_is_secret_to_the_next_parameter() -> None:
+    assert REDACT.url("/?token=a;b?c=d&x=1") == f"/?token={REDACT.pseudonym(b'a;b?c=d').decode()}&x=1"
+
+
+@pytest.mark.parametrize("key", [UUID, UUID.replace("-", ""), "ZmFrZS1rZXktZm9yLXRlc3Rz0123456789AbCd"])
+def test_a_key_in_a_path_is_redacted_by_its_looks(key: str) -> None:
+    assert REDACT.url(f"https://h/s/{key}/sse") == f"https://h/s/{REDACT.pseudonym(key.encode()).decode()}/sse"
+
+
+def test_a_key_behind_two_slashes_is_redacted_too() -> None:
+    assert REDACT.head(f"GET //{UUID}/x HTTP/1.1\r\n\r\n".encode())[0].startswith(b"GET //redacted-")
+
+
+@pytest.mark.parametrize(
+    "path", ["/.well-known/oauth-protected-resource/mcp", "/npm/@modelcontextprotocol/server-everything-2026-08-31"]
+)
+def test_a_path_of_words_is_kept(path: str) -> None:
+    assert REDACT.url(path) == path
+
+
+def field(name: str, value: str) -> bytes:
+    return f"POST /mcp HTTP/1.1\r\nHost: h\r\n{name}: {value}\r\nAccept: */*\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("Authorization", "Bearer {}", "authorization"),
+        ("authorization", "{}", "authorization"),
+        ("Proxy-Authorization", "Basic {}", "authorization"),
+        ("Cookie", "a={}; b={}", "cookie"),
+        ("Set-Cookie", "a={}; Path=/; HttpOnly", "cookie"),
+        ("X-API-Key", "{}", "key"),
+        ("X-Auth", "{}", "authorization"),
+        ("x-goog-api-key", "{}", "key"),
+        ("X-Auth-Token", "{}", "key"),
+        ("Ocp-Apim-Subscription-Key", "{}", "key"),
+        ("DPoP", "{}", "dpop"),
+        ("Mcp-Session-Id", "{}", "session"),
+        ("mcp-session-id", "{}", "session"),
+        ("Location", "https://h/cb?code={}", "token"),
+        ("Referer", "/m?sessionId={}", "session"),
+        ("Link", '</m?sessionId={}>; rel="x"', "session"),
+    ],
+)
+def test_a_head_keeps_no_secret_of_a_field(name: str, value: str, kind: str) -> None:
+    redacted, ranges = REDACT.head(field(name, value.format(SECRET, SECRET)))
+    assert redacted == field(name, value.format(STAND_IN, STAND_IN))
+    assert {found for *_, found in ranges} == {kind}
+
+
+def test_a_head_keeps_no_secret_of_its_request_line() -> None:
+    head = "GET http://h/messages?sessionId={}&x=1 HTTP/1.1\r\nHost: h\r\n\r\n"
+    assert REDACT.head(head.format(SECRET).encode())[0] == head.format(STAND_IN).encode()
+
+
+def test_a_folded_value_goes_with_its_folds() -> None:
+    head = b"GET / HTTP/1.1\r\nAuthorization: Bearer abc\r\n def\r\nHost: h\r\n\r\n"
+    assert REDACT.head(head)[0] == b"GET / HTTP/1.1\r\nAuthorization: Bearer %s\r\nHost: h\r\n\r\n" % REDACT.pseudonym(
+        b"abc\r\n def"
+    )
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nAccess-Control-Expose-Headers: mcp-session-id\r\n\r\n",
+        b'HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer resource_metadata="http://h/.well-known/x"\r\n\r\n',
+        b"POST / HTTP/1.1\r\nMcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nX-Ratelimit-Tokens: 3\r\n\r\n",
+        b"",
+        b"junk",
+        b"\r\n\r\n",
+        b"Authorization:\r\n",
+    ],
+)
+def test_a_head_without_secrets_is_kept_byte_for_byte(head: bytes) -> None:
+    assert REDACT.head(head) == (head, ())
+
+
+def test_the_ranges_say_where_the_pseudonyms_stand() -> None:
+    head = b"GET /?token=a&sid=b HTTP/1.1\r\nCookie: c=d; e=f\r\nAuthorization: Bearer g\r\n\r\n"
+    redacted, ranges = REDACT.head(head)
+    found = [redacted[offset : offset + length] for offset, length, _ in ranges]
+    assert found == [REDACT.pseudonym(one) for one in (b"a", b"b", b"d", b"f", b"g")]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        "event: endpoint\r\ndata: /messages/?session_id={}\r\n\r\n",
+        "event:endpoint\ndata:/message?sessionId={}\n\n",
+        "data: http://h/m?sessionId={}\nevent: endpoint\n\n",
+        'event: endpoint\ndata: {{"uri": "/messages?sessionId={}", "protocol": "ssE"}}\n\n',
+    ],
+)
+def test_an_endpoint_event_keeps_no_session_id(event: str) -> None:
+    redacted, ranges = REDACT.endpoint(event.format(SECRET).encode())
+    assert redacted == event.format(STAND_IN).encode()
+    assert [kind for *_, kind in ranges] == ["session"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://user:{}@127.0.0.1:1/m",
+        "HTTPS://user:{}@h",
+        "http://{}@h/m?x=1",
+        "//user:{}@h/m",
+        '{{"uri":"http://user:{}@h/m"}}',
+        '{{"uri":"http:\\/\\/user:{}@h\\/m"}}',
+        '{{"uri":"\\/\\/user:{}@h\\/m"}}',
+    ],
+)
+def test_an_endpoint_event_keeps_no_password(address: str) -> None:
+    event = f"event: endpoint\ndata: {address}\n\n"
+    redacted, ranges = REDACT.endpoint(event.format(SECRET).encode())
+    assert redacted == event.format(STAND_IN).encode()
+    assert [kind for *_, kind in ranges] == ["userinfo"]
+
+
+def test_another_event_is_not_looked_into() -> None:
+    event = f'event: message\ndata: {{"x": "endpoint /m?sessionId={SECRET}"}}\n\n'.encode()
+    assert REDACT.endpoint(event) == (event, ())
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("application/json", '{{"access_token": "{}", "token_type": "Bearer", "expires_in": 3600}}'),
+        ("application/json;charset=utf-8", '\n{{"client_id": "x", "client_secret":"{}"}}'),
+        ("application/json", '{{"refresh_token": "{}'),
+        ("application/x-www-form-urlencoded", "grant_type=authorization_code&code={}&client_id=x"),
+        ("Application/X-WWW-Form-Urlencoded; charset=utf-8", "refresh_token={}&grant_type=refresh_token"),
+        ("application/x-www-form-urlencoded", "username=me&password={}"),
+    ],
+)
+def test_an_oauth_body_keeps_no_secret(content_type: str, body: str) -> None:
+    assert REDACT.body(body.format(SECRET).encode(), content_type)[0] == body.format(STAND_IN).encode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"jsonrpc":"2.0","id":1,"result":{"access_token":"s3cret"}}',
+        b'{"error": "invalid_grant", "code": "x"}',
+        b"access_token: x",
+        b"",
+    ],
+)
+def test_a_body_that_is_no_oauth_body_is_kept_byte_for_byte(body: bytes) -> None:
+    assert REDACT.body(body, "application/json") == (body, ())
+
+
+def test_one_secret_has_one_pseudonym_whatever_its_place() -> None:
+    secret = "a b+c/d=="
+    places = [
+        REDACT.argv(["server", f"--token={secret}"])[1],
+        REDACT.url("/?token=a%20b%2Bc%2fd%3D%3D"),
+        REDACT.head(field("X-API-Key", secret))[0].decode(),
+        REDACT.head(field("Authorization", f"Bearer {secret}"))[0].decode(),
+        REDACT.head(field("Cookie", f'x="{secret}"'))[0].decode(),
+        REDACT.body(b'{"access_token": "a b+c\\/d=="}', "application/json")[0].decode(),
+        REDACT.body(b"token=a+b%2Bc%2Fd%3d%3d", "application/x-www-form-urlencoded")[0].decode(),
+        REDACT.endpoint(b"event: endpoint\ndata: /m?sid=a%20b+c/d==\n\n")[0].decode(),
+    ]
+    assert [REDACT.pseudonym(secret.encode()).decode() in place for place in places] == [True] * len(places)
+
+
+@given(st.binary() | st.text().map(lambda text: text.encode("utf-8", "surrogatepass")))
+def test_any_bytes_are_redacted_without_an_exception_and_twice_is_as_good_as_once(data: bytes) -> None:
+    for redact in (REDACT.head, REDACT.endpoint, lambda data: REDACT.body(data, "application/x-www-form-urlencoded")):
+        once, _ = redact(b"GET /?" + data)
+        assert redact(once)[0] == once
+
+
+@given(st.lists(st.text() | st.sampled_from(["--token", "Bearer", "Authorization:", "-", "--", "=", '{"token":"x"}'])))
+def test_any_command_keeps_its_number_of_arguments(arguments: list[str]) -> None:
+    assert len(REDACT.argv(arguments)) == len(arguments)
+
+
+@pytest.mark.parametrize("piece", [b";", b"&", b"?", b"a=1;", b"%", b"Cookie: a=b\r\n", b" \r\n", b"/", b"a:b@"])
+def test_a_long_head_takes_time_in_proportion(piece: bytes) -> None:
+    data = b"GET /?" + piece * (1 << 16) + b" HTTP/1.1\r\nCookie: " + piece * (1 << 16) + b"\r\n\r\n"
+    REDACT.head(data)  # quadratic, it would meet the deadline of every test
+
+
+def test_redacting_nothing_changes_nothing() -> None:
+    off = Verbatim()
+    head = field("Authorization", "Bearer x")
+    assert (off.argv(["--token", "x"]), off.url("/?token=x")) == (["--token", "x"], "/?token=x")
+    assert (off.head(head), off.endpoint(head), off.body(head, "")) == ((head, ()), (head, ()), (head, ()))
+
+
+def test_a_command_without_secrets_costs_the_tap_no_import() -> None:
+    code = (
+        "import sys; import mcpspy.capture.redaction; before = set(sys.modules); "
+        "from mcpspy.capture.redaction.redactor import Redactor; "
+        "Redactor(b'k').argv(['npx', '-y', 'x', '/tmp']); print(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=DEADLINE_S)
+    assert done.stdout.split() == ["__future__", "mcpspy.capture.redaction.redactor", "mcpspy.capture.redaction.names"]

@@ -1,0 +1,57 @@
+"""What `mcpspy mock --on-miss forward` wants to be told, and says when it is not."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.deadlines import DEADLINE_S
+from tests.live.mock.mocking import written
+from tests.transcript.dialogue import Dialogue, request, result
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    return written(tmp_path / "a.mcpspy", Dialogue().client(request(1)).server(result(1)).records)
+
+
+def mock(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "mcpspy", "mock", *map(str, arguments)]
+    return subprocess.run(words, input="", capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+
+
+FORWARD = ("--on-miss", "forward")
+NOT_BOTH = "a server has a command, behind --, or a URL, with --url and --header; not both"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (FORWARD, "--on-miss forward wants a server to go on with: its command behind --, or --url URL"),
+        ((*FORWARD, "--"), "behind -- the server's command is missing"),
+        ((*FORWARD, "--url", "http://x/", "--", "server"), NOT_BOTH),
+        ((*FORWARD, "--header", "A: b", "--", "server"), NOT_BOTH),
+        ((*FORWARD, "--url", "mcp.example"), "mcp.example is not the URL of a server"),
+        ((*FORWARD, "--url", "http://x/", "--header", "secret"), "--header takes 'Name: value'"),
+        (("--url", "http://x/"), "--url goes with --on-miss forward"),
+        (("--catch-up",), "--catch-up goes with --on-miss forward"),
+        (("--on-miss", "nearest", "--", "server"), "a command behind -- goes with --on-miss forward"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("way", [(), ("--listen", "127.0.0.1:0")])
+def test_what_makes_no_sense_is_said(capture: Path, words: tuple[str, ...], why: str, way: tuple[str, ...]) -> None:
+    told = mock(capture, *way, *words)
+    assert (told.returncode, told.stdout) == (2, "")
+    assert told.stderr.startswith(f"mcpspy mock: {why}")
+
+
+def test_options_that_repeat_count_wherever_they_stand(capture: Path) -> None:
+    told = mock("--ignore", "$.a", capture, "--ignore", "no path")
+    assert (told.returncode, "no path" in told.stderr) == (2, True)
+    told = mock("--ignore", "no path", capture, "--ignore", "$.a")
+    assert (told.returncode, "no path" in told.stderr) == (2, True)
+
+
+def test_help_shows_an_example() -> None:
+    assert "--on-miss forward -- uvx weather-server" in mock("--help").stdout

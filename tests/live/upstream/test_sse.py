@@ -1,0 +1,167 @@
+"""A live server over HTTP+SSE as a peer: its endpoint, what is heard on its stream, and what servers do that should not be."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+
+from mcpspy.errors import PeerError
+from mcpspy.live.upstream.protocol import Failure
+from mcpspy.live.upstream.sse import SsePeer
+from tests.deadlines import DEADLINE_S
+from tests.live.http.meeting import Meeting, meeting, scene
+from tests.live.http.puppet import STREAM, STREAM_END, Puppet, Request, answer, chunk, event, puppet
+from tests.transcript.dialogue import notification, request, result
+
+TAKEN = answer(202, b"Accepted")
+BREAK = b"break"
+"""What tells a stream to break off."""
+
+
+class Standing:
+    """The reply that is a stream: it names its endpoint, and says what it is told to until it is told to end."""
+
+    def __init__(self, endpoint: str = "/messages?session_id=abc") -> None:
+        self.endpoint = endpoint
+        self.said: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def __call__(self, asked: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(STREAM + chunk(event(self.endpoint, "event: endpoint")))
+        while said := await asyncio.wait_for(self.said.get(), DEADLINE_S):
+            if said == BREAK:
+                writer.transport.abort()
+                return
+            writer.write(chunk(said))
+            await writer.drain()
+        writer.write(STREAM_END)
+
+
+@asynccontextmanager
+async def facing(standing: Standing, *replies: Any) -> AsyncIterator[tuple[Puppet, Meeting]]:
+    """A peer before a puppet with this stream, and these replies to what is POSTed."""
+    async with puppet(standing, *replies) as server:
+        async with meeting(partial(SsePeer, server.url.replace("/mcp", "/v1/sse"))) as met:
+            yield server, met
+        standing.said.put_nowait(b"")
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "target"),
+    [
+        ("/messages?session_id=abc", "/messages?session_id=abc"),
+        ("messages?session_id=a%20b", "/v1/messages?session_id=a%20b"),
+        ("?session_id=abc", "/v1/sse?session_id=abc"),
+        ('{"uri":"/messages?sessionId=abc","protocol":"sse"}', "/messages?sessionId=abc"),
+    ],
+)
+@scene
+async def test_messages_go_to_the_endpoint_that_the_stream_names(endpoint: str, target: str) -> None:
+    standing = Standing(endpoint)
+    async with facing(standing, TAKEN) as (server, met):
+        await met.says(request(7))
+        standing.said.put_nowait(event(result(7)))
+        assert await met.told() == result(7)
+    assert server.lines == ["GET /v1/sse", f"POST {target}"]
+    assert server.requests[1].said == request(7)
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    ["http://127.0.0.1:1/messages", "https://127.0.0.1/messages", "//evil.example/m", "http://[", "", "/a b", "{}", "/é"],
+)
+@scene
+async def test_an_endpoint_of_another_origin_or_none_is_an_error(endpoint: str) -> None:
+    async with puppet(Standing(endpoint)) as server:
+        with pytest.raises(PeerError, match="is of another origin, or none"):
+            await SsePeer(server.url, **Meeting().callbacks()).start()
+    assert server.lines == ["GET /mcp"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (answer(405), "HTTP 405 Words"),
+        (answer(200, {"jsonrpc": "2.0"}), "it answers with application/json, not with text/event-stream"),
+        (STREAM + STREAM_END, "its stream ended before it named an endpoint"),
+        (STREAM, "the response was cut short"),
+        (b"", "it closed the connection before its response"),
+    ],
+)
+@scene
+async def test_a_server_without_a_stream_is_an_error(reply: bytes, why: str) -> None:
+    async with puppet(reply) as server:
+        with pytest.raises(PeerError, match=why):
+            await SsePeer(server.url, **Meeting().callbacks()).start()
+
+
+@scene
+async def test_a_stream_that_names_no_endpoint_in_time_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcpspy.live.upstream.sse.ENDPOINT_S", 0.05)
+    standing = Standing()
+    standing.endpoint = ""
+
+    async def mute(asked: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(STREAM)
+        await asked.reader.read()
+
+    async with puppet(mute) as server:
+        with pytest.raises(PeerError, match="its stream named no endpoint within"):
+            await SsePeer(server.url, **Meeting().callbacks()).start()
+
+
+@scene
+async def test_a_message_that_is_refused_fails_its_request() -> None:
+    async with facing(Standing(), answer(404, b"no such session")) as (server, met):
+        assert await met.asks(request(7)) == Failure(id="7", method="tools/list", status=404, why="HTTP 404 Words")
+    assert len(server.requests) == 2
+
+
+@scene
+async def test_a_message_whose_connection_breaks_is_not_sent_again() -> None:
+    async with facing(Standing(), b"") as (server, met):
+        assert (await met.asks(request(7))).why == "it closed the connection before its response"
+    assert len(server.requests) == 2
+
+
+@scene
+async def test_an_answer_that_came_before_its_post_broke_is_no_failure() -> None:
+    standing = Standing()
+
+    async def late(asked: Request, writer: asyncio.StreamWriter) -> None:
+        standing.said.put_nowait(event(result(7)))
+        await asyncio.sleep(0.05)
+
+    async with facing(standing, late) as (_, met):
+        assert await met.asks(request(7)) == result(7)
+    assert met.is_silent
+
+
+@pytest.mark.parametrize("ending", [b"", BREAK])
+@scene
+async def test_the_end_of_the_stream_loses_the_server(ending: bytes) -> None:
+    standing = Standing()
+    async with facing(standing, TAKEN) as (server, met):
+        await met.says(request(7))
+        standing.said.put_nowait(ending)
+        assert "stream" in await met.told()
+        await met.says(request(8))
+    assert (len(met.lost), len(server.requests)) == (1, 2)
+
+
+@scene
+async def test_what_is_no_message_is_recorded_and_not_heard() -> None:
+    standing = Standing()
+    async with facing(standing) as (_, met):
+        for one in (b": ping\n\n", event("[DONE]"), event("x", "event: other"), event(notification("notifications/message"))):
+            standing.said.put_nowait(one)
+        assert (await met.told())["method"] == "notifications/message"
+
+
+@scene
+async def test_giving_a_request_up_is_a_notification() -> None:
+    async with facing(Standing(), TAKEN) as (server, met):
+        await met.peer.cancel("7")
+    assert server.requests[1].said == notification("notifications/cancelled", {"requestId": 7})

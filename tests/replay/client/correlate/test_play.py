@@ -1,0 +1,104 @@
+"""A driver against a mock of the same recording: the one gives live names to what the server made up, the other carries them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.records import Frame
+from mcpspy.replay.mock.matching import Matcher
+from mcpspy.replay.mock.replies import scenes
+from mcpspy.replay.mock.script import Script
+from mcpspy.transcript.decode import Decoder
+from mcpspy.transcript.message import Message
+from mcpspy.transcript.model import Source
+from tests.replay.client.driven import Driven
+from tests.transcript.dialogue import Dialogue, notification, request, result
+
+MOST_TURNS = 400
+HEX = "e8c80f95d2aafecc8324fa2f973d3400"
+
+
+class Talk:
+    """A client that gets tasks, cursors and states, and hands them back. `draw` chooses."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self.draw = draw
+        self.recorded = Dialogue()
+        self.id = 0
+        self.tasks: list[str] = []
+        self.cursors: list[str] = []
+        self.states: list[tuple[str, int]] = []
+
+    def asks(self, method: str, params: Any, answer: Any) -> None:
+        self.recorded.client(request(self.id, method, params)).server(result(self.id, answer))
+
+    def goes_on(self) -> None:
+        self.id += 1
+        match self.draw(st.sampled_from(["call", "poll", "status", "list", "next", "state", "retry"])):
+            case "poll" if self.tasks:
+                task = self.draw(st.sampled_from(self.tasks))
+                self.asks("tasks/get", {"taskId": task}, {"taskId": task, "status": "working"})
+            case "status" if self.tasks:
+                params = {"taskId": self.draw(st.sampled_from(self.tasks)), "status": "working"}
+                self.recorded.server(notification("notifications/tasks/status", params))
+            case "list":
+                self.cursors.append(self.draw(st.sampled_from(["redacted-aaaaaaaaaaaa", f"c{self.id}", "abc"])))
+                self.asks("tools/list", None, {"tools": [], "nextCursor": self.cursors[-1]})
+            case "next" if self.cursors:
+                self.asks("tools/list", {"cursor": self.cursors[-1]}, {"tools": [], "nextCursor": f"c{self.id}"})
+                self.cursors.append(f"c{self.id}")
+            case "state":
+                state = self.draw(st.sampled_from([f"s{self.id}", "state"]))
+                self.states.append((state, self.id))
+                needs = {
+                    "resultType": "input_required",
+                    "requestState": state,
+                    "inputRequests": {"who": {"method": "roots/list"}},
+                }
+                self.asks("tools/call", self._call(self.id), needs)
+            case "retry" if self.states:
+                state, number = self.states.pop()
+                given = {"requestState": state, "inputResponses": {"who": {"roots": []}}}
+                self.asks("tools/call", self._call(number) | given, {"content": []})
+            case _:
+                self.tasks.append(self.draw(st.sampled_from([f"t{self.id}", f"{HEX[:-2]}{self.id:02d}"])))
+                self.asks(
+                    "tools/call", self._call(self.id) | {"task": {}}, {"task": {"taskId": self.tasks[-1], "status": "working"}}
+                )
+
+    @staticmethod
+    def _call(number: int) -> dict[str, Any]:
+        return {"name": "x", "arguments": {"n": number}}
+
+
+@st.composite
+def talks(draw: st.DrawFn) -> Dialogue:
+    talk = Talk(draw)
+    for _ in range(draw(st.integers(1, 10))):
+        talk.goes_on()
+    return talk.recorded.closes()
+
+
+@given(talks())
+def test_what_a_mock_names_anew_comes_back_to_it_under_that_name(recorded: Dialogue) -> None:
+    driven = Driven(recorded, carries=True)
+    found = scenes(recorded.transcript)
+    script, decoder = Script(found, Matcher(found.exchanges).walk()), Decoder(Source(0))
+    sent = driven.due()
+    for _ in range(MOST_TURNS):
+        frames = [Frame(0, 0, 0, json.dumps(line).encode() + b"\n") for line in sent]
+        messages = [one for frame in frames for one in decoder.feed(frame) if isinstance(one, Message)]
+        cues = [cue for one in messages for cue in script.feed(one) if script.is_due(cue)]
+        assert [cue.miss.sentence for cue in cues if cue.miss] == []
+        sent = [one for cue in cues if cue.data for one in driven.hears(cue.data)]
+        if not sent:
+            if driven.is_over:
+                break
+            driven.now_ns = max(driven.driving.next_ns or 0, driven.now_ns)
+            sent = driven.due()
+    assert driven.is_over
+    assert (driven.report.late, driven.report.unsent) == ([], [])

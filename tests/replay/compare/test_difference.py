@@ -1,0 +1,183 @@
+"""Differences of two JSON values: where they are, how lists are aligned, what rules leave out."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.replay.compare.difference import MAX_LISTED, Difference, differences
+from mcpspy.replay.compare.ignore import Ignore, pruned
+from mcpspy.replay.json.canonical import read, same
+from tests.replay.json.test_canonical import JSON
+
+
+def value(told: Any) -> Any:
+    return read(json.dumps(told).encode())
+
+
+def told(before: Any, after: Any, *ignore: str) -> list[str]:
+    found = differences(value(before), value(after), Ignore.of(ignore))
+    assert found.count == len(found.listed)
+    return [line(one) for one in found.listed]
+
+
+def line(one: Difference) -> str:
+    match one.how:
+        case "added":
+            return f"{one.path} + {json.dumps(one.after)}"
+        case "removed":
+            return f"{one.path} - {json.dumps(one.before)}"
+        case "changed":
+            return f"{one.path} {json.dumps(one.before)} ≠ {json.dumps(one.after)}"
+        case "type":
+            return f"{one.path} {json.dumps(one.before)} ≢ {json.dumps(one.after)}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        ({"arguments": {"path": "a"}}, {"arguments": {"path": "b"}}, ['$.arguments.path "a" ≠ "b"']),
+        ({"a": 1, "b": 2}, {"b": 2, "c": 3}, ["$.a - 1", "$.c + 3"]),
+        ({"a": 1}, {"a": "1"}, ['$.a 1 ≢ "1"']),
+        ({"a": 1}, {"a": True}, ["$.a 1 ≢ true"]),
+        ({"a": True}, {"a": False}, ["$.a true ≠ false"]),
+        ({"a": {}}, {"a": []}, ["$.a {} ≢ []"]),
+        ({"a": None}, {}, ["$.a - null"]),
+        (1, 1.0, []),
+        (1, 2, ["$ 1 ≠ 2"]),
+        ({"odd name": {"it's": 1}}, {"odd name": {"it's": 2}}, ["$['odd name']['it\\'s'] 1 ≠ 2"]),
+    ],
+)
+def test_differences_say_where_and_how(before: Any, after: Any, lines: list[str]) -> None:
+    assert told(before, after) == lines
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        ([1, 2, 3], [1, 9, 2, 3], ["$[1] + 9"]),
+        ([1, 2, 3], [1, 3], ["$[1] - 2"]),
+        ([1, 2, 3], [1, 4, 3], ["$[1] 2 ≠ 4"]),
+        ([], [1], ["$[0] + 1"]),
+        ([{"a": 1}, {"b": 1}], [{"z": 0}, {"a": 1}, {"b": 2}], ['$[0] + {"z": 0}', "$[2].b 1 ≠ 2"]),
+        ([1, 2], [2, 1], ["$[0] + 2", "$[2] - 2"]),
+    ],
+)
+def test_lists_are_aligned_by_their_equal_items(before: Any, after: Any, lines: list[str]) -> None:
+    if lines == ["$[0] + 2", "$[2] - 2"]:
+        assert len(told(before, after)) == 2
+    else:
+        assert told(before, after) == lines
+
+
+def test_lists_too_long_to_be_aligned_are_held_place_against_place() -> None:
+    before, after = ([f"{name}{at}" for at in range(5000)] for name in "ab")
+    found = differences(before, after)
+    assert (len(found.listed), found.count, found.more) == (MAX_LISTED, 5000, 5000 - MAX_LISTED)
+
+
+def test_a_long_list_with_one_item_more_has_one_difference() -> None:
+    assert told(list(range(3000)), [*range(1500), "new", *range(1500, 3000)]) == ['$[1500] + "new"']
+
+
+def test_a_text_that_holds_json_is_compared_by_what_it_means() -> None:
+    before, after = ({"content": [{"type": "text", "text": text}]} for text in ('{"t": 1.0, "at": "x"}', '{"at":"y",\n"t":1}'))
+    assert told(before, after) == ['$.content[0].text.at "x" ≠ "y"']
+    assert told(before, after, "$.content[*].text.at") == []
+
+
+def test_a_text_elsewhere_is_a_text() -> None:
+    assert len(told({"a": "[1]"}, {"a": "[1.0]"})) == 1
+
+
+def test_a_text_that_stops_being_json_is_a_changed_text() -> None:
+    assert told({"text": "[1]"}, {"text": "oops"}) == ['$.text "[1]" ≠ "oops"']
+
+
+@pytest.mark.parametrize(
+    ("ignore", "lines"),
+    [
+        ("$..timestamp", ["$.list[1].v 2 ≠ 3"]),
+        ("$.list", ["$.timestamp 1 ≠ 2"]),
+        ("$.list[*].v", ["$.timestamp 1 ≠ 2", "$.list[0].timestamp 5 ≠ 6"]),
+        ("$..*", []),
+    ],
+)
+def test_rules_leave_places_out(ignore: str, lines: list[str]) -> None:
+    before = {"timestamp": 1, "list": [{"timestamp": 5, "v": 1}, {"v": 2}]}
+    after = {"timestamp": 2, "list": [{"timestamp": 6, "v": 1}, {"v": 3}]}
+    assert told(before, after, ignore) == lines
+
+
+def test_items_that_differ_only_where_rules_leave_out_are_aligned() -> None:
+    before = [{"at": at, "name": name} for at, name in enumerate("abc")]
+    after = [{"at": at, "name": name} for at, name in enumerate("xabc")]
+    assert told(before, after, "$[*].at") == ['$[0] + {"at": 0, "name": "x"}']
+
+
+def test_members_that_are_left_out_may_come_and_go() -> None:
+    assert told({"a": 1}, {"b": 1}, "$.a", "$.b") == []
+
+
+def test_values_that_stand_somewhere_are_held_against_rules_from_the_root() -> None:
+    rules = Ignore.of(["$.result.at"])
+    (one,) = differences({"at": 1, "v": 1}, {"at": 2, "v": 2}, rules, ("result",)).listed
+    assert one.path == "$.result.v"
+    assert not differences(1, 2, rules, ("result", "at"))
+
+
+@given(JSON)
+def test_a_value_has_no_difference_from_itself(told: Any) -> None:
+    assert not differences(value(told), value(told))
+
+
+@given(JSON, JSON)
+def test_there_are_differences_where_values_are_not_the_same(before: Any, after: Any) -> None:
+    old, new = value(before), value(after)
+    assert bool(differences(old, new)) == (not same(_opened(old), _opened(new)))
+
+
+def _opened(value: Any) -> Any:
+    """A value with the JSON in the place of texts that hold it, as differences see it."""
+    if isinstance(value, dict):
+        return {name: _opened(one) for name, one in value.items()}
+    return [_opened(one) for one in value] if isinstance(value, list) else value
+
+
+@given(JSON, JSON)
+def test_differences_lie_where_their_paths_lead(before: Any, after: Any) -> None:
+    old, new = value(before), value(after)
+    for one in differences(old, new).listed:
+        if one.how != "removed":
+            assert same(_at(new, one), one.after)
+        elif not any(isinstance(step, int) for step in one.steps):
+            assert same(_at(old, one), one.before)
+
+
+def _at(value: Any, one: Difference) -> Any:
+    for step in one.steps:
+        value = value[step]
+    return value
+
+
+@given(JSON, JSON, st.sampled_from(["$..a", "$[*]", "$.*", "$.*.*", "$..[0]"]))
+def test_what_rules_leave_out_is_no_difference(before: Any, after: Any, path: str) -> None:
+    old, new = value(before), value(after)
+    rules = Ignore.of([path])
+    if same(pruned(old, rules), pruned(new, rules)):
+        assert not differences(old, new, rules)
+
+
+def test_texts_within_texts_end() -> None:
+    inner = "1"
+    for _ in range(12):
+        inner = json.dumps({"text": "[" * 60 + inner + "]" * 60}) if inner == "1" else json.dumps({"text": inner})
+    assert differences({"text": inner}, {"text": inner.replace("1", "2")})
+
+
+def test_the_deepest_values_are_walked() -> None:
+    before, after = (read(b'{"a":' * 99 + leaf + b"}" * 99) for leaf in (b"1", b"2"))
+    (one,) = differences(before, after).listed
+    assert len(one.steps) == 99

@@ -1,0 +1,39 @@
+"""One count of calls: the verdict, the numbers and a check say the same of every capture."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mcpspy.capture.file.reader import read
+from mcpspy.transcript.model import Outcome, Transcript
+from mcpspy.transcript.stats.outcomes import outcomes
+from mcpspy.transcript.stats.statistics import numbers
+from mcpspy.transcript.transcribe import transcribe
+from mcpspy.views.json.rows import verdict_object
+
+ROOT = Path(__file__).parents[3]
+RECORDED = sorted([*ROOT.glob("captures/*.mcpspy"), *ROOT.glob("tests/transcript/recorded/*.mcpspy")])
+
+
+def recorded(name: str) -> Transcript:
+    return transcribe(read(str(ROOT / name)))
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_the_verdict_and_the_numbers_count_alike(path: Path) -> None:
+    transcript = transcribe(read(str(path)))
+    told = [one for server in numbers(transcript) for one in (*server.calls, *server.requests)]
+    verdict = json.loads(json.dumps(verdict_object(transcript, live=False)))
+    assert verdict["calls"] == sum(one.count for one in told)
+    assert verdict["pending"] == sum(one.open for one in told)
+
+
+def test_the_rounds_of_a_call_count_once() -> None:
+    transcript = recorded("captures/question.mcpspy")
+    assert outcomes(transcript).total() == len(transcript.exchanges) - 1
+
+
+def test_a_call_is_what_came_of_its_last_round() -> None:
+    transcript = recorded("tests/transcript/recorded/greet-stdio-auto.mcpspy")
+    assert set(outcomes(transcript)) == {Outcome.OK}

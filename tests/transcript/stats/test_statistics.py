@@ -1,0 +1,267 @@
+"""A transcript in numbers: each is what a person would count in the scene."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy import read
+from mcpspy.transcript.model import Exchange, Outcome, Transcript
+from mcpspy.transcript.stats.statistics import Calls, ServerNumbers, latency, nearest_rank, numbers
+from mcpspy.transcript.transcribe import Transcriber, transcribe
+from tests.transcript.dialogue import MS, Dialogue, error, notification, progress, request, result, tool_call
+from tests.transcript.traffic import Traffic, initialize, modern, opened_session
+
+CAPTURES = Path(__file__).parents[3] / "captures"
+
+
+def so_far(scene: Dialogue) -> Transcript:
+    """The transcript of a scene that goes on."""
+    transcriber = Transcriber()
+    for record in scene.records:
+        transcriber.feed(record)
+    return transcriber.transcript
+
+
+def counted(scene: Dialogue | Traffic | Transcript, *rows: int) -> ServerNumbers:
+    """The numbers of a scene with one capture; `rows` are those to count, all without any."""
+    transcript = scene if isinstance(scene, Transcript) else scene.transcript
+    chosen = [one for one in transcript.rows if getattr(one, "row", 0) in rows] if rows else None
+    (found,) = numbers(transcript, chosen)
+    return found
+
+
+def calls(scene: Dialogue | Traffic | Transcript) -> dict[str, Calls]:
+    """The client's requests by method, and those with parts by target too."""
+    found = counted(scene).calls
+    return {one.method: one for one in found} | {part.target or "": part for one in found for part in one.parts}
+
+
+def timed(*took_ms: int) -> Dialogue:
+    """Calls that took so long."""
+    scene = Dialogue()
+    for id, ms in enumerate(took_ms):
+        scene.client(tool_call(id)).wait(ms - 1).server(result(id))
+    return scene
+
+
+def test_calls_are_counted_by_method_and_by_tool() -> None:
+    scene = Dialogue().client(request(0)).server(result(0))
+    scene.client(tool_call(1, "a")).client(tool_call(2, "b")).client(tool_call(3, "a"))
+    assert {name: one.count for name, one in calls(scene).items()} == {"tools/list": 1, "tools/call": 3, "a": 2, "b": 1}
+
+
+def test_resources_are_counted_by_method_alone() -> None:
+    scene = Dialogue()
+    for id in range(5):
+        scene.client(request(id, "resources/read", {"uri": f"file:///{id}"}))
+    assert [(one.count, one.parts) for one in counted(scene).calls] == [(5, ())]
+
+
+def test_percentiles_are_by_nearest_rank() -> None:
+    took = calls(timed(*range(1, 101)))["forecast"].latency
+    assert took is not None
+    assert [one // MS for one in (took.min_ns, took.p50_ns, took.p90_ns, took.p99_ns, took.max_ns)] == [1, 50, 90, 99, 100]
+
+
+def test_of_few_calls_a_percentile_is_one_that_was_measured() -> None:
+    took = calls(timed(10, 20, 400))["forecast"].latency
+    assert took is not None
+    assert [one // MS for one in (took.p50_ns, took.p90_ns, took.p99_ns)] == [20, 400, 400]
+
+
+@given(st.lists(st.integers(0, 10**12), min_size=1), st.sampled_from([50, 90, 99]))
+def test_the_nearest_rank_is_the_least_that_so_many_do_not_exceed(durations_ns: list[int], percent: int) -> None:
+    found = nearest_rank(sorted(durations_ns), percent)
+    needed = math.ceil(len(durations_ns) * percent / 100)
+    assert sum(1 for one in durations_ns if one <= found) >= needed
+    assert sum(1 for one in durations_ns if one < found) < needed
+
+
+def test_of_nothing_there_is_no_latency() -> None:
+    assert latency([]) is None
+
+
+def test_only_answered_calls_count_for_the_latency() -> None:
+    scene = timed(10).client(tool_call(7)).wait(60_000).client(notification("notifications/cancelled", {"requestId": 7}))
+    took = calls(scene)["forecast"].latency
+    assert took is not None
+    assert (took.count, took.max_ns) == (1, 10 * MS)
+
+
+def test_failures_are_counted_by_kind_and_errors_by_code() -> None:
+    scene = Dialogue().client(tool_call(1)).server(error(1, -32602)).client(tool_call(2)).server(error(2, -32602))
+    scene.client(tool_call(3)).server(result(3, {"isError": True})).client(tool_call(4)).server(result(4)).client(tool_call(5))
+    found = calls(so_far(scene))["forecast"]
+    assert found.outcomes == {Outcome.ERROR: 2, Outcome.TOOL_ERROR: 1, Outcome.OK: 1, Outcome.PENDING: 1}
+    assert (found.codes, found.failed, found.open) == ({"-32602": 2}, 3, 1)
+
+
+def test_an_error_without_a_code_is_counted_without_one() -> None:
+    scene = Dialogue().client(tool_call(1)).server({"jsonrpc": "2.0", "id": 1, "error": "no"})
+    assert calls(scene)["forecast"].codes == {"": 1}
+
+
+def test_a_call_that_was_given_up_and_then_answered_with_an_error_is_cancelled_and_no_error() -> None:
+    scene = Dialogue().client(tool_call(1)).client(notification("notifications/cancelled", {"requestId": 1}))
+    found = calls(scene.server(error(1, -32800)))["forecast"]
+    assert (found.outcomes, found.codes) == ({Outcome.CANCELLED: 1}, {})
+
+
+def test_a_call_in_two_rounds_is_one_that_took_as_long_as_both() -> None:
+    """The capture `question`: `greet` asks for more input, and is called again with it."""
+    (found,) = numbers(transcribe(read(CAPTURES / "question.mcpspy")))
+    (tools,) = [one for one in found.calls if one.method == "tools/call"]
+    (greet,) = [one for one in tools.parts if one.target == "greet"]
+    assert (greet.count, greet.exchanges, greet.outcomes) == (1, 2, {Outcome.OK: 1})
+    assert greet.latency is not None
+    assert greet.wire is not None
+    assert greet.latency.max_ns > greet.wire.min_ns + greet.wire.max_ns
+    assert (tools.count, tools.exchanges) == (3, 4)
+
+
+def test_where_every_call_is_one_exchange_nothing_is_said_of_the_wire() -> None:
+    found = calls(timed(1, 2))["forecast"]
+    assert (found.exchanges, found.wire) == (2, None)
+
+
+def test_requests_of_the_server_are_apart() -> None:
+    scene = Dialogue().client(tool_call(1)).server(request(1, "roots/list")).client(result(1)).server(result(1))
+    found = counted(scene)
+    assert ([one.method for one in found.calls], [one.method for one in found.requests]) == (["tools/call"], ["roots/list"])
+
+
+def test_notifications_are_counted_by_method_and_sender() -> None:
+    scene = Dialogue().client(notification()).client(tool_call(1, token=9)).server(progress(9)).server(progress(9, 2))
+    found = counted(scene)
+    assert [(one.sender, one.method, one.count) for one in found.told] == [
+        ("client", "notifications/initialized", 1),
+        ("server", "notifications/progress", 2),
+    ]
+    assert calls(scene)["forecast"].progress == 2
+
+
+def test_bytes_are_those_of_the_payloads() -> None:
+    scene = Dialogue().client(request(1)).server(result(1)).server(b"noise\n").stderr(b"1234567\n")
+    found, sizes = counted(scene), [len(record.data) for record in scene.records if hasattr(record, "data")]
+    assert found.sent_bytes == {"client": sizes[0], "server": sizes[1] + sizes[2]}
+    assert (found.calls[0].request_bytes, found.calls[0].response_bytes) == (sizes[0], sizes[1])
+    assert (found.log_lines, found.log_bytes, found.malformed) == (1, 8, 1)
+
+
+def test_answers_that_nobody_asked_for_are_counted() -> None:
+    assert counted(Dialogue().server(result(5)).server(error(6))).unmatched == 2
+
+
+def test_answers_after_the_first_are_counted() -> None:
+    assert calls(Dialogue().client(tool_call(1)).server(result(1)).server(result(1)))["forecast"].repeated == 1
+
+
+def test_every_message_is_counted_once() -> None:
+    scene = timed(1, 2).client(tool_call(7, token=1)).server(progress(1)).server(result(7)).server(result(7)).server(result(99))
+    scene.server(b"noise\n").client(notification())
+    assert counted(scene).messages == len(scene.transcript.messages)
+
+
+def test_the_tokens_of_results_stand_with_their_tools() -> None:
+    said = {"content": [{"type": "text", "text": "It rains in Lisbon, and it will go on raining until the evening."}]}
+    found = calls(Dialogue().client(tool_call(1)).server(result(1, said)).client(request(2)).server(result(2)))
+    assert found["forecast"].tokens == found["tools/call"].tokens
+    assert 5 < (found["forecast"].tokens or 0) < 30
+    assert found["tools/list"].tokens is None
+
+
+def test_only_the_rows_that_are_asked_for_are_counted() -> None:
+    assert [one.count for one in counted(timed(1, 2, 3), 2).calls] == [1]
+
+
+def test_each_capture_has_its_own_numbers() -> None:
+    scenes = [timed(1).records, timed(1, 2).records]
+    assert [one.calls[0].count for one in numbers(transcribe(*scenes))] == [1, 2]
+
+
+def test_the_phases_of_a_server_that_was_started_are_told() -> None:
+    found = counted(Dialogue().client(request(0, "initialize")).server(result(0)).closes())
+    assert [one.name for one in found.course.phases] == ["start", "handshake", "shutdown"]
+
+
+def http_scene() -> Traffic:
+    """Two clients, one session each, one of them with a stream of events that stays open."""
+    traffic = Traffic()
+    opened_session(traffic, "one", "alpha")
+    opened_session(traffic, "two", "beta")
+    traffic.post(request(1), session="one").answer(200, result(1))
+    traffic.get(session="two").stream().event(notification("notifications/message")).raw(b": keep-alive\r\n\r\n")
+    traffic.post(request(1), session="two").answer(404)
+    return traffic
+
+
+def test_what_http_carried_is_counted() -> None:
+    http = counted(http_scene()).http
+    assert http is not None
+    assert (http.transactions, http.connections, http.sessions) == (7, 7, 2)
+    assert (http.methods, http.statuses) == ({"GET": 1, "POST": 6}, {200: 4, 202: 2, 404: 1})
+    assert (http.streams, http.open_streams, http.events, http.keep_alives) == (1, 1, 1, 1)
+
+
+def test_each_client_of_an_http_server_is_counted() -> None:
+    assert [(one.name, one.calls, one.failed) for one in counted(http_scene()).clients] == [("alpha", 2, 0), ("beta", 2, 1)]
+
+
+def test_a_transaction_without_a_response_has_no_status() -> None:
+    traffic = Traffic()
+    traffic.post(initialize()).leave()
+    http = counted(traffic).http
+    assert http is not None
+    assert http.statuses == {0: 1}
+
+
+def test_an_error_that_answers_a_whole_batch_is_one_message() -> None:
+    traffic = Traffic()
+    batch = [modern(1), modern(2)]
+    traffic.post(batch).answer(400, {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "no"}})
+    found = counted(traffic)
+    assert found.messages == len(traffic.transcript.messages)
+
+
+def test_on_stdio_nothing_is_said_of_http() -> None:
+    assert counted(timed(1)).http is None
+
+
+IDS = st.integers(0, 3)
+LINES = st.one_of(
+    st.builds(lambda id: (0, request(id)), IDS),
+    st.builds(lambda id: (0, tool_call(id, token=id)), IDS),
+    st.builds(lambda id: (1, result(id)), IDS),
+    st.builds(lambda id: (1, error(id)), IDS),
+    st.builds(lambda id: (1, progress(id)), IDS),
+    st.builds(lambda id: (1, request(id, "roots/list")), IDS),
+    st.builds(lambda text: (1, text + b"\n"), st.binary(max_size=9)),
+)
+
+
+@given(st.lists(LINES, max_size=30))
+def test_the_numbers_add_up_whatever_is_said(lines: list[tuple[int, Any]]) -> None:
+    scene = Dialogue()
+    for stream, line in lines:
+        scene.line(stream, line)
+    transcript = so_far(scene)
+    found = counted(transcript)
+    exchanges = [row for row in transcript.rows if isinstance(row, Exchange)]
+    all_calls = [*found.calls, *found.requests]
+    assert sum(one.count for one in all_calls) == len(exchanges)
+    assert sum(one.open for one in all_calls) == sum(1 for one in exchanges if one.outcome is Outcome.PENDING)
+    assert found.messages == len(transcript.messages)
+    assert sum(found.sent_bytes.values()) == sum(one.size for one in transcript.messages)
+    assert all(sum(part.count for part in one.parts) == one.count for one in all_calls if one.parts)
+
+
+@pytest.mark.parametrize("side", ["calls", "requests"])
+def test_methods_are_in_order(side: str) -> None:
+    scene = Dialogue()
+    for id, method in enumerate(("b", "c", "a")):
+        scene.client(request(id, method)).server(request(id, method))
+    assert [one.method for one in getattr(counted(scene), side)] == ["a", "b", "c"]

@@ -1,0 +1,161 @@
+"""Requests as curl commands: a shell reads back what was sent, and a server gets it."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy import read, transcribe
+from mcpspy.views.export.curl import _word, curl
+from tests.conftest import DebianProgram
+from tests.deadlines import SCENE_S
+from tests.transcript.dialogue import request
+from tests.transcript.traffic import Traffic
+
+CAPTURES = Path(__file__).parents[3] / "captures"
+
+
+def commands(name: str, number: int) -> str:
+    transcript = transcribe(read(CAPTURES / f"{name}.mcpspy"), keeps_frames=True)
+    source = transcript.sources[0]
+    return "\n".join(curl(source.transactions[number], source))
+
+
+def test_a_request_is_a_command_that_sends_the_same_to_the_server() -> None:
+    words = shlex.split(commands("stateless", 4).replace("\\\n", ""))
+    assert words[:7] == ["curl", "-sS", "-N", "-g", "-X", "POST", "http://127.0.0.1:8000/mcp"]
+    assert "mcp-name: greet" in words
+    assert json.loads(words[-1])["params"]["name"] == "greet"
+    assert not [one for one in words if one.lower().startswith(("host:", "content-length:"))]
+
+
+def test_what_was_redacted_is_asked_of_the_environment() -> None:
+    told = commands("oauth", 6)
+    assert "# $REDACTED_AUTHORIZATION: was redacted; set it before" in told
+    assert "'Authorization: Bearer '\"$REDACTED_AUTHORIZATION\"" in told
+    assert "redacted-" not in told
+
+
+def test_a_body_that_was_not_kept_is_said_to_be_missing() -> None:
+    told = Traffic()
+    told.post(request(1)).answer(200)
+    source = told.ends().transcript.sources[0]
+    assert "not kept" not in "\n".join(curl(source.transactions[1], source))
+
+
+class Heard(NamedTuple):
+    """What a server got."""
+
+    method: str
+    target: str
+    fields: dict[str, str]
+    body: bytes
+
+
+@pytest.fixture
+def listening() -> Iterator[tuple[str, list[Heard]]]:
+    """The address of a server that answers anything, and what it got."""
+    heard: list[Heard] = []
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            heard.append(Heard(self.command, self.path, {name.lower(): value for name, value in self.headers.items()}, body))
+            self.send_response(200)
+            self.send_header("Content-Length", "3")
+            self.end_headers()
+            self.wfile.write(b"ok\n")
+
+        do_GET = do_DELETE = do_POST  # noqa: N815 - the names that BaseHTTPRequestHandler looks for
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/mcp", heard
+        server.shutdown()
+        thread.join()
+
+
+HOSTILE_BODY = json.dumps(request(1, 'it\'s "$HOME" `id` $(id) \\ !x\n天気 \x1b[31m'), ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize("name", ["stateless", "oauth", "sse", "agent-model", "hostile"])
+def test_a_server_gets_from_the_commands_what_it_got_before(
+    name: str, listening: tuple[str, list[Heard]], debian_program: DebianProgram
+) -> None:
+    debian_program("curl")
+    told = Traffic()
+    told.post(HOSTILE_BODY, "/mcp?a='b%20c'&d=$e&f={g,h}[1-2]", Last_Event_Id="").answer(200)
+    told.post(b"@/etc/hostname\n").answer(200)
+    transcript = transcribe(told.ends().records if name == "hostile" else read(CAPTURES / f"{name}.mcpspy"), keeps_frames=True)
+    (source,) = transcript.sources
+    address, heard = listening
+    assert source.header is not None
+    source.header.tapped["url"] = address
+    asked = [one for one in source.transactions.values() if one.request is not None]
+    script = "set -e\n" + "\n".join(line for one in asked for line in curl(one, source))
+    secrets = {f"REDACTED_{name}": "s3cret" for name in ("AUTHORIZATION", "MCP_SESSION_ID", "SESSION_ID")}
+    words = ["bash", "-c", script]
+    done = subprocess.run(words, capture_output=True, timeout=SCENE_S, check=False, env={**os.environ, **secrets})
+    assert (done.returncode, done.stderr, done.stdout) == (0, b"", b"ok\n" * len(asked))
+    for before, now in zip(asked, heard, strict=True):
+        assert before.request is not None
+        assert (now.method, now.body) == (before.method, b"".join(frame.data for frame in before.request.kept))
+        assert _told(now.target) == _told(before.target)
+        fields = {name.lower(): value for name, value in before.request.head.fields if name.lower() in MEANT}
+        heard_fields = {name: _told(value) for name, value in now.fields.items() if name in MEANT}
+        assert heard_fields == {name: _told(value) for name, value in fields.items()}
+
+
+@pytest.mark.parametrize("target", ["-K/tmp/options://", "file:///etc/hostname"])
+def test_no_target_is_an_option_of_curl_or_a_file_of_who_pastes(target: str) -> None:
+    told = Traffic()
+    told.call("GET", target).answer(200)
+    source = told.ends().transcript.sources[0]
+    words = shlex.split("\n".join(curl(source.transactions[1], source)).replace("\\\n", ""))
+    assert words[6].startswith("http://")
+
+
+def _told(text: str) -> str:
+    """`R` for what is secret, be it a pseudonym or what stands for it in the environment."""
+    return re.sub("s3cret|redacted-[0-9a-f]{12}", "R", text)
+
+
+def test_several_secrets_of_one_field_are_several_variables() -> None:
+    told = Traffic()
+    told.post(request(1), Cookie="a=redacted-0123456789ab; b=redacted-ba9876543210; c=redacted-0123456789ab").answer(200)
+    source = told.ends().transcript.sources[0]
+    lines = "\n".join(curl(source.transactions[1], source))
+    assert '"$REDACTED_COOKIE"\'; b=\'"$REDACTED_COOKIE_2"\'; c=\'"$REDACTED_COOKIE"' in lines
+    assert "# $REDACTED_COOKIE_2: was redacted; set it before" in lines
+
+
+MEANT = {"authorization", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name", "content-type", "last-event-id"}
+"""Fields that say what is asked."""
+
+
+@given(st.text(alphabet=st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
+def test_a_shell_reads_every_word_back(text: str) -> None:
+    word = _word(text)
+    if not word.startswith("$'"):
+        assert shlex.split(word) == [text]
+
+
+def test_bash_reads_back_words_that_would_steer_a_terminal() -> None:
+    texts = ["\x1b[31mred", "a\nb'c\\d", "\u202etxt", "tab\there", "\x85", "é\x01ü"]
+    script = "printf '%s\\0' " + " ".join(map(_word, texts))
+    done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=SCENE_S, check=True, env={"LC_ALL": "C.UTF-8"})
+    assert done.stdout.decode().split("\0")[:-1] == texts

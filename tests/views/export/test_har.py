@@ -1,0 +1,95 @@
+"""The HAR file: what the specification wants of it, and what the capture holds."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from mcpspy import read, transcribe
+from mcpspy.views.export.har import har
+from tests.conftest import FlowReader
+from tests.views.http_scenes import http_scene
+
+CAPTURES = Path(__file__).parents[3] / "captures"
+HTTP = ("sse", "streamable", "resumed", "stateless", "oauth", "agent-model", "tags-model")
+
+
+def written(name: str) -> dict[str, Any]:
+    transcript = transcribe(read(CAPTURES / f"{name}.mcpspy"), keeps_frames=True)
+    text = "\n".join(har(transcript, transcript.sources[0].transactions.values(), version="1"))
+    return valid(json.loads(text))
+
+
+def valid(made: dict[str, Any]) -> dict[str, Any]:
+    """The log of a file that is as the specification wants it."""
+    schema = json.loads((Path(__file__).parents[1] / "har.schema.json").read_text())
+    jsonschema.validate(made, schema)
+    log: dict[str, Any] = made["log"]
+    return log
+
+
+def test_mitmproxy_imports_what_was_written(tmp_path: Path, read_flows: FlowReader) -> None:
+    paths = [CAPTURES / f"{name}.mcpspy" for name in HTTP]
+    transcripts = [
+        *(transcribe(read(path), keeps_frames=True) for path in paths),
+        transcribe(http_scene().records, keeps_frames=True),
+    ]
+    transactions = [[*one.sources[0].transactions.values()] for one in transcripts]
+    texts = ["\n".join(har(one, some, version="1")) for one, some in zip(transcripts, transactions, strict=True)]
+    path = tmp_path / "all.har"
+    entries = [entry for text in texts for entry in json.loads(text)["log"]["entries"]]
+    path.write_text(json.dumps({"log": {**json.loads(texts[0])["log"], "entries": entries}}))
+    found = read_flows(path)
+    assert [(one["method"], one["url"]) for one in found] == [
+        (one["request"]["method"], one["request"]["url"]) for one in entries
+    ]
+    for flow, entry in zip(found, entries, strict=True):
+        content = entry["response"]["content"]
+        assert flow["said"] == entry["request"].get("postData", {}).get("text", "")
+        assert flow["answered"] == [entry["response"]["status"], content.get("text", "")]
+
+
+@pytest.mark.parametrize("name", HTTP)
+def test_every_capture_is_as_the_specification_wants(name: str) -> None:
+    log = written(name)
+    assert log["creator"]["name"] == "mcpspy"
+    for one in log["entries"]:
+        assert one["time"] == pytest.approx(sum(one["timings"].values()))
+
+
+@pytest.mark.parametrize("cut_bytes", [300, 2_000, 6_000, 12_000])
+@pytest.mark.parametrize("name", HTTP)
+def test_a_capture_that_is_cut_off_is_as_the_specification_wants(name: str, cut_bytes: int, tmp_path: Path) -> None:
+    path = tmp_path / "torn.mcpspy"
+    data = (CAPTURES / f"{name}.mcpspy").read_bytes()
+    path.write_bytes(data[: len(data) - cut_bytes])
+    transcript = transcribe(read(path), keeps_frames=True)
+    transactions = [one for source in transcript.sources for one in source.transactions.values()]
+    valid(json.loads("\n".join(har(transcript, transactions, version="1"))))
+
+
+def test_a_body_is_counted_in_bytes() -> None:
+    for one in written("streamable")["entries"]:
+        content = one["response"]["content"]
+        assert content["size"] == len(content["text"].encode())
+
+
+def test_there_is_an_entry_for_each_transaction_in_order() -> None:
+    asked = [(one["request"]["method"], one["response"]["status"]) for one in written("sse")["entries"]]
+    assert asked == [("GET", 200), ("POST", 202), ("POST", 202), ("POST", 202), ("POST", 202)]
+
+
+def test_events_of_a_stream_stand_where_browsers_put_them() -> None:
+    stream = written("sse")["entries"][0]
+    events = stream["_eventSourceMessages"]
+    assert [one["eventName"] for one in events] == ["endpoint", "message", "message", "message"]
+    assert json.loads(events[1]["data"])["id"] == 1
+    assert [one["time"] for one in events] == sorted(one["time"] for one in events)
+
+
+def test_bodies_are_whole() -> None:
+    call = written("stateless")["entries"][3]
+    assert json.loads(call["request"]["postData"]["text"])["method"] == "tools/call"
+    assert "result" in json.loads(call["response"]["content"]["text"])

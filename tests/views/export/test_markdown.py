@@ -1,0 +1,122 @@
+"""The report in Markdown: what a reader needs, and nothing that a payload could make of it."""
+
+import re
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+from mcpspy import read, transcribe
+from mcpspy.views.export.markdown import report
+from mcpspy.views.text.escape import markdown_code, markdown_text, safe_text
+from mcpspy.views.timeline.timeline import selected
+from tests.transcript.dialogue import notification, request, result
+from tests.transcript.llm.traffic import ModelTraffic
+from tests.views.scenes import call, failed, hostile_scene, opened
+from tests.views.sequence.test_mermaid import HOSTILE, ORDINARY
+
+CAPTURES = Path(__file__).parents[3] / "captures"
+TAGS = re.compile(r"</?(\w+)")
+OURS = {
+    "h1", "h2", "h3", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "code", "pre", "ul", "li", "details", "summary",
+    "br",
+}  # fmt: skip
+
+SPECIAL = [
+    *ORDINARY,
+    *HOSTILE,
+    "@octocat",
+    "#123",
+    "GH-123",
+    "https://evil.example",
+    "www.evil.example",
+    "![x](y)",
+    "[x]: y",
+    "| a | b |",
+]
+
+
+def written(name: str, rows: tuple[int, int] | None = None) -> str:
+    transcript = transcribe(read(CAPTURES / f"{name}.mcpspy"))
+    return "\n".join(report(transcript, selected(transcript.rows, rows), version="1", is_part=rows is not None))
+
+
+def rendered(text: str) -> str:
+    return str(MarkdownIt("gfm-like", {"html": True, "linkify": False}).render(text))
+
+
+def meant(text: str) -> str:
+    return safe_text(" ".join(text.split())).strip()
+
+
+def test_a_report_says_who_spoke_what_was_found_and_what_failed() -> None:
+    text = written("refused")
+    assert "| client | `stepclient` |" in text
+    assert "- **error `server-died`**: The server ended with code 1" in text
+    assert "### Row 1: `initialize 2025-11-25` unanswered" in text
+    assert "```mermaid\nsequenceDiagram" in text
+    assert "<details><summary>The last lines on stderr</summary>" in text
+
+
+def test_rows_that_were_chosen_are_shown_whole() -> None:
+    text = written("time", (4, 5))
+    assert re.findall(r"^### Row (\d+)", text, re.MULTILINE) == ["4", "5"]
+
+
+def test_where_all_is_well_no_call_is_in_question() -> None:
+    assert "The calls in question" not in written("memory")
+
+
+@pytest.mark.parametrize("text", SPECIAL)
+def test_words_of_peers_are_words(text: str) -> None:
+    shown = rendered(f"x {markdown_text(text)} y")
+    assert set(TAGS.findall(shown)) <= {"p"}
+    assert "@octocat" not in shown
+    assert "https://" not in shown
+    assert "GH-123" not in shown
+
+
+@pytest.mark.parametrize("text", SPECIAL)
+def test_code_is_what_it_was(text: str) -> None:
+    shown = rendered(f"x {markdown_code(text)} y")
+    assert set(TAGS.findall(shown)) <= {"p", "code"}
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_report_on_hostile_peers_has_our_markup_alone(text: str) -> None:
+    transcript = hostile_scene(text).transcript
+    shown = rendered("\n".join(report(transcript, transcript.rows, version="1", is_part=True)))
+    assert set(TAGS.findall(shown)) <= OURS
+
+
+def test_a_payload_cannot_end_its_fence() -> None:
+    transcript = hostile_scene("```\n# Forged\n````").transcript
+    assert "<h1>Forged" not in rendered("\n".join(report(transcript, transcript.rows, version="1", is_part=True)))
+
+
+def test_of_a_long_session_a_report_draws_and_lists_what_is_in_question() -> None:
+    hello = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "claude"}, "capabilities": {}}
+    known = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "weather", "version": "1"}, "capabilities": {"tools": {}}}
+    scene = opened("weather").client(request(1, "initialize", hello)).server(result(1, known)).client(notification())
+    for id in range(2, 401):
+        said = failed(id, "no such city") if id == 300 else result(id, {"content": []})
+        scene.client(call(id, "get_weather", day=id)).server(said)
+    transcript = scene.transcript
+    text = "\n".join(report(transcript, transcript.rows, version="1"))
+    picture, timeline = text.partition("```mermaid")[2].split("```")[0], text.partition("The timeline")[2]
+    assert re.findall(r": (\d+) tools/call", picture) == [*map(str, range(298, 305))]
+    assert "9 rows of 401, those around the calls in question." in text
+    assert re.findall(r"^ *(\d+) \d+ .*tools/call", timeline, re.MULTILINE) == [str(row) for row in range(298, 398)]
+    assert "301 rows left out" in timeline
+
+
+def test_a_report_says_what_was_asked_of_a_model_and_shows_calls_that_failed() -> None:
+    model = ModelTraffic()
+    model.ask("user: What is **this**?").answer(429, {"error": {"message": "Too many requests", "type": "rate_limit_error"}})
+    transcript = model.ends().transcript
+    text = "\n".join(report(transcript, transcript.rows, version="1"))
+    assert "| model | `m` by `chat.completions` |" in text
+    assert "- “What is \\*\\*this\\*\\*?” · 3.00 ms: model 3.00 ms (1 model call, 0 tool uses)" in text
+    assert "### Row 1: `chat.completions m` http error after 3.00 ms" in text
+    assert "rate_limit_error" in text.partition("### Row 1")[2]
+    assert "user->>+client1: “What is **this**?”" in text

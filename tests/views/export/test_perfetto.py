@@ -1,0 +1,83 @@
+"""The Chrome trace: bars that do not overlap in their lanes, one for each exchange."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy import read, transcribe
+from mcpspy.views.export.perfetto import _in_lanes, trace
+from tests.transcript.llm.traffic import ModelTraffic, delta, sse
+from tests.views.scenes import hostile_scene, three_servers
+
+CAPTURES = Path(__file__).parents[3] / "captures"
+NAMES = sorted(path.stem for path in CAPTURES.glob("*.mcpspy"))
+
+
+def events(text: str) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = json.loads(text)["traceEvents"]
+    return made
+
+
+def assert_no_overlap(bars: list[dict[str, Any]]) -> None:
+    """Nor in whole nanoseconds, to which Perfetto cuts beginnings and durations, each by itself."""
+    ends: dict[tuple[int, int], int] = {}
+    for one in sorted((one for one in bars if one["ph"] == "X"), key=lambda one: one["ts"]):
+        lane = one["pid"], one["tid"]
+        assert int(one["ts"] * 1_000) >= ends.get(lane, 0)
+        ends[lane] = int(one["ts"] * 1_000) + int(one["dur"] * 1_000)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_exchange_is_a_bar_and_no_two_overlap_in_a_lane(name: str) -> None:
+    transcript = transcribe(read(CAPTURES / f"{name}.mcpspy"))
+    found = events("\n".join(trace(transcript, transcript.rows)))
+    bars = [one for one in found if one["ph"] == "X" and one["cat"] != "http"]
+    rows = [one.row for one in transcript.exchanges] + [one.row for one in transcript.model_calls]
+    assert sorted(one["args"]["row"] for one in bars) == sorted(rows)
+    assert_no_overlap(found)
+
+
+def test_each_server_has_a_track_of_its_own() -> None:
+    transcript = three_servers()
+    named = [
+        one["args"]["name"] for one in events("\n".join(trace(transcript, transcript.rows))) if one["name"] == "process_name"
+    ]
+    assert [one.split(" → ")[1] for one in named] == ["weather", "filesystem-of-a-long-name", "天気"]
+
+
+NS = st.integers(0, 300) | st.integers(10**15, 10**15 + 300)
+"""Times that are near to each other, at the beginning of a capture and 11 days later."""
+
+
+@given(st.lists(st.tuples(NS, st.integers(0, 100))))
+def test_bars_take_the_first_free_lane(spans: list[tuple[int, int]]) -> None:
+    bars: list[tuple[int, int, str, dict[str, Any]]] = [(begin, begin + length, "x", {}) for begin, length in spans]
+    found = list(_in_lanes(0, "calls", bars))
+    assert_no_overlap(found)
+    assert len([one for one in found if one["ph"] == "X"]) == len(spans)
+
+
+@pytest.mark.parametrize("first_ns", [0, 1_001, 10**12 + 1, 10**15 + 3])
+def test_bars_that_follow_at_once_do_not_overlap_however_they_are_rounded(first_ns: int) -> None:
+    bars: list[tuple[int, int, str, dict[str, Any]]] = [
+        (first_ns + 7 * at, first_ns + 7 * at + 7, "x", {}) for at in range(500)
+    ]
+    assert_no_overlap(list(_in_lanes(0, "calls", bars)))
+
+
+def test_a_model_call_is_a_bar_with_its_first_token_marked() -> None:
+    model = ModelTraffic()
+    model.ask("user: a", stream=True).stream().raw(sse(delta("b", "stop"))).raw(sse(b"[DONE]")).close("server")
+    transcript = model.ends().transcript
+    found = events("\n".join(trace(transcript, transcript.rows)))
+    assert [(one["name"], one["args"]["outcome"]) for one in found if one["ph"] == "X"] == [("chat.completions m", "ok")]
+    assert [one["name"] for one in found if one["ph"] == "i"] == ["first token"]
+
+
+def test_names_of_peers_are_harmless() -> None:
+    transcript = hostile_scene("\x1b]52;c;x\x07").transcript
+    assert "\x1b" not in json.dumps(events("\n".join(trace(transcript, transcript.rows))), ensure_ascii=False)

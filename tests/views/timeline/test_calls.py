@@ -1,0 +1,265 @@
+"""What a row says of its call, polls that are folded, and the call above a row that is shown whole."""
+
+import json
+from typing import Any
+
+import pytest
+
+from mcpspy.views.json.rows import row_object
+from mcpspy.views.json.transactions import transaction_object
+from mcpspy.views.text.lanes import Lanes
+from mcpspy.views.text.line import line_cells, plain
+from mcpspy.views.timeline.calls import MAX_PARTS
+from mcpspy.views.timeline.exchange import whole
+from mcpspy.views.timeline.timeline import Timeline, fitting_columns, timeline
+from tests.transcript.calls.test_join import (
+    EXTENSION,
+    again,
+    ask,
+    created,
+    done,
+    listen,
+    on,
+    poll,
+    polled,
+    required,
+    status_told,
+    subscribe,
+    task,
+    to_urls,
+    updated,
+    url_elicitation,
+)
+from tests.transcript.dialogue import Dialogue, notification, request, result
+from tests.transcript.traffic import Traffic, opened_session
+
+HARM = "\x1b[31m\u202e\x07"
+
+
+def shown(told: Dialogue, width: int | None = None) -> list[str]:
+    """The lines of the rows."""
+    lines = [plain(line) for line in timeline(told.transcript, width=width)]
+    begin = next(at for at, line in enumerate(lines) if line.startswith("row"))
+    return [line for line in lines[begin + 2 :] if line and not line.startswith(("⚑", "    "))]
+
+
+def outcomes(told: Dialogue) -> list[str]:
+    """What stands behind the words of each row."""
+    return [line.partition("→ ")[2].partition("  ")[2].strip() for line in shown(told) if "→ " in line]
+
+
+def above(told: Dialogue, row: int, width: int | None = None) -> list[str]:
+    """The call above a row."""
+    transcript = told.transcript
+    found = transcript.row(row)
+    assert found is not None
+    lines = [plain(line) for line in whole(transcript, found, width=width)]
+    begin = next((at for at, line in enumerate(lines) if line.startswith("call of row")), len(lines))
+    return lines[begin : lines.index("", begin)] if begin < len(lines) else []
+
+
+def two_rounds(wait_ms: int = 3000) -> Dialogue:
+    """A call that needed input."""
+    return Dialogue().client(ask(1)).server(required(1, "s")).wait(wait_ms).client(again(2, state="s")).server(result(2))
+
+
+def test_the_last_round_says_how_long_the_call_took() -> None:
+    assert outcomes(two_rounds()) == ["needs input: elicitation/create", "ok: round 2 of row 1, 3.00 s in all"]
+
+
+def test_a_round_in_between_says_which_it_is() -> None:
+    told = Dialogue().client(ask(1)).server(required(1, "a")).client(again(2, state="a")).server(required(2, "b"))
+    assert outcomes(told)[1] == "needs input: round 2 of row 1 · elicitation/create"
+
+
+def test_on_a_narrow_screen_what_a_row_is_to_its_call_has_a_line_of_its_own() -> None:
+    lines = [plain(line) for line in timeline(two_rounds().transcript, width=60)]
+    assert "round 2 of row 1, 3.00 s in all" in [line.strip() for line in lines]
+    assert all(len(line) <= 60 for line in lines)
+
+
+def test_polls_that_bring_nothing_new_are_counted_in_the_one_that_does() -> None:
+    told = polled(Dialogue(), 16).client(poll(17)).server(result(17, task("t", "completed")))
+    told.client(poll(18, method="tasks/result")).server(result(18))
+    assert outcomes(told)[1:] == [
+        "ok ×17: completed after 16.0 s · polls 1–17 of row 1",
+        "ok: result of row 1, 16.0 s in all",
+    ]
+
+
+def test_polls_are_counted_though_others_ask_meanwhile() -> None:
+    told = Dialogue()
+    for name in ("t", "u"):
+        told.client(ask(name)).server(created(name, name))
+    for id in range(4):
+        told.client(poll(id, "t")).server(result(id, task("t"))).client(poll(id, "u")).server(result(id, task("u")))
+    told.client(poll(9, "t")).server(result(9, task("t", "completed")))
+    assert [line.split(":")[1] for line in outcomes(told)[2:]] == [
+        " completed after 21.0 ms · polls 1–5 of row 1",
+        " working · polls 1–4 of row 2",
+    ]
+
+
+def test_polls_that_were_held_come_before_what_follows_them_in_their_call() -> None:
+    told = polled(Dialogue(), 3).server(status_told("t", "completed")).client(poll(9, method="tasks/result")).server(result(9))
+    assert outcomes(told)[1:] == ["ok ×3: working · polls 1–3 of row 1", "ok: result of row 1, 3.00 s in all"]
+
+
+def test_each_poll_that_brings_another_status_is_shown() -> None:
+    told = polled(Dialogue(), 0)
+    for id, status in enumerate(("working", "working", "input_required", "working"), 1):
+        told.client(poll(id)).server(result(id, task("t", status)))
+    assert outcomes(told)[1:] == ["ok ×3: input_required · polls 1–3 of row 1", "ok: working · poll 4 of row 1"]
+
+
+def test_a_poll_that_failed_is_shown() -> None:
+    told = polled(Dialogue(), 2).client(poll(8)).server({"jsonrpc": "2.0", "id": 8, "error": {"code": 1, "message": "no"}})
+    assert outcomes(told)[-1] == "error ×3: 1 no · polls 1–3 of row 1"
+
+
+def test_rows_that_were_asked_for_are_not_folded() -> None:
+    lines = [plain(line) for line in timeline(polled(Dialogue(), 4).transcript, rows=(1, 5))]
+    assert sum("tasks/get" in line for line in lines) == 4
+
+
+def test_live_and_offline_fold_alike() -> None:
+    told = polled(Dialogue(), 5).client(poll(9)).server(result(9, task("t", "completed")))
+    transcript = told.transcript
+    lanes = Lanes(transcript.sources)
+    machine = Timeline(fitting_columns(transcript.rows, lanes, None), lanes)
+    live: list[str] = []
+    for row in transcript.rows:
+        live += [plain(line) for line in [*machine.feed(row), *machine.pause()]]
+    live += [plain(line) for line in machine.close()]
+    rows = ("tools/call", "tasks/get")
+    assert [line for line in live if any(one in line for one in rows)] == [
+        line for line in shown(told) if any(one in line for one in rows)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (polled(Dialogue(), 0).server(status_told("t", "completed")), "completed after 2.00 ms · of row 1"),
+        (Dialogue().client(subscribe(1)).server(result(1)).server(updated()), "x:1 · of row 1"),
+        (Dialogue().client(listen(1)).server(on(1)), "of row 1"),
+        (Dialogue().client(ask(1)).server(to_urls(1, "e")).server(done("e")), "of row 1"),
+        (Dialogue().server(url_elicitation(1, "e")).client(result(1)).server(done("e")), "of row 1, 2.00 ms in all"),
+    ],
+)
+def test_a_notification_says_which_call_it_is_about(told: Dialogue, words: str) -> None:
+    assert shown(told)[-1].endswith(words)
+
+
+def test_a_subscription_says_what_it_brought() -> None:
+    told = (
+        Dialogue().client(listen(1)).server(on(1, "subscriptions/acknowledged")).server(on(1)).server(on(1)).server(result(1))
+    )
+    assert outcomes(told)[0] == "ok: 2 notifications"
+
+
+def test_what_is_asked_for_a_task_says_so() -> None:
+    related = {"_meta": {"io.modelcontextprotocol/related-task": {"taskId": "t"}}}
+    told = polled(Dialogue(), 0).server(request(1, "roots/list", related)).client(result(1, {"roots": []}))
+    assert "for row 1" in shown(told)[-1]
+
+
+def test_partial_results_are_counted_below_their_row() -> None:
+    told = Dialogue().client(ask(1)).server(result(1, {"isComplete": False})).server(result(1, {"isComplete": False}))
+    lines = [plain(line).strip() for line in timeline(told.server(result(1, {"isComplete": True})).transcript)]
+    assert "0.003                   ← partial result ×2" in lines
+
+
+def test_a_session_that_takes_the_place_of_a_lost_one_says_so() -> None:
+    told = Traffic()
+    opened_session(told, "s1")
+    told.post(request(7), session="s1").answer(404)
+    opened_session(told, "s2")
+    lines = [plain(line) for line in timeline(told.transcript)]
+    (line,) = [line for line in lines if "in the place of a session that was lost" in line]
+    assert "initialize" in line
+    found = [transaction_object(one) for one in told.transcript.sources[0].transactions.values()]
+    assert [(one.get("session_lost"), one.get("session_before")) for one in found[2:4]] == [(3, None), (None, "s1")]
+
+
+# --- Whole ---
+
+
+def test_above_a_row_stands_the_chain_of_its_call() -> None:
+    assert above(two_rounds(), 2) == above(two_rounds(), 1)
+    assert above(two_rounds(), 2) == [
+        "call of row 1 · ok · 3.00 s in all · 2.00 ms on the wire · 2 rounds",
+        "    row 1       tools/call greet  needs input: elicitation/create  1.00 ms",
+        "    row 2       tools/call greet  ok  1.00 ms",
+    ]
+
+
+def test_a_row_that_is_an_exchange_and_no_more_has_no_chain() -> None:
+    assert above(Dialogue().client(ask(1)).server(result(1)), 1) == []
+
+
+def test_the_polls_of_a_chain_are_one_line() -> None:
+    lines = above(polled(Dialogue(), 17, EXTENSION), 5)
+    assert lines[0] == "call of row 1 · pending · 18.0 ms on the wire · 17 polls · task t working"
+    assert [line.split("  ")[2] for line in lines[1:]] == ["row 1", "rows 2–18"]
+
+
+def test_a_long_chain_shows_its_beginning_and_its_end() -> None:
+    told = Dialogue().client(ask(0)).server(required(0, "0"))
+    for id in range(1, 101):
+        told.client(again(id, state=str(id - 1))).server(required(id, str(id)))
+    lines = above(told, 50)
+    assert (len(lines), [line for line in lines if "more lines" in line]) == (
+        MAX_PARTS + 2,
+        [f"    … {101 - MAX_PARTS} more lines"],
+    )
+
+
+def test_no_line_of_a_chain_is_wider_than_the_screen() -> None:
+    transcript = polled(Dialogue(), 17, EXTENSION).transcript
+    found = transcript.row(1)
+    assert found is not None
+    assert max(line_cells(line) for line in whole(transcript, found, width=40)) <= 40
+
+
+def test_what_peers_call_their_tasks_harms_no_terminal() -> None:
+    told = Dialogue().client(ask(1, HARM)).server(created(1, HARM)).client(poll(2, HARM)).server(result(2, task(HARM, HARM)))
+    told.server(notification("notifications/tasks/status", task(HARM, HARM)))
+    text = "".join([*shown(told), *above(told, 1), *above(told, 3)])
+    assert not set(HARM) & set(text) - {"[", "3", "1", "m"}
+
+
+# --- JSON ---
+
+
+def as_json(told: Dialogue) -> list[Any]:
+    """The member `call` of each numbered row."""
+    transcript = told.transcript
+    return [one["call"] for row in transcript.rows if "call" in (one := row_object(row, transcript.sources))]
+
+
+def test_json_tells_a_call_whole_on_its_first_row_and_where_they_stand_on_the_others() -> None:
+    first, second = as_json(two_rounds())
+    assert second == {"row": 1, "part": "round", "number": 2}
+    assert first == {
+        "row": 1, "part": "round", "number": 1, "outcome": "ok", "duration_ns": 3_003_000_000, "wire_ns": 2_000_000, "rounds": 2,
+        "polls": 0, "notifications": 0, "needs_input": False, "last_row": 2,
+    }  # fmt: skip
+
+
+def test_json_tells_of_a_task() -> None:
+    first, *polls, told = as_json(polled(Dialogue(), 2).server(status_told("t", "completed")))
+    assert first["task"] == {"id": "t", "status": "completed", "ttl_ms": 60_000, "poll_interval_ms": 1000}
+    assert (polls, told) == (
+        [{"row": 1, "part": "poll", "number": 1}, {"row": 1, "part": "poll", "number": 2}],
+        {"row": 1, "part": "notification"},
+    )
+
+
+def test_json_tells_of_elicitations() -> None:
+    first, _ = as_json(Dialogue().client(ask(1)).server(to_urls(1, "e", "f")).server(done("e")))
+    assert first["elicitations"] == {"asked": 2, "completed": 1}
+
+
+def test_the_json_of_a_call_is_json() -> None:
+    assert json.loads(json.dumps(as_json(polled(Dialogue(), 2))))

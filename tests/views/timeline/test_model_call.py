@@ -1,0 +1,201 @@
+"""A model call as it is shown: in a row, whole, in numbers and in JSON; from the agents' runs of captures/."""
+
+import json
+from datetime import UTC
+from functools import cache
+from itertools import dropwhile
+from typing import Any
+
+import pytest
+
+from mcpspy.capture.file.reader import read
+from mcpspy.transcript.llm.call import ModelCall
+from mcpspy.transcript.llm.tool_trips import errands
+from mcpspy.transcript.model import Row, Transcript
+from mcpspy.transcript.transcribe import transcribe
+from mcpspy.views.json.rows import document
+from mcpspy.views.json.statistics import numbers_document
+from mcpspy.views.statistics import numbers_lines
+from mcpspy.views.text.line import Line, line_cells, plain
+from mcpspy.views.timeline.model_call import MAX_LINES, bodies, model_call_lines
+from mcpspy.views.timeline.timeline import timeline
+from tests.conftest import ROOT
+from tests.findings.telling import Telling
+from tests.transcript.llm.traffic import ModelTraffic, completion
+from tests.views.golden import same_as_golden
+
+RUNS = {"agent": ("agent-model", "agent-weather"), "tags": ("tags-model", "tags-example-server")}
+WIDTHS = (20, 40, 80, 120, 200)
+
+
+@cache
+def run(name: str) -> Transcript:
+    return transcribe(*(read(str(ROOT / "captures" / f"{one}.mcpspy")) for one in RUNS[name]))
+
+
+def told(account: str) -> Transcript:
+    telling = Telling(account)
+    assert telling.model is not None
+    return transcribe(telling.records, telling.model.records)
+
+
+def whole(transcript: Transcript, at: int = 0, width: int | None = None) -> list[str]:
+    return [plain(line) for line in model_call_lines(transcript, transcript.model_calls[at], errands(transcript), width=width)]
+
+
+def all_whole(transcript: Transcript, width: int | None) -> list[Line]:
+    found = errands(transcript)
+    return [line for call in transcript.model_calls for line in [*model_call_lines(transcript, call, found, width=width), []]]
+
+
+def objects(transcript: Transcript, *, whole: bool = False) -> Any:
+    return json.loads("".join(document(transcript, transcript.rows, live=False, whole=whole)))
+
+
+def only(transcript: Transcript) -> ModelCall:
+    (call,) = transcript.model_calls
+    return call
+
+
+@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_is_shown_as_before(name: str, width: int) -> None:
+    lines = [*timeline(run(name), width=width, zone=UTC), [], *all_whole(run(name), width)]
+    assert same_as_golden(f"model-{name}-{width}", lines)
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_numbers_of_a_run_are_shown_as_before(width: int) -> None:
+    lines = numbers_lines(run("agent"), width=width, zone=UTC)
+    assert same_as_golden(f"model-numbers-{width}", dropwhile(lambda line: line, lines))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", RUNS)
+def test_no_line_is_wider_than_the_screen(name: str, width: int) -> None:
+    lines = all_whole(run(name), width) + list(numbers_lines(run(name), width=width, zone=UTC))
+    assert [plain(line) for line in lines if line_cells(line) > width] == []
+
+
+def test_the_page_on_models_shows_a_call_as_it_is() -> None:
+    page = (ROOT / "docs" / "model.md").read_text(encoding="utf-8")
+    assert "\n".join(whole(run("agent"), width=100)) in page
+
+
+def test_what_a_model_wants_done_stands_in_its_row_with_its_tokens() -> None:
+    shown = [plain(line) for line in timeline(run("agent"), width=None, zone=UTC)]
+    assert any('→ get_weather {"city":"杭州"} · 88 + 15 tokens' in line for line in shown)
+
+
+def test_a_tool_use_says_where_it_went_and_where_the_model_was_told() -> None:
+    text = "\n".join(whole(run("agent")))
+    assert "→ row 6 get_weather of weather: ok" in text
+    assert "told in row 7, joined by name and arguments" in text
+
+
+def test_turns_of_the_call_before_are_folded_by_role() -> None:
+    shown = whole(run("tags"), 1)
+    assert any(line.strip() == "2 turns as in row 5: 1 system, 1 user" for line in shown)
+    assert not any("What is" in line for line in shown)
+
+
+def test_what_the_system_says_is_cut_to_its_line() -> None:
+    traffic = ModelTraffic()
+    traffic.ask("system: " + "be kind " * 100, "user: hello").answer(200, completion("hi"))
+    (line,) = [line for line in whole(traffic.transcript, width=80) if "system" in line]
+    assert "800 letters" in line
+
+
+def test_a_long_text_is_cut_on_a_screen_and_whole_on_a_pipe() -> None:
+    traffic = ModelTraffic()
+    traffic.ask("user: " + "\n".join(f"line {n}" for n in range(200))).answer(200, completion("hi"))
+    on_screen, on_pipe = whole(traffic.transcript, width=80), whole(traffic.transcript)
+    assert f"… {200 - MAX_LINES} more lines" in "\n".join(on_screen)
+    assert "line 199" in "\n".join(on_pipe)
+
+
+def test_a_use_that_no_server_saw_says_so() -> None:
+    account = (
+        '→ tools/list 1\n← result 1 {"tools":[]}\n⇒ asks x\n⇐ uses c1 shell {"command":"ls"}\n⇒ returns c1 a.txt\n⇐ says y'
+    )
+    assert "no call was seen · id c1" in "\n".join(whole(told(account)))
+
+
+def test_an_answer_that_was_cut_says_why_in_its_row() -> None:
+    shown = [plain(line) for line in timeline(told("⇒ asks x\n⇐ says y\n  finish length"), width=None, zone=UTC)]
+    assert any("ok ⚑: “y” · length" in line for line in shown)
+
+
+def test_an_error_of_the_api_stands_in_its_row() -> None:
+    shown = [plain(line) for line in timeline(told("⇒ asks x\n⇐ 429 Too many requests"), width=None, zone=UTC)]
+    assert any("http error ⚑: 429: error: Too many requests" in line for line in shown)
+
+
+def test_the_verdict_counts_calls_of_models_by_themselves() -> None:
+    first = plain(next(iter(timeline(run("agent"), width=None, zone=UTC))))
+    assert "3 calls" in first
+    assert "2 model calls" in first
+
+
+def test_a_row_in_json_has_the_model_its_usage_and_its_uses() -> None:
+    (row, _) = [one for one in objects(run("agent"))["rows"] if one["kind"] == "model_call"]
+    assert (row["method"], row["target"], row["outcome"], row["before"]) == ("chat.completions", "gpt-4o-mini", "ok", None)
+    assert (row["answer"]["usage"]["input_tokens"], row["answer"]["uses"][0]["arguments"]) == (88, '{"city":"杭州"}')
+
+
+def test_turns_and_offers_stand_in_json_where_rows_were_asked_for() -> None:
+    plain_rows, whole_rows = (objects(run("agent"), whole=one)["rows"] for one in (False, True))
+    assert not any("prompt" in one for one in plain_rows)
+    (row, _) = [one for one in whole_rows if one["kind"] == "model_call"]
+    assert [one["text"] for one in row["prompt"]["turns"]] == ["杭州的天气"]
+    assert [one["name"] for one in row["prompt"]["offers"]] == ["get_weather", "suggest_activity"]
+    assert row["prompt"]["offers"][0]["schema"]["required"] == ["city"]
+
+
+def test_errands_and_runs_stand_beside_the_rows() -> None:
+    made = objects(run("agent"))
+    (errand,) = made["errands"]
+    assert (errand["row"], errand["call_row"], errand["returned_row"]) == (5, 6, 7)
+    (one,) = made["runs"]
+    assert one["model_ns"] + one["server_ns"] + one["client_ns"] == one["duration_ns"]
+    assert (one["asked"], one["rows"], one["whole"]) == ("杭州的天气", [5, 7], True)
+
+
+def test_without_a_model_nothing_stands_beside_the_rows() -> None:
+    telling = Telling("→ ping 1\n← result 1")
+    assert objects(transcribe(telling.records)).keys() == {"schema", "captures", "verdict", "rows", "findings"}
+
+
+def test_tokens_are_those_that_the_api_counted() -> None:
+    made = json.loads(numbers_document(run("agent"), live=False))
+    (model,) = made["models"]
+    assert (model["count"], model["counted"], model["input_tokens"], model["output_tokens"]) == (2, 2, 126, 27)
+    assert [one["server"] for one in made["servers"]] == ["weather"]
+
+
+def test_where_the_api_counted_none_they_are_estimated_and_said_to_be() -> None:
+    (model,) = json.loads(numbers_document(run("tags"), live=False))["models"]
+    assert (model["counted"], model["input_tokens"]) == (0, 0)
+    assert model["estimated_input_tokens"] > 100
+    assert any("~" in plain(line) for line in numbers_lines(run("tags"), width=None, zone=UTC))
+
+
+def test_a_tool_has_what_its_offers_took_and_how_often_it_was_used() -> None:
+    tools = {one["tool"]: one for one in json.loads(numbers_document(run("agent"), live=False))["tools"]}
+    assert [(one["prompts"], one["uses"], one["called"]) for one in tools.values()] == [(1, 1, 1), (1, 0, 0)]
+    assert tools["suggest_activity"]["offered_tokens"] > 10
+
+
+def test_rows_that_were_left_out_are_not_counted() -> None:
+    rows: list[Row] = [*run("agent").model_calls[:1]]
+    (model,) = json.loads(numbers_document(run("agent"), rows, live=False))["models"]
+    assert model["count"] == 1
+
+
+def test_the_bytes_of_a_prompt_and_its_answer_end_in_a_line_each() -> None:
+    traffic = ModelTraffic()
+    traffic.ask("user: hello").answer(200, completion("hi"))
+    (asked, said) = [raw for _, raw in bodies(only(traffic.wire))]
+    assert json.loads(asked)["messages"] == [{"role": "user", "content": "hello"}]
+    assert json.loads(said)["choices"][0]["message"]["content"] == "hi"
+    assert asked.endswith(b"}\n")
