@@ -73,7 +73,7 @@ def test_a_fault_of_our_own_ends_its_connection_and_no_other(fault: object, capl
         server.send(OK)
         assert again.take(len(OK)) == OK
         (note,) = (one for one in ends.records if isinstance(one, Note) and one.topic == "fault")
-        assert "ZeroDivisionError in test_http_faults.py:" in note.text
+        assert "ZeroDivisionError in test_faults.py:" in note.text
         assert note.text in caplog.text
         assert SECRET.decode() not in caplog.text + note.text
         assert note.extra == {"connection": 2, "by": "mcpspy"}
