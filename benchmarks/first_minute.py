@@ -149,7 +149,7 @@ def first_minute(folder: Path) -> dict[str, object]:
                 "choices": choices,
                 "restarts": 1,
                 "answered": sorted(json.loads(line)["server"] for line in said.splitlines()),
-                "recorded": sorted({one["label"] for sitting in listed["sittings"] for one in sitting["captures"]}),
+                "recorded": sorted({one["label"] for recording in listed["recordings"] for one in recording["captures"]}),
                 "install_s": round(installed - began, 1),
                 "first_call_s": round(on_screen - installed, 1),
                 "restored": file.read_text(encoding="utf-8") == before,

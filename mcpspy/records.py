@@ -48,7 +48,7 @@ class Header:
     """The first line of a capture: who recorded what, when, under which rules.
 
     `wall_ns` (Unix time) and `monotonic_ns` were read at one instant; every `at_ns` counts from there. `parent` is
-    `{"pid", "name", "start"}` of the process that started the tap, the key of a sitting; `start` of a process is its start
+    `{"pid", "name", "start"}` of the process that started the tap, the key of a recording; `start` of a process is its start
     time as the system counts it, only ever compared. `tapped` is `{"transport": "stdio", "argv": […], "env": [names]}` or
     `{"transport": "http", "url": …, "listen": …}`, redacted. `redaction` is `credentials` or `none`.
     """
@@ -96,7 +96,7 @@ class Open:
     """
 
     __slots__ = (
-        "at_ns", "connection", "forged", "forwarded", "framing", "head", "name", "number", "redacted", "sender", "stream",
+        "at_ns", "connection", "injected", "forwarded", "framing", "head", "name", "number", "redacted", "sender", "stream",
         "transaction", "extra",
     )  # fmt: skip
 
@@ -113,13 +113,13 @@ class Open:
         head: bytes = b"",
         forwarded: bytes | None = None,
         redacted: tuple[Redaction, ...] = (),
-        forged: bool = False,
+        injected: bool = False,
         number: int = -1,
         extra: Extra = None,
     ) -> None:
         self.at_ns, self.stream, self.name, self.connection = at_ns, stream, name, connection
         self.transaction, self.head, self.forwarded, self.redacted = transaction, head, forwarded, redacted
-        self.forged, self.number, self.extra = forged, number, extra or {}
+        self.injected, self.number, self.extra = injected, number, extra or {}
         self.sender: Side = sender
         self.framing: Framing = framing
 
@@ -185,10 +185,10 @@ class Frame:
         return redacted
 
     @property
-    def forged(self) -> bool:
+    def injected(self) -> bool:
         """Whether mcpspy itself wrote it."""
-        forged: bool = self.rare.get("forged", False)
-        return forged
+        injected: bool = self.rare.get("injected", False)
+        return injected
 
     @property
     def extra(self) -> dict[str, Any]:

@@ -192,5 +192,5 @@ def test_all_that_mcpspy_keeps_is_its_users_alone(project: Path, home: Path, mon
     finally:
         os.umask(before)
     kept = [home / ".mcpspy", *(home / ".mcpspy").rglob("*")]
-    assert {path.name for path in kept} >= {"captures", "key", "backups", "places.json", "cap", "pruned.json"}
+    assert {path.name for path in kept} >= {"captures", "key", "backups", "places.json", "quota", "pruned.json"}
     assert not [f"{path.name}: {path.stat().st_mode:o}" for path in kept if path.stat().st_mode & 0o077]

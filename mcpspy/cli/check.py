@@ -77,7 +77,7 @@ def command(
 ) -> int:
     """Findings: what went wrong, whose fault it is, what to do. The exit status is 1 if there is one of --fail-on or worse.
 
-    WHAT is as in `mcpspy show`: captures, sittings, labels, `-`; `:7..20` takes what is about rows 7 to 20. `--rules` lists what is
+    WHAT is as in `mcpspy show`: captures, recordings, labels, `-`; `:7..20` takes what is about rows 7 to 20. `--rules` lists what is
     looked for.
 
     \b

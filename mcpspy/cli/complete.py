@@ -1,4 +1,4 @@
-"""What a shell offers while a command line is typed: labels and sittings of the store, rules, keys of filters.
+"""What a shell offers while a command line is typed: labels and recordings of the store, rules, keys of filters.
 
 Nothing that these words are about is imported before a shell asks. Refuses to read what captures hold.
 """
@@ -13,14 +13,14 @@ from click.shell_completion import CompletionItem
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MAX_SITTINGS = 5
+MAX_RECORDINGS = 5
 
 _STEERING = frozenset("\"'`$\\;&|<>()*?!{}")
 """What a shell would read otherwise than as a letter. Labels are captured."""
 
 
 def whats(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The newest sittings, labels, and files.
+    """The newest recordings, labels, and files.
 
     Files first: what click has bash read forgets all that it was offered before them, and then takes files where nothing else fits.
     """
@@ -84,13 +84,13 @@ def offer(command: click.Command) -> None:
 
 
 def _known() -> Iterable[tuple[str, str]]:
-    from ..capture.store.catalog import entries, sittings
+    from ..capture.store.catalog import entries, recordings
 
     try:
         found = entries()
     except OSError:
         return
-    for number, one in enumerate(sittings(found)[:MAX_SITTINGS]):
+    for number, one in enumerate(recordings(found)[:MAX_RECORDINGS]):
         yield ("@" if number == 0 else f"@{number}"), ", ".join(entry.label for entry in one.entries)
     yield from (
         (label, "the newest capture of this label") for label in dict.fromkeys(one.label for one in found if one.header)

@@ -1,4 +1,4 @@
-"""`mcpspy diff`: what changed from one capture or sitting to another; exit status 1 if anything did."""
+"""`mcpspy diff`: what changed from one capture or recording to another; exit status 1 if anything did."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def command(
     compared.
 
     \b
-      mcpspy diff @1 @                                     the sitting before, and the newest one
-      mcpspy diff @:7 @:9                                  two calls of one sitting
+      mcpspy diff @1 @                                     the recording before, and the newest one
+      mcpspy diff @:7 @:9                                  two calls of one recording
       mcpspy diff old.mcpspy new.mcpspy --ignore '$..time'
     """
     if before.startswith(STDIN) and after.startswith(STDIN):

@@ -11,7 +11,7 @@ Captures: what client and server said, one file for each server and run.
 They lie in ~/.mcpspy/captures, or in the folder `captures` of MCPSPY_HOME. The
 commands that look take a WHAT:
 
-  @              the newest sitting: what one client said to all its servers
+  @              the newest recording: what one client said to all its servers
   @1             the one before
   weather        the newest capture with this label
   FILE, -        this file; standard input
@@ -22,7 +22,7 @@ commands that look take a WHAT:
   mcpspy verify weather                     is it intact, and what is not there
   mcpspy show --since 1h                    what was alive in the last hour
   mcpspy prune --older-than 30d --dry-run   what would go; nothing goes unasked
-  mcpspy prune --cap 2gb                    and no more than this from now on
+  mcpspy prune --quota 2gb                    and no more than this from now on
   mcpspy export html weather -o page.html   to look at it in a browser
 
 All that was forwarded is in the capture, also when mcpspy was killed. It is

@@ -1,4 +1,4 @@
-"""`mcpspy list`: the newest sittings and their captures; and what bare `mcpspy` says."""
+"""`mcpspy list`: the newest recordings and their captures; and what bare `mcpspy` says."""
 
 import os
 import time
@@ -6,12 +6,12 @@ import time
 import click
 
 from ..capture.store.address import addresses
-from ..capture.store.catalog import Count, Entry, Sitting, count, entries, has_message, sittings
+from ..capture.store.catalog import Count, Entry, Recording, count, entries, has_message, recordings
 from ..capture.store.folder import captures_folder
 from ..capture.store.pruning import empty_files, pruned
-from ..capture.store.quota import cap_bytes, taken
+from ..capture.store.quota import quota_bytes, taken
 from ..views.store.listing import Capture, Kept, State, Unusable, document, listing
-from ..views.store.listing import Sitting as Listed
+from ..views.store.listing import Recording as Listed
 from ..views.store.usage import gone_line, keeping_line
 from ..views.text.clock import wall_time
 from ..views.text.escape import safe_text
@@ -19,18 +19,18 @@ from ..views.text.units import counted
 from .screen import say, show_lines, width
 from .since import Since, since_option
 
-SHOWN_SITTINGS = 10
-OVERVIEW_SITTINGS = 3
+SHOWN_RECORDINGS = 10
+OVERVIEW_RECORDINGS = 3
 
 
 @click.command("list")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (docs/json.md).")
-@click.option("--all", "everything", is_flag=True, help=f"All sittings, not only the newest {SHOWN_SITTINGS}.")
+@click.option("--all", "everything", is_flag=True, help=f"All recordings, not only the newest {SHOWN_RECORDINGS}.")
 @since_option
 def command(*, as_json: bool, everything: bool, since: Since | None) -> None:
-    """List the newest sittings and their captures.
+    """List the newest recordings and their captures.
 
-    A sitting is what one client did with all its servers. The newest is addressed as @, the one before as @1; a capture by its
+    A recording is what one client did with all its servers. The newest is addressed as @, the one before as @1; a capture by its
     label or its file.
 
     \b
@@ -38,7 +38,7 @@ def command(*, as_json: bool, everything: bool, since: Since | None) -> None:
       mcpspy list --all --json
       mcpspy list --since 2d
     """
-    found, unusable, left_out = _listed(None if everything or since else SHOWN_SITTINGS, since)
+    found, unusable, left_out = _listed(None if everything or since else SHOWN_RECORDINGS, since)
     if as_json:
         click.echo(document(captures_folder(), found, unusable, _kept()), nl=False)
     elif found or unusable:
@@ -53,44 +53,44 @@ def command(*, as_json: bool, everything: bool, since: Since | None) -> None:
 
 
 def _say_what_is_kept() -> None:
-    """How much there is, what becomes of it, and what is gone: who looks for an old sitting has to know."""
+    """How much there is, what becomes of it, and what is gone: who looks for an old recording has to know."""
     empty = len(empty_files(wall_ns=time.time_ns()))
     if empty:
         say(f"{counted(empty, 'empty file')} of taps that were killed before they wrote anything: mcpspy prune removes them")
     files, size_bytes = taken()
-    if files or cap_bytes() is not None:
-        say(keeping_line(files, size_bytes, cap_bytes()))
-    for by_cap in (False, True):
-        gone = pruned(by_cap=by_cap)
+    if files or quota_bytes() is not None:
+        say(keeping_line(files, size_bytes, quota_bytes()))
+    for by_quota in (False, True):
+        gone = pruned(by_quota=by_quota)
         if gone.captures:
             when = wall_time(gone.last_wall_ns).strftime("%Y-%m-%d %H:%M")
-            say(gone_line(gone.sittings, gone.captures, gone.bytes, when=when, by_cap=by_cap))
+            say(gone_line(gone.recordings, gone.captures, gone.bytes, when=when, by_quota=by_quota))
 
 
 def _kept() -> Kept:
     files, size_bytes = taken()
-    asked, by_cap = pruned(), pruned(by_cap=True)
+    asked, by_quota = pruned(), pruned(by_quota=True)
     return Kept(
         captures=files,
         size_bytes=size_bytes,
-        max_bytes=cap_bytes(),
-        gone_captures=asked.captures + by_cap.captures,
-        gone_bytes=asked.bytes + by_cap.bytes,
-        gone_wall_ns=max(asked.last_wall_ns, by_cap.last_wall_ns) or None,
+        max_bytes=quota_bytes(),
+        gone_captures=asked.captures + by_quota.captures,
+        gone_bytes=asked.bytes + by_quota.bytes,
+        gone_wall_ns=max(asked.last_wall_ns, by_quota.last_wall_ns) or None,
     )
 
 
 def overview() -> None:
-    """The newest sittings, and the next useful command: what bare `mcpspy` says."""
-    found, unusable, _ = _listed(OVERVIEW_SITTINGS)
+    """The newest recordings, and the next useful command: what bare `mcpspy` says."""
+    found, unusable, _ = _listed(OVERVIEW_RECORDINGS)
     if not found:
         _say_nothing_yet()
         say("mcpspy --help lists all commands.")
         return
     show_lines(listing(found, unusable, width=width()))
-    live = any(capture.state is State.LIVE for sitting in found for capture in sitting.captures)
+    live = any(capture.state is State.LIVE for recording in found for capture in recording.captures)
     say("")
-    say("mcpspy show -f follows what is being said." if live else "mcpspy show shows what was said in the newest sitting.")
+    say("mcpspy show -f follows what is being said." if live else "mcpspy show shows what was said in the newest recording.")
     say("mcpspy --help lists all commands.")
 
 
@@ -100,13 +100,13 @@ def _say_nothing_yet() -> None:
 
 
 def _listed(limit: int | None, since: Since | None = None) -> tuple[list[Listed], list[Unusable], int]:
-    """The newest sittings as the view wants them, what cannot be read, and how many sittings are left out.
+    """The newest recordings as the view wants them, what cannot be read, and how many recordings are left out.
 
     Of `since` those into which was recorded since then, by the addresses that they have among all.
     """
     now_ns = time.time_ns()
     known = entries()
-    all_found = sittings(known)
+    all_found = recordings(known)
     if since is not None:
         from ..capture.store.recent import is_touched
 
@@ -117,8 +117,8 @@ def _listed(limit: int | None, since: Since | None = None) -> tuple[list[Listed]
     shown = set(map(id, wanted))
     named = all_found[: max((at + 1 for at, one in enumerate(all_found) if id(one) in shown), default=0)]
     names = addresses([any(map(has_message, one.entries)) for one in named])
-    counts = {one.path: count(one) for sitting in wanted for one in sitting.entries}
-    found = [_sitting(one, name, counts, now_ns) for one, name in zip(named, names, strict=True) if id(one) in shown]
+    counts = {one.path: count(one) for recording in wanted for one in recording.entries}
+    found = [_recording(one, name, counts, now_ns) for one, name in zip(named, names, strict=True) if id(one) in shown]
     broken = [
         Unusable(path=one.path, file=os.path.basename(one.path), reason=one.error)
         for one in known
@@ -128,14 +128,14 @@ def _listed(limit: int | None, since: Since | None = None) -> tuple[list[Listed]
     return found, broken[:limit], left_out
 
 
-def _sitting(sitting: Sitting, address: str, counts: dict[str, Count], now_ns: int) -> Listed:
-    header = sitting.own[0].header
+def _recording(recording: Recording, address: str, counts: dict[str, Count], now_ns: int) -> Listed:
+    header = recording.own[0].header
     pid = header.parent.get("pid") if header else None
     return Listed(
         address=address,
-        client=sitting.client,
+        client=recording.client,
         client_pid=pid if isinstance(pid, int) else None,
-        captures=tuple(_capture(one, counts[one.path], now_ns) for one in sitting.entries),
+        captures=tuple(_capture(one, counts[one.path], now_ns) for one in recording.entries),
     )
 
 

@@ -89,7 +89,7 @@ def since_option(command: F) -> F:
         "--since",
         metavar="AGE|TIME",
         type=_SinceType(),
-        help="Only what was alive since then: 90s, 1h, 2d, 09:30, 2026-11-21T09:30. Without WHAT of all sittings.",
+        help="Only what was alive since then: 90s, 1h, 2d, 09:30, 2026-11-21T09:30. Without WHAT of all recordings.",
     )
     return option(command)
 
@@ -126,25 +126,25 @@ def _day_time(text: str, now_ns: int) -> datetime | None:
 
 
 def chosen_since(whats: tuple[str, ...], since: Since) -> tuple[Chosen, tuple[str, ...]]:
-    """The captures to be read, and what WHAT calls them: those named, else the sittings into which was recorded since then.
+    """The captures to be read, and what WHAT calls them: those named, else the recordings into which was recorded since then.
 
     These are read whole, so that their rows have the numbers that they always have. Where there are none, it says so.
     """
     if whats:
         found = chosen(whats)
         if found.rows is not None:
-            raise click.UsageError("--since goes with captures and sittings, not with rows of them.")
+            raise click.UsageError("--since goes with captures and recordings, not with rows of them.")
         return found, whats
     from ..capture.store.recent import last_heard_ns, touched
 
-    sittings, newest = touched(since.wall_ns)
-    spoken = [(name, one) for name, one in sittings if name] or sittings
+    recordings, newest = touched(since.wall_ns)
+    spoken = [(name, one) for name, one in recordings if name] or recordings
     if not spoken:
         last = (
             "" if newest is None else f"; the last thing was at {_local(last_heard_ns(newest)):%Y-%m-%d %H:%M:%S} (mcpspy list)"
         )
         say(f"mcpspy: nothing was recorded {since.words}{last or f', nor before, in {safe_text(captures_folder())}'}")
-    paths = dict.fromkeys(one.path for _, sitting in spoken[::-1] for one in sitting.entries)
+    paths = dict.fromkeys(one.path for _, recording in spoken[::-1] for one in recording.entries)
     return Chosen(paths=tuple(paths)), tuple(name for name, _ in spoken if name)
 
 

@@ -43,11 +43,11 @@ class Chosen:
 
 
 def chosen(whats: tuple[str, ...], *, skips_replays: bool = False) -> Chosen:
-    """What several WHATs name together; `@` may mean the newest sitting but for replays. Raises: AddressError."""
+    """What several WHATs name together; `@` may mean the newest recording but for replays. Raises: AddressError."""
     addresses = [resolve(one, skips_replays=skips_replays) for one in whats or (DEFAULT_WHAT,)]
     rows = [one.rows for one in addresses if one.rows is not None]
     if rows and len(addresses) > 1:
-        raise AddressError(" ".join(whats), "rows can be asked of one capture or sitting at a time; name that one alone")
+        raise AddressError(" ".join(whats), "rows can be asked of one capture or recording at a time; name that one alone")
     return Chosen(
         paths=tuple(dict.fromkeys(path for one in addresses for path in one.captures)), rows=rows[0] if rows else None
     )

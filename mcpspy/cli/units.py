@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ..capture.store.quota import MIN_CAP_BYTES
+from ..capture.store.quota import MIN_QUOTA_BYTES
 from .run.options import UsageError, size_bytes
 
 if TYPE_CHECKING:
@@ -52,14 +52,14 @@ AGE: Final = _Amount("age", age_ns)
 SIZE: Final = _Amount("size", size_bytes)
 
 
-def _cap(text: str) -> int:
+def _quota(text: str) -> int:
     if text == "none":
         return 0
     found = size_bytes(text)
-    if found < MIN_CAP_BYTES:
-        raise UsageError(f"a cap of the store is none, or 1mb at least; not {text}")
+    if found < MIN_QUOTA_BYTES:
+        raise UsageError(f"a quota of the store is none, or 1mb at least; not {text}")
     return found
 
 
-CAP: Final = _Amount("cap", _cap)
-"""A cap of the store: 0 for `none`."""
+QUOTA: Final = _Amount("quota", _quota)
+"""A quota of the store: 0 for `none`."""

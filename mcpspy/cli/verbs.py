@@ -25,7 +25,7 @@ VERBS = {
     "web": Verb("web", "the page, live in the browser"),
     "mock": Verb("mock.command", "serve a capture as a server"),
     "replay": Verb("replay.command", "drive a server with a capture, and compare"),
-    "list": Verb("list", "the newest sittings and their captures"),
+    "list": Verb("list", "the newest recordings and their captures"),
     "verify": Verb("verify", "is a capture intact; repair"),
     "prune": Verb("prune", "old captures out of the store, when you ask for it"),
     "demo": Verb("demo", "a small server and client through a real tap"),

@@ -5,7 +5,7 @@ import sys
 import click
 
 from ..capture.file.repair import Repaired, repair
-from ..capture.file.verify import Status, Verdict, verify, verify_file
+from ..capture.file.verify import Status, Summary, verify, verify_file
 from ..capture.store.address import STDIN, resolve
 from ..errors import AddressError, RepairError
 from ..views.store.verification import Trouble, Verified, document, verification
@@ -21,7 +21,7 @@ EXIT_STATUS = {Status.INTACT: 0, Status.INCOMPLETE: 1, Status.DAMAGED: 3}
 def command(*, capture: str, out: str | None, as_json: bool) -> int:
     """Tell whether a capture is intact, and if not, what was lost and where.
 
-    CAPTURE is a file, a label, @ for the newest sitting (the default), or - for standard input.
+    CAPTURE is a file, a label, @ for the newest recording (the default), or - for standard input.
 
     Exit status: 0 intact, 1 incomplete (cut off, still recorded, or recording failed for a while), 3 damaged.
 
@@ -32,14 +32,14 @@ def command(*, capture: str, out: str | None, as_json: bool) -> int:
     paths = _paths(capture)
     if out is not None and (len(paths) > 1 or paths == (STDIN,)):
         raise RepairError(f"{capture} is not one file; name the capture to repair")
-    verdicts = [_verdict(path) for path in paths]
-    repaired = _repaired(verdicts[0], out) if out is not None else None
-    found = [_verified(one, repaired) for one in verdicts]
+    summaries = [_summary(path) for path in paths]
+    repaired = _repaired(summaries[0], out) if out is not None else None
+    found = [_verified(one, repaired) for one in summaries]
     if as_json:
         click.echo(document(found), nl=False)
     else:
         show_lines(line for one in found for line in verification(one, width=width()))
-    worst = max(EXIT_STATUS[one.status] for one in verdicts)
+    worst = max(EXIT_STATUS[one.status] for one in summaries)
     if worst == EXIT_STATUS[Status.DAMAGED] and repaired is None and STDIN not in paths and not as_json:
         say("mcpspy verify CAPTURE --repair OUT copies what is sound into a new file.")
     return worst
@@ -52,33 +52,33 @@ def _paths(what: str) -> tuple[str, ...]:
     return address.captures
 
 
-def _verdict(path: str) -> Verdict:
+def _summary(path: str) -> Summary:
     return verify(path) if path != STDIN else verify_file(sys.stdin.buffer, "standard input")
 
 
-def _repaired(verdict: Verdict, out: str) -> Repaired:
-    if verdict.live:
-        raise RepairError(f"{verdict.path} is still being recorded; wait until its server has ended")
-    return repair(verdict.path, out)
+def _repaired(summary: Summary, out: str) -> Repaired:
+    if summary.live:
+        raise RepairError(f"{summary.path} is still being recorded; wait until its server has ended")
+    return repair(summary.path, out)
 
 
-def _verified(verdict: Verdict, repaired: Repaired | None) -> Verified:
+def _verified(summary: Summary, repaired: Repaired | None) -> Verified:
     return Verified(
-        path=verdict.path,
-        status=verdict.status,
-        live=verdict.live,
-        complete=verdict.end is not None,
-        format=verdict.header.format if verdict.header else None,
-        size_bytes=verdict.size_bytes,
-        records=verdict.records,
-        frames=verdict.frames,
-        left_out_lines=verdict.left_out_lines,
-        left_out_bytes=verdict.left_out_bytes,
+        path=summary.path,
+        status=summary.status,
+        live=summary.live,
+        complete=summary.end is not None,
+        format=summary.header.format if summary.header else None,
+        size_bytes=summary.size_bytes,
+        records=summary.records,
+        frames=summary.frames,
+        left_out_lines=summary.left_out_lines,
+        left_out_bytes=summary.left_out_bytes,
         troubles=tuple(
             Trouble(status=one.status, reason=one.reason, text=one.text, line=one.line, offset=one.offset)
-            for one in verdict.problems
+            for one in summary.problems
         ),
-        more_troubles=verdict.more_problems,
+        more_troubles=summary.more_problems,
         repaired=repaired.path if repaired else None,
         marked_missing=repaired.missing if repaired else 0,
     )

@@ -22,7 +22,7 @@ BUSY = 4
 @click.option("--port", metavar="N", type=click.IntRange(0, 65535), default=8766, show_default=True, help="0 picks one.")
 @click.option("--open", "opens", is_flag=True, help="Open it in your browser.")
 def command(*, port: int, opens: bool) -> int:
-    """Show sittings in the browser as they are recorded: the page of `mcpspy export html`, live.
+    """Show recordings in the browser as they are recorded: the page of `mcpspy export html`, live.
 
     It listens on 127.0.0.1 alone, under an address that holds a secret, and reads captures: it cannot harm the traffic, start
     anything or write anything. Ctrl-C ends it. Needs aiohttp: pip install 'mcpspy[web]'.
@@ -36,7 +36,7 @@ def command(*, port: int, opens: bool) -> int:
     except ImportError as error:
         pip = f"{shlex.quote(sys.executable)} -m pip install 'mcpspy[web]'"  # into this environment, which need not be on PATH
         raise McpspyError(f"mcpspy web needs aiohttp; {pip} brings it") from error
-    from .web_recordings import StoredSittings
+    from .web_recordings import StoredRecordings
 
     try:
         listener = _listener(port)
@@ -49,7 +49,7 @@ def command(*, port: int, opens: bool) -> int:
     say("mcpspy: Ctrl-C ends it")
     if opens:
         webbrowser.open(url)
-    serve(StoredSittings(), token, listener)
+    serve(StoredRecordings(), token, listener)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What `mcpspy web` shows: the store's sittings, and one of them as rows of the page, as it grows."""
+"""What `mcpspy web` shows: the store's recordings, and one of them as rows of the page, as it grows."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
 
-from ..capture.store.catalog import Entry, Sitting, has_message, sittings
+from ..capture.store.catalog import Entry, Recording, has_message, recordings
 from ..capture.store.folder import captures_folder
 from ..transcript.findings.run import findings
-from ..transcript.llm.tool_trips import errands
+from ..transcript.llm.tool_trips import tool_trips
 from ..transcript.model import ModelCall, Numbered, Row, Source
 from ..views.page.carried import carried
 from ..views.page.listed import listed_row, progress
@@ -25,46 +25,46 @@ from .export.rows import addresses_of
 from .transcripts import Growing
 from .web_store import Store
 
-MAX_SITTINGS: Final = 40
+MAX_RECORDINGS: Final = 40
 """So many of the newest are listed."""
 
 _SPELLED: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
-class StoredSittings:
-    """The sittings in the store, by names that only a capture's own id makes: nobody names a path here."""
+class StoredRecordings:
+    """The recordings in the store, by names that only a capture's own id makes: nobody names a path here."""
 
     def __init__(self) -> None:
         self._files = page_files()
         self._store = Store()
 
     def listed(self) -> list[dict[str, Any]]:
-        """The newest sittings: `sitting` (its name), `client`, `servers`, `when`, `live`."""
+        """The newest recordings: `recording` (its name), `client`, `servers`, `when`, `live`."""
         return list(map(_listed, self._spoken()))
 
-    def page(self, sitting: str) -> str:
-        """The page for a sitting, or for the newest where the name is empty."""
-        newest = sitting or next((_name(one) for one in self._spoken(1)), "")
-        return "".join(live_page(self._files, sitting=newest, follows=not sitting))
+    def page(self, recording: str) -> str:
+        """The page for a recording, or for the newest where the name is empty."""
+        newest = recording or next((_name(one) for one in self._spoken(1)), "")
+        return "".join(live_page(self._files, recording=newest, follows=not recording))
 
-    def open(self, sitting: str) -> GrowingSitting | None:
-        """A sitting by its name, read from its beginning; None if there is none."""
-        return GrowingSitting(sitting, self._store) if _paths(sitting, self._store.entries()) else None
+    def open(self, recording: str) -> GrowingRecording | None:
+        """A recording by its name, read from its beginning; None if there is none."""
+        return GrowingRecording(recording, self._store) if _paths(recording, self._store.entries()) else None
 
-    def _spoken(self, most: int = MAX_SITTINGS) -> list[Sitting]:
-        """The newest sittings in which anybody said anything."""
-        return list(islice((one for one in sittings(self._store.entries()) if any(map(has_message, one.entries))), most))
+    def _spoken(self, most: int = MAX_RECORDINGS) -> list[Recording]:
+        """The newest recordings in which anybody said anything."""
+        return list(islice((one for one in recordings(self._store.entries()) if any(map(has_message, one.entries))), most))
 
 
-class GrowingSitting:
-    """A sitting that may still be recorded, as rows of the page with numbers by which the page knows them."""
+class GrowingRecording:
+    """A recording that may still be recorded, as rows of the page with numbers by which the page knows them."""
 
     def __init__(self, name: str, store: Store) -> None:
         self._name = name
         self._store = store
         self._growing = Growing(keeps_frames=True)
         self._seen: set[str] = set()
-        """What was in the store when it was last searched for captures of this sitting."""
+        """What was in the store when it was last searched for captures of this recording."""
         self._places: dict[int, int] = {}
         """Where the page has each row, by the row's identity: rows stay for as long as the transcript does."""
 
@@ -89,7 +89,7 @@ class GrowingSitting:
         }
 
     def _join(self) -> None:
-        """Read those captures of the sitting too that came into the store since the last time."""
+        """Read those captures of the recording too that came into the store since the last time."""
         names = _names()
         if names == self._seen:
             return
@@ -112,7 +112,7 @@ class GrowingSitting:
         """What the row with this number carries; None if there is none."""
         transcript = self._growing.transcript
         row = transcript.row(number)
-        return None if row is None else carried(row, transcript, errands(transcript))
+        return None if row is None else carried(row, transcript, tool_trips(transcript))
 
     def search(self, text: str) -> list[int]:
         """The numbers of the rows that hold a text in a payload, whatever its case."""
@@ -146,8 +146,8 @@ def _letters(text: str) -> str:
 
 
 def _paths(name: str, captures: list[Entry]) -> list[str]:
-    """Those captures that are of the sitting with this name."""
-    found = next((one for one in sittings(captures) if _name(one) == name), None)
+    """Those captures that are of the recording with this name."""
+    found = next((one for one in recordings(captures) if _name(one) == name), None)
     return [] if found is None else [one.path for one in found.entries]
 
 
@@ -157,17 +157,17 @@ def _names() -> set[str]:
     return set()
 
 
-def _name(sitting: Sitting) -> str:
-    header = sitting.own[0].header
+def _name(recording: Recording) -> str:
+    header = recording.own[0].header
     return header.capture_id if header else ""
 
 
-def _listed(sitting: Sitting) -> dict[str, Any]:
-    when = wall_time(sitting.begin_ns).strftime("%Y-%m-%d %H:%M:%S")
+def _listed(recording: Recording) -> dict[str, Any]:
+    when = wall_time(recording.begin_ns).strftime("%Y-%m-%d %H:%M:%S")
     return {
-        "sitting": _name(sitting),
-        "client": safe_text(sitting.client),
-        "servers": [safe_text(one.label) for one in sitting.entries],
+        "recording": _name(recording),
+        "client": safe_text(recording.client),
+        "servers": [safe_text(one.label) for one in recording.entries],
         "when": when,
-        "live": any(one.live for one in sitting.entries),
+        "live": any(one.live for one in recording.entries),
     }

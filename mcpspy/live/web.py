@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 LOOK_S: Final = 0.05
-"""So often a sitting that is looked at is read on. Once in so long costs 12 ms of processor time a second, for each page in sight."""
+"""How often a recording that is on a page is read on. Costs 12 ms of processor time a second for each visible page."""
 
 SHUTDOWN_S: Final = 0.5
 
 MAX_DIGITS: Final = 12
 
 MAX_LOOKS: Final = 32
-"""So many may look at once: each has its own reading of a sitting, which takes memory as that is large."""
+"""So many may look at once: each has its own reading of a recording, which takes memory as that is large."""
 
 COMMENT_TURNS: Final = 20
 """Every so many looks without news a comment says that the stream is alive, and finds out whether anybody still listens."""
@@ -43,7 +43,7 @@ _SAFE: Final = {
 
 
 class Looking(Protocol):
-    """A sitting that somebody looks at. Calls may take their time: they are made in a thread, one at a time."""
+    """A recording that somebody looks at. Calls may take their time: they are made in a thread, one at a time."""
 
     def take(self) -> dict[str, Any] | None:
         """What is new since the last time; None if nothing is."""
@@ -61,24 +61,24 @@ class Looking(Protocol):
         """Nobody looks any more."""
 
 
-class Sittings(Protocol):
+class Recordings(Protocol):
     """What there is to look at."""
 
     def listed(self) -> list[dict[str, Any]]:
-        """The sittings, newest first."""
+        """The recordings, newest first."""
 
-    def page(self, sitting: str) -> str:
-        """The page for a sitting, or for the newest where the name is empty. It may name one that does not exist."""
+    def page(self, recording: str) -> str:
+        """The page for a recording, or for the newest where the name is empty. It may name one that does not exist."""
 
-    def open(self, sitting: str) -> Looking | None:
-        """A sitting by its name, read from its beginning; None if there is none."""
+    def open(self, recording: str) -> Looking | None:
+        """A recording by its name, read from its beginning; None if there is none."""
 
 
 class Web:
-    """Serves `sittings` below `/token/` at `port` of the loopback address."""
+    """Serves `recordings` below `/token/` at `port` of the loopback address."""
 
-    def __init__(self, sittings: Sittings, token: str, port: int) -> None:
-        self._sittings = sittings
+    def __init__(self, recordings: Recordings, token: str, port: int) -> None:
+        self._recordings = recordings
         self._token = token
         self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
         self._looks: dict[str, tuple[Looking, asyncio.Lock]] = {}
@@ -96,7 +96,7 @@ class Web:
             "diagram": self._part,
             "findings": self._part,
             "numbers": self._part,
-            "sittings": self._listed,
+            "recordings": self._listed,
         }.items():
             made.router.add_get(f"/{{token}}/{path}", answer, allow_head=False)
         return made
@@ -121,17 +121,17 @@ class Web:
         return is_here and request.method == "GET" and compare_digest(token.encode(), self._token.encode())
 
     async def _page(self, request: web.Request) -> web.Response:
-        text = await asyncio.to_thread(self._sittings.page, request.query.get("sitting", ""))
+        text = await asyncio.to_thread(self._recordings.page, request.query.get("recording", ""))
         return web.Response(text=text, content_type="text/html", headers=_SAFE)
 
     async def _listed(self, _: web.Request) -> web.Response:
-        return _json(await asyncio.to_thread(self._sittings.listed))
+        return _json(await asyncio.to_thread(self._recordings.listed))
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
-        """News of a sitting for as long as somebody listens, each connection from the beginning."""
+        """News of a recording for as long as somebody listens, each connection from the beginning."""
         if len(self._looks) >= MAX_LOOKS:
             raise web.HTTPServiceUnavailable
-        looking = await asyncio.to_thread(self._sittings.open, request.query.get("sitting", ""))
+        looking = await asyncio.to_thread(self._recordings.open, request.query.get("recording", ""))
         if looking is None:
             raise web.HTTPNotFound
         name, lock = str(next(self._names)), asyncio.Lock()
@@ -186,9 +186,9 @@ class Web:
             return await asyncio.to_thread(ask, looking)
 
 
-def serve(sittings: Sittings, token: str, listener: socket.socket) -> None:
+def serve(recordings: Recordings, token: str, listener: socket.socket) -> None:
     """Serve until SIGINT or SIGTERM."""
-    application = Web(sittings, token, listener.getsockname()[1]).application()
+    application = Web(recordings, token, listener.getsockname()[1]).application()
     web.run_app(application, sock=listener, print=None, access_log=None, shutdown_timeout=SHUTDOWN_S)
 
 

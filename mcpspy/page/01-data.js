@@ -4,7 +4,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const isLive = Boolean(data.live);
 
-// A row as it is listed. `kind` is exchange, model call, stray, transaction, log or event; times are in nanoseconds from the
+// A row as it is listed. `kind` is exchange, model call, unpaired, transaction, log or event; times are in nanoseconds from the
 // beginning.
 const CALLS = new Set(["exchange", "model call"]);
 const FIELDS = [

@@ -52,7 +52,7 @@ const stream = (() => {
 
   // The browser itself asks again, unless the server refuses; then the stream is `over`.
   function listen(take, say, over) {
-    const source = new EventSource(`events?sitting=${encodeURIComponent(data.sitting)}`);
+    const source = new EventSource(`events?recording=${encodeURIComponent(data.recording)}`);
     source.addEventListener("message", (event) => take(JSON.parse(event.data)));
     source.addEventListener("open", () => say("live"));
     source.addEventListener("error", async () => {
@@ -68,9 +68,9 @@ const stream = (() => {
 
   // Why the server has no stream for this page.
   async function refusal() {
-    const sittings = await fetched("sittings").catch(() => []);
-    if (sittings.some((one) => one.sitting === data.sitting)) return "not live: too many pages look at once; close some";
-    return rows.length ? "no longer in the store: what is shown is what was read" : "this sitting is not in the store";
+    const recordings = await fetched("recordings").catch(() => []);
+    if (recordings.some((one) => one.recording === data.recording)) return "not live: too many pages look at once; close some";
+    return rows.length ? "no longer in the store: what is shown is what was read" : "this recording is not in the store";
   }
 
   return { start };

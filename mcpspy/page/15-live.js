@@ -1,4 +1,4 @@
-// A live page: rows as they come, sittings to choose from. Its server only reads captures; nothing here asks it for more than that.
+// A live page: rows as they come, recordings to choose from. Its server only reads captures; nothing here asks it for more than that.
 
 const ASK_MS = 500; // diagram, findings and numbers are asked for again no sooner,
 const PAINT_MS = 100; // overview and facets are made anew, and payloads searched again, no sooner,
@@ -33,7 +33,7 @@ const live = (() => {
   function start() {
     document.body.classList.add("live");
     byId("count").removeAttribute("aria-live"); // it would never be silent
-    if (data.sitting) stream.start(take, said);
+    if (data.recording) stream.start(take, said);
     else said("nothing has been recorded yet");
     document.addEventListener("visibilitychange", choices);
     choices();
@@ -54,7 +54,7 @@ const live = (() => {
     for (const [index, ...values] of news.rows) put(index, values);
     Object.assign(data.progress, news.progress);
     if (news.sources) {
-      byId("verdict").textContent = news.verdict;
+      byId("summary").textContent = news.summary;
       byId("sources").textContent = news.sources.join("\n");
       data.addresses = news.addresses;
       exporting.render();
@@ -120,13 +120,13 @@ const live = (() => {
 
   async function choices() {
     if (document.visibilityState !== "visible") return;
-    const sittings = await fetched("sittings").catch(() => undefined);
-    const told = JSON.stringify(sittings);
-    if (!sittings || told === listed) return;
+    const recordings = await fetched("recordings").catch(() => undefined);
+    const told = JSON.stringify(recordings);
+    if (!recordings || told === listed) return;
     listed = told;
-    const newest = sittings[0]?.sitting;
-    if (data.follows && newest && newest !== data.sitting) location.replace(location.pathname);
-    byId("sittings").replaceChildren(...sittings.map(entry));
+    const newest = recordings[0]?.recording;
+    if (data.follows && newest && newest !== data.recording) location.replace(location.pathname);
+    byId("recordings").replaceChildren(...recordings.map(entry));
   }
 
   function entry(one) {
@@ -135,9 +135,9 @@ const live = (() => {
     return make(
       "a",
       {
-        href: `?sitting=${encodeURIComponent(one.sitting)}`,
+        href: `?recording=${encodeURIComponent(one.recording)}`,
         title: one.servers.join(", "),
-        "aria-current": one.sitting === data.sitting ? "page" : undefined,
+        "aria-current": one.recording === data.recording ? "page" : undefined,
       },
       make("strong", {}, one.client),
       make("span", { class: "dim" }, ` ${one.when}${one.live ? " · live" : ""}`),

@@ -24,7 +24,7 @@ from ..transcript.filter.grammar import Text
 from ..transcript.findings.optional import examined
 from ..transcript.findings.run import findings
 from ..transcript.findings.selection import selected_rules
-from ..transcript.model import Event, Exchange, Kind, Numbered, Outcome, Stray, Transcript
+from ..transcript.model import Event, Exchange, Kind, Numbered, Outcome, Transcript, UnpairedMessage
 
 if TYPE_CHECKING:
     from ..transcript.finding import Finding
@@ -51,7 +51,7 @@ class Happened(NamedTuple):
 Test: TypeAlias = "Callable[[Transcript, Report], Happened | None]"
 
 
-class Predicate:
+class Condition:
     """One of them. `held` says whether it happened in what was driven: a transcript without findings, and what became of the plan."""
 
     __slots__ = ("_test", "is_timeout", "written")
@@ -66,20 +66,20 @@ class Predicate:
         return self._test(live, report)
 
 
-def predicate_of(written: str) -> Predicate:
-    """The predicate that a text says. Raises: ReplayError: for what is none."""
+def condition_of(written: str) -> Condition:
+    """The condition that a text says. Raises: ReplayError: for what is none."""
     text = written.strip()
     if text == CRASH:
-        return Predicate(text, _crash)
+        return Condition(text, _crash)
     if text == TIMEOUT:
-        return Predicate(text, _late, is_timeout=True)
+        return Condition(text, _late, is_timeout=True)
     if error := _error(text):
-        return Predicate(text, _error_test(None if error[1] is None else int(error[1])))
+        return Condition(text, _error_test(None if error[1] is None else int(error[1])))
     if status := _status(text):
-        return Predicate(text, _filter_test(_filter(f"http:{status[1]}", text), text))
+        return Condition(text, _filter_test(_filter(f"http:{status[1]}", text), text))
     if rule := _rule(text):
-        return Predicate(text, _rule_test(_rules(rule[1], text)))
-    return Predicate(text, _filter_test(_filter(text, text), text))
+        return Condition(text, _rule_test(_rules(rule[1], text)))
+    return Condition(text, _filter_test(_filter(text, text), text))
 
 
 def _rules(names: str, written: str) -> frozenset[str]:
@@ -160,7 +160,7 @@ def _errors(live: Transcript) -> Iterator[tuple[int, object]]:
     for row in live.rows:
         if isinstance(row, Exchange) and row.sender == CLIENT and row.outcome is not Outcome.PROBE:
             answers = (*row.more_responses, row.response)
-        elif isinstance(row, Stray) and row.message.sender == SERVER:
+        elif isinstance(row, UnpairedMessage) and row.message.sender == SERVER:
             answers = (row.message,)
         else:
             continue

@@ -11,7 +11,7 @@ from typing import Final
 from ..records import Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall
 from ..transcript.http.transaction import Transaction
 from ..transcript.mcp.methods import OPENINGS
-from ..transcript.model import Event, Exchange, Log, ModelCall, Row, Source, Stray, Transcript
+from ..transcript.model import Event, Exchange, Log, ModelCall, Row, Source, Transcript, UnpairedMessage
 from ..wire.sse import parse
 
 _INITIALIZED: Final = "notifications/initialized"
@@ -89,7 +89,7 @@ class Excerpt:
         match row:
             case Exchange():
                 self._numbers.update(one.number for one in row.messages)
-            case Stray():
+            case UnpairedMessage():
                 self._numbers.add(row.message.number)
             case Log():
                 self._numbers.add(row.number)
@@ -102,12 +102,12 @@ class Excerpt:
                         self._bodies.add(stream.opened.stream)
         if isinstance(row, Exchange) and row.transaction is not None:
             self._transactions.add(row.transaction.number)
-        if isinstance(row, Exchange | Stray | Transaction | ModelCall):
+        if isinstance(row, Exchange | UnpairedMessage | Transaction | ModelCall):
             self._transactions.update(one.number for one in source.transactions_of(row))
 
 
 def _opens(row: Row) -> bool:
     """Whether a row belongs to a handshake."""
     return (isinstance(row, Exchange) and row.method in OPENINGS) or (
-        isinstance(row, Stray) and row.message.method == _INITIALIZED
+        isinstance(row, UnpairedMessage) and row.message.method == _INITIALIZED
     )

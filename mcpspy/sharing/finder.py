@@ -208,7 +208,7 @@ class Finder:
                 edits = [*self._known.edits(text), *self._stood_in(text), *self._tokens(text)]
                 yield from JSON.back(raw, self.settled(text, edits), start)
             return
-        kind = "place" if leaf.place.taken else self._member(leaf.name) or kind
+        kind = "json-path" if leaf.place.taken else self._member(leaf.name) or kind
         if kind is not None:
             yield from self._whole(data, start, end, kind, JSON.read)
             return
@@ -239,7 +239,7 @@ class Finder:
     def _kind_of_bare(self, data: bytes, leaf: Leaf) -> str | None:
         """Of what kind of secret a number or word is, that stays what it is as long as nobody asks for more."""
         if leaf.place.taken:
-            return "place"
+            return "json-path"
         if leaf.name and self._wanted.names.is_wanted(JSON.read(leaf.name)):
             return "key"
         token = data[leaf.start : leaf.end]

@@ -26,7 +26,7 @@ SHOWN_LETTERS: Final = 3
 LONGEST_WHOLE: Final = 8
 """Of a value that is not longer nothing is shown."""
 
-MAX_SLIPS: Final = 1_000
+MAX_LEAKS: Final = 1_000
 """So many are told one by one; more are counted."""
 
 _plain_name = re.compile(r"[^\W\d][\w-]*").fullmatch
@@ -34,7 +34,7 @@ _ENVIRONMENT: Final = "environment "
 _PERSON: Final = "person "
 
 
-class Slip(NamedTuple):
+class Leak(NamedTuple):
     """Something that should not be there.
 
     `number` is the record's; `place` a JSON path of a payload, or a word for where else; `kind` what it looks like: `environment`,
@@ -53,7 +53,7 @@ class Slip(NamedTuple):
 
 
 class Lookout:
-    """Slips in a capture: `feed` its records, then `close`. `environment` and `people` are names with values that are sought too."""
+    """Leaks in a capture: `feed` its records, then `close`. `environment` and `people` are names with values that are sought too."""
 
     def __init__(
         self,
@@ -75,12 +75,12 @@ class Lookout:
         self.more = 0
         """How many more there were than are told."""
 
-    def feed(self, record: Record) -> list[Slip]:
+    def feed(self, record: Record) -> list[Leak]:
         """What is in the next record, or in the frames that it completes."""
         self._sharing.feed(record)
         return self._taken()
 
-    def close(self) -> list[Slip]:
+    def close(self) -> list[Leak]:
         """What is in those that were not completed."""
         self._sharing.close()
         return self._taken()
@@ -90,9 +90,9 @@ class Lookout:
         """How many bodies could not be looked into."""
         return self._sharing.sealed + self._sharing.given_up
 
-    def _taken(self) -> list[Slip]:
+    def _taken(self) -> list[Leak]:
         found = self._watched.taken()
-        told = found[: MAX_SLIPS - self._told]
+        told = found[: MAX_LEAKS - self._told]
         self._told += len(told)
         self.more += len(found) - len(told)
         return told
@@ -104,13 +104,13 @@ class _Watched:
     def __init__(self, finder: Finder) -> None:
         self._finder = finder
         self._here: Group | Record | None = None
-        self._found: dict[tuple[int, bytes], Slip] = {}
+        self._found: dict[tuple[int, bytes], Leak] = {}
 
     def meet(self, one: Group | Record) -> None:
         """What is looked into next."""
         self._here = one
 
-    def taken(self) -> list[Slip]:
+    def taken(self) -> list[Leak]:
         """What was found since the last time."""
         found, self._found = list(self._found.values()), {}
         return found
@@ -158,7 +158,7 @@ class _Watched:
         number = 0 if record is None else record.number
         if (number, value) not in self._found:
             kind, name = _kind(kind)
-            self._found[number, value] = Slip(
+            self._found[number, value] = Leak(
                 number=number,
                 place=path or _place(record),
                 kind=kind,
@@ -174,7 +174,7 @@ def _as_it_is(value: bytes) -> bytes:
 
 
 def _kind(kind: str) -> tuple[str, str]:
-    """The kind of a slip, and the name that belongs to it, from the kind of the edit that would take it out."""
+    """The kind of a leak, and the name that belongs to it, from the kind of the edit that would take it out."""
     for word, prefix in (("environment", _ENVIRONMENT), ("personal", _PERSON)):
         if kind.startswith(prefix):
             return word, kind.removeprefix(prefix)

@@ -18,7 +18,7 @@ from .mcp.fields import PARTIAL, TASK
 from .mcp.methods import CANCELLED, LISTEN, OPENINGS, PROGRESS
 from .mcp.negotiation import Negotiation
 from .mcp.probes import Openings
-from .model import Exchange, Kind, Message, Stray
+from .model import Exchange, Kind, Message, UnpairedMessage
 
 if TYPE_CHECKING:
     from ..records import Side
@@ -192,7 +192,7 @@ class _Asked:
 
 
 class Correlator:
-    """Exchanges and strays from the messages of one scope; `next_row` gives each its row number.
+    """Exchanges and unpaired messages from the messages of one scope; `next_row` gives each its row number.
 
     `feed` returns what the message began or changed. `close` says that a side sends no more answers, and returns the
     exchanges that are over thereby. What comes after all is taken all the same. `openings` are those of the whole capture.
@@ -205,7 +205,7 @@ class Correlator:
         self.negotiation = Negotiation(openings or Openings())
         self._asked: dict[Side, _Asked] = {CLIENT: _Asked(), SERVER: _Asked()}
 
-    def feed(self, message: Message) -> Exchange | Stray:
+    def feed(self, message: Message) -> Exchange | UnpairedMessage:
         kind = message.kind
         if kind is Kind.REQUEST:
             exchange = Exchange(self._next_row(), message)
@@ -227,7 +227,7 @@ class Correlator:
             return found
         if message.revision is None:
             message.revision = self.negotiation.revision or self.negotiation.spoken
-        return Stray(self._next_row(), message)
+        return UnpairedMessage(self._next_row(), message)
 
     def waits(self, sender: Side, id: str) -> bool:
         """Whether a request of `sender` with exactly this id waits for its answer."""

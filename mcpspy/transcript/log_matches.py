@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ..records import CLIENT
-from .model import Exchange, Kind, Log, Message, Row, Stray
+from .model import Exchange, Kind, Log, Message, Row, UnpairedMessage
 
 MAX_LINE_BYTES: Final = 1 << 20
 """Longer lines of a log are not read for quotes."""
@@ -90,7 +90,7 @@ def _messages(rows: Iterable[Row]) -> Iterator[tuple[int, Message]]:
                 yield row.row, one
             for one in row.more_responses:
                 yield row.row, one
-        elif isinstance(row, Stray) and row.message.kind is not Kind.MALFORMED:
+        elif isinstance(row, UnpairedMessage) and row.message.kind is not Kind.MALFORMED:
             yield row.row, row.message
 
 

@@ -45,8 +45,8 @@ __all__ = [
     "Outcome",
     "Row",
     "Source",
-    "Stray",
     "Transcript",
+    "UnpairedMessage",
 ]
 
 
@@ -163,7 +163,7 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
         return Outcome.REDIRECTED if status < HTTP_ERRORS else Outcome.HTTP_ERROR
 
 
-class Stray(msgspec.Struct, eq=False, gc=False):
+class UnpairedMessage(msgspec.Struct, eq=False, gc=False):
     """A message in no exchange, with a row of its own: a notification, a response nobody asked for, a malformed payload."""
 
     row: int
@@ -197,7 +197,7 @@ class Event(msgspec.Struct, eq=False):
     record: Record
 
 
-Numbered: TypeAlias = Exchange | Stray | Transaction | ModelCall
+Numbered: TypeAlias = Exchange | UnpairedMessage | Transaction | ModelCall
 """The rows that have numbers, by which they are addressed."""
 
 Row: TypeAlias = Numbered | Log | Event
@@ -252,7 +252,7 @@ class Source(msgspec.Struct, eq=False):
             return [row]
         if isinstance(row, ModelCall):
             return [row.transaction]
-        messages = [row.message] if isinstance(row, Stray) else row.messages
+        messages = [row.message] if isinstance(row, UnpairedMessage) else row.messages
         found = {one.number: one for message in messages if (one := self.transaction_of(message.stream)) is not None}
         return [found[number] for number in sorted(found)]
 
@@ -317,7 +317,7 @@ class Transcript(msgspec.Struct, eq=False):
                     found.append(response)
                     if row.transaction is not None:  # over HTTP one error may answer all that a transaction asked
                         shared.add(id(response))
-            elif isinstance(row, Stray):
+            elif isinstance(row, UnpairedMessage):
                 found.append(row.message)
         return sorted(found, key=lambda one: (one.at_ns, one.capture, one.number))
 
@@ -329,7 +329,7 @@ class Transcript(msgspec.Struct, eq=False):
 
     def call_of(self, row: Row) -> Call | None:
         """The call that a row belongs to; None for one that is an exchange and no more."""
-        return self.sources[row.capture].calls.get(row.row) if isinstance(row, Exchange | Stray) else None
+        return self.sources[row.capture].calls.get(row.row) if isinstance(row, Exchange | UnpairedMessage) else None
 
     @property
     def lanes(self) -> list[Lane]:
@@ -346,6 +346,6 @@ class Transcript(msgspec.Struct, eq=False):
     def row(self, number: int) -> Numbered | None:
         """The row with this number, or None."""
         for row in self.rows:
-            if isinstance(row, Exchange | Stray | Transaction | ModelCall) and row.row == number:
+            if isinstance(row, Exchange | UnpairedMessage | Transaction | ModelCall) and row.row == number:
                 return row
         return None

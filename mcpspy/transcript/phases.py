@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from ..records import CLIENT, Close, Exit, Note, Record, Spawn
-from .model import Event, Exchange, Log, Row, Source, Stray, Transcript
+from .model import Event, Exchange, Log, Row, Source, Transcript, UnpairedMessage
 
 HANDSHAKE: Final = {"initialize", "server/discover"}
 INITIALIZED: Final = "notifications/initialized"
@@ -135,7 +135,7 @@ class Course:
         elif isinstance(row, Log):
             self._first_log_ns = _first(self._first_log_ns, row.at_ns)
             self._alive_ns = _first(self._alive_ns, row.at_ns)
-        elif isinstance(row, Stray):
+        elif isinstance(row, UnpairedMessage):
             if row.message.sender != CLIENT:
                 self._alive_ns = _first(self._alive_ns, row.at_ns)
             elif row.message.method == INITIALIZED and self._first_call_ns is None:

@@ -110,5 +110,5 @@ def _run(run: Run) -> list[Piece]:
         (words if run.is_whole else f"{words} (not finished)", "" if run.is_whole else "wait"),
         *((duration(ns), "") for ns in (run.took_ns, run.model_ns, run.server_ns, run.client_ns)),
         (f"{len(run.calls):,}", "dim"),
-        (f"{len(run.errands):,}" if run.errands else "", "dim"),
+        (f"{len(run.tool_trips):,}" if run.tool_trips else "", "dim"),
     ]

@@ -15,7 +15,7 @@ from .text.line import Line, Piece, fitted
 from .text.table import Column, fitting, table_lines
 from .text.units import counted, duration, size
 from .timeline.phrases import one_line
-from .timeline.summary import shown_sources, source_lines, verdict
+from .timeline.summary import shown_sources, source_lines, summary
 
 MAX_ROWS = 40
 """So many rows of a table are shown on a screen; more are counted."""
@@ -51,7 +51,7 @@ def numbers_lines(
     since: str = "",
 ) -> Iterator[Line]:
     """All numbers of `transcript`, or of these rows of it; the other parameters are those of the timeline."""
-    yield from verdict(transcript, live=live, width=width, since=since)
+    yield from summary(transcript, live=live, width=width, since=since)
     for line in source_lines(transcript, zone, phases=False, since=since):
         yield fitted(line, width)
     shown = {one.index for one in shown_sources(transcript, since)}

@@ -87,7 +87,7 @@ def scanned_members(value: bytes) -> dict[str, Slice]:
     return {string(name) or "": item for name, item in _scan(value, "{", "}")}
 
 
-def oddities(value: bytes) -> tuple[str, ...]:
+def anomalies(value: bytes) -> tuple[str, ...]:
     """What strict readers refuse in a value that the slow reader has read: `nan` (or an infinity), `lone-surrogate`."""
     constants: list[str] = []
     text = value.decode("utf-8", "replace")

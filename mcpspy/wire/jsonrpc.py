@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from .json_slices import WHITESPACE, Refusal, Slice, TrailingDataError, check, items, oddities, scanned_members, string, token
+from .json_slices import WHITESPACE, Refusal, Slice, TrailingDataError, anomalies, check, items, scanned_members, string, token
 
 PieceKind: TypeAlias = Literal["request", "notification", "result", "error", "malformed"]
 
@@ -129,7 +129,7 @@ def malformed(raw: bytes, reason: str) -> Piece:
 
 
 def _cut_rare(payload: bytes) -> list[Piece]:
-    """`cut` for what the fast decoder refused: batches, oddities, and what is no message at all."""
+    """`cut` for what the fast decoder refused: batches, anomalies, and what is no message at all."""
     text = payload.removeprefix(BOM)
     first = text.lstrip(WHITESPACE)[:1]
     if not first:
@@ -176,7 +176,7 @@ def _rare_piece(raw: bytes, text: bytes) -> Piece:
         **{name: msgspec.Raw(found[name]) for name in ("id", "params", "result", "error") if name in found},
     )
     piece = _piece(raw, envelope)
-    return msgspec.structs.replace(piece, flaws=(*piece.flaws, *oddities(text)))
+    return msgspec.structs.replace(piece, flaws=(*piece.flaws, *anomalies(text)))
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -23,7 +23,7 @@ from playwright.sync_api import expect
 CAPTURES = Path(__file__).parents[2] / "captures"
 EVERYTHING = CAPTURES / "everything.mcpspy"
 
-EVIL = '</script><script>window.pwned=1</script><img src=x onerror="window.pwned=1">\u202e\x1b]52;c;x\x07{{verdict}}'
+EVIL = '</script><script>window.pwned=1</script><img src=x onerror="window.pwned=1">\u202e\x1b]52;c;x\x07{{summary}}'
 
 
 CUT = """() => [...document.querySelectorAll("nav button, .tools > *, .buttons > *, .heads > *, .worst a")]
@@ -299,6 +299,6 @@ def test_what_was_chosen_is_in_sight_wherever_one_turns(look: Look, everything: 
 def test_findings_are_printed_whole(look: Look, tmp_path: Path) -> None:
     looking = look(height=300).open(written(tmp_path, hostile_scene(EVIL).transcript), "#tab=findings")
     looking.page.emulate_media(media="print")
-    for name in ("#verdict", "#sources", "#findings"):
+    for name in ("#summary", "#sources", "#findings"):
         assert looking.page.evaluate(f"(({{ scrollHeight, clientHeight }}) => scrollHeight - clientHeight)({name[1:]})") <= 1
     assert looking.page.evaluate("document.documentElement.scrollHeight") > 900

@@ -48,18 +48,18 @@ def test_rows_come_while_a_real_session_is_recorded(look: Look, mcpspy: list[str
         expect(looking.page.locator(".line", has_text="ping")).to_contain_text("ok", timeout=SOON_MS)
         process.communicate('{"jsonrpc":"2.0","id":2,"method":"tools/nothing"}\n', timeout=DEADLINE_S)
         expect(looking.page.locator(".line", has_text="tools/nothing")).to_have_count(1, timeout=SOON_MS)
-        expect(looking.page.locator("#sittings a[aria-current]")).not_to_contain_text("live", timeout=SOON_MS)
+        expect(looking.page.locator("#recordings a[aria-current]")).not_to_contain_text("live", timeout=SOON_MS)
         assert looking.complaints == []
 
 
-def test_a_page_follows_the_newest_sitting_unless_one_was_chosen(look: Look) -> None:
+def test_a_page_follows_the_newest_recording_unless_one_was_chosen(look: Look) -> None:
     first = Recording(client=1).ask(1, name="first").answer(1)
-    with live(look) as following, live(look, f"?sitting={name_of(first)}") as staying:
+    with live(look) as following, live(look, f"?recording={name_of(first)}") as staying:
         for page in (following, staying):
             expect(page.page.locator(".line", has_text="first")).to_have_count(1)
         Recording("files", client=2).ask(1, name="second").answer(1)
         expect(following.page.locator(".line", has_text="second")).to_have_count(1)
-        expect(staying.page.locator("#sittings a")).to_have_count(2)
+        expect(staying.page.locator("#recordings a")).to_have_count(2)
         expect(staying.page.locator(".line", has_text="first")).to_have_count(1)
         assert [*following.complaints, *staying.complaints] == []
 
@@ -103,7 +103,7 @@ def test_diagram_and_findings_follow_and_no_name_is_markup(look: Look) -> None:
         expect(looking.page.locator("#finding-count")).to_have_text(re.compile(r"\d"))
         looking.page.keyboard.press("1")
         expect(looking.page.locator(".line", has_text="⚑")).not_to_have_count(0)
-        expect(looking.page.locator("#sittings")).to_contain_text("</script><img")
+        expect(looking.page.locator("#recordings")).to_contain_text("</script><img")
         assert looking.complaints == []
 
 
@@ -141,18 +141,18 @@ def test_windows_share_four_streams_and_who_is_hidden_gives_its_own_up(look: Loo
         assert [one for page in (first, *others) for one in page.complaints] == []
 
 
-def test_twenty_captures_of_one_sitting_have_room_on_a_phone(look: Look) -> None:
+def test_twenty_captures_of_one_recording_have_room_on_a_phone(look: Look) -> None:
     for number in range(20):
         Recording(f"server-{number:02}").ask(1, "initialize").answer(1)
     with live(look, width=400) as looking:
-        expect(looking.page.locator("#sittings")).to_contain_text("and 16 more")
+        expect(looking.page.locator("#recordings")).to_contain_text("and 16 more")
         expect(looking.page.locator("#count")).to_have_text("40 rows")
         assert looking.page.evaluate("document.documentElement.scrollWidth") <= 400
-        assert looking.page.evaluate("document.querySelector('#sittings a').clientWidth") < 250
+        assert looking.page.evaluate("document.querySelector('#recordings a').clientWidth") < 250
         assert looking.page.locator(".line").count() > 8
 
 
-def test_a_page_says_that_its_sitting_is_gone_and_that_its_server_ended(look: Look) -> None:
+def test_a_page_says_that_its_recording_is_gone_and_that_its_server_ended(look: Look) -> None:
     recording = Recording().ask(1, name="one").answer(1)
     with on_pipe("web", "--port", "0", PYTHONPATH="") as running:
         looking = look()

@@ -34,7 +34,7 @@ def frames(draw: st.DrawFn) -> Frame:
                 "chunks": st.lists(COUNTS, min_size=1, max_size=3).map(tuple),
                 "forwarded": DATA,
                 "redacted": REDACTIONS,
-                "forged": st.just(True),
+                "injected": st.just(True),
                 "extra": st.dictionaries(TEXTS.map(lambda name: "x" + name), JSON, min_size=1, max_size=2),
             },
         )
@@ -71,7 +71,7 @@ OPENS = _any(
     head=DATA,
     forwarded=st.none() | DATA,
     redacted=st.just(()) | REDACTIONS,
-    forged=st.booleans(),
+    injected=st.booleans(),
 )
 
 RECORDS: st.SearchStrategy[Record] = st.one_of(

@@ -57,7 +57,7 @@ def test_ages_are_offered_where_a_moment_goes(monkeypatch: pytest.MonkeyPatch) -
     assert offered("mcpspy check --since 1", monkeypatch) == ["15m", "1h", "1d", "1w"]
 
 
-def test_sittings_and_labels_are_offered_where_a_capture_goes(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recordings_and_labels_are_offered_where_a_capture_goes(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert offered("mcpspy show we", monkeypatch) == ["weather"]
     assert "@" in offered("mcpspy export html @", monkeypatch)
 

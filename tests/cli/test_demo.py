@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy import Exchange, Outcome, Transcript, read, transcribe
-from mcpspy.transcript.model import Stray
+from mcpspy.transcript.model import UnpairedMessage
 from tests.deadlines import DEADLINE_S
 
 DEMO = [sys.executable, "-m", "mcpspy", "demo"]
@@ -62,7 +62,7 @@ def test_the_servers_request_has_an_id_that_the_clients_requests_have_too(shown:
 
 
 def test_the_noise_on_stdout_is_a_finding_and_a_row(shown: Shown) -> None:
-    noise = [row for row in shown.transcript.rows if isinstance(row, Stray) and row.message.reason]
+    noise = [row for row in shown.transcript.rows if isinstance(row, UnpairedMessage) and row.message.reason]
     assert noise
     assert "stdout-noise" in shown.stdout
 

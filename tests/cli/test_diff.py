@@ -78,7 +78,7 @@ def test_standard_input_is_a_capture_too() -> None:
     assert run("diff", FILES, "-:6", stdin=Path(FILES).read_bytes()).returncode == 1
 
 
-def test_sittings_of_the_store_are_compared() -> None:
+def test_recordings_of_the_store_are_compared() -> None:
     for answer in ("one", "two"):
         recording = Recording(client=hash(answer) % 10_000)
         recording.ask(1, name="read").answer(1, result={"content": [{"type": "text", "text": answer}]})

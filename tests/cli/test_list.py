@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture.store.quota import set_cap, taken
+from mcpspy.capture.store.quota import set_quota, taken
 from mcpspy.views.store.usage import keeping_line
 from tests.capture.making import stored
 from tests.deadlines import DEADLINE_S
@@ -21,7 +21,7 @@ def run(argv: list[str], **environment: str) -> subprocess.CompletedProcess[str]
     )
 
 
-def test_the_newest_sitting_comes_first_and_its_captures_below_it(mcpspy: list[str]) -> None:
+def test_the_newest_recording_comes_first_and_its_captures_below_it(mcpspy: list[str]) -> None:
     stored("first", label="weather", begin_s=0, messages=2)
     stored("second", label="time", begin_s=60, lasted_s=9)
     stored("third", label="git", begin_s=61, lasted_s=9, ended=False, gap=True)
@@ -40,14 +40,14 @@ def test_the_addresses_are_those_that_verbs_take(mcpspy: list[str]) -> None:
     stored("silent", begin_s=60, messages=0)
     stored("new", begin_s=120)
     found = json.loads(run([*mcpspy, "list", "--json"]).stdout)
-    assert [(one["address"], one["captures"][0]["label"]) for one in found["sittings"]] == [
+    assert [(one["address"], one["captures"][0]["label"]) for one in found["recordings"]] == [
         ("@", "new"),
         (None, "silent"),
         ("@1", "old"),
     ]
 
 
-def test_only_the_newest_sittings_are_listed_unless_all_are_asked_for(mcpspy: list[str]) -> None:
+def test_only_the_newest_recordings_are_listed_unless_all_are_asked_for(mcpspy: list[str]) -> None:
     for number in range(12):
         stored(f"s{number}", begin_s=60 * number)
     kept = keeping_line(*taken(), None) + "\n"
@@ -67,7 +67,7 @@ def test_an_empty_store_is_an_empty_document(mcpspy: list[str], store: Path) -> 
     assert json.loads(run([*mcpspy, "list", "--json"]).stdout) == {
         "schema": 1,
         "store": str(store / "captures"),
-        "sittings": [],
+        "recordings": [],
         "unreadable": [],
         "kept": {
             "captures": 0,
@@ -93,7 +93,7 @@ def test_impossible_times_in_a_header_do_no_harm(mcpspy: list[str]) -> None:
     assert "| recorded | 1970-01-01 00:00:00 UTC" in run([*mcpspy, "export", "markdown"]).stdout
 
 
-def test_bare_mcpspy_lists_the_newest_sittings_and_names_the_next_command(mcpspy: list[str]) -> None:
+def test_bare_mcpspy_lists_the_newest_recordings_and_names_the_next_command(mcpspy: list[str]) -> None:
     for number in range(5):
         stored(f"s{number}", begin_s=60 * number)
     done = run(mcpspy)
@@ -116,6 +116,6 @@ def test_no_locale_makes_it_fail(environment: dict[str, str], mcpspy: list[str])
 
 def test_how_much_is_kept_is_said_and_that_nothing_goes_unasked(mcpspy: list[str]) -> None:
     stored("weather")
-    assert "no cap: nothing is removed unless you ask" in run([*mcpspy, "list"]).stderr
-    set_cap(2 * 10**9)
-    assert " of at most 2.0 GB, then the oldest sittings go" in run([*mcpspy, "list"]).stderr
+    assert "no quota: nothing is removed unless you ask" in run([*mcpspy, "list"]).stderr
+    set_quota(2 * 10**9)
+    assert " of at most 2.0 GB, then the oldest recordings go" in run([*mcpspy, "list"]).stderr

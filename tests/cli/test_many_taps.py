@@ -89,7 +89,7 @@ def test_those_that_a_client_drops_do_not_hide_the_one_it_keeps(count: int, plac
     for text in (*while_live, *afterwards):
         found = json.loads(text)
         assert ("real", "ok") in [(row["target"], row["outcome"]) for row in found["rows"] if row["kind"] == "exchange"]
-    newest = json.loads(run("list", "--json").stdout)["sittings"][0]
+    newest = json.loads(run("list", "--json").stdout)["recordings"][0]
     assert (newest["address"], max(one["messages"] for one in newest["captures"])) == ("@", 2)
 
 

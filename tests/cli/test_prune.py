@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture.store.catalog import Entry, Sitting, entries, sittings
+from mcpspy.capture.store.catalog import Entry, Recording, entries, recordings
 from mcpspy.capture.store.pruning import Bounds, beyond, prune
-from mcpspy.capture.store.quota import cap_bytes
+from mcpspy.capture.store.quota import quota_bytes
 from tests.cli.terminal import run
 from tests.deadlines import DEADLINE_S
 
@@ -32,7 +32,7 @@ def recorded(store: Path, label: str, *, age_days: int = 0) -> Path:
         header = json.loads(first)
         header.pop("crc")
         header["wall_ns"] -= age_days * DAY_NS
-        header["parent"]["start"] = age_days  # another client's sitting
+        header["parent"]["start"] = age_days  # another client's recording
         path.write_text(json.dumps(header) + "\n" + rest, encoding="utf-8")
     return path
 
@@ -43,16 +43,16 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def sitting(days: int, size_bytes: int = 100, *, live: bool = False) -> Sitting:
+def recording(days: int, size_bytes: int = 100, *, live: bool = False) -> Recording:
     one = Entry(path=f"/{days}", size_bytes=size_bytes, begin_ns=NOW_NS - days * DAY_NS, last_ns=0, live=live)
-    return Sitting(entries=(one,))
+    return Recording(entries=(one,))
 
 
 def test_what_is_old_goes_and_what_is_young_stays(store: Path) -> None:
     old, young = recorded(store, "old", age_days=40), recorded(store, "young")
     done = run("prune", "--older-than", "30d")
     assert (done.returncode, old.exists(), young.exists()) == (0, False, True)
-    assert "1 sitting, " in done.stderr
+    assert "1 recording, " in done.stderr
 
 
 def test_a_dry_run_says_what_would_go_and_removes_nothing(store: Path) -> None:
@@ -67,7 +67,7 @@ def test_list_says_what_went(store: Path) -> None:
     recorded(store, "old", age_days=40)
     recorded(store, "young")
     run("prune", "--keep", "1")
-    assert "1 older sitting (" in run("list").stderr
+    assert "1 older recording (" in run("list").stderr
 
 
 def test_a_capture_that_is_being_recorded_stays(store: Path) -> None:
@@ -81,19 +81,19 @@ def test_a_capture_that_is_being_recorded_stays(store: Path) -> None:
         found = json.loads(run("prune", "--keep", "0", "--json").stdout)
         tap.stdin.close()
         tap.wait(DEADLINE_S)
-    assert (found["removed"], found["sittings"]) == ([], 1)
+    assert (found["removed"], found["recordings"]) == ([], 1)
     assert len(list((store / "captures").iterdir())) == 1
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "Name --older-than AGE, --keep N, --max-size SIZE or --cap SIZE"),
+        ((), "Name --older-than AGE, --keep N, --max-size SIZE or --quota SIZE"),
         (("--older-than", "3x"), "an age is a number with s, m, h, d or w"),
         (("--max-size", "much"), "a size is a number above 0"),
         (("--keep", "-1"), "-1 is not in the range"),
-        (("--cap", "1kb"), "a cap of the store is none, or 1mb at least; not 1kb"),
-        (("--cap", "much"), "a size is a number above 0"),
+        (("--quota", "1kb"), "a quota of the store is none, or 1mb at least; not 1kb"),
+        (("--quota", "much"), "a size is a number above 0"),
     ],
 )
 def test_wrong_bounds_are_refused_with_what_is_right(store: Path, words: tuple[str, ...], said: str) -> None:
@@ -102,48 +102,48 @@ def test_wrong_bounds_are_refused_with_what_is_right(store: Path, words: tuple[s
     assert said in done.stderr
 
 
-def test_a_cap_is_set_said_and_lifted(store: Path) -> None:
+def test_a_quota_is_set_said_and_lifted(store: Path) -> None:
     recorded(store, "young")
-    done = run("prune", "--cap", "2gb")
-    assert (done.returncode, cap_bytes()) == (0, 2 * 10**9)
+    done = run("prune", "--quota", "2gb")
+    assert (done.returncode, quota_bytes()) == (0, 2 * 10**9)
     assert "1 capture, " in done.stderr
     assert " of at most 2.0 GB" in done.stderr
-    assert "no cap" in run("prune", "--cap", "none").stderr
-    assert cap_bytes() is None
+    assert "no quota" in run("prune", "--quota", "none").stderr
+    assert quota_bytes() is None
 
 
-def test_a_cap_that_cannot_be_kept_is_said_and_what_was_to_go_went_all_the_same(store: Path) -> None:
+def test_a_quota_that_cannot_be_kept_is_said_and_what_was_to_go_went_all_the_same(store: Path) -> None:
     recorded(store, "old")
-    (store / "cap").mkdir()
-    done = run("prune", "--keep", "0", "--cap", "2gb")
+    (store / "quota").mkdir()
+    done = run("prune", "--keep", "0", "--quota", "2gb")
     assert done.returncode == 2
-    assert f"mcpspy: {store}/cap: the cap could not be kept: Is a directory" in done.stderr
+    assert f"mcpspy: {store}/quota: the quota could not be kept: Is a directory" in done.stderr
     assert list((store / "captures").iterdir()) == []
-    assert list(store.glob("cap.*")) == []
+    assert list(store.glob("quota.*")) == []
 
 
 def test_a_capture_that_went_meanwhile_is_not_counted(store: Path) -> None:
     recorded(store, "old")
-    found = sittings(entries())
+    found = recordings(entries())
     assert (prune(found, wall_ns=1).captures, prune(found, wall_ns=1).captures) == (1, 0)
 
 
-def test_a_dry_run_sets_no_cap(store: Path) -> None:
-    run("prune", "--cap", "2gb", "--dry-run")
-    assert cap_bytes() is None
+def test_a_dry_run_sets_no_quota(store: Path) -> None:
+    run("prune", "--quota", "2gb", "--dry-run")
+    assert quota_bytes() is None
 
 
 def test_of_a_store_that_is_too_large_the_oldest_go_first() -> None:
-    found = [sitting(days) for days in (1, 2, 3, 4)]
+    found = [recording(days) for days in (1, 2, 3, 4)]
     assert beyond(found, Bounds(max_bytes=250)) == [found[3], found[2]]
 
 
-def test_a_live_sitting_takes_room_and_stays() -> None:
-    found = [sitting(1), sitting(2, live=True), sitting(3)]
+def test_a_live_recording_takes_room_and_stays() -> None:
+    found = [recording(1), recording(2, live=True), recording(3)]
     assert beyond(found, Bounds(max_bytes=100)) == [found[2]]
-    assert beyond(found, Bounds(sittings=0)) == [found[2], found[0]]
+    assert beyond(found, Bounds(recordings=0)) == [found[2], found[0]]
 
 
 def test_of_several_bounds_each_counts() -> None:
-    found = [sitting(1), sitting(2), sitting(30)]
-    assert beyond(found, Bounds(before_ns=NOW_NS - 7 * DAY_NS, sittings=1)) == [found[2], found[1]]
+    found = [recording(1), recording(2), recording(30)]
+    assert beyond(found, Bounds(before_ns=NOW_NS - 7 * DAY_NS, recordings=1)) == [found[2], found[1]]

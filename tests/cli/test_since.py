@@ -94,7 +94,7 @@ def test_a_moment_that_has_not_come_is_refused() -> None:
     assert (done.returncode, "2999-01-01 has not come yet" in done.stderr) == (2, True)
 
 
-def test_without_a_what_it_is_all_sittings_into_which_was_recorded_since_then() -> None:
+def test_without_a_what_it_is_all_recordings_into_which_was_recorded_since_then() -> None:
     aged("old", 5)
     aged("middle", 2)
     aged("young", 1)
@@ -103,7 +103,7 @@ def test_without_a_what_it_is_all_sittings_into_which_was_recorded_since_then() 
     assert labels() == ["young"]
 
 
-def test_a_sitting_is_read_whole_so_that_its_rows_keep_their_numbers() -> None:
+def test_a_recording_is_read_whole_so_that_its_rows_keep_their_numbers() -> None:
     client = {"pid": 5, "name": "client", "start": 2}
     aged("first", 4, parent=client, lasted_s=1.5 * HOUR_S)
     aged("second", 3, parent=client, lasted_s=2 * HOUR_S)
@@ -151,7 +151,7 @@ def test_a_check_fails_on_what_was_then_and_not_before(since: str, status: int) 
     assert f"of {status + 1} capture" in done.stdout
 
 
-def test_of_one_sitting_a_check_names_rows_as_show_takes_them() -> None:
+def test_of_one_recording_a_check_names_rows_as_show_takes_them() -> None:
     aged("old", 5)
     Recording().line(1, b"noise\n").kill()
     assert "@:1" in run("check", "--since", "1h", "--select", "stdout-noise").stdout
@@ -163,7 +163,7 @@ def test_where_nothing_was_recorded_it_is_said_and_nothing_is_wrong(verb: str) -
     done = run(verb, "--since", "1h")
     assert (done.returncode, "othing was recorded since " in done.stderr) == (0, True)
     found = json.loads(run(verb, "--since", "1h", "--json").stdout)
-    assert (found.get("captures"), found.get("sittings")) in (([], None), (None, []))
+    assert (found.get("captures"), found.get("recordings")) in (([], None), (None, []))
 
 
 def test_list_keeps_the_addresses_that_verbs_take() -> None:
@@ -171,9 +171,9 @@ def test_list_keeps_the_addresses_that_verbs_take() -> None:
     newest = aged("newest", 1)
     middle = aged("middle", 2, lasted_s=2 * HOUR_S)
     found = json.loads(run("list", "--since", "30m", "--json").stdout)
-    assert [(one["address"], one["captures"][0]["path"]) for one in found["sittings"]] == [("@1", middle)]
+    assert [(one["address"], one["captures"][0]["path"]) for one in found["recordings"]] == [("@1", middle)]
     found = json.loads(run("list", "--since", "2h", "--json").stdout)
-    assert [one["captures"][0]["path"] for one in found["sittings"]] == [newest, middle]
+    assert [one["captures"][0]["path"] for one in found["recordings"]] == [newest, middle]
 
 
 def test_rows_by_number_are_refused_beside_it() -> None:
@@ -188,7 +188,7 @@ def test_a_file_is_asked_about_as_well_and_so_is_standard_input() -> None:
     assert rows("--since", "30m", str(path)) == []
     for since, count in (("2h", 1), ("30m", 0)):
         done = run("show", "--json", "--since", since, "-", stdin=path.read_bytes())
-        assert json.loads(done.stdout)["verdict"]["calls"] == count
+        assert json.loads(done.stdout)["summary"]["calls"] == count
 
 
 def test_a_capture_whose_machine_slept_is_as_young_as_its_file(monkeypatch: pytest.MonkeyPatch) -> None:

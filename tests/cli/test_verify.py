@@ -76,7 +76,7 @@ def test_a_capture_that_is_being_written_is_not_repaired(mcpspy: list[str], tmp_
     assert (done.returncode, (tmp_path / "out").exists()) == (2, False)
 
 
-def test_a_sitting_is_as_bad_as_its_worst_capture(mcpspy: list[str]) -> None:
+def test_a_recording_is_as_bad_as_its_worst_capture(mcpspy: list[str]) -> None:
     stored("a", lasted_s=9)
     path = Path(stored("b", begin_s=1))
     path.write_bytes(path.read_bytes().replace(b"ping", b"pong"))

@@ -98,7 +98,7 @@ def test_a_dry_run_changes_nothing_and_says_what_would_change(home: Path) -> Non
     assert "mcpspy run --label git -- uvx mcp-server-git\n" in done.stdout
     assert "    - http://localhost:3001/mcp\n    + http://127.0.0.1:28" in done.stdout
     assert "The store would be kept below 2.0 GB." in done.stderr
-    assert "no cap" in run("wrap", "--status").stdout
+    assert "no quota" in run("wrap", "--status").stdout
 
 
 def test_places_that_make_no_sense_hide_no_change(home: Path, store: Path) -> None:
@@ -384,15 +384,15 @@ def test_with_yes_a_terminal_is_not_asked(home: Path) -> None:
     assert "[Y/n]" not in running.words
 
 
-# The status, and the cap
+# The status, and the quota
 
 
-def test_the_cap_is_set_shown_and_lifted(home: Path) -> None:
+def test_the_quota_is_set_shown_and_lifted(home: Path) -> None:
     write(home, ".codex/config.toml", CODEX)
-    assert "no cap: nothing is removed unless you ask for it" in run("wrap", "--yes").stderr
+    assert "no quota: nothing is removed unless you ask for it" in run("wrap", "--yes").stderr
     assert "of at most 2.0 GB" in run("wrap", "--yes", "--max-size", "2gb").stderr
     assert json.loads(run("wrap", "--status", "--json").stdout)["captures"]["max_bytes"] == 2_000_000_000
-    assert "no cap" in run("wrap", "--yes", "--max-size", "none").stderr
+    assert "no quota" in run("wrap", "--yes", "--max-size", "none").stderr
 
 
 def test_the_status_says_what_failed_last(home: Path) -> None:

@@ -244,14 +244,14 @@ class Telling:
         lines = [f"data: {self.spelled(one[6:], is_client=False)}" if one.startswith("data: ") else one for one in event]
         self.add(Frame(call.response, self.tick(), self.at_ns, "".join(f"{one}\n" for one in [*lines, ""]).encode()))
 
-    def _open(self, call: _Call, name: str, first: str, fields: list[str], framing: str, *, forged: bool = False) -> None:
+    def _open(self, call: _Call, name: str, first: str, fields: list[str], framing: str, *, injected: bool = False) -> None:
         head = "".join(f"{one}\r\n" for one in [first, *fields, ""]).encode()
         sender = "client" if name == "request" else "server"
         stream, self.streams = self.streams, self.streams + 1
         self.add(
             Open(
                 at_ns=self.tick(), stream=stream, sender=sender, name=name, framing=framing, connection=call.number,  # type: ignore[arg-type]  # a Side, a Framing
-                transaction=call.number, head=head, forged=forged,
+                transaction=call.number, head=head, injected=injected,
             )
         )  # fmt: skip
 
@@ -345,11 +345,11 @@ class Telling:
         lasted_ns = round(float(seconds) * SECOND)
         self.add(Stall(at_ns=self.tick(), stream=_stdio(name), waiting_bytes=0, lasted_ns=lasted_ns))
 
-    def forged(self, status: str, said: str) -> None:
+    def injected(self, status: str, said: str) -> None:
         call, data = self.calls[-1], f"mcpspy: {said}\n".encode()
         call.response = self.streams
         fields = ["Content-Type: text/plain", f"Content-Length: {len(data)}"]
-        self._open(call, "response", f"HTTP/1.1 {status} ", fields, "body", forged=True)
+        self._open(call, "response", f"HTTP/1.1 {status} ", fields, "body", injected=True)
         self.add(Frame(call.response, self.tick(), self.at_ns, data))
         self.add(Close(at_ns=self.tick(), stream=call.response, by="mcpspy", how="eof"))
 
@@ -401,7 +401,7 @@ _EVENTS: tuple[tuple[str, Callable[..., None]], ...] = (
     (r"(.+): (\d+) frames, (\d+) bytes", Telling.gap),
     (r"(\w+) stalls: (\d+) bytes waiting", Telling.stalls),
     (r"(\w+) flows again after (\S+) s", Telling.flows),
-    (r"mcpspy answers (\d+): (.+)", Telling.forged),
+    (r"mcpspy answers (\d+): (.+)", Telling.injected),
 )
 
 

@@ -165,7 +165,7 @@ FAULTS = {
     "a request that only servers make, where no revision is known": ("→ roots/list 1\n← error 1 -32601 no", "wrong-direction"),
     "a session that is gone, and a client that tries and tries": (
         f"{SESSION}{TOOLS}→ GET /mcp\n← 404 Not Found\n→ GET /mcp\n← 404 Not Found",
-        "session-lost",
+        "session-unknown",
     ),
     "a revision with dots, of the server": (
         f"{INITIALIZE}{HELLO.replace('2025-11-25', '2024.11.05')}→ notifications/initialized",

@@ -17,7 +17,7 @@ from typing import Any
 from captures.make import DEMO, LONG, STORIES, Step, call, known, put
 from captures.serving import PEERS, port, started
 from mcpspy.records import CLIENT, SERVER
-from mcpspy.transcript.model import Exchange, Kind, Outcome, Stray, Transcript
+from mcpspy.transcript.model import Exchange, Kind, Outcome, Transcript, UnpairedMessage
 from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S
 
@@ -195,5 +195,5 @@ def transactions(transcript: Transcript) -> Counter[tuple[Any, ...]]:
 
 def news(transcript: Transcript) -> list[tuple[str | None, Any]]:
     """What the server said on its own."""
-    strays = [row.message for row in transcript.rows if isinstance(row, Stray)]
-    return [(one.method, one.params) for one in strays if one.sender == SERVER]
+    unpaired_messages = [row.message for row in transcript.rows if isinstance(row, UnpairedMessage)]
+    return [(one.method, one.params) for one in unpaired_messages if one.sender == SERVER]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import mcpspy
-from mcpspy.transcript.model import Stray, Transcript
+from mcpspy.transcript.model import Transcript, UnpairedMessage
 from mcpspy.transcript.transcribe import transcribe
 from tests.cli.terminal import run
 from tests.conftest import PEERS, NpmProgram
@@ -98,8 +98,8 @@ def test_what_no_specification_has_is_named_and_whose_it_is(tmp_path: Path) -> N
 
 
 def test_ping_and_pong_without_ids_are_both_shown(tmp_path: Path) -> None:
-    strays = [row for row in transcript(told(speak, tmp_path)).rows if isinstance(row, Stray)]
-    assert [one.message.method for one in strays if one.message.method] == ["ping", "pong"]
+    unpaired_messages = [row for row in transcript(told(speak, tmp_path)).rows if isinstance(row, UnpairedMessage)]
+    assert [one.message.method for one in unpaired_messages if one.message.method] == ["ping", "pong"]
 
 
 @pytest.mark.parametrize("columns", [80, 200])

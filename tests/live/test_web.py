@@ -24,7 +24,7 @@ from tests.transcript.llm.traffic import ModelTraffic, completion
 pytest.importorskip("aiohttp")
 
 
-PATHS = ("events", "row", "search", "diagram", "findings", "numbers", "sittings")
+PATHS = ("events", "row", "search", "diagram", "findings", "numbers", "recordings")
 
 
 class Answer(NamedTuple):
@@ -53,17 +53,17 @@ class Served:
             with connection.getresponse() as answer:
                 return Answer(answer.status, answer.headers, answer.read())
 
-    def stream(self, sitting: str) -> BinaryIO:
-        """The stream of a sitting, from behind the head of its answer."""
+    def stream(self, recording: str) -> BinaryIO:
+        """The stream of a recording, from behind the head of its answer."""
         link = self.open.enter_context(socket.create_connection(("127.0.0.1", self.port), DEADLINE_S))
-        link.sendall(f"GET {self.base}events?sitting={sitting} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n\r\n".encode())
+        link.sendall(f"GET {self.base}events?recording={recording} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n\r\n".encode())
         file = self.open.enter_context(link.makefile("rb"))
         assert file.readline() == b"HTTP/1.1 200 OK\r\n"
         return file
 
-    def news(self, sitting: str) -> Iterator[dict[str, Any]]:
-        """What the stream of a sitting tells, as it comes. Each piece is one chunk."""
-        for line in self.stream(sitting):
+    def news(self, recording: str) -> Iterator[dict[str, Any]]:
+        """What the stream of a recording tells, as it comes. Each piece is one chunk."""
+        for line in self.stream(recording):
             if line.startswith(b"data: "):
                 yield json.loads(line.removeprefix(b"data: "))
 
@@ -95,7 +95,7 @@ def test_the_page_is_there_for_who_knows_the_secret_and_comes_from_here(recordin
         answer = served.asked()
         text = answer.body.decode()
         assert (answer.status, answer.headers.get_content_type()) == (200, "text/html")
-        assert f'"sitting":"{name_of(recording)}"' in text
+        assert f'"recording":"{name_of(recording)}"' in text
         assert answer.headers["Cache-Control"] == "no-store"
         assert answer.headers["X-Frame-Options"] == "DENY"
         assert served.asked(Sec_Fetch_Site="same-origin", Origin=f"http://127.0.0.1:{served.port}").status == 200
@@ -127,13 +127,13 @@ def test_everybody_else_finds_nothing(recording: Recording) -> None:
         assert {one.body for one in refused} <= {b"", b"mcpspy: there is nothing here\n", b"mcpspy: Not Found\n"}
 
 
-def test_a_sitting_is_no_path(recording: Recording) -> None:
+def test_a_recording_is_no_path(recording: Recording) -> None:
     names = ["", "no", "../../etc/passwd", "%2e%2e%2fstore", "/etc/passwd", "a%00b", "x" * 4000, recording.path]
     with serving() as served:
-        assert {served.asked(f"events?sitting={name}").status for name in names} == {404}
+        assert {served.asked(f"events?recording={name}").status for name in names} == {404}
 
 
-def test_a_sitting_is_told_from_its_beginning_and_as_it_grows(recording: Recording) -> None:
+def test_a_recording_is_told_from_its_beginning_and_as_it_grows(recording: Recording) -> None:
     with serving() as served:
         stream = served.news(name_of(recording))
         first = next(stream)
@@ -146,7 +146,7 @@ def test_a_sitting_is_told_from_its_beginning_and_as_it_grows(recording: Recordi
         assert (after[0], after[10]) == (line[0], "ok")
 
 
-def test_what_joins_a_sitting_later_is_told_too(recording: Recording) -> None:
+def test_what_joins_a_recording_later_is_told_too(recording: Recording) -> None:
     with serving() as served:
         stream = served.news(name_of(recording))
         next(stream)
@@ -168,13 +168,13 @@ def test_what_is_damaged_is_told_and_what_follows_it_too(recording: Recording) -
         assert "damage" in words
 
 
-def test_what_has_no_header_is_no_sitting_and_hinders_none(recording: Recording) -> None:
+def test_what_has_no_header_is_no_recording_and_hinders_none(recording: Recording) -> None:
     folder = Path(recording.path).parent
     for number, data in enumerate((b"", b"garbage\n", b'{"mcpspy":99,"reads":99}\n', Path(recording.path).read_bytes()[:40])):
         (folder / f"broken-{number}.mcpspy").write_bytes(data)
     (folder / "folder.mcpspy").mkdir()
     with serving() as served:
-        assert [one["sitting"] for one in served.json("sittings")] == [name_of(recording)]
+        assert [one["recording"] for one in served.json("recordings")] == [name_of(recording)]
         assert next(served.news(name_of(recording)))["rows"]
 
 
@@ -183,10 +183,10 @@ def test_a_capture_that_is_removed_stays_as_far_as_it_was_read(recording: Record
         stream = served.news(name_of(recording))
         look = next(stream)["look"]
         Path(recording.path).unlink()
-        assert "incomplete" in next(stream)["verdict"]
+        assert "incomplete" in next(stream)["summary"]
         assert served.json(f"row?look={look}&row=2")["messages"]
-        assert served.json("sittings") == []
-        assert served.asked(f"events?sitting={name_of(recording)}").status == 404
+        assert served.json("recordings") == []
+        assert served.asked(f"events?recording={name_of(recording)}").status == 404
 
 
 def test_rows_texts_and_all_together_are_asked_of_the_stream_s_own_reading(recording: Recording) -> None:
@@ -210,7 +210,7 @@ def test_model_calls_are_told_and_searched_in_prompts_and_answers() -> None:
     recording.write(traffic.records[1:])
     Recording("weather").ask(1, "initialize").answer(1)
     with serving() as served:
-        stream = served.news(served.json("sittings")[0]["sitting"])
+        stream = served.news(served.json("recordings")[0]["recording"])
         first = next(stream)
         (line,) = (line for line in first["rows"] if line[2] == "model call")
         assert line[7:11] == ["gpt", "chat.completions", "m", "ok"]
@@ -236,7 +236,7 @@ def test_who_leaves_is_let_go_without_a_word(recording: Recording) -> None:
     with serving() as served:
         with socket.create_connection(("127.0.0.1", served.port), DEADLINE_S) as link:
             link.sendall(
-                f"GET {served.base}events?sitting={name_of(recording)} HTTP/1.1\r\nHost: localhost:{served.port}\r\n\r\n".encode()
+                f"GET {served.base}events?recording={name_of(recording)} HTTP/1.1\r\nHost: localhost:{served.port}\r\n\r\n".encode()
             )
             assert link.recv(16)
             link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -259,18 +259,23 @@ def test_a_signal_ends_it_while_somebody_looks(recording: Recording, number: sig
         assert "Traceback" not in served.running.text
 
 
-def test_sittings_are_listed_and_their_captures_can_be_called_on_a_command_line(recording: Recording) -> None:
+def test_recordings_are_listed_and_their_captures_can_be_called_on_a_command_line(recording: Recording) -> None:
     with serving() as served:
-        (one,) = served.json("sittings")
-        assert (one["sitting"], one["client"], one["servers"], one["live"]) == (name_of(recording), "claude", ["weather"], True)
-        (address,) = next(served.news(one["sitting"]))["addresses"]
+        (one,) = served.json("recordings")
+        assert (one["recording"], one["client"], one["servers"], one["live"]) == (
+            name_of(recording),
+            "claude",
+            ["weather"],
+            True,
+        )
+        (address,) = next(served.news(one["recording"]))["addresses"]
         assert run("show", address).returncode == 0
 
 
 def test_an_empty_store_has_a_page() -> None:
     with serving() as served:
         assert served.asked().status == 200
-        assert served.json("sittings") == []
+        assert served.json("recordings") == []
 
 
 def test_a_busy_port_is_told_with_what_to_do() -> None:

@@ -134,7 +134,7 @@ SCENES = (
         ill=slowed(over_http(listen, "reset=800"), 100),
         well=slowed(over_http(listen_a_while), 100),
     ),
-    Scene(pain=7, rule="session-lost", culprit="client", ill=restarted(again=False), well=restarted(again=True)),
+    Scene(pain=7, rule="session-unknown", culprit="client", ill=restarted(again=False), well=restarted(again=True)),
     Scene(pain=7, rule="session-missing", culprit="client", ill=over_http(forget_session), well=over_http(list_tools)),
     Scene(
         pain=8,

@@ -9,7 +9,7 @@ import pytest
 from mcpspy.errors import ReplayError
 from mcpspy.records import Note
 from mcpspy.replay.client.driver import Report
-from mcpspy.replay.condition import predicate_of
+from mcpspy.replay.condition import condition_of
 from tests.transcript.dialogue import Dialogue, error, notification, request, result, tool_call
 from tests.transcript.traffic import Traffic, modern
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def held(written: str, live: Dialogue | Traffic, report: Report | None = None) -> Happened | None:
-    return predicate_of(written).held(live.transcript, report or Report())
+    return condition_of(written).held(live.transcript, report or Report())
 
 
 def asked() -> Dialogue:
@@ -136,11 +136,11 @@ def test_a_filter_may_ask_for_findings() -> None:
 @pytest.mark.parametrize("written", ["crahs", "", "error:x", "rule:", "rule:no-such", "status:", "(", "error:-32602 crash"])
 def test_what_says_nothing_is_refused_and_told_what_there_is(written: str) -> None:
     with pytest.raises(ReplayError) as caught:
-        predicate_of(written)
+        condition_of(written)
     assert str(caught.value).startswith(f"--until {written}: ")
 
 
 @pytest.mark.parametrize("written", ["crahs", "error:x"])
 def test_a_word_that_is_none_lists_those_that_are(written: str) -> None:
     with pytest.raises(ReplayError, match="It takes error, error:CODE, crash, timeout, rule:NAME"):
-        predicate_of(written)
+        condition_of(written)

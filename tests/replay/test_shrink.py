@@ -68,7 +68,7 @@ def test_a_run_that_says_nothing_is_no_proof() -> None:
     assert found.unresolved > 0
 
 
-PREDICATES = st.integers(0, 2**32).map(lambda seed: lambda rows: hash((seed, *sorted(rows))) % 3 != 0)
+CONDITIONS = st.integers(0, 2**32).map(lambda seed: lambda rows: hash((seed, *sorted(rows))) % 3 != 0)
 """Whether it happens is as good as chance: less may make it happen where more does not."""
 
 WANTED = st.sets(st.integers(0, 24), max_size=6)
@@ -92,7 +92,7 @@ def _without(rows: frozenset[int], row: int, needs: Needs) -> frozenset[int]:
     return frozenset(one for one in rows if one != row and row not in needs.get(one, ()))
 
 
-@given(st.integers(1, 25), st.one_of(PREDICATES, WANTED.map(lambda wanted: lambda rows: wanted <= rows)), _needs())
+@given(st.integers(1, 25), st.one_of(CONDITIONS, WANTED.map(lambda wanted: lambda rows: wanted <= rows)), _needs())
 def test_what_is_left_happens_and_without_any_one_of_it_does_not(count: int, happens: Happens, needs: Needs) -> None:
     found, ran = shrunk(range(count), happens, needs)
     assert len(ran) == len(set(ran)) == found.runs
@@ -113,7 +113,7 @@ def test_what_is_left_is_all_that_matters_and_what_that_needs(count: int, wanted
     assert {*(found.best or ())} == here.union(*(needs.get(row, frozenset()) for row in here))
 
 
-@given(st.integers(1, 25), PREDICATES, _needs(), st.integers(1, 30))
+@given(st.integers(1, 25), CONDITIONS, _needs(), st.integers(1, 30))
 def test_it_never_takes_more_runs_than_it_may(count: int, happens: Happens, needs: Needs, max_runs: int) -> None:
     found, ran = shrunk(range(count), happens, needs, max_runs)
     assert len(ran) <= max_runs

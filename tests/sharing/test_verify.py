@@ -15,7 +15,7 @@ from mcpspy.records import CLIENT, Frame, Header, Note, Open, Record
 from mcpspy.replay.compare.ignore import Ignore
 from mcpspy.sharing.entropy import chance_spans
 from mcpspy.sharing.user_paths import Place
-from mcpspy.sharing.verify import Lookout, Slip, path_at, pattern_for
+from mcpspy.sharing.verify import Leak, Lookout, path_at, pattern_for
 from tests.capture.strategies import HEADERS, RECORDS
 from tests.sharing.hiding import shared, stand_in
 from tests.sharing.test_share import message, stdio
@@ -23,9 +23,9 @@ from tests.sharing.test_share import message, stdio
 VALUE = "Zq8-fjW2kLp0Xv6TnB3r"
 
 
-def seen(records: list[Record], **sought: Any) -> list[Slip]:
+def seen(records: list[Record], **sought: Any) -> list[Leak]:
     lookout = Lookout(**sought)
-    return [*(slip for record in records for slip in lookout.feed(record)), *lookout.close()]
+    return [*(leak for record in records for leak in lookout.feed(record)), *lookout.close()]
 
 
 def test_a_value_of_the_environment_is_seen_in_every_spelling() -> None:
@@ -49,7 +49,7 @@ def test_a_value_of_the_environment_is_seen_in_every_spelling() -> None:
         ({"a": "/home/alice/x"}, "personal", "$.a", "--personal"),
     ],
 )
-def test_a_slip_says_where_it_is_and_what_takes_it_out(params: Any, kind: str, place: str, option: str | None) -> None:
+def test_a_leak_says_where_it_is_and_what_takes_it_out(params: Any, kind: str, place: str, option: str | None) -> None:
     (found,) = seen(stdio((0, message(**params))), people=[("home folder", b"/home/alice")])
     assert (found.kind, found.place) == (kind, place)
     assert option is None or found.option == option
@@ -58,7 +58,7 @@ def test_a_slip_says_where_it_is_and_what_takes_it_out(params: Any, kind: str, p
 @pytest.mark.parametrize(
     "params", [{"arguments": {"note": VALUE}}, {"list": [1, {"odd 'name'": VALUE}]}, {"password": 12345678}]
 )
-def test_the_path_that_a_slip_suggests_takes_it_out(params: Any) -> None:
+def test_the_path_that_a_leak_suggests_takes_it_out(params: Any) -> None:
     capture = stdio((0, message(**params)))
     (found,) = seen(capture)
     place = Place(
@@ -68,7 +68,7 @@ def test_the_path_that_a_slip_suggests_takes_it_out(params: Any) -> None:
     assert seen(shared(capture, place=place)) == []
 
 
-def test_the_pattern_that_a_slip_suggests_takes_it_out_and_does_not_say_it() -> None:
+def test_the_pattern_that_a_leak_suggests_takes_it_out_and_does_not_say_it() -> None:
     capture = stdio((2, f"hello {VALUE} there\n".encode()))
     (found,) = seen(capture)
     assert (found.place, found.option) == ("text", f"--value '{pattern_for(VALUE.encode())}'")

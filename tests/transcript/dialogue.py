@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.records import Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall
-from mcpspy.transcript.model import Exchange, Message, Stray, Transcript
+from mcpspy.transcript.model import Exchange, Message, Transcript, UnpairedMessage
 from mcpspy.transcript.transcribe import transcribe
 
 if TYPE_CHECKING:
@@ -110,13 +110,13 @@ class Dialogue:
         return exchange
 
     @property
-    def strays(self) -> list[Message]:
-        return [row.message for row in self.transcript.rows if isinstance(row, Stray)]
+    def unpaired_messages(self) -> list[Message]:
+        return [row.message for row in self.transcript.rows if isinstance(row, UnpairedMessage)]
 
     @property
-    def stray(self) -> Message:
+    def unpaired(self) -> Message:
         """The only message that belongs to no exchange."""
-        (message,) = self.strays
+        (message,) = self.unpaired_messages
         return message
 
     @property

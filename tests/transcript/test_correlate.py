@@ -91,22 +91,22 @@ def test_each_capture_is_a_scope_of_its_own() -> None:
 
 
 def test_a_response_nobody_asked_for_stands_alone() -> None:
-    assert Dialogue().client(request(1)).server(result(2)).stray.id == "2"
+    assert Dialogue().client(request(1)).server(result(2)).unpaired.id == "2"
 
 
 def test_a_response_does_not_answer_a_request_of_its_own_side() -> None:
     told = Dialogue().client(request(1)).client(result(1))
-    assert (told.exchange.outcome, told.stray.kind) == (Outcome.UNANSWERED, Kind.RESULT)
+    assert (told.exchange.outcome, told.unpaired.kind) == (Outcome.UNANSWERED, Kind.RESULT)
 
 
 def test_an_error_with_a_null_id_answers_nothing() -> None:
     told = Dialogue().client(request(None)).server(error(None))
-    assert (told.exchange.response, told.stray.kind) == (None, Kind.ERROR)
+    assert (told.exchange.response, told.unpaired.kind) == (None, Kind.ERROR)
 
 
 def test_a_result_without_id_answers_nothing() -> None:
     told = Dialogue().client(request(1)).server(b'{"result":{"progress":30}}\n')
-    assert (told.stray.id, told.stray.flaws) == (None, ("no-jsonrpc", "no-id"))
+    assert (told.unpaired.id, told.unpaired.flaws) == (None, ("no-jsonrpc", "no-id"))
 
 
 def test_a_second_answer_is_kept_beside_the_first() -> None:
@@ -173,7 +173,7 @@ def test_progress_on_a_request_of_the_server_comes_from_the_client() -> None:
 
 
 def test_progress_in_the_wrong_direction_stands_alone() -> None:
-    assert Dialogue().client(tool_call(1, token=1)).client(progress(1)).stray.method == "notifications/progress"
+    assert Dialogue().client(tool_call(1, token=1)).client(progress(1)).unpaired.method == "notifications/progress"
 
 
 def test_progress_after_the_answer_still_belongs_to_it() -> None:
@@ -192,7 +192,7 @@ def test_a_progress_token_in_another_spelling_is_found() -> None:
 @pytest.mark.parametrize("params", [None, {}, [], "x", {"progressToken": None}, {"progressToken": {"a": 1}}])
 def test_progress_that_names_nothing_stands_alone(params: object) -> None:
     told = Dialogue().client(tool_call(1, token=1)).server(notification("notifications/progress", params))
-    assert told.stray.method == "notifications/progress"
+    assert told.unpaired.method == "notifications/progress"
 
 
 # --- Cancellation ---
@@ -219,7 +219,7 @@ def test_a_cancellation_after_the_answer_comes_too_late() -> None:
 
 def test_a_side_cancels_its_own_requests_only() -> None:
     told = Dialogue().client(tool_call(1)).server(cancelled(1))
-    assert (told.exchange.cancelled, told.stray.method) == (None, "notifications/cancelled")
+    assert (told.exchange.cancelled, told.unpaired.method) == (None, "notifications/cancelled")
 
 
 def test_the_server_can_cancel_what_it_asked() -> None:
@@ -258,7 +258,7 @@ def flaws(told: Dialogue) -> list[str]:
 
 def test_a_response_that_two_spellings_of_its_id_wait_for_answers_neither() -> None:
     told = Dialogue().client(request("7", "a")).client(request(7.0, "b")).server(result(7))
-    assert ([one.response for one in told.exchanges], told.stray.flaws) == ([None, None], ("ambiguous-id",))
+    assert ([one.response for one in told.exchanges], told.unpaired.flaws) == ([None, None], ("ambiguous-id",))
 
 
 def test_progress_with_a_token_that_two_requests_gave_out_belongs_to_neither() -> None:

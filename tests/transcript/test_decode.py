@@ -3,7 +3,7 @@
 import pytest
 
 from mcpspy.records import Frame, Open
-from mcpspy.transcript.model import Event, Kind, Log, Outcome, Stray
+from mcpspy.transcript.model import Event, Kind, Log, Outcome, UnpairedMessage
 from tests.transcript.dialogue import Dialogue, notification, progress, request, result, tool_call
 
 # --- Streams ---
@@ -11,7 +11,7 @@ from tests.transcript.dialogue import Dialogue, notification, progress, request,
 
 def test_stdin_is_the_clients_and_stdout_the_servers() -> None:
     told = Dialogue().client(notification("a")).server(notification("b"))
-    assert [(one.sender, one.stream) for one in told.strays] == [("client", 0), ("server", 1)]
+    assert [(one.sender, one.stream) for one in told.unpaired_messages] == [("client", 0), ("server", 1)]
 
 
 def test_a_line_on_stderr_is_a_log_line_whatever_it_says() -> None:
@@ -43,24 +43,24 @@ def test_a_frame_in_a_framing_not_yet_understood_is_an_event() -> None:
 
 def test_a_message_keeps_its_bytes_with_their_terminator() -> None:
     line = b' {"jsonrpc":"2.0", "method":"x"} \r\n'
-    assert Dialogue().client(line).stray.raw == line
+    assert Dialogue().client(line).unpaired.raw == line
 
 
 def test_crlf_is_a_flaw() -> None:
-    assert Dialogue().client(b'{"jsonrpc":"2.0","method":"x"}\r\n').stray.flaws == ("crlf",)
+    assert Dialogue().client(b'{"jsonrpc":"2.0","method":"x"}\r\n').unpaired.flaws == ("crlf",)
 
 
 def test_a_last_line_without_end_is_a_flaw() -> None:
-    assert Dialogue().client(b'{"jsonrpc":"2.0","method":"x"}').stray.flaws == ("no-final-newline",)
+    assert Dialogue().client(b'{"jsonrpc":"2.0","method":"x"}').unpaired.flaws == ("no-final-newline",)
 
 
 def test_u2028_in_a_string_is_none() -> None:
     told = Dialogue().client('{"jsonrpc":"2.0","method":"x","params":{"a":"\u2028"}}\n'.encode())
-    assert (told.stray.flaws, told.stray.params) == ((), {"a": "\u2028"})
+    assert (told.unpaired.flaws, told.unpaired.params) == ((), {"a": "\u2028"})
 
 
 def test_a_malformed_line_keeps_its_bytes() -> None:
-    assert Dialogue().server(b"Server ready\n").stray.raw == b"Server ready\n"
+    assert Dialogue().server(b"Server ready\n").unpaired.raw == b"Server ready\n"
 
 
 # --- Parts ---
@@ -79,13 +79,13 @@ def test_parts_of_two_streams_do_not_mix() -> None:
     told = Dialogue().client(request(1)).parts(1, LINE[:20], LINE[20:])
     first = told.records[-2]
     told.records.insert(-1, Frame(0, first.at_ns, first.at_ns, b'{"jsonrpc":"2.0","method":"x"}\n'))
-    assert (told.exchange.outcome, told.stray.method) == (Outcome.OK, "x")
+    assert (told.exchange.outcome, told.unpaired.method) == (Outcome.OK, "x")
 
 
 def test_a_frame_whose_end_never_came_is_cut_short() -> None:
     told = Dialogue().client(request(1)).parts(1, LINE[:20], LINE[20:])
     told.records.pop()
-    assert (told.stray.reason, told.stray.raw) == ("cut short", LINE[:20])
+    assert (told.unpaired.reason, told.unpaired.raw) == ("cut short", LINE[:20])
 
 
 def test_a_line_of_stderr_whose_end_never_came_is_a_log_line() -> None:
@@ -103,7 +103,7 @@ def test_where_the_end_of_parts_was_lost_the_next_message_is_saved() -> None:
     told = Dialogue().client(request(1)).parts(1, LINE[:20], b"")
     told.records.pop()
     told.damage().server(result(1, "saved"))
-    assert (told.exchange.outcome, told.stray.reason, told.transcript.sources[0].messages) == (Outcome.OK, "cut short", 3)
+    assert (told.exchange.outcome, told.unpaired.reason, told.transcript.sources[0].messages) == (Outcome.OK, "cut short", 3)
 
 
 def test_a_message_that_may_lack_a_part_says_so() -> None:
@@ -116,30 +116,30 @@ def test_a_message_that_may_lack_a_part_says_so() -> None:
 
 
 def test_broken_json_after_lost_records_is_not_the_senders_doing() -> None:
-    assert Dialogue().damage("number").server(LINE[20:]).stray.flaws == ("damaged",)
+    assert Dialogue().damage("number").server(LINE[20:]).unpaired.flaws == ("damaged",)
 
 
 def test_a_sound_message_after_lost_records_is_sound() -> None:
-    assert Dialogue().damage().server(notification()).stray.flaws == ()
+    assert Dialogue().damage().server(notification()).unpaired.flaws == ()
 
 
 def test_a_frame_past_the_size_bound_was_not_recorded() -> None:
     told = Dialogue().add(Frame(1, 5, 5, b"", length=300, sha256="00"))
-    assert (told.stray.kind, told.stray.reason, told.stray.raw) == (Kind.MALFORMED, "not recorded", b"")
+    assert (told.unpaired.kind, told.unpaired.reason, told.unpaired.raw) == (Kind.MALFORMED, "not recorded", b"")
 
 
 def test_a_frame_past_the_size_bound_has_the_size_that_it_had_on_the_wire() -> None:
-    assert Dialogue().add(Frame(1, 5, 5, b"", length=300, sha256="00")).stray.size == 300
+    assert Dialogue().add(Frame(1, 5, 5, b"", length=300, sha256="00")).unpaired.size == 300
 
 
 def test_a_frame_with_a_part_past_the_size_bound_has_the_size_of_all_its_parts() -> None:
     told = Dialogue().add(Frame(1, 5, 5, LINE[:20], True)).add(Frame(1, 6, 6, b"", length=300, sha256="00"))
-    assert told.stray.size == 320
+    assert told.unpaired.size == 320
 
 
 def test_a_frame_with_a_part_past_the_size_bound_was_not_recorded() -> None:
     told = Dialogue().add(Frame(1, 5, 5, LINE[:20], True)).add(Frame(1, 6, 6, b"", length=300, sha256="00"))
-    assert told.stray.reason == "not recorded"
+    assert told.unpaired.reason == "not recorded"
 
 
 # --- What a message is about ---
@@ -170,7 +170,7 @@ def test_a_request_is_about_its_target(method: str, params: object, target: str 
 
 
 def test_a_notification_is_about_its_resource() -> None:
-    assert Dialogue().server(notification("notifications/resources/updated", {"uri": "a:b"})).stray.target == "a:b"
+    assert Dialogue().server(notification("notifications/resources/updated", {"uri": "a:b"})).unpaired.target == "a:b"
 
 
 def test_a_target_with_a_lone_surrogate_is_kept() -> None:
@@ -183,11 +183,11 @@ def test_a_request_gives_out_its_progress_token() -> None:
 
 
 def test_progress_names_its_token() -> None:
-    assert Dialogue().server(progress("a")).stray.token == '"a"'
+    assert Dialogue().server(progress("a")).unpaired.token == '"a"'
 
 
 def test_other_notifications_name_no_request() -> None:
-    assert Dialogue().server(notification("notifications/message", {"requestId": 1, "progressToken": 1})).stray.token is None
+    assert Dialogue().server(notification("notifications/message", {"requestId": 1, "progressToken": 1})).unpaired.token is None
 
 
 # --- Values ---
@@ -199,10 +199,10 @@ def test_the_body_is_read_when_asked_for() -> None:
 
 
 def test_a_malformed_message_has_no_body() -> None:
-    assert Dialogue().client(b"[1]\n").stray.body is None
+    assert Dialogue().client(b"[1]\n").unpaired.body is None
 
 
 def test_rows_are_numbered_from_one_and_log_lines_and_events_are_not() -> None:
     told = Dialogue().stderr(b"x\n").client(request(1)).server(notification()).server(result(1)).server(b"junk\n")
     numbers = [row.row for row in told.transcript.rows if not isinstance(row, Log | Event)]
-    assert (numbers, [type(row) for row in told.transcript.rows][-1]) == ([1, 2, 3], Stray)
+    assert (numbers, [type(row) for row in told.transcript.rows][-1]) == ([1, 2, 3], UnpairedMessage)

@@ -58,20 +58,20 @@ def test_the_parts_of_an_answer_are_one_exchange_in_their_order(told: Traffic) -
 
 
 def test_ping_and_pong_as_notifications_are_both_shown(told: Traffic) -> None:
-    assert [(one.sender, one.method) for one in told.strays if one.kind is Kind.NOTIFICATION] == [
+    assert [(one.sender, one.method) for one in told.unpaired_messages if one.kind is Kind.NOTIFICATION] == [
         ("client", "ping"),
         ("server", "pong"),
     ]
 
 
 def test_results_that_answer_nobody_are_shown_and_paired_with_nothing(told: Traffic) -> None:
-    bare = [one for one in told.strays if one.kind is Kind.RESULT]
+    bare = [one for one in told.unpaired_messages if one.kind is Kind.RESULT]
     assert [(one.id, one.flaws) for one in bare] == [(None, ("no-jsonrpc", "no-id"))] * 3
 
 
-def test_the_end_mark_of_another_protocol_is_an_oddity_of_the_stream(told: Traffic) -> None:
+def test_the_end_mark_of_another_protocol_is_an_anomaly_of_the_stream(told: Traffic) -> None:
     (get,) = told.transactions
-    assert [one.name for one in get.oddities] == ["endpoint-dialect", "done-event"]
+    assert [one.name for one in get.anomalies] == ["endpoint-dialect", "done-event"]
 
 
 def test_the_query_decides_whose_request_it_is_though_a_field_names_a_session_too(told: Traffic) -> None:
@@ -103,7 +103,7 @@ def test_two_requests_with_one_id_and_one_stream_are_not_guessed() -> None:
     for _ in range(2):
         told.post(request(1), "/mcp/request").answer(202)
     stream.event(result(1))
-    (answer,) = told.strays
+    (answer,) = told.unpaired_messages
     assert ([one.response for one in told.exchanges], answer.flaws) == ([None, None], ("ambiguous-stream",))
 
 
@@ -113,7 +113,7 @@ def test_plain_text_that_is_json_by_the_line_is_read_by_the_line() -> None:
         b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}\n{"jsonrpc":"2.0","id":1,"result":{}}\n'
     )
     told.post(request(1), fields={"Accept": "text/plain"}).answer(200, lines, Content_Type="text/plain")
-    assert (told.exchange.outcome, [one.method for one in told.strays]) == (Outcome.OK, ["notifications/message"])
+    assert (told.exchange.outcome, [one.method for one in told.unpaired_messages]) == (Outcome.OK, ["notifications/message"])
 
 
 def test_thousands_of_streams_that_break_off_take_time_in_proportion() -> None:

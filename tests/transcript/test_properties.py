@@ -10,7 +10,7 @@ from mcpspy.capture.file.format import header_line, record_line
 from mcpspy.capture.file.reader import Reader
 from mcpspy.records import Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall, Unknown
 from mcpspy.transcript.findings.run import findings
-from mcpspy.transcript.model import Exchange, Kind, Log, Message, Stray, Transcript
+from mcpspy.transcript.model import Exchange, Kind, Log, Message, Transcript, UnpairedMessage
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.transcript.dialogue import (
     Dialogue,
@@ -212,7 +212,7 @@ def test_every_line_is_in_the_transcript_once(lines: list[tuple[int, bytes]]) ->
 
 @given(DIALOGUES)
 def test_rows_are_numbered_without_gaps(lines: list[tuple[int, bytes]]) -> None:
-    rows = [row.row for row in told(lines).transcript.rows if isinstance(row, Exchange | Stray)]
+    rows = [row.row for row in told(lines).transcript.rows if isinstance(row, Exchange | UnpairedMessage)]
     assert rows == list(range(1, len(rows) + 1))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mcpspy.records import Close, Damage, End, Exit, Note, Record, Spawn, Unknown
-from mcpspy.transcript.model import Event, Exchange, Log, Outcome, Row, Stray
+from mcpspy.transcript.model import Event, Exchange, Log, Outcome, Row, UnpairedMessage
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.transcript.dialogue import (
     MS,
@@ -350,7 +350,7 @@ def test_all_messages_are_in_the_rows() -> None:
 
 def test_a_row_is_found_by_its_number() -> None:
     transcript = STORY.transcript
-    rows = [row for row in transcript.rows if isinstance(row, Exchange | Stray)]
+    rows = [row for row in transcript.rows if isinstance(row, Exchange | UnpairedMessage)]
     assert [transcript.row(number) for number in range(1, len(rows) + 2)] == [*rows, None]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcpspy.records import Close, Damage, End, Frame, Gap, Header, Note, Open, Record
 from mcpspy.transcript.http.transaction import Transaction
-from mcpspy.transcript.model import Exchange, Message, Stray, Transcript
+from mcpspy.transcript.model import Exchange, Message, Transcript, UnpairedMessage
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.transcript.dialogue import MS, make_header
 
@@ -107,7 +107,7 @@ class Traffic:
         framing: Framing = "body",
         *,
         forwarded: bytes | None = None,
-        forged: bool = False,
+        injected: bool = False,
     ) -> int:
         stream = self.streams
         self.streams += 1
@@ -122,7 +122,7 @@ class Traffic:
                 transaction=call.number,
                 head=head,
                 forwarded=forwarded,
-                forged=forged,
+                injected=injected,
             )
         )
         return stream
@@ -169,8 +169,8 @@ class Traffic:
         return exchange
 
     @property
-    def strays(self) -> list[Message]:
-        return [row.message for row in self.transcript.rows if isinstance(row, Stray)]
+    def unpaired_messages(self) -> list[Message]:
+        return [row.message for row in self.transcript.rows if isinstance(row, UnpairedMessage)]
 
     @property
     def transactions(self) -> list[Transaction]:
@@ -203,7 +203,7 @@ class Call:
         self.request = self.response = -1
 
     def answer(
-        self, status: int = 200, body: Any = b"", *, by: str = "server", how: str = "eof", forged: bool = False, **fields: str
+        self, status: int = 200, body: Any = b"", *, by: str = "server", how: str = "eof", injected: bool = False, **fields: str
     ) -> Call:
         """A response whole: JSON, or bytes as they are."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -212,7 +212,7 @@ class Call:
             named.setdefault("Content-Type", "application/json")
         named.setdefault("Content-Length", str(len(data)))
         head = _head(f"HTTP/1.1 {status} {REASONS.get(status, '')}", named)
-        self.response = self.traffic.open(self, "response", head, forged=forged)
+        self.response = self.traffic.open(self, "response", head, injected=injected)
         if data:
             self.traffic.frame(self.response, data)
         return self.close(by, how)

@@ -19,9 +19,9 @@ def http_scene() -> Traffic:
     told.post(modern(1, "server/discover", client="inspector")).answer(404, {**_error(-32601), "id": 1})
     told.post(modern(2, "tools/call", client="inspector", name="slow"), session="").stream().close("client", "broken")
     told.post(request(1), "/mcp/").answer(307, Location="/mcp")
-    told.get("/", Host="evil.example").answer(421, b"mcpspy: evil.example is not this tap\n", forged=True, by="mcpspy")
+    told.get("/", Host="evil.example").answer(421, b"mcpspy: evil.example is not this tap\n", injected=True, by="mcpspy")
     gone = b"mcpspy: http://127.0.0.1:3001 cannot be reached: Connection refused\n"
-    told.post(request(2)).answer(502, gone, forged=True, by="mcpspy", Content_Type="text/plain")
+    told.post(request(2)).answer(502, gone, injected=True, by="mcpspy", Content_Type="text/plain")
     told.get("/late").leave()
     return told.ends()
 
@@ -87,7 +87,7 @@ def hostile_traffic(text: str) -> Traffic:
         told.open(asking, "response", b"HTTP/1.1 " + field + b"\r\n" + lines)
         asking.note(text, text)
         asking.response = told.open(
-            asking, "response", b"HTTP/1.1 404 " + field + b"\r\n" + lines, "sse", forged=method != b"POST"
+            asking, "response", b"HTTP/1.1 404 " + field + b"\r\n" + lines, "sse", injected=method != b"POST"
         )
         for name in (b"data", b"event: endpoint\ndata", b"id: " + field + b"\nevent", b"", field):
             asking.raw(name + b": " + field + b"\n\n", chunks=(5, 1), forwarded=b"data: " + raw + b"\n\n")

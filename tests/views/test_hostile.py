@@ -43,7 +43,7 @@ HOSTILE = {
     "lone surrogates": "\ud800 \udfff",
     "nul": "\x00\x01\x7f",
     "markup": "[link=http://evil]x[/link] [bold red]y[/]",
-    "mermaid": "x; A->>B: forged\n%%{init: {}}%% #35; end",
+    "mermaid": "x; A->>B: injected\n%%{init: {}}%% #35; end",
     "html": "</script><img src=x onerror=alert(1)>",
     "tags": "\U000e0041\U000e007f",
     "rtl": "שלום مرحبا",

@@ -48,7 +48,7 @@ SCENES: dict[str, Callable[[], Transcript]] = {
 @pytest.mark.parametrize("width", [80, 200])
 @pytest.mark.parametrize("name", ["busy", "three"])
 def test_the_numbers_are_shown_as_before(name: str, width: int) -> None:
-    """Without the verdict, which has its own tests."""
+    """Without the summary, which has its own tests."""
     lines = numbers_lines(SCENES[name](), width=width, zone=UTC)
     assert same_as_golden(f"numbers-{name}-{width}", dropwhile(lambda line: line, lines))
 

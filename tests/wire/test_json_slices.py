@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.wire.json_slices import TrailingDataError, check, items, members, oddities, scanned_members, string, token
+from mcpspy.wire.json_slices import TrailingDataError, anomalies, check, items, members, scanned_members, string, token
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -120,4 +120,4 @@ def test_a_second_value_on_the_line_is_told_from_broken_json() -> None:
     [(b'{"a":[NaN]}', ("nan",)), (b'{"a":"\\ud800"}', ("lone-surrogate",)), (b'{"a":"NaN"}', ()), (b'["\\ud83d\\ude00"]', ())],
 )
 def test_what_strict_readers_refuse_is_named(value: bytes, expected: tuple[str, ...]) -> None:
-    assert oddities(value) == expected
+    assert anomalies(value) == expected

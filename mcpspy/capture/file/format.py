@@ -217,8 +217,8 @@ def open_line(number: int, record: Open) -> bytes:
         body += _heads(record.head, record.forwarded)
     if record.redacted:
         body += f',"redacted":{_json([list(one) for one in record.redacted])}'
-    if record.forged:
-        body += ',"forged":true'
+    if record.injected:
+        body += ',"injected":true'
     if record.extra:
         body += "," + _json(record.extra)[1:-1]
     return _sealed(body)
@@ -302,8 +302,8 @@ def _rare_frame_members(frame: Frame) -> bytes:
         members = {"length": frame.length, "sha256": frame.sha256}
     if frame.chunks:
         members["chunks"] = list(frame.chunks)
-    if frame.forged:
-        members["forged"] = True
+    if frame.injected:
+        members["injected"] = True
     if frame.forwarded is not None:
         members.update(_payload(frame.forwarded, text="forwarded", base64="forwarded_base64"))
     if frame.redacted:

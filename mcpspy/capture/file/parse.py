@@ -92,7 +92,7 @@ def _frame(rest: _Members, number: int, at_ns: int) -> Frame:
         "length": length,
         "sha256": rest.take("sha256", str, ""),
         "chunks": tuple(int(size) for size in rest.take("chunks", list, [])),
-        "forged": rest.take("forged", bool, False),
+        "injected": rest.take("injected", bool, False),
         "redacted": rest.ranges(),
     }
     rare = {name: value for name, value in rare.items() if value or (name == "length" and value is not None)}
@@ -119,7 +119,7 @@ def _open(rest: _Members, at_ns: int) -> Open:
         head=rest.payload("head", "head_base64", b""),
         forwarded=rest.payload("forwarded", "forwarded_base64", None),
         redacted=rest.ranges(),
-        forged=rest.take("forged", bool, False),
+        injected=rest.take("injected", bool, False),
     )
 
 

@@ -49,7 +49,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Summary:
     """What was found. `records` and `frames` count what can be used; `left_out` are lines and bytes that cannot."""
 
     path: str
@@ -66,7 +66,7 @@ class Verdict:
     status: Status
 
 
-def verify(path: str) -> Verdict:
+def verify(path: str) -> Summary:
     """Read the capture at `path` from its first byte to its last.
 
     Raises: CaptureError: if it is no capture, or needs a newer mcpspy. OSError: if it cannot be read.
@@ -76,12 +76,12 @@ def verify(path: str) -> Verdict:
         return verify_file(file, path, live=live)
 
 
-def verify_file(file: BinaryIO, name: str, *, live: bool = False) -> Verdict:
+def verify_file(file: BinaryIO, name: str, *, live: bool = False) -> Summary:
     """The same for an open file, which is read to its end. Raises: CaptureError, OSError."""
     inspector = Inspector(name)
     for _ in usable_lines(inspector, file, live=live):
         pass
-    return inspector.verdict(name, live=live)
+    return inspector.summary(name, live=live)
 
 
 def usable_lines(inspector: Inspector, file: BinaryIO, *, live: bool = False) -> Iterator[Line]:
@@ -132,9 +132,9 @@ class Inspector:
             self._found(Status.INCOMPLETE, "end", "a tap still records into it" if live else killed, self._offset)
         return lines
 
-    def verdict(self, path: str, *, live: bool) -> Verdict:
+    def summary(self, path: str, *, live: bool) -> Summary:
         """All that was found."""
-        return Verdict(
+        return Summary(
             path=path,
             size_bytes=self._offset,
             live=live,

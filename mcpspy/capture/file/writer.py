@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ...records import Record
 
 _SHORT = "the disk took only a part"
-_FULL = "the store is at its cap with what is being recorded: from here on payloads are kept as length and SHA-256"
+_FULL = "the store is at its quota with what is being recorded: from here on payloads are kept as length and SHA-256"
 
 _LINES: dict[type, Callable[[int, Any], bytes]] = {Frame: frame_line, Open: open_line, Close: close_line}
 """The kinds that come with every message; the others are rare."""
@@ -221,7 +221,7 @@ class Writer:
             return 0
 
     def keep_payloads(self, keeps: bool) -> None:  # noqa: FBT001 - the name says what it is
-        """Whether frames keep their bytes, from about now on. For the cap of the store, and from the thread that syncs.
+        """Whether frames keep their bytes, from about now on. For the quota of the store, and from the thread that syncs.
 
         A record that the other thread is writing just now may let it go on for another second: the next sync takes that back.
         """
@@ -259,7 +259,7 @@ class Writer:
         """`records` with a due gap before them, and without payloads past the size bound."""
         amended = [_without_payload(record) for record in records] if self._over or self._spares else list(records)
         if self._news and records:
-            amended.insert(0, Note(at_ns=records[0].at_ns, topic="cap", text=self._news))
+            amended.insert(0, Note(at_ns=records[0].at_ns, topic="quota", text=self._news))
             self._news = ""
         if self._gap is not None:
             self._gap.at_ns = records[0].at_ns if records else self._gap.at_ns
@@ -309,6 +309,6 @@ def _without_payload(record: Record) -> Record:
         return record
     from hashlib import sha256  # 3 ms to import, and hardly ever wanted
 
-    rare = {name: record.rare[name] for name in ("chunks", "forged", "extra") if name in record.rare}
+    rare = {name: record.rare[name] for name in ("chunks", "injected", "extra") if name in record.rare}
     digest = sha256(record.data).hexdigest()
     return Frame(record.stream, record.at_ns, record.first_ns, b"", record.part, length=len(record.data), sha256=digest, **rare)

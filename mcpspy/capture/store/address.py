@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from ...errors import AddressError, CaptureError
 from ...records import SERVER, Frame, Open
 from ..file.reader import read
-from .catalog import Entry, Sitting, entries, has_message, sittings
+from .catalog import Entry, Recording, entries, has_message, recordings
 from .folder import EXTENSION, captures_folder
 
 STDIN = "-"
@@ -35,7 +35,7 @@ class Address:
 def resolve(what: str = "@", *, skips_replays: bool = False, skips_mocks: bool = False) -> Address:
     """The captures and rows that `what` names.
 
-    `@` is the newest sitting, `@1` the one before it; captures without a message do not count, unless there are no others. For `@`,
+    `@` is the newest recording, `@1` the one before it; captures without a message do not count, unless there are no others. For `@`,
     with `skips_replays`, those of replays do not count either, nor, with `skips_mocks`, those of mocks; `@1` is what `mcpspy list`
     calls so. A label is its newest capture. An existing file whose very name looks like something else wins.
     Raises: AddressError: saying what is wrong and where was looked. OSError: if the store cannot be read.
@@ -57,12 +57,12 @@ def resolve(what: str = "@", *, skips_replays: bool = False, skips_mocks: bool =
         counted = known if back else [one for one, is_played in zip(known, played, strict=True) if not is_played]
         if known and not counted:
             raise AddressError(what, _ONLY_PLAYED, looked=captures_folder())
-        return Address(captures=_sitting(what, back, counted), rows=rows)
+        return Address(captures=_recording(what, back, counted), rows=rows)
     return Address(captures=(_labelled(what, name, known),), rows=rows)
 
 
 def addresses(spoke: Sequence[bool]) -> list[str]:
-    """What each sitting is called, the newest first: `@`, `@1`, …; nothing where nothing was said, unless that holds for all."""
+    """What each recording is called, the newest first: `@`, `@1`, …; nothing where nothing was said, unless that holds for all."""
     count = 0
     names = []
     for counts in spoke if any(spoke) else [True] * len(spoke):
@@ -93,19 +93,19 @@ def _file(what: str, path: str) -> str:
     return path
 
 
-def _sitting(what: str, back: int, known: list[Entry]) -> tuple[str, ...]:
-    """The paths of the newest sitting but `back`."""
+def _recording(what: str, back: int, known: list[Entry]) -> tuple[str, ...]:
+    """The paths of the newest recording but `back`."""
     if not known:
         raise _nothing_yet(what)
-    counted: list[Sitting] = []
-    others: list[Sitting] = []
-    for sitting in sittings(known):
-        (counted if any(map(has_message, sitting.entries)) else others).append(sitting)
+    counted: list[Recording] = []
+    others: list[Recording] = []
+    for recording in recordings(known):
+        (counted if any(map(has_message, recording.entries)) else others).append(recording)
         if len(counted) > back:
             break
     found = counted or others
     if back >= len(found):
-        there = "is only one sitting" if len(found) == 1 else f"are only {len(found)} sittings"
+        there = "is only one recording" if len(found) == 1 else f"are only {len(found)} recordings"
         raise AddressError(what, f"there {there}", looked=captures_folder())
     return tuple(one.path for one in found[back].entries)
 

@@ -1,4 +1,4 @@
-"""What the store holds: its captures by their cheap facts, grouped into sittings. Refuses to understand what frames hold.
+"""What the store holds: its captures by their cheap facts, grouped into recordings. Refuses to understand what frames hold.
 
 A capture's facts come from its first line and its last ones, however large it is; only counting reads more, and is bounded.
 """
@@ -83,7 +83,7 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sitting:
+class Recording:
     """What one client did with all its servers: captures with one parent process that overlap in time, the oldest first.
 
     With them those of a model's leg that overlap with these, whoever started their taps.
@@ -145,20 +145,20 @@ def entry(path: str) -> Entry | None:
     )
 
 
-def sittings(captures: Iterable[Entry], *, shares_models: bool = True) -> list[Sitting]:
-    """The captures that can be used, by sitting: the sitting whose newest capture is newest first.
+def recordings(captures: Iterable[Entry], *, shares_models: bool = True) -> list[Recording]:
+    """The captures that can be used, by recording: the recording whose newest capture is newest first.
 
-    A capture of a model's leg is in every sitting of the same boot that it overlaps; else, and without `shares_models`, it is in
+    A capture of a model's leg is in every recording of the same boot that it overlaps; else, and without `shares_models`, it is in
     one like any other.
     """
     usable = [one for one in captures if one.header]
     legs = [one for one in usable if one.is_model and shares_models and not (one.end and not one.end.messages)]
     shared = {one.path: one for one in legs}
     found = _by_parent(one for one in usable if one.path not in shared)
-    joined = [_with_models(sitting, legs) for sitting in found]
-    taken = {one.path for sitting in joined for one in sitting.entries}
+    joined = [_with_models(recording, legs) for recording in found]
+    taken = {one.path for recording in joined for one in recording.entries}
     joined += _by_parent(one for one in legs if one.path not in taken)
-    return sorted(joined, key=lambda sitting: max((one.begin_ns, one.path) for one in sitting.own), reverse=True)
+    return sorted(joined, key=lambda recording: max((one.begin_ns, one.path) for one in recording.own), reverse=True)
 
 
 def count(capture: Entry) -> Count:
@@ -184,7 +184,7 @@ def count(capture: Entry) -> Count:
 
 
 def has_message(capture: Entry) -> bool:
-    """True if anything of the protocol passed: a server that nobody spoke to does not make a sitting the newest."""
+    """True if anything of the protocol passed: a server that nobody spoke to does not make a recording the newest."""
     if capture.end:
         return capture.end.messages > 0
     silent = set()
@@ -225,17 +225,17 @@ def _last(fd: int, size_bytes: int) -> tuple[int, End | None]:
     return 0, None
 
 
-def _by_parent(captures: Iterable[Entry]) -> list[Sitting]:
+def _by_parent(captures: Iterable[Entry]) -> list[Recording]:
     groups: dict[tuple[object, ...], list[Entry]] = {}
     for one in captures:
         groups.setdefault(one.parent, []).append(one)
-    return [sitting for group in groups.values() for sitting in _overlapping(group)]
+    return [recording for group in groups.values() for recording in _overlapping(group)]
 
 
-def _with_models(sitting: Sitting, legs: Iterable[Entry]) -> Sitting:
-    """The sitting, with the captures of a model's leg that overlap with one of its own."""
-    met = [leg for leg in legs if any(_meet(leg, one) for one in sitting.entries)]
-    return Sitting(entries=tuple(sorted((*sitting.entries, *met), key=_begin))) if met else sitting
+def _with_models(recording: Recording, legs: Iterable[Entry]) -> Recording:
+    """The recording, with the captures of a model's leg that overlap with one of its own."""
+    met = [leg for leg in legs if any(_meet(leg, one) for one in recording.entries)]
+    return Recording(entries=tuple(sorted((*recording.entries, *met), key=_begin))) if met else recording
 
 
 def _meet(one: Entry, other: Entry) -> bool:
@@ -245,7 +245,7 @@ def _meet(one: Entry, other: Entry) -> bool:
     return _begin(one) <= _until(other) and _begin(other) <= _until(one)
 
 
-def _overlapping(group: list[Entry]) -> list[Sitting]:
+def _overlapping(group: list[Entry]) -> list[Recording]:
     """Cut one parent's captures where nothing was being recorded. Times of one boot compare on its monotonic clock."""
     runs: list[list[Entry]] = []
     until = 0
@@ -255,7 +255,7 @@ def _overlapping(group: list[Entry]) -> list[Sitting]:
             until = 0
         runs[-1].append(one)
         until = max(until, _until(one))
-    return [Sitting(entries=tuple(run)) for run in runs]
+    return [Recording(entries=tuple(run)) for run in runs]
 
 
 def _until(capture: Entry) -> int:

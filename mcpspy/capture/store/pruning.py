@@ -1,4 +1,4 @@
-"""Which sittings of the store may go, and letting them go: the oldest first, never one that is being recorded.
+"""Which recordings of the store may go, and letting them go: the oldest first, never one that is being recorded.
 
 What went is written down beside the captures, for `mcpspy list` says it. Refuses to decide by itself that anything has to go.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .catalog import Entry, Sitting, entry, sittings
+from .catalog import Entry, Recording, entry, recordings
 from .folder import EXTENSION, captures_folder, home_folder, is_live
 
 LEDGER = "pruned.json"
@@ -23,7 +23,7 @@ class Bounds:
     """What the store may hold; None bounds nothing. `before_ns` is Unix time: what was last heard earlier may go."""
 
     before_ns: int | None = None
-    sittings: int | None = None
+    recordings: int | None = None
     max_bytes: int | None = None
 
 
@@ -31,30 +31,30 @@ class Bounds:
 class Pruned:
     """What went so far, and when something last did, as Unix time."""
 
-    sittings: int = 0
+    recordings: int = 0
     captures: int = 0
     bytes: int = 0
     last_wall_ns: int = 0
 
 
-def size_bytes(sitting: Sitting) -> int:
+def size_bytes(recording: Recording) -> int:
     """What its captures take."""
-    return sum(one.size_bytes for one in sitting.entries)
+    return sum(one.size_bytes for one in recording.entries)
 
 
-def last_ns(sitting: Sitting) -> int:
+def last_ns(recording: Recording) -> int:
     """When it was last heard of, as Unix time."""
-    return max(one.begin_ns + one.last_ns for one in sitting.entries)
+    return max(one.begin_ns + one.last_ns for one in recording.entries)
 
 
-def beyond(found: Sequence[Sitting], bounds: Bounds) -> list[Sitting]:
-    """Those of the sittings, newest first, that the bounds leave no room for; the oldest first. One that is live always stays."""
-    going: list[Sitting] = []
+def beyond(found: Sequence[Recording], bounds: Bounds) -> list[Recording]:
+    """Those of the recordings, newest first, that the bounds leave no room for; the oldest first. One that is live always stays."""
+    going: list[Recording] = []
     total = 0
     for number, one in enumerate(found):
         total += size_bytes(one)
         is_old = bounds.before_ns is not None and last_ns(one) < bounds.before_ns
-        is_many = bounds.sittings is not None and number >= bounds.sittings
+        is_many = bounds.recordings is not None and number >= bounds.recordings
         is_much = bounds.max_bytes is not None and total > bounds.max_bytes
         if (is_old or is_many or is_much) and not _is_live(one):
             going.append(one)
@@ -63,38 +63,40 @@ def beyond(found: Sequence[Sitting], bounds: Bounds) -> list[Sitting]:
 
 
 def make_room(max_bytes: int, *, wall_ns: int, pause: Callable[[], None] = lambda: None) -> None:
-    """Remove the oldest sittings until the store takes no more than so many bytes; then, if need be, what has ended of live ones.
+    """Remove the oldest recordings until the store takes no more than so many bytes; then, if need be, what has ended of live ones.
 
     `pause` is called before each file is looked at: whoever does this beside other work can give way. Raises: OSError.
     """
     remove_empty_files(wall_ns=wall_ns)
     known = [one for path in _paths() if (one := _looked_at(path, pause)) is not None]
     excess = sum(one.size_bytes for one in known) - max_bytes
-    for some in _oldest_first(sittings(known, shares_models=False)):
+    for some in _oldest_first(recordings(known, shares_models=False)):
         if excess <= 0:
             return
         pause()
-        excess -= prune([some], wall_ns=wall_ns, by_cap=True).bytes
+        excess -= prune([some], wall_ns=wall_ns, by_quota=True).bytes
 
 
-def _oldest_first(found: Sequence[Sitting]) -> list[Sitting]:
-    """What may go: whole sittings, those last heard of longest ago first; then, one by one, what has ended of live ones."""
+def _oldest_first(found: Sequence[Recording]) -> list[Recording]:
+    """What may go: whole recordings, those last heard of longest ago first; then, one by one, what has ended of live ones."""
     over = [one for one in found if not _is_live(one)]
-    ended = [Sitting(entries=(one,)) for sitting in found if _is_live(sitting) for one in sitting.entries if not one.live]
+    ended = [
+        Recording(entries=(one,)) for recording in found if _is_live(recording) for one in recording.entries if not one.live
+    ]
     return [*sorted(over, key=last_ns), *sorted(ended, key=last_ns)]
 
 
-def prune(going: Iterable[Sitting], *, wall_ns: int, by_cap: bool = False) -> Pruned:
-    """Remove the captures of these sittings, and write down that they went. What is being recorded by now stays. Raises: OSError."""
+def prune(going: Iterable[Recording], *, wall_ns: int, by_quota: bool = False) -> Pruned:
+    """Remove the captures of these recordings and note that they went. Captures that are being written stay. Raises: OSError."""
     count = captures = size = 0
-    for sitting in going:
-        gone = [one for one in sitting.entries if _removed(one)]
+    for recording in going:
+        gone = [one for one in recording.entries if _removed(one)]
         count += bool(gone)
         captures += len(gone)
         size += sum(one.size_bytes for one in gone)
-    made = Pruned(sittings=count, captures=captures, bytes=size, last_wall_ns=wall_ns)
+    made = Pruned(recordings=count, captures=captures, bytes=size, last_wall_ns=wall_ns)
     if captures:
-        _write_down(made, by_cap=by_cap)
+        _write_down(made, by_quota=by_quota)
     return made
 
 
@@ -108,18 +110,18 @@ def remove_empty_files(*, wall_ns: int) -> int:
     return sum(map(_unlinked, empty_files(wall_ns=wall_ns)))
 
 
-def pruned(*, by_cap: bool = False) -> Pruned:
-    """What went so far, by hand or for the store's cap; nothing where that was never written down, or not by us."""
+def pruned(*, by_quota: bool = False) -> Pruned:
+    """What went so far, by hand or for the store's quota; nothing where that was never written down, or not by us."""
     found = _ledger()
     try:
-        kept = found[_BY_CAP] if by_cap else found
+        kept = found[_BY_QUOTA] if by_quota else found
         return Pruned(**{name: int(kept[name]) for name in _NAMES})
     except (ValueError, KeyError, TypeError):
         return Pruned()
 
 
-_BY_CAP = "by_cap"
-_NAMES = ("sittings", "captures", "bytes", "last_wall_ns")
+_BY_QUOTA = "by_quota"
+_NAMES = ("recordings", "captures", "bytes", "last_wall_ns")
 
 
 def _paths() -> list[str]:
@@ -143,8 +145,8 @@ def _looked_at(path: str, pause: Callable[[], None]) -> Entry | None:
     return entry(path)
 
 
-def _is_live(sitting: Sitting) -> bool:
-    return any(one.live for one in sitting.entries)
+def _is_live(recording: Recording) -> bool:
+    return any(one.live for one in recording.entries)
 
 
 def _removed(one: Entry) -> bool:
@@ -190,11 +192,11 @@ def _ledger() -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _write_down(made: Pruned, *, by_cap: bool) -> None:
+def _write_down(made: Pruned, *, by_quota: bool) -> None:
     """Add it to what went before. Another pruning at the same instant may get lost in the count, never a capture."""
-    before = pruned(by_cap=by_cap)
+    before = pruned(by_quota=by_quota)
     total = {
-        "sittings": before.sittings + made.sittings,
+        "recordings": before.recordings + made.recordings,
         "captures": before.captures + made.captures,
         "bytes": before.bytes + made.bytes,
         "last_wall_ns": made.last_wall_ns,
@@ -203,5 +205,5 @@ def _write_down(made: Pruned, *, by_cap: bool) -> None:
     path = os.path.join(home_folder(), LEDGER)
     temporary = f"{path}.{os.getpid()}"
     with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump({**ledger, _BY_CAP: total} if by_cap else {**ledger, **total}, file)
+        json.dump({**ledger, _BY_QUOTA: total} if by_quota else {**ledger, **total}, file)
     os.replace(temporary, path)

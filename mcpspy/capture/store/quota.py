@@ -1,4 +1,4 @@
-"""The cap of the store: how many bytes all its captures may take together, where the user has set one.
+"""The quota of the store: how many bytes all its captures may take together, where the user has set one.
 
 A tap asks for it while it forwards, so this imports `os` and little else. It is state that verbs write, and neither a variable nor an
 option of `run`: what a cloned project brings along, an `env` block too, must not choose what is removed.
@@ -10,25 +10,25 @@ import os
 
 from .folder import EXTENSION, captures_folder, home_folder
 
-MIN_CAP_BYTES = 1_000_000
-"""A smaller cap would have taps remove what was recorded a moment ago."""
+MIN_QUOTA_BYTES = 1_000_000
+"""A smaller quota would have taps remove what was recorded a moment ago."""
 
-_NAME = "cap"
+_NAME = "quota"
 _MAX_DIGITS = 18
 
 
-def cap_bytes() -> int | None:
-    """The cap in force. None where none was set, which is the default, and where its file makes no sense: then nothing is removed."""
+def quota_bytes() -> int | None:
+    """The quota in force, in bytes. None if none was set, which is the default, or if its file makes no sense."""
     try:
         with open(os.path.join(home_folder(), _NAME), "rb") as file:
             text = file.read(_MAX_DIGITS + 2).strip()
     except OSError:
         return None
     is_number = text.isdigit() and len(text) <= _MAX_DIGITS
-    return int(text) if is_number and int(text) >= MIN_CAP_BYTES else None
+    return int(text) if is_number and int(text) >= MIN_QUOTA_BYTES else None
 
 
-def set_cap(max_bytes: int | None) -> None:
+def set_quota(max_bytes: int | None) -> None:
     """Have taps keep the store below so many bytes from now on; None: no longer. Raises: OSError, which says what was not done."""
     path = os.path.join(home_folder(), _NAME)
     if max_bytes is None:
@@ -45,7 +45,7 @@ def set_cap(max_bytes: int | None) -> None:
         os.replace(temporary, path)
     except OSError as error:
         os.unlink(temporary)
-        raise OSError(error.errno, f"the cap could not be kept: {error.strerror}", path) from error
+        raise OSError(error.errno, f"the quota could not be kept: {error.strerror}", path) from error
     finally:
         os.close(fd)
 

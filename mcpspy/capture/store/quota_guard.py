@@ -1,6 +1,6 @@
-"""What keeps the store below its cap: every tap looks now and then, one of them removes, and who cannot help it keeps no payloads.
+"""What keeps the store below its quota: every tap looks now and then, one of them removes, and who cannot help it keeps no payloads.
 
-Called in the thread that waits for the disk, never in the one that forwards. Refuses to do anything where no cap was set.
+Called in the thread that waits for the disk, never in the one that forwards. Refuses to do anything where no quota was set.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import sys
 import time
 
 from .folder import home_folder
-from .quota import cap_bytes, taken
+from .quota import quota_bytes, taken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..file.writer import Writer
 
 LOOK_NS = 60_000_000_000
-"""How often a tap looks at the store, while it records at all; earlier when its own capture has grown by a share of the cap."""
+"""How often a tap looks at the store, while it records at all; earlier when its own capture has grown by a share of the quota."""
 
 SHARES = 16
 """Down to all but one of so many shares is removed: else each look would find the store full again."""
@@ -51,7 +51,7 @@ class Guard:
         if now_ns < self._due_ns and not has_grown:
             return
         self._due_ns, self._looked_bytes = now_ns + LOOK_NS, own_bytes
-        max_bytes = cap_bytes()
+        max_bytes = quota_bytes()
         self._share_bytes = (max_bytes or 0) // SHARES
         try:
             is_full = max_bytes is not None and not _has_room(max_bytes)

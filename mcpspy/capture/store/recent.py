@@ -1,4 +1,4 @@
-"""Which sittings of the store were recorded into since a moment, and what moment of a capture's own clock that is.
+"""Which recordings of the store were recorded into since a moment, and what moment of a capture's own clock that is.
 
 A capture's clock is the monotonic one, which stands still while a machine sleeps: the file's time of change says by how much it is
 behind. Refuses to read captures further than the catalog does.
@@ -12,26 +12,26 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from .address import addresses
-from .catalog import Entry, Sitting, entries, has_message, sittings
+from .catalog import Entry, Recording, entries, has_message, recordings
 
 if TYPE_CHECKING:
     from ...records import Header
 
 
-def touched(since_ns: int) -> tuple[list[tuple[str, Sitting]], Entry | None]:
-    """The sittings into which was recorded since that moment (Unix time), the newest first; and the capture last heard of, if any.
+def touched(since_ns: int) -> tuple[list[tuple[str, Recording]], Entry | None]:
+    """The recordings into which was recorded since that moment (Unix time), the newest first; and the capture last heard of, if any.
 
     Each comes with what WHAT calls it, which is empty where nothing was said in it.
     Raises: OSError: if the store cannot be read.
     """
     known = entries()
-    grouped = sittings(known)
-    wanted = [any(is_touched(one, since_ns) for one in sitting.own) for sitting in grouped]
+    grouped = recordings(known)
+    wanted = [any(is_touched(one, since_ns) for one in recording.own) for recording in grouped]
     newest = max(known, key=last_heard_ns, default=None)
     if not any(wanted):
         return [], newest
     until = len(wanted) - wanted[::-1].index(True)
-    spoke = [any(map(has_message, sitting.entries)) for sitting in grouped[:until]]
+    spoke = [any(map(has_message, recording.entries)) for recording in grouped[:until]]
     names = addresses(spoke) if any(spoke) else [""] * until
     return [(name, one) for name, one, is_wanted in zip(names, grouped, wanted, strict=False) if is_wanted], newest
 

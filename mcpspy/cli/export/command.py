@@ -68,6 +68,6 @@ def command() -> None:
       mcpspy export svg weather -o weather.svg
       mcpspy export text -F 'tool:search*'
 
-    WHAT is as in `mcpspy show`: captures, sittings, labels; `:7..20` takes rows 7 to 20 only. `mcpspy export FORMAT --help` has the
+    WHAT is as in `mcpspy show`: captures, recordings, labels; `:7..20` takes rows 7 to 20 only. `mcpspy export FORMAT --help` has the
     options of each format.
     """

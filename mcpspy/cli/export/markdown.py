@@ -16,7 +16,7 @@ from .rows import what_options, write
 @click.command("markdown", cls=WhatCommand)
 @what_options
 def command(what: tuple[str, ...], output: str | None, filters: tuple[str, ...]) -> None:
-    """Write a report in Markdown, ready to be pasted: verdict, findings, the calls in question, a diagram, versions.
+    """Write a report in Markdown, ready to be pasted: summary, findings, the calls in question, a diagram, versions.
 
     What is secret becomes a pseudonym, and so do user names, home folders and addresses, as by `mcpspy export share --personal`.
     Chosen rows are all shown whole; without any, those that failed or that a warning is about.

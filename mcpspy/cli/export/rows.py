@@ -13,7 +13,7 @@ import click
 
 from ...capture.store.folder import EXTENSION, captures_folder
 from ...transcript.http.transaction import Transaction
-from ...transcript.model import Exchange, ModelCall, Stray
+from ...transcript.model import Exchange, ModelCall, UnpairedMessage
 from ...views.timeline.timeline import selected
 from ..filter_option import filter_option, passed, wanted_of
 from ..transcripts import chosen, row_of, transcript_of
@@ -62,7 +62,7 @@ def carried_by(asked: Asked) -> list[Transaction]:
     """The HTTP transactions that carried these rows, in the order in which they began."""
     found: dict[tuple[int, int], Transaction] = {}
     for row in asked.rows:
-        if isinstance(row, Exchange | Stray | Transaction | ModelCall):
+        if isinstance(row, Exchange | UnpairedMessage | Transaction | ModelCall):
             found |= {(one.capture, one.number): one for one in asked.transcript.sources[row.capture].transactions_of(row)}
     return sorted(found.values(), key=lambda one: (one.at_ns, one.capture, one.number))
 

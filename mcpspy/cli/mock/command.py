@@ -330,7 +330,7 @@ def __getattr__(name: str) -> click.Command:
           mcpspy mock weather.mcpspy --on-miss forward -- uvx weather-server
           mcpspy mock @ --listen 127.0.0.1:8000
 
-        The last one serves a whole run: every server of the newest sitting, and the API of the model if that was recorded too.
+        The last one serves a whole run: every server of the newest recording, and the API of the model if that was recorded too.
         What to set is told on stderr.
 
         Notifications, progress and what the server asked of its client come where the recording had them. Ids, progress tokens and

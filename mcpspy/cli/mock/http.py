@@ -1,4 +1,4 @@
-"""`mcpspy mock --listen`: mocks over HTTP, of one server or of all of a sitting and the model's API.
+"""`mcpspy mock --listen`: mocks over HTTP, of one server or of all of a recording and the model's API.
 
 They record as `mcpspy proxy` does, and where each is found is told on stderr.
 """

@@ -30,7 +30,7 @@ from .selection import wanted as wanted_by
 from .target import AUTHORIZATION, confirm, fields_wanted, target_of, tls
 
 if TYPE_CHECKING:
-    from ...replay.condition import Predicate
+    from ...replay.condition import Condition
     from ...replay.json.edits import Edit
     from .play import Drive
     from .selection import Wanted
@@ -87,7 +87,7 @@ class ReplayCommand(WhatCommand):
 )
 @click.option(
     "--until",
-    metavar="PREDICATE",
+    metavar="CONDITION",
     help="Look for the fewest requests with which this still happens: crash, timeout, error:-32603, rule:NAME, status:500, "
     "'\"text\"', or a filter.",
 )
@@ -161,7 +161,7 @@ def command(
     """
     Ignore.of(ignore)
     _check(speed, timeout, capture)
-    predicate = _predicate(until, max_runs)
+    condition = _condition(until, max_runs)
     edits = [setting_of(one) for one in settings]
     wanted = wanted_by(what, only, handles)
     target = target_of(wanted.source, ctx.meta[__name__], url, transport, headers, tls(insecure=insecure, ca=ca))
@@ -169,15 +169,15 @@ def command(
     found = edits_of(edits, wanted.requests, wanted.asked_requests)
     if dry_run:
         return _rehearse(wanted, target, effects, found, as_json=as_json)
-    runs = (max_runs or MAX_RUNS) if predicate else 0
+    runs = (max_runs or MAX_RUNS) if condition else 0
     _announce(what, wanted, target, effects, runs)
     confirm(target, changing(wanted.plans, effects), yes=yes)
     answers = Matcher(wanted.transcript.exchanges, side=SERVER, strictness=Strictness(match), ignore=(*VOLATILE, *ignore))
     manner = _manner(wanted, target, answers, found, speed=speed, timeout=timeout, label=label, capture=capture)
-    if predicate is not None:
+    if condition is not None:
         from .until import until as shrunk
 
-        return shrunk(predicate, wanted.transcript, wanted.plans, manner, handles=handles, max_runs=runs, as_json=as_json)
+        return shrunk(condition, wanted.transcript, wanted.plans, manner, handles=handles, max_runs=runs, as_json=as_json)
     return tell(wanted, _drives(wanted, manner), (*ignore, *(one.path for one in edits)), as_json=as_json, target=target)
 
 
@@ -223,15 +223,15 @@ def _check(speed: float, timeout: float, capture: str | None) -> None:
         raise click.UsageError(f"{NO_FILE}.")
 
 
-def _predicate(until: str | None, max_runs: int | None) -> Predicate | None:
+def _condition(until: str | None, max_runs: int | None) -> Condition | None:
     """What `--until` says. Raises: ReplayError: for what can be no such thing."""
     if until is None:
         if max_runs is not None:
             raise click.UsageError("--max-runs is for --until; add that.")
         return None
-    from ...replay.condition import predicate_of  # with every rule and every key of filters
+    from ...replay.condition import condition_of  # with every rule and every key of filters
 
-    return predicate_of(until)
+    return condition_of(until)
 
 
 def _announce(what: str, wanted: Wanted, target: Target, effects: Effects, runs: int) -> None:

@@ -66,7 +66,7 @@ def _address(path: str) -> str:
 
 
 def _own_address(drives: Sequence[Drive], number: int) -> str:
-    """What to call the capture of a drive: what was recorded last into the store is the newest sitting."""
+    """What to call the capture of a drive: what was recorded last into the store is the newest recording."""
     path = drives[number].path
     is_newest = number == len(drives) - 1 and os.path.dirname(path) == os.path.abspath(captures_folder())
     return "@" if is_newest else quote(path)

@@ -1,4 +1,4 @@
-"""`mcpspy replay --until PREDICATE`: the smallest sequence of recorded requests with which something still happens."""
+"""`mcpspy replay --until CONDITION`: the smallest sequence of recorded requests with which something still happens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .play import play
 if TYPE_CHECKING:
     from ...replay.client.correlate.model import Carrying
     from ...replay.client.plan import Plan
-    from ...replay.condition import Happened, Predicate
+    from ...replay.condition import Condition, Happened
     from ...transcript.model import Transcript
     from .play import Drive, Manner
     from .target import Target
@@ -42,7 +42,7 @@ MAX_UNRESOLVED = 5
 
 
 def until(
-    predicate: Predicate,
+    condition: Condition,
     recorded: Transcript,
     plans: list[Plan],
     manner: Manner,
@@ -57,7 +57,7 @@ def until(
             f"--until plays one client, and {len(plans)} are asked for; name rows of one of them, as in mcpspy replay @:7..20"
         )
     with TemporaryDirectory(prefix="mcpspy-until-") as folder:
-        search = _Search(predicate, plans[0], manner, max_runs, folder)
+        search = _Search(condition, plans[0], manner, max_runs, folder)
         is_stopped = False
         try:
             search.run()
@@ -71,7 +71,7 @@ def until(
     found = replace(found, path=path)
     again = _again(found, manner.target, handles, manner.timeout_ns)
     if as_json:
-        told = shrunk_json(found, predicate.written, again, of=found.of, runs=found.runs, unresolved=found.unresolved)
+        told = shrunk_json(found, condition.written, again, of=found.of, runs=found.runs, unresolved=found.unresolved)
         sys.stdout.write(told)
     else:
         screen = Screen()
@@ -85,10 +85,10 @@ def until(
 class _Search:
     """Drives what the search wants to be run, and keeps the capture of the smallest run in which it happened."""
 
-    def __init__(self, predicate: Predicate, plan: Plan, manner: Manner, max_runs: int, folder: str) -> None:
-        self.predicate = predicate
+    def __init__(self, condition: Condition, plan: Plan, manner: Manner, max_runs: int, folder: str) -> None:
+        self.condition = condition
         self.plan = plan
-        self.manner = replace(manner, stops_when_late=predicate.is_timeout)
+        self.manner = replace(manner, stops_when_late=condition.is_timeout)
         self.carrying: Carrying = manner.carrying
         self.sends = beyond_the_handshake(plan)
         self.shrinking = Shrinking([send.row for send in self.sends], self.carrying.needs, max_runs=max_runs)
@@ -104,7 +104,7 @@ class _Search:
         while (rows := self.shrinking.next()) is not None and in_vain < MAX_UNRESOLVED:
             drive = self._driven(rows)
             is_begun = drive.failure is None and has_begun(drive.plan, live_rows(drive.transcript, drive.report))
-            happened = self.predicate.held(drive.transcript, drive.report) if is_begun else None
+            happened = self.condition.held(drive.transcript, drive.report) if is_begun else None
             at = self._row_of(drive, happened)
             was = self.shrinking.best
             self.shrinking.told(happened=None if not is_begun else happened is not None, at=at)
@@ -132,7 +132,7 @@ class _Search:
             return None
         kept = {send.row for send in best.plan.sends} - {one.row for one in best.report.unsent}
         return Shrunk(
-            until=self.predicate.written,
+            until=self.condition.written,
             happened=happened,
             sends=tuple(send for send in self.sends if send.row in kept),
             live=live_rows(best.transcript, best.report),
@@ -202,16 +202,16 @@ def _nothing(search: _Search, recorded: Transcript, *, as_json: bool) -> int:
     shrinking = search.shrinking
     if as_json:
         of = len(search.sends)
-        written = search.predicate.written
+        written = search.condition.written
         sys.stdout.write(shrunk_json(None, written, "", of=of, runs=shrinking.runs, unresolved=shrinking.unresolved))
     if search.failure:
         say(f"mcpspy: {safe_text(search.failure)}")
         return NO_SERVER
-    written = one_line(search.predicate.written)
+    written = one_line(search.condition.written)
     say(
         f"mcpspy: {written} does not happen with all {counted(len(search.sends), 'message')}, so there is nothing smaller to find."
     )
-    if search.predicate.held(recorded, Report()) is not None:
+    if search.condition.held(recorded, Report()) is not None:
         say("In the recording it does: what the server makes up may have to be named with --carry, or --speed 1 may be needed.")
     return NOT_HAPPENED
 

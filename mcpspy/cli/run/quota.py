@@ -1,4 +1,4 @@
-"""How a tap's thread that waits for the disk also looks after the store: a cap, if one is set, holds while taps record.
+"""How a tap's thread that waits for the disk also looks after the store: a quota, if one is set, holds while taps record.
 
 `run` comes through here on its way to a server that somebody waits for: nothing is imported before the first look, a second later.
 """

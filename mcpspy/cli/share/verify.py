@@ -9,9 +9,9 @@ import click
 from ...capture.file.reader import CHUNK_BYTES, Reader, read
 from ...capture.store.address import STDIN
 from ...records import Record
-from ...sharing.verify import Lookout, Slip
+from ...sharing.verify import Leak, Lookout
 from ...transcript.http.transaction import Transaction
-from ...transcript.model import Exchange, ModelCall, Stray
+from ...transcript.model import Exchange, ModelCall, UnpairedMessage
 from ...views.store.leaks import LookedInto, Slipped, document, report_lines
 from ..screen import show_lines, width
 from ..transcripts import transcript_of
@@ -25,19 +25,19 @@ def report(paths: Iterable[str], keep: tuple[re.Pattern[str], ...], *, as_json: 
         click.echo(document(found), nl=False)
     else:
         show_lines(line for one in found for line in report_lines(one, width=width()))
-    return int(any(one.slips for one in found))
+    return int(any(one.leaks for one in found))
 
 
 def _looked_into(path: str, keep: tuple[re.Pattern[str], ...]) -> LookedInto:
     lookout = Lookout(environment=telling_variables(), people=people(), keep=keep)
-    slips: list[Slip] = []
+    leaks: list[Leak] = []
     for record in _records(path):
-        slips += lookout.feed(record)
-    slips += lookout.close()
-    rows = _rows(path) if slips and path != STDIN else {}
+        leaks += lookout.feed(record)
+    leaks += lookout.close()
+    rows = _rows(path) if leaks and path != STDIN else {}
     return LookedInto(
         path=path,
-        slips=tuple(
+        leaks=tuple(
             Slipped(
                 record=one.number,
                 row=rows.get(one.number, 0),
@@ -48,7 +48,7 @@ def _looked_into(path: str, keep: tuple[re.Pattern[str], ...]) -> LookedInto:
                 length=one.length,
                 option=one.option,
             )
-            for one in slips
+            for one in leaks
         ),
         more=lookout.more,
         unread=lookout.unread,
@@ -73,7 +73,7 @@ def _rows(path: str) -> dict[int, int]:
         match row:
             case Exchange():
                 found.update((message.number, row.row) for message in row.messages)
-            case Stray():
+            case UnpairedMessage():
                 found[row.message.number] = row.row
             case Transaction() | ModelCall():
                 transaction = row.transaction if isinstance(row, ModelCall) else row

@@ -53,9 +53,9 @@ def command(
     filters: tuple[str, ...],
     since: Since | None,
 ) -> None:
-    """What client and server said: a verdict, then a row for each call.
+    """What client and server said: a summary, then a row for each call.
 
-    WHAT is a capture's path, `@` for the newest sitting (the default), `@1` for the one before, a label for its newest capture, `-`
+    WHAT is a capture's path, `@` for the newest recording (the default), `@1` for the one before, a label for its newest capture, `-`
     for standard input; `:7` behind it shows row 7 whole, `:7..20` rows 7 to 20. Several are merged by their clocks.
 
     \b

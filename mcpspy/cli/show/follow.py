@@ -14,7 +14,7 @@ from typing import Protocol
 import click
 
 from ...capture.store.address import STDIN
-from ...capture.store.catalog import Entry, Sitting, entries, entry, sittings
+from ...capture.store.catalog import Entry, Recording, entries, entry, recordings
 from ...capture.store.folder import EXTENSION, captures_folder
 from ...capture.store.pruning import SETTLED_NS
 from ...errors import AddressError
@@ -31,7 +31,7 @@ NICENESS = 5
 
 
 class Followed:
-    """One sitting that is followed: its growing transcript, and the calls of it that are pending."""
+    """One recording that is followed: its growing transcript, and the calls of it that are pending."""
 
     __slots__ = ("_since_ns", "growing", "parent", "pending", "streams", "unsaid", "working")
 
@@ -123,7 +123,7 @@ class Follower:
         """Captures that have no header yet."""
 
     def begin(self, paths: tuple[str, ...]) -> None:
-        """Follow these, as one sitting."""
+        """Follow these, as one recording."""
         if paths:
             self._all.append(Followed(keeps_frames=self._keeps_frames))
         for path in paths:
@@ -180,7 +180,7 @@ class Follower:
                     self._watch.remove_input()
 
     def _look_for_newer(self) -> None:
-        """Follow the captures that are new in the store, those of a sitting that we follow first."""
+        """Follow the captures that are new in the store, those of a recording that we follow first."""
         names = set(_names())
         new = [*self._unborn, *sorted(os.path.join(captures_folder(), name) for name in names - self._known)]
         self._known = names
@@ -193,13 +193,13 @@ class Follower:
             if found.header is None and found.size_bytes == 0:
                 self._await_birth(path, found)
             elif found.header is not None and self._wants(found):
-                followed.append((self._sitting(found) is None, path, found))
+                followed.append((self._recording(found) is None, path, found))
         for _, path, found in sorted(followed, key=lambda one: one[:2]):
-            sitting = self._sitting(found)
-            if sitting is None:
-                sitting = Followed(keeps_frames=self._keeps_frames)
-                self._all.append(sitting)
-            self._add(sitting, path, found)
+            recording = self._recording(found)
+            if recording is None:
+                recording = Followed(keeps_frames=self._keeps_frames)
+                self._all.append(recording)
+            self._add(recording, path, found)
 
     def _await_birth(self, path: str, found: Entry) -> None:
         """Look again when the tap has written its header, which one that was killed at once never will."""
@@ -212,8 +212,8 @@ class Follower:
     def _follows(self, path: str) -> bool:
         return any(tail.path == path for followed in self._all for tail in followed.growing.tails)
 
-    def _sitting(self, found: Entry) -> Followed | None:
-        """The sitting that we follow and that this capture belongs to: the same client, and something of it still records."""
+    def _recording(self, found: Entry) -> Followed | None:
+        """The recording that we follow and that this capture belongs to: the same client, and something of it still records."""
         alive = (one for one in self._all if one.growing.live and one.parent is not None)
         return next((one for one in alive if one.parent == found.parent), None)
 
@@ -257,7 +257,7 @@ def follow(whats: tuple[str, ...], output: Output, *, keeps_frames: bool = False
     signal(SIGTERM, _end)
     try:
         os.nice(NICENESS)
-        for paths in _sittings(whats, since):
+        for paths in _recordings(whats, since):
             follower.begin(paths)
         follower.run()
     except KeyboardInterrupt:
@@ -267,9 +267,9 @@ def follow(whats: tuple[str, ...], output: Output, *, keeps_frames: bool = False
         watch.close()
 
 
-def _sittings(whats: tuple[str, ...], since: Since | None) -> list[tuple[str, ...]]:
-    """The captures to begin with, by sitting, the oldest first: what was named; else all that runs, or was recorded since then."""
-    known = sittings(entries())
+def _recordings(whats: tuple[str, ...], since: Since | None) -> list[tuple[str, ...]]:
+    """The captures to begin with, by recording, the oldest first: what was named; else all that runs, or was recorded since then."""
+    known = recordings(entries())
     wanted = [one for one in known if any(each.live or _is_touched(each, since) for each in one.own)]
     if wanted and not whats:
         return _apart(wanted)
@@ -288,8 +288,8 @@ def _sittings(whats: tuple[str, ...], since: Since | None) -> list[tuple[str, ..
     return [found.paths]
 
 
-def _apart(found: list[Sitting]) -> list[tuple[str, ...]]:
-    """Their captures, the oldest sitting first; what several share is followed in the newest of them."""
+def _apart(found: list[Recording]) -> list[tuple[str, ...]]:
+    """Their captures, the oldest recording first; what several share is followed in the newest of them."""
     groups: list[tuple[str, ...]] = []
     seen: set[str] = set()
     for one in found:

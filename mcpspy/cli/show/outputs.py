@@ -18,7 +18,7 @@ from ...views.text.escape import safe_text
 from ...views.text.lanes import Lanes
 from ...views.text.line import PALETTE, Line, fitted, joined, line_cells
 from ...views.text.units import counted
-from ...views.timeline.summary import outcome_counts, source_line, verdict
+from ...views.timeline.summary import outcome_counts, source_line, summary
 from ...views.timeline.timeline import Timeline
 from ..screen import Screen
 from ..since import Since, of_late
@@ -105,7 +105,7 @@ class RowsOut:
         self.rest(all_followed)
 
     def timeline(self, followed: Followed) -> Timeline:
-        """What makes the lines of a sitting, as wide as the screen is now."""
+        """What makes the lines of a recording, as wide as the screen is now."""
         found = self._timelines.get(followed)
         width = self._screen.width
         is_known = found is not None and found.lanes.knows(followed.sources)
@@ -189,7 +189,7 @@ class RegionOut:
         self._live.update(Group(*map(self._text, region)), refresh=True)
 
     def close(self, all_followed: list[Followed]) -> None:
-        """Take the region away and leave a verdict on all that was followed, as the region's status line was."""
+        """Take the region away and leave a summary on all that was followed, as the region's status line was."""
         self._rows.close(all_followed)
         self._live.stop()
         if all_followed:
@@ -197,7 +197,7 @@ class RegionOut:
             transcripts = [_followed(one, since) for one in all_followed]
             live = any(followed.growing.live for followed in all_followed)
             words = "" if since is None else since.words
-            self._screen.lines([[], *verdict(*transcripts, live=live, width=self._screen.width, since=words)])
+            self._screen.lines([[], *summary(*transcripts, live=live, width=self._screen.width, since=words)])
             if self._sieve is not None:
                 self._screen.lines([fitted([("  ", ""), *self._sieve.line(all_followed)], self._screen.width)])
 
@@ -220,7 +220,7 @@ class RegionOut:
         return self._sieve is None or self._sieve.has_passed(followed, row)
 
     def _counted(self, all_followed: list[Followed]) -> Counter[Outcome]:
-        """What became of the calls so far, as the verdict counts them."""
+        """What became of the calls so far, as the summary counts them."""
         found = Counter(self._outcomes)
         for (followed, _), call in self._calls.items():
             found += outcomes_of(call.exchanges, followed.sources)
@@ -253,14 +253,14 @@ class RegionOut:
 
 
 def _again(followed: Followed) -> Line:
-    """Whose rows follow, of a sitting that was introduced before: its clients and its servers."""
+    """Whose rows follow, of a recording that was introduced before: its clients and its servers."""
     names = (dict.fromkeys(names) for names in zip(*((one.client, one.server) for one in followed.sources), strict=True))
     clients, servers = (safe_text(", ".join(found)) for found in names)
     return [(f"  {clients} → {servers}", "dim")]
 
 
 def _followed(followed: Followed, since: Since | None) -> Transcript:
-    """What was followed of a sitting."""
+    """What was followed of a recording."""
     known = followed.growing.transcript
     if since is None:
         return known

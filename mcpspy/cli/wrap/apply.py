@@ -11,7 +11,7 @@ import click
 
 from ...capture.redaction.redactor import Redactor
 from ...capture.store.folder import home_folder, key
-from ...capture.store.quota import set_cap
+from ...capture.store.quota import set_quota
 from ...errors import SetupError
 from ...setup.clients import CLIENTS, Machine, configs
 from ...setup.commit import BACKUPS, Done, carry_out
@@ -21,7 +21,7 @@ from ...setup.program import ensure_starts, is_passing, program
 from ...views.text.escape import safe_text
 from ...views.text.units import size
 from ..screen import Screen, say
-from ..units import CAP
+from ..units import QUOTA
 from .lines import change_lines, document, server_lines
 from .next_steps import say_next
 from .status import captures_object, status_lines, status_object
@@ -34,7 +34,7 @@ PASSING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What was asked for on the command line. `max_bytes` is a cap for the store: None leaves it as it is, 0 lifts it."""
+    """What was asked for on the command line. `max_bytes` is a quota for the store: None leaves it as it is, 0 lifts it."""
 
     clients: tuple[str, ...]
     servers: tuple[str, ...]
@@ -97,14 +97,14 @@ def wrap_options(verb: Callable[..., int]) -> Callable[..., int]:
     oauth = click.option(
         "--oauth", is_flag=True, help="Wrap HTTP servers too that the client may have to log in to; it has to log in anew."
     )
-    cap = click.option(
+    quota = click.option(
         "--max-size",
         "max_bytes",
-        type=CAP,
+        type=QUOTA,
         metavar="SIZE",
-        help="Keep the store below this (2gb), the oldest sittings go; `none` lifts it. By default nothing is ever removed.",
+        help="Keep the store below this (2gb), the oldest recordings go; `none` lifts it. By default nothing is ever removed.",
     )
-    return oauth(cap(verb))
+    return oauth(quota(verb))
 
 
 def work(aim: Aim, wanted: Wanted) -> int:
@@ -119,7 +119,7 @@ def work(aim: Aim, wanted: Wanted) -> int:
         except click.Abort:  # they have seen enough; what was changed so far is changed
             say_next(aim, done, capped=False)
             raise
-        _set_cap(wanted, problems)
+        _set_quota(wanted, problems)
     if wanted.as_json:
         more = status_object() if wanted.status else {"captures": captures_object()}
         click.echo(document(chosen, done, problems, means=means, dry_run=wanted.dry_run, more=more))
@@ -198,7 +198,9 @@ def _change(
         except SetupError as error:
             problems.append(error)
     if wanted.dry_run and wanted.max_bytes is not None and not wanted.as_json:
-        say(f"The store would be kept below {size(wanted.max_bytes)}." if wanted.max_bytes else "The store would have no cap.")
+        say(
+            f"The store would be kept below {size(wanted.max_bytes)}." if wanted.max_bytes else "The store would have no quota."
+        )
     if wanted.dry_run and not wanted.as_json:
         screen.advise([("Nothing was changed; without --dry-run it is.", "dim")])
 
@@ -217,10 +219,10 @@ def _agreed(planned: Change) -> bool:
     return click.confirm(f"Change {safe_text(str(planned.looked.config.file))}?", default=True, err=True)
 
 
-def _set_cap(wanted: Wanted, problems: list[SetupError]) -> None:
+def _set_quota(wanted: Wanted, problems: list[SetupError]) -> None:
     if wanted.max_bytes is not None and not wanted.dry_run:
         try:
-            set_cap(wanted.max_bytes or None)
+            set_quota(wanted.max_bytes or None)
         except OSError as error:
             problems.append(SetupError(str(error.filename), error.strerror or str(error)))
 

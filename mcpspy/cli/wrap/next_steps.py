@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...capture.store.quota import cap_bytes
+from ...capture.store.quota import quota_bytes
 from ...setup.commit import Done
 from ...setup.plan import Aim
 from ...views.text.escape import safe_text
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def say_next(aim: Aim, done: Sequence[Done], *, capped: bool) -> None:
-    """Say it. `capped` is whether the store's cap was set or lifted."""
+    """Say it. `capped` is whether the store's quota was set or lifted."""
     clients: dict[str, Client] = {}
     for one in done:
         config = one.change.looked.config
@@ -33,7 +33,7 @@ def say_next(aim: Aim, done: Sequence[Done], *, capped: bool) -> None:
         say(
             f"{'The HTTP server answers' if http == 1 else f'The {http} HTTP servers answer'} while this runs: mcpspy proxy --all"
         )
-    say(f"Recorded: {keeping()}.{'' if cap_bytes() else ' mcpspy wrap --max-size 2gb sets a cap.'}")
+    say(f"Recorded: {keeping()}.{'' if quota_bytes() else ' mcpspy wrap --max-size 2gb sets a quota.'}")
     if "MCPSPY_HOME" in os.environ and any(not one.entry.is_http for made in done for one in made.change.servers):
         say("MCPSPY_HOME is set here, but clients hand it on only from the env of an entry; else servers record in ~/.mcpspy.")
     if clients:

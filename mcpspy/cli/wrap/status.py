@@ -10,7 +10,7 @@ from ...capture.file.reader import sound_record
 from ...capture.store.catalog import Entry, entries
 from ...capture.store.folder import captures_folder
 from ...capture.store.pruning import pruned
-from ...capture.store.quota import cap_bytes, taken
+from ...capture.store.quota import quota_bytes, taken
 from ...errors import CaptureError
 from ...records import Exit, Gap, Note, Record
 from ...setup.address import port_of
@@ -56,7 +56,7 @@ def served_ports() -> frozenset[int]:
 def keeping() -> str:
     """What the store takes, what it may take, and what becomes of it then."""
     files, taken_bytes = taken()
-    return keeping_line(files, taken_bytes, cap_bytes())
+    return keeping_line(files, taken_bytes, quota_bytes())
 
 
 def status_lines() -> list[Line]:
@@ -88,14 +88,14 @@ def status_lines() -> list[Line]:
 def captures_object() -> dict[str, Any]:
     """What the store holds and may hold, for programs (docs/json.md)."""
     files, taken_bytes = taken()
-    gone, by_cap = pruned(), pruned(by_cap=True)
+    gone, by_quota = pruned(), pruned(by_quota=True)
     return {
         "folder": captures_folder(),
         "files": files,
         "bytes": taken_bytes,
-        "max_bytes": cap_bytes(),
+        "max_bytes": quota_bytes(),
         "live": [one.label for one in known() if one.live],
-        "removed": {"captures": gone.captures + by_cap.captures, "bytes": gone.bytes + by_cap.bytes},
+        "removed": {"captures": gone.captures + by_quota.captures, "bytes": gone.bytes + by_quota.bytes},
     }
 
 

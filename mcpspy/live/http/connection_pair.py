@@ -2,7 +2,7 @@
 
 Bytes read on one side are stamped, cut on a copy, recorded and sent on. Only heads that must change are written anew, and the few
 bodies of `substitution`. Refuses to retry, to follow redirects, to buffer, and to answer for the upstream, but where there is
-none or the gate says no: such responses are forged, and recorded as that.
+none or the gate says no: such responses are injected, and recorded as that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...wire.http_body import Blank, Body, End, Incomplete, Opaque, Refused
 from ...wire.http_head import RequestHead
 from ...wire.sse import event_of_chunk
 from .channel import Channel
-from .host_check import Refusal, forged_response
+from .host_check import Refusal, injected_response
 from .opaque import Opaque as OpaqueStreams
 from .recorder import Recorded, note
 from .responses import Answers
@@ -274,14 +274,14 @@ class Link:
         has_begun = transaction.response is not None if transaction else self._sending is not None
         records: list[Record] = []
         if not has_begun:
-            head, body = forged_response(refusal)
+            head, body = injected_response(refusal)
             if transaction is not None and transaction.asked.method == b"HEAD":
                 body = b""
             if transaction is not None and transaction.request.is_open:
                 records += transaction.request.ended(now_ns, MCPSPY, "abort")
             response = Recorded(tap.numbers.stream(), SERVER, "body")
             number = transaction.number if transaction else tap.numbers.transaction()
-            records.append(response.begun(now_ns, head, transaction=number, connection=self.number, forged=True))
+            records.append(response.begun(now_ns, head, transaction=number, connection=self.number, injected=True))
             records += (*response.took(Body(body, body), now_ns), *response.ended(now_ns, MCPSPY, "eof"))
             self._answers.waiting.clear()
             self._sending = None

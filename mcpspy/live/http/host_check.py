@@ -36,7 +36,7 @@ class Refusal:
     reason: str
 
 
-def forged_response(refusal: Refusal) -> tuple[bytes, bytes]:
+def injected_response(refusal: Refusal) -> tuple[bytes, bytes]:
     """Head and body of what the client gets instead. The body looks like nothing that a client would take for JSON-RPC."""
     body = f"mcpspy: {refusal.reason}\n".encode()
     head = (

@@ -73,7 +73,7 @@ class Recorded:
         transaction: int,
         connection: int,
         forwarded: bytes | None = None,
-        forged: bool = False,
+        injected: bool = False,
     ) -> Open:
         """The stream's `open` record."""
         return Open(
@@ -86,7 +86,7 @@ class Recorded:
             transaction=transaction,
             head=head,
             forwarded=forwarded,
-            forged=forged,
+            injected=injected,
         )
 
     def took(self, body: Body, now_ns: int, run: list[bytes] | None = None) -> list[Record]:

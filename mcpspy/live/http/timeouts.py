@@ -1,4 +1,4 @@
-"""How long a client connection is waited for: for the rest of a request, and for its leaving behind a forged answer.
+"""How long a client connection is waited for: for the rest of a request, and for its leaving behind an injected answer.
 
 One timer at most, and none is set between requests. Refuses to know what follows from it: that is a call.
 """
@@ -16,7 +16,7 @@ REQUEST_S = 30.0
 """So long a request may take from one read to the next, and its head in all: who dribbles one holds a connection."""
 
 LINGER_S = 2.0
-"""So long what a client still sends is thrown away behind a forged answer: closed at once, the answer could be lost by a reset."""
+"""So long what a client still sends is thrown away behind an injected answer: closed at once, the answer could be lost by a reset."""
 
 
 class Patience:

@@ -148,7 +148,7 @@ class Handover:
         self._show(data)
 
     def _record(self, text: str) -> None:
-        self._sink((Note(at_ns=self._now_ns(), topic="forward", text=text),))
+        self._sink((Note(at_ns=self._now_ns(), topic="pass-through", text=text),))
 
 
 def _nothing(cues: list[Cue]) -> None:

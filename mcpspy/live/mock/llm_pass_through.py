@@ -73,7 +73,9 @@ class ModelForward:
             self._has_told = True
             text = f"what was never recorded is answered by the live API: {self._wire.origin}"
             self._tell(text)
-        serving.sink((note(serving.now_ns(), "forward", "from here on the live API answers this prompt", 0, response.number),))
+        serving.sink(
+            (note(serving.now_ns(), "pass-through", "from here on the live API answers this prompt", 0, response.number),)
+        )
         task = asyncio.get_running_loop().create_task(self._asked(request, response))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -95,7 +97,7 @@ class ModelForward:
             self._tell(f"{self._wire.origin} cannot be reached: {error}")
             if response.is_open:
                 text = f"mcpspy: {self._wire.origin} cannot be reached: {error}\n"
-                response.whole(502, [("Content-Type", "text/plain; charset=utf-8")], text.encode(), forged=True)
+                response.whole(502, [("Content-Type", "text/plain; charset=utf-8")], text.encode(), injected=True)
             return
         await relay.is_over.wait()
 

@@ -1,6 +1,6 @@
 """A mock on stdio: hears a client on one descriptor, asks the script what to say to it, and says it on another when it is due.
 
-It is a tap with one end taken out: what passes goes to the sink first, and what it says itself is marked as forged. Refuses to
+It is a tap with one end taken out: what passes goes to the sink first, and what it says itself is marked as injected. Refuses to
 understand: the script does. One thread around one `poll`; nothing blocks but that.
 """
 
@@ -106,7 +106,7 @@ class Mock:
         now_ns = self.now_ns()
         opened: list[Record] = [
             Open(at_ns=now_ns, stream=STDIN, sender=CLIENT, name="stdin"),
-            Open(at_ns=now_ns, stream=STDOUT, sender=SERVER, name="stdout", forged=True),
+            Open(at_ns=now_ns, stream=STDOUT, sender=SERVER, name="stdout", injected=True),
         ]
         self._poll.register(STDIN, POLLIN)
         self._poll.register(STDOUT, 0)
@@ -335,5 +335,7 @@ class Mock:
 
 def _frame(now_ns: int, data: bytes) -> Frame:
     return (
-        Frame(STDOUT, now_ns, now_ns, data) if isinstance(data, Unforged) else Frame(STDOUT, now_ns, now_ns, data, forged=True)
+        Frame(STDOUT, now_ns, now_ns, data)
+        if isinstance(data, Unforged)
+        else Frame(STDOUT, now_ns, now_ns, data, injected=True)
     )

@@ -1,7 +1,7 @@
 """What a live server is to whoever plays its client: the driver, and a mock that forwards.
 
 A peer sends what it is given, once, and tells what it hears; it keeps the session, and closes it as the specification has it. All
-of it is recorded as a tap would have recorded it, what we send being forged. Refuses to understand: ids are taken from the bytes
+of it is recorded as a tap would have recorded it, what we send being injected. Refuses to understand: ids are taken from the bytes
 to know which stream answers which request, and nothing is ever sent again.
 """
 

@@ -115,7 +115,7 @@ class StdioPeer:
         assert stdin is not None
         line = one_line(data)
         now_ns = self._now_ns()
-        self._sink((Frame(STDIN, now_ns, now_ns, line, forged=True),))
+        self._sink((Frame(STDIN, now_ns, now_ns, line, injected=True),))
         stdin.write(line)
 
     async def cancel(self, id: str) -> None:
@@ -149,7 +149,8 @@ class StdioPeer:
         now_ns = self._now_ns()
         own = process(self.pid)
         records: list[Record] = [
-            Open(at_ns=now_ns, stream=number, sender=side, name=name, forged=number == STDIN) for number, side, name in STREAMS
+            Open(at_ns=now_ns, stream=number, sender=side, name=name, injected=number == STDIN)
+            for number, side, name in STREAMS
         ]
         self._sink([*records, Spawn(at_ns=now_ns, pid=self.pid, start=own.start if own else 0)])
 

@@ -77,11 +77,11 @@ class Transaction(asyncio.Protocol):
         request = Recorded(wire.numbers.stream(), CLIENT, "body")
         now_ns = wire.now_ns()
         body = self._request_body
-        opened = request.begun(now_ns, self._request_head, transaction=self._number, connection=self._connection, forged=True)
+        opened = request.begun(now_ns, self._request_head, transaction=self._number, connection=self._connection, injected=True)
         records: list[Record] = [opened, *request.took(Body(body, body), now_ns), *request.ended(now_ns, CLIENT, "eof")]
         for record in records:
             if isinstance(record, Frame):
-                record.rare["forged"] = True
+                record.rare["injected"] = True
         wire.sink(records)
         self._responses.expect(self._method)
         transport.write(self._request_head + body)

@@ -20,8 +20,8 @@ from ...transcript.model import (
     Kind,
     Message,
     Source,
-    Stray,
     Transcript,
+    UnpairedMessage,
 )
 from .plan import AwaitAnswer, AwaitQuestion, AwaitTold, Cancel, LeftOut, Plan, Send, Step, key_of
 
@@ -34,7 +34,7 @@ def plans(transcript: Transcript) -> list[Plan]:
     clients: dict[int, _Clients] = {}
     readers: dict[tuple[int, str], _Reader] = {}
     for row in transcript.rows:
-        if isinstance(row, Exchange | Stray):
+        if isinstance(row, Exchange | UnpairedMessage):
             source = transcript.sources[row.capture]
             if source.index not in clients:
                 clients[source.index] = _Clients(source)
@@ -67,7 +67,7 @@ class _Clients:
             if not one.scope.is_one_transaction:
                 self._sessions.setdefault(one.scope.client, {})[_session(one.scope)] = one.at_ns
 
-    def of(self, row: Exchange | Stray) -> str:
+    def of(self, row: Exchange | UnpairedMessage) -> str:
         """The client of a row."""
         message = row.request if isinstance(row, Exchange) else row.message
         transaction = self._source.transaction_of(message.stream)
@@ -103,10 +103,10 @@ class _Reader:
         self._deleted: Scope | None = None
         """The session that the client has ended."""
 
-    def feed(self, row: Exchange | Stray) -> None:
+    def feed(self, row: Exchange | UnpairedMessage) -> None:
         self._rows.add(row.row)
-        if isinstance(row, Stray):
-            self._stray(row)
+        if isinstance(row, UnpairedMessage):
+            self._unpaired(row)
         elif row.sender == CLIENT:
             self._asked(row)
         else:
@@ -144,7 +144,7 @@ class _Reader:
     def _told(self, message: Message, row: int = 0) -> None:
         self._add(message.at_ns, message.number, AwaitTold(key=key_of(message), row=row))
 
-    def _stray(self, row: Stray) -> None:
+    def _unpaired(self, row: UnpairedMessage) -> None:
         message = row.message
         if message.sender == SERVER:
             if message.kind is Kind.NOTIFICATION:

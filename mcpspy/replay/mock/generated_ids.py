@@ -2,7 +2,7 @@
 
 Where a call is played for the first time, they are the recorded ones; where it is played again, and where the recording has only a
 pseudonym, they are made up anew, so that two live calls never share one. All that is asked under such a name goes on with its call:
-a strand. Refuses to know what was given to other live clients.
+a call context. Refuses to know what was given to other live clients.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Finder(Protocol):
         """Another that stands behind this exchange, and to which nothing was given yet."""
 
 
-class Strand:
-    """What hangs together by names that the server gave out; the first strand is all that was played for the first time.
+class CallContext:
+    """What hangs together by names that the server gave out; the first call context is all that was played for the first time.
 
     `number` is 0 for the first; `played` are the rows whose scenes it has played, `names` the live names by the recorded ones.
     """
@@ -50,9 +50,9 @@ class Strand:
 
 
 class Given(NamedTuple):
-    """What a live name stands for: the recorded one, within a strand; and by how much later it was given than that."""
+    """What a live name stands for: the recorded one, within a call context; and by how much later it was given than that."""
 
-    strand: Strand
+    call_context: CallContext
     recorded: str
     later_ns: int
 
@@ -63,54 +63,54 @@ class Names:
     __slots__ = ("_given", "_latest", "first")
 
     def __init__(self, finder: Finder) -> None:
-        self.first = Strand(finder)
+        self.first = CallContext(finder)
         self._given: dict[str, Given] = {}
         self._latest: dict[str, str] = {}
 
-    def strand_of(self, request: Message) -> tuple[Strand, Message]:
-        """Which strand a request goes on with, and the request as it would have been in the recording."""
+    def call_context_of(self, request: Message) -> tuple[CallContext, Message]:
+        """Which call context a request goes on with, and the request as it would have been in the recording."""
         if not self._given or not any(word in request.raw for word in HANDED):
             return self.first, request
         from ..client.correlate.names import INPUT, taken
 
-        strand, edits = self.first, []
+        call_context, edits = self.first, []
         for named, steps, is_member in taken(request, request.body):
             given = self._given.get(named.value)
             if given is None or is_member or named.what == INPUT:
                 continue
-            strand = given.strand
+            call_context = given.call_context
             at = None if given.recorded == named.value else place(request.raw, steps)
             if at is not None:
                 edits.append((at, _spelled(given.recorded)))
-        return strand, _edited(request, edits, self._given) if edits else request
+        return call_context, _edited(request, edits, self._given) if edits else request
 
-    def again(self, strand: Strand, exchange: Exchange) -> Strand:
-        """A new strand for an exchange that was played on this one before."""
-        return Strand(strand.finder.branch(exchange), strand.number + 1)
+    def again(self, call_context: CallContext, exchange: Exchange) -> CallContext:
+        """A new call context for an exchange that was played on this one before."""
+        return CallContext(call_context.finder.branch(exchange), call_context.number + 1)
 
-    def give(self, recorded: str, strand: Strand, later_ns: int) -> str:
+    def give(self, recorded: str, call_context: CallContext, later_ns: int) -> str:
         """The live name that is given out for a recorded one."""
-        live = strand.names.get(recorded)
+        live = call_context.names.get(recorded)
         if live is None:
-            live = self._fresh(recorded, strand)
-            strand.names[recorded] = self._latest[recorded] = live
-            self._given[live] = Given(strand, recorded, later_ns)
+            live = self._fresh(recorded, call_context)
+            call_context.names[recorded] = self._latest[recorded] = live
+            self._given[live] = Given(call_context, recorded, later_ns)
         return live
 
-    def known(self, recorded: str, strand: Strand) -> str | None:
-        """The live name, if one was given out; within the strand, else the latest."""
-        return strand.names.get(recorded) or self._latest.get(recorded)
+    def known(self, recorded: str, call_context: CallContext) -> str | None:
+        """The live name, if one was given out; within the call context, else the latest."""
+        return call_context.names.get(recorded) or self._latest.get(recorded)
 
     def later_ns(self, live: str) -> int:
         """By how much later a name was given out than the recorded one."""
         given = self._given.get(live)
         return 0 if given is None else given.later_ns
 
-    def _fresh(self, recorded: str, strand: Strand) -> str:
+    def _fresh(self, recorded: str, call_context: CallContext) -> str:
         stem = "mock" if is_redacted(recorded) else recorded
-        if stem == recorded and strand is self.first and recorded not in self._given:
+        if stem == recorded and call_context is self.first and recorded not in self._given:
             return recorded
-        number = strand.number + 1
+        number = call_context.number + 1
         while (live := f"{stem}-{number}") in self._given:
             number += 1
         return live

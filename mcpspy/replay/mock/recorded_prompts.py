@@ -76,7 +76,7 @@ def recorded(transcript: Transcript) -> list[Recorded]:
         if source.is_model
         for one in source.transactions.values()
     )
-    said = (one for one in found if one.transaction.response is None or not one.transaction.response.forged)
+    said = (one for one in found if one.transaction.response is None or not one.transaction.response.injected)
     return sorted(said, key=lambda one: one.exchange.at_ns)
 
 

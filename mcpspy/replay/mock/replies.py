@@ -15,7 +15,7 @@ from ...records import CLIENT, Close, Exit, Note
 from ...transcript.correlate import spellings
 from ...transcript.mcp.fields import INPUT_REQUIRED, TASK
 from ...transcript.mcp.methods import CANCELLED, LISTEN
-from ...transcript.model import HTTP_REDIRECTS, Event, Exchange, Kind, Message, Source, Stray, Transcript
+from ...transcript.model import HTTP_REDIRECTS, Event, Exchange, Kind, Message, Source, Transcript, UnpairedMessage
 from .owner import owner
 
 if TYPE_CHECKING:
@@ -168,15 +168,15 @@ def _lack(source: Source) -> str:
     return ""
 
 
-def _in_order(transcript: Transcript) -> list[Event | tuple[Message, Exchange | Stray]]:
+def _in_order(transcript: Transcript) -> list[Event | tuple[Message, Exchange | UnpairedMessage]]:
     """Every message with its row, and every event, in the order in which a tap saw them."""
-    found: list[tuple[int, int, int, Event | tuple[Message, Exchange | Stray]]] = []
+    found: list[tuple[int, int, int, Event | tuple[Message, Exchange | UnpairedMessage]]] = []
     for row in transcript.rows:
         if isinstance(row, Event):
             found.append((row.at_ns, row.capture, row.record.number, row))
         elif isinstance(row, Exchange):
             found += [(one.at_ns, one.capture, one.number, (one, row)) for one in row.messages]
-        elif isinstance(row, Stray):
+        elif isinstance(row, UnpairedMessage):
             found.append((row.at_ns, row.capture, row.message.number, (row.message, row)))
     found.sort(key=lambda one: one[:3])
     return [one[3] for one in found]
@@ -201,7 +201,7 @@ class _Reader:
         """The scenes in which the server asks, by the rows of its requests."""
         self._of_transaction: dict[int, Scene] = {}
 
-    def feed(self, message: Message, row: Exchange | Stray) -> None:
+    def feed(self, message: Message, row: Exchange | UnpairedMessage) -> None:
         if message.sender == CLIENT:
             scene = self._heard(message, row)
             if scene is not None:
@@ -232,9 +232,9 @@ class _Reader:
 
     # The client
 
-    def _heard(self, message: Message, row: Exchange | Stray) -> Scene | None:
+    def _heard(self, message: Message, row: Exchange | UnpairedMessage) -> Scene | None:
         """The scene that a message of the client's begins, or goes on with."""
-        if isinstance(row, Stray):
+        if isinstance(row, UnpairedMessage):
             return self._told(message) if message.kind is Kind.NOTIFICATION else None
         if row.request is message:
             return self._asked(row) if row.sender == CLIENT else None
@@ -270,8 +270,8 @@ class _Reader:
 
     # The server
 
-    def _said(self, message: Message, row: Exchange | Stray) -> None:
-        if isinstance(row, Stray):
+    def _said(self, message: Message, row: Exchange | UnpairedMessage) -> None:
+        if isinstance(row, UnpairedMessage):
             if message.kind is Kind.NOTIFICATION:  # answers to nothing are left out
                 self._say_on_its_own(message, None)
         elif row.sender == CLIENT:

@@ -8,7 +8,7 @@ from .replies import Scene
 
 if TYPE_CHECKING:
     from ...transcript.model import Message
-    from .generated_ids import Strand
+    from .generated_ids import CallContext
     from .miss import Miss
     from .replies import Leave, Say
 
@@ -22,7 +22,7 @@ NOTHING: Final = Scene()
 class Playing:
     """A scene that is being played. `id` and `token` are the live request's, empty and None where none began it.
 
-    `strand` is what it hangs together with; `again` says that it was played on it before, and `was_played` that it was on any.
+    `call_context` is what it hangs together with; `again` says that it was played on it before, and `was_played` that it was on any.
     `next` is the next step, and `began_ns` when, in the recording, that happened which it followed. `asked` are the live ids of the
     server's requests by the recorded ones, `unanswered` the rows of those that were asked and not answered yet, and `tasks` the live
     ids of what the client runs for the server. `given_up` says how often the client gave it up, and `is_over` that in the recording
@@ -30,13 +30,13 @@ class Playing:
     """
 
     __slots__ = (
-        "again", "asked", "began_ns", "given_up", "id", "is_over", "next", "request", "scene", "strand", "tasks", "token",
+        "again", "asked", "began_ns", "given_up", "id", "is_over", "next", "request", "scene", "call_context", "tasks", "token",
         "unanswered", "was_played",
     )  # fmt: skip
 
-    def __init__(self, scene: Scene, strand: Strand, request: Message | None = None) -> None:
+    def __init__(self, scene: Scene, call_context: CallContext, request: Message | None = None) -> None:
         self.scene = scene
-        self.strand = strand
+        self.call_context = call_context
         self.request = request
         self.began_ns = scene.at_ns
         self.id = "" if request is None else request.id or "null"
@@ -51,7 +51,7 @@ class Playing:
 
 
 class Unforged(bytes):
-    """What a live server said: of what a mock says, all else is forged. A kind of bytes, for it passes through all that bytes do."""
+    """Bytes that a live server sent: all else that a mock sends is injected. A subclass of bytes, to pass wherever bytes do."""
 
     __slots__ = ()
 

@@ -12,7 +12,7 @@ from ...transcript.correlate import spellings
 from ...transcript.mcp.fields import TASK
 from ...transcript.mcp.methods import CANCELLED, LISTEN
 from ...transcript.model import Exchange, Kind
-from .generated_ids import Names, Strand, moved, name_in, spelled
+from .generated_ids import CallContext, Names, moved, name_in, spelled
 from .on_miss import ERROR
 from .replies import LIST_CHANGED, AwaitAnswer, AwaitCancel, Leave, Say, Scene, Scenes
 from .scheduled_send import NOTHING, Cue, Playing
@@ -153,38 +153,38 @@ class Script:
         return Playing(scene, self._names.first, request)
 
     def _requested(self, asked: Message) -> list[Cue]:
-        strand, request = self._names.strand_of(asked)
-        found = strand.finder.match(request)
+        call_context, request = self._names.call_context_of(asked)
+        found = call_context.finder.match(request)
         if not isinstance(found, Exchange):
             if request.method in ANSWERED_BY_ALL and found.is_unknown:
                 nothing = f'{{"jsonrpc":"2.0","id":{request.id},"result":{{}}}}\n'.encode()
                 return [Cue(self._playing(NOTHING, request), nothing, answers=True)]
-            return self._missed(found, strand)
+            return self._missed(found, call_context)
         why = self._scenes.unknown.get(found.row)
         if why:
             from .miss import Miss  # 2 ms of start-up, for what may never be missed
 
-            return self._missed(Miss(request=request, reason=why, refused_by="capture", nearest=found), strand)
-        return self._play(request, found, strand)
+            return self._missed(Miss(request=request, reason=why, refused_by="capture", nearest=found), call_context)
+        return self._play(request, found, call_context)
 
-    def _missed(self, miss: Miss, strand: Strand) -> list[Cue]:
+    def _missed(self, miss: Miss, call_context: CallContext) -> list[Cue]:
         from dataclasses import replace
 
         instead = self._on_miss.missed(miss)
         if isinstance(instead, bytes) or instead is None:
             return [Cue(self._playing(NOTHING, miss.request), instead or b"", answers=instead is not None, miss=miss)]
-        again = strand.finder.match(instead.request)  # so that it is the next of several answers
+        again = call_context.finder.match(instead.request)  # so that it is the next of several answers
         played = again if isinstance(again, Exchange) else instead
         told = Cue(self._playing(NOTHING, miss.request), miss=replace(miss, played=played))
-        return [told, *self._play(miss.request, played, strand)]
+        return [told, *self._play(miss.request, played, call_context)]
 
-    def _play(self, request: Message, found: Exchange, strand: Strand) -> list[Cue]:
+    def _play(self, request: Message, found: Exchange, call_context: CallContext) -> list[Cue]:
         scene = self._scenes.of_request[found.row]
-        if found.row in strand.played and scene.gives:
-            strand = self._names.again(strand, found)
-        playing = Playing(scene, strand, request)
-        playing.again, playing.was_played = found.row in strand.played, found.row in self._played
-        strand.played.add(found.row)
+        if found.row in call_context.played and scene.gives:
+            call_context = self._names.again(call_context, found)
+        playing = Playing(scene, call_context, request)
+        playing.again, playing.was_played = found.row in call_context.played, found.row in self._played
+        call_context.played.add(found.row)
         self._played.add(found.row)
         self._asked[playing.id] = playing
         if found.method == LISTEN:
@@ -314,8 +314,8 @@ class Script:
         if blank.wants is Wants.TASK:
             return playing.tasks.get(blank.token)
         if step.answers or playing.scene.gives:
-            return self._names.give(blank.token, playing.strand, self._later_ns(playing))
-        return self._names.known(blank.token, playing.strand)
+            return self._names.give(blank.token, playing.call_context, self._later_ns(playing))
+        return self._names.known(blank.token, playing.call_context)
 
     def _later_ns(self, playing: Playing) -> int:
         """By how much later a scene is played than it was recorded."""

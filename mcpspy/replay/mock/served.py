@@ -39,7 +39,7 @@ def served(transcript: Transcript, what: str, *, over_http: bool) -> Scenes:
 def refusals(transcript: Transcript) -> list[int]:
     """The HTTP statuses by which the server refused what it was asked, as it does who wants a login first; none of a tap's own."""
     every = (one for source in transcript.sources for one in source.transactions.values())
-    return [one.status for one in every if one.status >= _REFUSED and one.response is not None and not one.response.forged]
+    return [one.status for one in every if one.status >= _REFUSED and one.response is not None and not one.response.injected]
 
 
 def _nothing(transcript: Transcript) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..mcp.fields import INPUT_REQUIRED
 from ..mcp.methods import LISTEN
-from ..model import Exchange, Outcome, Stray
+from ..model import Exchange, Outcome, UnpairedMessage
 
 if TYPE_CHECKING:
     from ...records import Side
@@ -95,7 +95,7 @@ class Call:
     """Those of them that ask for it. None, if it was asked for before the capture began."""
     polls: list[Exchange] = field(default_factory=list)
     """Those of them that ask how its task stands."""
-    told: list[Stray] = field(default_factory=list)
+    told: list[UnpairedMessage] = field(default_factory=list)
     task: Task | None = None
     wire_ns: int = 0
     needed_input: Exchange | None = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from ...records import CLIENT, SERVER
 from ..mcp.fields import INPUT_REQUIRED, TASK
 from ..mcp.methods import LISTEN
-from ..model import Exchange, Kind, Message, Outcome, Source, Stray
+from ..model import Exchange, Kind, Message, Outcome, Source, UnpairedMessage
 from .call import ABOUT_TASKS, SUBSCRIBE, UNSUBSCRIBE, Call, Part, Task
 from .candidates import NOTHING, Candidates, Found, Name
 from .references import (
@@ -67,14 +67,14 @@ class Calls:
         self._tried_again = Candidates()
         """Calls whose user was sent to a URL, by what they ask for."""
         self._tasks = Candidates()
-        self._early: dict[tuple[Side, str, Asker], list[Stray]] = {}
+        self._early: dict[tuple[Side, str, Asker], list[UnpairedMessage]] = {}
         """What was told of tasks before the answer that made them: servers are quicker to tell than to answer."""
         self._elicited = Candidates()
         self._subscribed: dict[tuple[str, Asker | None], Call] = {}
 
-    def feed(self, row: Exchange | Stray, message: Message) -> Exchange | None:
+    def feed(self, row: Exchange | UnpairedMessage, message: Message) -> Exchange | None:
         """Take in a message. Nothing comes of most."""
-        if isinstance(row, Stray):
+        if isinstance(row, UnpairedMessage):
             call = self._told(row, message) if message.kind is Kind.NOTIFICATION else None
         elif row.request is message:
             call = self._asked(row, message)
@@ -242,7 +242,7 @@ class Calls:
 
     # Notifications
 
-    def _told(self, row: Stray, message: Message) -> Call | None:
+    def _told(self, row: UnpairedMessage, message: Message) -> Call | None:
         method = message.method
         call: Call | None = None
         if method in TASK_NEWS:
@@ -259,7 +259,7 @@ class Calls:
             self._calls[row.row] = call
         return call
 
-    def _task_news(self, row: Stray, message: Message) -> Call | None:
+    def _task_news(self, row: UnpairedMessage, message: Message) -> Call | None:
         """The side that runs a task tells how it stands."""
         if message.target is None:
             return None

@@ -14,7 +14,19 @@ from ...wire.json_slices import members, string
 from ..http.transaction import ScopeKind, Transaction
 from ..mcp.fields import INPUT_REQUIRED, PROGRESS
 from ..message import Kind, Message
-from ..model import HTTP_ERRORS, HTTP_REDIRECTS, Event, Exchange, Log, ModelCall, Numbered, Outcome, Row, Source, Stray
+from ..model import (
+    HTTP_ERRORS,
+    HTTP_REDIRECTS,
+    Event,
+    Exchange,
+    Log,
+    ModelCall,
+    Numbered,
+    Outcome,
+    Row,
+    Source,
+    UnpairedMessage,
+)
 from .models import answer_of, said
 
 if TYPE_CHECKING:
@@ -124,7 +136,7 @@ def tasks(subject: Subject) -> tuple[str | None, ...]:
 def call_of(subject: Subject) -> Call | None:
     """The call that the row is a part of; None for one that is an exchange and no more."""
     row = subject.row
-    return subject.source.calls.get(row.row) if isinstance(row, Exchange | Stray) else None
+    return subject.source.calls.get(row.row) if isinstance(row, Exchange | UnpairedMessage) else None
 
 
 def parts(subject: Subject) -> tuple[str, ...]:
@@ -138,7 +150,7 @@ def parts(subject: Subject) -> tuple[str, ...]:
 def directions(subject: Subject) -> tuple[str, ...]:
     """Whose row it is: who asks, or who sends what stands alone."""
     match subject.row:
-        case Exchange(request=message) | Stray(message=message):
+        case Exchange(request=message) | UnpairedMessage(message=message):
             return (message.sender,)
         case Transaction() | ModelCall():
             return (CLIENT,)
@@ -205,7 +217,7 @@ def statuses(subject: Subject) -> tuple[str, ...]:
             if response.result_type == INPUT_REQUIRED:
                 return (*found, NEEDS_INPUT)
             return (*found, _code(response)) if response.kind is Kind.ERROR else found
-        case Stray(message=Message(kind=Kind.ERROR) as message):
+        case UnpairedMessage(message=Message(kind=Kind.ERROR) as message):
             return ("error", "failed", _code(message))
         case Transaction():
             return _transaction_statuses(row)
@@ -327,7 +339,7 @@ def sizes_bytes(subject: Subject) -> int | None:
     match subject.row:
         case Exchange(request=request, response=response):
             return request.size + (0 if response is None else response.size)
-        case Stray(message=message):
+        case UnpairedMessage(message=message):
             return message.size
         case (
             Transaction(request=request_stream, response=response_stream)

@@ -13,7 +13,7 @@ from datetime import tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ..model import Exchange, Numbered, Row, Stray, Transcript
+from ..model import Exchange, Numbered, Row, Transcript, UnpairedMessage
 from . import facts
 from .facts import Subject
 from .grammar import AllOf, AnyOf, Node, Not, Term, Text, parse, terms
@@ -86,7 +86,7 @@ class Matcher:
                 return True
             return (self._of_messages and self._answers(row)) or (self._of_notifications and self._notifications(row))
         subject.exchange = None
-        subject.message = row.message if isinstance(row, Stray) else None
+        subject.message = row.message if isinstance(row, UnpairedMessage) else None
         return bool(test(subject))
 
     def _answers(self, row: Exchange) -> bool:

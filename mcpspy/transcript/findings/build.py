@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from ..finding import Finding, Severity
-from ..model import Exchange, Message, Stray
+from ..model import Exchange, Message, UnpairedMessage
 from .rule import Rule
 
 QUOTE_LETTERS = 80
@@ -79,7 +79,7 @@ def found_in(
     )
 
 
-def call(row: Exchange | Stray) -> str:
+def call(row: Exchange | UnpairedMessage) -> str:
     """A call in a few words: `tools/call search`."""
     message = row.request if isinstance(row, Exchange) else row.message
     return f"{message.method or ''} {message.target or ''}".strip()

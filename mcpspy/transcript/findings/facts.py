@@ -10,7 +10,7 @@ from ..http.decode import SEALED
 from ..http.transaction import Transaction
 from ..mcp.methods import CANCELLED, PROGRESS
 from ..mcp.revisions import Era
-from ..model import Event, Exchange, Kind, Log, Message, Numbered, Outcome, Row, Source, Stray, Transcript
+from ..model import Event, Exchange, Kind, Log, Message, Numbered, Outcome, Row, Source, Transcript, UnpairedMessage
 from ..offers.definitions import LISTINGS
 
 _NO_WORDS: Final = b" \t\r\n~^"
@@ -55,7 +55,7 @@ class Use:
 
     __slots__ = ("count", "first")
 
-    def __init__(self, first: Exchange | Stray, count: int = 1) -> None:
+    def __init__(self, first: Exchange | UnpairedMessage, count: int = 1) -> None:
         self.first = first
         self.count = count
 
@@ -71,7 +71,7 @@ class Story:
         "asked_in", "batches", "calls", "cancelled", "damages", "definitions", "end", "errors", "exit", "first_hole_ns",
         "flawed", "gaps", "gone_ns", "http", "initializes", "last_hole_ns", "last_words", "left_ns", "listings", "malformed",
         "mismatched", "news", "notes", "partial", "partials", "repeated", "sample", "signalled", "source", "stalls", "started",
-        "_rows", "told", "unanswered", "unfinished", "unpaired", "untold", "uses",
+        "_rows", "told", "unanswered", "unfinished", "unmatched", "untold", "uses",
     )  # fmt: skip
 
     def __init__(self, source: Source, rows: Sequence[Row] = ()) -> None:
@@ -101,9 +101,9 @@ class Story:
         """Exchanges that the asking side gave up, by a notification or by closing the stream."""
         self.told: list[Exchange] = []
         """Exchanges with notifications of their own: progress, cancellations."""
-        self.untold: list[Stray] = []
+        self.untold: list[UnpairedMessage] = []
         """Progress and cancellations that name no request that anybody made."""
-        self.news: list[Stray] = []
+        self.news: list[UnpairedMessage] = []
         """What a server of the modern era tells only to who asked for it: log messages, and changes of what it offers."""
         self.sample: list[tuple[int, Message]] = []
         """The first messages, and the rows they stand in."""
@@ -115,8 +115,8 @@ class Story:
         self.mismatched: list[Exchange] = []
         self.flawed: list[tuple[int, Message]] = []
         """Messages with flaws, and the rows they stand in."""
-        self.malformed: list[Stray] = []
-        self.unpaired: list[Stray] = []
+        self.malformed: list[UnpairedMessage] = []
+        self.unmatched: list[UnpairedMessage] = []
         self.started: list[int] = []
         """When the server's process was started, each time."""
         self.stalls: list[tuple[int, Stall]] = []
@@ -194,7 +194,7 @@ class Story:
             if method == "tools/list":
                 self.definitions.append(row)
 
-    def stray(self, row: Stray) -> None:
+    def unpaired(self, row: UnpairedMessage) -> None:
         """Take in a message that belongs to no exchange."""
         message = row.message
         if message.reason == "not recorded" or message.reason.startswith(SEALED) or "damaged" in message.flaws:
@@ -207,13 +207,13 @@ class Story:
         if message.kind is Kind.NOTIFICATION:
             self._notification(row, message)
         elif not message.flaws or _CLAIMED.isdisjoint(message.flaws):
-            self.unpaired.append(row)
+            self.unmatched.append(row)
         if message.batch:
             self.batches.append(row)
         if message.flaws:
             self.flawed.append((row.row, message))
 
-    def _notification(self, row: Stray, message: Message) -> None:
+    def _notification(self, row: UnpairedMessage, message: Message) -> None:
         method = message.method or ""
         transaction = self.source.transaction_of(message.stream)
         scope: ScopeKey = 0 if transaction is None else transaction.scope.session or transaction.scope.stream
@@ -268,7 +268,7 @@ class Story:
     def is_shared(self, transaction: Transaction | None) -> bool:
         """Whether it was POSTed to an endpoint that several streams announced: then nobody knows whose it is."""
         stream = None if transaction is None else self.source.transactions.get(transaction.scope.stream)
-        return stream is not None and any(one.name == "shared-endpoint" for one in stream.oddities)
+        return stream is not None and any(one.name == "shared-endpoint" for one in stream.anomalies)
 
     def is_unseen(self, at_ns: int) -> bool:
         """Whether what happened before this may not have been recorded."""
@@ -315,8 +315,8 @@ def stories(transcript: Transcript) -> list[Story]:
         story = found[row.capture]
         if isinstance(row, Exchange):
             story.exchange(row)
-        elif isinstance(row, Stray):
-            story.stray(row)
+        elif isinstance(row, UnpairedMessage):
+            story.unpaired(row)
         elif isinstance(row, Log):
             if row.raw.strip(_NO_WORDS):
                 story.last_words.append(row.raw)

@@ -14,7 +14,7 @@ from .llm import costs as inference_costs
 from .llm import offers as inference_offers
 from .llm import results as inference_results
 from .llm import schemas as inference_schemas
-from .llm import tool_uses as inference_errands
+from .llm import tool_uses as inference_tool_trips
 from .protocol import answers, behaviour, errors, handshake, methods, modern, progress, rounds, schemas, tasks, timeouts
 from .protocol import encoding as flaws
 from .protocol import json_traps as traps
@@ -44,7 +44,7 @@ FINDERS: Final[tuple[ModuleType, ...]] = (
 MODEL_LEG_FINDERS: Final[tuple[ModuleType, ...]] = (channel, http, capture)
 """Those of them that look at a capture of a model's API, which speaks neither JSON-RPC nor MCP."""
 
-MODEL_FINDERS: Final[tuple[ModuleType, ...]] = (inference_offers, inference_errands, inference_results, inference_answers)
+MODEL_FINDERS: Final[tuple[ModuleType, ...]] = (inference_offers, inference_tool_trips, inference_results, inference_answers)
 """Those that look at all captures together, where one of them is of a model: `inference`."""
 
 ASKED: Final[tuple[ModuleType, ...]] = (schemas, shapes, cost, trust, inference_schemas, inference_costs)

@@ -15,14 +15,14 @@ from ...wire.json_slices import members, string
 from ...wire.sse import Event, parse
 from ..correlate import appended
 from ..decode import message_of
-from ..model import Exchange, Kind, Row, Source, Stray
+from ..model import Exchange, Kind, Row, Source, UnpairedMessage
 from .chunks import Chunks
 from .correlate import HttpCorrelator, Work
 from .decode import BodyDecoder, CompressedEventDecoder, EventDecoder, StreamDecoder, Unit
 from .head import EVENT_STREAM, LAST_EVENT_ID, Head, read_head
 from .payloads import DONE
 from .scopes import Reach, Sent, endpoint, origin
-from .transaction import MAX_FORGED_BYTES, Oddity, ScopeKind, Stream, Transaction
+from .transaction import MAX_INJECTED_BYTES, Anomaly, ScopeKind, Stream, Transaction
 
 if TYPE_CHECKING:
     from ...records import Close, Frame, Note, Open
@@ -46,7 +46,7 @@ class _Body:
         self.decoder = decoder
         self.chunks = Chunks()
         self.is_metadata = stream.opened.sender == SERVER and work.transaction.target.startswith(RESOURCE_METADATA)
-        self.broken: Stray | None = None
+        self.broken: UnpairedMessage | None = None
         """The last message that could not be read: cut short, if the stream turns out to be."""
 
 
@@ -212,11 +212,11 @@ class Transactions:
         self._source.transactions[number] = transaction
         self._works[number] = work
         if self._correlator.begin(work, head):
-            oddity = Oddity(record.number, stream.at_ns, "ambiguous-resume", work.resumes.encode("utf-8", "replace"))
-            transaction.oddities = appended(transaction.oddities, oddity)
+            anomaly = Anomaly(record.number, stream.at_ns, "ambiguous-resume", work.resumes.encode("utf-8", "replace"))
+            transaction.anomalies = appended(transaction.anomalies, anomaly)
         elif work.resumes and _is_unheard_of(work):
-            oddity = Oddity(record.number, stream.at_ns, "unknown-event", work.resumes.encode("utf-8", "replace"))
-            transaction.oddities = appended(transaction.oddities, oddity)
+            anomaly = Anomaly(record.number, stream.at_ns, "unknown-event", work.resumes.encode("utf-8", "replace"))
+            transaction.anomalies = appended(transaction.anomalies, anomaly)
         return work
 
     def _measure(self, body: _Body, frame: Frame) -> None:
@@ -239,17 +239,17 @@ class Transactions:
             if body.is_metadata:
                 self._resource(body.work, unit)
             if (
-                body.stream.forged and unit.frame.data and body.stream.opened.sender == SERVER
+                body.stream.injected and unit.frame.data and body.stream.opened.sender == SERVER
             ):  # a driver's requests refuse nothing
-                self._note_oddity(body.work, unit, "forged", unit.frame.data[:MAX_FORGED_BYTES])
+                self._note_anomaly(body.work, unit, "injected", unit.frame.data[:MAX_INJECTED_BYTES])
             for piece in unit.pieces:
                 message = message_of(self._source, body.stream.opened.sender, unit.frame, piece)
                 if message.kind is Kind.MALFORMED and unit.damaged:
                     message.flaws = (*message.flaws, "damaged")
                 found = self._correlator.feed(body.work, message)
-                if message.kind is Kind.MALFORMED and isinstance(found[0], Stray):
+                if message.kind is Kind.MALFORMED and isinstance(found[0], UnpairedMessage):
                     body.broken = found[0]
-                self._rows += [row for row in found if isinstance(row, Stray) or row.request is message]
+                self._rows += [row for row in found if isinstance(row, UnpairedMessage) or row.request is message]
                 rows += found
                 is_joined = message.method in self._joined or message.result_type or message.kind is Kind.ERROR
                 if self._calls is not None and (is_joined or self._source.calls):
@@ -270,7 +270,7 @@ class Transactions:
         if event.type == ENDPOINT:
             self._announce(work, event, unit)
         elif event.data.strip() == DONE:
-            self._note_oddity(work, unit, "done-event", event.data)
+            self._note_anomaly(work, unit, "done-event", event.data)
         elif event.id and unit.pieces:
             return self._is_redelivered(work, unit, event.id, event.data)
         return False
@@ -280,16 +280,16 @@ class Transactions:
         before = work.reach.sent.get(hash((id, data))) if work.resumes else None
         if before is None:
             if self._take_note(work, unit, id, data):
-                self._note_oddity(work, unit, "event-id-again", id.encode("utf-8", "replace"))
+                self._note_anomaly(work, unit, "event-id-again", id.encode("utf-8", "replace"))
             return False
         transaction = work.transaction
         transaction.redelivered = appended(transaction.redelivered, unit.frame.number)
         after = work.reach.ids.get(hash(work.resumes))
         if after is not None and work.reach.ids.get(hash(id)) is before:
             if before.stream != after.stream:
-                self._note_oddity(work, unit, "foreign-event", id.encode("utf-8", "replace"))
+                self._note_anomaly(work, unit, "foreign-event", id.encode("utf-8", "replace"))
             elif before is after or before.number < after.number:
-                self._note_oddity(work, unit, "replayed-event", id.encode("utf-8", "replace"))
+                self._note_anomaly(work, unit, "replayed-event", id.encode("utf-8", "replace"))
         return True
 
     def _take_note(self, work: Work, unit: Unit, id: str, data: bytes) -> bool:
@@ -316,25 +316,25 @@ class Transactions:
         told = endpoint(event.data or b"")
         uris = [told.uri] if forwarded is None else [told.uri, endpoint(parse(forwarded).data or b"").uri]
         if not told.is_plain:
-            self._note_oddity(work, unit, "endpoint-dialect", event.data or b"")
+            self._note_anomaly(work, unit, "endpoint-dialect", event.data or b"")
         if told.uri and origin(self._scopes.resolved(transaction, told.uri)) != origin(self._scopes.url):
-            self._note_oddity(work, unit, "foreign-endpoint", told.uri.encode("utf-8", "replace"))
+            self._note_anomaly(work, unit, "foreign-endpoint", told.uri.encode("utf-8", "replace"))
         if host := _host_behind_user(told.uri):
-            self._note_oddity(work, unit, "endpoint-user", host.encode("utf-8", "replace"))
+            self._note_anomaly(work, unit, "endpoint-user", host.encode("utf-8", "replace"))
         if self._correlator.announce(work, uris):
-            self._note_oddity(work, unit, "shared-endpoint", told.uri.encode("utf-8", "replace"))
+            self._note_anomaly(work, unit, "shared-endpoint", told.uri.encode("utf-8", "replace"))
 
     def _resource(self, work: Work, unit: Unit) -> None:
         """The server says which resource it is: clients take no other than the one that they asked."""
         value = members(unit.frame.data).get("resource")
         resource = "" if value is None else string(value) or ""
         if resource and origin(resource) != origin(self._scopes.url):
-            self._note_oddity(work, unit, "foreign-resource", resource.encode("utf-8", "replace"))
+            self._note_anomaly(work, unit, "foreign-resource", resource.encode("utf-8", "replace"))
 
-    def _note_oddity(self, work: Work, unit: Unit, name: str, data: bytes) -> None:
+    def _note_anomaly(self, work: Work, unit: Unit, name: str, data: bytes) -> None:
         frame, transaction = unit.frame, work.transaction
-        oddity = Oddity(frame.number, frame.at_ns + self._source.shift_ns, name, data)
-        transaction.oddities = appended(transaction.oddities, oddity)
+        anomaly = Anomaly(frame.number, frame.at_ns + self._source.shift_ns, name, data)
+        transaction.anomalies = appended(transaction.anomalies, anomaly)
 
     def _over(self, work: Work) -> list[Row]:
         """A transaction ended."""

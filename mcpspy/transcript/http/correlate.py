@@ -12,7 +12,7 @@ from ...records import CLIENT
 from ..mcp.fields import client_name
 from ..mcp.methods import INITIALIZE, PROGRESS
 from ..mcp.revisions import Era
-from ..model import HTTP_ERRORS, HTTP_REDIRECTS, Exchange, Kind, Message, Row, Source, Stray
+from ..model import HTTP_ERRORS, HTTP_REDIRECTS, Exchange, Kind, Message, Row, Source, UnpairedMessage
 from .head import SESSION, Head
 from .scopes import Reach, Scopes, named_request, path_and_query
 from .transaction import ScopeKind, Transaction
@@ -114,7 +114,7 @@ class HttpCorrelator:
         self._unannounced.pop(transaction.number, None)
         return self.scopes.announce(work.reach, transaction.number, targets)
 
-    def feed(self, work: Work, message: Message) -> Sequence[Exchange | Stray]:
+    def feed(self, work: Work, message: Message) -> Sequence[Exchange | UnpairedMessage]:
         """The rows that a message begins or changes."""
         transaction = work.transaction
         if message.sender == CLIENT:

@@ -16,7 +16,7 @@ from .head import EVENT_STREAM, Head, read_head
 if TYPE_CHECKING:
     from ...records import Close, Frame, Note, Open
 
-MAX_FORGED_BYTES: Final = 500
+MAX_INJECTED_BYTES: Final = 500
 """So much is kept of what mcpspy itself said."""
 
 
@@ -52,7 +52,7 @@ class Scope(msgspec.Struct, eq=False, gc=False):
         return self.kind is ScopeKind.TRANSACTION
 
 
-class Oddity(msgspec.Struct, frozen=True, gc=False):
+class Anomaly(msgspec.Struct, frozen=True, gc=False):
     """Something about a stream that no message carries: the record it was seen in, a stable name, and the bytes it is about."""
 
     number: int
@@ -92,9 +92,9 @@ class Stream(msgspec.Struct, eq=False, gc=False):
         return read_head(self.opened.head)
 
     @property
-    def forged(self) -> bool:
+    def injected(self) -> bool:
         """Whether mcpspy itself wrote it."""
-        return self.opened.forged
+        return self.opened.injected
 
 
 class Transaction(msgspec.Struct, eq=False, gc=False):
@@ -129,7 +129,7 @@ class Transaction(msgspec.Struct, eq=False, gc=False):
     """Messages in its response."""
     redelivered: Sequence[int] = ()
     """The records of events that had come before, on a stream that this one resumes. They are not counted again."""
-    oddities: Sequence[Oddity] = ()
+    anomalies: Sequence[Anomaly] = ()
 
     @property
     def is_stream(self) -> bool:

@@ -13,7 +13,7 @@ from ...records import CLIENT
 from ..correlate import appended
 from ..http.chunks import Chunks
 from ..http.head import Head, read_head
-from ..http.transaction import MAX_FORGED_BYTES, Oddity, Scope, ScopeKind, Stream, Transaction
+from ..http.transaction import MAX_INJECTED_BYTES, Anomaly, Scope, ScopeKind, Stream, Transaction
 from .call import ModelCall
 from .conversations import Conversations
 from .detect import api_of, prompt
@@ -101,9 +101,9 @@ class ModelLeg:
             return ()
         if body.stream is not work.transaction.response:
             return ()
-        if body.stream.forged:
-            oddity = Oddity(record.number, at_ns, "forged", record.data[:MAX_FORGED_BYTES])
-            work.transaction.oddities = appended(work.transaction.oddities, oddity)
+        if body.stream.injected:
+            anomaly = Anomaly(record.number, at_ns, "injected", record.data[:MAX_INJECTED_BYTES])
+            work.transaction.anomalies = appended(work.transaction.anomalies, anomaly)
         if work.answering is None:
             return work.rows
         work.answering.frame(record, at_ns)

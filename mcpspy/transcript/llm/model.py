@@ -1,7 +1,7 @@
 """What a language model was asked and what it said: prompts, answers, turns, offers, tool uses. The nouns of the model's leg.
 
 One set of nouns for three APIs: chat completions and responses (OpenAI), messages (Anthropic). Refuses to know how each spells them
-(`chat`, `responses`, `messages`), when it passed (`model_call`), and what became of a tool use at an MCP server (`errands`).
+(`chat`, `responses`, `messages`), when it passed (`model_call`), and what became of a tool use at an MCP server (`tool_trips`).
 """
 
 from __future__ import annotations

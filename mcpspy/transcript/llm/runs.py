@@ -20,7 +20,7 @@ from .user_turns import spoken
 if TYPE_CHECKING:
     from ..model import Transcript
     from .call import ModelCall
-    from .tool_trip import Errand
+    from .tool_trip import ToolTrip
 
 Span = tuple[int, int]
 """From when to when, in nanoseconds on the transcript's clock."""
@@ -36,7 +36,7 @@ class Run(msgspec.Struct, eq=False, kw_only=True):
     """What a user asked for, from the turn to the final answer. `calls` are never empty."""
 
     calls: list[ModelCall]
-    errands: list[Errand] = []
+    tool_trips: list[ToolTrip] = []
     """What the answers wanted done."""
     asked: str = ""
     """The user's words; empty where the capture begins later."""
@@ -61,12 +61,12 @@ class Run(msgspec.Struct, eq=False, kw_only=True):
         return self.ended_ns - self.began_ns
 
 
-def runs(transcript: Transcript, found: Iterable[Errand]) -> list[Run]:
-    """The runs of all conversations, in the order in which they began. `found` are the errands of the transcript."""
+def runs(transcript: Transcript, found: Iterable[ToolTrip]) -> list[Run]:
+    """The runs of all conversations, in the order in which they began. `found` are the tool round trips of the transcript."""
     made = _of_calls(transcript.model_calls)
     by_call = {call.row: run for run in made for call in run.calls}
-    for errand in found:
-        by_call[errand.by.row].errands.append(errand)
+    for tool_trip in found:
+        by_call[tool_trip.by.row].tool_trips.append(tool_trip)
     asked = _asked_of_servers(transcript, made)
     for run, spans, spoken_ns in zip(made, asked, spoken(transcript, [run.began_ns for run in made]), strict=True):
         _split(run, spans)
@@ -110,9 +110,11 @@ def _words(call: ModelCall) -> str:
 
 
 def _asked_of_servers(transcript: Transcript, made: list[Run]) -> list[list[Span]]:
-    """For each run, when servers were at work for it: its errands, and what else was asked of servers meanwhile."""
+    """For each run, when servers were at work for it: its tool round trips, and what else was asked of servers meanwhile."""
     spans: list[list[Span]] = [[] for _ in made]
-    of_call = {errand.call.row: at for at, run in enumerate(made) for errand in run.errands if errand.call is not None}
+    of_call = {
+        tool_trip.call.row: at for at, run in enumerate(made) for tool_trip in run.tool_trips if tool_trip.call is not None
+    }
     began = [one.began_ns for one in made]
     for row in transcript.rows:
         if not isinstance(row, Exchange) or row.sender != CLIENT or row.method == LISTEN:

@@ -16,13 +16,13 @@ from ..stats.statistics import WELL, Latency, latency
 from ..stats.tokens import estimated_tokens
 from .offer_text import offer_text
 from .runs import Run, runs
-from .tool_trips import errands
+from .tool_trips import tool_trips
 
 if TYPE_CHECKING:
     from ..model import Transcript
     from .call import ModelCall
     from .model import Answer, Prompt, ToolOffer
-    from .tool_trip import Errand
+    from .tool_trip import ToolTrip
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -90,13 +90,13 @@ class LegNumbers:
 
 def leg_numbers(transcript: Transcript, rows: Collection[int] | None = None) -> LegNumbers:
     """The numbers of a transcript's model calls; `rows` are the rows to be counted, all where that is None."""
-    found = errands(transcript)
+    found = tool_trips(transcript)
     chosen = [one for one in transcript.model_calls if rows is None or one.row in rows]
     wanted = {one.row for one in chosen}
     counting = _Counting()
     for one in chosen:
         counting.feed(one)
-    counting.errands([one for one in found if one.by.row in wanted])
+    counting.tool_trips([one for one in found if one.by.row in wanted])
     made = [run for run in runs(transcript, found) if any(call.row in wanted for call in run.calls)]
     return LegNumbers(models=counting.models(), tools=list(counting.tools.values()), runs=made)
 
@@ -139,7 +139,7 @@ class _Counting:
         tool.definition_tokens = tokens
         tool.offered_tokens += tokens
 
-    def errands(self, found: list[Errand]) -> None:
+    def tool_trips(self, found: list[ToolTrip]) -> None:
         """Take in what became of the uses."""
         took_ns: dict[str, list[int]] = {}
         for one in found:

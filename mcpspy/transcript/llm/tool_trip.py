@@ -1,6 +1,6 @@
 """What a model wanted done, on its whole way: a tool use, the call that it became, the result, and what the model was told of it.
 
-Refuses to find any of this: `errands` does.
+Refuses to find any of this: `tool_trips` does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ JoinedBy: TypeAlias = Literal["name and arguments", "name", "arguments", ""]
 ReturnedBy: TypeAlias = Literal["id", "name and arguments", "content", "order", ""]
 
 
-class Errand(msgspec.Struct, eq=False, kw_only=True):
+class ToolTrip(msgspec.Struct, eq=False, kw_only=True):
     """A tool use and what became of it. Outside `transcript/` nobody assigns to it."""
 
     use: ToolUse

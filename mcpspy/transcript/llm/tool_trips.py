@@ -16,7 +16,7 @@ from .fidelity import Told, texts_of, told
 from .json_values import read_arguments, value_key
 from .returns import Returns
 from .tool_names import Likeness, Tool, tool_names
-from .tool_trip import Errand
+from .tool_trip import ToolTrip
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..model import Message, Transcript
     from .tool_trip import JoinedBy
 
-__all__ = ["Errand", "errands"]
+__all__ = ["ToolTrip", "tool_trips"]
 
 _SURE: Final = (Likeness.SAME, Likeness.SPELLED, Likeness.OF_SERVER)
 """What a name has to be like, for the name alone to be enough."""
@@ -32,7 +32,7 @@ _SURE: Final = (Likeness.SAME, Likeness.SPELLED, Likeness.OF_SERVER)
 _NO_ARGUMENTS: Final = value_key("")
 
 
-def errands(transcript: Transcript) -> list[Errand]:
+def tool_trips(transcript: Transcript) -> list[ToolTrip]:
     """One for each tool use in an answer, in the order in which models made them. Empty where no model was recorded."""
     model_calls = transcript.model_calls
     if not model_calls:
@@ -72,8 +72,8 @@ def arguments_of(exchange: Exchange) -> str:
     return bytes(said).decode("utf-8", "replace")
 
 
-def _join_calls(transcript: Transcript, found: list[Errand]) -> None:
-    """Join errands with calls: by name and arguments first, the surest names first, so that none is taken from a surer one."""
+def _join_calls(transcript: Transcript, found: list[ToolTrip]) -> None:
+    """Join tool round trips with calls: by name and arguments first, and by the surest names first."""
     calls = tool_calls(transcript)
     if not calls:
         return
@@ -107,49 +107,49 @@ class _Join:
             for key in ((tool, arguments), tool, arguments):
                 self._by_key.add(key, call)
 
-    def exactly(self, errand: Errand, likeness: Likeness, arguments: bytes) -> None:
+    def exactly(self, tool_trip: ToolTrip, likeness: Likeness, arguments: bytes) -> None:
         """By a name that is so like, and the arguments."""
-        tools = self._names.meant(errand.use.name).get(likeness, ())
-        self._choose(errand, [(tool, arguments) for tool in tools], "name and arguments")
+        tools = self._names.meant(tool_trip.use.name).get(likeness, ())
+        self._choose(tool_trip, [(tool, arguments) for tool in tools], "name and arguments")
 
-    def by_name(self, errand: Errand, likeness: Likeness) -> None:
+    def by_name(self, tool_trip: ToolTrip, likeness: Likeness) -> None:
         """By the name alone: then the arguments were changed on the way. A name that is less sure has to fit one call only."""
-        tools = self._names.meant(errand.use.name).get(likeness, ())
-        self._choose(errand, tools, "name", only=likeness not in _SURE)
+        tools = self._names.meant(tool_trip.use.name).get(likeness, ())
+        self._choose(tool_trip, tools, "name", only=likeness not in _SURE)
 
-    def by_arguments(self, errand: Errand, arguments: bytes) -> None:
+    def by_arguments(self, tool_trip: ToolTrip, arguments: bytes) -> None:
         """By the arguments alone, if there are any and no server has a tool of such a name: then the client has its own names."""
-        if arguments != _NO_ARGUMENTS and not self._names.meant(errand.use.name):
-            self._choose(errand, [arguments], "arguments", only=True)
+        if arguments != _NO_ARGUMENTS and not self._names.meant(tool_trip.use.name):
+            self._choose(tool_trip, [arguments], "arguments", only=True)
 
-    def _choose(self, errand: Errand, keys: Iterable[Hashable], joined_by: JoinedBy, *, only: bool = False) -> None:
-        since_ns, until_ns = errand.use.at_ns or errand.by.at_ns, errand.until_ns
+    def _choose(self, tool_trip: ToolTrip, keys: Iterable[Hashable], joined_by: JoinedBy, *, only: bool = False) -> None:
+        since_ns, until_ns = tool_trip.use.at_ns or tool_trip.by.at_ns, tool_trip.until_ns
         fitting = [call for key in keys for call in self._by_key.fitting(key, since_ns, until_ns)]
-        if not fitting or (only and not _is_certain(errand, fitting, joined_by)):
+        if not fitting or (only and not _is_certain(tool_trip, fitting, joined_by)):
             return
-        best = fitting if len(fitting) == 1 else self._best(errand, fitting)
-        errand.call, errand.candidates, errand.joined_by = min(best, key=lambda one: one.at_ns), len(best), joined_by
-        self._by_key.taken.add(errand.call.row)
+        best = fitting if len(fitting) == 1 else self._best(tool_trip, fitting)
+        tool_trip.call, tool_trip.candidates, tool_trip.joined_by = min(best, key=lambda one: one.at_ns), len(best), joined_by
+        self._by_key.taken.add(tool_trip.call.row)
 
-    def _best(self, errand: Errand, fitting: list[Exchange]) -> list[Exchange]:
+    def _best(self, tool_trip: ToolTrip, fitting: list[Exchange]) -> list[Exchange]:
         """Those with whose arguments, and then with whose results, what is known agrees best; one where all say the same."""
-        shared = {one.row: _shared(errand.use.arguments, arguments_of(one)) for one in fitting}
+        shared = {one.row: _shared(tool_trip.use.arguments, arguments_of(one)) for one in fitting}
         most = max(shared.values())
         best = [one for one in fitting if shared[one.row] == most]
         results = {one.row: result_of(self._transcript, one) for one in best}
-        if errand.returned is not None and len(best) > 1:
-            text = errand.returned.text
+        if tool_trip.returned is not None and len(best) > 1:
+            text = tool_trip.returned.text
             telling = [one for one in best if (result := results[one.row]) is not None and told(text, result) is Told.WHOLE]
             best = telling or best
         texts = {tuple(texts_of(result)) if (result := results[one.row]) is not None else None for one in best}
         return best if len(texts) > 1 else best[:1]
 
 
-def _is_certain(errand: Errand, fitting: list[Exchange], joined_by: JoinedBy) -> bool:
+def _is_certain(tool_trip: ToolTrip, fitting: list[Exchange], joined_by: JoinedBy) -> bool:
     """Whether one call alone fits, and by a name that is not sure, one that has something else in common."""
     if len(fitting) > 1:
         return False
-    return joined_by != "name" or _shared(errand.use.arguments, arguments_of(fitting[0])) > 0
+    return joined_by != "name" or _shared(tool_trip.use.arguments, arguments_of(fitting[0])) > 0
 
 
 def _shared(asked: str, called: str) -> int:

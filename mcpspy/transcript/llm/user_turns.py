@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...records import CLIENT
-from ..model import Exchange, ModelCall, Stray
+from ..model import Exchange, ModelCall, UnpairedMessage
 from ..phases import ANY_TIME, DISCOVERY, INITIALIZED
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class _Quiet:
                 self._begin(row.at_ns + (row.duration_ns or 0))
             case ModelCall():
                 self._begin(row.at_ns if row.ended_ns is None else row.ended_ns)
-            case Stray() if row.message.method == INITIALIZED:
+            case UnpairedMessage() if row.message.method == INITIALIZED:
                 self._begin(row.at_ns)
             case _:
                 pass

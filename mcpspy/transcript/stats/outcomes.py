@@ -1,4 +1,4 @@
-"""How many calls there are, and what became of them: one count for the verdict, the numbers, a check and the live view.
+"""How many calls there are, and what became of them: one count for the summary, the numbers, a check and the live view.
 
 The rounds of one call count once. What asks how a task stands counts by itself, as does what a subscription's end takes.
 """

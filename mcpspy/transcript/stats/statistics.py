@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, SERVER
 from ...wire.json_slices import members
-from ..model import Exchange, Kind, Log, Message, Outcome, Row, Source, Stray, Transcript
+from ..model import Exchange, Kind, Log, Message, Outcome, Row, Source, Transcript, UnpairedMessage
 from ..phases import Course
 from .cost import ServerCost, costs
 from .http import HttpNumbers, http_numbers
@@ -265,8 +265,8 @@ class _Counter:
         self._course.feed(row)
         if isinstance(row, Exchange):
             self._exchange(row)
-        elif isinstance(row, Stray):
-            self._stray(row.message)
+        elif isinstance(row, UnpairedMessage):
+            self._unpaired(row.message)
         elif isinstance(row, Log):
             self._logs.append(len(row.raw))
 
@@ -307,7 +307,7 @@ class _Counter:
         for one in row.notifications:
             self._notification(one)
 
-    def _stray(self, message: Message) -> None:
+    def _unpaired(self, message: Message) -> None:
         if message.kind is Kind.NOTIFICATION:
             self._notification(message)
             return

@@ -51,7 +51,7 @@ PAINS: Final = (
     Pain(
         number=7,
         what="A session is dead after a restart of the server (404), and the client goes on in it",
-        rules=("session-lost", "session-missing"),
+        rules=("session-unknown", "session-missing"),
         said="A client that does as it should begins a new session, which is no finding.",
     ),
     Pain(

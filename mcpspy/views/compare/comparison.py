@@ -1,4 +1,4 @@
-"""A comparison for people: a verdict, then server by server what each side is, offers, was asked and answered, took and did wrong.
+"""A comparison for people: a summary, then server by server what each side is, offers, was asked and answered, took and did wrong.
 
 Refuses to leave out a call that differs.
 """
@@ -31,7 +31,7 @@ MAX_NAMES: Final = 5
 
 def comparison_lines(found: Comparison, *, width: int | None = None, zone: tzinfo | None = None) -> Iterator[Line]:
     """All of it. `zone` is the time zone of the sides' beginnings; None: the system's."""
-    yield from _verdict(found, width)
+    yield from _summary(found, width)
     for name, transcript in (("A", found.before), ("B", found.after)):
         for source in transcript.sources[:MAX_SOURCES]:
             yield fitted(_side(name, source, zone), width)
@@ -44,7 +44,7 @@ def comparison_lines(found: Comparison, *, width: int | None = None, zone: tzinf
         yield from lines
 
 
-def _verdict(found: Comparison, width: int | None) -> list[Line]:
+def _summary(found: Comparison, width: int | None) -> list[Line]:
     same = sum(one.same for one in found.servers)
     parts: list[Line] = [[(text, "strong" if at == 0 else "")] for at, text in enumerate(_counts(found))]
     sign: Piece = ("✗ ", "bad") if found.different else ("✓ ", "good")

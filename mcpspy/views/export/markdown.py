@@ -1,4 +1,4 @@
-"""A session as a report in Markdown, to be pasted into an issue: verdict, versions, findings, the calls in question, a diagram.
+"""A session as a report in Markdown, to be pasted into an issue: summary, versions, findings, the calls in question, a diagram.
 
 What was captured stands as text or as code, never as markup. Refuses to mask secrets: whoever reads the captures does that before.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...replay.compare.identity import identity
 from ...transcript.finding import Severity
-from ...transcript.model import Exchange, Log, ModelCall, Numbered, Outcome, Row, Source, Stray, Transcript
+from ...transcript.model import Exchange, Log, ModelCall, Numbered, Outcome, Row, Source, Transcript, UnpairedMessage
 from ..check.model import worst_first
 from ..sequence.layout import diagram
 from ..sequence.mermaid import mermaid
@@ -22,12 +22,12 @@ from ..text.units import counted, duration
 from ..timeline.exchange import whole
 from ..timeline.logs import log_line
 from ..timeline.phrases import command_words, outcome_phrase
-from ..timeline.summary import verdict
+from ..timeline.summary import summary
 from ..timeline.timeline import timeline
 
 if TYPE_CHECKING:
     from ...transcript.finding import Finding
-    from ...transcript.llm.tool_trip import Errand
+    from ...transcript.llm.tool_trip import ToolTrip
     from ..text.line import Line
 
 MAX_CALLS: Final = 8
@@ -61,16 +61,16 @@ def report(transcript: Transcript, rows: list[Row], *, version: str, is_part: bo
     lanes = [one.name for one in transcript.lanes]
     yield f"# MCP: {' and '.join(map(markdown_code, lanes)) or 'nobody'}"
     yield ""
-    yield f"**{markdown_text(' '.join(map(plain, verdict(transcript))))}**"
+    yield f"**{markdown_text(' '.join(map(plain, summary(transcript))))}**"
     yield ""
     for source in transcript.sources:
         if source.is_model:
             yield from _model_facts(transcript, source)
         else:
             yield from _facts(source, [one for one in transcript.exchanges if one.capture == source.index])
-    found = _errands(transcript)
+    found = _tool_trips(transcript)
     yield from _asked(transcript, found)
-    shown = {one.row for one in rows if isinstance(one, Exchange | Stray)}
+    shown = {one.row for one in rows if isinstance(one, Exchange | UnpairedMessage)}
     findings = [one for one in transcript.findings if not is_part or one.row in shown]
     yield from _findings(findings)
     calls = _in_question(rows, findings, is_part=is_part)
@@ -120,28 +120,28 @@ def _peer(said: Any, lane: str) -> str:
     return f"{said['name']} {said.get('version') or ''}".rstrip()
 
 
-def _errands(transcript: Transcript) -> list[Errand]:
+def _tool_trips(transcript: Transcript) -> list[ToolTrip]:
     if not any(source.is_model for source in transcript.sources):
         return []
-    from ...transcript.llm.tool_trips import errands  # and all that understands models, which other reports do not wait for
+    from ...transcript.llm.tool_trips import tool_trips  # and all that understands models, which other reports do not wait for
 
-    return errands(transcript)
+    return tool_trips(transcript)
 
 
-def _asked(transcript: Transcript, errands: list[Errand]) -> Iterator[str]:
+def _asked(transcript: Transcript, tool_trips: list[ToolTrip]) -> Iterator[str]:
     """What users asked for, and whose time it took."""
     if not any(source.is_model for source in transcript.sources):
         return
     from ...transcript.llm.runs import runs
     from ..sequence.llm import run_words
 
-    found = runs(transcript, errands)
+    found = runs(transcript, tool_trips)
     if not found:
         return
     yield "## What was asked"
     yield ""
     for one in found[:MAX_RUNS]:
-        words = f"{counted(len(one.calls), 'model call')}, {counted(len(one.errands), 'tool use')}"
+        words = f"{counted(len(one.calls), 'model call')}, {counted(len(one.tool_trips), 'tool use')}"
         yield f"- {markdown_text(run_words(one))} ({words})"
     if len(found) > MAX_RUNS:
         yield f"- … and {counted(len(found) - MAX_RUNS, 'more question')}"
@@ -170,7 +170,7 @@ def _in_question(rows: list[Row], findings: Iterable[Finding], *, is_part: bool)
     return [one for one in asked if is_part or one.outcome in _BAD or one.row in flagged]
 
 
-def _calls(transcript: Transcript, calls: list[Exchange | ModelCall], errands: list[Errand]) -> Iterator[str]:
+def _calls(transcript: Transcript, calls: list[Exchange | ModelCall], tool_trips: list[ToolTrip]) -> Iterator[str]:
     if not calls:
         return
     yield "## The calls in question"
@@ -181,18 +181,18 @@ def _calls(transcript: Transcript, calls: list[Exchange | ModelCall], errands: l
         word = one.outcome.value if isinstance(one, ModelCall) else outcome_phrase(one).word
         yield f"### Row {one.row}: {words} {word}{took}"
         yield ""
-        yield from _fenced(_cut([plain(line) for line in _whole(transcript, one, errands)], MAX_CALL_LINES))
+        yield from _fenced(_cut([plain(line) for line in _whole(transcript, one, tool_trips)], MAX_CALL_LINES))
     if len(calls) > MAX_CALLS:
         yield f"… and {counted(len(calls) - MAX_CALLS, 'more call')}."
         yield ""
 
 
-def _whole(transcript: Transcript, row: Exchange | ModelCall, errands: list[Errand]) -> Iterable[Line]:
+def _whole(transcript: Transcript, row: Exchange | ModelCall, tool_trips: list[ToolTrip]) -> Iterable[Line]:
     if isinstance(row, Exchange):
         return whole(transcript, row, width=WIDTH, stderr=False)
     from ..timeline.model_call import model_call_lines
 
-    return model_call_lines(transcript, row, errands, width=WIDTH)
+    return model_call_lines(transcript, row, tool_trips, width=WIDTH)
 
 
 def _picture(transcript: Transcript, rows: list[Row], calls: list[Exchange | ModelCall]) -> Iterator[str]:

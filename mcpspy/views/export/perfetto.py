@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...records import CLIENT, Exit, Spawn
 from ...transcript.http.transaction import Transaction
-from ...transcript.model import Event, Exchange, ModelCall, Stray
+from ...transcript.model import Event, Exchange, ModelCall, UnpairedMessage
 from ..text.json_text import as_json
 from ..timeline.model_words import model_phrase
-from ..timeline.phrases import event_phrase, one_line, outcome_phrase, stray_phrase
+from ..timeline.phrases import event_phrase, one_line, outcome_phrase, unpaired_phrase
 from ..timeline.transaction import transaction_phrase
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _events(transcript: Transcript, rows: Iterable[Row]) -> Iterator[dict[str, A
                     yield _point(row.capture, row.first_ns, "first token", {"row": row.row})
             case Transaction():
                 bars.setdefault((row.capture, _KINDS[2]), []).append(_transaction(row, source))
-            case Stray() | Event():
+            case UnpairedMessage() | Event():
                 yield from _instant(row, source)
     for (capture, kind), some in bars.items():
         yield from _in_lanes(capture, kind, some)
@@ -115,9 +115,9 @@ def _progress(row: Exchange) -> Iterator[dict[str, Any]]:
         yield _point(row.capture, message.at_ns, one_line(message.method or ""), {"row": row.row})
 
 
-def _instant(row: Stray | Event, source: Source) -> Iterator[dict[str, Any]]:
-    if isinstance(row, Stray):
-        phrase = stray_phrase(row, source)
+def _instant(row: UnpairedMessage | Event, source: Source) -> Iterator[dict[str, Any]]:
+    if isinstance(row, UnpairedMessage):
+        phrase = unpaired_phrase(row, source)
         yield _point(row.capture, row.at_ns, phrase.word, {"row": row.row, "detail": phrase.detail})
     elif isinstance(row.record, Spawn | Exit) and (said := event_phrase(row.record, source)) is not None:
         yield _point(row.capture, row.at_ns, said.word, {"detail": said.detail})

@@ -1,4 +1,4 @@
-"""Model calls as JSON objects: rows of `show --json`, errands and runs beside them. docs/json.md describes every field.
+"""Model calls as JSON objects: rows of `show --json`, tool round trips and runs beside them. docs/json.md describes every field.
 
 Texts are as they were captured; `whole` adds every turn of the prompt and of the answer.
 """
@@ -9,8 +9,8 @@ from typing import Any, Final
 from ...transcript.llm.call import ModelCall
 from ...transcript.llm.model import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn, Usage
 from ...transcript.llm.runs import Run, runs
-from ...transcript.llm.tool_trip import Errand
-from ...transcript.llm.tool_trips import errands
+from ...transcript.llm.tool_trip import ToolTrip
+from ...transcript.llm.tool_trips import tool_trips
 from ...transcript.model import Source, Transcript
 from ..text.json_text import Verbatim
 from .transactions import transaction_object
@@ -49,25 +49,25 @@ def joined_objects(transcript: Transcript) -> dict[str, Any]:
     """What became of each tool use, and what each run took; empty where no model was recorded."""
     if not transcript.model_calls:
         return {}
-    found = errands(transcript)
+    found = tool_trips(transcript)
     return {
-        "errands": [errand_object(one) for one in found],
+        "tool_trips": [tool_trip_object(one) for one in found],
         "runs": [run_object(one) for one in runs(transcript, found)],
     }
 
 
-def errand_object(errand: Errand) -> dict[str, Any]:
+def tool_trip_object(tool_trip: ToolTrip) -> dict[str, Any]:
     """A tool use with the rows that it is joined with."""
-    returned = errand.returned
+    returned = tool_trip.returned
     return {
-        "row": errand.by.row,
-        "id": errand.use.id or None,
-        "tool": errand.use.name,
-        "call_row": None if errand.call is None else errand.call.row,
-        "joined_by": errand.joined_by or None,
-        "candidates": errand.candidates,
-        "returned_row": None if errand.returned_in is None else errand.returned_in.row,
-        "returned_by": errand.returned_by or None,
+        "row": tool_trip.by.row,
+        "id": tool_trip.use.id or None,
+        "tool": tool_trip.use.name,
+        "call_row": None if tool_trip.call is None else tool_trip.call.row,
+        "joined_by": tool_trip.joined_by or None,
+        "candidates": tool_trip.candidates,
+        "returned_row": None if tool_trip.returned_in is None else tool_trip.returned_in.row,
+        "returned_by": tool_trip.returned_by or None,
         "returned_id": None if returned is None else returned.id or None,
         "is_error": None if returned is None else returned.is_error,
     }
@@ -83,7 +83,7 @@ def run_object(run: Run) -> dict[str, Any]:
         "model_ns": run.model_ns,
         "server_ns": run.server_ns,
         "client_ns": run.client_ns,
-        "uses": len(run.errands),
+        "uses": len(run.tool_trips),
         "whole": run.is_whole,
     }
 

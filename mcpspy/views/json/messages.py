@@ -7,7 +7,7 @@ describes every field.
 from collections.abc import Iterator
 from typing import Any
 
-from ...transcript.model import Exchange, Kind, Message, ModelCall, Row, Source, Stray, Transcript
+from ...transcript.model import Exchange, Kind, Message, ModelCall, Row, Source, Transcript, UnpairedMessage
 from ...wire.json_slices import members
 from ..text.escape import decoded
 from ..text.json_text import SCHEMA, Verbatim, as_json, payload
@@ -24,7 +24,7 @@ _NO_JSON = {"invalid-utf-8", "nan"}
 def message_lines(transcript: Transcript, rows: list[Row]) -> Iterator[str]:
     """A line for each message of `rows`, and for each model call, by time."""
     found: list[tuple[Message | ModelCall, int]] = [(row, row.row) for row in rows if isinstance(row, ModelCall)]
-    found += [(message, row.row) for row in rows if isinstance(row, Exchange | Stray) for message in messages_of(row)]
+    found += [(message, row.row) for row in rows if isinstance(row, Exchange | UnpairedMessage) for message in messages_of(row)]
     found.sort(key=lambda one: (one[0].at_ns, one[0].capture, one[0].number))
     for one, row in found:
         source = transcript.sources[one.capture]

@@ -12,7 +12,19 @@ from ...transcript.finding import Finding
 from ...transcript.http.transaction import Transaction
 from ...transcript.log_matches import quotes
 from ...transcript.mcp.content import content_facts
-from ...transcript.model import Event, Exchange, Kind, Log, Message, ModelCall, Outcome, Row, Source, Stray, Transcript
+from ...transcript.model import (
+    Event,
+    Exchange,
+    Kind,
+    Log,
+    Message,
+    ModelCall,
+    Outcome,
+    Row,
+    Source,
+    Transcript,
+    UnpairedMessage,
+)
 from ...transcript.phases import courses
 from ...transcript.stats.outcomes import outcomes
 from ..text.json_text import SCHEMA, as_json, payload
@@ -43,7 +55,7 @@ def document(
         source_object(one) | course_object(course) for one, course in zip(transcript.sources, courses(transcript), strict=True)
     ]
     quoted = quotes(transcript.rows)
-    head = {"schema": SCHEMA, "captures": captures, "verdict": verdict_object(transcript, live=live)}
+    head = {"schema": SCHEMA, "captures": captures, "summary": summary_object(transcript, live=live)}
     if since_wall_ns is not None:
         head["since_wall_ns"] = since_wall_ns
     if found is not None:
@@ -97,8 +109,8 @@ def source_object(source: Source) -> dict[str, Any]:
     return made
 
 
-def verdict_object(transcript: Transcript, *, live: bool) -> dict[str, Any]:
-    """The verdict in numbers."""
+def summary_object(transcript: Transcript, *, live: bool) -> dict[str, Any]:
+    """The summary in numbers."""
     found = outcomes(transcript)
     counts = {outcome.value.replace(" ", "_"): found[outcome] for outcome in Outcome}
     complete = all(one.complete for one in transcript.sources)
@@ -119,13 +131,13 @@ def row_object(row: Row, sources: list[Source], *, whole: bool = False) -> dict[
         case Exchange():
             source = sources[row.capture]
             return _exchange(row, source, whole=whole) | call_object(row, source) | _transactions(row, sources)
-        case Stray():
+        case UnpairedMessage():
             made = _message(row.message, sources[row.capture], row.message.method or "", whole=whole)
             if row.message.kind is Kind.MALFORMED:
                 made |= payload(row.message.raw)
             where = {"row": row.row, "capture": row.capture, "at_ns": row.at_ns}
             call = call_object(row, sources[row.capture])
-            return {"kind": "stray", **where, "message": made, **call, **_transactions(row, sources)}
+            return {"kind": "unpaired", **where, "message": made, **call, **_transactions(row, sources)}
         case Transaction():
             where = {"row": row.row, "capture": row.capture, "at_ns": row.at_ns}
             return {"kind": "transaction", **where, "duration_ns": row.duration_ns, **transaction_object(row)}
@@ -139,7 +151,7 @@ def row_object(row: Row, sources: list[Source], *, whole: bool = False) -> dict[
             return {"kind": "event", "capture": row.capture, "at_ns": row.at_ns, "record": row.record.number, **facts}
 
 
-def _transactions(row: Exchange | Stray, sources: list[Source]) -> dict[str, Any]:
+def _transactions(row: Exchange | UnpairedMessage, sources: list[Source]) -> dict[str, Any]:
     """Over HTTP: what carried a row, and who says so."""
     source = sources[row.capture]
     if not source.transactions:

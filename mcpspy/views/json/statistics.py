@@ -10,12 +10,12 @@ from ...transcript.stats.statistics import Calls, Latency, ServerNumbers, number
 from ..text.json_text import SCHEMA, as_json
 from .llm import run_object
 from .logs import course_object
-from .rows import source_object, verdict_object
+from .rows import source_object, summary_object
 
 
 def numbers_document(transcript: Transcript, rows: list[Row] | None = None, *, live: bool) -> str:
     """The text of the object, one server per line; `rows` are those to be counted, all where that is None."""
-    head = as_json({"schema": SCHEMA, "verdict": verdict_object(transcript, live=live)})[:-1]
+    head = as_json({"schema": SCHEMA, "summary": summary_object(transcript, live=live)})[:-1]
     servers = ",\n".join(as_json(_server(one)) for one in numbers(transcript, rows) if not one.source.is_model)
     return f'{head},"servers":[\n{servers}]{_leg(transcript, rows)}}}\n'
 

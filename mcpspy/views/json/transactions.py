@@ -27,7 +27,7 @@ def transaction_object(transaction: Transaction) -> dict[str, Any]:
     if scope.session:
         made["session"] = scope.session
     if scope.lost:
-        made["session_lost"] = scope.lost
+        made["session_unknown"] = scope.lost
     if scope.before is not None:
         made["session_before"] = scope.before.session
     if scope.stream:
@@ -53,8 +53,8 @@ def stream_object(stream: Stream) -> dict[str, Any]:
     }
     counts = {"chunks": stream.chunks, "events": stream.events, "comments": stream.comments}
     made |= {name: count for name, count in counts.items() if count}
-    if stream.forged:
-        made["forged"] = True
+    if stream.injected:
+        made["injected"] = True
     close = stream.close
     made["close"] = None if close is None else {"at_ns": stream.closed_ns, "by": close.by, "how": close.how, **close.extra}
     return made

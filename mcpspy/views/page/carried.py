@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...transcript.http.transaction import Transaction
-from ...transcript.model import Exchange, ModelCall, Row, Stray, Transcript
+from ...transcript.model import Exchange, ModelCall, Row, Transcript, UnpairedMessage
 from ..export.curl import curl
 from ..text.escape import decoded, safe_text
 from ..text.json_text import payload
@@ -17,24 +17,24 @@ from ..timeline.exchange import messages_of
 from .model_calls import messages_of_call, told_call
 
 if TYPE_CHECKING:
-    from ...transcript.llm.tool_trip import Errand
+    from ...transcript.llm.tool_trip import ToolTrip
     from ...transcript.message import Message
     from ...transcript.model import Source
 
 MAX_CHUNK_SIZES: Final = 60
 
 
-def carried(row: Row, transcript: Transcript, errands: Sequence[Errand]) -> dict[str, Any] | None:
+def carried(row: Row, transcript: Transcript, tool_trips: Sequence[ToolTrip]) -> dict[str, Any] | None:
     """What a row carries: messages, HTTP, its request as a command. None for one that carries nothing.
 
-    `errands` are those of the transcript or of the row, for what is told of a model call.
+    `tool_trips` are those of the transcript or of the row, for what is told of a model call.
     """
-    if not isinstance(row, Exchange | Stray | Transaction | ModelCall):
+    if not isinstance(row, Exchange | UnpairedMessage | Transaction | ModelCall):
         return None
     source = transcript.sources[row.capture]
     made: dict[str, Any] = {}
     if isinstance(row, ModelCall):
-        made |= {"told": told_call(row, transcript, errands), "messages": messages_of_call(row, source)}
+        made |= {"told": told_call(row, transcript, tool_trips), "messages": messages_of_call(row, source)}
     elif messages := messages_of(row):
         made["messages"] = [_message(one) for one in messages]
     transactions = source.transactions_of(row)

@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 
 from ...records import CLIENT
 from ...transcript.http.transaction import Transaction
-from ...transcript.model import Event, Exchange, Log, ModelCall, Row, Source, Stray, Transcript
+from ...transcript.model import Event, Exchange, Log, ModelCall, Row, Source, Transcript, UnpairedMessage
 from ..text.escape import safe_text
 from ..timeline.calls import with_call
 from ..timeline.model_words import model_phrase
-from ..timeline.phrases import Phrase, event_phrase, log_text, one_line, outcome_phrase, stray_phrase
+from ..timeline.phrases import Phrase, event_phrase, log_text, one_line, outcome_phrase, unpaired_phrase
 from ..timeline.transaction import transaction_phrase
 
 MAX_TARGET_LETTERS: Final = 200
@@ -97,9 +97,9 @@ def _said(row: Row, source: Source) -> _Said | None:
     match row:
         case Exchange():
             return _exchange(row, source)
-        case Stray():
-            phrase = with_call(stray_phrase(row, source), row, source)
-            return _Said("stray", row.message.sender, phrase.word, "", phrase._replace(word=""), row.message.size)
+        case UnpairedMessage():
+            phrase = with_call(unpaired_phrase(row, source), row, source)
+            return _Said("unpaired", row.message.sender, phrase.word, "", phrase._replace(word=""), row.message.size)
         case Transaction():
             words = one_line(row.method), one_line(row.target, MAX_TARGET_LETTERS)
             return _Said("transaction", CLIENT, *words, transaction_phrase(row), _body_bytes(row), row.duration_ns)

@@ -15,15 +15,15 @@ from ..text.line import plain
 from ..timeline.model_call import model_call_lines
 
 if TYPE_CHECKING:
-    from ...transcript.llm.tool_trip import Errand
+    from ...transcript.llm.tool_trip import ToolTrip
     from ...transcript.model import ModelCall, Source, Transcript
 
 MAX_TOLD_LINES = 1_000
 
 
-def told_call(row: ModelCall, transcript: Transcript, errands: Iterable[Errand]) -> list[str]:
+def told_call(row: ModelCall, transcript: Transcript, tool_trips: Iterable[ToolTrip]) -> list[str]:
     """What `show` says of it, without the HTTP: turns folded by role, and where each tool use went. The heading is left out."""
-    lines = [plain(line) for line in model_call_lines(transcript, row, errands)]
+    lines = [plain(line) for line in model_call_lines(transcript, row, tool_trips)]
     blank = next((at for at, line in enumerate(lines) if not line), 0)
     last = len(lines) - 1 - next((at for at, line in enumerate(reversed(lines)) if not line), 0)
     return lines[1:blank] + lines[blank:last][:MAX_TOLD_LINES]

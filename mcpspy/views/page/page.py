@@ -15,12 +15,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from ...transcript.llm.call import ModelCall
-from ...transcript.llm.tool_trips import errands
+from ...transcript.llm.tool_trips import tool_trips
 from ..check.model import worst_first
 from ..statistics import numbers_lines
 from ..text.escape import safe_text, xml_text
 from ..text.line import plain
-from ..timeline.summary import source_lines, verdict
+from ..timeline.summary import source_lines, summary
 from ..timeline.timeline import timeline
 from .carried import carried
 from .drawn import drawn
@@ -29,7 +29,7 @@ from .prompts import Prompts
 
 if TYPE_CHECKING:
     from ...transcript.finding import Finding
-    from ...transcript.llm.tool_trip import Errand
+    from ...transcript.llm.tool_trip import ToolTrip
     from ...transcript.model import Row, Transcript
 
 MAX_DRAWN: Final = 20_000
@@ -62,12 +62,12 @@ def page(
     yield from _foot(files)
 
 
-def live_page(files: Mapping[str, str], *, sitting: str, follows: bool) -> Iterator[str]:
-    """The text of a page that asks the server it came from: for a `sitting`, or the newest one whichever that is (`follows`)."""
+def live_page(files: Mapping[str, str], *, recording: str, follows: bool) -> Iterator[str]:
+    """The text of a page that asks the server it came from: for a `recording`, or the newest one whichever that is (`follows`)."""
     yield from _head(files, "mcpspy", connects=True)
     yield _body(files, note="Without scripts this page shows nothing. On a terminal: mcpspy show -f")
     nothing = {"rows": [], "progress": {}, "diagram": {"lanes": [], "steps": []}, "findings": [], "numbers": ""}
-    yield _block("data", {"live": True, "sitting": sitting, "follows": follows, "addresses": [], "chunk": CHUNK, **nothing})
+    yield _block("data", {"live": True, "recording": recording, "follows": follows, "addresses": [], "chunk": CHUNK, **nothing})
     yield from _foot(files)
 
 
@@ -91,9 +91,9 @@ def part(name: str, transcript: Transcript, rows: Sequence[Row]) -> Any:
 
 
 def heading(transcript: Transcript, *, live: bool = False) -> dict[str, Any]:
-    """The verdict, and a line for each capture."""
+    """The summary, and a line for each capture."""
     return {
-        "verdict": " ".join(map(plain, verdict(transcript, live=live))),
+        "summary": " ".join(map(plain, summary(transcript, live=live))),
         "sources": [plain(line).strip() for line in source_lines(transcript)],
     }
 
@@ -133,7 +133,7 @@ def _told(transcript: Transcript) -> dict[str, str]:
     """What stands in the page itself, for who has no scripts."""
     told = heading(transcript)
     return {
-        "verdict": xml_text(told["verdict"]),
+        "summary": xml_text(told["summary"]),
         "sources": "\n".join(map(xml_text, told["sources"])),
         "note": f"Without scripts this page shows the findings and the first {MAX_PLAIN_ROWS} lines of the timeline.",
         "findings": "\n".join(map(_plain_finding, worst_first(transcript.findings))),
@@ -156,7 +156,7 @@ def _plain_finding(one: Finding) -> str:
 def _blocks(transcript: Transcript, rows: Sequence[Row], addresses: Sequence[str]) -> Iterator[str]:
     """The data: what is listed in one block, what rows carry in blocks of their own."""
     found = list(listed(transcript, rows))
-    joined, prompts = _errands_by_row(transcript), Prompts(transcript)
+    joined, prompts = _tool_trips_by_row(transcript), Prompts(transcript)
     data = {
         "addresses": list(addresses),
         "isPart": len(rows) < len(transcript.rows),
@@ -177,10 +177,10 @@ def _blocks(transcript: Transcript, rows: Sequence[Row], addresses: Sequence[str
         yield _block(f"rows-{begin // CHUNK}", made)
 
 
-def _errands_by_row(transcript: Transcript) -> dict[int, list[Errand]]:
+def _tool_trips_by_row(transcript: Transcript) -> dict[int, list[ToolTrip]]:
     """Those of each model call: what it made, and what returned in it."""
-    found: dict[int, list[Errand]] = {}
-    for one in errands(transcript):
+    found: dict[int, list[ToolTrip]] = {}
+    for one in tool_trips(transcript):
         for number in dict.fromkeys(call.row for call in (one.by, one.returned_in) if call is not None):
             found.setdefault(number, []).append(one)
     return found

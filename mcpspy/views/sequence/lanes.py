@@ -10,7 +10,7 @@ from typing import Final
 
 from ...records import CLIENT
 from ...transcript.http.transaction import Transaction
-from ...transcript.model import Event, Log, Message, ModelCall, Row, Stray, Transcript
+from ...transcript.model import Event, Log, Message, ModelCall, Row, Transcript, UnpairedMessage
 from .model import Participant
 
 PROXY_ID: Final = "mcpspy"
@@ -88,7 +88,9 @@ class Lanes:
         """The lane of the stream that carried what a server said, if it has one."""
         if not self._splits or isinstance(about, Event | Log | Transaction | ModelCall):
             return ""
-        message = about if isinstance(about, Message) else about.message if isinstance(about, Stray) else about.request
+        message = (
+            about if isinstance(about, Message) else about.message if isinstance(about, UnpairedMessage) else about.request
+        )
         carried = self._sources[about.capture].transaction_of(message.stream)
         return "" if carried is None else self.stream(carried)
 

@@ -76,7 +76,7 @@ def _halves(step: Drawn | LeftOut) -> list[Drawn | LeftOut]:
     """An arrow by way of mcpspy; what mcpspy itself wrote comes from there."""
     if not isinstance(step, Arrow) or USER_ID in (step.start, step.end):
         return [step]
-    if step.forged:
+    if step.injected:
         return [replace(step, start=PROXY_ID)]
     if step.stops:
         return [replace(step, end=PROXY_ID, opens="")]

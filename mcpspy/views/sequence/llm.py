@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from ...transcript.llm.runs import runs
-from ...transcript.llm.tool_trips import errands
+from ...transcript.llm.tool_trips import tool_trips
 from ...transcript.outcome import Outcome
 from ..text.escape import safe_text
 from ..text.excerpt import one_line
@@ -22,7 +22,7 @@ from .payloads import bounded
 if TYPE_CHECKING:
     from ...transcript.llm.model import Prompt, ToolReturn, Turn
     from ...transcript.llm.runs import Run
-    from ...transcript.llm.tool_trip import Errand
+    from ...transcript.llm.tool_trip import ToolTrip
     from ...transcript.model import ModelCall, Transcript
     from .lanes import Lanes
 
@@ -42,13 +42,13 @@ class ModelSteps:
     __slots__ = ("_detail", "_lanes", "_letters", "_returned", "_runs", "runs")
 
     def __init__(self, transcript: Transcript, lanes: Lanes, detail: Detail) -> None:
-        found = errands(transcript)
+        found = tool_trips(transcript)
         self._lanes = lanes
         self._detail = detail
         self._letters = LETTERS if detail is Detail.NAMES else MORE_LETTERS
         self.runs: list[Run] = runs(transcript, found)
         self._runs = {call.row: run for run in self.runs for call in run.calls}
-        self._returned: dict[int, list[Errand]] = {}
+        self._returned: dict[int, list[ToolTrip]] = {}
         for one in found:
             if one.returned_in is not None:
                 self._returned.setdefault(one.returned_in.row, []).append(one)
@@ -76,7 +76,7 @@ class ModelSteps:
         offers = [f"{counted(len(prompt.offers), 'tool')} offered"] if prompt.offers and not call.before else []
         text = one_line(f"{call.row} {call.target or call.method}") + f": {' · '.join([said, *offers])}"
         response = call.transaction.response
-        is_stopped = response is not None and response.forged
+        is_stopped = response is not None and response.injected
         details = tuple(bounded(_told(prompt, new, is_first=not call.before))) if self._detail is Detail.FULL else ()
         return self._arrow(
             call, client, model, ArrowKind.REQUEST, text, opens=model, details=details, stops=is_stopped
@@ -87,10 +87,10 @@ class ModelSteps:
         left = list(self._returned.get(call.row, ()))
         words: list[str] = []
         for one in returns[:MAX_RETURNS]:
-            errand = next((errand for errand in left if errand.returned == one), None)
-            if errand is not None:
-                left.remove(errand)
-            name = one_line(one.name or ("" if errand is None else errand.use.name)) or "a tool"
+            tool_trip = next((tool_trip for tool_trip in left if tool_trip.returned == one), None)
+            if tool_trip is not None:
+                left.remove(tool_trip)
+            name = one_line(one.name or ("" if tool_trip is None else tool_trip.use.name)) or "a tool"
             words.append(f"← {name}{' failed' if one.is_error else ''} {words_of(one.text, self._letters)}")
         if len(returns) > MAX_RETURNS:
             words.append(f"{len(returns) - MAX_RETURNS} more")
@@ -115,16 +115,16 @@ class ModelSteps:
         details = tuple(bounded(_turn(answer.turn))) if self._detail is Detail.FULL and answer is not None else ()
         return self._arrow(
             call, start, end, kind, text, at_ns=ended_ns, style=phrase.style, closes=model, details=details,
-            forged=response is not None and response.forged,
+            injected=response is not None and response.injected,
         )  # fmt: skip
 
     def _arrow(
         self, call: ModelCall, start: str, end: str, kind: ArrowKind, text: str, *, at_ns: int | None = None, style: str = "",
-        opens: str = "", closes: str = "", details: tuple[str, ...] = (), forged: bool = False, stops: bool = False,
+        opens: str = "", closes: str = "", details: tuple[str, ...] = (), injected: bool = False, stops: bool = False,
     ) -> Arrow:  # fmt: skip
         return Arrow(
             at_ns=call.at_ns if at_ns is None else at_ns, start=start, end=end, kind=kind, text=text, style=style, row=call.row,
-            opens=opens, closes=closes, details=details, forged=forged, stops=stops,
+            opens=opens, closes=closes, details=details, injected=injected, stops=stops,
         )  # fmt: skip
 
 

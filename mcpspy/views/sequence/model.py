@@ -63,7 +63,7 @@ class Arrow:
     """A message from one participant to another, by their ids. `text` is one safe line; `style` is how good the news is.
 
     `row` is the number of the row it belongs to. `opens` is the lane that works on something from now on, `closes` the one that is
-    done with it. `details` are lines of its payload. `forged`: mcpspy itself wrote it; `stops`: it went no
+    done with it. `details` are lines of its payload. `injected`: mcpspy itself wrote it; `stops`: it went no
     further than mcpspy.
     """
 
@@ -77,7 +77,7 @@ class Arrow:
     opens: str = ""
     closes: str = ""
     details: tuple[str, ...] = ()
-    forged: bool = False
+    injected: bool = False
     stops: bool = False
 
 

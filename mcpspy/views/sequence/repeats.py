@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from ...transcript.mcp.content import content_facts
-from ...transcript.model import Exchange, Kind, Outcome, Row, Stray, Transcript
+from ...transcript.model import Exchange, Kind, Outcome, Row, Transcript, UnpairedMessage
 from ...transcript.offers.definitions import LISTINGS
 from ..text.units import counted
 from ..timeline.calls import Polls, Run
@@ -31,8 +31,8 @@ class Repeated(NamedTuple):
 class News(NamedTuple):
     """A notification that came so many times in a row, saying the same."""
 
-    first: Stray
-    last: Stray
+    first: UnpairedMessage
+    last: UnpairedMessage
     times: int
 
 
@@ -63,7 +63,7 @@ def repeats(transcript: Transcript, rows: Iterable[Row]) -> Iterator[Drawable]:
 def _with_news(rows: Iterable[Row], flagged: Container[int]) -> Iterator[Row | News]:
     for key, some in groupby(rows, key=lambda row: _news_key(row, flagged)):
         held = list(some)
-        if key is not None and len(held) > 1 and isinstance(held[0], Stray) and isinstance(held[-1], Stray):
+        if key is not None and len(held) > 1 and isinstance(held[0], UnpairedMessage) and isinstance(held[-1], UnpairedMessage):
             yield News(first=held[0], last=held[-1], times=len(held))
         else:
             yield from held
@@ -71,7 +71,7 @@ def _with_news(rows: Iterable[Row], flagged: Container[int]) -> Iterator[Row | N
 
 def _news_key(row: Row, flagged: Container[int]) -> tuple[int, str, bytes] | None:
     """Equal for notifications that say the same; None for everything else."""
-    if not isinstance(row, Stray) or row.message.kind is not Kind.NOTIFICATION or row.row in flagged:
+    if not isinstance(row, UnpairedMessage) or row.message.kind is not Kind.NOTIFICATION or row.row in flagged:
         return None
     return row.capture, row.message.sender, row.message.raw.strip()
 

@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Final
 from ...records import CLIENT, Close, Exit
 from ...transcript.http.transaction import ScopeKind, Stream, Transaction
 from ...transcript.mcp.methods import INITIALIZE
-from ...transcript.model import Event, Exchange, Kind, Log, Message, ModelCall, Outcome, Row, Source, Stray, Transcript
+from ...transcript.model import (
+    Event,
+    Exchange,
+    Kind,
+    Log,
+    Message,
+    ModelCall,
+    Outcome,
+    Row,
+    Source,
+    Transcript,
+    UnpairedMessage,
+)
 from ..text.units import counted, duration
 from ..timeline.calls import of_part
 from ..timeline.phrases import (
@@ -23,7 +35,7 @@ from ..timeline.phrases import (
     one_line,
     outcome_phrase,
     status_words,
-    stray_phrase,
+    unpaired_phrase,
 )
 from ..timeline.transaction import ended_words, status_note, transaction_phrase
 from .model import Arrow, ArrowKind, Aside, Detail
@@ -74,8 +86,8 @@ class Steps:
                 yield row.last.message.number, self._news(row)
             case Exchange():
                 yield from self._exchange(row)
-            case Stray():
-                yield row.message.number, self._stray(row)
+            case UnpairedMessage():
+                yield row.message.number, self._unpaired(row)
                 yield from self._carried(row.message, row)
                 yield from self._refused(row)
             case Transaction():
@@ -234,9 +246,9 @@ class Steps:
         text = f"{row.first.row}–{row.last.row} {_sentence(phrase._replace(word=f'{phrase.word} ×{row.times}'))}"
         return self._arrow(row.last.message, ArrowKind.NOTIFICATION, text, row.last.row, phrase.style)
 
-    def _stray(self, row: Stray) -> Drawn:
+    def _unpaired(self, row: UnpairedMessage) -> Drawn:
         message = row.message
-        phrase = stray_phrase(row, self._sources[row.capture])
+        phrase = unpaired_phrase(row, self._sources[row.capture])
         text = f"{row.row} {_sentence(phrase)}"
         if message.kind is Kind.MALFORMED:
             sender, _ = self._ends(row, message.sender)
@@ -273,7 +285,7 @@ class Steps:
                 Aside(at_ns=row.response.at_ns, at=at, text=f"endpoint {one_line(target)}", style="dim"),
             )
 
-    def _carried(self, message: Message, row: Exchange | Stray) -> Iterator[Numbered]:
+    def _carried(self, message: Message, row: Exchange | UnpairedMessage) -> Iterator[Numbered]:
         """The `202` to a POST whose message is answered elsewhere, or not at all."""
         source = self._sources[row.capture]
         carried = source.transaction_of(message.stream) if self._is_http_told else None
@@ -287,21 +299,23 @@ class Steps:
             Arrow(at_ns=response.at_ns, start=server, end=client, kind=ArrowKind.RESPONSE, text=text, style="dim", row=row.row),
         )
 
-    def _refused(self, row: Stray) -> Iterator[Numbered]:
+    def _refused(self, row: UnpairedMessage) -> Iterator[Numbered]:
         """The status that a message got which wants no answer, where it is one that should be told."""
         source = self._sources[row.capture]
         carried = source.transaction_of(row.message.stream)
         if carried is not None and carried.response is not None and status_note(row, source):
             yield self._status(carried, carried.response, row, "warn")
 
-    def _status(self, carried: Transaction, response: Stream, row: Exchange | Stray, style: str, closes: str = "") -> Numbered:
+    def _status(
+        self, carried: Transaction, response: Stream, row: Exchange | UnpairedMessage, style: str, closes: str = ""
+    ) -> Numbered:
         """The status that was all of an answer. It may come before all of the request has, and is drawn behind it even so."""
         client, server = self._ends(row, CLIENT)
-        asked = row.message if isinstance(row, Stray) else row.request
-        text = f"{row.row} {status_words(carried)}{' by mcpspy' if response.forged else ''}"
+        asked = row.message if isinstance(row, UnpairedMessage) else row.request
+        text = f"{row.row} {status_words(carried)}{' by mcpspy' if response.injected else ''}"
         arrow = Arrow(
             at_ns=max(response.at_ns, asked.at_ns), start=server, end=client, kind=ArrowKind.RESPONSE, text=text, style=style,
-            row=row.row, closes=closes, forged=response.forged,
+            row=row.row, closes=closes, injected=response.injected,
         )  # fmt: skip
         return max(response.opened.number, asked.number), arrow
 
@@ -331,7 +345,7 @@ class Steps:
             text = f"{row.row} {f'{row.status}: connected' if is_long else _sentence(phrase)}"
             yield response.opened.number, Arrow(
                 at_ns=response.at_ns, start=server, end=client, kind=ArrowKind.RESPONSE, text=text, style=phrase.style,
-                row=row.row, forged=response.forged,
+                row=row.row, injected=response.injected,
             )  # fmt: skip
             yield from self._endpoint(row)
             if is_long and response.close is not None:
@@ -378,7 +392,7 @@ class Steps:
 def _stops(transaction: Transaction | None) -> bool:
     """Whether mcpspy passed a request on to nobody: it refused it, or could not reach the server. What timed out was."""
     response = None if transaction is None else transaction.response
-    return response is not None and response.forged and response.head.status != TIMED_OUT
+    return response is not None and response.injected and response.head.status != TIMED_OUT
 
 
 def _last_number(transaction: Transaction) -> int:

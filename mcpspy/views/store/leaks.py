@@ -40,20 +40,20 @@ class LookedInto:
     """One capture. `more` things are counted only; `unread` bodies could not be looked into."""
 
     path: str
-    slips: tuple[Slipped, ...]
+    leaks: tuple[Slipped, ...]
     more: int
     unread: int
 
 
 def report_lines(found: LookedInto, *, width: int | None) -> Iterator[Line]:
     """A line on the capture, and two for each thing: what it is and where, and the option that takes it out."""
-    count = len(found.slips) + found.more
+    count = len(found.leaks) + found.more
     path = safe_text(found.path)
     if not count:
         yield fitted([("✓ ", "good"), (f"{path}: nothing slipped through", "")], width)
     else:
         yield fitted([("✗ ", "bad"), (f"{path}: {counted(count, 'thing')} to look at", "")], width)
-    for same in _alike(found.slips):
+    for same in _alike(found.leaks):
         yield from _lines(same, width)
     if found.more:
         yield [(f"  … {found.more:,} more", "dim")]
@@ -67,10 +67,10 @@ def document(captures: list[LookedInto]) -> str:
     return as_json({"schema": SCHEMA, "captures": [_object(one) for one in captures]}) + "\n"
 
 
-def _alike(slips: tuple[Slipped, ...]) -> list[list[Slipped]]:
+def _alike(leaks: tuple[Slipped, ...]) -> list[list[Slipped]]:
     """What is the same by all that is told of it, together."""
     found: dict[tuple[str, str, str, int], list[Slipped]] = {}
-    for one in slips:
+    for one in leaks:
         found.setdefault((one.kind, one.name, one.shown, one.length), []).append(one)
     return list(found.values())
 
@@ -95,7 +95,7 @@ def _where(one: Slipped) -> str:
 def _object(found: LookedInto) -> dict[str, Any]:
     return {
         "path": found.path,
-        "slips": [
+        "leaks": [
             {
                 "record": one.record,
                 "row": one.row or None,
@@ -106,7 +106,7 @@ def _object(found: LookedInto) -> dict[str, Any]:
                 "length": one.length,
                 "option": one.option,
             }
-            for one in found.slips
+            for one in found.leaks
         ],
         "more": found.more,
         "unread": found.unread,

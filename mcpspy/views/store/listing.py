@@ -1,4 +1,4 @@
-"""The captures of a store, by sitting: the lines of `mcpspy list`, and its JSON.
+"""The captures of a store, by recording: the lines of `mcpspy list`, and its JSON.
 
 Takes facts that were gathered already; refuses to look at a store, a clock or a time zone.
 """
@@ -61,7 +61,7 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sitting:
+class Recording:
     """One client and its captures, the oldest first. `address` is its WHAT; empty where nothing was said."""
 
     address: str
@@ -81,7 +81,7 @@ class Unusable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What the whole store holds and may hold (None: no cap), and what was removed from it so far."""
+    """What the whole store holds and may hold (None: no quota), and what was removed from it so far."""
 
     captures: int
     size_bytes: int
@@ -91,29 +91,29 @@ class Kept:
     gone_wall_ns: int | None
 
 
-def listing(sittings: list[Sitting], unusable: list[Unusable], *, width: int | None) -> Iterator[Line]:
-    """A line per sitting and one per capture below it, in `width` cells; None: as long as they are."""
-    columns = _Columns(sittings, width)
-    for number, sitting in enumerate(sittings):
+def listing(recordings: list[Recording], unusable: list[Unusable], *, width: int | None) -> Iterator[Line]:
+    """A line per recording and one per capture below it, in `width` cells; None: as long as they are."""
+    columns = _Columns(recordings, width)
+    for number, recording in enumerate(recordings):
         if number:
             yield []
-        yield fitted(_sitting_line(sitting, columns), width)
-        for capture in sitting.captures:
-            yield fitted(_capture_line(sitting, capture, columns), width)
+        yield fitted(_recording_line(recording, columns), width)
+        for capture in recording.captures:
+            yield fitted(_capture_line(recording, capture, columns), width)
     if unusable:
-        if sittings:
+        if recordings:
             yield []
         yield fitted([("not readable", "warn")], width)
         for one in unusable:
             yield fitted([("    " + safe_text(one.file), ""), (f"  {one_line(one.reason)}", "dim")], width)
 
 
-def document(store: str, sittings: list[Sitting], unusable: list[Unusable], kept: Kept) -> str:
+def document(store: str, recordings: list[Recording], unusable: list[Unusable], kept: Kept) -> str:
     """The JSON of `mcpspy list --json`: docs/json.md says what its members mean."""
     found = {
         "schema": SCHEMA,
         "store": store,
-        "sittings": [_sitting_object(one) for one in sittings],
+        "recordings": [_recording_object(one) for one in recordings],
         "unreadable": [{"path": one.path, "reason": one.reason} for one in unusable],
         "kept": {
             "captures": kept.captures,
@@ -128,10 +128,10 @@ def document(store: str, sittings: list[Sitting], unusable: list[Unusable], kept
 class _Columns:
     """How wide the columns are that all lines share; 0 where there is no room for one."""
 
-    def __init__(self, sittings: list[Sitting], width: int | None) -> None:
-        captures = [one for sitting in sittings for one in sitting.captures]
+    def __init__(self, recordings: list[Recording], width: int | None) -> None:
+        captures = [one for recording in recordings for one in recording.captures]
         self.files = width is None or width >= WIDE_CELLS
-        self.address = max(1, _widest(one.address for one in sittings))
+        self.address = max(1, _widest(one.address for one in recordings))
         self.label = min(_widest(one_line(one.label) for one in captures), LABEL_CELLS)
         self.clock = len(_CLOCK)
         self.lasted = _widest(duration(one.lasted_ns) for one in captures)
@@ -155,19 +155,19 @@ def _widest(texts: Iterable[str]) -> int:
     return max(map(cells, texts), default=0)
 
 
-def _sitting_line(sitting: Sitting, columns: _Columns) -> Line:
-    begin = sitting.captures[0].begin
-    client = one_line(sitting.client) or "unknown client"
-    pid = "" if sitting.client_pid is None else f" (pid {sitting.client_pid})"
+def _recording_line(recording: Recording, columns: _Columns) -> Line:
+    begin = recording.captures[0].begin
+    client = one_line(recording.client) or "unknown client"
+    pid = "" if recording.client_pid is None else f" (pid {recording.client_pid})"
     return [
-        (padded(sitting.address, columns.address) + " ", "key"),
+        (padded(recording.address, columns.address) + " ", "key"),
         (f"{begin:%Y-%m-%d %H:%M:%S}", "strong"),
         ("  " + client, "strong"),
         (pid, "dim"),
     ]
 
 
-def _capture_line(sitting: Sitting, capture: Capture, columns: _Columns) -> Line:
+def _capture_line(recording: Recording, capture: Capture, columns: _Columns) -> Line:
     label = cut(one_line(capture.label), columns.label)
     line: Line = [(" " * (columns.address + 1) + padded(label, columns.label), "")]
     if columns.clock:
@@ -178,7 +178,7 @@ def _capture_line(sitting: Sitting, capture: Capture, columns: _Columns) -> Line
     if columns.size:
         line.append((_GAP + padded_left(size(capture.size_bytes), columns.size), "dim"))
     line.append((_GAP + _state(capture), "bad" if capture.gaps else _STYLES[capture.state]))
-    if capture.begin.date() != sitting.captures[0].begin.date():
+    if capture.begin.date() != recording.captures[0].begin.date():
         line.append((_GAP + f"{capture.begin:%Y-%m-%d}", "dim"))
     if columns.files:
         line.append((_GAP + safe_text(capture.file), "dim"))
@@ -196,12 +196,12 @@ def _messages(capture: Capture) -> str:
     return counted(capture.messages, "message") + ("" if capture.counted else " or more")
 
 
-def _sitting_object(sitting: Sitting) -> dict[str, Any]:
+def _recording_object(recording: Recording) -> dict[str, Any]:
     return {
-        "address": sitting.address or None,
-        "client": sitting.client,
-        "client_pid": sitting.client_pid,
-        "captures": [_capture_object(one) for one in sitting.captures],
+        "address": recording.address or None,
+        "client": recording.client,
+        "client_pid": recording.client_pid,
+        "captures": [_capture_object(one) for one in recording.captures],
     }
 
 

@@ -6,15 +6,15 @@ from ..text.units import counted, size
 
 
 def keeping_line(files: int, taken_bytes: int, max_bytes: int | None) -> str:
-    """What captures take, and what becomes of them; `max_bytes` is the store's cap, None where there is none."""
+    """What captures take, and what becomes of them; `max_bytes` is the store's quota, None where there is none."""
     held = f"{counted(files, 'capture')}, {size(taken_bytes)}"
     if max_bytes is None:
-        return f"{held}; no cap: nothing is removed unless you ask for it (mcpspy prune)"
-    return f"{held} of at most {size(max_bytes)}, then the oldest sittings go (mcpspy prune --cap none lifts that)"
+        return f"{held}; no quota: nothing is removed unless you ask for it (mcpspy prune)"
+    return f"{held} of at most {size(max_bytes)}, then the oldest recordings go (mcpspy prune --quota none lifts that)"
 
 
-def gone_line(sittings: int, captures: int, gone_bytes: int, *, when: str, by_cap: bool) -> str:
+def gone_line(recordings: int, captures: int, gone_bytes: int, *, when: str, by_quota: bool) -> str:
     """What was removed so far, and when something last was: `when` is a date in words."""
-    what = counted(sittings, "older sitting") if sittings else counted(captures, "older capture")
-    why = "to keep the store below its cap" if by_cap else "with mcpspy prune"
+    what = counted(recordings, "older recording") if recordings else counted(captures, "older capture")
+    why = "to keep the store below its quota" if by_quota else "with mcpspy prune"
     return f"{what} ({size(gone_bytes)}) went {why}, the last on {when}."

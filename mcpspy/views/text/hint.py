@@ -33,7 +33,7 @@ def next_commands(
 ) -> list[Line]:
     """A blank line and one or two commands, each with what it does; `whats`, `filters` and `since` are those that were given.
 
-    Where no WHAT was given, `found` is what WHAT calls the sittings that it came to; empty: the newest.
+    Where no WHAT was given, `found` is what WHAT calls the recordings that it came to; empty: the newest.
 
     Where `width` cells are too few, it is not said what they do, and a command that does not fit is left out: half of one is no use.
     """

@@ -11,7 +11,7 @@ from ...transcript.calls.join import TASK_NEWS
 from ...transcript.calls.references import TaskFacts, task_facts
 from ...transcript.mcp.fields import INPUT_REQUIRED
 from ...transcript.mcp.methods import LISTEN
-from ...transcript.model import Exchange, Outcome, Source, Stray
+from ...transcript.model import Exchange, Outcome, Source, UnpairedMessage
 from ..text.line import Line, fitted, joined
 from ..text.units import counted, duration
 from .phrases import Phrase, one_line, outcome_phrase
@@ -30,12 +30,12 @@ _WORDS = {
 }
 
 
-def with_call(phrase: Phrase, row: Exchange | Stray, source: Source, held: int = 0) -> Phrase:
+def with_call(phrase: Phrase, row: Exchange | UnpairedMessage, source: Source, held: int = 0) -> Phrase:
     """`phrase`, and what the row is to its call. `held` polls came before it and are not shown."""
     call = source.calls.get(row.row)
     if call is None:
         return phrase
-    if isinstance(row, Stray):
+    if isinstance(row, UnpairedMessage):
         facts = task_facts(row.message) if row.message.method in TASK_NEWS else None
         ends = f", {_took(call, row.at_ns)} in all" if facts is None and call.ended_ns == row.at_ns else ""
         details = [phrase.detail if facts is None else _status(facts, call, row.at_ns), f"of row {call.row}{ends}"]
@@ -136,7 +136,7 @@ class Polls:
 # --- A call above one of its rows ---
 
 
-def call_lines(row: Exchange | Stray, source: Source, width: int | None) -> Iterator[Line]:
+def call_lines(row: Exchange | UnpairedMessage, source: Source, width: int | None) -> Iterator[Line]:
     """What the call of a row came to, and the rows that it is made of. Nothing for a row that is an exchange and no more."""
     call = source.calls.get(row.row)
     if call is None:
@@ -166,10 +166,10 @@ def _facts(call: Call) -> list[Line]:
     return [*made, *([(one, "")] for one in facts)]
 
 
-def _entries(call: Call) -> list[list[Exchange | Stray]]:
+def _entries(call: Call) -> list[list[Exchange | UnpairedMessage]]:
     """Its rows in order: polls that follow each other in one entry, notifications of one method too."""
-    rows: list[Exchange | Stray] = sorted([*call.exchanges, *call.told], key=lambda one: one.row)
-    entries: list[list[Exchange | Stray]] = []
+    rows: list[Exchange | UnpairedMessage] = sorted([*call.exchanges, *call.told], key=lambda one: one.row)
+    entries: list[list[Exchange | UnpairedMessage]] = []
     for row in rows:
         if entries and _alike(entries[-1][-1], row, call):
             entries[-1].append(row)
@@ -178,18 +178,22 @@ def _entries(call: Call) -> list[list[Exchange | Stray]]:
     return entries
 
 
-def _alike(before: Exchange | Stray, row: Exchange | Stray, call: Call) -> bool:
-    if isinstance(before, Stray) or isinstance(row, Stray):
-        return isinstance(before, Stray) and isinstance(row, Stray) and before.message.method == row.message.method
+def _alike(before: Exchange | UnpairedMessage, row: Exchange | UnpairedMessage, call: Call) -> bool:
+    if isinstance(before, UnpairedMessage) or isinstance(row, UnpairedMessage):
+        return (
+            isinstance(before, UnpairedMessage)
+            and isinstance(row, UnpairedMessage)
+            and before.message.method == row.message.method
+        )
     return call.part(before) is Part.POLL and call.part(row) is Part.POLL
 
 
-def _entry(rows: list[Exchange | Stray], call: Call, shown: Exchange | Stray, width: int | None) -> Line:
+def _entry(rows: list[Exchange | UnpairedMessage], call: Call, shown: Exchange | UnpairedMessage, width: int | None) -> Line:
     first, last = rows[0], rows[-1]
     numbers = f"row {first.row}" if first is last else f"rows {first.row}–{last.row}"
     line: Line = [("    ", ""), (f"{numbers:<12}", "strong" if shown in rows else "dim")]
     count = f" ×{len(rows)}" if len(rows) > 1 else ""
-    if isinstance(last, Stray):
+    if isinstance(last, UnpairedMessage):
         return fitted([*line, (f"{one_line(last.message.method or '')}{count}", "dim")], width)
     line.append((one_line(f"{last.method} {last.target or ''}".rstrip()) + count, ""))
     phrase = of_part(outcome_phrase(last), last, call)

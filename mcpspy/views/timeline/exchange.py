@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from ...transcript.http.transaction import Stream, Transaction
 from ...transcript.mcp.content import content_facts
-from ...transcript.model import Exchange, Kind, Message, ModelCall, Numbered, Row, Source, Stray, Transcript
+from ...transcript.model import Exchange, Kind, Message, ModelCall, Numbered, Row, Source, Transcript, UnpairedMessage
 from ..text.cells import MIN_CHOP_CELLS, cells, chopped
 from ..text.escape import decoded, safe_text
 from ..text.line import Line, Piece, fitted, joined
@@ -17,7 +17,7 @@ from .about import about_lines
 from .calls import call_lines, of_part
 from .findings import row_finding_lines
 from .logs import meanwhile, microseconds
-from .phrases import one_line, outcome_phrase, stray_phrase
+from .phrases import one_line, outcome_phrase, unpaired_phrase
 from .transaction import chunk_words, fact_lines, told, transaction_phrase
 
 _BETWEEN: Piece = (" · ", "dim")
@@ -27,14 +27,16 @@ def messages_of(row: Numbered) -> list[Message]:
     """The messages of a row, by time; a transaction with a row of its own carried none that are not in other rows."""
     if isinstance(row, Transaction | ModelCall):
         return []
-    if isinstance(row, Stray):
+    if isinstance(row, UnpairedMessage):
         return [row.message]
     return sorted(row.messages, key=lambda one: (one.at_ns, one.number))
 
 
 def first_message(row: Numbered) -> Message | None:
     """The message that a row began with; None for a transaction without one."""
-    return None if isinstance(row, Transaction | ModelCall) else row.message if isinstance(row, Stray) else row.request
+    return (
+        None if isinstance(row, Transaction | ModelCall) else row.message if isinstance(row, UnpairedMessage) else row.request
+    )
 
 
 def carried(transcript: Transcript, rows: Iterable[Row]) -> dict[int, tuple[Transaction, list[int]]]:
@@ -50,10 +52,10 @@ def carried(transcript: Transcript, rows: Iterable[Row]) -> dict[int, tuple[Tran
 def whole(transcript: Transcript, row: Numbered, *, width: int | None = None, stderr: bool = True) -> Iterator[Line]:
     """Everything about `row`. `width` in cells; None: nothing is broken, and each payload is JSON as it would be typed."""
     if isinstance(row, ModelCall):
-        from ...transcript.llm.tool_trips import errands
+        from ...transcript.llm.tool_trips import tool_trips
         from .model_call import model_call_lines
 
-        yield from model_call_lines(transcript, row, errands(transcript), width=width)
+        yield from model_call_lines(transcript, row, tool_trips(transcript), width=width)
         return
     source = transcript.sources[row.capture]
     for line in _headings(row, source):
@@ -76,7 +78,7 @@ def whole(transcript: Transcript, row: Numbered, *, width: int | None = None, st
     yield from meanwhile(transcript, row, width, stderr=stderr)
 
 
-def _headings(row: Exchange | Stray | Transaction, source: Source) -> list[Line]:
+def _headings(row: Exchange | UnpairedMessage | Transaction, source: Source) -> list[Line]:
     client, server = safe_text(source.client_of(row)), safe_text(source.server)
     sender, id = "client", None
     if isinstance(row, Transaction):
@@ -85,8 +87,8 @@ def _headings(row: Exchange | Stray | Transaction, source: Source) -> list[Line]
         parts: list[Line] = [[(f"row {row.row}", "strong")], [(words, "strong")], [(phrase.word, phrase.style)]]
         if row.duration_ns is not None:
             parts.append([(duration(row.duration_ns), "")])
-    elif isinstance(row, Stray):
-        phrase = stray_phrase(row, source)
+    elif isinstance(row, UnpairedMessage):
+        phrase = unpaired_phrase(row, source)
         parts = [[(f"row {row.row}", "strong")], [(phrase.word, phrase.style)]]
         sender, id = row.message.sender, row.message.id
     else:

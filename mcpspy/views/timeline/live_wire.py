@@ -6,7 +6,7 @@ Refuses to wait: who follows a capture feeds it.
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...transcript.http.transaction import Stream, Transaction
-from ...transcript.model import ModelCall, Numbered, Row, Source, Stray
+from ...transcript.model import ModelCall, Numbered, Row, Source, UnpairedMessage
 from ..json.transactions import wire_state
 from ..text.line import Line, fitted
 from ..text.units import SECOND_NS
@@ -181,6 +181,6 @@ def _of_row(row: Numbered, source: Source) -> Iterable[Transaction]:
         return (row,)
     if isinstance(row, ModelCall):
         return (row.transaction,)
-    messages = [row.message] if isinstance(row, Stray) else [row.request, row.response]
+    messages = [row.message] if isinstance(row, UnpairedMessage) else [row.request, row.response]
     found = (source.transaction_of(message.stream) for message in messages if message is not None)
     return [one for one in found if one is not None]

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from ...transcript.llm.call import ModelCall
 from ...transcript.llm.model import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn
 from ...transcript.llm.tool_names import spelled
-from ...transcript.llm.tool_trip import Errand
-from ...transcript.llm.tool_trips import errands as errands_of
+from ...transcript.llm.tool_trip import ToolTrip
+from ...transcript.llm.tool_trips import tool_trips as tool_trips_of
 from ...transcript.model import Exchange, Source, Transcript
 from ..text.cells import MIN_CHOP_CELLS, padded
 from ..text.escape import safe_text
@@ -39,11 +39,11 @@ _ROLE_CELLS = 11
 
 
 def model_call_lines(
-    transcript: Transcript, row: ModelCall, errands: Iterable[Errand], *, width: int | None = None
+    transcript: Transcript, row: ModelCall, tool_trips: Iterable[ToolTrip], *, width: int | None = None
 ) -> Iterator[Line]:
-    """Everything about a model call. `errands` are those of the transcript; `width` in cells, None: nothing is cut."""
+    """Everything about a model call. `tool_trips` are those of the transcript; `width` in cells, None: nothing is cut."""
     source = transcript.sources[row.capture]
-    found = [one for one in errands if row in (one.by, one.returned_in)]
+    found = [one for one in tool_trips if row in (one.by, one.returned_in)]
     for line in _headings(row, source, width):
         yield fitted(line, width)
     yield from row_finding_lines(transcript, row, width=width)
@@ -93,7 +93,7 @@ def bodies(row: ModelCall) -> list[tuple[int, bytes]]:
 # The prompt
 
 
-def _prompt(row: ModelCall, prompt: Prompt, answered: list[Errand], width: int | None) -> Iterator[Line]:
+def _prompt(row: ModelCall, prompt: Prompt, answered: list[ToolTrip], width: int | None) -> Iterator[Line]:
     yield []
     new = len(prompt.turns) - row.added
     heading = f"  {counted(len(prompt.turns), 'turn')}" + (f", {new} of them new" if row.added else "")
@@ -143,7 +143,7 @@ def _type(schema: object) -> str:
     return f": {kind}" if isinstance(kind, str) else ""
 
 
-def _turn(turn: Turn, answered: list[Errand], width: int | None) -> Iterator[Line]:
+def _turn(turn: Turn, answered: list[ToolTrip], width: int | None) -> Iterator[Line]:
     """A turn that is new: its text, what it wants done, what it tells of that."""
     begin = [_role(turn.role)]
     if turn.thinking:
@@ -159,27 +159,29 @@ def _turn(turn: Turn, answered: list[Errand], width: int | None) -> Iterator[Lin
         yield from _text(begin, f"→ {use.name} {use.arguments}", "", width, behind=f"  id {use.id}" if use.id else "")
         begin = [_role("")]
     for one in turn.returns:
-        errand = next((errand for errand in answered if errand.returned == one), None)
-        if errand is not None:
-            answered.remove(errand)
-        yield from _text(begin, one.text, "bad" if one.is_error else "", width, behind=f"  {_returned(one, errand)}")
+        tool_trip = next((tool_trip for tool_trip in answered if tool_trip.returned == one), None)
+        if tool_trip is not None:
+            answered.remove(tool_trip)
+        yield from _text(begin, one.text, "bad" if one.is_error else "", width, behind=f"  {_returned(one, tool_trip)}")
         begin = [_role("")]
 
 
-def _returned(one: ToolReturn, errand: Errand | None) -> str:
+def _returned(one: ToolReturn, tool_trip: ToolTrip | None) -> str:
     """What a tool return answers: `← get_weather of row 2, called in row 3`."""
     words = ["failed"] if one.is_error else []
-    if errand is None:
+    if tool_trip is None:
         return "  ".join([*words, f"for {one.id or one.name or 'nobody that is named'}"])
-    by = f", joined by {errand.returned_by}" if errand.returned_by != "id" else ""
-    called = f", called in row {errand.call.row}" if errand.call is not None else ""
-    return "  ".join([*words, f"for {errand.use.name} of row {errand.by.row}{called}{by}"])
+    by = f", joined by {tool_trip.returned_by}" if tool_trip.returned_by != "id" else ""
+    called = f", called in row {tool_trip.call.row}" if tool_trip.call is not None else ""
+    return "  ".join([*words, f"for {tool_trip.use.name} of row {tool_trip.by.row}{called}{by}"])
 
 
 # The answer
 
 
-def _answer(transcript: Transcript, row: ModelCall, answer: Answer, errands: list[Errand], width: int | None) -> Iterator[Line]:
+def _answer(
+    transcript: Transcript, row: ModelCall, answer: Answer, tool_trips: list[ToolTrip], width: int | None
+) -> Iterator[Line]:
     yield []
     took = f"  {duration(row.duration_ns)}" if row.duration_ns is not None else ""
     whole = "" if answer.is_whole else " · its end did not come"
@@ -193,36 +195,36 @@ def _answer(transcript: Transcript, row: ModelCall, answer: Answer, errands: lis
         yield from _text([_role("refusal")], turn.refusal, "warn", width)
     for use in turn.uses:
         yield from _text([_role("uses")], f"{use.name} {use.arguments}", "strong", width)
-        errand = next((one for one in errands if one.use == use), None)
-        if errand is not None:
-            errands.remove(errand)
-        yield from (fitted([_role(""), *line], width) for line in _went(transcript, use, errand))
+        tool_trip = next((one for one in tool_trips if one.use == use), None)
+        if tool_trip is not None:
+            tool_trips.remove(tool_trip)
+        yield from (fitted([_role(""), *line], width) for line in _went(transcript, use, tool_trip))
     for other in answer.more:
         yield from _text([_role("or")], other.text or ", ".join(use.name for use in other.uses), "dim", width)
 
 
-def _went(transcript: Transcript, use: ToolUse, errand: Errand | None) -> Iterator[Line]:
+def _went(transcript: Transcript, use: ToolUse, tool_trip: ToolTrip | None) -> Iterator[Line]:
     """Where a tool use went: the call that it became, and what the model was told of it."""
     id = f" · id {one_line(use.id)}" if use.id else " · without an id"
     named: Piece = (f"{id}, in the text" if use.from_text else id, "dim")
-    if errand is None:
+    if tool_trip is None:
         yield [("run by the API itself" if use.is_hosted else "not followed", "dim"), named]
         return
-    yield [*_called(transcript, errand), named]
-    if errand.returned is not None and errand.returned_in is not None:
-        by = "" if errand.returned_by == "id" else f", joined by {errand.returned_by}"
-        failed = " that it failed" if errand.returned.is_error else ""
-        yield [("← ", ""), (f"told in row {errand.returned_in.row}{failed}", ""), (by, "dim")]
-    elif errand.next is not None:
-        yield [("← ", ""), (f"not told in row {errand.next.row}", "warn")]
+    yield [*_called(transcript, tool_trip), named]
+    if tool_trip.returned is not None and tool_trip.returned_in is not None:
+        by = "" if tool_trip.returned_by == "id" else f", joined by {tool_trip.returned_by}"
+        failed = " that it failed" if tool_trip.returned.is_error else ""
+        yield [("← ", ""), (f"told in row {tool_trip.returned_in.row}{failed}", ""), (by, "dim")]
+    elif tool_trip.next is not None:
+        yield [("← ", ""), (f"not told in row {tool_trip.next.row}", "warn")]
 
 
-def _called(transcript: Transcript, errand: Errand) -> Line:
-    call = errand.call
+def _called(transcript: Transcript, tool_trip: ToolTrip) -> Line:
+    call = tool_trip.call
     if call is None:
         recorded = any(not one.is_model for one in transcript.sources)
-        return [("no call was seen", "warn" if recorded and spelled(errand.use.name) else "dim")]
-    return [("→ ", ""), *_exchange(transcript, call), (_joined(errand), "dim")]
+        return [("no call was seen", "warn" if recorded and spelled(tool_trip.use.name) else "dim")]
+    return [("→ ", ""), *_exchange(transcript, call), (_joined(tool_trip), "dim")]
 
 
 def _exchange(transcript: Transcript, call: Exchange) -> Line:
@@ -233,14 +235,14 @@ def _exchange(transcript: Transcript, call: Exchange) -> Line:
     return [*line, (phrase.word, "good" if phrase.word == "ok" else phrase.style), (took, "")]
 
 
-def _joined(errand: Errand) -> str:
-    words = "" if errand.joined_by == "name and arguments" else f", joined by {errand.joined_by} alone"
-    return words + (f", one of {errand.candidates} that fit" if errand.candidates > 1 else "")
+def _joined(tool_trip: ToolTrip) -> str:
+    words = "" if tool_trip.joined_by == "name and arguments" else f", joined by {tool_trip.joined_by} alone"
+    return words + (f", one of {tool_trip.candidates} that fit" if tool_trip.candidates > 1 else "")
 
 
 def wanted_lines(transcript: Transcript, call: Exchange) -> Iterator[Line]:
     """Which tool use a call was made for, and where the model was told of it; nothing where that is not known."""
-    for one in errands_of(transcript):
+    for one in tool_trips_of(transcript):
         if one.call is call:
             told_in = f", told in row {one.returned_in.row}" if one.returned_in is not None else ""
             yield [

@@ -24,7 +24,7 @@ from ...transcript.http.decode import SEALED
 from ...transcript.http.transaction import Transaction
 from ...transcript.mcp.content import content_facts
 from ...transcript.mcp.methods import OPENINGS
-from ...transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, Exchange, Kind, Message, Outcome, Source, Stray
+from ...transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, Exchange, Kind, Message, Outcome, Source, UnpairedMessage
 from ...wire.encodings import EXTRA
 from ..text.escape import decoded, safe_text
 from ..text.excerpt import PHRASE_LETTERS, one_line
@@ -34,8 +34,20 @@ from .about import about_words
 PROGRESS = "notifications/progress"
 
 __all__ = [
-    "PROGRESS", "Phrase", "command_words", "error_phrase", "event_phrase", "exit_words", "log_text", "notification_phrase",
-    "one_line", "outcome_phrase", "raw_phrase", "status_words", "stray_phrase", "stream_name",
+    "PROGRESS",
+    "Phrase",
+    "command_words",
+    "error_phrase",
+    "event_phrase",
+    "exit_words",
+    "log_text",
+    "notification_phrase",
+    "one_line",
+    "outcome_phrase",
+    "raw_phrase",
+    "status_words",
+    "stream_name",
+    "unpaired_phrase",
 ]  # fmt: skip
 
 
@@ -171,9 +183,9 @@ def notification_phrase(messages: list[Message]) -> Phrase:
             return Phrase(word, "", words or one_line(last.target or _shown(params.get("uri", ""))))
 
 
-def stray_phrase(stray: Stray, source: Source) -> Phrase:
+def unpaired_phrase(unpaired: UnpairedMessage, source: Source) -> Phrase:
     """A message that belongs to no exchange."""
-    message = stray.message
+    message = unpaired.message
     match message.kind:
         case Kind.NOTIFICATION:
             return notification_phrase([message])

@@ -29,7 +29,7 @@ _BAD = (Outcome.ERROR, Outcome.TOOL_ERROR, Outcome.HTTP_ERROR, Outcome.UNANSWERE
 _BETWEEN: Piece = (" · ", "dim")
 
 
-def verdict(*transcripts: Transcript, live: bool = False, width: int | None = None, since: str = "") -> list[Line]:
+def summary(*transcripts: Transcript, live: bool = False, width: int | None = None, since: str = "") -> list[Line]:
     """One line on all of it, or more where `width` cells are too few; `live` says that a tap still records.
 
     `since` is for transcripts of what was alive since a moment: `since 2026-11-21 09:30`.
@@ -74,7 +74,7 @@ def source_lines(
 ) -> list[Line]:
     """Lines for each capture: its server, when it began in the time zone `zone` (None: the system's), and what was tapped.
 
-    `phases` puts the phases of a server that was started below it, in `width` cells. `since` is as for `verdict`.
+    `phases` puts the phases of a server that was started below it, in `width` cells. `since` is as for `summary`.
     """
     lines: list[Line] = []
     shown, found = shown_sources(transcript, since), courses(transcript)

@@ -13,7 +13,19 @@ from ...transcript.filter.result import Filtered, about
 from ...transcript.http.transaction import Transaction
 from ...transcript.log_matches import LineKey, Quote, quotes
 from ...transcript.mcp.methods import INITIALIZE
-from ...transcript.model import HTTP_ERRORS, Event, Exchange, Log, Message, ModelCall, Numbered, Outcome, Row, Stray, Transcript
+from ...transcript.model import (
+    HTTP_ERRORS,
+    Event,
+    Exchange,
+    Log,
+    Message,
+    ModelCall,
+    Numbered,
+    Outcome,
+    Row,
+    Transcript,
+    UnpairedMessage,
+)
 from ...transcript.phases import StartUp, courses
 from ..text.cells import cells, cut, padded, wrapped
 from ..text.columns import GAP, Columns, columns
@@ -34,9 +46,9 @@ from .phrases import (
     notification_phrase,
     one_line,
     outcome_phrase,
-    stray_phrase,
+    unpaired_phrase,
 )
-from .summary import source_lines, verdict
+from .summary import source_lines, summary
 from .transaction import body_bytes, status_note, transaction_phrase
 
 FOLD_HEAD = 3
@@ -102,8 +114,8 @@ class Timeline:
         match row:
             case Exchange():
                 self._exchange(row, lines)
-            case Stray():
-                self._stray(row, lines)
+            case UnpairedMessage():
+                self._unpaired(row, lines)
             case Transaction():
                 self._transaction(row, lines)
             case ModelCall():
@@ -186,12 +198,12 @@ class Timeline:
         count = f" ×{len(row.partials)}" if len(row.partials) > 1 else ""
         lines.append(self._below(row.partials[-1].at_ns, [(f"{back}partial result{count}", "warn")]))
 
-    def _stray(self, row: Stray, lines: list[Line]) -> None:
+    def _unpaired(self, row: UnpairedMessage, lines: list[Line]) -> None:
         message = row.message
         line = self._left(row, message.at_ns, id=message.id or "", size_bytes=message.size)
         line.append((" → " if message.sender == "client" else " ← ", "dim"))
         source = self.lanes.sources[row.capture]
-        phrase = with_call(self._with_status(stray_phrase(row, source), row), row, source)
+        phrase = with_call(self._with_status(unpaired_phrase(row, source), row), row, source)
         lines += self._finished(line, phrase, row.row)
 
     def _transaction(self, row: Transaction, lines: list[Line]) -> None:
@@ -208,7 +220,7 @@ class Timeline:
         line = self._left(row, row.at_ns, took_ns=took_ns, size_bytes=body_bytes(transaction))
         return [*line, (" → ", style), *self._words(one_line(row.method), one_line(row.target))]
 
-    def _with_status(self, phrase: Phrase, row: Exchange | Stray) -> Phrase:
+    def _with_status(self, phrase: Phrase, row: Exchange | UnpairedMessage) -> Phrase:
         """`phrase`, and the HTTP status where it is one that should be told."""
         source = self.lanes.sources[row.capture]
         note = status_note(row, source) if source.transactions else ""
@@ -320,13 +332,13 @@ def timeline(
     found: Filtered | None = None,
     since: str = "",
 ) -> Iterator[Line]:
-    """The whole timeline: verdict, captures, the names of the columns, rows. `width` in cells; None: as wide as it wants.
+    """The whole timeline: summary, captures, the names of the columns, rows. `width` in cells; None: as wide as it wants.
 
     `rows` are the first and the last to show; what came between them comes with them, and is not folded. `live` says that
     a tap still records; `zone` is the time zone of the captures' beginnings, the system's where it is None. `found` are the rows that
-    a filter lets through: then they are shown and no others, nor findings about others. `since` is as for `verdict`.
+    a filter lets through: then they are shown and no others, nor findings about others. `since` is as for `summary`.
     """
-    yield from verdict(transcript, live=live, width=width, since=since)
+    yield from summary(transcript, live=live, width=width, since=since)
     for line in source_lines(transcript, zone, width=width, since=since):
         yield fitted(line, width)
     if found is not None:
@@ -381,7 +393,7 @@ def fitting_columns(rows: list[Row], lanes: Lanes, width: int | None) -> Columns
             if row.request.target:
                 words = f"{words} {row.request.target}"
             longest_words = max(longest_words, len(words) if words.isascii() else cells(one_line(words)))
-        elif isinstance(row, Stray):
+        elif isinstance(row, UnpairedMessage):
             last_row = max(last_row, row.row)
             longest_id = max(longest_id, len(row.message.id or ""))
         elif isinstance(row, Transaction | ModelCall):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...records import SERVER
 from ...transcript.http.transaction import Stream, Transaction
-from ...transcript.model import HTTP_REDIRECTS, Exchange, Message, Source, Stray
+from ...transcript.model import HTTP_REDIRECTS, Exchange, Message, Source, UnpairedMessage
 from ..text.escape import safe_text
 from ..text.line import Line, line_cells
 from ..text.units import counted, duration, size
@@ -38,13 +38,13 @@ def body_bytes(transaction: Transaction) -> int:
     return sum(one.body_bytes for one in (transaction.request, transaction.response) if one is not None)
 
 
-def status_note(row: Exchange | Stray | Message, source: Source) -> str:
+def status_note(row: Exchange | UnpairedMessage | Message, source: Source) -> str:
     """`HTTP 404` where a message went over HTTP and its status is one that should be told; else empty."""
     if isinstance(row, Exchange):
         asked, answered = row.transaction, None if row.response is None else source.transaction_of(row.response.stream)
         told = answered if row.sender == "server" and answered is not None else asked
     else:
-        message = row.message if isinstance(row, Stray) else row
+        message = row.message if isinstance(row, UnpairedMessage) else row
         told = source.transaction_of(message.stream) if message.sender == "client" else None
     return f"HTTP {told.status}" if told is not None and told.status and told.status not in USUAL else ""
 
@@ -63,7 +63,7 @@ def fact_lines(transaction: Transaction, width: int | None) -> Iterator[Line]:
     for note in transaction.notes:
         yield [("· ", "dim"), (one_line(f"{note.topic}: {note.text}"), "dim")]
     if response is not None:
-        by = " by mcpspy" if response.forged else ""
+        by = " by mcpspy" if response.injected else ""
         words = status_words(transaction) + by
         yield from told([("← ", ""), (words, _style(transaction.status))], list(_facts(response, transaction.at_ns)), width)
     elif transaction.over:
@@ -93,15 +93,15 @@ def _details(transaction: Transaction, response: Stream) -> Iterator[str]:
     head = response.head
     if transaction.status != HTTP_OK:
         yield status_words(transaction).partition(" ")[2]
-    if response.forged:
-        said = next((one.data for one in transaction.oddities if one.name == "forged"), b"")
+    if response.injected:
+        said = next((one.data for one in transaction.anomalies if one.name == "injected"), b"")
         yield raw_phrase(said) if said.startswith(b"mcpspy") else "by mcpspy"
     if transaction.is_stream:
         yield counted(response.events, "event")
         if transaction.redelivered:
             yield f"{len(transaction.redelivered)} redelivered"
         yield "open" if response.close is None else ended_words(response)
-    elif head.media_type and response.body_bytes and not response.forged:
+    elif head.media_type and response.body_bytes and not response.injected:
         yield one_line(head.media_type)
     if not transaction.is_stream and response.close is not None and response.close.how != "eof":
         yield ended_words(response)

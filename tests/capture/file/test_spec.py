@@ -19,8 +19,8 @@ GOLDEN = ROOT / "tests" / "golden"
 
 FULL: list[Record] = [
     Open(at_ns=1, stream=0, sender="client", name="request", framing="body", connection=1, transaction=1, head=b"\xff",
-         forwarded=b"\xff", redacted=((0, 1, "key"),), forged=True),
-    Frame(0, 2, 1, b"\xff", part=True, chunks=(1,), forwarded=b"x", redacted=((0, 1, "key"),), forged=True, length=9, sha256="00"),
+         forwarded=b"\xff", redacted=((0, 1, "key"),), injected=True),
+    Frame(0, 2, 1, b"\xff", part=True, chunks=(1,), forwarded=b"x", redacted=((0, 1, "key"),), injected=True, length=9, sha256="00"),
     Partial(at_ns=1, stream=0, first_ns=0, data=b"", length=5),
     Stall(at_ns=1, stream=0, waiting_bytes=1, lasted_ns=1),
     Close(at_ns=1, stream=0, by="client", how="eof", extra={"undelivered_bytes": 1, "trailers": "x"}),

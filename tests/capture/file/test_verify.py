@@ -9,7 +9,7 @@ import pytest
 from mcpspy.capture.file.format import header_line, record_line
 from mcpspy.capture.file.reader import read
 from mcpspy.capture.file.repair import repair
-from mcpspy.capture.file.verify import Status, Verdict, verify
+from mcpspy.capture.file.verify import Status, Summary, verify
 from mcpspy.errors import CaptureError, RepairError
 from mcpspy.records import Damage, End, Frame, Gap, Header, Note
 from tests.capture.making import closes, header, lines, opens, talk
@@ -46,8 +46,8 @@ def with_line(number: int, line: bytes) -> bytes:
     return b"".join([*LINES[:number], line, *LINES[number + 1 :]])
 
 
-def reasons(verdict: Verdict) -> list[tuple[str, int]]:
-    return [(one.reason, one.line) for one in verdict.problems]
+def reasons(summary: Summary) -> list[tuple[str, int]]:
+    return [(one.reason, one.line) for one in summary.problems]
 
 
 def test_a_capture_as_the_writer_leaves_it_is_intact(capture: Capture) -> None:
@@ -84,8 +84,8 @@ def test_a_capture_as_the_writer_leaves_it_is_intact(capture: Capture) -> None:
 def test_what_is_wrong_is_found_where_it_is(
     name: str, data: bytes, status: Status, found: list[tuple[str, int]], capture: Capture
 ) -> None:
-    verdict = verify(capture(data))
-    assert (verdict.status, reasons(verdict)) == (status, found)
+    summary = verify(capture(data))
+    assert (summary.status, reasons(summary)) == (status, found)
 
 
 def test_a_gap_makes_a_capture_incomplete_and_says_what_was_lost(capture: Capture) -> None:

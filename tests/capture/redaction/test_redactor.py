@@ -326,4 +326,4 @@ def test_a_command_without_secrets_costs_the_tap_no_import() -> None:
         "Redactor(b'k').argv(['npx', '-y', 'x', '/tmp']); print(*sorted(set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=DEADLINE_S)
-    assert done.stdout.split() == ["__future__", "mcpspy.capture.redaction.redactor", "mcpspy.capture.redaction.names"]
+    assert done.stdout.split() == ["__future__", "mcpspy.capture.redaction.names", "mcpspy.capture.redaction.redactor"]

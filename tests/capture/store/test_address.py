@@ -13,7 +13,7 @@ from tests.capture.making import stored
 
 @pytest.fixture
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Two sittings: `weather` alone, then `time` and a newer `weather`; then one in which nothing was said. We are elsewhere."""
+    """Two recordings: `weather` alone, then `time` and a newer `weather`; then one in which nothing was said. We are elsewhere."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
@@ -56,7 +56,7 @@ def test_what_names(what: str, captures: list[str], rows: tuple[int, int] | None
 
 @pytest.fixture
 def played(paths: dict[str, str]) -> dict[str, str]:
-    """Two more sittings: a mock's, and the newest, a replay's."""
+    """Two more recordings: a mock's, and the newest, a replay's."""
     mock = stored("fifth", label="time-mock", begin_s=300, tapped={"transport": "stdio", "mock": ["second"]})
     replay = stored("sixth", label="time-replay", begin_s=400, tapped={"transport": "stdio", "replay": ["second"]})
     return {**paths, "mock": mock, "replay": replay}
@@ -121,7 +121,7 @@ def test_of_many_that_a_client_dropped_and_one_that_it_kept_that_one_is_meant() 
     assert resolve("git").captures == (kept,)
 
 
-def test_where_nothing_was_ever_said_the_newest_sitting_is_it() -> None:
+def test_where_nothing_was_ever_said_the_newest_recording_is_it() -> None:
     path = stored("a", messages=0)
     assert resolve("@") == Address(captures=(path,))
 
@@ -148,8 +148,8 @@ def test_an_unknown_label_like_no_other_says_how_to_see_them_all(paths: dict[str
     assert "mcpspy list" in fails("xyz")
 
 
-def test_a_sitting_that_is_too_far_back_says_how_many_there_are(paths: dict[str, str]) -> None:
-    assert "only 2 sittings" in fails("@2")
+def test_a_recording_that_is_too_far_back_says_how_many_there_are(paths: dict[str, str]) -> None:
+    assert "only 2 recordings" in fails("@2")
 
 
 @pytest.mark.parametrize("what", ["no/such.mcpspy", "such.mcpspy", "no/such:7"])

@@ -1,4 +1,4 @@
-"""What the store holds, in sittings."""
+"""What the store holds, in recordings."""
 
 import os
 from pathlib import Path
@@ -7,12 +7,12 @@ from typing import Any, Final
 import pytest
 
 from mcpspy.capture.store import folder as stores
-from mcpspy.capture.store.catalog import COUNTED_BYTES, Count, Sitting, count, entries, entry, has_message, sittings
+from mcpspy.capture.store.catalog import COUNTED_BYTES, Count, Recording, count, entries, entry, has_message, recordings
 from tests.capture.making import WALL_NS, header, lines, opens, stored
 
 
-def labels(found: list[Sitting]) -> list[list[str]]:
-    return [[one.label for one in sitting.entries] for sitting in found]
+def labels(found: list[Recording]) -> list[list[str]]:
+    return [[one.label for one in recording.entries] for recording in found]
 
 
 def test_a_store_that_was_never_made_is_empty() -> None:
@@ -113,17 +113,17 @@ def test_a_capture_with_nothing_but_stderr_has_no_message(ended: bool) -> None: 
     assert {one.label: has_message(one) for one in entries()} == {"weather": False, "time": True}
 
 
-def test_captures_of_one_parent_that_overlap_are_one_sitting() -> None:
+def test_captures_of_one_parent_that_overlap_are_one_recording() -> None:
     stored("a", begin_s=0, lasted_s=10)
     stored("b", begin_s=1, lasted_s=2)
     stored("c", begin_s=9, lasted_s=10)
-    assert labels(sittings(entries())) == [["a", "b", "c"]]
+    assert labels(recordings(entries())) == [["a", "b", "c"]]
 
 
-def test_captures_of_one_parent_with_a_pause_between_are_two_sittings() -> None:
+def test_captures_of_one_parent_with_a_pause_between_are_two_recordings() -> None:
     stored("a", begin_s=0, lasted_s=1)
     stored("b", begin_s=2, lasted_s=1)
-    assert labels(sittings(entries())) == [["b"], ["a"]]
+    assert labels(recordings(entries())) == [["b"], ["a"]]
 
 
 @pytest.mark.parametrize(
@@ -134,10 +134,10 @@ def test_captures_of_one_parent_with_a_pause_between_are_two_sittings() -> None:
         {"boot_id": "another boot"},
     ],
 )
-def test_captures_of_other_parents_are_other_sittings(other: dict[str, Any]) -> None:
+def test_captures_of_other_parents_are_other_recordings(other: dict[str, Any]) -> None:
     stored("a", begin_s=0, lasted_s=9)
     stored("b", begin_s=1, lasted_s=9, **other)
-    assert labels(sittings(entries())) == [["b"], ["a"]]
+    assert labels(recordings(entries())) == [["b"], ["a"]]
 
 
 MODEL: Final[dict[str, Any]] = {
@@ -145,48 +145,48 @@ MODEL: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 
-def test_a_models_leg_is_in_every_sitting_that_it_overlaps() -> None:
+def test_a_models_leg_is_in_every_recording_that_it_overlaps() -> None:
     stored("model", begin_s=0, lasted_s=20, **MODEL)
     stored("a", begin_s=1, lasted_s=1)
     stored("b", begin_s=10, lasted_s=1)
     stored("c", begin_s=30, lasted_s=1)
-    found = sittings(entries())
+    found = recordings(entries())
     assert labels(found) == [["c"], ["model", "b"], ["model", "a"]]
     assert [one.client for one in found] == ["client"] * 3
 
 
-def test_a_models_leg_that_overlaps_no_sitting_of_its_boot_is_one_by_itself() -> None:
+def test_a_models_leg_that_overlaps_no_recording_of_its_boot_is_one_by_itself() -> None:
     stored("a", begin_s=0, lasted_s=9, boot_id="another boot")
     stored("b", begin_s=1, lasted_s=8)
     stored("model", begin_s=10, lasted_s=9, **MODEL)
-    found = sittings(entries())
+    found = recordings(entries())
     assert labels(found) == [["model"], ["b"], ["a"]]
     assert found[0].client == "bash"
 
 
-def test_what_may_be_removed_is_in_one_sitting_alone() -> None:
+def test_what_may_be_removed_is_in_one_recording_alone() -> None:
     stored("model", begin_s=0, lasted_s=20, **MODEL)
     stored("a", begin_s=1, lasted_s=1)
-    assert labels(sittings(entries(), shares_models=False)) == [["a"], ["model"]]
+    assert labels(recordings(entries(), shares_models=False)) == [["a"], ["model"]]
 
 
 def test_captures_that_do_not_know_their_parent_are_alone() -> None:
     stored("a", begin_s=0, lasted_s=9, parent={})
     stored("b", begin_s=1, lasted_s=9, parent={})
-    assert labels(sittings(entries())) == [["b"], ["a"]]
+    assert labels(recordings(entries())) == [["b"], ["a"]]
 
 
-def test_a_clock_that_was_set_back_does_not_part_a_sitting() -> None:
+def test_a_clock_that_was_set_back_does_not_part_a_recording() -> None:
     stored("a", begin_s=0, lasted_s=10)
     stored("b", begin_s=5, lasted_s=1, wall_ns=WALL_NS - 3_600 * 10**9)
-    assert [sorted(group) for group in labels(sittings(entries()))] == [["a", "b"]]
+    assert [sorted(group) for group in labels(recordings(entries()))] == [["a", "b"]]
 
 
 def test_a_live_capture_overlaps_with_all_that_begins_after_it() -> None:
     fd, _ = stores.create(None, "a", wall_ns=WALL_NS)
     os.write(fd, lines(opens(), end_ns=None, of=header(label="a", monotonic_ns=7 * 10**9)))
     stored("b", begin_s=3_600)
-    found = sittings(entries())
+    found = recordings(entries())
     os.close(fd)
     assert labels(found) == [["a", "b"]]
 
@@ -195,4 +195,4 @@ def test_a_live_capture_overlaps_with_all_that_begins_after_it() -> None:
 def test_a_capture_that_says_nonsense_of_its_parent_is_alone_and_does_no_harm(parent: dict[str, Any]) -> None:
     stored("a", begin_s=0, lasted_s=9)
     stored("b", begin_s=1, lasted_s=9, parent=parent)
-    assert labels(sittings(entries())) == [["b"], ["a"]]
+    assert labels(recordings(entries())) == [["b"], ["a"]]

@@ -1,4 +1,4 @@
-"""The store's cap: who removes what when it is full, and what never goes. On captures of the real writer, with real locks."""
+"""The store's quota: who removes what when it is full, and what never goes. On captures of the real writer, with real locks."""
 
 import fcntl
 import os
@@ -12,7 +12,7 @@ import pytest
 
 from mcpspy.capture.file.reader import read
 from mcpspy.capture.store.pruning import make_room, pruned
-from mcpspy.capture.store.quota import MIN_CAP_BYTES, cap_bytes, set_cap, taken
+from mcpspy.capture.store.quota import MIN_QUOTA_BYTES, quota_bytes, set_quota, taken
 from mcpspy.capture.store.quota_guard import Guard
 from mcpspy.cli.run.quota import guarded
 from mcpspy.records import Frame, Note
@@ -22,7 +22,7 @@ from tests.deadlines import DEADLINE_S, eventually
 
 ANY = ("--listen", "127.0.0.1:0", "--quiet")
 SIZE = 300_000
-CAP = 1_000_000
+QUOTA = 1_000_000
 
 
 def large(name: str, *, day: int, client: int = 0, ended: bool = True) -> Path:
@@ -44,44 +44,44 @@ def names(*paths: Path) -> list[bool]:
     return [path.exists() for path in paths]
 
 
-def test_without_a_cap_nothing_is_ever_removed() -> None:
+def test_without_a_quota_nothing_is_ever_removed() -> None:
     paths = [large(f"c{day}", day=day) for day in range(5)]
     look()
-    assert (cap_bytes(), names(*paths)) == (None, [True] * 5)
+    assert (quota_bytes(), names(*paths)) == (None, [True] * 5)
 
 
 @pytest.mark.parametrize("text", [b"", b"much\n", b"-1\n", b"999999\n", b"9" * 40, b"\xff\xfe"])
-def test_a_cap_that_makes_no_sense_is_none(store: Path, text: bytes) -> None:
+def test_a_quota_that_makes_no_sense_is_none(store: Path, text: bytes) -> None:
     store.mkdir()
-    (store / "cap").write_bytes(text)
-    assert cap_bytes() is None
+    (store / "quota").write_bytes(text)
+    assert quota_bytes() is None
 
 
-def test_a_cap_is_set_and_lifted_again(store: Path) -> None:
-    set_cap(MIN_CAP_BYTES)
-    assert (cap_bytes(), (store / "cap").stat().st_mode & 0o777) == (MIN_CAP_BYTES, 0o600)
-    set_cap(None)
-    set_cap(None)
-    assert cap_bytes() is None
+def test_a_quota_is_set_and_lifted_again(store: Path) -> None:
+    set_quota(MIN_QUOTA_BYTES)
+    assert (quota_bytes(), (store / "quota").stat().st_mode & 0o777) == (MIN_QUOTA_BYTES, 0o600)
+    set_quota(None)
+    set_quota(None)
+    assert quota_bytes() is None
 
 
-def test_a_store_below_its_cap_is_left_alone() -> None:
+def test_a_store_below_its_quota_is_left_alone() -> None:
     paths = [large(f"c{day}", day=day) for day in range(3)]
-    set_cap(CAP)
+    set_quota(QUOTA)
     look()
     assert names(*paths) == [True] * 3
 
 
-def test_the_oldest_sittings_go_until_there_is_room() -> None:
+def test_the_oldest_recordings_go_until_there_is_room() -> None:
     oldest, old, young, newest = (large(f"c{day}", day=day) for day in range(4))
-    set_cap(CAP)
+    set_quota(QUOTA)
     look()
     assert names(oldest, old, young, newest) == [False, True, True, True]
-    gone = pruned(by_cap=True)
+    gone = pruned(by_quota=True)
     assert (gone.captures, gone.bytes, pruned().captures) == (1, SIZE, 0)
 
 
-def test_of_a_sitting_that_is_being_recorded_what_has_ended_goes_last() -> None:
+def test_of_a_recording_that_is_being_recorded_what_has_ended_goes_last() -> None:
     live = Recording("live", client=7)
     ended = [Recording(f"ended{number}", client=7) for number in range(2)]
     for one in ended:
@@ -105,24 +105,24 @@ def test_what_one_client_records_for_weeks_does_not_keep_it_from_making_room() -
 
 
 def test_where_what_is_live_fills_the_store_payloads_are_not_kept_until_there_is_room() -> None:
-    set_cap(CAP)
-    tap = Recording("tap").ask(1, name="x" * CAP)
+    set_quota(QUOTA)
+    tap = Recording("tap").ask(1, name="x" * QUOTA)
     guard = Guard(tap._writer)
     guard.look()
     tap.ask(2, name="secret of no room")
-    set_cap(10 * CAP)
+    set_quota(10 * QUOTA)
     guard._due_ns = 0  # a minute later
     guard.look()
     tap.ask(3, name="room again").end()
     records = list(read(tap.path))
-    notes = [one.text.split(":")[0] for one in records if isinstance(one, Note) and one.topic == "cap"]
-    assert notes == ["the store is at its cap with what is being recorded", "there is room again"]
+    notes = [one.text.split(":")[0] for one in records if isinstance(one, Note) and one.topic == "quota"]
+    assert notes == ["the store is at its quota with what is being recorded", "there is room again"]
     assert [bool(one.data) for one in records if isinstance(one, Frame)] == [True, False, True]
 
 
 def test_a_small_capture_keeps_its_payloads_though_others_fill_the_store() -> None:
-    set_cap(CAP)
-    Recording("large").ask(1, name="x" * CAP)
+    set_quota(QUOTA)
+    Recording("large").ask(1, name="x" * QUOTA)
     small = Recording("small")
     Guard(small._writer).look()
     small.ask(1).end()
@@ -130,21 +130,21 @@ def test_a_small_capture_keeps_its_payloads_though_others_fill_the_store() -> No
 
 
 def test_it_is_looked_at_again_when_the_own_capture_has_grown_and_not_before() -> None:
-    set_cap(CAP)
+    set_quota(QUOTA)
     tap = Recording("tap")
     guard = Guard(tap._writer)
     guard.look()
     old = [large(f"c{day}", day=day) for day in range(4)]
     guard.look()
     assert names(*old) == [True] * 4
-    tap.ask(1, name="x" * (CAP // 16))
+    tap.ask(1, name="x" * (QUOTA // 16))
     guard.look()
     assert names(*old)[0] is False
 
 
 def test_while_another_one_removes_nobody_else_does(store: Path) -> None:
     paths = [large(f"c{day}", day=day) for day in range(4)]
-    set_cap(CAP)
+    set_quota(QUOTA)
     with open(store / "pruning.lock", "w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         look()
@@ -155,12 +155,12 @@ def test_while_another_one_removes_nobody_else_does(store: Path) -> None:
 
 def test_twenty_that_look_at_once_remove_no_more_than_one_would_and_count_it_once() -> None:
     paths = [large(f"c{day}", day=day) for day in range(8)]
-    set_cap(CAP)
+    set_quota(QUOTA)
     guards = [Guard(Recording(f"tap{number}")._writer) for number in range(20)]
     with ThreadPoolExecutor(20) as pool:
         list(pool.map(lambda one: one.look(), guards))
     assert names(*paths) == [False] * 5 + [True] * 3
-    assert (pruned(by_cap=True).captures, pruned(by_cap=True).bytes) == (5, 5 * SIZE)
+    assert (pruned(by_quota=True).captures, pruned(by_quota=True).bytes) == (5, 5 * SIZE)
 
 
 def test_where_files_cannot_be_locked_only_what_has_its_end_goes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +176,7 @@ def test_where_files_cannot_be_locked_only_what_has_its_end_goes(monkeypatch: py
 
 def test_a_store_that_cannot_be_pruned_costs_nothing_but_that(store: Path) -> None:
     paths = [large(f"c{day}", day=day) for day in range(4)]
-    set_cap(CAP)
+    set_quota(QUOTA)
     (store / "pruning.lock").mkdir()
     look()
     assert names(*paths) == [True] * 4
@@ -187,11 +187,11 @@ def test_a_store_that_cannot_be_pruned_costs_nothing_but_that(store: Path) -> No
 )
 def test_a_running_tap_makes_room_by_itself_and_stays(store: Path, verb: list[str]) -> None:
     paths = [large(f"c{day}", day=day) for day in range(4)]
-    set_cap(CAP)
+    set_quota(QUOTA)
     words = [sys.executable, "-m", "mcpspy", *verb]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as tap:
         assert tap.stdin is not None
-        eventually(lambda: not paths[0].exists() and pruned(by_cap=True).captures, "the tap to make room")
+        eventually(lambda: not paths[0].exists() and pruned(by_quota=True).captures, "the tap to make room")
         tap.stdin.close()
         if verb[0] == "proxy":
             tap.terminate()
@@ -199,7 +199,7 @@ def test_a_running_tap_makes_room_by_itself_and_stays(store: Path, verb: list[st
     (own,) = [one for one in os.listdir(store / "captures") if "-live-" in one]
     assert names(*paths) == [False, True, True, True]
     assert taken()[0] == 4
-    assert [one for one in read(store / "captures" / own) if isinstance(one, Note) and one.topic == "cap"] == []
+    assert [one for one in read(store / "captures" / own) if isinstance(one, Note) and one.topic == "quota"] == []
 
 
 def test_a_capture_that_lies_elsewhere_is_not_asked_to_make_room(store: Path) -> None:

@@ -62,7 +62,7 @@ def test_a_capture_in_which_http_refused_everything_is_refused_with_what_would_s
 
 def test_what_a_tap_refused_in_its_own_name_was_not_refused_by_the_server(tmp_path: Path) -> None:
     traffic = Traffic()
-    traffic.post(request(1, "initialize")).answer(502, forged=True)
+    traffic.post(request(1, "initialize")).answer(502, injected=True)
     done = mock(written(tmp_path / "down.mcpspy", traffic.records))
     assert (done.returncode, done.stdout) == (2, "")
     assert "it holds no messages from a server, so there is nothing to serve; mcpspy show says what happened" in done.stderr
@@ -178,7 +178,7 @@ def test_a_detour_that_was_never_recorded_does_not_lead_off_the_branch(tmp_path:
         assert [mocking.told().get("result") for _ in range(3)] == [{"n": 1}, None, {"n": 2}]
 
 
-def test_what_a_mock_recorded_is_not_the_newest_sitting_that_is_served() -> None:
+def test_what_a_mock_recorded_is_not_the_newest_recording_that_is_served() -> None:
     folder = Path(os.environ["MCPSPY_HOME"]) / "captures"
     folder.mkdir(parents=True)
     written(folder / "weather.mcpspy", Dialogue().client(request(1)).server(result(1, {"tools": []})).records)

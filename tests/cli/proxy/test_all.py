@@ -115,8 +115,8 @@ def asked(port: int, upstream: Upstream) -> None:
 
 def captures() -> dict[str, int]:
     """How many captures there are under each label."""
-    sittings = json.loads(run("list", "--json", "--all").stdout)["sittings"]
-    labels = [capture["label"] for one in sittings for capture in one["captures"]]
+    recordings = json.loads(run("list", "--json", "--all").stdout)["recordings"]
+    labels = [capture["label"] for one in recordings for capture in one["captures"]]
     return {label: labels.count(label) for label in labels}
 
 

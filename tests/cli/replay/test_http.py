@@ -91,7 +91,7 @@ def test_what_is_sent_is_marked_as_ours_and_session_ids_reach_no_disk(tmp_path: 
         run("replay", capture("streamable"), "--url", url, "--capture", kept)
     assert "request-refused" not in run("check", kept).stdout
     opened = [one for one in read(kept) if isinstance(one, Open)]
-    assert {one.sender for one in opened if one.forged} == {"client"}
+    assert {one.sender for one in opened if one.injected} == {"client"}
     sessions = {field for one in opened for field in one.head.lower().split(b"\r\n") if field.startswith(b"mcp-session-id")}
     assert sessions
     assert all(b"redacted-" in one for one in sessions)

@@ -365,7 +365,7 @@ def test_git_bisect_finds_the_commit_that_broke_a_server(tmp_path: Path) -> None
     assert "change 3" in told.split("is the first bad commit")[1]
 
 
-def test_the_newest_sitting_is_never_a_replay(visit: str, store: Path) -> None:
+def test_the_newest_recording_is_never_a_replay(visit: str, store: Path) -> None:
     folder = store / "captures"
     folder.mkdir(parents=True)
     (folder / "tickets.mcpspy").write_bytes(Path(visit).read_bytes())

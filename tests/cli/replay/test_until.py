@@ -79,8 +79,8 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> str:
     return closed_twice(tmp_path_factory.mktemp("few"), calls=3)
 
 
-def until(capture: str, predicate: str, *words: str, server: tuple[str, ...] = ("crash",)) -> subprocess.CompletedProcess[str]:
-    return run("replay", capture, "--until", predicate, *words, "--", *SERVER, *server)
+def until(capture: str, condition: str, *words: str, server: tuple[str, ...] = ("crash",)) -> subprocess.CompletedProcess[str]:
+    return run("replay", capture, "--until", condition, *words, "--", *SERVER, *server)
 
 
 def test_the_calls_that_a_crash_takes_are_found_in_few_runs(least: Least) -> None:
@@ -153,8 +153,8 @@ def test_a_handle_that_looks_like_any_number_is_found_once_it_is_named(tmp_path:
 def test_an_error_is_found_by_its_code_and_by_its_text(tmp_path: Path) -> None:
     writes = [on(0, "write", text=str(number)) for number in range(3)]
     capture = recorded(tmp_path, *noise(2), call("open"), *noise(2), *writes, *noise(2), server=[*SERVER, "third"])
-    for predicate in ("error:-32603", '"one too many"', "tool:write status:error"):
-        found = json.loads(until(capture, predicate, "--json", server=("third",)).stdout)
+    for condition in ("error:-32603", '"one too many"', "tool:write status:error"):
+        found = json.loads(until(capture, condition, "--json", server=("third",)).stdout)
         assert [one["target"] for one in found["rows"]] == ["open", "write", "write", "write"]
 
 

@@ -189,7 +189,7 @@ def test_rows_cannot_be_followed() -> None:
     assert "not rows of them" in done.stderr
 
 
-def test_a_terminal_shows_what_is_pending_with_a_running_timer_and_leaves_a_verdict() -> None:
+def test_a_terminal_shows_what_is_pending_with_a_running_timer_and_leaves_a_summary() -> None:
     recording = Recording().ask(1, name="forecast")
     with on_terminal("show", "-f") as shown:
         timers = re.compile(r"(\d+ ms|\d\.\d+ s) +\d+ B +→ tools/call forecast +pending")
@@ -204,7 +204,7 @@ def test_a_terminal_shows_what_is_pending_with_a_running_timer_and_leaves_a_verd
     assert shown.words.rstrip().endswith("well · complete")
 
 
-def test_the_last_verdict_counts_what_the_status_line_counted_over_all_sittings() -> None:
+def test_the_last_summary_counts_what_the_status_line_counted_over_all_recordings() -> None:
     first = Recording("weather", client=8).ask(1, name="forecast").answer(1)
     with on_terminal("show", "-f", columns=120) as shown:
         shown.wait_for("recording weather · 1 call · ")
@@ -270,7 +270,7 @@ def test_waiting_costs_next_to_nothing() -> None:
             assert eventually(asleep, "a follower that sleeps")
 
 
-def test_all_clients_that_run_are_followed_though_a_newer_sitting_has_ended() -> None:
+def test_all_clients_that_run_are_followed_though_a_newer_recording_has_ended() -> None:
     first = Recording("weather", client=8).ask(1, name="forecast").answer(1)
     second = Recording("time", client=9).ask(1, name="now").answer(1)
     ended = Recording("git", client=10).ask(1, name="log").answer(1)
@@ -285,7 +285,7 @@ def test_all_clients_that_run_are_followed_though_a_newer_sitting_has_ended() ->
     second.end()
 
 
-def test_where_nothing_runs_the_newest_sitting_is_shown() -> None:
+def test_where_nothing_runs_the_newest_recording_is_shown() -> None:
     for label in ("weather", "time"):
         Recording(label, client=ord(label[0])).ask(1, name=label).answer(1).end()
     with on_pipe("show", "-f") as shown:
@@ -336,7 +336,7 @@ def test_where_many_servers_run_the_status_line_counts_them_and_says_what_is_pen
     assert "recording 6 servers · 6 calls · 6 pending · Ctrl-C ends" in words
 
 
-def test_a_sitting_that_has_ended_does_not_run_because_a_models_leg_beside_it_does() -> None:
+def test_a_recording_that_has_ended_does_not_run_because_a_models_leg_beside_it_does() -> None:
     leg = Recording("model", client=1, tapped={"transport": "http", "url": "http://127.0.0.1:1", "leg": "model"})
     leg.write([])
     Recording("git", client=8).ask(1, name="log").answer(1).end()

@@ -37,14 +37,14 @@ def many_calls(count: int) -> bytes:
     return lines([*opens(), *talk], end_ns=10**12)
 
 
-def test_a_capture_is_shown_with_its_verdict_first_and_a_row_for_each_call() -> None:
+def test_a_capture_is_shown_with_its_summary_first_and_a_row_for_each_call() -> None:
     done = run("show", TIME)
     assert done.returncode == 0
     assert done.stdout.splitlines()[0].startswith(("✓", "✗"))
     assert sum("→ tools/call" in line for line in done.stdout.splitlines()) >= 2
 
 
-def test_nothing_named_is_the_newest_sitting_with_all_its_servers() -> None:
+def test_nothing_named_is_the_newest_recording_with_all_its_servers() -> None:
     for label, begin_s in (("old", 0), ("weather", 60), ("time", 60.1)):
         stored(label, begin_s=begin_s, lasted_s=5)
     shown = run("show").stdout
@@ -87,7 +87,7 @@ def test_a_row_that_is_not_there_is_an_error_that_names_the_last_one(what: str) 
 def test_rows_of_several_captures_at_once_are_an_error() -> None:
     done = run("show", f"{TIME}:1", EVERYTHING)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "rows can be asked of one capture or sitting at a time" in done.stderr
+    assert "rows can be asked of one capture or recording at a time" in done.stderr
 
 
 def test_raw_is_every_byte_of_every_message_and_nothing_else() -> None:
@@ -117,7 +117,7 @@ def test_raw_goes_alone(option: str) -> None:
 def test_json_is_one_object() -> None:
     made = json.loads(run("show", EVERYTHING, "--json").stdout)
     assert made["schema"] == 1
-    assert made["verdict"]["complete"] is True
+    assert made["summary"]["complete"] is True
 
 
 def test_json_of_a_row_has_its_payloads() -> None:

@@ -84,7 +84,7 @@ def test_an_upstream_that_closes_an_idle_connection_closes_the_clients(tmp_path:
         server.close()
         assert client.rest() == b""
         assert len(proxy.records()) > 0
-        assert "forged" not in proxy.capture.read_text()
+        assert "injected" not in proxy.capture.read_text()
 
 
 UNANSWERED = {
@@ -136,7 +136,7 @@ def test_an_upstream_that_refuses_connections_is_a_502(tmp_path: Path) -> None:
         answer = client.rest()
         assert answer.startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
         assert b"cannot be reached" in answer
-        assert proxy.head("response").forged
+        assert proxy.head("response").injected
 
 
 def test_a_response_head_that_is_none_is_relayed_as_it_comes_and_noted(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_what_is_refused_is_answered_and_recorded_and_the_upstream_sees_nothing(
             client.close()
             assert got == status, name
             answer = proxy.head("response", number)
-            assert answer.forged, name
+            assert answer.injected, name
             assert answer.head.startswith(b"HTTP/1.1 %d " % status), name
 
 
@@ -81,7 +81,7 @@ def test_the_bytes_of_a_refused_request_are_recorded(name: str, tmp_path: Path) 
     _, request = REFUSED[name]
     with between(tmp_path / "x.mcpspy") as (upstream, proxy):
         refused(upstream, proxy, request)[1].close()
-        heads = b"".join(one.head for one in proxy.found(type(proxy.head("response"))) if not one.forged)
+        heads = b"".join(one.head for one in proxy.found(type(proxy.head("response"))) if not one.injected)
         frames = b"".join(one.data for one in proxy.found(Frame) if one.stream != proxy.head("response").stream)
         assert heads + frames == request.replace(b"PORT", b"%d" % proxy.port)
 

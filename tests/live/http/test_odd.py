@@ -133,12 +133,12 @@ def test_whatever_a_server_says_arrives_and_ends(said: list[bytes], shared: tupl
     for piece in said:
         server.send(piece)
     server.close()
-    passed, forged, _ = client.rest().partition(b"HTTP/1.1 502 ")
+    passed, injected, _ = client.rest().partition(b"HTTP/1.1 502 ")
     sent = b"".join(said)
     begun = sent.removeprefix(passed)
     assert passed + begun == sent
     assert begun[:7] in {b"", b"\r", *(b"HTTP/1."[:end] for end in range(1, 8))}  # what may have become an answer, and did not
-    assert forged or not begun
+    assert injected or not begun
     client.close()
 
 

@@ -121,7 +121,7 @@ def test_a_slow_request_behind_a_stream_that_is_open_waits_for_its_end(ends: End
     assert client.rest().partition(b"0\r\n\r\n")[2].startswith(b"HTTP/1.1 408 ")
 
 
-def test_a_client_that_does_not_leave_behind_a_forged_answer_is_left(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_does_not_leave_behind_a_injected_answer_is_left(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "LINGER_S", PATIENCE_S)
     client = ends.connect()
     client.send(b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")

@@ -204,8 +204,8 @@ def test_what_was_never_recorded_goes_live_and_is_recorded_as_the_live_apis_own(
     assert (streamed.is_whole, streamed.body.endswith(b"data: [DONE]\n\n")) == (True, True)
     assert refused.status == 401
     assert [call.answer and call.answer.turn.text for call in mock.transcript.model_calls[:3]] == ["hello", "hey ho", "hey ho"]
-    forged = [frame.forged for frame in mock.records if isinstance(frame, Frame) and b"hey ho" in frame.data]
-    assert forged == [False, False]
+    injected = [frame.injected for frame in mock.records if isinstance(frame, Frame) and b"hey ho" in frame.data]
+    assert injected == [False, False]
     assert said == [f"what was never recorded is answered by the live API: {url}"]
 
 

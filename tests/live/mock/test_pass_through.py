@@ -84,7 +84,7 @@ def test_its_own_capture_is_the_longer_recording(capture: Path, log: Path) -> No
         mock.send(OPENING, INITIALIZED, GREET, DRAW)
         drawn = [mock.told(), mock.told(), mock.told()][-1]
         mock.ends()
-        assert [one.forged for one in mock.records if isinstance(one, Frame) and one.stream == 1] == [True, True, False]
+        assert [one.injected for one in mock.records if isinstance(one, Frame) and one.stream == 1] == [True, True, False]
         longer = mock.own
     with Mocking(longer) as mock:
         mock.send(OPENING, INITIALIZED, GREET, DRAW)
@@ -181,7 +181,7 @@ def test_a_server_that_cannot_be_started_is_told_to_the_client(capture: Path) ->
         assert mock.told()["id"] == 1
         assert "./no-such-server: command not found" in mock.told()["error"]["message"]
         assert mock.ends()[0] == 4
-        assert any(one.topic == "forward" for one in mock.records if isinstance(one, Note))
+        assert any(one.topic == "pass-through" for one in mock.records if isinstance(one, Note))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -180,13 +180,13 @@ def test_its_capture_is_whole_and_says_who_said_what(capture: Path) -> None:
     assert transcript.sources[0].server == "weather-mock"
 
 
-def test_all_that_it_says_is_marked_as_forged_and_nothing_else(capture: Path) -> None:
+def test_all_that_it_says_is_marked_as_injected_and_nothing_else(capture: Path) -> None:
     with Mocking(capture) as mock:
         mock.send(request(1), b"noise\n")
         mock.told()
         mock.ends()
-    assert {(one.stream, one.forged) for one in mock.records if isinstance(one, Frame)} == {(0, False), (1, True)}
-    assert {(one.name, one.forged) for one in mock.records if isinstance(one, Open)} == {("stdin", False), ("stdout", True)}
+    assert {(one.stream, one.injected) for one in mock.records if isinstance(one, Frame)} == {(0, False), (1, True)}
+    assert {(one.name, one.injected) for one in mock.records if isinstance(one, Open)} == {("stdin", False), ("stdout", True)}
 
 
 def test_a_miss_is_told_to_stderr_and_to_the_capture(capture: Path) -> None:

@@ -60,13 +60,13 @@ async def test_its_records_read_like_those_of_a_tap() -> None:
         await met.asks(request(2, "tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}))
     exchanges = met.transcript.exchanges
     assert [(one.method, one.outcome) for one in exchanges] == [("initialize", Outcome.OK), ("tools/call", Outcome.OK)]
-    assert [(one.name, one.sender, one.forged) for one in met.of(Open)] == [
+    assert [(one.name, one.sender, one.injected) for one in met.of(Open)] == [
         ("stdin", CLIENT, True),
         ("stdout", SERVER, False),
         ("stderr", SERVER, False),
     ]
-    assert [frame.forged for frame in met.of(Frame) if frame.stream == 0] == [True, True, True]
-    assert not any(frame.forged for frame in met.of(Frame) if frame.stream == 1)
+    assert [frame.injected for frame in met.of(Frame) if frame.stream == 0] == [True, True, True]
+    assert not any(frame.injected for frame in met.of(Frame) if frame.stream == 1)
     assert met.of(Spawn)[0].pid == met.exit.pid
     assert (met.ends[0], met.exit.code) == ((0, "client", "eof"), 0)
 

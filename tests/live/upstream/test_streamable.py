@@ -84,7 +84,7 @@ def test_a_server_on_the_sdk_is_heard_asks_back_and_reads_like_a_tap(
             ("tools/call", "client", Outcome.OK),
             ("elicitation/create", "server", Outcome.OK),
         ]
-        assert all(one.forged == (one.name == "request") for one in met.of(Open))
+        assert all(one.injected == (one.name == "request") for one in met.of(Open))
         assert met.lost == []
 
     words = [sys.executable, str(PEERS / "pyserver.py"), mode, "0"]

@@ -10,7 +10,7 @@ from mcpspy.replay.client.correlate.model import Carrying
 from mcpspy.replay.json.edits import edited
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
-from mcpspy.transcript.model import Exchange, Source, Stray
+from mcpspy.transcript.model import Exchange, Source, UnpairedMessage
 
 if TYPE_CHECKING:
     from tests.transcript.dialogue import Dialogue
@@ -38,7 +38,7 @@ class Drive:
 
     def client_message(self, row: int) -> Message:
         found = self.transcript.row(row)
-        if isinstance(found, Stray):
+        if isinstance(found, UnpairedMessage):
             return found.message
         assert isinstance(found, Exchange)
         message = found.request if found.sender == CLIENT else found.response

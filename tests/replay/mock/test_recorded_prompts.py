@@ -127,7 +127,7 @@ def test_what_was_not_kept_is_not_played() -> None:
 
 def test_what_mcpspy_said_itself_is_no_answer_of_the_api() -> None:
     traffic = ModelTraffic()
-    traffic.ask("user: hi").answer(502, b"mcpspy: refused\n", by="mcpspy", forged=True, Content_Type="text/plain")
+    traffic.ask("user: hi").answer(502, b"mcpspy: refused\n", by="mcpspy", injected=True, Content_Type="text/plain")
     traffic.ask("user: hi").answer(200, completion("hello"))
     assert [one.reply.status for one in kept(traffic)] == [200]
 

@@ -14,7 +14,7 @@ from mcpspy.replay.mock.script import Script
 from mcpspy.replay.mock.templates import one_line
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
-from mcpspy.transcript.model import Exchange, Kind, Source, Stray, Transcript
+from mcpspy.transcript.model import Exchange, Kind, Source, Transcript, UnpairedMessage
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.wire.json_spans import place
 from tests.conftest import ROOT
@@ -44,7 +44,7 @@ class Player:
         self._hear(self._script.close())
         return sorted(self.heard)
 
-    def _say(self, message: Message, row: Exchange | Stray) -> None:
+    def _say(self, message: Message, row: Exchange | UnpairedMessage) -> None:
         line = one_line(message.raw)
         is_answer = isinstance(row, Exchange) and row.sender != CLIENT and message.kind in (Kind.RESULT, Kind.ERROR)
         if is_answer and row.row in self._live:
@@ -73,13 +73,13 @@ def with_id(line: bytes, id: bytes) -> bytes:
     return line[: at[0]] + id + line[at[1] :]
 
 
-def is_heard(row: Exchange | Stray) -> bool:
+def is_heard(row: Exchange | UnpairedMessage) -> bool:
     """Whether the server heard of it: HTTP refuses some requests by itself."""
-    return isinstance(row, Stray) or row.sender != CLIENT or is_served(row)
+    return isinstance(row, UnpairedMessage) or row.sender != CLIENT or is_served(row)
 
 
-def in_order(transcript: Transcript) -> Iterator[tuple[Message, Exchange | Stray]]:
-    rows = [row for row in transcript.rows if isinstance(row, Exchange | Stray)]
+def in_order(transcript: Transcript) -> Iterator[tuple[Message, Exchange | UnpairedMessage]]:
+    rows = [row for row in transcript.rows if isinstance(row, Exchange | UnpairedMessage)]
     told = [(one, row) for row in rows for one in (row.messages if isinstance(row, Exchange) else [row.message])]
     yield from sorted(told, key=lambda one: (one[0].at_ns, one[0].number))
 
@@ -90,7 +90,7 @@ def recorded(transcript: Transcript) -> list[bytes]:
     for message, row in in_order(transcript):
         if message.sender == CLIENT or not is_heard(row):
             continue
-        if isinstance(row, Stray) and message.kind is not Kind.NOTIFICATION:
+        if isinstance(row, UnpairedMessage) and message.kind is not Kind.NOTIFICATION:
             continue
         line = one_line(message.raw)
         found.append(with_id(line, b"ours") if message.kind is Kind.REQUEST else line)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mcpspy.transcript.calls.call import Call, Part
-from mcpspy.transcript.model import Exchange, Outcome, Stray
+from mcpspy.transcript.model import Exchange, Outcome, UnpairedMessage
 from tests.transcript.dialogue import MS, Dialogue, cancelled, error, notification, progress, request, result
 
 NAME = {"name": {"method": "elicitation/create", "params": {"message": "What is your name?", "requestedSchema": {}}}}
@@ -40,8 +40,8 @@ def only(told: Dialogue) -> Call:
 
 
 def flaws(told: Dialogue) -> list[tuple[int, str]]:
-    """Rows and flaws of all requests and strays."""
-    rows = [row for row in told.transcript.rows if isinstance(row, Exchange | Stray)]
+    """Rows and flaws of all requests and unpaired messages."""
+    rows = [row for row in told.transcript.rows if isinstance(row, Exchange | UnpairedMessage)]
     messages = [(row.row, row.request if isinstance(row, Exchange) else row.message) for row in rows]
     return [(row, flaw) for row, message in messages for flaw in message.flaws]
 
@@ -497,7 +497,7 @@ def test_a_subscription_ends_in_several_ways(end: Any, outcome: Outcome) -> None
 
 def test_a_server_cancels_no_other_request_of_the_client() -> None:
     told = Dialogue().client(ask(1)).server(cancelled(1)).server(result(1))
-    assert (told.exchange.outcome, told.stray.method) == (Outcome.OK, "notifications/cancelled")
+    assert (told.exchange.outcome, told.unpaired.method) == (Outcome.OK, "notifications/cancelled")
 
 
 def subscribe(id: Any, uri: str = "x:1", method: str = "subscribe") -> dict[str, Any]:

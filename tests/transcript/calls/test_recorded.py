@@ -6,7 +6,7 @@ import pytest
 
 from mcpspy.capture.file.reader import read
 from mcpspy.transcript.calls.call import Call, Part
-from mcpspy.transcript.model import Outcome, Stray, Transcript
+from mcpspy.transcript.model import Outcome, Transcript, UnpairedMessage
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 
 RECORDED = Path(__file__).parents[1] / "recorded"
@@ -54,7 +54,7 @@ def test_every_notification_about_a_task_belongs_to_it_also_the_one_before_the_a
     found = transcript("research")
     (call,) = found.calls
     assert call.task is not None
-    about = [row for row in found.rows if isinstance(row, Stray) and row.message.target == call.task.id]
+    about = [row for row in found.rows if isinstance(row, UnpairedMessage) and row.message.target == call.task.id]
     assert sorted(row.row for row in call.told) == [row.row for row in about]
     assert call.first.response is not None
     assert call.told[0].at_ns < call.first.response.at_ns

@@ -109,7 +109,7 @@ def test_a_failed_upstream_is_found_with_its_reason() -> None:
     told = Traffic()
     said = b"mcpspy: http://127.0.0.1:3001 cannot be reached: Connection refused\n"
     for id in (1, 2):
-        told.post(request(id)).answer(502, said, forged=True, by="mcpspy", Content_Type="text/plain")
+        told.post(request(id)).answer(502, said, injected=True, by="mcpspy", Content_Type="text/plain")
     found = told.finding
     assert (found.rule, found.culprit, found.count, found.row) == ("upstream-failed", "server", 2, 1)
     assert "Connection refused" in found.what
@@ -124,7 +124,7 @@ def test_a_502_of_the_server_is_its_own() -> None:
 @pytest.mark.parametrize("status", [400, 403, 408, 421])
 def test_a_refused_request_is_found(status: int) -> None:
     told = Traffic()
-    told.get("/", Host="evil.example").answer(status, b"mcpspy: no\n", forged=True, by="mcpspy", Content_Type="text/plain")
+    told.get("/", Host="evil.example").answer(status, b"mcpspy: no\n", injected=True, by="mcpspy", Content_Type="text/plain")
     assert (told.finding.rule, told.finding.culprit) == ("request-refused", "client")
 
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from mcpspy.transcript.http.transaction import ScopeKind
-from mcpspy.transcript.model import Event, Kind, Numbered, Outcome, Stray
+from mcpspy.transcript.model import Event, Kind, Numbered, Outcome, UnpairedMessage
 from tests.transcript.dialogue import MS, error, notification, request, result, tool_call
 from tests.transcript.traffic import Traffic, initialize, modern
 
@@ -36,7 +36,7 @@ def test_a_post_with_a_notification_is_no_row_but_its_message() -> None:
     told.post(notification()).answer(202)
     assert told.transactions == []
     (source,) = told.transcript.sources
-    (message,) = told.strays
+    (message,) = told.unpaired_messages
     found = source.transaction_of(message.stream)
     assert found is not None
     assert found.status == 202
@@ -125,7 +125,7 @@ def test_a_body_is_read_whatever_its_content_type_says() -> None:
 def test_broken_json_in_a_post_is_a_malformed_message() -> None:
     told = Traffic()
     told.post(b'{"jsonrpc":"2.0","id":1,').answer(400)
-    (message,) = told.strays
+    (message,) = told.unpaired_messages
     assert (message.kind, message.reason) == (Kind.MALFORMED, "not JSON")
     assert told.rules == ["malformed-message"]
 
@@ -133,7 +133,7 @@ def test_broken_json_in_a_post_is_a_malformed_message() -> None:
 def test_broken_json_of_a_response_that_broke_off_is_cut_short() -> None:
     told = Traffic()
     told.post(request(1)).answer(200, b'{"jsonrpc":"2.0","id":1,', Content_Type="application/json", how="reset")
-    (message,) = told.strays
+    (message,) = told.unpaired_messages
     assert message.reason == "cut short"
 
 
@@ -175,7 +175,7 @@ def test_newline_delimited_json_is_read_line_by_line() -> None:
     told = Traffic()
     told.post(request(1)).answer(200, lines, Content_Type="text/plain")
     assert told.exchange.outcome is Outcome.OK
-    assert len(told.strays) == 1
+    assert len(told.unpaired_messages) == 1
 
 
 def test_a_body_recorded_in_parts_is_one_message() -> None:
@@ -197,7 +197,7 @@ def test_a_body_that_was_not_recorded_says_so() -> None:
     call.response = told.open(call, "response", b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
     told.frame(call.response, b"", length=5045, sha256="ab")
     call.close()
-    (message,) = told.strays
+    (message,) = told.unpaired_messages
     assert message.reason == "not recorded"
 
 
@@ -243,14 +243,14 @@ def test_events_of_other_types_are_no_messages() -> None:
 def test_data_that_is_no_json_is_malformed() -> None:
     told = Traffic()
     told.post(request(1)).stream().event("hello").event(result(1)).close()
-    assert [one.reason for one in told.strays] == ["not JSON"]
+    assert [one.reason for one in told.unpaired_messages] == ["not JSON"]
 
 
 def test_an_event_without_its_end_was_cut_short() -> None:
     told = Traffic()
     told.post(request(1)).stream().raw(b"data: " + json.dumps(result(1)).encode() + b"\n").close("server", "reset")
     assert told.exchange.response is None
-    assert [one.reason for one in told.strays] == ["cut short"]
+    assert [one.reason for one in told.unpaired_messages] == ["cut short"]
 
 
 def test_a_stream_counts_its_events_comments_bytes_and_chunks() -> None:
@@ -371,12 +371,12 @@ def test_a_legacy_cancellation_finds_its_request_in_the_session() -> None:
     assert [one.outcome for one in told.exchanges] == [Outcome.OK, Outcome.CANCELLED]
 
 
-# --- Notes, interim responses, what is forged ---
+# --- Notes, interim responses, what is injected ---
 
 
 def test_a_note_about_a_transaction_is_kept_with_it() -> None:
     told = Traffic()
-    told.get().note("upstream", "127.0.0.1:3001: Connection refused").answer(502, b"mcpspy: no", forged=True, by="mcpspy")
+    told.get().note("upstream", "127.0.0.1:3001: Connection refused").answer(502, b"mcpspy: no", injected=True, by="mcpspy")
     (row,) = told.transactions
     assert [note.topic for note in row.notes] == ["upstream"]
     assert not any(isinstance(one, Event) for one in told.transcript.rows)
@@ -472,11 +472,11 @@ def test_scopes_say_what_they_are() -> None:
     assert kinds == [ScopeKind.SESSION, ScopeKind.TRANSACTION, ScopeKind.STREAM, ScopeKind.STREAM]
 
 
-def test_strays_keep_their_transaction() -> None:
+def test_unpaired_messages_keep_their_transaction() -> None:
     told = Traffic()
     told.post(request(1)).stream().event(notification("notifications/message", {"level": "info"})).event(result(1)).close()
     (source,) = told.transcript.sources
-    (stray,) = [row for row in told.transcript.rows if isinstance(row, Stray)]
-    found = source.transaction_of(stray.message.stream)
+    (unpaired,) = [row for row in told.transcript.rows if isinstance(row, UnpairedMessage)]
+    found = source.transaction_of(unpaired.message.stream)
     assert found is not None
     assert found.number == 1

@@ -403,7 +403,7 @@ def test_equal_events_without_resumption_are_two() -> None:
     stream = told.get(session="s").stream()
     for _ in range(2):
         stream.event(notification("notifications/tools/list_changed"), id="1")
-    assert len(told.strays) == 3
+    assert len(told.unpaired_messages) == 3
 
 
 def test_an_exchange_of_a_polling_server_is_pending_between_its_streams() -> None:
@@ -594,7 +594,7 @@ def test_what_comes_again_without_a_session_is_not_counted_again() -> None:
     log = notification("notifications/message", {"level": "info"})
     told.post(tool_call(1)).stream().event(log, id="e1").event(log, id="e2").close("server")
     resumed(told, "e2").event(log, id="e2").event(result(1), id="e3").close()
-    assert (redelivered(told), len(told.strays)) == ([0, 1], 2)
+    assert (redelivered(told), len(told.unpaired_messages)) == ([0, 1], 2)
 
 
 def test_without_a_session_a_call_that_may_be_resumed_is_pending_until_the_capture_ends() -> None:
@@ -610,7 +610,7 @@ def test_without_a_session_nobody_guesses_whose_stream_is_resumed() -> None:
     broken_off(told, "b", "1")
     resumed(told, "1").event(result(1, "whose?"), id="2").close()
     (get,) = told.transactions
-    assert (answers(told), [one.name for one in get.oddities]) == ([None, None], ["ambiguous-resume"])
+    assert (answers(told), [one.name for one in get.anomalies]) == ([None, None], ["ambiguous-resume"])
     assert "ambiguous-stream" in told.rules
 
 

@@ -116,7 +116,7 @@ def test_an_answer_that_is_not_over_is_pending() -> None:
 
 def test_what_mcpspy_answers_itself_is_a_finding() -> None:
     traffic = ModelTraffic()
-    traffic.ask("user: hi").answer(502, b"mcpspy: Connection refused\n", by="mcpspy", forged=True, Content_Type="text/plain")
+    traffic.ask("user: hi").answer(502, b"mcpspy: Connection refused\n", by="mcpspy", injected=True, Content_Type="text/plain")
     assert traffic.made.outcome is Outcome.HTTP_ERROR
     assert traffic.rules == ["upstream-failed"]
 

@@ -1,4 +1,4 @@
-"""Whatever clients and APIs send, errands, findings and views are made of it: nothing raises, and nothing reaches the screen raw."""
+"""Whatever clients and APIs send, tool round trips, findings and views can show it: nothing raises, nothing is printed raw."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mcpspy.transcript.findings.optional import examined
 from mcpspy.transcript.llm.runs import runs
-from mcpspy.transcript.llm.tool_trips import errands
+from mcpspy.transcript.llm.tool_trips import tool_trips
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.json.rows import document
@@ -77,7 +77,7 @@ def both_legs(asked: list[tuple[Any, Any, str, bool]], tools: Any, answered: Any
 @given(st.lists(st.tuples(PROMPTS, ANSWERS, PATHS, st.booleans()), max_size=3), VALUES, VALUES)
 def test_nothing_raises_and_all_of_it_can_be_shown(asked: list[tuple[Any, Any, str, bool]], tools: Any, answered: Any) -> None:
     transcript = both_legs(asked, tools, answered)
-    found = errands(transcript)
+    found = tool_trips(transcript)
     for run in runs(transcript, found):
         assert run.model_ns + run.server_ns + run.client_ns == run.took_ns
     transcript.findings = examined(transcript)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcpspy.transcript.llm.runs import Run, covered_ns, runs
-from mcpspy.transcript.llm.tool_trips import Errand, errands
+from mcpspy.transcript.llm.tool_trips import ToolTrip, tool_trips
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.telling import Telling
@@ -30,11 +30,11 @@ def call(id: int, name: str, arguments: Any = None, text: str = "ok") -> str:
     return f"→ tools/call {id} {params}\n← result {id} {result}\n"
 
 
-def joined(account: str, label: str = "example") -> list[Errand]:
-    return errands(told(account, label))
+def joined(account: str, label: str = "example") -> list[ToolTrip]:
+    return tool_trips(told(account, label))
 
 
-def only(account: str, label: str = "example") -> Errand:
+def only(account: str, label: str = "example") -> ToolTrip:
     (found,) = joined(account, label)
     return found
 
@@ -154,7 +154,7 @@ def test_of_two_servers_with_the_same_tool_the_one_in_the_name_is_meant() -> Non
     for record in other.records[1:]:
         record.at_ns += 20 * MS
     transcript = transcribe(telling.records, telling.model.records, other.records)
-    (found,) = errands(transcript)
+    (found,) = tool_trips(transcript)
     assert found.call is not None
     assert transcript.sources[found.call.capture].server == "two"
 
@@ -181,8 +181,8 @@ def test_a_return_that_repeats_in_every_prompt_is_told_in_the_first() -> None:
     assert found.returned_in.row == 2
 
 
-def test_without_a_model_there_are_no_errands() -> None:
-    assert errands(transcribe(Telling(call(1, "fetch", {})).records)) == []
+def test_without_a_model_there_are_no_tool_trips() -> None:
+    assert tool_trips(transcribe(Telling(call(1, "fetch", {})).records)) == []
 
 
 def test_the_join_takes_steps_in_proportion_to_what_was_said() -> None:
@@ -191,7 +191,7 @@ def test_the_join_takes_steps_in_proportion_to_what_was_said() -> None:
         account = "⇒ asks x\n⇐ uses c fetch {}" + uses + "\n" + "".join(call(n, "fetch", {"n": n % 7}) for n in range(count))
         transcript = told(account)
         with counting_calls() as counted:
-            found = errands(transcript)
+            found = tool_trips(transcript)
         assert sum(one.call is not None for one in found) == count
         return counted()
 
@@ -220,14 +220,14 @@ def counting_calls() -> Iterator[Callable[[], int]]:
 
 def only_run(account: str) -> Run:
     transcript = told(account)
-    (found,) = runs(transcript, errands(transcript))
+    (found,) = runs(transcript, tool_trips(transcript))
     return found
 
 
 def test_a_run_is_from_the_user_s_turn_to_the_answer_that_wants_nothing_done() -> None:
     account = "⇒ asks x\n⇐ uses c1 fetch {}\n" + call(1, "fetch", {}) + "⇒ returns c1 ok\n⇐ says y\n⇒ asks z\n⇐ says w"
     transcript = told(account)
-    found = runs(transcript, errands(transcript))
+    found = runs(transcript, tool_trips(transcript))
     assert [(one.asked, [each.row for each in one.calls], one.is_whole) for one in found] == [
         ("x", [1, 3], True),
         ("z", [4], True),

@@ -1,4 +1,4 @@
-"""One count of calls: the verdict, the numbers and a check say the same of every capture."""
+"""One count of calls: the summary, the numbers and a check say the same of every capture."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from mcpspy.transcript.model import Outcome, Transcript
 from mcpspy.transcript.stats.outcomes import outcomes
 from mcpspy.transcript.stats.statistics import numbers
 from mcpspy.transcript.transcribe import transcribe
-from mcpspy.views.json.rows import verdict_object
+from mcpspy.views.json.rows import summary_object
 
 ROOT = Path(__file__).parents[3]
 RECORDED = sorted([*ROOT.glob("captures/*.mcpspy"), *ROOT.glob("tests/transcript/recorded/*.mcpspy")])
@@ -21,12 +21,12 @@ def recorded(name: str) -> Transcript:
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_the_verdict_and_the_numbers_count_alike(path: Path) -> None:
+def test_the_summary_and_the_numbers_count_alike(path: Path) -> None:
     transcript = transcribe(read(str(path)))
     told = [one for server in numbers(transcript) for one in (*server.calls, *server.requests)]
-    verdict = json.loads(json.dumps(verdict_object(transcript, live=False)))
-    assert verdict["calls"] == sum(one.count for one in told)
-    assert verdict["pending"] == sum(one.open for one in told)
+    summary = json.loads(json.dumps(summary_object(transcript, live=False)))
+    assert summary["calls"] == sum(one.count for one in told)
+    assert summary["pending"] == sum(one.open for one in told)
 
 
 def test_the_rounds_of_a_call_count_once() -> None:

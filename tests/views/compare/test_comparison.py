@@ -62,7 +62,7 @@ def test_what_is_the_same_takes_one_line() -> None:
     assert len(shown(both(made, made))) == 3
 
 
-def test_the_verdict_counts_what_changed() -> None:
+def test_the_summary_counts_what_changed() -> None:
     assert shown(changed())[0] == (
         "✗ 1 difference in who speaks · 1 definition changed, 1 added, 1 removed · 1 call changed, 1 added, 1 removed"
         " · 1 finding added · 3 calls the same"

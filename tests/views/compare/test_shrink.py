@@ -28,7 +28,7 @@ def found(name: str = "echo", *, sends: int = 2) -> Shrunk:
     return Shrunk(
         until=f'"{name}"',
         happened=Happened(f"error -32603: {name}", max(rows, default=None)),
-        sends=(Send(message=recorded.strays[0], row=1), *calls),
+        sends=(Send(message=recorded.unpaired_messages[0], row=1), *calls),
         live=rows,
         of=67,
         runs=21,
@@ -53,8 +53,8 @@ def test_each_message_has_its_row_what_it_asks_and_what_became_of_it() -> None:
 
 
 def test_what_is_no_json_rpc_is_shown_as_it_is() -> None:
-    (stray,) = Dialogue().client(b"what?\n").strays
-    noise = replace(found(), sends=(Send(message=stray, row=1),))
+    (unpaired,) = Dialogue().client(b"what?\n").unpaired_messages
+    noise = replace(found(), sends=(Send(message=unpaired, row=1),))
     assert lines(noise)[-1] == "   1 → no JSON-RPC what?"
 
 

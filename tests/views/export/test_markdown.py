@@ -90,8 +90,8 @@ def test_a_report_on_hostile_peers_has_our_markup_alone(text: str) -> None:
 
 
 def test_a_payload_cannot_end_its_fence() -> None:
-    transcript = hostile_scene("```\n# Forged\n````").transcript
-    assert "<h1>Forged" not in rendered("\n".join(report(transcript, transcript.rows, version="1", is_part=True)))
+    transcript = hostile_scene("```\n# Injected\n````").transcript
+    assert "<h1>Injected" not in rendered("\n".join(report(transcript, transcript.rows, version="1", is_part=True)))
 
 
 def test_of_a_long_session_a_report_draws_and_lists_what_is_in_question() -> None:

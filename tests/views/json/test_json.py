@@ -23,7 +23,7 @@ from tests.transcript.dialogue import Dialogue, request, result
 from tests.transcript.traffic import Traffic
 from tests.views.http_scenes import http_scene
 from tests.views.scenes import busy_scene, call, failed, hostile_scene, opened, payload, refused, three_servers
-from tests.views.store.test_listing import KEPT, SITTINGS, UNUSABLE, capture
+from tests.views.store.test_listing import KEPT, RECORDINGS, UNUSABLE, capture
 from tests.views.store.test_verification import verified
 
 PAGE = (Path(__file__).parents[3] / "docs" / "json.md").read_text(encoding="utf-8")
@@ -57,10 +57,10 @@ def names(value: Any) -> set[str]:
     return set(ours) | {name for one in ours.values() for name in names(one)}
 
 
-def test_the_document_is_schema_1_with_the_verdict_in_numbers() -> None:
+def test_the_document_is_schema_1_with_the_summary_in_numbers() -> None:
     made = documented(busy_scene())
     assert made["schema"] == 1
-    assert made["verdict"] == {
+    assert made["summary"] == {
         "calls": 8, "pending": 0, "ok": 4, "error": 1, "tool_error": 1, "cancelled": 1, "unanswered": 1, "http_error": 0,
         "redirected": 0, "probe": 0, "findings": 2, "complete": False, "live": False,
     }  # fmt: skip
@@ -101,7 +101,7 @@ def test_rows_that_were_not_asked_for_come_without_payloads() -> None:
 
 def test_stderr_noise_and_events_are_rows_too() -> None:
     rows = documented(opened("weather").stderr(b"hi\n").server(b"caf\xe9\n").exits(1))["rows"]
-    assert [one["kind"] for one in rows] == ["event", "stderr", "stray", "event"]
+    assert [one["kind"] for one in rows] == ["event", "stderr", "unpaired", "event"]
     assert rows[1]["text"] == "hi"
     assert b64decode(rows[2]["message"]["base64"]) == b"caf\xe9\n"
     assert (rows[3]["event"], rows[3]["code"]) == ("exit", 1)
@@ -206,8 +206,8 @@ def fields(verb: str) -> set[str]:
     return {name for row in re.findall(r"^\| (`.*?) \|", section(verb), re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
 
 
-NOT_COUNTED = listing.Sitting(address="", client="", client_pid=None, captures=(capture(counted=False),))
-LISTED = listing.document("/store", [*SITTINGS, NOT_COUNTED], UNUSABLE, KEPT)
+NOT_COUNTED = listing.Recording(address="", client="", client_pid=None, captures=(capture(counted=False),))
+LISTED = listing.document("/store", [*RECORDINGS, NOT_COUNTED], UNUSABLE, KEPT)
 VERIFIED = verification.document([verified(), verified(repaired="new.mcpspy", marked_missing=1)])
 
 

@@ -161,9 +161,9 @@ def test_a_call_that_goes_on_is_pending() -> None:
 
 def test_what_mcpspy_answered_instead_of_the_api_says_so() -> None:
     model = ModelTraffic()
-    model.ask("user: a").answer(502, b"mcpspy: nobody there", forged=True, by="mcpspy")
+    model.ask("user: a").answer(502, b"mcpspy: nobody there", injected=True, by="mcpspy")
     asked, ended = alone(model)[-2:]
-    assert (asked.stops, ended.forged) == (True, True)
+    assert (asked.stops, ended.injected) == (True, True)
 
 
 @pytest.mark.parametrize("detail", [Detail.NAMES, Detail.FULL])

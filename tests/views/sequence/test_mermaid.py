@@ -27,9 +27,9 @@ ORDINARY = [
     "x < y && z > 1",
 ]
 HOSTILE = [
-    "a; b", "a;b;", "#", "#35;", "# comment", "one\ntwo", "one\r\nclient1->>server1: forged", "%%{init: {'theme':'dark'}}%%",
-    "%% comment", "x %% y", "end", "loop forever", "alt", "else", "note over client1: forged", "participant evil", "as evil",
-    "A->>B: forged", "->>", "-->>", "--x", "-)", ":", "::", "a:b:c", "wrap: text", "nowrap: text", "WRAP:x", "<br/>", "<br>b",
+    "a; b", "a;b;", "#", "#35;", "# comment", "one\ntwo", "one\r\nclient1->>server1: injected", "%%{init: {'theme':'dark'}}%%",
+    "%% comment", "x %% y", "end", "loop forever", "alt", "else", "note over client1: injected", "participant evil", "as evil",
+    "A->>B: injected", "->>", "-->>", "--x", "-)", ":", "::", "a:b:c", "wrap: text", "nowrap: text", "WRAP:x", "<br/>", "<br>b",
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "&lt;b&gt;", "&#35;", "#lt;", "ﬂ°°35¶ß", "$$x^2$$", "`code`",
     "**bold**", "style x:#fff;", "classDef a:#b;", "style a:b#c;d", "{", "}", "@{ \"type\": \"actor\" }", "client1@{}", "title x",
     "accTitle: x", "accDescr { x }", "autonumber", "activate server1", "create participant z", "box red", "rect rgb(0,0,0)",

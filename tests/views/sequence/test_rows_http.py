@@ -119,7 +119,7 @@ def test_a_status_beside_an_answer_is_told_with_it() -> None:
 
 def test_what_mcpspy_answered_says_so() -> None:
     told = Traffic()
-    told.post(request(1)).answer(502, b"mcpspy: nobody there", forged=True, by="mcpspy")
+    told.post(request(1)).answer(502, b"mcpspy: nobody there", injected=True, by="mcpspy")
     assert arrows(told.ends())[1][3] == "1 502 Bad Gateway by mcpspy"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.views.store.listing import Capture, Kept, Sitting, State, Unusable, document, listing
+from mcpspy.views.store.listing import Capture, Kept, Recording, State, Unusable, document, listing
 from mcpspy.views.text.line import line_cells, plain
 
 BEGIN = datetime(2026, 11, 20, 22, 37, 1, tzinfo=UTC)
@@ -30,8 +30,8 @@ def capture(**facts: Any) -> Capture:
     return Capture(**{**known, **facts})
 
 
-SITTINGS = [
-    Sitting(
+RECORDINGS = [
+    Recording(
         address="@",
         client="claude",
         client_pid=123,
@@ -42,7 +42,7 @@ SITTINGS = [
             ),
         ),
     ),
-    Sitting(
+    Recording(
         address="",
         client="",
         client_pid=None,
@@ -53,8 +53,8 @@ KEPT = Kept(captures=4, size_bytes=164_000, max_bytes=2_000_000, gone_captures=7
 UNUSABLE = [Unusable(path="/store/z.mcpspy", file="z.mcpspy", reason="its header is damaged")]
 
 
-def text(width: int | None, sittings: list[Sitting] = SITTINGS, unusable: list[Unusable] = UNUSABLE) -> list[str]:
-    return [plain(line) for line in listing(sittings, unusable, width=width)]
+def text(width: int | None, recordings: list[Recording] = RECORDINGS, unusable: list[Unusable] = UNUSABLE) -> list[str]:
+    return [plain(line) for line in listing(recordings, unusable, width=width)]
 
 
 def test_the_list_at_80_cells() -> None:
@@ -77,41 +77,41 @@ def test_the_list_at_200_cells_names_the_files_and_says_all() -> None:
 
 @pytest.mark.parametrize("width", [1, 5, 20, 43, 44, 59, 60, 80, 119, 120, 200])
 def test_no_line_is_wider_than_the_screen(width: int) -> None:
-    hostile = Sitting(
+    hostile = Recording(
         address="@", client="天" * 99, client_pid=1, captures=(capture(label="天気" * 50), capture(label="\x1b[31m" * 9))
     )
-    lines = list(listing([*SITTINGS, hostile], UNUSABLE, width=width))
+    lines = list(listing([*RECORDINGS, hostile], UNUSABLE, width=width))
     assert max(map(line_cells, lines)) <= width
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_a_long_label_hides_no_state(width: int) -> None:
-    sitting = Sitting(
+    recording = Recording(
         address="@", client="c", client_pid=1, captures=(capture(label="x" * 99, gaps=2, state=State.INCOMPLETE),)
     )
-    assert text(width, [sitting], [])[1].endswith("  incomplete, 2 gaps")
+    assert text(width, [recording], [])[1].endswith("  incomplete, 2 gaps")
 
 
-def test_a_capture_of_another_day_than_its_sitting_says_which() -> None:
-    sitting = Sitting(address="@", client="c", client_pid=1, captures=(capture(), capture(begin=BEGIN.replace(day=21))))
-    assert "2026-11-21" in text(80, [sitting], [])[2]
+def test_a_capture_of_another_day_than_its_recording_says_which() -> None:
+    recording = Recording(address="@", client="c", client_pid=1, captures=(capture(), capture(begin=BEGIN.replace(day=21))))
+    assert "2026-11-21" in text(80, [recording], [])[2]
 
 
 def test_a_capture_that_was_not_counted_to_its_end_says_so() -> None:
-    sitting = Sitting(address="@", client="c", client_pid=1, captures=(capture(counted=False),))
-    assert "124 messages or more" in text(80, [sitting], [])[1]
+    recording = Recording(address="@", client="c", client_pid=1, captures=(capture(counted=False),))
+    assert "124 messages or more" in text(80, [recording], [])[1]
 
 
 def test_a_model_s_leg_is_named_and_not_counted_in_messages() -> None:
-    sitting = Sitting(address="@", client="c", client_pid=1, captures=(capture(is_model=True),))
-    assert "model's leg" in text(80, [sitting], [])[1]
-    assert json.loads(document("/store", [sitting], [], KEPT))["sittings"][0]["captures"][0]["leg"] == "model"
+    recording = Recording(address="@", client="c", client_pid=1, captures=(capture(is_model=True),))
+    assert "model's leg" in text(80, [recording], [])[1]
+    assert json.loads(document("/store", [recording], [], KEPT))["recordings"][0]["captures"][0]["leg"] == "model"
 
 
 def test_captured_names_are_harmless() -> None:
     evil = "\x1b]0;x\x07\u202e[red]\ud800\n"
-    sitting = Sitting(address="@", client=evil, client_pid=1, captures=(capture(label=evil, file=evil),))
-    shown = "\n".join(text(None, [sitting], [Unusable(path=evil, file=evil, reason=evil)]))
+    recording = Recording(address="@", client=evil, client_pid=1, captures=(capture(label=evil, file=evil),))
+    shown = "\n".join(text(None, [recording], [Unusable(path=evil, file=evil, reason=evil)]))
     assert not set(shown) & {"\x1b", "\x07", "\u202e", "\ud800"}
     assert "[red]" in shown
 
@@ -121,9 +121,9 @@ def test_an_empty_list_has_no_lines() -> None:
 
 
 def test_the_json_has_every_fact() -> None:
-    found = json.loads(document("/store", SITTINGS, UNUSABLE, KEPT))
+    found = json.loads(document("/store", RECORDINGS, UNUSABLE, KEPT))
     assert found["schema"] == 1
-    assert found["sittings"][0]["captures"][0] == {
+    assert found["recordings"][0]["captures"][0] == {
         "path": "/store/x.mcpspy",
         "id": "0123",
         "label": "weather",

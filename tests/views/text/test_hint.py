@@ -87,6 +87,6 @@ def test_since_a_moment_rows_are_named_as_what_was_found_is_and_live_it_begins_t
     assert [plain(line).split("   ")[0].rstrip() for line in lines[1:]] == commands
 
 
-def test_the_diagram_is_of_the_sittings_that_were_found() -> None:
+def test_the_diagram_is_of_the_recordings_that_were_found() -> None:
     lines = next_commands(busy_scene().transcript, (), live=False, since="1h", found=("@", "@1"))
     assert plain(lines[1]).startswith("mcpspy export mermaid @ @1 ")

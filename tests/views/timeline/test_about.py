@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import mcpspy
 from mcpspy.transcript.mcp.content import content_facts, result_facts
 from mcpspy.transcript.mcp.methods import METHODS
-from mcpspy.transcript.model import Exchange, Kind, Stray, Transcript
+from mcpspy.transcript.model import Exchange, Kind, Transcript, UnpairedMessage
 from mcpspy.views.json.rows import row_object
 from mcpspy.views.text.line import line_cells, plain
 from mcpspy.views.text.pretty import pretty
@@ -142,7 +142,9 @@ def test_sampling_is_told_by_its_limits_and_its_messages(contents: Transcript) -
 
 def test_the_news_of_a_task_say_its_state(contents: Transcript) -> None:
     news = [
-        one.message for one in contents.rows if isinstance(one, Stray) and one.message.method == "notifications/tasks/status"
+        one.message
+        for one in contents.rows
+        if isinstance(one, UnpairedMessage) and one.message.method == "notifications/tasks/status"
     ]
     assert "working" in notification_phrase(news[:1]).detail
 
@@ -199,7 +201,7 @@ def test_what_a_subscription_listens_to_is_told() -> None:
 def test_progress_and_logs_keep_their_words() -> None:
     scene = Dialogue().server(notification("notifications/progress", {"progressToken": 1, "progress": 3, "total": 10}))
     scene.server(notification("notifications/message", {"level": "warning", "logger": "db", "data": "slow"}))
-    assert [notification_phrase([one]).detail for one in scene.strays] == ["3/10", "warning db: slow"]
+    assert [notification_phrase([one]).detail for one in scene.unpaired_messages] == ["3/10", "warning db: slow"]
 
 
 @pytest.mark.parametrize(
@@ -245,7 +247,7 @@ def test_an_image_and_a_prompt_look_as_they_did(contents: Transcript, target: st
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_no_line_of_the_recording_is_wider_than_the_screen(contents: Transcript, width: int) -> None:
-    rows = [one for one in contents.rows if isinstance(one, Exchange | Stray)]
+    rows = [one for one in contents.rows if isinstance(one, Exchange | UnpairedMessage)]
     assert all(line_cells(line) <= width for row in rows for line in whole(contents, row, width=width, stderr=False))
 
 

@@ -179,7 +179,7 @@ def test_a_session_that_takes_the_place_of_a_lost_one_says_so() -> None:
     (line,) = [line for line in lines if "in the place of a session that was lost" in line]
     assert "initialize" in line
     found = [transaction_object(one) for one in told.transcript.sources[0].transactions.values()]
-    assert [(one.get("session_lost"), one.get("session_before")) for one in found[2:4]] == [(3, None), (None, "s1")]
+    assert [(one.get("session_unknown"), one.get("session_before")) for one in found[2:4]] == [(3, None), (None, "s1")]
 
 
 # --- Whole ---

@@ -10,7 +10,7 @@ import pytest
 
 from mcpspy.capture.file.reader import read
 from mcpspy.transcript.llm.call import ModelCall
-from mcpspy.transcript.llm.tool_trips import errands
+from mcpspy.transcript.llm.tool_trips import tool_trips
 from mcpspy.transcript.model import Row, Transcript
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.json.rows import document
@@ -40,11 +40,13 @@ def told(account: str) -> Transcript:
 
 
 def whole(transcript: Transcript, at: int = 0, width: int | None = None) -> list[str]:
-    return [plain(line) for line in model_call_lines(transcript, transcript.model_calls[at], errands(transcript), width=width)]
+    return [
+        plain(line) for line in model_call_lines(transcript, transcript.model_calls[at], tool_trips(transcript), width=width)
+    ]
 
 
 def all_whole(transcript: Transcript, width: int | None) -> list[Line]:
-    found = errands(transcript)
+    found = tool_trips(transcript)
     return [line for call in transcript.model_calls for line in [*model_call_lines(transcript, call, found, width=width), []]]
 
 
@@ -131,7 +133,7 @@ def test_an_error_of_the_api_stands_in_its_row() -> None:
     assert any("http error ⚑: 429: error: Too many requests" in line for line in shown)
 
 
-def test_the_verdict_counts_calls_of_models_by_themselves() -> None:
+def test_the_summary_counts_calls_of_models_by_themselves() -> None:
     first = plain(next(iter(timeline(run("agent"), width=None, zone=UTC))))
     assert "3 calls" in first
     assert "2 model calls" in first
@@ -152,10 +154,10 @@ def test_turns_and_offers_stand_in_json_where_rows_were_asked_for() -> None:
     assert row["prompt"]["offers"][0]["schema"]["required"] == ["city"]
 
 
-def test_errands_and_runs_stand_beside_the_rows() -> None:
+def test_tool_trips_and_runs_stand_beside_the_rows() -> None:
     made = objects(run("agent"))
-    (errand,) = made["errands"]
-    assert (errand["row"], errand["call_row"], errand["returned_row"]) == (5, 6, 7)
+    (tool_trip,) = made["tool_trips"]
+    assert (tool_trip["row"], tool_trip["call_row"], tool_trip["returned_row"]) == (5, 6, 7)
     (one,) = made["runs"]
     assert one["model_ns"] + one["server_ns"] + one["client_ns"] == one["duration_ns"]
     assert (one["asked"], one["rows"], one["whole"]) == ("杭州的天气", [5, 7], True)
@@ -163,7 +165,7 @@ def test_errands_and_runs_stand_beside_the_rows() -> None:
 
 def test_without_a_model_nothing_stands_beside_the_rows() -> None:
     telling = Telling("→ ping 1\n← result 1")
-    assert objects(transcribe(telling.records)).keys() == {"schema", "captures", "verdict", "rows", "findings"}
+    assert objects(transcribe(telling.records)).keys() == {"schema", "captures", "summary", "rows", "findings"}
 
 
 def test_tokens_are_those_that_the_api_counted() -> None:

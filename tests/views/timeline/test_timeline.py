@@ -12,7 +12,7 @@ from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.text.lanes import Lanes
 from mcpspy.views.text.line import line_cells, plain
-from mcpspy.views.timeline.summary import verdict
+from mcpspy.views.timeline.summary import summary
 from mcpspy.views.timeline.timeline import FOLD_HEAD, FOLD_TAIL, Timeline, fitting_columns, timeline
 from tests.transcript.dialogue import Dialogue, notification, request, result
 from tests.views.golden import same_as_golden
@@ -59,7 +59,7 @@ def test_the_columns_of_wide_letters_are_aligned() -> None:
     assert len(starts) == 1
 
 
-def test_the_verdict_comes_first() -> None:
+def test_the_summary_comes_first() -> None:
     line = shown(busy_scene().transcript)[0]
     assert line == "✗ 8 calls in 4.29 s · 1 error · 1 tool error · 1 unanswered · 1 cancelled · 2 findings · incomplete"
 
@@ -69,10 +69,10 @@ def test_the_verdict_comes_first() -> None:
 )
 def test_many_servers_that_ended_in_one_way_are_counted(count: int, words: str) -> None:
     scenes = [Dialogue("a").exits(None, signal="SIGTERM") for _ in range(count)]
-    assert words in plain(verdict(transcribe(*(one.records for one in scenes)))[0])
+    assert words in plain(summary(transcribe(*(one.records for one in scenes)))[0])
 
 
-def test_the_verdict_says_when_all_went_well_and_all_was_recorded() -> None:
+def test_the_summary_says_when_all_went_well_and_all_was_recorded() -> None:
     scene = opened("weather").client(request(1)).server(result(1)).client(request(2)).server(result(2)).closes()
     assert shown(scene.transcript)[0] == "✓ 2 calls in 8.00 ms, all well · complete"
 
@@ -80,12 +80,12 @@ def test_the_verdict_says_when_all_went_well_and_all_was_recorded() -> None:
 @pytest.mark.parametrize(
     ("line", "expected"), [(b"{\n", "✗ 1 call in 7.00 ms · 1 finding"), (b"hello\n", "✓ 1 call in 7.00 ms · 1 finding")]
 )
-def test_a_verdict_is_no_better_than_what_was_found(line: bytes, expected: str) -> None:
+def test_a_summary_is_no_better_than_what_was_found(line: bytes, expected: str) -> None:
     scene = opened("weather").client(request(1)).server(result(1)).server(line).closes()
     assert shown(scene.transcript)[0] == f"{expected} · complete"
 
 
-def test_the_verdict_says_that_it_is_still_recorded() -> None:
+def test_the_summary_says_that_it_is_still_recorded() -> None:
     assert shown(opened("weather").client(request(1)).server(result(1)).transcript, live=True)[0].endswith(" · recording")
 
 
@@ -98,31 +98,31 @@ def test_the_verdict_says_that_it_is_still_recorded() -> None:
     ],
     ids=["complete", "incomplete", "with a gap"],
 )
-def test_the_verdict_says_that_payloads_were_not_kept(change: Callable[[Dialogue], Dialogue], words: str) -> None:
+def test_the_summary_says_that_payloads_were_not_kept(change: Callable[[Dialogue], Dialogue], words: str) -> None:
     scene = opened("weather").client(request(1)).server(result(1))
     for stream in (1, 2):
         scene.add(Frame(stream, 9, 9, b"", length=70_000, sha256="00"))
     assert shown(change(scene).transcript)[0].endswith(f" · {words}")
 
 
-def test_the_verdict_says_while_it_is_recorded_that_payloads_are_not_kept() -> None:
+def test_the_summary_says_while_it_is_recorded_that_payloads_are_not_kept() -> None:
     scene = opened("weather").client(request(1)).add(Frame(1, 9, 9, b"", length=70_000, sha256="00"))
     assert shown(scene.transcript, live=True)[0].endswith(" · recording, payloads of 1 frame not kept")
 
 
-def test_the_verdict_on_several_transcripts_lasts_from_the_first_beginning_to_the_last_record() -> None:
+def test_the_summary_on_several_transcripts_lasts_from_the_first_beginning_to_the_last_record() -> None:
     first = opened("weather").client(request(1)).server(result(1)).closes()
     second = opened("files", begin_ms=60_000).client(request(1)).server(refused(1, -32601, "no")).closes()
-    (line,) = verdict(first.transcript, second.transcript)
+    (line,) = summary(first.transcript, second.transcript)
     assert plain(line).startswith("✗ 2 calls in 60.0 s · 1 error · ")
 
 
-def test_the_verdict_says_how_a_server_failed() -> None:
+def test_the_summary_says_how_a_server_failed() -> None:
     scene = opened("weather").client(request(1)).server(result(1)).exits(3).ends()
     assert "weather exited 3" in shown(scene.transcript)[0]
 
 
-def test_the_verdict_counts_what_was_not_recorded() -> None:
+def test_the_summary_counts_what_was_not_recorded() -> None:
     scene = opened("weather").client(request(1)).server(result(1)).gap().damage()
     assert "incomplete: 1 gap, 1 damaged line" in shown(scene.transcript)[0]
 
@@ -243,7 +243,7 @@ def test_rows_that_were_asked_for_bring_what_came_between_unfolded() -> None:
     assert [line.split()[0] for line in lines if "→ " in line and "notifications" not in line] == ["8", "9"]
 
 
-def test_rows_that_are_not_there_show_nothing_below_the_verdict() -> None:
+def test_rows_that_are_not_there_show_nothing_below_the_summary() -> None:
     assert not [line for line in shown(busy_scene().transcript, rows=(90, 99)) if line.startswith("row")]
 
 

@@ -120,7 +120,7 @@ def test_a_request_that_was_cancelled_by_leaving_says_so() -> None:
         (lambda: Traffic().get("/x"), "pending"),
         (lambda: Traffic().get("/x").answer(200, b"abc", how="reset"), "200: reset by server"),
         (
-            lambda: Traffic().get("/x").answer(502, b"mcpspy: refused\n", forged=True, by="mcpspy"),
+            lambda: Traffic().get("/x").answer(502, b"mcpspy: refused\n", injected=True, by="mcpspy"),
             "502 ⚑: Bad Gateway, mcpspy: refused",
         ),
     ],
@@ -247,9 +247,9 @@ def test_an_exchange_names_its_client_and_its_transactions() -> None:
     assert [one["scope"] for one in fetch["transactions"]] == ["stream", "stream"]
 
 
-def test_the_verdict_counts_http_errors_and_redirects() -> None:
-    verdict = documented(http_scene())["verdict"]
-    assert (verdict["http_error"], verdict["redirected"]) == (2, 1)
+def test_the_summary_counts_http_errors_and_redirects() -> None:
+    summary = documented(http_scene())["summary"]
+    assert (summary["http_error"], summary["redirected"]) == (2, 1)
 
 
 def test_a_change_of_state_names_the_client_of_its_row() -> None:

@@ -207,7 +207,7 @@ class Connection(asyncio.Protocol):
         self._pieces.clear()
         self._response = Response(self, self._transaction, keeps=False)
         body = f"mcpspy: {refusal.reason}\n".encode()
-        self._response.whole(refusal.status, [("Content-Type", "text/plain; charset=utf-8")], body, forged=True)
+        self._response.whole(refusal.status, [("Content-Type", "text/plain; charset=utf-8")], body, injected=True)
 
     def _watch_time(self) -> None:
         """A request that has begun has to go on."""

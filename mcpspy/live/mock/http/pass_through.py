@@ -156,4 +156,4 @@ class Way:
             asyncio.get_running_loop().call_later(HELD_S, self._hold)
 
     def _record(self, text: str) -> None:
-        self._stage.sink((note(self._stage.now_ns(), "forward", text, 0),))
+        self._stage.sink((note(self._stage.now_ns(), "pass-through", text, 0),))

@@ -1,6 +1,6 @@
 """A request to a mock over HTTP, whole, and the response to it: written, and recorded as a tap would have recorded it.
 
-Refuses to know what is said. What the mock plays is the server's; what mcpspy says in its own name has a forged head.
+Refuses to know what is said. What the mock plays is the server's; what mcpspy says in its own name has an injected head.
 """
 
 from __future__ import annotations
@@ -90,8 +90,10 @@ class Response:
         """Whether the client is behind with reading."""
         return self._connection.is_full
 
-    def whole(self, status: int, fields: Fields, body: bytes = b"", *, reason: str | None = None, forged: bool = False) -> None:
-        """All of it at once. `forged` says that it is mcpspy's own, and no part of what is played."""
+    def whole(
+        self, status: int, fields: Fields, body: bytes = b"", *, reason: str | None = None, injected: bool = False
+    ) -> None:
+        """All of it at once. `injected` says that it is mcpspy's own, and no part of what is played."""
         if status in WITHOUT_BODY:
             body = b""
         else:
@@ -101,10 +103,10 @@ class Response:
         now_ns = connection.serving.now_ns()
         if connection.is_head_only:
             body = b""
-        records = [self._opened(now_ns, raw, "body", forged=forged)]
+        records = [self._opened(now_ns, raw, "body", injected=injected)]
         if body:
             records.append(_frame(self._stream, now_ns, body))
-        records.append(Close(at_ns=now_ns, stream=self._stream, by=MCPSPY if forged else SERVER, how="eof"))
+        records.append(Close(at_ns=now_ns, stream=self._stream, by=MCPSPY if injected else SERVER, how="eof"))
         self.is_open = False
         connection.say(records, raw + body)
         connection.answered(keeps=self._keeps)
@@ -170,7 +172,7 @@ class Response:
         text = f"{by} closed the connection before the response came"
         return [note(now_ns, "left", text, self._connection.number, self.number, by=by)]
 
-    def _opened(self, now_ns: int, raw: bytes, framing: Framing, *, forged: bool = False) -> Record:
+    def _opened(self, now_ns: int, raw: bytes, framing: Framing, *, injected: bool = False) -> Record:
         self.has_begun = True
         self._stream = self._connection.serving.numbers.stream()
         return Open(
@@ -182,7 +184,7 @@ class Response:
             connection=self._connection.number,
             transaction=self.number,
             head=raw,
-            forged=forged,
+            injected=injected,
         )
 
     def _add(self, events: Sequence[bytes], records: list[Record], data: list[bytes]) -> None:
@@ -197,9 +199,9 @@ class Response:
 
 
 def _frame(stream: int, now_ns: int, data: bytes, **facts: Any) -> Frame:
-    """What a live server said is its own, everything else is forged."""
+    """What a live server said is its own, everything else is injected."""
     if not isinstance(data, Unforged):
-        facts["forged"] = True
+        facts["injected"] = True
     return Frame(stream, now_ns, now_ns, data, **facts)
 
 

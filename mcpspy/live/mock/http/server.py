@@ -259,4 +259,4 @@ def _error(response: Response, status: int, code: int, text: str) -> None:
 def _refuse(response: Response, status: int, text: str, fields: Fields | None = None) -> None:
     """What mcpspy itself has to say: nobody recorded that."""
     named = [("Content-Type", "text/plain; charset=utf-8"), *(fields or [])]
-    response.whole(status, named, f"mcpspy: {text}\n".encode(), forged=True)
+    response.whole(status, named, f"mcpspy: {text}\n".encode(), injected=True)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ....records import CLIENT
-from ....transcript.model import Exchange, Kind, Stray
+from ....transcript.model import Exchange, Kind, UnpairedMessage
 from .handles import Handles
 
 if TYPE_CHECKING:
@@ -122,13 +122,13 @@ class Carrying:
         return CarryingRun(self)
 
 
-def _in_order(transcript: Transcript) -> list[tuple[Message, Exchange | Stray]]:
+def _in_order(transcript: Transcript) -> list[tuple[Message, Exchange | UnpairedMessage]]:
     """Every message that can be read, with its row, in the order in which a tap saw them."""
-    found: list[tuple[Message, Exchange | Stray]] = []
+    found: list[tuple[Message, Exchange | UnpairedMessage]] = []
     for row in transcript.rows:
         if isinstance(row, Exchange):
             found += [(one, row) for one in row.messages]
-        elif isinstance(row, Stray) and row.message.kind is not Kind.MALFORMED:
+        elif isinstance(row, UnpairedMessage) and row.message.kind is not Kind.MALFORMED:
             found.append((row.message, row))
     return sorted(found, key=lambda one: (one[0].at_ns, one[0].capture, one[0].number))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ....records import CLIENT
 from ....transcript.mcp.codes import RELATED_TASK
-from ....transcript.model import Exchange, Kind, Stray
+from ....transcript.model import Exchange, Kind, UnpairedMessage
 from ...json.canonical import canonical, read
 from ...json.leaves import Leaf, Scalar, leaves
 from .model import VALUE, Carried, Origin, Said
@@ -117,7 +117,7 @@ class Reader:
             for one in _candidates(_text(leaf)) if _may_hold(leaf) else ():
                 self._wanted.add(one.text)
 
-    def feed(self, message: Message, row: Exchange | Stray) -> tuple[Carried, ...]:
+    def feed(self, message: Message, row: Exchange | UnpairedMessage) -> tuple[Carried, ...]:
         """The next message, with its row. What of it is carried, if it is the client's."""
         if message.sender == CLIENT:
             if isinstance(row, Exchange) and row.method == ROOTS:
@@ -128,7 +128,7 @@ class Reader:
 
     # The server
 
-    def _server_said(self, message: Message, row: Exchange | Stray) -> None:
+    def _server_said(self, message: Message, row: Exchange | UnpairedMessage) -> None:
         said = self._called(message, row)
         self.said[said] = message
         body = read(message.raw)
@@ -162,10 +162,10 @@ class Reader:
                     if one.text not in held:
                         know(self._guesses, one.text, steps, None if one.text == _text(leaf) else (one.start, one.end))
 
-    def _called(self, message: Message, row: Exchange | Stray) -> Said:
+    def _called(self, message: Message, row: Exchange | UnpairedMessage) -> Said:
         if message.kind in (Kind.RESULT, Kind.ERROR):
             return Said(row.row)
-        of = 0 if isinstance(row, Stray) else row.row
+        of = 0 if isinstance(row, UnpairedMessage) else row.row
         method = message.method or ""
         nth = self._counts.get((of, method), 0)
         self._counts[of, method] = nth + 1

@@ -117,7 +117,7 @@ def recorded(transcript: Transcript) -> list[Recorded]:
         if one.sender == CLIENT and one.transaction is not None:
             exchanges[id(one.transaction)].append(one)
     every = (one for source in transcript.sources for _, one in sorted(source.transactions.items()))
-    said = (one for one in every if one.response is None or not one.response.forged)
+    said = (one for one in every if one.response is None or not one.response.injected)
     return [Recorded(one, messages[id(one)], exchanges[id(one)]) for one in said]
 
 

@@ -94,7 +94,7 @@ def find(story: ModelStory) -> Iterator[Found]:
     """What is odd about the answers."""
     for call in story.calls:
         response = call.transaction.response
-        if response is not None and response.forged:
+        if response is not None and response.injected:
             continue  # of which `upstream-failed` tells
         if call.transaction.status >= HTTP_ERRORS:
             yield _refused(call)

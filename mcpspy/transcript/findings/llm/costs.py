@@ -36,7 +36,7 @@ _NAMED: Final = 5
 
 def offer_findings(story: ModelStory) -> Iterator[Found]:
     """Tokens that were spent on definitions which nobody used."""
-    used = {one.use.name for one in story.errands}
+    used = {one.use.name for one in story.tool_trips}
     offers = list(story.offered.values())
     unused = [one for one in offers if one.offer.name not in used]
     if not unused or len(unused) == len(offers):

@@ -1,4 +1,4 @@
-"""What findings about models ask for, gathered in one pass over the model calls: errands, offers, and what recorded servers have.
+"""Facts that findings about models need, gathered in one pass over the model calls: tool round trips, offers, recorded tools.
 
 Where a leg was not recorded nobody is blamed for what is not seen on it: `servers` are the captures that can tell.
 """
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final
 from ....wire.json_slices import members, string
 from ...llm.offer_text import offer_text
 from ...llm.tool_names import Likeness, Tool, tool_names
-from ...llm.tool_trips import errands, result_of, tool_calls
+from ...llm.tool_trips import result_of, tool_calls, tool_trips
 from ...offers.definitions import Offer as Defined
 from ...offers.definitions import Part, offers
 
 if TYPE_CHECKING:
     from ...llm.call import ModelCall
     from ...llm.model import ToolOffer
-    from ...llm.tool_trip import Errand
+    from ...llm.tool_trip import ToolTrip
     from ...message import Message
     from ...model import Source, Transcript
     from ...offers.definitions import Definition
@@ -48,7 +48,7 @@ class ModelStory:
     __slots__ = (
         "calls",
         "defined",
-        "errands",
+        "tool_trips",
         "named",
         "names",
         "offered",
@@ -64,7 +64,7 @@ class ModelStory:
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
         self.calls: list[ModelCall] = transcript.model_calls
-        self.errands: list[Errand] = errands(transcript)
+        self.tool_trips: list[ToolTrip] = tool_trips(transcript)
         self.whole = {one.row for one in self.calls if (answer := one.answer) is not None and answer.is_whole}
         """The rows of calls whose answers came to their end: what others want done, no client has to do."""
         self.servers: list[Source] = [one for one in transcript.sources if not one.is_model and one.messages]
@@ -72,7 +72,7 @@ class ModelStory:
         self.defined: list[Defined] = [one for one in offers(transcript) if not one.source.is_model]
         calls = tool_calls(transcript)
         self.names = tool_names(transcript, calls)
-        driven = {one.call.capture for one in self.errands if one.call is not None}
+        driven = {one.call.capture for one in self.tool_trips if one.call is not None}
         self.strangers = {one.capture for one in calls} - driven
         """The captures of servers that were called, and never for a tool use: by clients whose model was not recorded."""
         self.offered: dict[tuple[str, str, int], Offered] = {}
@@ -84,7 +84,7 @@ class ModelStory:
         for call in self.calls:
             self._offers(call)
         self._joined: dict[str, set[Tool]] = {}
-        for one in self.errands:
+        for one in self.tool_trips:
             if one.call is not None:
                 self._joined.setdefault(one.use.name, set()).add(Tool(one.call.capture, one.call.target or ""))
         meant = [self.names.meant(name) for name in {one.offer.name for one in self.offered.values()}]
@@ -106,9 +106,9 @@ class ModelStory:
             self.offers_of[call.row] = found
             self.named[call.row] = {one.offer.name: one for one in found}
 
-    def result(self, errand: Errand) -> Message | None:
-        """The result of an errand's call; None where there is none."""
-        return None if errand.call is None else result_of(self.transcript, errand.call)
+    def result(self, tool_trip: ToolTrip) -> Message | None:
+        """The result of a tool round trip's call; None where there is none."""
+        return None if tool_trip.call is None else result_of(self.transcript, tool_trip.call)
 
     def tool(self, capture: int, name: str) -> Tool:
         """The tool of this name of a server."""
@@ -149,6 +149,6 @@ class ModelStory:
         source = self.transcript.sources[capture]
         return source.shift_ns <= at_ns and not (source.gaps or source.damages)
 
-    def is_over(self, errand: Errand) -> bool:
-        """Whether the client has had its time for an errand: the conversation went on, or no capture grows any more."""
-        return errand.until_ns is not None or all(one.closed for one in self.transcript.sources)
+    def is_over(self, tool_trip: ToolTrip) -> bool:
+        """Whether the client has had its time for a tool round trip: the conversation went on, or no capture grows any more."""
+        return tool_trip.until_ns is not None or all(one.closed for one in self.transcript.sources)

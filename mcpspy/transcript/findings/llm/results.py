@@ -15,7 +15,7 @@ from .records import record_of
 from .tool_uses import quoted
 
 if TYPE_CHECKING:
-    from ...llm.tool_trip import Errand
+    from ...llm.tool_trip import ToolTrip
     from .facts import ModelStory
 
 _USES: Final = '⇒ asks How is the weather?\n  offers forecast {"type":"object"}\n⇐ uses c1 forecast {}\n'
@@ -89,62 +89,66 @@ _READ_LETTERS: Final = 4000
 
 def find(story: ModelStory) -> Iterator[Found]:
     """What the model was told of results."""
-    for errand in story.errands:
-        result = story.result(errand)
-        if result is not None and not result.unkept_bytes and errand.candidates == 1:
-            yield from _result(errand, result)
+    for tool_trip in story.tool_trips:
+        result = story.result(tool_trip)
+        if result is not None and not result.unkept_bytes and tool_trip.candidates == 1:
+            yield from _result(tool_trip, result)
 
 
-def _result(errand: Errand, result: Message) -> Iterator[Found]:
-    until_ns, returned = errand.until_ns, errand.returned
+def _result(tool_trip: ToolTrip, result: Message) -> Iterator[Found]:
+    until_ns, returned = tool_trip.until_ns, tool_trip.returned
     if until_ns is None:
         return
     if result.at_ns > until_ns:
-        late = f"The model was told of {errand.use.name[:80]} {seconds(result.at_ns - until_ns)} before its result came"
-        yield _found(RESULT_DROPPED, errand, late + (f": {quoted(returned.text)}." if returned else "."))
+        late = f"The model was told of {tool_trip.use.name[:80]} {seconds(result.at_ns - until_ns)} before its result came"
+        yield _found(RESULT_DROPPED, tool_trip, late + (f": {quoted(returned.text)}." if returned else "."))
     elif returned is None:
         yield _found(
-            RESULT_DROPPED, errand, f"{errand.use.name[:80]} was answered, and the prompt that follows does not tell of it."
+            RESULT_DROPPED,
+            tool_trip,
+            f"{tool_trip.use.name[:80]} was answered, and the prompt that follows does not tell of it.",
         )
     elif result.kind is Kind.ERROR or result.is_error:
-        yield from _error(errand, result, returned.text, is_marked=returned.is_error)
+        yield from _error(tool_trip, result, returned.text, is_marked=returned.is_error)
     else:
-        yield from _told(errand, result, returned.text)
+        yield from _told(tool_trip, result, returned.text)
 
 
-def _told(errand: Errand, result: Message, text: str) -> Iterator[Found]:
+def _told(tool_trip: ToolTrip, result: Message, text: str) -> Iterator[Found]:
     said, had = told_bytes(text, result)
-    tool = errand.use.name[:80]
+    tool = tool_trip.use.name[:80]
     match told(text, result):
         case Told.CUT:
             what = f"Of the result of {tool}, {had:,} bytes of text, the model is told {said:,}; it ends with {quoted(text[-80:])}."
-            yield _found(RESULT_CUT, errand, what)
+            yield _found(RESULT_CUT, tool_trip, what)
         case Told.CHANGED:
             what = f"Instead of the result of {tool}, {had:,} bytes of text, the model is told {said:,} others: {quoted(text)}."
-            yield _found(RESULT_CHANGED, errand, what)
+            yield _found(RESULT_CHANGED, tool_trip, what)
         case Told.NOTHING:
             yield _found(
-                RESULT_DROPPED, errand, f"The result of {tool} has {had:,} bytes of text, and the model is told an empty one."
+                RESULT_DROPPED,
+                tool_trip,
+                f"The result of {tool} has {had:,} bytes of text, and the model is told an empty one.",
             )
         case Told.WHOLE:
             pass
 
 
-def _error(errand: Errand, result: Message, text: str, *, is_marked: bool) -> Iterator[Found]:
+def _error(tool_trip: ToolTrip, result: Message, text: str, *, is_marked: bool) -> Iterator[Found]:
     if is_marked or _failure(text[:_READ_LETTERS]):
         return
     said = " ".join(texts_of(result))
     if told(text, result) is Told.WHOLE and said:
-        what = f"{errand.use.name[:80]} failed, and the model is told its text alone, which does not say so: {quoted(text)}."
-        has_mark = errand.returned_in is not None and errand.returned_in.api == "messages"
-        yield _found(ERROR_HIDDEN, errand, what, None if has_mark else Severity.INFO)  # the words are the server's
+        what = f"{tool_trip.use.name[:80]} failed, and the model is told its text alone, which does not say so: {quoted(text)}."
+        has_mark = tool_trip.returned_in is not None and tool_trip.returned_in.api == "messages"
+        yield _found(ERROR_HIDDEN, tool_trip, what, None if has_mark else Severity.INFO)  # the words are the server's
         return
-    what = f"{errand.use.name[:80]} failed with {quoted(said)}, and the model is told {quoted(text)}."
-    yield _found(ERROR_HIDDEN, errand, what)
+    what = f"{tool_trip.use.name[:80]} failed with {quoted(said)}, and the model is told {quoted(text)}."
+    yield _found(ERROR_HIDDEN, tool_trip, what)
 
 
-def _found(rule: Rule, errand: Errand, what: str, severity: Severity | None = None) -> Found:
-    told_in = errand.returned_in or errand.next
+def _found(rule: Rule, tool_trip: ToolTrip, what: str, severity: Severity | None = None) -> Found:
+    told_in = tool_trip.returned_in or tool_trip.next
     assert told_in is not None
     return found(
         rule,
@@ -155,5 +159,5 @@ def _found(rule: Rule, errand: Errand, what: str, severity: Severity | None = No
         what=what,
         culprit="client",
         severity=severity,
-        group=errand.use.name,
+        group=tool_trip.use.name,
     )

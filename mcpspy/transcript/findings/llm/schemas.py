@@ -39,8 +39,8 @@ def use_findings(story: ModelStory) -> Iterator[Found]:
     """Tool uses that do not keep to what was offered."""
     validators = Validators()
     offered: dict[int, dict[str, Any]] = {}
-    for errand in story.errands:
-        call, use = errand.by, errand.use
+    for tool_trip in story.tool_trips:
+        call, use = tool_trip.by, tool_trip.use
         if call.row not in offered:
             offered[call.row] = {one.offer.name: one.offer.schema for one in story.offers_of.get(call.row, ())}
         is_json, value = read_arguments(use.arguments) if len(use.arguments) <= MAX_ARGUMENT_LETTERS else (False, None)

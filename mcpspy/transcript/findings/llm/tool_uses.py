@@ -13,7 +13,7 @@ from ..rule import Family, Rule
 from .records import answer_record, record_of
 
 if TYPE_CHECKING:
-    from ...llm.tool_trip import Errand
+    from ...llm.tool_trip import ToolTrip
     from .facts import ModelStory
 
 _LISTED: Final = '→ tools/list 1\n← result 1 {"tools":[{"name":"forecast","inputSchema":{"type":"object"}}]}\n'
@@ -88,8 +88,8 @@ USE_ID_MISMATCH: Final = Rule(
     fix="Repeat the answer with its ids as they came, and name them in what comes of each use.",
 )
 
-AMBIGUOUS_ERRAND: Final = Rule(
-    name="ambiguous-errand",
+AMBIGUOUS_TOOL_TRIP: Final = Rule(
+    name="ambiguous-tool-trip",
     family=Family.MODEL,
     severity=Severity.INFO,
     what="A tool use could be one of several calls: names, arguments and what the model was told fit all of them.",
@@ -104,7 +104,7 @@ AMBIGUOUS_ERRAND: Final = Rule(
     fix="Look at the calls that have the same tool and arguments, between the use and what the model was told.",
 )
 
-RULES: Final = (USE_NOT_CALLED, ARGUMENTS_CHANGED, ARGUMENTS_NOT_JSON, USE_NOT_OFFERED, USE_ID_MISMATCH, AMBIGUOUS_ERRAND)
+RULES: Final = (USE_NOT_CALLED, ARGUMENTS_CHANGED, ARGUMENTS_NOT_JSON, USE_NOT_OFFERED, USE_ID_MISMATCH, AMBIGUOUS_TOOL_TRIP)
 
 QUOTED: Final = 120
 _MAX_MEMBERS: Final = 3
@@ -113,24 +113,25 @@ _VALUE_LETTERS: Final = 40
 
 def find(story: ModelStory) -> Iterator[Found]:
     """What became of what the model wanted done, until a server was called."""
-    for errand in story.errands:
-        if errand.call is None and errand.by.row not in story.whole:
+    for tool_trip in story.tool_trips:
+        if tool_trip.call is None and tool_trip.by.row not in story.whole:
             continue  # of which `answer-broken` tells
-        is_json, value = read_arguments(errand.use.arguments)
+        is_json, value = read_arguments(tool_trip.use.arguments)
         is_object = is_json and isinstance(value, dict)
         if not is_object:
-            what = f"The arguments of {_tool(errand)} are no JSON object: {quoted(errand.use.arguments)}."
-            yield _found(ARGUMENTS_NOT_JSON, errand, what, "model", group=errand.use.name)
-        if _is_made_up(story, errand):
-            yield _made_up(story, errand)
-        elif errand.call is None and is_object:
-            yield from _not_called(story, errand)
-        if errand.call is not None and errand.joined_by == "name" and is_object:
-            yield _changed(errand, value)
-        if errand.candidates > 1:
-            what = f"{_tool(errand)} could be any of {errand.candidates} calls; row {errand.call and errand.call.row} is the first."
-            yield _found(AMBIGUOUS_ERRAND, errand, what, "unclear", group=errand.use.name)
-        yield from _ids(errand)
+            what = f"The arguments of {_tool(tool_trip)} are no JSON object: {quoted(tool_trip.use.arguments)}."
+            yield _found(ARGUMENTS_NOT_JSON, tool_trip, what, "model", group=tool_trip.use.name)
+        if _is_made_up(story, tool_trip):
+            yield _made_up(story, tool_trip)
+        elif tool_trip.call is None and is_object:
+            yield from _not_called(story, tool_trip)
+        if tool_trip.call is not None and tool_trip.joined_by == "name" and is_object:
+            yield _changed(tool_trip, value)
+        if tool_trip.candidates > 1:
+            first = tool_trip.call and tool_trip.call.row
+            what = f"{_tool(tool_trip)} could be any of {tool_trip.candidates} calls; row {first} is the first."
+            yield _found(AMBIGUOUS_TOOL_TRIP, tool_trip, what, "unclear", group=tool_trip.use.name)
+        yield from _ids(tool_trip)
 
 
 def quoted(text: str) -> str:
@@ -139,41 +140,41 @@ def quoted(text: str) -> str:
     return f"“{bare[:QUOTED]}…”" if len(bare) > QUOTED or len(text) > 4 * QUOTED else f"“{bare}”"
 
 
-def _is_made_up(story: ModelStory, errand: Errand) -> bool:
+def _is_made_up(story: ModelStory, tool_trip: ToolTrip) -> bool:
     """Whether a prompt that offers tools does not offer this one. A use whose JSON is broken has no name to look for."""
-    offers = story.named.get(errand.by.row)
-    return bool(errand.use.name) and offers is not None and errand.use.name not in offers
+    offers = story.named.get(tool_trip.by.row)
+    return bool(tool_trip.use.name) and offers is not None and tool_trip.use.name not in offers
 
 
-def _made_up(story: ModelStory, errand: Errand) -> Found:
-    offers = story.offers_of[errand.by.row]
-    meant = set(story.names.surest(errand.use.name))
+def _made_up(story: ModelStory, tool_trip: ToolTrip) -> Found:
+    offers = story.offers_of[tool_trip.by.row]
+    meant = set(story.names.surest(tool_trip.use.name))
     same = [one.offer.name for one in offers if meant and not meant.isdisjoint(story.names.surest(one.offer.name))]
-    what = f"The model wants {_tool(errand)} called, which its prompt does not offer"
+    what = f"The model wants {_tool(tool_trip)} called, which its prompt does not offer"
     what += f"; there it is called {same[0][:80]}" if same else ""
-    return _found(USE_NOT_OFFERED, errand, f"{what}.", "model", group=errand.use.name)
+    return _found(USE_NOT_OFFERED, tool_trip, f"{what}.", "model", group=tool_trip.use.name)
 
 
-def _not_called(story: ModelStory, errand: Errand) -> Iterator[Found]:
-    offered = story.named.get(errand.by.row, {}).get(errand.use.name)
+def _not_called(story: ModelStory, tool_trip: ToolTrip) -> Iterator[Found]:
+    offered = story.named.get(tool_trip.by.row, {}).get(tool_trip.use.name)
     description = "" if offered is None else offered.offer.description
-    tools = story.tools(errand.use.name, description)
-    at_ns = errand.use.at_ns or errand.by.at_ns
-    if not tools or not story.is_over(errand) or not all(story.saw(one.capture, at_ns) for one in tools):
+    tools = story.tools(tool_trip.use.name, description)
+    at_ns = tool_trip.use.at_ns or tool_trip.by.at_ns
+    if not tools or not story.is_over(tool_trip) or not all(story.saw(one.capture, at_ns) for one in tools):
         return
     server = story.transcript.sources[tools[0].capture].server
-    what = f"The model wanted {_tool(errand)} called, and {server} was not called"
-    what += f"; the model was told {quoted(errand.returned.text)}." if errand.returned else "."
+    what = f"The model wanted {_tool(tool_trip)} called, and {server} was not called"
+    what += f"; the model was told {quoted(tool_trip.returned.text)}." if tool_trip.returned else "."
     is_stranger = all(one.capture in story.strangers for one in tools)
-    severity = Severity.INFO if errand.until_ns is None or is_stranger else None  # it ended first, or is of another client
-    yield _found(USE_NOT_CALLED, errand, what, "client", group=errand.use.name, severity=severity)
+    severity = Severity.INFO if tool_trip.until_ns is None or is_stranger else None  # it ended first, or is of another client
+    yield _found(USE_NOT_CALLED, tool_trip, what, "client", group=tool_trip.use.name, severity=severity)
 
 
-def _changed(errand: Errand, wanted: dict[str, Any]) -> Found:
+def _changed(tool_trip: ToolTrip, wanted: dict[str, Any]) -> Found:
     from ...llm.tool_trips import arguments_of
 
-    assert errand.call is not None
-    said = read_arguments(arguments_of(errand.call))[1]
+    assert tool_trip.call is not None
+    said = read_arguments(arguments_of(tool_trip.call))[1]
     called = said if isinstance(said, dict) else {}
     lost = {name for name, value in wanted.items() if name not in called and value not in (None, "", [], {})}
     changed = {name for name, value in wanted.items() if name in called and called[name] != value}
@@ -182,10 +183,10 @@ def _changed(errand: Errand, wanted: dict[str, Any]) -> Found:
     words += [f"{name} is missing" for name in sorted(lost)[:_MAX_MEMBERS]]
     words += [f"{name} was added" for name in sorted(added)[:_MAX_MEMBERS]]
     those = ", ".join(words) or "empty ones were left out"
-    what = f"{_tool(errand)} was called in row {errand.call.row} with other arguments: {those}."
+    what = f"{_tool(tool_trip)} was called in row {tool_trip.call.row} with other arguments: {those}."
     is_harmless = not lost and not changed
     return _found(
-        ARGUMENTS_CHANGED, errand, what, "client", group=errand.use.name, severity=Severity.INFO if is_harmless else None
+        ARGUMENTS_CHANGED, tool_trip, what, "client", group=tool_trip.use.name, severity=Severity.INFO if is_harmless else None
     )
 
 
@@ -194,34 +195,36 @@ def _spelled(value: Any) -> str:
     return text if len(text) <= _VALUE_LETTERS else f"{text[:_VALUE_LETTERS]}…"
 
 
-def _ids(errand: Errand) -> Iterator[Found]:
-    returned, use = errand.returned, errand.use
-    if returned is None or errand.returned_in is None or not use.id or not returned.id or returned.id == use.id:
+def _ids(tool_trip: ToolTrip) -> Iterator[Found]:
+    returned, use = tool_trip.returned, tool_trip.use
+    if returned is None or tool_trip.returned_in is None or not use.id or not returned.id or returned.id == use.id:
         return
-    by = errand.returned_by or "nothing"
-    what = f"{_tool(errand)} has the id {use.id[:80]}, and the model is told of {returned.id[:80]}; they are joined by {by}."
+    by = tool_trip.returned_by or "nothing"
+    what = f"{_tool(tool_trip)} has the id {use.id[:80]}, and the model is told of {returned.id[:80]}; they are joined by {by}."
     yield found(
         USE_ID_MISMATCH,
-        at_ns=errand.returned_in.at_ns,
-        capture=errand.returned_in.capture,
-        number=record_of(errand.returned_in),
-        row=errand.returned_in.row,
+        at_ns=tool_trip.returned_in.at_ns,
+        capture=tool_trip.returned_in.capture,
+        number=record_of(tool_trip.returned_in),
+        row=tool_trip.returned_in.row,
         what=what,
         culprit="client",
     )
 
 
-def _tool(errand: Errand) -> str:
-    return errand.use.name[:80] or "a tool without a name"
+def _tool(tool_trip: ToolTrip) -> str:
+    return tool_trip.use.name[:80] or "a tool without a name"
 
 
-def _found(rule: Rule, errand: Errand, what: str, culprit: str, *, group: str = "", severity: Severity | None = None) -> Found:
+def _found(
+    rule: Rule, tool_trip: ToolTrip, what: str, culprit: str, *, group: str = "", severity: Severity | None = None
+) -> Found:
     return found(
         rule,
-        at_ns=errand.use.at_ns or errand.by.at_ns,
-        capture=errand.by.capture,
-        number=answer_record(errand.by),
-        row=errand.by.row,
+        at_ns=tool_trip.use.at_ns or tool_trip.by.at_ns,
+        capture=tool_trip.by.capture,
+        number=answer_record(tool_trip.by),
+        row=tool_trip.by.row,
         what=what,
         culprit=culprit,
         group=group,

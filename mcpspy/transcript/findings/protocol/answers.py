@@ -112,11 +112,11 @@ def find(story: Story) -> Iterator[Found]:
         for flaw in message.flaws:
             if flaw in _AMBIGUOUS:
                 yield found_in(AMBIGUOUS_PAIRING, message, row, f"{_AMBIGUOUS[flaw]}.", culprit="unclear", group=flaw)
-    for stray in story.unpaired:
-        message = stray.message
-        unseen = story.first_hole_ns is not None and story.first_hole_ns <= stray.at_ns
+    for unpaired in story.unmatched:
+        message = unpaired.message
+        unseen = story.first_hole_ns is not None and story.first_hole_ns <= unpaired.at_ns
         if unseen or story.source.header is None or (message.kind is Kind.ERROR and message.id in (None, "null")):
             continue
         said = "without an id" if message.id is None else f"with the id {message.id}, which nobody asked with"
         article = "An" if message.kind is Kind.ERROR else "A"
-        yield found_in(UNPAIRED_RESPONSE, message, stray.row, f"{article} {message.kind} {said}.")
+        yield found_in(UNPAIRED_RESPONSE, message, unpaired.row, f"{article} {message.kind} {said}.")

@@ -11,7 +11,7 @@ from ....records import CLIENT, SERVER
 from ...finding import Severity
 from ...mcp.methods import DISCOVER, INITIALIZE, row
 from ...mcp.revisions import WITH_BATCHES, Era, era, is_known, nearest
-from ...model import Exchange, Kind, Stray
+from ...model import Exchange, Kind, UnpairedMessage
 from ..build import Found, call, found_in, quoted
 from ..facts import ScopeKey, Story
 from ..rule import Family, Rule
@@ -247,7 +247,7 @@ def _capabilities(story: Story, agreed: dict[ScopeKey, Handshake]) -> Iterator[F
             declared = handshake.declared[known.needs[0]] if known is not None and known.needs else None
             if known is None or declared is None or _has(declared, known.needs[1:]):
                 continue
-            message = first.message if isinstance(first, Stray) else first.request
+            message = first.message if isinstance(first, UnpairedMessage) else first.request
             path = ".".join(known.needs[1:])
             what = f"The {sender} sent {method}, and the {known.needs[0]} did not declare the capability {path}."
             yield found_in(UNDECLARED_CAPABILITY, message, first.row, what, count=use.count)
@@ -261,7 +261,13 @@ def _has(declared: Any, path: tuple[str, ...]) -> bool:
 
 def _batches(story: Story) -> Iterator[Found]:
     for batched in story.batches:
-        message = batched.request if isinstance(batched, Exchange) else batched.message if isinstance(batched, Stray) else None
+        message = (
+            batched.request
+            if isinstance(batched, Exchange)
+            else batched.message
+            if isinstance(batched, UnpairedMessage)
+            else None
+        )
         revision = message.revision if message is not None else None
         if message is None or revision is None or nearest(revision) == WITH_BATCHES or message.method == INITIALIZE:
             continue

@@ -12,7 +12,7 @@ from ...http.transaction import ScopeKind
 from ...mcp.codes import LOG_LEVEL, SUBSCRIPTION_ID, UNSUPPORTED_REVISION
 from ...mcp.methods import INITIALIZE, LISTEN
 from ...mcp.revisions import Era, nearest
-from ...model import Exchange, Message, Stray
+from ...model import Exchange, Message, UnpairedMessage
 from ..build import Found, call, found_in
 from ..facts import CHANGES, Story
 from ..rule import Family, Rule
@@ -101,16 +101,16 @@ def find(story: Story) -> Iterator[Found]:
     """Revisions refused and used again, changes told to nobody, and a transport that goes."""
     yield from _refused(story)
     asked_ns: float | None = None
-    for stray in story.news:
-        message = stray.message
+    for unpaired in story.news:
+        message = unpaired.message
         if message.method in CHANGES:
-            yield from _change(story, stray)
+            yield from _change(story, unpaired)
             continue
         if asked_ns is None:
             asked_ns = 0 if story.source.transactions else story.first_with(LOG_LEVEL.encode())
         if _asked_for_logs(story, message, asked_ns) is False:
             what = "The server sent a log message for a request that carries no logLevel."
-            yield found_in(UNASKED_LOG, message, stray.row, what, group="one")
+            yield found_in(UNASKED_LOG, message, unpaired.row, what, group="one")
     for exchange in story.initializes:
         transaction, response = exchange.transaction, exchange.response
         if transaction is None or response is None or transaction.scope.kind is not ScopeKind.STREAM:
@@ -120,21 +120,21 @@ def find(story: Story) -> Iterator[Found]:
             yield found_in(DEPRECATED_TRANSPORT, response, exchange.row, what, culprit="unclear", group="one")
 
 
-def _change(story: Story, stray: Stray) -> Iterator[Found]:
+def _change(story: Story, unpaired: UnpairedMessage) -> Iterator[Found]:
     """Each change has to name a subscription, one that there is, and that asks for it."""
-    message, method = stray.message, stray.message.method or ""
-    listens = story.source.calls.get(stray.row)
+    message, method = unpaired.message, unpaired.message.method or ""
+    listens = story.source.calls.get(unpaired.row)
     if SUBSCRIPTION_ID.encode() not in message.raw:
         what = f"The server sent {method} without naming a subscription."
     elif listens is None:
-        if story.source.header is None or story.is_unseen(stray.at_ns):
+        if story.source.header is None or story.is_unseen(unpaired.at_ns):
             return
         what = f"The server sent {method} for a subscription that nobody made."
     elif listens.first.method == LISTEN and not _wants(listens.first, method):
         what = f"The server sent {method} for a subscription that does not ask for it."
     else:
         return
-    yield found_in(UNSUBSCRIBED_NOTIFICATION, message, stray.row, what, group=what)
+    yield found_in(UNSUBSCRIBED_NOTIFICATION, message, unpaired.row, what, group=what)
 
 
 def _wants(listen: Exchange, method: str) -> bool:

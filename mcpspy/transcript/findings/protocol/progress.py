@@ -130,18 +130,18 @@ def find(story: Story) -> Iterator[Found]:
         for message in exchange.notifications:
             if message.method == CANCELLED:
                 yield from _cancelled(exchange, message)
-    for stray in story.untold:
-        message = stray.message
-        if story.is_unseen(stray.at_ns) or message.token is None or story.source.header is None:
+    for unpaired in story.untold:
+        message = unpaired.message
+        if story.is_unseen(unpaired.at_ns) or message.token is None or story.source.header is None:
             continue
         if "late-progress" in message.flaws or "ambiguous-progress" in message.flaws or not _is_known(story, message):
             continue
         if message.method == PROGRESS:
             what = f"Progress was reported under the token {message.token}, which no request gave out."
-            yield found_in(UNKNOWN_PROGRESS_TOKEN, message, stray.row, what, group=message.token)
+            yield found_in(UNKNOWN_PROGRESS_TOKEN, message, unpaired.row, what, group=message.token)
         else:
             what = f"A cancellation names the request {message.token}, which the {message.sender} never made."
-            yield found_in(CANCELLED_UNKNOWN_REQUEST, message, stray.row, what)
+            yield found_in(CANCELLED_UNKNOWN_REQUEST, message, unpaired.row, what)
 
 
 def _is_known(story: Story, message: Message) -> bool:

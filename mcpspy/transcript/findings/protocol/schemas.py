@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ....records import CLIENT
 from ...finding import Severity
-from ...model import Exchange, Kind, Stray, Transcript
+from ...model import Exchange, Kind, Transcript, UnpairedMessage
 from ..build import Found, call, found_in
 from ..json_schema import Validators
 from ..rule import Family, Rule
@@ -91,7 +91,7 @@ def schema_findings(transcript: Transcript) -> Iterator[Found]:
     """Calls and results that do not keep to what the tool promises. Rows are in the order in which they began."""
     servers = [_Server() for _ in transcript.sources]
     for row in transcript.rows:
-        if isinstance(row, Stray):
+        if isinstance(row, UnpairedMessage):
             if row.message.method == _LIST_CHANGED:
                 servers[row.capture].complete.clear()
         elif isinstance(row, Exchange) and row.sender == CLIENT and row.response is not None:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from ....records import CLIENT
 from ...finding import Severity
 from ...mcp.revisions import OLDEST, nearest
-from ...model import Exchange, Kind, Message, Stray, Transcript
+from ...model import Exchange, Kind, Message, Transcript, UnpairedMessage
 from ..build import Found, found_in
 from ..rule import Family, Rule
 
@@ -46,7 +46,7 @@ def shape_findings(transcript: Transcript) -> Iterator[Found]:
     checks: Checks | None = None
     seen: dict[tuple[int, str, str, Kind], int] = {}
     for row in transcript.rows:
-        if not isinstance(row, Exchange | Stray):
+        if not isinstance(row, Exchange | UnpairedMessage):
             continue
         method = row.method if isinstance(row, Exchange) else row.message.method or ""
         messages = [row.request, row.response] if isinstance(row, Exchange) else [row.message]

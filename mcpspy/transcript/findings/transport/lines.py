@@ -6,7 +6,7 @@ from typing import Final
 
 from ...finding import Severity
 from ...http.decode import SEALED
-from ...model import Message, Stray
+from ...model import Message, UnpairedMessage
 from ..build import Found, found_in, quoted
 from ..facts import Story
 from ..rule import Family, Rule
@@ -78,23 +78,23 @@ def noise_source(line: bytes) -> str:
 
 def find(story: Story) -> Iterator[Found]:
     """Lines, bodies and events that are no message; those that the recording broke are nobody's fault."""
-    for stray in story.malformed:
-        yield from _malformed(story, stray)
+    for unpaired in story.malformed:
+        yield from _malformed(story, unpaired)
 
 
-def _malformed(story: Story, stray: Stray) -> Iterator[Found]:
-    message = stray.message
+def _malformed(story: Story, unpaired: UnpairedMessage) -> Iterator[Found]:
+    message = unpaired.message
     if message.reason in ("not recorded", "cut short") or message.reason.startswith(SEALED) or "damaged" in message.flaws:
         return
     text = message.raw.strip()
     if not text:
-        yield found_in(BLANK_LINE, message, stray.row, "An empty line between messages.", group="blank")
+        yield found_in(BLANK_LINE, message, unpaired.row, "An empty line between messages.", group="blank")
     elif message.sender == "server" and not _LIKE_MESSAGE.match(text) and story.stream_name(message.stream) in ("stdout", ""):
         source = noise_source(text)
         what = f"A line on stdout that is no message; it looks like {source}: {quoted(text)}"
-        yield found_in(STDOUT_NOISE, message, stray.row, what, group=source)
+        yield found_in(STDOUT_NOISE, message, unpaired.row, what, group=source)
     else:
-        yield _broken(message, stray.row, text, is_http=bool(story.source.transactions))
+        yield _broken(message, unpaired.row, text, is_http=bool(story.source.transactions))
 
 
 def _broken(message: Message, row: int, text: bytes, *, is_http: bool) -> Found:

@@ -142,7 +142,7 @@ def find(story: Story) -> Iterator[Found]:
                 modern.add(one.target)
     unread = {one.message.stream for one in story.malformed}
     for one in transactions.values():
-        if one.request is None or (one.response is not None and one.response.forged):
+        if one.request is None or (one.response is not None and one.response.injected):
             continue
         if one.method == "POST":
             yield from _unasked_answer(story, one, agreed, unread)
@@ -164,7 +164,7 @@ def _error_statuses(story: Story) -> Iterator[Found]:
         one, response = exchange.transaction, exchange.response
         if one is None or response is None or one.is_stream or one.scope.kind is ScopeKind.STREAM:
             continue
-        if one.response is None or one.response.forged or response.stream != one.response.opened.stream:
+        if one.response is None or one.response.injected or response.stream != one.response.opened.stream:
             continue
         error = response.error
         code = error.get("code") if isinstance(error, dict) else None
@@ -193,7 +193,7 @@ def _media_types(exchange: Exchange, one: Transaction) -> Iterator[Found]:
         what = f"{exchange.method} accepts {quoted(wanted.encode('latin-1')) if wanted else 'no type'}, and not {missing[0]}."
         yield found_in(NARROW_ACCEPT, exchange.request, exchange.row, what, group=wanted)
     response = one.response
-    if response is None or response.forged or one.status != _OK or not response.body_bytes:
+    if response is None or response.injected or one.status != _OK or not response.body_bytes:
         return
     named = response.head.media_type
     if named not in _TYPES and not (named and listed and _takes(wanted, named)):

@@ -9,7 +9,7 @@ from typing import Final
 
 from ....records import CLIENT, SERVER
 from ...finding import Severity
-from ...http.transaction import Oddity, ScopeKind, Transaction
+from ...http.transaction import Anomaly, ScopeKind, Transaction
 from ..build import Found, found, quoted
 from ..facts import Story, agreed_revisions
 from ..rule import Family, Rule
@@ -85,18 +85,18 @@ def find(story: Story) -> Iterator[Found]:
     """What is wrong with ids of events, and with what was sent after one."""
     agreed = None
     for one in story.source.transactions.values():
-        for oddity in one.oddities:
-            rule = _BY_NAME.get(oddity.name)
+        for anomaly in one.anomalies:
+            rule = _BY_NAME.get(anomaly.name)
             if rule is None or one.scope.kind is not ScopeKind.SESSION:
                 continue
             agreed = agreed_revisions(story) if agreed is None else agreed
-            if one.scope.session not in agreed or (rule is UNKNOWN_EVENT and story.is_unseen(oddity.at_ns)):
+            if one.scope.session not in agreed or (rule is UNKNOWN_EVENT and story.is_unseen(anomaly.at_ns)):
                 continue
-            yield _about(rule, story, one, oddity)
+            yield _about(rule, story, one, anomaly)
 
 
-def _about(rule: Rule, story: Story, one: Transaction, oddity: Oddity) -> Found:
-    id = quoted(oddity.data)
+def _about(rule: Rule, story: Story, one: Transaction, anomaly: Anomaly) -> Found:
+    id = quoted(anomaly.data)
     after = "" if one.request is None else quoted(one.request.head.get("last-event-id").encode("utf-8", "replace"))
     if rule is UNKNOWN_EVENT:
         what = f"{one.method} {one.target} names the event {id}, which never came in this session."
@@ -107,6 +107,6 @@ def _about(rule: Rule, story: Story, one: Transaction, oddity: Oddity) -> Found:
     else:
         what = f"An event has the id {id}, which another event of the session had before."
     return found(
-        rule, at_ns=oddity.at_ns, capture=one.capture, number=oddity.number, row=story.row_of(one), what=what,
+        rule, at_ns=anomaly.at_ns, capture=one.capture, number=anomaly.number, row=story.row_of(one), what=what,
         culprit=CLIENT if rule is UNKNOWN_EVENT else SERVER, group=one.scope.session,
     )  # fmt: skip

@@ -19,8 +19,8 @@ from .server_exits import PATIENCE_NS
 
 _TOOLS: Final = '→ POST /mcp\n  tools/list 1\n← 200 OK\n  result 1 {"tools":[]}'
 
-SESSION_LOST: Final = Rule(
-    name="session-lost",
+SESSION_UNKNOWN: Final = Rule(
+    name="session-unknown",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="The server answers 404 to a session that it gave out, and the client does not initialize again.",
@@ -86,7 +86,7 @@ MODERN_SESSION: Final = Rule(
     fix="Keep no state between requests; what a later one needs goes into requestState, or into arguments.",
 )
 
-RULES: Final = (SESSION_LOST, SESSION_MISSING, SECOND_STREAM, MODERN_SESSION)
+RULES: Final = (SESSION_UNKNOWN, SESSION_MISSING, SECOND_STREAM, MODERN_SESSION)
 
 _BAD_REQUEST: Final = 400
 _NOT_FOUND: Final = 404
@@ -133,7 +133,7 @@ def _lost(story: Story, session: str, refused: list[Transaction]) -> Found:
     what = f"The session {session[:20]} was answered 404, and the client did not initialize again.{more}"
     left_ns = story.source.last_ns + story.source.shift_ns - refused[0].at_ns
     milder = None if more else Severity.WARNING if left_ns > PATIENCE_NS else Severity.INFO  # it may have had no time to
-    return _about(SESSION_LOST, story, refused[0], what, CLIENT, severity=milder)
+    return _about(SESSION_UNKNOWN, story, refused[0], what, CLIENT, severity=milder)
 
 
 def _without(story: Story, one: Transaction, *, given_out: bool) -> Iterator[Found]:
@@ -146,7 +146,7 @@ def _without(story: Story, one: Transaction, *, given_out: bool) -> Iterator[Fou
             what = f"{asked.method}, of {asked.revision}, names a session."
             yield _about(MODERN_SESSION, story, one, what, CLIENT, group="client")
         response = one.response
-        if response is not None and not response.forged and _SESSION_FIELD in response.opened.head.lower():
+        if response is not None and not response.injected and _SESSION_FIELD in response.opened.head.lower():
             what = f"The answer to {asked.method}, of {asked.revision}, names a session."
             yield _about(MODERN_SESSION, story, one, what, SERVER, group="one")
         return

@@ -190,7 +190,7 @@ def find(story: Story) -> Iterator[Found]:
         return
     for transaction in story.source.transactions.values():
         row = story.row_of(transaction)
-        yield from _oddities(story, transaction, row)
+        yield from _anomalies(story, transaction, row)
         if transaction.request is not None and b"\ndpop:" in transaction.request.opened.head.lower():
             yield _of_stream(DPOP_PROOF, story, transaction.request, row, "A request bears a DPoP proof.", "mcpspy")
     if not story.source.is_model:
@@ -205,11 +205,11 @@ def find(story: Story) -> Iterator[Found]:
         yield from _contradictions(story, exchange)
 
 
-def _oddities(story: Story, transaction: Transaction, row: int | None) -> Iterator[Found]:
-    for oddity in transaction.oddities:
-        said = quoted(oddity.data)
-        culprit, group = SERVER, oddity.name
-        match oddity.name:
+def _anomalies(story: Story, transaction: Transaction, row: int | None) -> Iterator[Found]:
+    for anomaly in transaction.anomalies:
+        said = quoted(anomaly.data)
+        culprit, group = SERVER, anomaly.name
+        match anomaly.name:
             case "foreign-endpoint":
                 rule, what = FOREIGN_ENDPOINT, f"The stream of {transaction.target} announces the endpoint {said}, elsewhere."
             case "endpoint-user":
@@ -227,7 +227,7 @@ def _oddities(story: Story, transaction: Transaction, row: int | None) -> Iterat
                 rule, what = AMBIGUOUS_STREAM, f"A stream goes on after the event {said}, with which several had broken off."
             case "done-event":
                 rule, what = DONE_EVENT, f"An event on the stream of {transaction.target} is {said}."
-            case "forged":
+            case "injected":
                 failed = transaction.status in _UPSTREAM_FAILED
                 rule, culprit, group = (UPSTREAM_FAILED, SERVER, said) if failed else (REQUEST_REFUSED, CLIENT, said)
                 what = f"{transaction.method} {transaction.target} was answered {transaction.status}: {said}"
@@ -235,7 +235,7 @@ def _oddities(story: Story, transaction: Transaction, row: int | None) -> Iterat
                 continue
         index = story.source.index
         yield found(
-            rule, at_ns=oddity.at_ns, capture=index, number=oddity.number, row=row, what=what, culprit=culprit, group=group
+            rule, at_ns=anomaly.at_ns, capture=index, number=anomaly.number, row=row, what=what, culprit=culprit, group=group
         )
 
 

@@ -123,7 +123,7 @@ def find(story: Story) -> Iterator[Found]:
     waited: list[Transaction] = []
     for one in story.source.transactions.values():
         response = one.response
-        if response is None or response.forged:
+        if response is None or response.injected:
             continue
         if response.opened.framing == "sse" or EVENT_STREAM.encode() in response.opened.head.lower():
             yield from _stream(story, one, response)

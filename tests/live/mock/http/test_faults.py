@@ -198,7 +198,7 @@ def test_a_fault_of_our_own_ends_its_connection_and_no_other() -> None:
     assert said[0] == b""
     assert b'"result"' in said[1]
     (fault,) = [one for one in records if isinstance(one, Note) and one.topic == "fault"]
-    assert ("RuntimeError in test_mock_http_faults.py" in fault.text, "secret" in fault.text) == (True, False)
+    assert ("RuntimeError in test_faults.py" in fault.text, "secret" in fault.text) == (True, False)
     assert any(isinstance(one, Note) and one.topic == "left" and one.extra["by"] == "mcpspy" for one in records)
 
 

@@ -85,7 +85,7 @@ def test_its_own_capture_is_the_longer_recording(capture: Path) -> None:
         ticket = drawn(opened(mock))
         mock.ends()
         said = [one for one in mock.records if isinstance(one, Frame) and b"Your ticket" in one.data]
-        assert [one.forged for one in said] == [False]
+        assert [one.injected for one in said] == [False]
         longer = mock.own
     with HttpMocking(longer) as mock:
         assert drawn(opened(mock)) == ticket

@@ -309,7 +309,7 @@ def test_at_speed_1_an_answer_takes_as_long_as_it_was_recorded_and_keeps_nobody_
 # What it writes down
 
 
-def test_its_capture_reads_like_that_of_a_real_session_and_what_it_says_is_forged(tmp_path: Path) -> None:
+def test_its_capture_reads_like_that_of_a_real_session_and_what_it_says_is_injected(tmp_path: Path) -> None:
     recorded = (
         Dialogue().client(initialize(1)).server(HELLO).client(tool_call(3, token=1)).server(progress(1)).server(result(3))
     )
@@ -324,8 +324,8 @@ def test_its_capture_reads_like_that_of_a_real_session_and_what_it_says_is_forge
     assert [one.outcome for one in transcript.exchanges] == [Outcome.OK, Outcome.OK, Outcome.ERROR]
     assert [one.rule for one in transcript.findings] == []
     senders = {one.stream: one.sender for one in records if isinstance(one, Open)}
-    assert {one.forged for one in records if isinstance(one, Frame) and senders[one.stream] == SERVER} == {True}
-    assert {one.forged for one in records if isinstance(one, Frame) and senders[one.stream] == CLIENT} == {False}
+    assert {one.injected for one in records if isinstance(one, Frame) and senders[one.stream] == SERVER} == {True}
+    assert {one.injected for one in records if isinstance(one, Frame) and senders[one.stream] == CLIENT} == {False}
     assert {(senders[one.stream], one.by, one.how) for one in records if isinstance(one, Close)} == {
         (SERVER, SERVER, "eof"), (CLIENT, CLIENT, "eof"),
     }  # fmt: skip

@@ -304,7 +304,7 @@ def test_a_document_that_was_compressed_is_said_as_it_reads() -> None:
 def test_what_a_tap_said_in_its_own_name_is_not_said_for_the_server(status: int) -> None:
     told = Traffic()
     opened_session(told, "s")
-    told.post(call("x"), session="s").answer(status, b"mcpspy: no\n", forged=True, by="mcpspy", Content_Type="text/plain")
+    told.post(call("x"), session="s").answer(status, b"mcpspy: no\n", injected=True, by="mcpspy", Content_Type="text/plain")
     told.post(call("x"), session="s").answer(200, OK)
     walk = facts(told).walk()
     assert statuses(walk, post(initialize()), post(call("x"))) == [None, None]
