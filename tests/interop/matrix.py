@@ -64,7 +64,8 @@ HTTP_STORIES = {name: "sse" if story.path == "/sse" else "streamable" for name, 
 class Replayed:
     """How a story is replayed: with which options, how many of its client's requests are left out, and what to know of that.
 
-    `volatile` are ignore rules for what the server makes up anew each time, and the specification does not say so.
+    `volatile` names the members of results that differ from replay to replay with this server, besides those that the specification
+    says are new each time. They are left out of the comparison.
     """
 
     options: tuple[str, ...] = ()
@@ -72,6 +73,14 @@ class Replayed:
     volatile: tuple[str, ...] = ()
     why: str = ""
 
+    @property
+    def rules(self) -> list[str]:
+        """The ignore rules that leave out what is volatile."""
+        return [f"$..{name}" for name in self.volatile]
+
+
+TIME = ("datetime", "day_of_week", "is_dst", "time_difference")
+"""What mcp-server-time answers depends on the day of the replay: whether it is summer changes the last two."""
 
 REPLAYED = {
     "oauth": Replayed(
@@ -80,7 +89,10 @@ REPLAYED = {
         why="with `--header 'Authorization: …'`, and without the request that was refused for want of it",
     ),
     "resumed": Replayed(unsent=1, why=NO_PING.why),
-    "time": Replayed(volatile=("$..datetime",), why="but for the time that it is: `--ignore $..datetime`"),
+    "time": Replayed(
+        volatile=TIME,
+        why=f"with `--ignore '$..NAME'` for {', '.join(f'`{name}`' for name in TIME)}, which depend on the day of the replay",
+    ),
 }
 
 

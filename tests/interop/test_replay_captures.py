@@ -6,8 +6,9 @@ What is left out, and what is volatile, is named in matrix.py.
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,11 @@ import pytest
 from captures.make import STORIES, put
 from captures.serving import environment, port, started
 from mcpspy.capture.file.reader import read
-from mcpspy.records import CLIENT
+from mcpspy.records import CLIENT, Header
 from mcpspy.transcript.transcribe import transcribe
-from tests.conftest import NpmProgram
+from tests.conftest import NpmProgram, Peer
 from tests.deadlines import SCENE_S
-from tests.interop.matrix import REPLAYED, SERVED, Replayed, placed
+from tests.interop.matrix import CAPTURES, REPLAYED, SERVED, TIME, Replayed, placed
 from tests.tiers import current_tier
 
 USUAL = Replayed()
@@ -30,6 +31,12 @@ NPM = [
     if STORIES[name].command[0] in ("mcp-server-everything", "mcp-server-filesystem", "mcp-server-memory")
 ]
 PYTHON = [name for name in SERVED if name not in NPM]
+DAYS = {
+    1: {"datetime", "day_of_week"},
+    7: {"datetime"},
+    181: {"datetime", "day_of_week", "is_dst", "time_difference"},  # the 21st of May: summer in Berlin, and never in Tokyo
+}
+"""So many days after `time` was recorded, these members of results differ."""
 
 
 @contextmanager
@@ -46,17 +53,26 @@ def server(name: str, folder: Path) -> Iterator[list[str]]:
         yield ["--url", f"http://127.0.0.1:{port(said)}{story.path}"]
 
 
-def replay(name: str, folder: Path, *ignored: str) -> tuple[int, dict[str, Any]]:
-    """Exit status and JSON of a replay."""
+def time_server(peer: Peer, days: int) -> list[str]:
+    """The command of the time server, for which it is so many days after its capture was made."""
+    header = next(read(str(CAPTURES / "time.mcpspy")))
+    assert isinstance(header, Header)
+    moment = datetime.fromtimestamp(header.wall_ns / 1e9, UTC) + timedelta(days=days)
+    return [*peer("timeserver.py"), moment.isoformat(), *STORIES["time"].command[1:]]
+
+
+def replay(name: str, folder: Path, rules: Sequence[str] = (), command: Sequence[str] = ()) -> tuple[int, dict[str, Any]]:
+    """Exit status and JSON of a replay with these ignore rules; to `command` in place of the story's server, if there is one."""
     how = REPLAYED.get(name, USUAL)
     variables = {key: value.replace("FOLDER", str(folder)) for key, value in STORIES[name].variables.items()}
-    with placed(name, folder) as capture, server(name, folder) as target:
+    with placed(name, folder) as capture, server(name, folder) as usual:
+        target = ["--", *command] if command else usual
         words = [sys.executable, "-m", "mcpspy", "replay", str(capture), "--yes", "--json"]
         words += [
             "--capture",
             str(folder / "own.mcpspy"),
             *how.options,
-            *(word for rule in ignored for word in ("--ignore", rule)),
+            *(word for rule in rules for word in ("--ignore", rule)),
         ]
         done = subprocess.run(
             [*words, *target],
@@ -72,10 +88,10 @@ def replay(name: str, folder: Path, *ignored: str) -> tuple[int, dict[str, Any]]
     return done.returncode, told
 
 
-def hold_alike(name: str, folder: Path) -> None:
+def hold_alike(name: str, folder: Path, command: Sequence[str] = ()) -> None:
     """Nothing differs, and all that the recorded client asked was asked."""
     how = REPLAYED.get(name, USUAL)
-    status, told = replay(name, folder, *how.volatile)
+    status, told = replay(name, folder, how.rules, command)
     (client,) = told["clients"]
     assert (status, client["comparison"]["summary"]["different"], client["lost"]) == (0, False, None), told
     exchanges = transcribe(read(str(folder / f"{name}.mcpspy"))).exchanges
@@ -97,7 +113,22 @@ def test_a_capture_played_to_the_npm_server_that_made_it_meets_no_difference(
     hold_alike(name, tmp_path)
 
 
-@pytest.mark.parametrize("name", [name for name, how in REPLAYED.items() if how.volatile])
-def test_what_is_left_out_as_volatile_does_differ(name: str, tmp_path: Path) -> None:
-    status, told = replay(name, tmp_path)
-    assert (status, told["clients"][0]["comparison"]["summary"]["changed"]) == (1, 1)
+@pytest.mark.parametrize("days", DAYS)
+def test_the_time_server_meets_no_difference_on_another_day(days: int, tmp_path: Path, peer: Peer) -> None:
+    hold_alike("time", tmp_path, time_server(peer, days))
+
+
+@pytest.mark.parametrize(("days", "names"), DAYS.items())
+def test_without_ignore_rules_the_two_calls_that_tell_the_time_differ(
+    days: int, names: set[str], tmp_path: Path, peer: Peer
+) -> None:
+    status, told = replay("time", tmp_path, command=time_server(peer, days))
+    (server,) = told["clients"][0]["comparison"]["servers"]
+    changed = [call for call in server["calls"] if call["how"] == "changed"]
+    assert (status, len(server["calls"])) == (1, len(changed))
+    assert [call["target"] for call in changed] == ["get_current_time", "convert_time"]
+    assert {change["path"].rpartition(".")[2] for call in changed for change in call["answer"]} == names
+
+
+def test_each_name_that_is_left_out_does_differ_on_some_day() -> None:
+    assert set.union(*DAYS.values()) == set(TIME)
