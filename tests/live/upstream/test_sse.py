@@ -128,15 +128,18 @@ async def test_a_message_whose_connection_breaks_is_not_sent_again() -> None:
 
 @scene
 async def test_an_answer_that_came_before_its_post_broke_is_no_failure() -> None:
-    standing = Standing()
+    standing, heard = Standing(), asyncio.Event()
 
     async def late(asked: Request, writer: asyncio.StreamWriter) -> None:
         standing.said.put_nowait(event(result(7)))
-        await asyncio.sleep(0.05)
+        await asyncio.wait_for(heard.wait(), DEADLINE_S)
 
     async with facing(standing, late) as (_, met):
-        assert await met.asks(request(7)) == result(7)
-    assert met.is_silent
+        sending = asyncio.create_task(met.says(request(7)))
+        assert await met.told() == result(7)
+        heard.set()
+        await asyncio.wait_for(sending, DEADLINE_S)
+        assert met.is_silent
 
 
 @pytest.mark.parametrize("ending", [b"", BREAK])

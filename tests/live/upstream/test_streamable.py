@@ -190,19 +190,20 @@ async def test_secrets_are_redacted_on_their_way_to_the_capture() -> None:
 
 
 @scene
-async def test_what_is_sent_next_comes_behind_a_notification_that_was_taken() -> None:
-    order: list[str] = []
+async def test_sending_a_notification_lasts_until_it_is_taken() -> None:
+    may_take = asyncio.Event()
 
     async def slow(said: Request, writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(0.05)
-        order.append("taken")
+        await asyncio.wait_for(may_take.wait(), DEADLINE_S)
         writer.write(TAKEN)
 
-    async with facing(slow, answer(200, result(2))) as (_, met):
-        await met.says(notification("notifications/roots/list_changed"))
-        order.append("next")
-        await met.asks(request(2))
-    assert order == ["taken", "next"]
+    async with facing(slow, answer(200, result(2))) as (server, met):
+        sending = asyncio.create_task(met.says(notification("notifications/roots/list_changed")))
+        await asyncio.wait_for(server.came.wait(), DEADLINE_S)
+        assert await met.asks(request(2)) == result(2)  # a whole round trip, in which a send that does not wait would end
+        assert not sending.done()
+        may_take.set()
+        await asyncio.wait_for(sending, DEADLINE_S)
 
 
 @scene
