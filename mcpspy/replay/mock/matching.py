@@ -181,7 +181,6 @@ class Matcher:
             self.places[exchange.row] = way, at
             key = key_of(method, counted)
             self.entries.setdefault(key, _Entry()).add(one)
-            self._add_masked(method, counted, one)
             self.loose.setdefault(_loose_key(method, exchange.target), _Entry()).add(one)
             child = self._grow(node, key, one)
             other = self._add_masked(method, counted, one)

@@ -237,6 +237,14 @@ def test_a_pseudonym_matches_itself() -> None:
     assert say(Matcher(recorded([asked])).walk(), asked) == ["0.0"]
 
 
+def test_each_answer_to_a_redacted_question_is_given_once() -> None:
+    login = tool("login", token="redacted-0123456789ab")
+    matcher = Matcher(recorded([login, login]), reuse=Reuse.ERROR)
+    asked = tool("login", token="s3cret")
+    assert say(matcher.walk(), asked, asked, asked) == ["0.0", "0.1", "miss"]
+    assert missed(matcher, asked, (asked, asked)).reason == "was recorded 2 times and asked for once more"
+
+
 def test_a_question_that_was_redacted_keeps_its_place_on_the_way() -> None:
     login = tool("login", token="redacted-0123456789ab")
     matcher = Matcher(recorded([login, WRITE_A, READ], [login, WRITE_B, READ]))
