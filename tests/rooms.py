@@ -72,7 +72,7 @@ ROOMS = {
     "sharing": room("errors records wire capture transcript", never=THE_WORLD, pure=True),
     "views": room("records wire transcript replay", others={"rich"}, never=THE_WORLD | TERMINAL, pure=True),
     "live": room("records wire transcript replay errors", others={"aiohttp", "httptools"}),
-    "setup": room("errors", others={"tomlkit"}),
+    "setup": room("errors"),
     "demo": room(),
     "cli": room(
         "__init__ errors records wire capture transcript replay sharing views live setup demo", others={"click", "rich"}

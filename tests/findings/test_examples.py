@@ -22,7 +22,7 @@ from mcpspy.transcript.findings.registry import RULES
 from mcpspy.transcript.findings.rule import Family, Rule
 from mcpspy.transcript.findings.trust import NOT_ACCEPTED, SHARED_TOOL_NAME, TOOL_REDEFINED
 from mcpspy.transcript.model import Transcript
-from mcpspy.transcript.offers.baseline import baseline_of, label_of
+from mcpspy.transcript.offers.baseline import Baseline, label_of
 from mcpspy.transcript.offers.definitions import offers
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.make import captures
@@ -65,9 +65,10 @@ def found(name: str) -> list[Finding]:
         return [*told(name).findings, *(one.finding for one in asked_model_findings(told(name)))]
     if rule.family not in (Family.COST, Family.TRUST):
         return told(name).findings
-    accepted = (
-        {} if rule is NOT_ACCEPTED else {label_of(one.source): baseline_of(one) for one in offers(told(f"{rule.name}.clean"))}
-    )
+    accepted: dict[str, Baseline] = {}
+    for one in [] if rule is NOT_ACCEPTED else offers(told(f"{rule.name}.clean")):
+        label = label_of(one.source)
+        accepted[label] = Baseline(label).taken(one)
     asked = examined(told(name), None if rule in UNCOMPARED else accepted)
     return [one for one in asked if RULES[one.rule] not in (*SCHEMA_RULES, NOT_AS_SPECIFIED)]  # definitions are short there
 

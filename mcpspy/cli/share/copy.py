@@ -11,7 +11,7 @@ from ...capture.file.format import header_line, record_line
 from ...capture.file.reader import CHUNK_BYTES, Reader
 from ...capture.redaction.redactor import PREFIX, Redactor
 from ...errors import ShareError
-from ...records import End, Frame, Gap, Header, Note, Open, Record
+from ...records import End, Frame, Gap, Header, Open, Record
 from ...sharing.excerpt import Excerpt
 from ...sharing.finder import Finder, Wanted
 from ...sharing.known import Known
@@ -198,9 +198,3 @@ class _Made:
     def _put(self, line: bytes) -> None:
         self._file.write(line)
         self._size += len(line)
-
-
-def excerpt_note(first: int, last: int) -> Note:
-    """What a part of a capture says of itself."""
-    rows = f"row {first}" if first == last else f"rows {first} to {last}"
-    return Note(at_ns=0, topic="excerpt", text=f"of the capture only {rows} and the handshake were shared")

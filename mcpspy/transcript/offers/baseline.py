@@ -71,11 +71,6 @@ class Baseline:
         return Baseline(self.server, {**self.parts, **seen})
 
 
-def baseline_of(offered: Offer) -> Baseline:
-    """What a server offers, as it would be accepted."""
-    return Baseline(label_of(offered.source)).taken(offered)
-
-
 def label_of(source: Source) -> str:
     """The name under which a server is accepted: the label of its captures."""
     return (source.header.label if source.header else "") or "server"

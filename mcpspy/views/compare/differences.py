@@ -32,11 +32,6 @@ def difference_lines(found: Differences, *, indent: int, width: int | None) -> I
         yield fitted([(" " * indent, ""), (f"… {counted(more, 'more difference')}", "dim")], width)
 
 
-def difference_words(one: Difference, letters: int = VALUE_LETTERS) -> str:
-    """A difference in one safe line: `$.arguments.path: "a" ≠ "b"`."""
-    return "".join(text for text, _ in _line(one, letters))
-
-
 def _lines(one: Difference, indent: str, width: int | None) -> Iterator[Line]:
     room = VALUE_LETTERS if width is None else max(width - len(indent) - 4, MIN_VALUE_LETTERS)
     line: Line = [(indent, ""), *_line(one, room)]

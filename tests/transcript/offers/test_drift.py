@@ -11,7 +11,7 @@ from mcpspy.transcript.finding import Finding
 from mcpspy.transcript.findings.optional import examined
 from mcpspy.transcript.findings.registry import RULES
 from mcpspy.transcript.findings.rule import Family
-from mcpspy.transcript.offers.baseline import Baseline, baseline_of, canonical, document, read_document, value_of
+from mcpspy.transcript.offers.baseline import Baseline, canonical, document, label_of, read_document, value_of
 from mcpspy.transcript.offers.definitions import Part, offers
 from mcpspy.transcript.offers.drift import MAX_PATHS, changes, differences, step, strings
 from tests.transcript.dialogue import Dialogue, request, result
@@ -35,7 +35,8 @@ def offering(*tools: Any, next_cursor: str | None = None, **more: Any) -> Dialog
 
 
 def accepted(told: Dialogue) -> Baseline:
-    return baseline_of(offers(told.transcript)[0])
+    (offered,) = offers(told.transcript)
+    return Baseline(label_of(offered.source)).taken(offered)
 
 
 def changed(before: Dialogue, after: Dialogue) -> list[tuple[str, str, str, tuple[str, ...]]]:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from mcpspy.replay.compare.compare import Compared, Comparison, Limit, compare
-from mcpspy.replay.compare.difference import Difference
+from mcpspy.replay.compare.difference import Difference, Differences
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.compare.comparison import comparison_lines, next_lines
-from mcpspy.views.compare.differences import difference_words
+from mcpspy.views.compare.differences import difference_lines
 from mcpspy.views.json.comparison import comparison_json
 from mcpspy.views.text.line import line_cells, plain
 from tests.transcript.dialogue import Dialogue, request, result
@@ -86,7 +86,8 @@ def test_long_texts_are_shown_where_they_differ() -> None:
     ],
 )
 def test_a_difference_is_one_line(one: Difference, words: str) -> None:
-    assert difference_words(one) == words
+    differences = Differences(listed=(one,), count=1)
+    assert [plain(line) for line in difference_lines(differences, indent=0, width=None)] == [words]
 
 
 def test_the_next_commands_name_both_sides_and_the_rule_to_paste() -> None:
