@@ -1,11 +1,13 @@
 """What verbs may not have imported: `mcpspy run`, in the start-up path of an editor, before its server runs; looks at all."""
 
-import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.deadlines import DEADLINE_S
+from tests.imported import assert_absent, bare_interpreter, imports
 
 # Each costs more than the rest of the start-up together, or drags such a module in (docs/performance.md has the figures).
 TOO_SLOW = {"asyncio", "click", "dataclasses", "inspect", "json", "msgspec", "re", "rich", "subprocess", "typing"}
@@ -13,7 +15,6 @@ NOT_A_TAPS_BUSINESS = {"mcpspy.capture.file.reader", "mcpspy.transcript", "mcpsp
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 SPAWNED = "the server runs"
-IMPORTED = re.compile(r"^import time:\s+\d+ \|\s+\d+ \|\s*(\S+)$")
 
 
 def imported_before_the_spawn(arguments: list[str], log: Path) -> set[str]:
@@ -39,27 +40,17 @@ def imported_before_the_spawn(arguments: list[str], log: Path) -> set[str]:
     return imports(before) - imports(bare_interpreter())
 
 
-def bare_interpreter() -> str:
-    return subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", "pass"], capture_output=True, text=True, timeout=DEADLINE_S, check=True
-    ).stderr
-
-
-def imports(log: str) -> set[str]:
-    return {match[1] for line in log.splitlines() if (match := IMPORTED.match(line))}
-
-
 def test_run_starts_the_server_before_it_imports_anything_slow(tmp_path: Path) -> None:
-    assert not imported_before_the_spawn([], tmp_path / "log") & TOO_SLOW
+    assert_absent(TOO_SLOW, imported_before_the_spawn([], tmp_path / "log"))
 
 
 def test_run_starts_the_server_without_what_only_readers_need(tmp_path: Path) -> None:
-    assert not imported_before_the_spawn([], tmp_path / "log") & NOT_A_TAPS_BUSINESS
+    assert_absent(NOT_A_TAPS_BUSINESS, imported_before_the_spawn([], tmp_path / "log"))
 
 
 def test_options_do_not_slow_the_start(tmp_path: Path) -> None:
     arguments = ["--label", "weather", "--redact", "none", "--max-size", "1mb", "--capture", str(tmp_path / "x.mcpspy")]
-    assert not imported_before_the_spawn(arguments, tmp_path / "log") & TOO_SLOW
+    assert_absent(TOO_SLOW, imported_before_the_spawn(arguments, tmp_path / "log"))
 
 
 def test_the_import_log_is_read_as_the_interpreter_writes_it() -> None:
@@ -73,6 +64,17 @@ def test_the_import_log_is_read_as_the_interpreter_writes_it() -> None:
     assert {"json", "json.decoder", "re"} <= imports(log)
 
 
+@pytest.mark.parametrize("name", ["mcpspy.renamed", "mcpspy.renamed.module", "json.renamed"])
+def test_a_module_that_does_not_exist_is_not_called_absent(name: str) -> None:
+    with pytest.raises(AssertionError, match=f"no such modules: {name}"):
+        assert_absent({"json", name}, set())
+
+
+def test_a_module_that_was_imported_is_not_absent() -> None:
+    with pytest.raises(AssertionError, match="imported: json"):
+        assert_absent({"json", "re"}, {"json", "os"})
+
+
 def imported_by_a_look(*arguments: str) -> set[str]:
     """What a verb imported that looked at the capture of a file server."""
     command = [sys.executable, "-X", "importtime", "-m", "mcpspy", *arguments, str(CAPTURES / "filesystem.mcpspy")]
@@ -80,14 +82,15 @@ def imported_by_a_look(*arguments: str) -> set[str]:
 
 
 def test_a_timeline_waits_for_nothing_that_filters_follows_or_prints_json() -> None:
-    assert not imported_by_a_look("show") & {
+    names = {
         "mcpspy.transcript.filter.filter",
         "mcpspy.cli.show.follow",
         "mcpspy.views.timeline.exchange",
         "mcpspy.views.timeline.http_wire",
         "mcpspy.views.json.rows",
     }
+    assert_absent(names, imported_by_a_look("show"))
 
 
 def test_a_check_of_other_rules_waits_for_no_schemas_and_official_types() -> None:
-    assert not imported_by_a_look("check", "--select", "stdout-noise") & {"jsonschema", "mcp_types"}
+    assert_absent({"jsonschema", "mcp_types"}, imported_by_a_look("check", "--select", "stdout-noise"))

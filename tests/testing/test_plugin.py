@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from tests.deadlines import DEADLINE_S
+from tests.imported import assert_absent
 from tests.tiers import Tier
 
 pytest_plugins = ["pytester"]
@@ -23,10 +24,11 @@ def test_pytest_finds_it_by_itself(project: pytest.Pytester) -> None:
 
 
 def test_a_test_without_the_fixture_imports_nothing_more(project: pytest.Pytester) -> None:
-    project.makepyfile(
-        "import sys\n\ndef test_nothing():\n    assert [one for one in sys.modules if one.startswith('mcpspy.testing')] == []\n"
-    )
-    project.runpytest_subprocess().assert_outcomes(passed=1)
+    project.makepyfile("import sys\n\ndef test_nothing():\n    print('modules:', *sys.modules)\n")
+    ran = project.runpytest_subprocess("-s")
+    ran.assert_outcomes(passed=1)
+    (modules,) = [line for line in ran.outlines if "modules: " in line]
+    assert_absent({"mcpspy.testing"}, modules.split())
 
 
 def test_workers_of_xdist_play_record_and_tell_as_one_process_does(project: pytest.Pytester, tier: Tier) -> None:

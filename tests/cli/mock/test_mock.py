@@ -11,8 +11,8 @@ import pytest
 from mcpspy.records import Note
 from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S
+from tests.imported import assert_absent, bare_interpreter, imports
 from tests.live.mock.mocking import Mocking, written
-from tests.test_startup import bare_interpreter, imports
 from tests.transcript.dialogue import Dialogue, make_header, notification, request, result, tool_call
 from tests.transcript.traffic import Traffic
 
@@ -250,4 +250,4 @@ def test_it_imports_nothing_that_a_client_would_wait_for(tmp_path: Path) -> None
     line = '{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
     done = subprocess.run(words, input=line, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
     assert "get_current_time" in done.stdout
-    assert not (imports(done.stderr) - imports(bare_interpreter())) & TOO_SLOW
+    assert_absent(TOO_SLOW, imports(done.stderr) - imports(bare_interpreter()))
