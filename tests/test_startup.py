@@ -11,7 +11,7 @@ from tests.imported import assert_absent, bare_interpreter, imports
 
 # Each costs more than the rest of the start-up together, or drags such a module in (docs/performance.md has the figures).
 TOO_SLOW = {"asyncio", "click", "dataclasses", "inspect", "json", "msgspec", "re", "rich", "subprocess", "typing"}
-NOT_A_TAPS_BUSINESS = {"mcpspy.capture.file.reader", "mcpspy.transcript", "mcpspy.views"}
+NOT_A_TAPS_BUSINESS = {"aiohttp", "jsonschema", "mcpspy.capture.file.reader", "mcpspy.transcript", "mcpspy.views"}
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 SPAWNED = "the server runs"
@@ -90,6 +90,10 @@ def test_a_timeline_waits_for_nothing_that_filters_follows_or_prints_json() -> N
         "mcpspy.views.json.rows",
     }
     assert_absent(names, imported_by_a_look("show"))
+
+
+def test_a_timeline_waits_for_no_schemas_and_no_server_of_pages() -> None:
+    assert_absent({"aiohttp", "jsonschema"}, imported_by_a_look("show"))
 
 
 def test_a_check_of_other_rules_waits_for_no_schemas_and_official_types() -> None:

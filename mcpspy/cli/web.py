@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
-import shlex
 import socket
-import sys
 import webbrowser
 
 import click
 
-from ..errors import McpspyError
 from .screen import say
 
 TOKEN_BYTES = 18
@@ -25,17 +22,13 @@ def command(*, port: int, opens: bool) -> int:
     """Show recordings in the browser as they are recorded: the page of `mcpspy export html`, live.
 
     It listens on 127.0.0.1 alone, under an address that holds a secret, and reads captures: it cannot harm the traffic, start
-    anything or write anything. Ctrl-C ends it. Needs aiohttp: pip install 'mcpspy[web]'.
+    anything or write anything. Ctrl-C ends it.
 
     \b
     Example:
       mcpspy web --open
     """
-    try:
-        from ..live.web import serve
-    except ImportError as error:
-        pip = f"{shlex.quote(sys.executable)} -m pip install 'mcpspy[web]'"  # into this environment, which need not be on PATH
-        raise McpspyError(f"mcpspy web needs aiohttp; {pip} brings it") from error
+    from ..live.web import serve
     from .web_recordings import StoredRecordings
 
     try:

@@ -15,7 +15,6 @@ from tests.conftest import Peer
 from tests.deadlines import DEADLINE_S
 
 pytest.importorskip("playwright", reason="playwright is not installed")
-pytest.importorskip("aiohttp")
 from playwright.sync_api import expect
 
 SOON_MS = DEADLINE_S * 1000
@@ -24,7 +23,7 @@ SOON_MS = DEADLINE_S * 1000
 @contextmanager
 def live(look: Look, query: str = "", *, width: int = 1280) -> Iterator[Looking]:
     """The page of a `mcpspy web`, open."""
-    with on_pipe("web", "--port", "0", PYTHONPATH="") as running:
+    with on_pipe("web", "--port", "0") as running:
         url = running.wait_for("Ctrl-C").splitlines()[0]
         looking = look(width=width)
         looking.page.set_default_timeout(SOON_MS)
@@ -154,7 +153,7 @@ def test_twenty_captures_of_one_recording_have_room_on_a_phone(look: Look) -> No
 
 def test_a_page_says_that_its_recording_is_gone_and_that_its_server_ended(look: Look) -> None:
     recording = Recording().ask(1, name="one").answer(1)
-    with on_pipe("web", "--port", "0", PYTHONPATH="") as running:
+    with on_pipe("web", "--port", "0") as running:
         looking = look()
         looking.page.goto(running.wait_for("Ctrl-C").splitlines()[0])
         expect(looking.page.locator("#live")).to_have_text("live")

@@ -21,13 +21,14 @@ import mcpspy
 from mcpspy.__main__ import main
 from tests.deadlines import DEADLINE_S
 
-EXTRAS = ("jsonschema", "mcp_types")
+EXTRAS = ("mcp_types",)
 READ_AT_START = ("PYTHON", "LC_", "LANG")
 
 PACKAGE = Path(mcpspy.__file__).parent
 for room in ("cli", "transcript", "views"):
     for file in (PACKAGE / room).rglob("*.py"):
         import_module(".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts))
+import_module("jsonschema")  # which `check` imports when it needs it
 
 
 def can_fork(environment: dict[str, str]) -> bool:

@@ -20,7 +20,7 @@ from tests.deadlines import DEADLINE_S
 
 MCPSPY = [sys.executable, "-m", "mcpspy"]
 PLAIN = {"PYTHONPATH": str(Path(__file__).parent / "plain")}
-"""mcpspy as `pip install mcpspy` brings it, without the extras that the tests' own environment has: loading them takes 0.4 s."""
+"""mcpspy as `pip install mcpspy` brings it, without the official types, an extra that the tests have: loading it takes 0.4 s."""
 ESCAPE = re.compile(r"\x1b\[[\d;?]*[a-zA-Z]")
 
 

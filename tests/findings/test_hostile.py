@@ -2,7 +2,6 @@
 
 import json
 import sys
-from itertools import chain
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from mcpspy.records import Record
 from mcpspy.transcript.findings.json_schema import MAX_STEPS
 from mcpspy.transcript.findings.optional import examined
 from mcpspy.transcript.findings.protocol.schemas import schema_findings
-from mcpspy.transcript.findings.protocol.types import shape_findings
+from mcpspy.transcript.findings.protocol.types import NOT_AS_SPECIFIED, shape_findings
 from mcpspy.transcript.mcp.methods import METHODS
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.telling import told
@@ -215,12 +214,11 @@ def test_the_steps_of_a_capture_are_counted_together() -> None:
     assert rules(told) == []
 
 
-@pytest.mark.parametrize("package", ["jsonschema", "mcp_types"])
-def test_without_the_packages_nothing_of_theirs_is_found(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
-    transcript = with_schema({"type": "object", "required": ["city"]}, {}).transcript
-    found = chain(schema_findings(transcript) if package == "jsonschema" else (), shape_findings(transcript))
-    assert [one.finding.rule for one in found] == []
+def test_without_the_official_types_no_message_is_held_against_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    transcript = transcribe(told(NOT_AS_SPECIFIED.example))
+    assert [one.finding.rule for one in shape_findings(transcript)] == [NOT_AS_SPECIFIED.name]
+    monkeypatch.setitem(sys.modules, "mcp_types", None)
+    assert list(shape_findings(transcript)) == []
 
 
 # --- Much of a kind ---

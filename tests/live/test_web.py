@@ -1,84 +1,111 @@
-"""`mcpspy web` without a browser: who is let in, what each path answers, and how it begins and ends."""
+"""The server of the live page, without a browser: who is let in, and what each path answers."""
 
+import asyncio
 import json
-import os
-import signal
 import socket
-import struct
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
-from email.message import Message
-from http.client import HTTPConnection
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
-from urllib.parse import quote, urlsplit
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import pytest
+import pytest_asyncio
+from aiohttp import ClientResponse, ClientTimeout
+from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.web import AppRunner
+from multidict import CIMultiDictProxy
+from pytest_aiohttp.plugin import AiohttpClient
+from yarl import URL
 
+from mcpspy.cli.web_recordings import StoredRecordings
+from mcpspy.live.web import MAX_LOOKS, SHUTDOWN_S, Web
 from tests.cli.recording import Recording
-from tests.cli.terminal import Running, on_pipe, run
-from tests.deadlines import DEADLINE_S, eventually
+from tests.deadlines import DEADLINE_S
 from tests.transcript.llm.traffic import ModelTraffic, completion
 
-pytest.importorskip("aiohttp")
+pytestmark = pytest.mark.asyncio
 
-
+TOKEN = "Secret-0"
 PATHS = ("events", "row", "search", "diagram", "findings", "numbers", "recordings")
+
+
+class Server(TestServer):
+    """A test server that lets a handler run on when its client leaves, as `mcpspy web` does. Other test servers cancel it."""
+
+    __test__ = False
+
+    async def _make_runner(self, **options: Any) -> AppRunner:
+        options["handler_cancellation"] = False
+        return AppRunner(self.app, shutdown_timeout=SHUTDOWN_S, **options)
 
 
 class Answer(NamedTuple):
     """An answer, whole."""
 
     status: int
-    headers: Message
+    headers: CIMultiDictProxy[str]
+    content_type: str
     body: bytes
 
 
-class Served:
-    """A `mcpspy web` at work, the secret of its address, and connections to it that last."""
+class News:
+    """The stream of events of a recording."""
 
-    def __init__(self, running: Running) -> None:
-        self.running = running
-        url = urlsplit(running.wait_for("Ctrl-C").splitlines()[0])
-        self.port = url.port or 0
-        self.base = url.path
-        self.open = ExitStack()
+    def __init__(self, response: ClientResponse) -> None:
+        self._response = response
 
-    def asked(self, path: str = "", *, base: str | None = None, method: str = "GET", **headers: str) -> Answer:
-        """The answer to a request for a path below the secret one; `headers` have `_` for `-`."""
-        with closing(HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)) as connection:
-            given = {name.replace("_", "-"): value for name, value in headers.items()}
-            connection.request(method, (self.base if base is None else base) + path, headers=given)
-            with connection.getresponse() as answer:
-                return Answer(answer.status, answer.headers, answer.read())
+    async def next(self) -> dict[str, Any]:
+        """The next event that is not a comment."""
+        async with asyncio.timeout(DEADLINE_S):
+            while line := await self._response.content.readline():
+                if line.startswith(b"data: "):
+                    news: dict[str, Any] = json.loads(line.removeprefix(b"data: "))
+                    return news
+        raise AssertionError("the stream ended")
 
-    def stream(self, recording: str) -> BinaryIO:
-        """The stream of a recording, from behind the head of its answer."""
-        link = self.open.enter_context(socket.create_connection(("127.0.0.1", self.port), DEADLINE_S))
-        link.sendall(f"GET {self.base}events?recording={recording} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n\r\n".encode())
-        file = self.open.enter_context(link.makefile("rb"))
-        assert file.readline() == b"HTTP/1.1 200 OK\r\n"
-        return file
 
-    def news(self, recording: str) -> Iterator[dict[str, Any]]:
-        """What the stream of a recording tells, as it comes. Each piece is one chunk."""
-        for line in self.stream(recording):
-            if line.startswith(b"data: "):
-                yield json.loads(line.removeprefix(b"data: "))
+class Page:
+    """A client of the live page of the store, and the streams that it has open."""
 
-    def json(self, path: str) -> Any:
-        answer = self.asked(path)
-        assert answer.status == 200, answer.body
+    def __init__(self, client: TestClient[Any, Any], streams: AsyncExitStack) -> None:
+        self._session = client.session
+        self._streams = streams
+        self.port = client.port
+
+    def url(self, path: str, base: str = f"/{TOKEN}/") -> URL:
+        """The URL of a path below the secret one, spelled exactly so."""
+        return URL(f"http://127.0.0.1:{self.port}{base}{path}", encoded=True)
+
+    async def ask(self, path: str = "", *, base: str = f"/{TOKEN}/", method: str = "GET", **headers: str) -> Answer:
+        """The answer to a request; `headers` have `_` for `-`."""
+        fields = {name.replace("_", "-"): value for name, value in headers.items()}
+        async with self._session.request(method, self.url(path, base), headers=fields) as response:
+            return Answer(response.status, response.headers, response.content_type, await response.read())
+
+    async def json(self, path: str) -> Any:
+        answer = await self.ask(path)
+        assert (answer.status, answer.content_type) == (200, "application/json"), answer.body
         return json.loads(answer.body)
 
+    async def news(self, recording: str) -> News:
+        """The stream of a recording, which is open until the test ends."""
+        response = await self._session.get(self.url(f"events?recording={recording}"), timeout=ClientTimeout())
+        self._streams.callback(response.close)
+        assert (response.status, response.content_type) == (200, "text/event-stream")
+        return News(response)
 
-@contextmanager
-def serving(*words: str) -> Iterator[Served]:
-    with on_pipe("web", "--port", "0", *words, PYTHONPATH="") as running:
-        served = Served(running)
-        with served.open:
-            yield served
+
+@pytest_asyncio.fixture
+async def page(aiohttp_client: AiohttpClient, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Page]:
+    """The page of the store, served and open."""
+    monkeypatch.setattr("mcpspy.live.web.COMMENT_TURNS", 1)  # a stream that nobody listens to ends at once
+    listener = socket.create_server(("127.0.0.1", 0))  # the port is in the addresses that are let in
+    application = Web(StoredRecordings(), TOKEN, listener.getsockname()[1]).application()
+    server = Server(application, socket_factory=lambda *_: listener)
+    client: TestClient[Any, Any] = await aiohttp_client(server, timeout=ClientTimeout(total=DEADLINE_S))
+    async with AsyncExitStack() as streams:
+        yield Page(client, streams)
 
 
 @pytest.fixture
@@ -90,205 +117,141 @@ def name_of(recording: Recording) -> str:
     return recording.path.rpartition("/")[2]
 
 
-def test_the_page_is_there_for_who_knows_the_secret_and_comes_from_here(recording: Recording) -> None:
-    with serving() as served:
-        answer = served.asked()
-        text = answer.body.decode()
-        assert (answer.status, answer.headers.get_content_type()) == (200, "text/html")
-        assert f'"recording":"{name_of(recording)}"' in text
-        assert answer.headers["Cache-Control"] == "no-store"
-        assert answer.headers["X-Frame-Options"] == "DENY"
-        assert served.asked(Sec_Fetch_Site="same-origin", Origin=f"http://127.0.0.1:{served.port}").status == 200
-        assert served.asked(Host=f"localhost:{served.port}").status == 200
+async def test_the_page_is_there_for_who_knows_the_secret_and_comes_from_here(page: Page, recording: Recording) -> None:
+    answer = await page.ask()
+    assert (answer.status, answer.content_type) == (200, "text/html")
+    assert f'"recording":"{name_of(recording)}"' in answer.body.decode()
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["X-Frame-Options"] == "DENY"
+    assert (await page.ask(Sec_Fetch_Site="same-origin", Origin=f"http://127.0.0.1:{page.port}")).status == 200
+    assert (await page.ask(Host=f"localhost:{page.port}")).status == 200
 
 
-def test_everybody_else_finds_nothing(recording: Recording) -> None:
-    with serving() as served:
-        refused = [
-            served.asked(base="/"),
-            served.asked(base="/wrong/"),
-            *(served.asked(path, base="/wrong/") for path in PATHS),
-            *(served.asked(path, Origin="http://evil.example") for path in PATHS),
-            served.asked(base=served.base[:-2] + "/"),
-            served.asked(base=served.base.upper()),
-            served.asked(Host=f"evil.example:{served.port}"),
-            served.asked(Host="127.0.0.1"),
-            served.asked(Host=f"127.0.0.1.evil.example:{served.port}"),
-            served.asked(Origin="http://evil.example"),
-            served.asked(Origin="null"),
-            served.asked(Origin=f"https://127.0.0.1:{served.port}"),
-            served.asked(Sec_Fetch_Site="cross-site"),
-            served.asked(Sec_Fetch_Site="same-site"),
-            *(served.asked(method=method) for method in ("POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH")),
-            served.asked("../"),
-            served.asked("page.html"),
-        ]
-        assert {one.status for one in refused} == {404}
-        assert {one.body for one in refused} <= {b"", b"mcpspy: there is nothing here\n", b"mcpspy: Not Found\n"}
+async def test_everybody_else_finds_nothing(page: Page, recording: Recording) -> None:
+    refused = [
+        await page.ask(base="/"),
+        await page.ask(base="/wrong/"),
+        *[await page.ask(path, base="/wrong/") for path in PATHS],
+        *[await page.ask(path, Origin="http://evil.example") for path in PATHS],
+        await page.ask(base=f"/{TOKEN[:-1]}/"),
+        await page.ask(base=f"/{TOKEN.upper()}/"),
+        await page.ask(Host=f"evil.example:{page.port}"),
+        await page.ask(Host="127.0.0.1"),
+        await page.ask(Host=f"127.0.0.1.evil.example:{page.port}"),
+        await page.ask(Origin="http://evil.example"),
+        await page.ask(Origin="null"),
+        await page.ask(Origin=f"https://127.0.0.1:{page.port}"),
+        await page.ask(Sec_Fetch_Site="cross-site"),
+        await page.ask(Sec_Fetch_Site="same-site"),
+        *[await page.ask(method=method) for method in ("POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH")],
+        await page.ask("../"),
+        await page.ask("page.html"),
+    ]
+    assert {one.status for one in refused} == {404}
+    assert {one.body for one in refused} <= {b"", b"mcpspy: there is nothing here\n", b"mcpspy: Not Found\n"}
 
 
-def test_a_recording_is_no_path(recording: Recording) -> None:
+async def test_a_recording_is_no_path(page: Page, recording: Recording) -> None:
     names = ["", "no", "../../etc/passwd", "%2e%2e%2fstore", "/etc/passwd", "a%00b", "x" * 4000, recording.path]
-    with serving() as served:
-        assert {served.asked(f"events?recording={name}").status for name in names} == {404}
+    assert {(await page.ask(f"events?recording={name}")).status for name in names} == {404}
 
 
-def test_a_recording_is_told_from_its_beginning_and_as_it_grows(recording: Recording) -> None:
-    with serving() as served:
-        stream = served.news(name_of(recording))
-        first = next(stream)
-        assert [line[8:11] for line in first["rows"] if line[1]] == [["initialize", "", "ok"], ["tools/call", "search", "ok"]]
-        recording.ask(3, name="later")
-        (line,) = next(stream)["rows"]
-        assert line[8:11] == ["tools/call", "later", "pending"]
-        recording.answer(3)
-        (after,) = next(stream)["rows"]
-        assert (after[0], after[10]) == (line[0], "ok")
+async def test_a_recording_is_told_from_its_beginning_and_as_it_grows(page: Page, recording: Recording) -> None:
+    news = await page.news(name_of(recording))
+    first = await news.next()
+    assert [line[8:11] for line in first["rows"] if line[1]] == [["initialize", "", "ok"], ["tools/call", "search", "ok"]]
+    recording.ask(3, name="later")
+    (line,) = (await news.next())["rows"]
+    assert line[8:11] == ["tools/call", "later", "pending"]
+    recording.answer(3)
+    (after,) = (await news.next())["rows"]
+    assert (after[0], after[10]) == (line[0], "ok")
 
 
-def test_what_joins_a_recording_later_is_told_too(recording: Recording) -> None:
-    with serving() as served:
-        stream = served.news(name_of(recording))
-        next(stream)
-        Recording("files").ask(1, "initialize").answer(1)
-        servers = {line[7] for news in [next(stream)] for line in news["rows"]}
-        assert servers == {"files"}
+async def test_what_joins_a_recording_later_is_told_too(page: Page, recording: Recording) -> None:
+    news = await page.news(name_of(recording))
+    await news.next()
+    Recording("files").ask(1, "initialize").answer(1)
+    assert {line[7] for line in (await news.next())["rows"]} == {"files"}
 
 
-def test_what_is_damaged_is_told_and_what_follows_it_too(recording: Recording) -> None:
-    with serving() as served:
-        stream = served.news(name_of(recording))
-        next(stream)
-        with open(recording.path, "ab") as file:
-            file.write(b'{"torn\n\xff\xfe\n')
-        recording.ask(3, name="after")
-        words: list[str] = []
-        while "after" not in words:
-            words += [word for line in next(stream)["rows"] for word in line[8:10]]
-        assert "damage" in words
+async def test_what_is_damaged_is_told_and_what_follows_it_too(page: Page, recording: Recording) -> None:
+    news = await page.news(name_of(recording))
+    await news.next()
+    with open(recording.path, "ab") as file:
+        file.write(b'{"torn\n\xff\xfe\n')
+    recording.ask(3, name="after")
+    words: list[str] = []
+    while "after" not in words:
+        words += [word for line in (await news.next())["rows"] for word in line[8:10]]
+    assert "damage" in words
 
 
-def test_what_has_no_header_is_no_recording_and_hinders_none(recording: Recording) -> None:
+async def test_what_has_no_header_is_no_recording_and_hinders_none(page: Page, recording: Recording) -> None:
     folder = Path(recording.path).parent
     for number, data in enumerate((b"", b"garbage\n", b'{"mcpspy":99,"reads":99}\n', Path(recording.path).read_bytes()[:40])):
         (folder / f"broken-{number}.mcpspy").write_bytes(data)
     (folder / "folder.mcpspy").mkdir()
-    with serving() as served:
-        assert [one["recording"] for one in served.json("recordings")] == [name_of(recording)]
-        assert next(served.news(name_of(recording)))["rows"]
+    assert [one["recording"] for one in await page.json("recordings")] == [name_of(recording)]
+    news = await page.news(name_of(recording))
+    assert (await news.next())["rows"]
 
 
-def test_a_capture_that_is_removed_stays_as_far_as_it_was_read(recording: Recording) -> None:
-    with serving() as served:
-        stream = served.news(name_of(recording))
-        look = next(stream)["look"]
-        Path(recording.path).unlink()
-        assert "incomplete" in next(stream)["summary"]
-        assert served.json(f"row?look={look}&row=2")["messages"]
-        assert served.json("recordings") == []
-        assert served.asked(f"events?recording={name_of(recording)}").status == 404
+async def test_a_capture_that_is_removed_stays_as_far_as_it_was_read(page: Page, recording: Recording) -> None:
+    news = await page.news(name_of(recording))
+    look = (await news.next())["look"]
+    Path(recording.path).unlink()
+    assert "incomplete" in (await news.next())["summary"]
+    assert (await page.json(f"row?look={look}&row=2"))["messages"]
+    assert await page.json("recordings") == []
+    assert (await page.ask(f"events?recording={name_of(recording)}")).status == 404
 
 
-def test_rows_texts_and_all_together_are_asked_of_the_stream_s_own_reading(recording: Recording) -> None:
-    with serving() as served:
-        stream = served.news(name_of(recording))
-        look = next(stream)["look"]
-        row = served.json(f"row?look={look}&row=2")
-        assert json.loads(row["messages"][0]["text"])["params"]["arguments"] == {"q": "天気 \ud800"}
-        assert served.json(f"search?look={look}&q={quote('天気')}") == [2]
-        assert served.json(f"search?look={look}&q=SEARCH") == [2]
-        assert served.json(f"diagram?look={look}")["lanes"] == ["claude", "weather"]
-        assert {one["severity"] for one in served.json(f"findings?look={look}")} <= {"error", "warning", "info"}
-        assert "tools/call" in served.json(f"numbers?look={look}")
+async def test_rows_texts_and_all_together_are_asked_of_the_stream_s_own_reading(page: Page, recording: Recording) -> None:
+    news = await page.news(name_of(recording))
+    look = (await news.next())["look"]
+    row = await page.json(f"row?look={look}&row=2")
+    assert json.loads(row["messages"][0]["text"])["params"]["arguments"] == {"q": "天気 \ud800"}
+    assert await page.json(f"search?look={look}&q={quote('天気')}") == [2]
+    assert await page.json(f"search?look={look}&q=SEARCH") == [2]
+    assert (await page.json(f"diagram?look={look}"))["lanes"] == ["claude", "weather"]
+    assert {one["severity"] for one in await page.json(f"findings?look={look}")} <= {"error", "warning", "info"}
+    assert "tools/call" in await page.json(f"numbers?look={look}")
 
 
-def test_model_calls_are_told_and_searched_in_prompts_and_answers() -> None:
+async def test_model_calls_are_told_and_searched_in_prompts_and_answers(page: Page) -> None:
     traffic = ModelTraffic()
     traffic.ask("user: 天気は?").answer(200, completion("sunny"))
     tapped = {"transport": "http", "url": "http://127.0.0.1:3001/v1", "leg": "model"}
     recording = Recording("gpt", tapped=tapped)
     recording.write(traffic.records[1:])
     Recording("weather").ask(1, "initialize").answer(1)
-    with serving() as served:
-        stream = served.news(served.json("recordings")[0]["recording"])
-        first = next(stream)
-        (line,) = (line for line in first["rows"] if line[2] == "model call")
-        assert line[7:11] == ["gpt", "chat.completions", "m", "ok"]
-        look, number = first["look"], line[1]
-        row = served.json(f"row?look={look}&row={number}")
-        assert any("sunny" in one for one in row["told"])
-        assert [one["kind"] for one in row["messages"]] == ["prompt", "answer"]
-        assert served.json(f"search?look={look}&q={quote('天気')}") == served.json(f"search?look={look}&q=SUNNY") == [number]
+    news = await page.news((await page.json("recordings"))[0]["recording"])
+    first = await news.next()
+    (line,) = (line for line in first["rows"] if line[2] == "model call")
+    assert line[7:11] == ["gpt", "chat.completions", "m", "ok"]
+    look, number = first["look"], line[1]
+    row = await page.json(f"row?look={look}&row={number}")
+    assert any("sunny" in one for one in row["told"])
+    assert [one["kind"] for one in row["messages"]] == ["prompt", "answer"]
+    assert await page.json(f"search?look={look}&q={quote('天気')}") == [number]
+    assert await page.json(f"search?look={look}&q=SUNNY") == [number]
 
 
-def test_rows_that_are_not_there_are_not_found(recording: Recording) -> None:
-    with serving() as served:
-        stream = served.news(name_of(recording))
-        look = next(stream)["look"]
-        found = {
-            row: served.asked(f"row?look={look}&row={row}").status for row in ("99", "0", "-1", "x", "", "9" * 40, "%D9%A1")
-        }
-        assert found == {"99": 404, "0": 404, "-1": 400, "x": 400, "": 400, "9" * 40: 400, "%D9%A1": 400}
-        assert served.asked("row?look=99&row=2").status == 404
+async def test_rows_that_are_not_there_are_not_found(page: Page, recording: Recording) -> None:
+    news = await page.news(name_of(recording))
+    look = (await news.next())["look"]
+    statuses = {"99": 404, "0": 404, "-1": 400, "x": 400, "": 400, "9" * 40: 400, "%D9%A1": 400}
+    assert {row: (await page.ask(f"row?look={look}&row={row}")).status for row in statuses} == statuses
+    assert (await page.ask("row?look=99&row=2")).status == 404
 
 
-def test_who_leaves_is_let_go_without_a_word(recording: Recording) -> None:
-    with serving() as served:
-        with socket.create_connection(("127.0.0.1", served.port), DEADLINE_S) as link:
-            link.sendall(
-                f"GET {served.base}events?recording={name_of(recording)} HTTP/1.1\r\nHost: localhost:{served.port}\r\n\r\n".encode()
-            )
-            assert link.recv(16)
-            link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        recording.ask(3, name="unheard").answer(3)
-        path = f"/proc/{served.running.process.pid}/fd"
-        eventually(
-            lambda: recording.path not in {os.readlink(one) for one in Path(path).iterdir() if one.is_symlink()},
-            "the file to be let go",
-        )
-        assert served.running.end() == 0
-        assert served.running.text.count("\n") == 2
+async def test_so_many_may_look_at_once_and_no_more(page: Page, recording: Recording) -> None:
+    for _ in range(MAX_LOOKS):
+        await (await page.news(name_of(recording))).next()
+    assert (await page.ask(f"events?recording={name_of(recording)}")).status == 503
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_while_somebody_looks(recording: Recording, number: signal.Signals) -> None:
-    with serving() as served:
-        stream = served.news(name_of(recording))
-        next(stream)
-        assert served.running.end(number) == 0
-        assert "Traceback" not in served.running.text
-
-
-def test_recordings_are_listed_and_their_captures_can_be_called_on_a_command_line(recording: Recording) -> None:
-    with serving() as served:
-        (one,) = served.json("recordings")
-        assert (one["recording"], one["client"], one["servers"], one["live"]) == (
-            name_of(recording),
-            "claude",
-            ["weather"],
-            True,
-        )
-        (address,) = next(served.news(one["recording"]))["addresses"]
-        assert run("show", address).returncode == 0
-
-
-def test_an_empty_store_has_a_page() -> None:
-    with serving() as served:
-        assert served.asked().status == 200
-        assert served.json("recordings") == []
-
-
-def test_a_busy_port_is_told_with_what_to_do() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        done = run("web", "--port", str(port), PYTHONPATH="")
-    assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr == f"mcpspy: 127.0.0.1:{port}: Address already in use; another port: mcpspy web --port 0\n"
-
-
-def test_without_aiohttp_it_says_what_brings_it(tmp_path: Any) -> None:
-    (tmp_path / "aiohttp.py").write_text("raise ImportError\n")
-    done = run("web", PYTHONPATH=str(tmp_path))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"{sys.executable} -m pip install 'mcpspy[web]' brings it" in done.stderr
-    assert "Traceback" not in done.stderr
+async def test_an_empty_store_has_a_page(page: Page) -> None:
+    assert (await page.ask()).status == 200
+    assert await page.json("recordings") == []

@@ -48,6 +48,7 @@ def weather(server, city):
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """A folder with the client `client.py`, the real server `server.py`, and `captures/weather.mcpspy`, a recording of it."""
     monkeypatch.delenv("CI", raising=False)
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")  # pytest-asyncio warns where it is not set
     pytester.makepyfile(client=CLIENT)
     copy(PEERS / "logserver.py", pytester.path / "server.py")
     pytester.mkdir("captures")

@@ -1,7 +1,6 @@
 """JSON schemas held against values, for findings. A schema comes from a peer and may mean harm.
 
-Needs the package `jsonschema` (`pip install 'mcpspy[check]'`); without it nothing is ever wrong. Nothing is fetched for a schema, its
-expressions are not run, and all steps are counted.
+Nothing is fetched for a schema, its expressions are not run, and all steps are counted.
 """
 
 from collections.abc import Callable
@@ -55,12 +54,12 @@ class Validators:
         return f"{wrong.message[:160]}{f' (at {where})' if where else ''}."
 
     def _validator(self, schema: dict[str, Any]) -> Any:
-        """The validator of a schema, made once; None where nobody can check."""
+        """The validator of a schema, made once; None where the schema is too large to be checked."""
         made = self._validators.get(id(schema))
         if made is None:
-            wanted = len(repr(schema)) <= MAX_SCHEMA_BYTES
-            make = _maker(schema, self._steps, self._makers) if wanted else None
-            made = self._validators[id(schema)] = schema, None if make is None else make(schema)
+            is_small = len(repr(schema)) <= MAX_SCHEMA_BYTES
+            validator = _maker(schema, self._steps, self._makers)(schema) if is_small else None
+            made = self._validators[id(schema)] = schema, validator
         return made[1]
 
 
@@ -72,14 +71,12 @@ def _size(value: Any) -> int:
     return len(value) if isinstance(value, list | dict | str) else 0
 
 
-def _maker(schema: dict[str, Any], steps: list[int], makers: dict[str, Callable[..., Any]]) -> Callable[..., Any] | None:
-    """What makes validators of the draft that `schema` is of, which count their steps; None without the package."""
-    try:
-        from jsonschema import Draft7Validator, Draft202012Validator
-        from jsonschema.validators import extend
-        from referencing import Registry
-    except ImportError:
-        return None
+def _maker(schema: dict[str, Any], steps: list[int], makers: dict[str, Callable[..., Any]]) -> Callable[..., Any]:
+    """Return what makes validators of the draft that `schema` is of; they count their steps."""
+    from jsonschema import Draft7Validator, Draft202012Validator  # importing it takes 65 ms; only `check` needs it
+    from jsonschema.validators import extend
+    from referencing import Registry
+
     said = schema.get("$schema")
     is_old = isinstance(said, str) and "draft-07" in said
     draft = "7" if is_old else "2020-12"

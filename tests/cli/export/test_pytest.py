@@ -41,6 +41,8 @@ def test_every_test_that_is_written_of_a_capture_is_well(tmp_path: Path) -> None
         "--basetemp",
         str(tmp_path / "temporary"),
         "--mcpspy-record=none",
+        "-o",
+        "asyncio_default_fixture_loop_scope=function",  # pytest-asyncio warns where it is not set
     ]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SCENE_S, check=False)
     assert f"{len(STORIES) - 1} passed" in ran.stdout, ran.stdout

@@ -1,7 +1,4 @@
-"""Findings about what a tool promises: its schemas, and whether arguments and results keep to them. `mcpspy check` asks for them.
-
-Without the package that `validating` needs, what needs no schema is found all the same.
-"""
+"""Findings about what a tool promises: its schemas, and whether arguments and results keep to them. `mcpspy check` asks for them."""
 
 from collections.abc import Iterator
 from typing import Any, Final
