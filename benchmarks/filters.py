@@ -58,7 +58,7 @@ def cost(expression: str, on: Transcript, rounds: int) -> Cost:
         began_s = time.process_time()
         rows = sum(1 for row in on.rows if matches(row))
         best_s = min(best_s, time.process_time() - began_s)
-    return Cost(best_s * MICROSECONDS / on.sources[0].messages, rows)
+    return Cost(best_s * MICROSECONDS / on.captures[0].messages, rows)
 
 
 def main() -> None:

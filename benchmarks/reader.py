@@ -161,7 +161,7 @@ def pair_us(path: Path) -> float:
     for record in read(path):
         transcriber.feed(record)
     took = time.process_time() - start
-    return took / transcriber.transcript.sources[0].messages * MICROSECONDS
+    return took / transcriber.transcript.captures[0].messages * MICROSECONDS
 
 
 def check_us(path: Path) -> float:
@@ -170,7 +170,7 @@ def check_us(path: Path) -> float:
     transcript = transcribe(read(path))
     examined(transcript)
     took = time.process_time() - start
-    return took / transcript.sources[0].messages * MICROSECONDS
+    return took / transcript.captures[0].messages * MICROSECONDS
 
 
 def live_us(path: Path) -> float:

@@ -13,7 +13,7 @@ def small() -> Transcript:
 
 def test_half_of_the_messages_are_calls_that_are_answered(small: Transcript) -> None:
     rows = [row for row in small.rows if isinstance(row, Exchange) and row.response is not None]
-    assert (len(rows), small.sources[0].messages) == (50, 100)
+    assert (len(rows), small.captures[0].messages) == (50, 100)
 
 
 @pytest.mark.parametrize("expression", FILTERS)

@@ -27,7 +27,7 @@ def test_half_of_them_are_calls_and_the_other_half_their_results(capture: Path) 
 
 def test_what_is_measured_is_free_of_findings_and_complete(capture: Path) -> None:
     transcript = transcribe(read(capture))
-    assert (transcript.findings, transcript.sources[0].complete) == ([], True)
+    assert (transcript.findings, transcript.captures[0].complete) == ([], True)
 
 
 @pytest.mark.parametrize("name", reader.MEASURES)

@@ -129,7 +129,7 @@ def _examined(
         return transcript
     kept = of_late(transcript, asked.paths, since)
     transcript.findings = findings(transcript, kept.tells)
-    return Transcript(transcript.sources, kept.rows, examined(transcript, accepted, rules, kept.tells))
+    return Transcript(transcript.captures, kept.rows, examined(transcript, accepted, rules, kept.tells))
 
 
 def _explain(told: Rule | dict[str, Rule], screen: Screen, *, as_json: bool) -> None:
@@ -198,7 +198,7 @@ def _checked(
     paths = _paths(transcript, asked.paths)
     numbers: dict[int, set[int]] = {}
     for one in found:
-        if transcript.sources[one.capture].damages and paths[one.capture] != _STDIN_NAME:
+        if transcript.captures[one.capture].damages and paths[one.capture] != _STDIN_NAME:
             numbers.setdefault(one.capture, set()).add(one.number)
     lines = {
         (capture, number): line for capture, some in numbers.items() for number, line in lines_of(paths[capture], some).items()
@@ -224,10 +224,10 @@ _STDIN_NAME = "stdin"
 def _paths(transcript: Transcript, paths: tuple[str, ...]) -> dict[int, str]:
     """The file of each source. They are in the order in which they began, the paths in that in which they were named."""
     if len(paths) == 1:
-        return dict.fromkeys(range(len(transcript.sources)), _STDIN_NAME if paths[0] == STDIN else paths[0])
+        return dict.fromkeys(range(len(transcript.captures)), _STDIN_NAME if paths[0] == STDIN else paths[0])
     waiting = {path: _capture_id(path) for path in paths}
     found: dict[int, str] = {}
-    for source in transcript.sources:
+    for source in transcript.captures:
         id = source.header.capture_id if source.header else None
         path = next((path for path, known in waiting.items() if known == id), None) or next(iter(waiting), STDIN)
         waiting.pop(path, None)

@@ -33,7 +33,7 @@ def baselines(folder: str, transcript: Transcript) -> dict[str, Baseline]:
     Raises: BaselineError: for a file that cannot be read as one. OSError: if the folder cannot be read.
     """
     found: dict[str, Baseline] = {}
-    for server in dict.fromkeys(map(label_of, transcript.sources)):
+    for server in dict.fromkeys(map(label_of, transcript.captures)):
         path = os.path.join(folder, file_name(server))
         try:
             with open(path, "rb") as file:

@@ -155,7 +155,7 @@ def of_late(transcript: Transcript, paths: Sequence[str], since: Since) -> Recen
 
     files = {one.header.capture_id: path for path in paths if (one := entry(path)) is not None and one.header is not None}
     since_ns: dict[int, int] = {}
-    for source in transcript.sources:
+    for source in transcript.captures:
         path = files.get(source.header.capture_id, "") if source.header is not None else ""
         since_ns[source.index] = since.on_clock_ns(source.header, path, source.last_ns) + source.shift_ns
     return Recent(transcript, since_ns)
@@ -167,7 +167,7 @@ def narrowed(transcript: Transcript, paths: Sequence[str], since: Since) -> Tran
     from ..transcript.model import Transcript as Narrowed
 
     found = of_late(transcript, paths, since)
-    return Narrowed(transcript.sources, found.rows, findings(transcript, found.tells))
+    return Narrowed(transcript.captures, found.rows, findings(transcript, found.tells))
 
 
 def _local(wall_ns: int) -> datetime:

@@ -164,13 +164,13 @@ class Growing:
                 found.extend((record, capture) for record in records)
                 if len(self.tails) == 1:
                     return found
-        sources = self.transcript.sources
-        found.sort(key=lambda one: one[0].at_ns + (sources[one[1]].shift_ns if one[1] < len(sources) else 0))
+        captures = self.transcript.captures
+        found.sort(key=lambda one: one[0].at_ns + (captures[one[1]].shift_ns if one[1] < len(captures) else 0))
         return found
 
     def _close_ended(self) -> None:
         """Let go of the files whose `end` was read."""
-        for tail, source in zip(self.tails, self.transcript.sources, strict=False):
+        for tail, source in zip(self.tails, self.transcript.captures, strict=False):
             if source.closed and not tail.over:
                 tail.close()
 

@@ -12,7 +12,7 @@ from ..capture.store.catalog import Entry, Recording, has_message, recordings
 from ..capture.store.folder import captures_folder
 from ..transcript.findings.run import findings
 from ..transcript.llm.tool_trips import tool_trips
-from ..transcript.model import ModelCall, Numbered, Row, Source
+from ..transcript.model import CaptureInfo, ModelCall, Numbered, Row
 from ..views.page.carried import carried
 from ..views.page.listed import listed_row, progress
 from ..views.page.model_calls import messages_of_call
@@ -78,7 +78,7 @@ class GrowingRecording:
         transcript = self._growing.transcript
         lines = []
         for row in changed.values():
-            line = listed_row(row, transcript.sources[row.capture], flagged=())
+            line = listed_row(row, transcript.captures[row.capture], flagged=())
             if line is not None:
                 lines.append([self._places.setdefault(id(row), len(self._places)), *line])
         return {
@@ -121,7 +121,7 @@ class GrowingRecording:
         return [
             row.row
             for row in transcript.rows
-            if isinstance(row, Numbered) and _holds(row, transcript.sources[row.capture], wanted)
+            if isinstance(row, Numbered) and _holds(row, transcript.captures[row.capture], wanted)
         ]
 
     def part(self, name: str) -> Any:
@@ -132,7 +132,7 @@ class GrowingRecording:
         return part(name, transcript, transcript.rows)
 
 
-def _holds(row: Numbered, source: Source, wanted: str) -> bool:
+def _holds(row: Numbered, source: CaptureInfo, wanted: str) -> bool:
     if isinstance(row, ModelCall):
         texts = [str(one.get("text", "")) for one in messages_of_call(row, source)]
     else:

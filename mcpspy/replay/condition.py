@@ -24,7 +24,7 @@ from ..transcript.filter.grammar import Text
 from ..transcript.findings.optional import examined
 from ..transcript.findings.run import findings
 from ..transcript.findings.selection import selected_rules
-from ..transcript.model import Event, Exchange, Kind, Numbered, Outcome, Transcript, UnpairedMessage
+from ..transcript.model import ChannelEvent, Exchange, Kind, Numbered, Outcome, Transcript, UnpairedMessage
 
 if TYPE_CHECKING:
     from ..transcript.finding import Finding
@@ -106,11 +106,11 @@ def _filter(text: str, written: str) -> Filter:
 
 def _crash(live: Transcript, report: Report) -> Happened | None:
     """The server's process ended before its input did, or by a signal or with a status that nobody asked for."""
-    for index, source in enumerate(live.sources):
+    for index, source in enumerate(live.captures):
         if source.transactions and report.lost:
             return Happened(f"the server is gone: {report.lost}", _pending(live, index))
         left = escalated = False
-        for record in (row.record for row in live.rows if isinstance(row, Event) and row.capture == index):
+        for record in (row.record for row in live.rows if isinstance(row, ChannelEvent) and row.capture == index):
             match record:
                 case Close(stream=0, by="client"):
                     left = True

@@ -11,7 +11,7 @@ from typing import Final
 from ..records import Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall
 from ..transcript.http.transaction import Transaction
 from ..transcript.mcp.methods import OPENINGS
-from ..transcript.model import Event, Exchange, Log, ModelCall, Row, Source, Transcript, UnpairedMessage
+from ..transcript.model import CaptureInfo, ChannelEvent, Exchange, Log, ModelCall, Row, Transcript, UnpairedMessage
 from ..wire.sse import parse
 
 _INITIALIZED: Final = "notifications/initialized"
@@ -20,7 +20,7 @@ _INITIALIZED: Final = "notifications/initialized"
 class Excerpt:
     """The records of the capture `source` of a transcript that these rows are made of. A batch goes whole."""
 
-    def __init__(self, transcript: Transcript, source: Source, rows: Iterable[Row]) -> None:
+    def __init__(self, transcript: Transcript, source: CaptureInfo, rows: Iterable[Row]) -> None:
         self._numbers: set[int] = set()
         """The records that carry what was chosen: of a frame in parts the last."""
         self._transactions: set[int] = set()
@@ -85,7 +85,7 @@ class Excerpt:
             return not event.data or event.type == "endpoint"
         return frame.stream in self._bodies
 
-    def _choose(self, source: Source, row: Row) -> None:
+    def _choose(self, source: CaptureInfo, row: Row) -> None:
         match row:
             case Exchange():
                 self._numbers.update(one.number for one in row.messages)
@@ -93,7 +93,7 @@ class Excerpt:
                 self._numbers.add(row.message.number)
             case Log():
                 self._numbers.add(row.number)
-            case Event():
+            case ChannelEvent():
                 self._numbers.add(row.record.number)
             case Transaction() | ModelCall():
                 transaction = row.transaction if isinstance(row, ModelCall) else row

@@ -55,7 +55,7 @@ def said(transcript: Transcript, *, live: bool) -> str:
     """The timeline, as `mcpspy show` has it. `live` says that it goes on."""
     if live:
         findings = [one for one in transcript.findings if one.rule != "capture-incomplete"]
-        transcript = Transcript(transcript.sources, transcript.rows, findings)
+        transcript = Transcript(transcript.captures, transcript.rows, findings)
     lines = [plain(line) for line in timeline(transcript, width=WIDTH, stderr=False, live=live)]
     if len(lines) > MAX_LINES:
         half = MAX_LINES // 2

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ReplayError
 from ..records import Exit
-from ..transcript.model import Event, Exchange, Transcript
+from ..transcript.model import ChannelEvent, Exchange, Transcript
 from .process import LISTEN, Process
 from .requests import refuses, transcript_of
 
@@ -71,7 +71,7 @@ def failure(paths: Sequence[Path], real: str) -> str:
     transcript = transcript_of(paths)
     if any(one.response is not None for one in transcript.exchanges) or refuses(transcript):
         return ""
-    exits = [row.record for row in transcript.rows if isinstance(row, Event) and isinstance(row.record, Exit)]
+    exits = [row.record for row in transcript.rows if isinstance(row, ChannelEvent) and isinstance(row.record, Exit)]
     for one in exits:
         if one.error:
             return f"{real} could not be started: {one.error}"

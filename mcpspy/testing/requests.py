@@ -9,7 +9,7 @@ from ..records import CLIENT, Note
 from ..replay.mock.miss import Miss, named
 from ..replay.mock.played import played
 from ..transcript.mcp.methods import OPENINGS
-from ..transcript.model import Event, Exchange, Outcome, Transcript
+from ..transcript.model import ChannelEvent, Exchange, Outcome, Transcript
 from ..transcript.transcribe import transcribe
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def tool_calls(transcript: Transcript) -> list[tuple[str, dict[str, Any]]]:
 
 def refuses(transcript: Transcript) -> bool:
     """Whether a server refused something over HTTP, as it does who wants a login first: a mock that listens can play that."""
-    return any(one.status in CLIENT_ERRORS for source in transcript.sources for one in source.transactions.values())
+    return any(one.status in CLIENT_ERRORS for source in transcript.captures for one in source.transactions.values())
 
 
 def misses(transcript: Transcript, matcher: Matcher) -> list[Miss]:
@@ -58,7 +58,7 @@ def misses(transcript: Transcript, matcher: Matcher) -> list[Miss]:
     A probe is none: the client finds out that way what the recorded server speaks, and goes on.
     """
     known = played(transcript, matcher).misses
-    notes = [row.record.text for row in transcript.rows if isinstance(row, Event) and _is_miss(row)]  # type: ignore[union-attr]  # a Note
+    notes = [row.record.text for row in transcript.rows if isinstance(row, ChannelEvent) and _is_miss(row)]  # type: ignore[union-attr]  # a Note
     asked = calls(transcript)
     found = [next((one for one in known if text.startswith(one.sentence)), None) or _spelled_out(text, asked) for text in notes]
     probes = {id(one.request) for one in asked if one.outcome is Outcome.PROBE}
@@ -73,7 +73,7 @@ def left_over(transcript: Transcript, recorded: Sequence[Exchange], matcher: Mat
     return [one for one in recorded if one.row not in rows and one.method not in _OF_CLIENTS]
 
 
-def _is_miss(row: Event) -> bool:
+def _is_miss(row: ChannelEvent) -> bool:
     return isinstance(row.record, Note) and row.record.topic == "miss"
 
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from ..records import CLIENT, SERVER, Frame, Open
 from ..wire.jsonrpc import Piece, cut, malformed
 from .mcp.fields import notification_facts, request_facts, result_facts
-from .model import Event, Kind, Log, Message, Source
+from .model import CaptureInfo, ChannelEvent, Kind, Log, Message
 
 if TYPE_CHECKING:
     from ..records import Side
 
-Decoded: TypeAlias = Message | Log | Event
+Decoded: TypeAlias = Message | Log | ChannelEvent
 
 _KINDS: Final = {kind.value: kind for kind in Kind}
 
@@ -51,7 +51,7 @@ class Decoder:
 
     __slots__ = ("_source", "_streams")
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: CaptureInfo) -> None:
         self._source = source
         self._streams: dict[int, _Stream] = {}
 
@@ -70,7 +70,7 @@ class Decoder:
         """What `frame` completed, on the transcript's clock."""
         stream = self._streams.get(frame.stream) or self._unopened(frame)
         if stream is None:
-            return [Event(self._source.index, frame.at_ns + self._source.shift_ns, frame)]
+            return [ChannelEvent(self._source.index, frame.at_ns + self._source.shift_ns, frame)]
         if frame.part:
             stream.held.append(frame)
             return []
@@ -131,7 +131,7 @@ class Decoder:
         return message_of(self._source, stream.sender, frame, piece)
 
 
-def message_of(source: Source, sender: Side, frame: Frame, piece: Piece) -> Message:
+def message_of(source: CaptureInfo, sender: Side, frame: Frame, piece: Piece) -> Message:
     """The message that `piece` of `frame` is, on the transcript's clock. It is counted in `source`."""
     shift_ns = source.shift_ns
     at_ns = frame.at_ns + shift_ns if shift_ns else frame.at_ns

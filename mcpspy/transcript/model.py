@@ -34,7 +34,8 @@ __all__ = [
     "HTTP_FAILURES",
     "HTTP_REDIRECTS",
     "NO_ANSWERS",
-    "Event",
+    "CaptureInfo",
+    "ChannelEvent",
     "Exchange",
     "Kind",
     "Lane",
@@ -44,7 +45,6 @@ __all__ = [
     "Numbered",
     "Outcome",
     "Row",
-    "Source",
     "Transcript",
     "UnpairedMessage",
 ]
@@ -76,7 +76,7 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
 
     @property
     def capture(self) -> int:
-        """The index of its capture, in `Transcript.sources`."""
+        """The index of its capture, in `Transcript.captures`."""
         return self.request.capture
 
     @property
@@ -171,7 +171,7 @@ class UnpairedMessage(msgspec.Struct, eq=False, gc=False):
 
     @property
     def capture(self) -> int:
-        """The index of its capture, in `Transcript.sources`."""
+        """The index of its capture, in `Transcript.captures`."""
         return self.message.capture
 
     @property
@@ -189,7 +189,7 @@ class Log(msgspec.Struct, eq=False, gc=False):
     raw: bytes
 
 
-class Event(msgspec.Struct, eq=False):
+class ChannelEvent(msgspec.Struct, eq=False):
     """Something that happened to the channel: a record that carries no message (spawn, exit, close, stall, gap, damage, …)."""
 
     capture: int
@@ -200,10 +200,10 @@ class Event(msgspec.Struct, eq=False):
 Numbered: TypeAlias = Exchange | UnpairedMessage | Transaction | ModelCall
 """The rows that have numbers, by which they are addressed."""
 
-Row: TypeAlias = Numbered | Log | Event
+Row: TypeAlias = Numbered | Log | ChannelEvent
 
 
-class Source(msgspec.Struct, eq=False):
+class CaptureInfo(msgspec.Struct, eq=False):
     """One capture in a transcript: who recorded what, and whether all of it is there.
 
     `shift_ns` is what was added to its record times to bring them on the transcript's clock. `server` and `client` are the
@@ -264,7 +264,7 @@ class Source(msgspec.Struct, eq=False):
 
     def client_of(self, row: Row | Message) -> str:
         """The lane of the client that this row or message is about: one HTTP server may have many."""
-        if not self.transactions or isinstance(row, Log | Event):
+        if not self.transactions or isinstance(row, Log | ChannelEvent):
             return self.client
         if isinstance(row, Transaction):
             return row.scope.client or self.client
@@ -285,7 +285,7 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
 class Transcript(msgspec.Struct, eq=False):
     """One or more captures, understood. `rows` are in the order in which they began."""
 
-    sources: list[Source] = []
+    captures: list[CaptureInfo] = []
     rows: list[Row] = []
     findings: list[Finding] = []
 
@@ -297,7 +297,7 @@ class Transcript(msgspec.Struct, eq=False):
     @property
     def model_calls(self) -> list[ModelCall]:
         """The rows that are model calls."""
-        if not any(source.is_model for source in self.sources):
+        if not any(source.is_model for source in self.captures):
             return []  # without a look at a million rows
         return [row for row in self.rows if isinstance(row, ModelCall)]
 
@@ -324,19 +324,19 @@ class Transcript(msgspec.Struct, eq=False):
     @property
     def calls(self) -> list[Call]:
         """The calls that are more than an exchange, in the order in which they began."""
-        found = {one.row: one for source in self.sources for one in source.calls.values()}
+        found = {one.row: one for source in self.captures for one in source.calls.values()}
         return [found[row] for row in sorted(found)]
 
     def call_of(self, row: Row) -> Call | None:
         """The call that a row belongs to; None for one that is an exchange and no more."""
-        return self.sources[row.capture].calls.get(row.row) if isinstance(row, Exchange | UnpairedMessage) else None
+        return self.captures[row.capture].calls.get(row.row) if isinstance(row, Exchange | UnpairedMessage) else None
 
     @property
     def lanes(self) -> list[Lane]:
         """Clients first, then models, then servers, each once, in the order in which their captures began."""
-        clients = dict.fromkeys(name for source in self.sources for name in source.clients)
-        models = dict.fromkeys(source.server for source in self.sources if source.is_model)
-        servers = dict.fromkeys(source.server for source in self.sources if not source.is_model)
+        clients = dict.fromkeys(name for source in self.captures for name in source.clients)
+        models = dict.fromkeys(source.server for source in self.captures if source.is_model)
+        servers = dict.fromkeys(source.server for source in self.captures if not source.is_model)
         return [
             *(Lane(name=one, role="client") for one in clients),
             *(Lane(name=one, role="model") for one in models),

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from ..records import CLIENT, Close, Exit, Note, Record, Spawn
-from .model import Event, Exchange, Log, Row, Source, Transcript, UnpairedMessage
+from .model import CaptureInfo, ChannelEvent, Exchange, Log, Row, Transcript, UnpairedMessage
 
 HANDSHAKE: Final = {"initialize", "server/discover"}
 INITIALIZED: Final = "notifications/initialized"
@@ -76,7 +76,7 @@ class Course:
         "_handshakes", "_left_ns", "_list_end_ns", "_lists", "_names", "_shaken_ns", "_spawned_ns", "_first_list_ns",
     )  # fmt: skip
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: CaptureInfo) -> None:
         self._names = {stream: opened.name for stream, opened in source.streams.items()}
         self._handshakes = self._lists = self._calls = 0
         self._spawned_ns: int | None = None
@@ -130,7 +130,7 @@ class Course:
                 self._exchange(row)
             else:
                 self._alive_ns = _first(self._alive_ns, row.at_ns)
-        elif isinstance(row, Event):
+        elif isinstance(row, ChannelEvent):
             self._event(row.at_ns, row.record)
         elif isinstance(row, Log):
             self._first_log_ns = _first(self._first_log_ns, row.at_ns)
@@ -179,7 +179,7 @@ class Course:
 
 def courses(transcript: Transcript) -> list[Course]:
     """One for each capture of `transcript`."""
-    found = [Course(source) for source in transcript.sources]
+    found = [Course(source) for source in transcript.captures]
     for row in transcript.rows:
         found[row.capture].feed(row)
     return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from .http.transaction import Transaction
 from .llm.call import ModelCall
-from .model import Exchange, Outcome, Row, Source
+from .model import CaptureInfo, Exchange, Outcome, Row
 
 if TYPE_CHECKING:
     from .finding import Finding
@@ -30,12 +30,12 @@ class Recent:
 
     def __init__(self, transcript: Transcript, since_ns: Mapping[int, int]) -> None:
         self._since_ns = since_ns
-        sources = transcript.sources
-        alive = {id(row) for row in transcript.rows if last_ns(row, sources[row.capture]) >= since_ns.get(row.capture, -EVER)}
+        captures = transcript.captures
+        alive = {id(row) for row in transcript.rows if last_ns(row, captures[row.capture]) >= since_ns.get(row.capture, -EVER)}
         for (
             call
         ) in transcript.calls:  # its polls and its news may be of late, or it still works: then what it is about is wanted too
-            hangs = call.outcome is Outcome.PENDING and not sources[call.first.capture].closed
+            hangs = call.outcome is Outcome.PENDING and not captures[call.first.capture].closed
             if hangs or any(id(row) in alive for row in (*call.exchanges, *call.told)):
                 alive |= {id(row) for row in call.rounds}
         self.rows: list[Row] = [row for row in transcript.rows if id(row) in alive]
@@ -48,7 +48,7 @@ class Recent:
         return finding.at_ns >= self._since_ns.get(finding.capture, -EVER)
 
 
-def last_ns(row: Row, source: Source) -> int:
+def last_ns(row: Row, source: CaptureInfo) -> int:
     """When a row was last alive: when its last message came; where it still waits for one, later than anything."""
     match row:
         case Exchange():
@@ -61,7 +61,7 @@ def last_ns(row: Row, source: Source) -> int:
             return row.at_ns
 
 
-def _exchange_ns(row: Exchange, source: Source) -> int:
+def _exchange_ns(row: Exchange, source: CaptureInfo) -> int:
     if row.outcome is Outcome.PENDING:
         return EVER
     last = max([one.at_ns for one in row.messages] + [row.left_ns or 0])
@@ -72,12 +72,12 @@ def _exchange_ns(row: Exchange, source: Source) -> int:
     return max(last, _gone_ns(source))  # it waited until nobody could answer any more
 
 
-def _ended_ns(row: Transaction, source: Source) -> int:
+def _ended_ns(row: Transaction, source: CaptureInfo) -> int:
     if row.ended_ns is not None:
         return row.ended_ns
     return max(row.at_ns, _gone_ns(source)) if source.closed else EVER
 
 
-def _gone_ns(source: Source) -> int:
+def _gone_ns(source: CaptureInfo) -> int:
     """When nothing more could come of it: when its server ended, or with its last record."""
     return source.shift_ns + (source.last_ns if source.exit is None else source.exit.at_ns)

@@ -18,7 +18,7 @@ from .decode import Decoded, Decoder
 from .lanes import name_lanes
 from .mcp.fields import client_name
 from .mcp.probes import Openings
-from .model import Event, Exchange, Kind, Message, Row, Source, Transcript
+from .model import CaptureInfo, ChannelEvent, Exchange, Kind, Message, Row, Transcript
 
 if TYPE_CHECKING:
     from .calls.join import Calls
@@ -31,7 +31,7 @@ _ERROR: Final = Kind.ERROR
 def transcribe(*captures: Iterable[Record], keeps_frames: bool = False, finds: bool = True) -> Transcript:
     """The transcript of captures that will not grow any more, merged by their clocks. For the two words see `Transcriber`.
 
-    `Transcript.sources` has them in the order in which they began; rows are numbered in the order of the common clock.
+    `Transcript.captures` has them in the order in which they began; rows are numbered in the order of the common clock.
     """
     transcriber = Transcriber(keeps_frames=keeps_frames, finds=finds)
     feed = transcriber.feed
@@ -86,27 +86,27 @@ class Transcriber:
 
     def _begin(self, capture: int) -> None:
         while len(self._captures) <= capture:
-            source = Source(len(self._captures))
+            source = CaptureInfo(len(self._captures))
             rows, next_row = self.transcript.rows, self._next_row
             http = partial(
                 _transactions, source, rows, next_row, self._named, keeps_frames=self._keeps_frames, joins=self._finds
             )
-            self.transcript.sources.append(source)
+            self.transcript.captures.append(source)
             self._captures.append(_Capture(source, rows, next_row, self._named, http, joins=self._finds))
         self._name_lanes()
 
-    def _header(self, source: Source, header: Header) -> None:
+    def _header(self, source: CaptureInfo, header: Header) -> None:
         if source.header is None:
             source.header = header
             source.shift_ns = self._clock.shift_ns(header)
             self._name_lanes()
 
-    def _named(self, source: Source, name: str) -> None:
+    def _named(self, source: CaptureInfo, name: str) -> None:
         self._client_names.setdefault(source.index, name)
         self._name_lanes()
 
     def _name_lanes(self) -> None:
-        name_lanes(self.transcript.sources, self._client_names)
+        name_lanes(self.transcript.captures, self._client_names)
 
 
 class _Capture:
@@ -128,10 +128,10 @@ class _Capture:
 
     def __init__(
         self,
-        source: Source,
+        source: CaptureInfo,
         rows: list[Row],
         next_row: Callable[[], int],
-        named: Callable[[Source, str], None],
+        named: Callable[[CaptureInfo, str], None],
         make_http: Callable[[], Transactions | ModelLeg],
         *,
         joins: bool,
@@ -171,7 +171,7 @@ class _Capture:
             return ()
         if source.transactions and (rows := self._in_transaction(record)) is not None:
             return rows
-        event = Event(source.index, record.at_ns + source.shift_ns, record)
+        event = ChannelEvent(source.index, record.at_ns + source.shift_ns, record)
         self._rows.append(event)
         return (event, *self._consequences(record))
 
@@ -255,10 +255,10 @@ class _Capture:
 
 
 def _transactions(
-    source: Source,
+    source: CaptureInfo,
     rows: list[Row],
     next_row: Callable[[], int],
-    named: Callable[[Source, str], None],
+    named: Callable[[CaptureInfo, str], None],
     *,
     keeps_frames: bool,
     joins: bool,
@@ -287,7 +287,7 @@ def _merged(captures: Sequence[Iterable[Record]], transcriber: Transcriber) -> I
     for capture, (_, header, _) in enumerate(began):
         if header is not None:
             yield header, capture  # after which its shift is known, on the transcript's clock
-    shifts_ns = {source.index: source.shift_ns for source in transcriber.transcript.sources}
+    shifts_ns = {source.index: source.shift_ns for source in transcriber.transcript.captures}
     timed = [_timed(records, capture, shifts_ns.get(capture, 0)) for capture, (_, _, records) in enumerate(began)]
     for _, capture, record in merge(*timed, key=lambda one: one[0]):
         yield record, capture

@@ -68,7 +68,7 @@ def test_the_noise_on_stdout_is_a_finding_and_a_row(shown: Shown) -> None:
 
 
 def test_the_capture_is_complete(shown: Shown) -> None:
-    (source,) = shown.transcript.sources
+    (source,) = shown.transcript.captures
     assert source.complete
 
 

@@ -72,7 +72,7 @@ def test_a_tool_whose_name_happens_to_end_in_that_of_another_is_not_taken_for_it
 
 def test_a_server_that_was_recorded_only_later_is_not_missed() -> None:
     transcript = transcribe(*legs(USES + "⇒ returns c1 sunny" + SAYS, "· 0.1 s later\n" + LISTED))
-    late = transcript.sources[1]
+    late = transcript.captures[1]
     late.shift_ns += 10**9
     assert [one.finding.rule for one in model_findings(transcript) if one.finding.rule == "use-not-called"] == []
 

@@ -196,7 +196,7 @@ def transactions(transcript: Transcript) -> Counter[tuple[Any, ...]]:
     Without order, for some were asked at the same time; without ports; and without what was given up before there was an answer.
     """
     found: Counter[tuple[Any, ...]] = Counter()
-    for one in transcript.sources[0].transactions.values():
+    for one in transcript.captures[0].transactions.values():
         if one.response is not None:
             head = one.response.head
             said = (head.get("www-authenticate"), head.get("location"), head.media_type)

@@ -33,7 +33,7 @@ def transcript(tmp_path: Path, mcpspy: list[str], peer: Peer, debian_program: De
 def test_a_java_server_is_started_recorded_understood_and_without_fault(transcript: Transcript) -> None:
     assert [one.outcome for one in transcript.exchanges] == [Outcome.OK] * 3
     assert [one.method for one in transcript.exchanges] == ["initialize", "tools/list", "tools/call"]
-    assert transcript.sources[0].complete
+    assert transcript.captures[0].complete
     (course,) = courses(transcript)
     assert [one.name for one in course.phases] == ["start", "handshake", "discovery", "calls", "shutdown"]
     assert course.start_up is not None

@@ -80,7 +80,7 @@ def test_the_client_that_recorded_a_capture_gets_the_same_from_its_mock(name: st
     assert news(after) == news(before)
     if HTTP_STORIES.get(name) == transport:
         assert transactions(before) - transactions(after) == Counter()
-        assert len(after.sources[0].transactions) == len(before.sources[0].transactions)
+        assert len(after.captures[0].transactions) == len(before.captures[0].transactions)
 
 
 @pytest.mark.parametrize("name", ["time", "everything"])

@@ -134,7 +134,7 @@ def test_each_of_many_clients_has_its_own_session_and_its_recorded_answers(
 
 def _sessions(transcript: Transcript) -> int:
     """How many sessions there were, by their ids or their streams."""
-    transactions = transcript.sources[0].transactions.values()
+    transactions = transcript.captures[0].transactions.values()
     gets = [one for one in transactions if one.is_stream and one.target == "/sse"]
     named = {one.response.head.get(SESSION) for one in transactions if one.response is not None}
     return len(gets) or len(named - {""})

@@ -3,7 +3,7 @@
 import pytest
 
 from mcpspy.records import Frame, Open
-from mcpspy.transcript.model import Event, Kind, Log, Outcome, UnpairedMessage
+from mcpspy.transcript.model import ChannelEvent, Kind, Log, Outcome, UnpairedMessage
 from tests.transcript.dialogue import Dialogue, notification, progress, request, result, tool_call
 
 # --- Streams ---
@@ -29,13 +29,13 @@ def test_streams_whose_opening_is_lost_are_those_of_every_stdio_tap() -> None:
 def test_a_frame_of_a_stream_nobody_opened_is_an_event() -> None:
     told = Dialogue().line(9, b"{}\n")
     event = told.transcript.rows[-1]
-    assert isinstance(event, Event)
+    assert isinstance(event, ChannelEvent)
     assert isinstance(event.record, Frame)
 
 
 def test_a_frame_in_a_framing_not_yet_understood_is_an_event() -> None:
     told = Dialogue().add(Open(at_ns=0, stream=3, sender="server", name="response", framing="sse")).line(3, b"data: {}\n\n")
-    assert isinstance(told.transcript.rows[-1], Event)
+    assert isinstance(told.transcript.rows[-1], ChannelEvent)
 
 
 # --- Flaws of the framing ---
@@ -103,7 +103,7 @@ def test_where_the_end_of_parts_was_lost_the_next_message_is_saved() -> None:
     told = Dialogue().client(request(1)).parts(1, LINE[:20], b"")
     told.records.pop()
     told.damage().server(result(1, "saved"))
-    assert (told.exchange.outcome, told.unpaired.reason, told.transcript.sources[0].messages) == (Outcome.OK, "cut short", 3)
+    assert (told.exchange.outcome, told.unpaired.reason, told.transcript.captures[0].messages) == (Outcome.OK, "cut short", 3)
 
 
 def test_a_message_that_may_lack_a_part_says_so() -> None:
@@ -204,5 +204,5 @@ def test_a_malformed_message_has_no_body() -> None:
 
 def test_rows_are_numbered_from_one_and_log_lines_and_events_are_not() -> None:
     told = Dialogue().stderr(b"x\n").client(request(1)).server(notification()).server(result(1)).server(b"junk\n")
-    numbers = [row.row for row in told.transcript.rows if not isinstance(row, Log | Event)]
+    numbers = [row.row for row in told.transcript.rows if not isinstance(row, Log | ChannelEvent)]
     assert (numbers, [type(row) for row in told.transcript.rows][-1]) == ([1, 2, 3], UnpairedMessage)

@@ -4,7 +4,7 @@ import pytest
 
 from mcpspy.records import CLIENT, SERVER, Close, End, Exit, Frame, Open, Record, Spawn
 from mcpspy.transcript.findings.run import findings
-from mcpspy.transcript.model import Event, Exchange, Log, Numbered, Transcript
+from mcpspy.transcript.model import ChannelEvent, Exchange, Log, Numbered, Transcript
 from mcpspy.transcript.recent import Recent
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.capture.making import header
@@ -89,7 +89,9 @@ def test_a_task_that_works_belongs_to_it_and_so_does_one_that_was_asked_about() 
     assert numbers(growing(call, made, *poll, *ended), 94) == []
 
 
-@pytest.mark.parametrize(("second", "kinds"), [(0, {Event, Log, Exchange}), (29, {Event, Log}), (31, {Event}), (41, set())])
+@pytest.mark.parametrize(
+    ("second", "kinds"), [(0, {ChannelEvent, Log, Exchange}), (29, {ChannelEvent, Log}), (31, {ChannelEvent}), (41, set())]
+)
 def test_lines_and_events_count_by_their_time(second: float, kinds: set[type]) -> None:
     records: list[Record] = [
         ask(1, 1),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mcpspy.records import Close, Damage, End, Exit, Note, Record, Spawn, Unknown
-from mcpspy.transcript.model import Event, Exchange, Log, Outcome, Row, UnpairedMessage
+from mcpspy.transcript.model import ChannelEvent, Exchange, Log, Outcome, Row, UnpairedMessage
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.transcript.dialogue import (
     MS,
@@ -31,14 +31,14 @@ def initialize(name: str = "claude-ai") -> dict[str, Any]:
 
 def test_what_happens_to_the_channel_is_an_event() -> None:
     told = Dialogue().note("signal").closes()
-    kinds = [type(row.record) for row in told.transcript.rows if isinstance(row, Event)]
+    kinds = [type(row.record) for row in told.transcript.rows if isinstance(row, ChannelEvent)]
     assert kinds == [Spawn, Note, Close, Close, Exit, End]
 
 
 def test_a_record_of_an_unknown_kind_is_an_event() -> None:
     told = Dialogue().add(Unknown(at_ns=5, kind="weather"))
     event = told.transcript.rows[-1]
-    assert isinstance(event, Event)
+    assert isinstance(event, ChannelEvent)
     assert isinstance(event.record, Unknown)
 
 
@@ -154,7 +154,7 @@ def test_an_answered_exchange_is_over() -> None:
 
 
 def test_with_its_end_a_capture_is_complete() -> None:
-    (source,) = Dialogue().closes().transcript.sources
+    (source,) = Dialogue().closes().transcript.captures
     assert (source.complete, source.closed, source.exit and source.exit.code) == (True, True, 0)
 
 
@@ -162,17 +162,17 @@ def test_with_its_end_a_capture_is_complete() -> None:
     "told", [Dialogue(), Dialogue().gap().closes(), Dialogue().damage().closes(), Dialogue().closes().damage()]
 )
 def test_without_its_end_or_with_a_loss_it_is_not(told: Dialogue) -> None:
-    assert not told.transcript.sources[0].complete
+    assert not told.transcript.captures[0].complete
 
 
 def test_a_line_edited_by_hand_loses_nothing() -> None:
-    (source,) = Dialogue().damage("edited").closes().transcript.sources
+    (source,) = Dialogue().damage("edited").closes().transcript.captures
     assert (source.complete, source.damages) == (True, 0)
 
 
 def test_a_capture_that_is_damage_alone_has_a_source() -> None:
     transcript = transcribe([Damage(at_ns=0, line=1, offset=0, reason="torn", text="the file is empty")])
-    assert (len(transcript.sources), transcript.sources[0].header, transcript.exchanges) == (1, None, [])
+    assert (len(transcript.captures), transcript.captures[0].header, transcript.exchanges) == (1, None, [])
 
 
 def test_no_records_make_an_empty_transcript() -> None:
@@ -249,18 +249,18 @@ def test_a_parent_that_is_no_process_does_no_harm() -> None:
 def test_captures_of_one_boot_are_compared_by_the_monotonic_clock() -> None:
     one = Dialogue("one", header=make_header(label="one", monotonic_ns=100 * MS, wall_ns=10**18))
     other = Dialogue("other", header=make_header(label="other", monotonic_ns=130 * MS, wall_ns=10**18 - 10**12))
-    assert [source.shift_ns for source in transcribe(one.records, other.records).sources] == [0, 30 * MS]
+    assert [source.shift_ns for source in transcribe(one.records, other.records).captures] == [0, 30 * MS]
 
 
 def test_captures_of_different_boots_are_compared_by_wall_time() -> None:
     one = Dialogue(header=make_header(boot_id="x", monotonic_ns=10**15))
     other = Dialogue(header=make_header(boot_id="y", wall_ns=10**18 + 70 * MS))
-    assert [source.shift_ns for source in transcribe(one.records, other.records).sources] == [0, 70 * MS]
+    assert [source.shift_ns for source in transcribe(one.records, other.records).captures] == [0, 70 * MS]
 
 
 def test_captures_that_name_no_boot_are_compared_by_wall_time() -> None:
     told = [Dialogue(header=make_header(boot_id="", wall_ns=10**18 + at_ns)) for at_ns in (0, 70)]
-    assert [source.shift_ns for source in transcribe(*(one.records for one in told)).sources] == [0, 70]
+    assert [source.shift_ns for source in transcribe(*(one.records for one in told)).captures] == [0, 70]
 
 
 def test_rows_of_several_captures_are_numbered_by_the_common_clock() -> None:
@@ -277,7 +277,7 @@ def test_rows_of_several_captures_are_numbered_by_the_common_clock() -> None:
 
 def test_sources_stand_in_the_order_in_which_they_began() -> None:
     told = [Dialogue(header=make_header(label=label, monotonic_ns=at)) for label, at in (("late", 5), ("early", 0))]
-    assert [source.server for source in transcribe(*(one.records for one in told)).sources] == ["early", "late"]
+    assert [source.server for source in transcribe(*(one.records for one in told)).captures] == ["early", "late"]
 
 
 def test_the_rows_of_one_capture_keep_their_own_order() -> None:
@@ -345,7 +345,7 @@ def test_every_change_is_returned_by_the_feed_that_made_it() -> None:
 
 def test_all_messages_are_in_the_rows() -> None:
     transcript = STORY.transcript
-    assert len(transcript.messages) == transcript.sources[0].messages
+    assert len(transcript.messages) == transcript.captures[0].messages
 
 
 def test_a_row_is_found_by_its_number() -> None:

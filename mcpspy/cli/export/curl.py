@@ -29,4 +29,4 @@ def command(what: tuple[str, ...], output: str | None, filters: tuple[str, ...])
     if not transactions:
         reason = "there is no HTTP in it; what went over stdio is sent again by: mcpspy replay WHAT -- COMMAND"
         raise AddressError(" ".join(what), reason)
-    write((line for one in transactions for line in curl(one, asked.transcript.sources[one.capture])), output)
+    write((line for one in transactions for line in curl(one, asked.transcript.captures[one.capture])), output)

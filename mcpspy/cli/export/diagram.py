@@ -69,7 +69,7 @@ def _name(word: str) -> tuple[str, str]:
 
 def _refuse_unknown(names: dict[str, str], transcript: Transcript, *, http: bool) -> None:
     known = [lane.name for lane in transcript.lanes] + ["mcpspy"]
-    known += ["user"] if any(source.is_model for source in transcript.sources) else []
+    known += ["user"] if any(source.is_model for source in transcript.captures) else []
     for name in names:
         if name not in known and not (http and name.startswith("GET ")):
             there = ", ".join(map(safe_text, known))

@@ -13,7 +13,7 @@ from ...capture.store.folder import EXTENSION
 from ...errors import AddressError
 from ...records import CLIENT, Header
 from ...transcript.mcp.methods import INITIALIZE
-from ...transcript.model import Row, Source, Transcript
+from ...transcript.model import CaptureInfo, Row, Transcript
 from ...views.pytest.module import pytest_module
 from ...views.pytest.sdk import DIALECTS, LINE_1, Dialect
 from ..screen import say
@@ -56,7 +56,7 @@ def module(
     if not any(one.sender == CLIENT and one.response is not None for one in transcript.exchanges):
         reason = "nothing in it was answered, so there is nothing to test; record a session in which something is"
         raise AddressError(" ".join(paths), reason)
-    if dialect is LINE_1 and not all(_is_opened_by_initialize(transcript, one) for one in transcript.sources):
+    if dialect is LINE_1 and not all(_is_opened_by_initialize(transcript, one) for one in transcript.captures):
         raise AddressError(
             " ".join(paths), "it does not open with initialize, and line 1 of the SDK knows nothing else; leave --sdk out"
         )
@@ -64,11 +64,11 @@ def module(
     for path in paths:
         index = _index(transcript, path)
         if index is not None:
-            names[index] = _placed(Path(path), transcript.sources[index].server, output, set(names.values()))
+            names[index] = _placed(Path(path), transcript.captures[index].server, output, set(names.values()))
     return pytest_module(transcript, rows, names, dialect)
 
 
-def _is_opened_by_initialize(transcript: Transcript, source: Source) -> bool:
+def _is_opened_by_initialize(transcript: Transcript, source: CaptureInfo) -> bool:
     asked = [one for one in transcript.exchanges if one.capture == source.index and one.sender == CLIENT]
     return not asked or any(one.method == INITIALIZE for one in asked)
 
@@ -78,7 +78,7 @@ def _index(transcript: Transcript, path: str) -> int | None:
     header = next(read(path), None)
     if not isinstance(header, Header):
         return None
-    return next(one.index for one in transcript.sources if one.header and one.header.capture_id == header.capture_id)
+    return next(one.index for one in transcript.captures if one.header and one.header.capture_id == header.capture_id)
 
 
 def _placed(path: Path, server: str, output: str | None, taken: set[str]) -> str:

@@ -63,7 +63,7 @@ def carried_by(asked: Asked) -> list[Transaction]:
     found: dict[tuple[int, int], Transaction] = {}
     for row in asked.rows:
         if isinstance(row, Exchange | UnpairedMessage | Transaction | ModelCall):
-            found |= {(one.capture, one.number): one for one in asked.transcript.sources[row.capture].transactions_of(row)}
+            found |= {(one.capture, one.number): one for one in asked.transcript.captures[row.capture].transactions_of(row)}
     return sorted(found.values(), key=lambda one: (one.at_ns, one.capture, one.number))
 
 

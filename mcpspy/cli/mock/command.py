@@ -221,7 +221,7 @@ def beginning(values: dict[str, str], transcript: Transcript, wall_ns: int, begi
     """What is known of the mock's own capture."""
     from ..run.capture import Beginning
 
-    header = next((one for one in transcript.sources if not one.is_model), transcript.sources[0]).header
+    header = next((one for one in transcript.captures if not one.is_model), transcript.captures[0]).header
     return Beginning(
         wall_ns=wall_ns,
         begin_ns=begin_ns,
@@ -235,7 +235,7 @@ def beginning(values: dict[str, str], transcript: Transcript, wall_ns: int, begi
 
 def capture_ids(transcript: Transcript) -> list[str]:
     """Of which captures it is a mock."""
-    return [source.header.capture_id for source in transcript.sources if source.header]
+    return [source.header.capture_id for source in transcript.captures if source.header]
 
 
 def matcher(scenes: Scenes, values: dict[str, str]) -> Matcher:

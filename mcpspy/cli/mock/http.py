@@ -122,7 +122,7 @@ def _transport(transcript: Transcript, asked: Asked) -> Transport:
     """What was asked for; of several servers else what each was recorded over, of one Streamable HTTP."""
     named = asked.values.get("transport")
     if named is None and asked.are_several:
-        every = (one for source in transcript.sources for one in source.transactions.values())
+        every = (one for source in transcript.captures for one in source.transactions.values())
         named = "sse" if any(one.scope.kind is ScopeKind.STREAM for one in every) else None
     return "sse" if named == "sse" else "streamable"
 
@@ -141,7 +141,7 @@ def _line(one: Mocked, asked: Asked) -> str:
     """Where a server is found: its URL; of several with the label before it, and how to start it where it was started."""
     if not asked.are_several:
         return one.mock.url
-    header = one.transcript.sources[0].header
+    header = one.transcript.captures[0].header
     is_started = header is not None and header.tapped.get("transport") == "stdio"
     command = f"  or on stdio: mcpspy mock {' '.join(map(quote, one.group.paths))}" if is_started else ""
     return f"{one.group.label or 'server'}  {one.mock.url}{command}"

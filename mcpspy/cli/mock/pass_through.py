@@ -98,7 +98,7 @@ def target(values: dict[str, str], transcript: Transcript, *, shows_login: bool)
 
     fields = tuple(values["header"].split(SEVERAL)) if "header" in values else ()
     try:
-        found = target_of(transcript.sources[0], (), values["url"], None, fields)
+        found = target_of(transcript.captures[0], (), values["url"], None, fields)
     except ClickUsageError as error:
         raise UsageError(error.message.rstrip(".")) from error
     return found if shows_login else replace(found, fields=())

@@ -16,7 +16,7 @@ from ..transcripts import chosen, row_of, transcript_of
 
 if TYPE_CHECKING:
     from ...replay.client.plan import Plan
-    from ...transcript.model import Source, Transcript
+    from ...transcript.model import CaptureInfo, Transcript
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class Wanted:
 
     path: str
     transcript: Transcript
-    source: Source
+    source: CaptureInfo
     plans: list[Plan]
     asked: frozenset[int] | None
     carrying: Carrying
@@ -78,7 +78,7 @@ def wanted(what: str, only: tuple[str, ...], handles: tuple[str, ...]) -> Wanted
         return Wanted(
             path=asked.paths[0],
             transcript=transcript,
-            source=transcript.sources[0],
+            source=transcript.captures[0],
             plans=everything,
             asked=None,
             carrying=carrying,
@@ -91,7 +91,7 @@ def wanted(what: str, only: tuple[str, ...], handles: tuple[str, ...]) -> Wanted
     return Wanted(
         path=asked.paths[0],
         transcript=transcript,
-        source=transcript.sources[0],
+        source=transcript.captures[0],
         plans=parts,
         asked=asked_rows,
         carrying=carrying,

@@ -19,7 +19,7 @@ from ..screen import say
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from ...transcript.model import Source
+    from ...transcript.model import CaptureInfo
 
 Transport: TypeAlias = Literal["stdio", "streamable", "sse"]
 
@@ -65,7 +65,7 @@ class Target:
 
 
 def target_of(
-    source: Source,
+    source: CaptureInfo,
     command: tuple[str, ...],
     url: str | None,
     transport: str | None,
@@ -115,7 +115,7 @@ def tls(*, insecure: bool, ca: str | None) -> SSLContext | None:
     return context
 
 
-def fields_wanted(source: Source, target: Target) -> list[str]:
+def fields_wanted(source: CaptureInfo, target: Target) -> list[str]:
     """Names of header fields that the recorded client sent of its own, as a login, and that are not given now."""
     given = {name.lower() for name, _ in target.fields}
     found: dict[str, str] = {}
@@ -180,7 +180,7 @@ def _url(text: str, *, is_recorded: bool) -> str:
     return text
 
 
-def _transport(source: Source, url: str, named: str | None) -> Transport:
+def _transport(source: CaptureInfo, url: str, named: str | None) -> Transport:
     """The one that was named; else the recorded one; else what the URL looks like."""
     if named is not None:
         return "sse" if named == "sse" else "streamable"

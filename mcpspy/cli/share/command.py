@@ -180,7 +180,7 @@ def _excerpts(asked: Chosen, what: str) -> list[Excerpt | None]:
     transcript, _ = transcript_of(asked.paths)
     row_of(transcript, what, asked.rows[0])
     rows = selected(transcript.rows, asked.rows)
-    return [Excerpt(transcript, transcript.sources[at], rows) for at in range(len(asked.paths))]
+    return [Excerpt(transcript, transcript.captures[at], rows) for at in range(len(asked.paths))]
 
 
 def _targets(originals: list[Original], output: str) -> Iterator[str]:

@@ -149,7 +149,7 @@ def _print(
     else:
         width = screen.width
         screen.lines(timeline(transcript, width=width, stderr=how.stderr, rows=numbers, live=live, found=found, since=words))
-        shown = Transcript(transcript.sources, rows, transcript.findings)
+        shown = Transcript(transcript.captures, rows, transcript.findings)
         text = "" if since is None else since.text
         for line in next_commands(
             shown, asked.what, live=live, width=width, filters=asked.filters, since=text, found=asked.named

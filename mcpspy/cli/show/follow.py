@@ -20,7 +20,7 @@ from ...capture.store.pruning import SETTLED_NS
 from ...errors import AddressError
 from ...live.watch import Watch
 from ...transcript.http.transaction import Transaction
-from ...transcript.model import Exchange, ModelCall, Outcome, Row, Source
+from ...transcript.model import CaptureInfo, Exchange, ModelCall, Outcome, Row
 from ...views.text.escape import safe_text
 from ..screen import say
 from ..since import Since
@@ -52,24 +52,24 @@ class Followed:
         """Whether what was read last of a capture is of the time since then."""
         if since is None:
             return True
-        source = self.sources[capture]
+        source = self.captures[capture]
         if capture not in self._since_ns:
             self._since_ns[capture] = since.on_clock_ns(source.header, self.growing.tails[capture].path)
         return source.last_ns >= self._since_ns[capture]
 
     @property
-    def sources(self) -> list[Source]:
+    def captures(self) -> list[CaptureInfo]:
         """Its captures."""
-        return self.growing.transcript.sources
+        return self.growing.transcript.captures
 
     def waiting(self) -> list[Exchange | ModelCall]:
         """What there is to wait for: requests without an answer, and what became a task that works."""
-        working = (row for row in self.working.values() if not self.sources[row.capture].closed)
+        working = (row for row in self.working.values() if not self.captures[row.capture].closed)
         return sorted([*self.pending.values(), *working], key=lambda row: row.row)
 
     def note_task(self, row: Exchange) -> None:
         """Whether the task of the call of `row`, if it became one, works."""
-        call = self.sources[row.capture].calls.get(row.row)
+        call = self.captures[row.capture].calls.get(row.row)
         if call is None or call.task is None:
             return
         if call.outcome is Outcome.PENDING and call.row not in self.pending:
@@ -163,7 +163,7 @@ class Follower:
                     continue
                 followed.unsaid.pop(row.row, None)
             elif isinstance(row, ModelCall):
-                ended = row.transaction.over or followed.sources[row.capture].closed
+                ended = row.transaction.over or followed.captures[row.capture].closed
                 if not _is_said(followed, row, ended=ended):
                     continue
             elif isinstance(row, Transaction):
@@ -241,7 +241,7 @@ def _is_said(followed: Followed, row: ModelCall, *, ended: bool) -> bool:
 
 def _is_news(followed: Followed, row: Transaction) -> bool:
     """Whether it is time to tell of a transaction: when it has ended; of a stream, which may last for hours, also when it begins."""
-    if row.over or followed.sources[row.capture].closed:
+    if row.over or followed.captures[row.capture].closed:
         followed.streams.discard(row.row)
         return True
     begins = row.is_stream and row.row not in followed.streams

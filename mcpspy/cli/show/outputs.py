@@ -58,7 +58,7 @@ class StatesOut:
     def row(self, followed: Followed, row: Row, *, ended: bool) -> None:
         """Print it as it is now."""
         if self._stderr or not isinstance(row, Log):
-            self._screen.texts([state_line(row, followed.sources)])
+            self._screen.texts([state_line(row, followed.captures)])
 
     def rest(self, all_followed: list[Followed]) -> None:
         """All is printed already."""
@@ -86,7 +86,7 @@ class RowsOut:
         if isinstance(row, Exchange | Transaction | ModelCall) and not ended:
             return
         timeline = self.timeline(followed)
-        if followed is not self._last or self._introduced[followed] < len(followed.sources):
+        if followed is not self._last or self._introduced[followed] < len(followed.captures):
             self._introduce(followed, timeline)
         self._lines += timeline.feed(row)
         if len(self._lines) >= MAX_HELD_LINES:
@@ -108,10 +108,10 @@ class RowsOut:
         """What makes the lines of a recording, as wide as the screen is now."""
         found = self._timelines.get(followed)
         width = self._screen.width
-        is_known = found is not None and found.lanes.knows(followed.sources)
+        is_known = found is not None and found.lanes.knows(followed.captures)
         if found is not None and is_known and found.columns.width == width:
             return found
-        lanes = Lanes(followed.sources)
+        lanes = Lanes(followed.captures)
         shape = columns(
             width=width,
             last_row=EXPECTED_ROWS,
@@ -138,16 +138,16 @@ class RowsOut:
         if self._last is not None:
             self._lines += self._timelines[self._last].pause()
         width = self._screen.width
-        if self._introduced[followed] == len(followed.sources):
+        if self._introduced[followed] == len(followed.captures):
             self._lines.append(fitted(_again(followed), width))
             self._last = followed
             return
         if self._last is not None:
             self._lines.append([])
-        new = followed.sources[self._introduced[followed] :]
+        new = followed.captures[self._introduced[followed] :]
         self._lines += [fitted(line, width) for line in map(source_line, new) if line]
         self._lines += [[], fitted(timeline.columns.header(), width)]
-        self._introduced[followed] = len(followed.sources)
+        self._introduced[followed] = len(followed.captures)
         self._last = followed
 
 
@@ -173,7 +173,7 @@ class RegionOut:
     def row(self, followed: Followed, row: Row, *, ended: bool) -> None:
         """Print what has ended."""
         if isinstance(row, Exchange):
-            call = followed.sources[row.capture].calls.get(row.row)
+            call = followed.captures[row.capture].calls.get(row.row)
             if call is not None:
                 self._calls[followed, call.row] = call
             elif ended:
@@ -223,10 +223,10 @@ class RegionOut:
         """What became of the calls so far, as the summary counts them."""
         found = Counter(self._outcomes)
         for (followed, _), call in self._calls.items():
-            found += outcomes_of(call.exchanges, followed.sources)
+            found += outcomes_of(call.exchanges, followed.captures)
         for followed in all_followed:
             exchanges = [row for row in followed.pending.values() if isinstance(row, Exchange)]
-            single = (row for row in exchanges if row.row not in followed.sources[row.capture].calls)
+            single = (row for row in exchanges if row.row not in followed.captures[row.capture].calls)
             found[Outcome.PENDING] += sum(1 for row in single if self._shows(followed, row))
         return found
 
@@ -234,7 +234,7 @@ class RegionOut:
         recorded = [
             source.server
             for followed in all_followed
-            for tail, source in zip(followed.growing.tails, followed.sources, strict=False)
+            for tail, source in zip(followed.growing.tails, followed.captures, strict=False)
             if not tail.over
         ]
         found = self._counted(all_followed)
@@ -254,7 +254,7 @@ class RegionOut:
 
 def _again(followed: Followed) -> Line:
     """Whose rows follow, of a recording that was introduced before: its clients and its servers."""
-    names = (dict.fromkeys(names) for names in zip(*((one.client, one.server) for one in followed.sources), strict=True))
+    names = (dict.fromkeys(names) for names in zip(*((one.client, one.server) for one in followed.captures), strict=True))
     clients, servers = (safe_text(", ".join(found)) for found in names)
     return [(f"  {clients} → {servers}", "dim")]
 
@@ -264,10 +264,10 @@ def _followed(followed: Followed, since: Since | None) -> Transcript:
     known = followed.growing.transcript
     if since is None:
         return known
-    return Transcript(known.sources, of_late(known, [tail.path for tail in followed.growing.tails], since).rows)
+    return Transcript(known.captures, of_late(known, [tail.path for tail in followed.growing.tails], since).rows)
 
 
 def _now_ns(followed: Followed, row: Exchange | ModelCall) -> int:
     """The present moment on the transcript's clock, which is wall time here: a pending call may be older than we are."""
-    source = followed.sources[row.capture]
+    source = followed.captures[row.capture]
     return time.time_ns() - source.header.wall_ns + source.shift_ns if source.header else row.at_ns

@@ -31,7 +31,7 @@ class WireOut:
             wire.measure(self._screen.width)
             if followed is not self._last:
                 wire.interrupt()
-            if lines := wire.feed(followed.sources):
+            if lines := wire.feed(followed.captures):
                 self._screen.lines(lines)
                 self._last = followed
             self._strangers.look(followed)
@@ -62,7 +62,7 @@ class WireStatesOut:
     def rest(self, all_followed: list[Followed]) -> None:
         """Print what has changed."""
         for followed in all_followed:
-            self._screen.texts(self._wire(followed).feed(followed.sources))
+            self._screen.texts(self._wire(followed).feed(followed.captures))
             self._strangers.look(followed)
 
     def close(self, all_followed: list[Followed]) -> None:
@@ -80,7 +80,7 @@ class _Strangers:
         self._told: set[str] = set()
 
     def look(self, followed: Followed) -> None:
-        for source in followed.sources:
+        for source in followed.captures:
             header = source.header
             if header is None or header.tapped.get("transport") == "http" or header.capture_id in self._told:
                 continue

@@ -18,7 +18,7 @@ from ...replay.mock.batches import Batches
 from ...replay.mock.scheduled_send import Unforged
 from ...transcript.decode import Decoder
 from ...transcript.message import Message
-from ...transcript.model import Kind, Source
+from ...transcript.model import CaptureInfo, Kind
 from ...wire.lines import Lines
 from ..stdio.descriptors import enlarge, sender
 from ..stdio.signals import name
@@ -82,7 +82,7 @@ class Mock:
         self._tell = tell
         self._handover = handover
         self._lines = Lines()
-        self._decoder = Decoder(Source(0))
+        self._decoder = Decoder(CaptureInfo(0))
         self._cues: list[tuple[int, int, Cue]] = []
         """What is due later: when, on our clock, and in which order."""
         self._count = 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...records import SERVER, Frame, Note
 from ...transcript.decode import message_of
-from ...transcript.model import Source
+from ...transcript.model import CaptureInfo
 from ...wire.jsonrpc import cut
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Driver:
         self._now_ns = now_ns
         self._out: deque[Sent] = deque()
         self._wake = asyncio.Event()
-        self._source = Source(0)
+        self._source = CaptureInfo(0)
         self._told = 0
         self._is_done = False
         self._is_process = is_process

@@ -56,12 +56,12 @@ def sides(before: Transcript, after: Transcript, played: Played) -> tuple[Compar
     rows_after = [row for row in after.rows if not isinstance(row, Exchange) or row.row not in unknown_live]
     return (
         Compared(transcript=_of(before, played, again, unknown)),
-        Compared(transcript=Transcript(sources=after.sources, rows=rows_after)),
+        Compared(transcript=Transcript(captures=after.captures, rows=rows_after)),
     )
 
 
 def _unjudged(transcript: Transcript) -> Transcript:
-    return Transcript(sources=transcript.sources, rows=transcript.rows)
+    return Transcript(captures=transcript.captures, rows=transcript.rows)
 
 
 def _pairs(after: Transcript, live: dict[str, int], questions: dict[str, int]) -> list[tuple[Exchange, int]]:
@@ -83,7 +83,7 @@ def _arrived(after: Transcript) -> Transcript:
         return HTTP_REDIRECTS <= status < HTTP_ERRORS and row.sender == CLIENT and last[row.request.id] != row.row
 
     rows = [row for row in after.rows if not isinstance(row, Exchange) or not is_redirected(row)]
-    return Transcript(sources=after.sources, rows=rows)
+    return Transcript(captures=after.captures, rows=rows)
 
 
 def _put_back(pairs: list[tuple[Exchange, int]], put_back: Callable[[int, bytes], bytes]) -> None:
@@ -100,7 +100,7 @@ def _unknown(before: Transcript) -> set[int]:
         for one in before.exchanges
         if one.response is None
         and one.outcome in (Outcome.PENDING, Outcome.UNANSWERED)
-        and not before.sources[one.capture].complete
+        and not before.captures[one.capture].complete
     }
 
 
@@ -119,4 +119,4 @@ def _of(before: Transcript, played: Played, again: Container[int], unknown: Cont
         return until_ns is None or row.at_ns < until_ns or row.row in again
 
     rows = [row for row in before.rows if not isinstance(row, Exchange) or is_kept(row)]
-    return Transcript(sources=before.sources, rows=rows)
+    return Transcript(captures=before.captures, rows=rows)

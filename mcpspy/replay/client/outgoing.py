@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, Frame
 from ...transcript.decode import message_of
-from ...transcript.model import Source
+from ...transcript.model import CaptureInfo
 from ...wire.jsonrpc import cut
 from ..json.edits import Edit, edited
 from ..mock.templates import one_line
@@ -44,7 +44,7 @@ def exchanged(steps: tuple[str, ...], value: str) -> Edit:
 
 def live_message(data: bytes, at_ns: int = 0) -> Message:
     """What goes out, read as a message."""
-    return message_of(Source(0), CLIENT, Frame(0, at_ns, at_ns, data), cut(data)[0])
+    return message_of(CaptureInfo(0), CLIENT, Frame(0, at_ns, at_ns, data), cut(data)[0])
 
 
 def pseudonym(data: bytes) -> str:

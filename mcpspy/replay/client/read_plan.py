@@ -15,11 +15,11 @@ from ...transcript.model import (
     HTTP_ERRORS,
     HTTP_REDIRECTS,
     NO_ANSWERS,
-    Event,
+    CaptureInfo,
+    ChannelEvent,
     Exchange,
     Kind,
     Message,
-    Source,
     Transcript,
     UnpairedMessage,
 )
@@ -35,7 +35,7 @@ def plans(transcript: Transcript) -> list[Plan]:
     readers: dict[tuple[int, str], _Reader] = {}
     for row in transcript.rows:
         if isinstance(row, Exchange | UnpairedMessage):
-            source = transcript.sources[row.capture]
+            source = transcript.captures[row.capture]
             if source.index not in clients:
                 clients[source.index] = _Clients(source)
             who = (source.index, clients[source.index].of(row))
@@ -46,7 +46,7 @@ def plans(transcript: Transcript) -> list[Plan]:
             for reader in readers.values():
                 reader.deleted(row)
     for row in transcript.rows:
-        if isinstance(row, Event) and (row.capture, "") in readers:
+        if isinstance(row, ChannelEvent) and (row.capture, "") in readers:
             readers[row.capture, ""].happened(row)
     made = [one.close() for one in readers.values()]
     return [one for one in made if one.sends or one.left_out]
@@ -57,7 +57,7 @@ class _Clients:
 
     __slots__ = ("_only", "_sessions", "_source")
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: CaptureInfo) -> None:
         self._source = source
         self._sessions: dict[str, dict[str, int]] = {}
         """By client, its sessions, and when each was last heard of."""
@@ -93,7 +93,7 @@ class _Reader:
 
     __slots__ = ("_deleted", "_done", "_left_ns", "_left_out", "_rows", "_source", "_timed")
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: CaptureInfo) -> None:
         self._source = source
         self._timed: list[tuple[int, int, Step]] = []
         self._left_out: list[LeftOut] = []
@@ -117,7 +117,7 @@ class _Reader:
         if row.capture == self._source.index and row.scope.session:
             self._deleted = row.scope
 
-    def happened(self, event: Event) -> None:
+    def happened(self, event: ChannelEvent) -> None:
         """On stdio: the client leaves, or the server ends; what was not answered by then never will be."""
         match event.record:
             case Close(by="client") | Exit() if not self._done:

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ...transcript.calls.call import Part
-from ...transcript.model import Exchange, Outcome, Source, Transcript
+from ...transcript.model import CaptureInfo, Exchange, Outcome, Transcript
 from ...transcript.offers.definitions import LISTINGS, offers
 from ..mock.content import VOLATILE, answer_bytes, answered, asked, asked_bytes
 from .alignment import aligned
@@ -96,8 +96,8 @@ class FindingChange:
 class ServerComparison:
     """One server on both sides; None where it is on the other alone. `same` counts the calls without a difference."""
 
-    before: Source | None
-    after: Source | None
+    before: CaptureInfo | None
+    after: CaptureInfo | None
     identity: Differences = _NONE
     definitions: list[DefinitionChange] = field(default_factory=list)
     calls: list[CallChange] = field(default_factory=list)
@@ -144,7 +144,7 @@ def compare(before: Compared, after: Compared, ignore: Sequence[str] = (), limit
     limit = limit or Limit()
     whole = before.rows is None and after.rows is None
     made = [
-        ServerComparison(before=old, after=new) for old, new in _servers(before.transcript.sources, after.transcript.sources)
+        ServerComparison(before=old, after=new) for old, new in _servers(before.transcript.captures, after.transcript.captures)
     ]
     old_calls, new_calls = _calls(before), _calls(after)
     for one in made:
@@ -159,13 +159,13 @@ def compare(before: Compared, after: Compared, ignore: Sequence[str] = (), limit
     )
 
 
-def _servers(before: list[Source], after: list[Source]) -> list[tuple[Source | None, Source | None]]:
+def _servers(before: list[CaptureInfo], after: list[CaptureInfo]) -> list[tuple[CaptureInfo | None, CaptureInfo | None]]:
     """Which server is which: by label, in order. One alone on either side is the same whatever it is called."""
     if len(before) == len(after) == 1:
         return [(before[0], after[0])]
-    named: dict[str, tuple[list[Source], list[Source]]] = {}
-    for side, sources in enumerate((before, after)):
-        for one in sources:
+    named: dict[str, tuple[list[CaptureInfo], list[CaptureInfo]]] = {}
+    for side, captures in enumerate((before, after)):
+        for one in captures:
             label = one.header.label if one.header else ""
             named.setdefault(label, ([], []))[side].append(one)
     return [pair for olds, news in named.values() for pair in zip_longest(olds, news)]
@@ -259,7 +259,7 @@ def _compare_offers(made: list[ServerComparison], before: Transcript, after: Tra
             one.definitions = list(definition_changes(old[one.before.index], new[one.after.index], rules))
 
 
-def _findings(side: Compared, source: Source | None) -> list[tuple[tuple[str, ...], Finding]]:
+def _findings(side: Compared, source: CaptureInfo | None) -> list[tuple[tuple[str, ...], Finding]]:
     """What was found about a capture, each with what makes it the same at another time: its rule and what its row asks."""
     if source is None:
         return []

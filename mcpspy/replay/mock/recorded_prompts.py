@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ...transcript.http.transaction import Stream, Transaction
-    from ...transcript.model import Source, Transcript
+    from ...transcript.model import CaptureInfo, Transcript
     from .http.answer import Fields
 
 Ends: TypeAlias = Literal["whole", "broken"]
@@ -58,7 +58,7 @@ class Recorded(NamedTuple):
 
     exchange: Exchange
     transaction: Transaction
-    source: Source
+    source: CaptureInfo
     unknown: str = ""
 
     @property
@@ -72,7 +72,7 @@ def recorded(transcript: Transcript) -> list[Recorded]:
     rows = {id(one.transaction): one.row for one in transcript.rows if isinstance(one, ModelCall)}
     found = (
         _recorded(one, source, rows.get(id(one), one.row))
-        for source in transcript.sources
+        for source in transcript.captures
         if source.is_model
         for one in source.transactions.values()
     )
@@ -110,7 +110,7 @@ def _model(body: Any) -> str | None:
     return model if isinstance(model, str) else None
 
 
-def _recorded(transaction: Transaction, source: Source, row: int) -> Recorded:
+def _recorded(transaction: Transaction, source: CaptureInfo, row: int) -> Recorded:
     request = transaction.request
     data = b"" if request is None else _bytes(request)
     at_ns = transaction.at_ns if request is None or request.last_ns is None else request.last_ns

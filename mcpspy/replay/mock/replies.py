@@ -15,7 +15,7 @@ from ...records import CLIENT, Close, Exit, Note
 from ...transcript.correlate import spellings
 from ...transcript.mcp.fields import INPUT_REQUIRED, TASK
 from ...transcript.mcp.methods import CANCELLED, LISTEN
-from ...transcript.model import HTTP_REDIRECTS, Event, Exchange, Kind, Message, Source, Transcript, UnpairedMessage
+from ...transcript.model import HTTP_REDIRECTS, CaptureInfo, ChannelEvent, Exchange, Kind, Message, Transcript, UnpairedMessage
 from .owner import owner
 
 if TYPE_CHECKING:
@@ -138,10 +138,10 @@ class Scenes:
 def scenes(transcript: Transcript) -> Scenes:
     """The scenes of a transcript. Those of several captures stand side by side."""
     found = Scenes()
-    found.wall_ns = next((one.header.wall_ns - one.shift_ns for one in transcript.sources if one.header is not None), 0)
-    readers = [_Reader(source, found) for source in transcript.sources]
+    found.wall_ns = next((one.header.wall_ns - one.shift_ns for one in transcript.captures if one.header is not None), 0)
+    readers = [_Reader(source, found) for source in transcript.captures]
     for one in _in_order(transcript):
-        if isinstance(one, Event):
+        if isinstance(one, ChannelEvent):
             readers[one.capture].happened(one)
         else:
             readers[one[0].capture].feed(*one)
@@ -159,7 +159,7 @@ def is_served(exchange: Exchange) -> bool:
     return response.id in (id, *spellings(id))
 
 
-def _lack(source: Source) -> str:
+def _lack(source: CaptureInfo) -> str:
     """Why an answer may be missing in a capture; empty where all is there."""
     if source.unkept:
         return "was recorded past --max-size, where answers were not kept"
@@ -168,11 +168,11 @@ def _lack(source: Source) -> str:
     return ""
 
 
-def _in_order(transcript: Transcript) -> list[Event | tuple[Message, Exchange | UnpairedMessage]]:
+def _in_order(transcript: Transcript) -> list[ChannelEvent | tuple[Message, Exchange | UnpairedMessage]]:
     """Every message with its row, and every event, in the order in which a tap saw them."""
-    found: list[tuple[int, int, int, Event | tuple[Message, Exchange | UnpairedMessage]]] = []
+    found: list[tuple[int, int, int, ChannelEvent | tuple[Message, Exchange | UnpairedMessage]]] = []
     for row in transcript.rows:
-        if isinstance(row, Event):
+        if isinstance(row, ChannelEvent):
             found.append((row.at_ns, row.capture, row.record.number, row))
         elif isinstance(row, Exchange):
             found += [(one.at_ns, one.capture, one.number, (one, row)) for one in row.messages]
@@ -187,7 +187,7 @@ class _Reader:
 
     __slots__ = ("_asking", "_current", "_is_http", "_is_left", "_of_transaction", "_scenes", "_source", "_waiting")
 
-    def __init__(self, source: Source, scenes: Scenes) -> None:
+    def __init__(self, source: CaptureInfo, scenes: Scenes) -> None:
         self._source = source
         self._scenes = scenes
         self._is_http = bool(source.transactions)
@@ -211,7 +211,7 @@ class _Reader:
         elif not self._is_http and message.raw:  # what is no JSON-RPC is of interest as noise on stdout alone
             self._about(message).steps.append(Say(message, None, once=True))
 
-    def happened(self, event: Event) -> None:
+    def happened(self, event: ChannelEvent) -> None:
         match event.record:
             case Close(stream=stream, by="client") if self._is_stdin(stream):
                 self._is_left = True

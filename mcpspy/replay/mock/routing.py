@@ -34,7 +34,7 @@ class Routing:
     __slots__ = ("_facts", "_sources", "standing_fields")
 
     def __init__(self, transcript: Transcript, facts: HttpFacts) -> None:
-        self._sources = transcript.sources
+        self._sources = transcript.captures
         self._facts = facts
         self.standing_fields = _standing_fields(transcript, facts.transport)
         """The fields of the standing stream, which browsers ask of every response."""
@@ -111,7 +111,7 @@ def _ended(lines: list[bytes], style: EventStyle) -> bytes:
 
 
 def _standing_fields(transcript: Transcript, transport: str) -> Fields:
-    for source in transcript.sources:
+    for source in transcript.captures:
         for one in source.transactions.values():
             is_of_sse = one.scope.kind is ScopeKind.STREAM
             if one.method == "GET" and one.is_stream and one.response is not None and is_of_sse == (transport == "sse"):

@@ -21,14 +21,14 @@ def served(transcript: Transcript, what: str, *, over_http: bool) -> Scenes:
 
     Raises: AddressError: if they are of several servers. ReplayError: if there is nothing to serve.
     """
-    spoken = [source for source in transcript.sources if not source.is_model]
+    spoken = [source for source in transcript.captures if not source.is_model]
     servers = list(dict.fromkeys((source.header.label if source.header else "") for source in spoken))
     if len(servers) > 1:
         raise AddressError(
             what,
             f"these are captures of {len(servers)} servers ({', '.join(servers)}), and a mock plays one; name those of one",
         )
-    if transcript.sources and not spoken:
+    if transcript.captures and not spoken:
         raise ReplayError(what, "it is of a model's API, which speaks HTTP alone; add --listen 127.0.0.1:0")
     found = scenes(transcript)
     if not found.has_answers and not (over_http and refusals(transcript)):
@@ -38,7 +38,7 @@ def served(transcript: Transcript, what: str, *, over_http: bool) -> Scenes:
 
 def refusals(transcript: Transcript) -> list[int]:
     """The HTTP statuses by which the server refused what it was asked, as it does who wants a login first; none of a tap's own."""
-    every = (one for source in transcript.sources for one in source.transactions.values())
+    every = (one for source in transcript.captures for one in source.transactions.values())
     return [one.status for one in every if one.status >= _REFUSED and one.response is not None and not one.response.injected]
 
 
@@ -50,6 +50,6 @@ def _nothing(transcript: Transcript) -> str:
         return (
             f"its server refused everything over HTTP ({told}), for which stdio has no words; --listen 127.0.0.1:0 serves that"
         )
-    if not any(source.messages for source in transcript.sources):
+    if not any(source.messages for source in transcript.captures):
         return "it holds no messages, so there is nothing to serve; record what a client does, with mcpspy run or mcpspy proxy"
     return "it holds no messages from a server, so there is nothing to serve; mcpspy show says what happened"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from ...records import CLIENT, SERVER
 from ..mcp.fields import INPUT_REQUIRED, TASK
 from ..mcp.methods import LISTEN
-from ..model import Exchange, Kind, Message, Outcome, Source, UnpairedMessage
+from ..model import CaptureInfo, Exchange, Kind, Message, Outcome, UnpairedMessage
 from .call import ABOUT_TASKS, SUBSCRIBE, UNSUBSCRIBE, Call, Part, Task
 from .candidates import NOTHING, Candidates, Found, Name
 from .references import (
@@ -59,7 +59,7 @@ class Calls:
 
     __slots__ = ("_calls", "_early", "_elicited", "_retries", "_source", "_subscribed", "_tasks", "_tried_again")
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: CaptureInfo) -> None:
         self._source = source
         self._calls = source.calls
         self._retries = Candidates()

@@ -17,14 +17,14 @@ from ..message import Kind, Message
 from ..model import (
     HTTP_ERRORS,
     HTTP_REDIRECTS,
-    Event,
+    CaptureInfo,
+    ChannelEvent,
     Exchange,
     Log,
     ModelCall,
     Numbered,
     Outcome,
     Row,
-    Source,
     UnpairedMessage,
 )
 from .models import answer_of, said
@@ -39,28 +39,28 @@ class Subject:
     `exchange` is the row if it is one, `message` is None where the row has none: lines of stderr, events, transactions.
     """
 
-    __slots__ = ("exchange", "message", "row", "rules", "sources", "zone")
+    __slots__ = ("exchange", "message", "row", "rules", "captures", "zone")
 
     row: Row
     exchange: Exchange | None
     message: Message | None
 
-    def __init__(self, sources: list[Source], rules: dict[int, set[str]], zone: tzinfo | None) -> None:
-        self.sources = sources
+    def __init__(self, captures: list[CaptureInfo], rules: dict[int, set[str]], zone: tzinfo | None) -> None:
+        self.captures = captures
         self.rules = rules
         """Which rules have findings about a row, by its number."""
         self.zone = zone
         """The time zone of times of day; None: the system's."""
 
     @property
-    def source(self) -> Source:
+    def source(self) -> CaptureInfo:
         """The capture that the row is in."""
-        return self.sources[self.row.capture]
+        return self.captures[self.row.capture]
 
     @property
     def begin_ns(self) -> int | None:
         """Unix time of the beginning of the transcript's clock; None while no header is known."""
-        return next((one.header.wall_ns - one.shift_ns for one in self.sources if one.header is not None), None)
+        return next((one.header.wall_ns - one.shift_ns for one in self.captures if one.header is not None), None)
 
 
 Texts: TypeAlias = Callable[[Subject], Iterable[str | None]]
@@ -185,7 +185,7 @@ def kinds(subject: Subject) -> tuple[str, ...]:
     """What the message is, or what the row is that has none."""
     message, row = subject.message, subject.row
     if message is None:
-        if isinstance(row, Event):
+        if isinstance(row, ChannelEvent):
             return ("event", type(row.record).__name__.lower())
         return ("stderr",) if isinstance(row, Log) else ("model",) if isinstance(row, ModelCall) else ("transaction",)
     if message.method == PROGRESS and message.kind is Kind.NOTIFICATION:
@@ -397,7 +397,7 @@ def payload(subject: Subject) -> bytes:
         return row.raw
     if isinstance(row, ModelCall):
         return row.payload + b"\n" + said(row.answer)
-    if not isinstance(row, Event):
+    if not isinstance(row, ChannelEvent):
         return b""
     match row.record:
         case Partial(data=data):

@@ -67,7 +67,7 @@ class Matcher:
     __slots__ = ("_of_messages", "_of_notifications", "_subject", "_test")
 
     def __init__(self, wanted: Filter, transcript: Transcript, zone: tzinfo | None = None) -> None:
-        self._subject = Subject(transcript.sources, _rules(transcript), zone)
+        self._subject = Subject(transcript.captures, _rules(transcript), zone)
         self._test = _test(wanted.node)
         leaves = list(terms(wanted.node))
         self._of_messages = any(isinstance(one, Text) or KEYS[one.key].of_message for one in leaves)

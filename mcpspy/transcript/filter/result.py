@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..model import Event, Log, Numbered, Row
+from ..model import ChannelEvent, Log, Numbered, Row
 
 if TYPE_CHECKING:
     from ..finding import Finding
@@ -31,6 +31,6 @@ class Filtered:
 def about(found: Filtered, findings: Iterable[Finding]) -> list[Finding]:
     """The findings that point at rows which a filter let through; those about no numbered row by their record, as an exit."""
     numbers = found.numbers
-    records = {(row.capture, row.record.number) for row in found.rows if isinstance(row, Event)}
+    records = {(row.capture, row.record.number) for row in found.rows if isinstance(row, ChannelEvent)}
     records |= {(row.capture, row.number) for row in found.rows if isinstance(row, Log)}
     return [one for one in findings if one.row in numbers or (one.row is None and (one.capture, one.number) in records)]

@@ -10,7 +10,7 @@ from ..http.decode import SEALED
 from ..http.transaction import Transaction
 from ..mcp.methods import CANCELLED, PROGRESS
 from ..mcp.revisions import Era
-from ..model import Event, Exchange, Kind, Log, Message, Numbered, Outcome, Row, Source, Transcript, UnpairedMessage
+from ..model import CaptureInfo, ChannelEvent, Exchange, Kind, Log, Message, Numbered, Outcome, Row, Transcript, UnpairedMessage
 from ..offers.definitions import LISTINGS
 
 _NO_WORDS: Final = b" \t\r\n~^"
@@ -74,7 +74,7 @@ class Story:
         "_rows", "told", "unanswered", "unfinished", "unmatched", "untold", "uses",
     )  # fmt: skip
 
-    def __init__(self, source: Source, rows: Sequence[Row] = ()) -> None:
+    def __init__(self, source: CaptureInfo, rows: Sequence[Row] = ()) -> None:
         self.source = source
         self._rows = rows
         self.unanswered: list[Exchange] = []
@@ -224,7 +224,7 @@ class Story:
         elif method in _WANTED and message.sender == SERVER and message.era is Era.MODERN:
             self.news.append(row)
 
-    def event(self, row: Event) -> None:
+    def event(self, row: ChannelEvent) -> None:
         """Take in what happened to the channel."""
         at_ns = row.at_ns
         match row.record:
@@ -310,7 +310,7 @@ def _is_spelled_otherwise(request: Message, response: Message) -> bool:
 
 def stories(transcript: Transcript) -> list[Story]:
     """One for each capture of `transcript`."""
-    found = [Story(source, transcript.rows) for source in transcript.sources]
+    found = [Story(source, transcript.rows) for source in transcript.captures]
     for row in transcript.rows:
         story = found[row.capture]
         if isinstance(row, Exchange):
@@ -320,6 +320,6 @@ def stories(transcript: Transcript) -> list[Story]:
         elif isinstance(row, Log):
             if row.raw.strip(_NO_WORDS):
                 story.last_words.append(row.raw)
-        elif isinstance(row, Event):
+        elif isinstance(row, ChannelEvent):
             story.event(row)
     return found

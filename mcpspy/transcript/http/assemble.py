@@ -15,7 +15,7 @@ from ...wire.json_slices import members, string
 from ...wire.sse import Event, parse
 from ..correlate import appended
 from ..decode import message_of
-from ..model import Exchange, Kind, Row, Source, UnpairedMessage
+from ..model import CaptureInfo, Exchange, Kind, Row, UnpairedMessage
 from .chunks import Chunks
 from .correlate import HttpCorrelator, Work
 from .decode import BodyDecoder, CompressedEventDecoder, EventDecoder, StreamDecoder, Unit
@@ -63,10 +63,10 @@ class Transactions:
 
     def __init__(
         self,
-        source: Source,
+        source: CaptureInfo,
         rows: list[Row],
         next_row: Callable[[], int],
-        named: Callable[[Source, str], None],
+        named: Callable[[CaptureInfo, str], None],
         *,
         keeps_frames: bool,
         joins: bool,

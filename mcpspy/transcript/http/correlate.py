@@ -12,7 +12,7 @@ from ...records import CLIENT
 from ..mcp.fields import client_name
 from ..mcp.methods import INITIALIZE, PROGRESS
 from ..mcp.revisions import Era
-from ..model import HTTP_ERRORS, HTTP_REDIRECTS, Exchange, Kind, Message, Row, Source, UnpairedMessage
+from ..model import HTTP_ERRORS, HTTP_REDIRECTS, CaptureInfo, Exchange, Kind, Message, Row, UnpairedMessage
 from .head import SESSION, Head
 from .scopes import Reach, Scopes, named_request, path_and_query
 from .transaction import ScopeKind, Transaction
@@ -60,7 +60,7 @@ class HttpCorrelator:
 
     __slots__ = ("_alone", "_broken_off", "_held", "_named", "_source", "_told", "_unannounced", "_waiting", "scopes")
 
-    def __init__(self, source: Source, next_row: Callable[[], int], named: Callable[[Source, str], None]) -> None:
+    def __init__(self, source: CaptureInfo, next_row: Callable[[], int], named: Callable[[CaptureInfo, str], None]) -> None:
         self._source = source
         self._named = named
         self.scopes = Scopes(next_row)

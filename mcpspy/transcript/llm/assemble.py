@@ -22,7 +22,7 @@ from .stream import Answering
 
 if TYPE_CHECKING:
     from ...records import Close, Frame, Note, Open
-    from ..model import Row, Source
+    from ..model import CaptureInfo, Row
 
 _HTTP_OK: Final = 200
 _SWITCHING_PROTOCOLS: Final = 101
@@ -67,7 +67,7 @@ class ModelLeg:
 
     __slots__ = ("_bodies", "_conversations", "_keeps_frames", "_next_row", "_rows", "_source", "_works")
 
-    def __init__(self, source: Source, rows: list[Row], next_row: Callable[[], int], *, keeps_frames: bool) -> None:
+    def __init__(self, source: CaptureInfo, rows: list[Row], next_row: Callable[[], int], *, keeps_frames: bool) -> None:
         self._source = source
         self._rows = rows
         self._next_row = next_row

@@ -64,7 +64,7 @@ class ModelCall(msgspec.Struct, eq=False):
 
     @property
     def capture(self) -> int:
-        """The index of its capture, in `Transcript.sources`."""
+        """The index of its capture, in `Transcript.captures`."""
         return self.transaction.capture
 
     @property

@@ -15,7 +15,7 @@ from ...wire.jsonrpc import parse
 from .definitions import Offer, Part
 
 if TYPE_CHECKING:
-    from ..model import Source
+    from ..model import CaptureInfo
 
 SCHEMA: Final = 1
 KIND: Final = "mcpspy baseline"
@@ -71,7 +71,7 @@ class Baseline:
         return Baseline(self.server, {**self.parts, **seen})
 
 
-def label_of(source: Source) -> str:
+def label_of(source: CaptureInfo) -> str:
     """The name under which a server is accepted: the label of its captures."""
     return (source.header.label if source.header else "") or "server"
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from ...wire.json_slices import Refusal, Slice, items, members, string
-from ..model import Exchange, Kind, Message, Source, Transcript
+from ..model import CaptureInfo, Exchange, Kind, Message, Transcript
 
 
 class Part(StrEnum):
@@ -54,7 +54,7 @@ class Definition:
 class Offer:
     """All that one capture's server offers. A part stands in `complete` if a list of it was seen from its beginning to its end."""
 
-    source: Source
+    source: CaptureInfo
     current: dict[Part, dict[str, Definition]] = field(default_factory=dict)
     """What is offered at the end: by part and name, in the order in which the server lists it."""
     complete: set[Part] = field(default_factory=set)
@@ -68,14 +68,14 @@ class Offer:
 
 def offers(transcript: Transcript) -> list[Offer]:
     """One for each capture of `transcript`, in its order. Linear in the lists that were fetched."""
-    readers = [_Reader(Offer(source)) for source in transcript.sources]
+    readers = [_Reader(Offer(source)) for source in transcript.captures]
     for row in transcript.rows:
         if isinstance(row, Exchange) and row.request.method in LISTINGS:
             readers[row.capture].feed(row)
     return [reader.offer for reader in readers]
 
 
-def offer(source: Source, listings: Iterable[Exchange]) -> Offer:
+def offer(source: CaptureInfo, listings: Iterable[Exchange]) -> Offer:
     """What the server of one capture offers, from the exchanges with the methods of LISTINGS."""
     reader = _Reader(Offer(source))
     for exchange in listings:

@@ -59,7 +59,7 @@ class ServerCost:
 
     @property
     def capture(self) -> int:
-        """The index of its capture, in `Transcript.sources`."""
+        """The index of its capture, in `Transcript.captures`."""
         return self.offered.source.index
 
     @property

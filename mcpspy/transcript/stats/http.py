@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from ..model import Source
+from ..model import CaptureInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class HttpNumbers:
     response_bytes: int
 
 
-def http_numbers(source: Source) -> HttpNumbers:
+def http_numbers(source: CaptureInfo) -> HttpNumbers:
     """What the transactions of `source` come to."""
     transactions = list(source.transactions.values())
     streams = [one for one in transactions if one.is_stream]

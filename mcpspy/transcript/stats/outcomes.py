@@ -13,7 +13,7 @@ from ..calls.call import Call, Part
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..model import Exchange, Outcome, Source, Transcript
+    from ..model import CaptureInfo, Exchange, Outcome, Transcript
 
 
 def joined(call: Call | None, row: Exchange) -> Call | None:
@@ -25,16 +25,16 @@ def joined(call: Call | None, row: Exchange) -> Call | None:
 
 def outcomes(transcript: Transcript) -> Counter[Outcome]:
     """What became of the calls of `transcript`."""
-    return outcomes_of(transcript.exchanges, transcript.sources)
+    return outcomes_of(transcript.exchanges, transcript.captures)
 
 
-def outcomes_of(rows: Iterable[Exchange], sources: list[Source]) -> Counter[Outcome]:
+def outcomes_of(rows: Iterable[Exchange], captures: list[CaptureInfo]) -> Counter[Outcome]:
     """What became of the calls that these exchanges began."""
-    if not any(source.calls for source in sources):
+    if not any(source.calls for source in captures):
         return Counter(row.outcome for row in rows)
     found: Counter[Outcome] = Counter()
     for row in rows:
-        call = joined(sources[row.capture].calls.get(row.row), row)
+        call = joined(captures[row.capture].calls.get(row.row), row)
         if call is None:
             found[row.outcome] += 1
         elif call.rounds[0] is row:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, SERVER
 from ...wire.json_slices import members
-from ..model import Exchange, Kind, Log, Message, Outcome, Row, Source, Transcript, UnpairedMessage
+from ..model import CaptureInfo, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
 from ..phases import Course
 from .cost import ServerCost, costs
 from .http import HttpNumbers, http_numbers
@@ -123,7 +123,7 @@ class ServerNumbers:
     `log_lines` and `log_bytes` what came on stderr.
     """
 
-    source: Source
+    source: CaptureInfo
     cost: ServerCost
     http: HttpNumbers | None
     course: Course
@@ -142,8 +142,8 @@ class ServerNumbers:
 def numbers(transcript: Transcript, rows: list[Row] | None = None) -> list[ServerNumbers]:
     """One for each capture, in its order; `rows` are those to be counted, all where that is None."""
     chosen = transcript.rows if rows is None else rows
-    counted = transcript if rows is None else Transcript(sources=transcript.sources, rows=rows)
-    counters = [_Counter(source) for source in transcript.sources]
+    counted = transcript if rows is None else Transcript(captures=transcript.captures, rows=rows)
+    counters = [_Counter(source) for source in transcript.captures]
     for row in chosen:
         counters[row.capture].feed(row)
     return [one.close(cost) for one, cost in zip(counters, costs(counted), strict=True)]
@@ -249,7 +249,7 @@ class _Counter:
         "_unmatched",
     )
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: CaptureInfo) -> None:
         self._source = source
         self._course = Course(source)
         self._calls_by_row = source.calls

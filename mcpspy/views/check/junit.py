@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from ...transcript.finding import Finding
 from ...transcript.findings.rule import Rule
-from ...transcript.model import Source
+from ...transcript.model import CaptureInfo
 from ..text.escape import safe_text
 from .model import Checked, culprit_name, is_at_least
 
@@ -19,16 +19,16 @@ _XML_SIGNS = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;
 
 def junit_lines(checked: Checked) -> Iterator[str]:
     """The document, line by line."""
-    cases = len(checked.rules) * len(checked.transcript.sources)
+    cases = len(checked.rules) * len(checked.transcript.captures)
     failures = len({(one.capture, one.rule) for one in checked.findings if is_at_least(one.severity, checked.fail_on)})
     yield '<?xml version="1.0" encoding="UTF-8"?>'
     yield f'<testsuites name="mcpspy check" tests="{cases}" failures="{failures}" errors="0">'
-    for source in checked.transcript.sources:
+    for source in checked.transcript.captures:
         yield from _suite(checked, source)
     yield "</testsuites>"
 
 
-def _suite(checked: Checked, source: Source) -> Iterator[str]:
+def _suite(checked: Checked, source: CaptureInfo) -> Iterator[str]:
     found: dict[str, list[Finding]] = {}
     for one in checked.findings:
         if one.capture == source.index:
@@ -71,7 +71,7 @@ def _told(checked: Checked, finding: Finding) -> str:
     return "\n".join(safe_text(one) for one in (place, *sentences))
 
 
-def _began(source: Source) -> str:
+def _began(source: CaptureInfo) -> str:
     """When the capture began, in UTC, as an attribute; nothing where that is not known."""
     if source.header is None:
         return ""

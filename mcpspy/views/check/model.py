@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ...transcript.finding import Finding, Severity
 from ...transcript.findings.rule import Rule
-from ...transcript.model import Numbered, Source, Transcript
+from ...transcript.model import CaptureInfo, Numbered, Transcript
 
 WORST_FIRST = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 
@@ -56,9 +56,9 @@ class Checked:
             return 1
         return self.lines.get((finding.capture, finding.number), finding.number + 1)
 
-    def source(self, finding: Finding) -> Source:
+    def source(self, finding: Finding) -> CaptureInfo:
         """The capture that it is about."""
-        return self.transcript.sources[finding.capture]
+        return self.transcript.captures[finding.capture]
 
 
 def is_at_least(severity: Severity, limit: Severity) -> bool:

@@ -22,7 +22,7 @@ from .differences import difference_lines, note_lines
 if TYPE_CHECKING:
     from ...replay.compare.compare import CallChange, Comparison, FindingChange, ServerComparison, Took
     from ...replay.compare.offering import DefinitionChange
-    from ...transcript.model import Exchange, Source
+    from ...transcript.model import CaptureInfo, Exchange
 
 _SIGNS: Final[dict[str, Piece]] = {"added": ("+ ", "good"), "removed": ("- ", "bad"), "changed": ("~ ", "warn")}
 MAX_SOURCES: Final = 8
@@ -33,7 +33,7 @@ def comparison_lines(found: Comparison, *, width: int | None = None, zone: tzinf
     """All of it. `zone` is the time zone of the sides' beginnings; None: the system's."""
     yield from _summary(found, width)
     for name, transcript in (("A", found.before), ("B", found.after)):
-        for source in transcript.sources[:MAX_SOURCES]:
+        for source in transcript.captures[:MAX_SOURCES]:
             yield fitted(_side(name, source, zone), width)
     several = len(found.servers) > 1
     for one in found.servers:
@@ -77,7 +77,7 @@ def _hows(noun: str, hows: list[str]) -> Iterator[str]:
         yield ", ".join([f"{counted(count, noun)} {how}", *(f"{count:,} {how}" for count, how in others)])
 
 
-def _side(name: str, source: Source, zone: tzinfo | None) -> Line:
+def _side(name: str, source: CaptureInfo, zone: tzinfo | None) -> Line:
     line = source_line(source, zone) or [("  a capture without its header", "dim")]
     return [(f"  {name}", "strong"), *line, *([] if source.complete else [(" · incomplete", "warn")])]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ...transcript.http.head import Head
     from ...transcript.http.transaction import Transaction
-    from ...transcript.model import Source
+    from ...transcript.model import CaptureInfo
 
 _LEFT_TO_CURL: Final = frozenset((
     "host", "content-length", "transfer-encoding", "connection", "keep-alive", "accept-encoding", "te", "trailer", "upgrade",
@@ -35,7 +35,7 @@ _parameter = re.compile(r"([\w.-]+)=[^=&]*\Z").search
 _no_name = re.compile(r"[^A-Za-z0-9]+").sub
 
 
-def curl(transaction: Transaction, source: Source) -> Iterator[str]:
+def curl(transaction: Transaction, source: CaptureInfo) -> Iterator[str]:
     """The lines of the command. The transcript has to keep frames; what of a body was not kept is missing, which a comment says."""
     head = _head(transaction)
     body = b"".join(frame.data for frame in transaction.request.kept) if transaction.request is not None else b""
@@ -92,7 +92,7 @@ def _head(transaction: Transaction) -> Head:
     return read_head(opened.head if opened.forwarded is None else opened.forwarded)
 
 
-def _url(head: Head, source: Source, transaction: Transaction) -> str:
+def _url(head: Head, source: CaptureInfo, transaction: Transaction) -> str:
     """The server's address, with the target of this request."""
     base = urlsplit(str(source.header.tapped.get("url", ""))) if source.header else urlsplit("")
     target = head.target or transaction.target

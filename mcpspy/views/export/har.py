@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...records import Frame
     from ...transcript.http.head import Head
     from ...transcript.http.transaction import Stream, Transaction
-    from ...transcript.model import Source, Transcript
+    from ...transcript.model import CaptureInfo, Transcript
 
 _MS_NS: Final = 1_000_000
 _UNKNOWN: Final = -1
@@ -35,12 +35,12 @@ def har(transcript: Transcript, transactions: Iterable[Transaction], *, version:
     yield f'{{"log":{{"version":"1.2","creator":{creator},"entries":['
     mark = ""
     for one in transactions:
-        yield mark + as_json(_entry(one, transcript.sources[one.capture]))
+        yield mark + as_json(_entry(one, transcript.captures[one.capture]))
         mark = ","
     yield "]}}"
 
 
-def _entry(one: Transaction, source: Source) -> dict[str, Any]:
+def _entry(one: Transaction, source: CaptureInfo) -> dict[str, Any]:
     request, response = one.request, one.response
     began_ns = one.at_ns
     sent_ns = _end(request, began_ns)
@@ -65,7 +65,7 @@ def _entry(one: Transaction, source: Source) -> dict[str, Any]:
     return made
 
 
-def _request(one: Transaction, source: Source) -> dict[str, Any]:
+def _request(one: Transaction, source: CaptureInfo) -> dict[str, Any]:
     head = None if one.request is None else one.request.head
     url = _url(head, one, source)
     made: dict[str, Any] = {
@@ -120,7 +120,7 @@ def _body(stream: Stream, head: Head) -> tuple[str, str]:
         return b64encode(data).decode(), "base64"
 
 
-def _events(response: Stream, source: Source) -> Iterator[dict[str, Any]]:
+def _events(response: Stream, source: CaptureInfo) -> Iterator[dict[str, Any]]:
     for data, at_ns in _whole(response.kept):
         event = parse(data)
         if event.data is not None:
@@ -146,7 +146,7 @@ def _fields(head: Head | None) -> list[dict[str, str]]:
     return [] if head is None else [{"name": name, "value": value} for name, value in head.fields]
 
 
-def _url(head: Head | None, one: Transaction, source: Source) -> str:
+def _url(head: Head | None, one: Transaction, source: CaptureInfo) -> str:
     """The address that the client asked: its own name for the server."""
     listen = str(source.header.tapped.get("listen", "")) if source.header else ""
     host = (head.get("host") if head else "") or urlsplit(listen).netloc or "127.0.0.1"
@@ -159,14 +159,14 @@ def _end(stream: Stream | None, began_ns: int) -> int:
     return max(began_ns, stream.last_ns or stream.at_ns)
 
 
-def _wall(source: Source, at_ns: int) -> str:
+def _wall(source: CaptureInfo, at_ns: int) -> str:
     return wall_time(_wall_ns(source, at_ns), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _seconds(source: Source, at_ns: int) -> float:
+def _seconds(source: CaptureInfo, at_ns: int) -> float:
     return _wall_ns(source, at_ns) / 1_000_000_000
 
 
-def _wall_ns(source: Source, at_ns: int) -> int:
+def _wall_ns(source: CaptureInfo, at_ns: int) -> int:
     """Unix time of a point on the transcript's clock."""
     return (source.header.wall_ns - source.shift_ns if source.header else 0) + at_ns

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...replay.compare.identity import identity
 from ...transcript.finding import Severity
-from ...transcript.model import Exchange, Log, ModelCall, Numbered, Outcome, Row, Source, Transcript, UnpairedMessage
+from ...transcript.model import CaptureInfo, Exchange, Log, ModelCall, Numbered, Outcome, Row, Transcript, UnpairedMessage
 from ..check.model import worst_first
 from ..sequence.layout import diagram
 from ..sequence.mermaid import mermaid
@@ -63,7 +63,7 @@ def report(transcript: Transcript, rows: list[Row], *, version: str, is_part: bo
     yield ""
     yield f"**{markdown_text(' '.join(map(plain, summary(transcript))))}**"
     yield ""
-    for source in transcript.sources:
+    for source in transcript.captures:
         if source.is_model:
             yield from _model_facts(transcript, source)
         else:
@@ -85,7 +85,7 @@ def report(transcript: Transcript, rows: list[Row], *, version: str, is_part: bo
     yield from _fenced(_AGAIN, "sh")
 
 
-def _facts(source: Source, exchanges: Sequence[Exchange]) -> Iterator[str]:
+def _facts(source: CaptureInfo, exchanges: Sequence[Exchange]) -> Iterator[str]:
     known = identity(exchanges)
     yield "| | |"
     yield "| --- | --- |"
@@ -95,7 +95,7 @@ def _facts(source: Source, exchanges: Sequence[Exchange]) -> Iterator[str]:
     yield from _recorded(source)
 
 
-def _model_facts(transcript: Transcript, source: Source) -> Iterator[str]:
+def _model_facts(transcript: Transcript, source: CaptureInfo) -> Iterator[str]:
     calls = [one for one in transcript.model_calls if one.capture == source.index]
     yield "| | |"
     yield "| --- | --- |"
@@ -105,7 +105,7 @@ def _model_facts(transcript: Transcript, source: Source) -> Iterator[str]:
     yield from _recorded(source)
 
 
-def _recorded(source: Source) -> Iterator[str]:
+def _recorded(source: CaptureInfo) -> Iterator[str]:
     header = source.header
     if header is not None:
         yield f"| {'URL' if source.transactions else 'command'} | {markdown_code(command_words(source))} |"
@@ -121,7 +121,7 @@ def _peer(said: Any, lane: str) -> str:
 
 
 def _tool_trips(transcript: Transcript) -> list[ToolTrip]:
-    if not any(source.is_model for source in transcript.sources):
+    if not any(source.is_model for source in transcript.captures):
         return []
     from ...transcript.llm.tool_trips import tool_trips  # and all that understands models, which other reports do not wait for
 
@@ -130,7 +130,7 @@ def _tool_trips(transcript: Transcript) -> list[ToolTrip]:
 
 def _asked(transcript: Transcript, tool_trips: list[ToolTrip]) -> Iterator[str]:
     """What users asked for, and whose time it took."""
-    if not any(source.is_model for source in transcript.sources):
+    if not any(source.is_model for source in transcript.captures):
         return
     from ...transcript.llm.runs import runs
     from ..sequence.llm import run_words

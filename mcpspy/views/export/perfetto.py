@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...records import CLIENT, Exit, Spawn
 from ...transcript.http.transaction import Transaction
-from ...transcript.model import Event, Exchange, ModelCall, UnpairedMessage
+from ...transcript.model import ChannelEvent, Exchange, ModelCall, UnpairedMessage
 from ..text.json_text import as_json
 from ..timeline.model_words import model_phrase
 from ..timeline.phrases import event_phrase, one_line, outcome_phrase, unpaired_phrase
@@ -19,7 +19,7 @@ from ..timeline.transaction import transaction_phrase
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ...transcript.model import Row, Source, Transcript
+    from ...transcript.model import CaptureInfo, Row, Transcript
 
 _US_NS: Final = 1_000
 
@@ -47,10 +47,10 @@ def trace(transcript: Transcript, rows: Iterable[Row]) -> Iterator[str]:
 
 def _events(transcript: Transcript, rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     bars: dict[tuple[int, str], list[_Bar]] = {}
-    for source in transcript.sources:
+    for source in transcript.captures:
         yield _named("process_name", source.index + 1, 0, one_line(f"{source.client} → {source.server}"))
     for row in rows:
-        source = transcript.sources[row.capture]
+        source = transcript.captures[row.capture]
         match row:
             case Exchange():
                 bars.setdefault((row.capture, _KINDS[0 if row.sender == CLIENT else 1]), []).append(_exchange(row, source))
@@ -61,7 +61,7 @@ def _events(transcript: Transcript, rows: Iterable[Row]) -> Iterator[dict[str, A
                     yield _point(row.capture, row.first_ns, "first token", {"row": row.row})
             case Transaction():
                 bars.setdefault((row.capture, _KINDS[2]), []).append(_transaction(row, source))
-            case UnpairedMessage() | Event():
+            case UnpairedMessage() | ChannelEvent():
                 yield from _instant(row, source)
     for (capture, kind), some in bars.items():
         yield from _in_lanes(capture, kind, some)
@@ -89,21 +89,21 @@ def _in_lanes(capture: int, kind: str, bars: list[_Bar]) -> Iterator[dict[str, A
         }  # fmt: skip
 
 
-def _exchange(row: Exchange, source: Source) -> _Bar:
+def _exchange(row: Exchange, source: CaptureInfo) -> _Bar:
     end_ns = row.at_ns + row.duration_ns if row.duration_ns is not None else source.last_ns + source.shift_ns
     phrase = outcome_phrase(row)
     arguments = {"row": row.row, "id": row.request.id, "outcome": row.outcome.value, "detail": phrase.detail}
     return row.at_ns, max(row.at_ns, end_ns), one_line(f"{row.method} {row.target or ''}".rstrip()), arguments
 
 
-def _model_call(row: ModelCall, source: Source) -> _Bar:
+def _model_call(row: ModelCall, source: CaptureInfo) -> _Bar:
     end_ns = source.last_ns + source.shift_ns if row.ended_ns is None else row.ended_ns
     phrase = model_phrase(row)
     arguments = {"row": row.row, "outcome": row.outcome.value, "detail": phrase.detail}
     return row.at_ns, max(row.at_ns, end_ns), one_line(f"{row.method} {row.target}".rstrip()), arguments
 
 
-def _transaction(row: Transaction, source: Source) -> _Bar:
+def _transaction(row: Transaction, source: CaptureInfo) -> _Bar:
     end_ns = source.last_ns + source.shift_ns if row.ended_ns is None else row.ended_ns
     phrase = transaction_phrase(row)
     arguments = {"row": row.row, "outcome": phrase.word, "detail": phrase.detail}
@@ -115,7 +115,7 @@ def _progress(row: Exchange) -> Iterator[dict[str, Any]]:
         yield _point(row.capture, message.at_ns, one_line(message.method or ""), {"row": row.row})
 
 
-def _instant(row: UnpairedMessage | Event, source: Source) -> Iterator[dict[str, Any]]:
+def _instant(row: UnpairedMessage | ChannelEvent, source: CaptureInfo) -> Iterator[dict[str, Any]]:
     if isinstance(row, UnpairedMessage):
         phrase = unpaired_phrase(row, source)
         yield _point(row.capture, row.at_ns, phrase.word, {"row": row.row, "detail": phrase.detail})

@@ -6,10 +6,10 @@ So a call of a thousand polls is told once, and no row lists the others. docs/js
 from typing import Any
 
 from ...transcript.calls.call import Call, Task
-from ...transcript.model import Exchange, Source, UnpairedMessage
+from ...transcript.model import CaptureInfo, Exchange, UnpairedMessage
 
 
-def call_object(row: Exchange | UnpairedMessage, source: Source) -> dict[str, Any]:
+def call_object(row: Exchange | UnpairedMessage, source: CaptureInfo) -> dict[str, Any]:
     """The member `call` of a row; nothing for one that is an exchange and no more."""
     call = source.calls.get(row.row)
     if call is None:

@@ -14,7 +14,7 @@ from .rows import finding_object, source_object
 
 def check_json(checked: Checked) -> str:
     """One object, with a finding per line."""
-    captures = [{**source_object(one), "path": checked.paths.get(one.index)} for one in checked.transcript.sources]
+    captures = [{**source_object(one), "path": checked.paths.get(one.index)} for one in checked.transcript.captures]
     counts = {one.value: checked.counts[one] for one in WORST_FIRST}
     summary = {
         "calls": outcomes(checked.transcript).total(),

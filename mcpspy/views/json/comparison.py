@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ...replay.compare.compare import CallChange, Comparison, ServerComparison
     from ...replay.compare.difference import Difference, Differences
     from ...replay.compare.offering import DefinitionChange
-    from ...transcript.model import Exchange, Source, Transcript
+    from ...transcript.model import CaptureInfo, Exchange, Transcript
 
 MAX_VALUE_LETTERS: Final = 4_000
 """A value that is longer is told by its size and digest."""
@@ -59,7 +59,7 @@ def _value(name: str, value: Any) -> dict[str, Any]:
 
 
 def _captures(transcript: Transcript) -> list[dict[str, Any]]:
-    return [source_object(one) for one in transcript.sources]
+    return [source_object(one) for one in transcript.captures]
 
 
 def _summary(found: Comparison) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def _server(one: ServerComparison) -> dict[str, Any]:
     }
 
 
-def _index(source: Source | None) -> int | None:
+def _index(source: CaptureInfo | None) -> int | None:
     return None if source is None else source.index
 
 

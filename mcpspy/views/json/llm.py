@@ -11,7 +11,7 @@ from ...transcript.llm.model import Answer, Prompt, ToolOffer, ToolReturn, ToolU
 from ...transcript.llm.runs import Run, runs
 from ...transcript.llm.tool_trip import ToolTrip
 from ...transcript.llm.tool_trips import tool_trips
-from ...transcript.model import Source, Transcript
+from ...transcript.model import CaptureInfo, Transcript
 from ..text.json_text import Verbatim
 from .transactions import transaction_object
 
@@ -19,7 +19,7 @@ ASKED_LETTERS: Final = 200
 """So much of what a user asked stands beside the rows; the row has all of it."""
 
 
-def model_call_object(row: ModelCall, source: Source, *, whole: bool = False) -> dict[str, Any]:
+def model_call_object(row: ModelCall, source: CaptureInfo, *, whole: bool = False) -> dict[str, Any]:
     """A model call as a row."""
     prompt, answer = row.prompt, row.answer
     made: dict[str, Any] = {

@@ -7,7 +7,7 @@ describes every field.
 from collections.abc import Iterator
 from typing import Any
 
-from ...transcript.model import Exchange, Kind, Message, ModelCall, Row, Source, Transcript, UnpairedMessage
+from ...transcript.model import CaptureInfo, Exchange, Kind, Message, ModelCall, Row, Transcript, UnpairedMessage
 from ...wire.json_slices import members
 from ..text.escape import decoded
 from ..text.json_text import SCHEMA, Verbatim, as_json, payload
@@ -27,7 +27,7 @@ def message_lines(transcript: Transcript, rows: list[Row]) -> Iterator[str]:
     found += [(message, row.row) for row in rows if isinstance(row, Exchange | UnpairedMessage) for message in messages_of(row)]
     found.sort(key=lambda one: (one[0].at_ns, one[0].capture, one[0].number))
     for one, row in found:
-        source = transcript.sources[one.capture]
+        source = transcript.captures[one.capture]
         if isinstance(one, ModelCall):
             yield as_json({"schema": SCHEMA, "server": source.server, **model_call_object(one, source, whole=True)})
             continue
@@ -35,7 +35,7 @@ def message_lines(transcript: Transcript, rows: list[Row]) -> Iterator[str]:
         yield as_json({"schema": SCHEMA, **lane, "row": row, **message_object(one, source)})
 
 
-def message_object(message: Message, source: Source) -> dict[str, Any]:
+def message_object(message: Message, source: CaptureInfo) -> dict[str, Any]:
     """A message with all it says."""
     made: dict[str, Any] = {
         "record": message.number,

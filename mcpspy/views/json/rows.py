@@ -13,7 +13,8 @@ from ...transcript.http.transaction import Transaction
 from ...transcript.log_matches import quotes
 from ...transcript.mcp.content import content_facts
 from ...transcript.model import (
-    Event,
+    CaptureInfo,
+    ChannelEvent,
     Exchange,
     Kind,
     Log,
@@ -21,7 +22,6 @@ from ...transcript.model import (
     ModelCall,
     Outcome,
     Row,
-    Source,
     Transcript,
     UnpairedMessage,
 )
@@ -52,7 +52,7 @@ def document(
     `since_wall_ns` is the moment, as Unix time, since when all of `transcript` was alive, if it was asked for like that.
     """
     captures = [
-        source_object(one) | course_object(course) for one, course in zip(transcript.sources, courses(transcript), strict=True)
+        source_object(one) | course_object(course) for one, course in zip(transcript.captures, courses(transcript), strict=True)
     ]
     quoted = quotes(transcript.rows)
     head = {"schema": SCHEMA, "captures": captures, "summary": summary_object(transcript, live=live)}
@@ -63,7 +63,7 @@ def document(
     yield as_json(head)[:-1] + ',"rows":['
     between = "\n"
     for row in rows:
-        made = row_object(row, transcript.sources, whole=whole)
+        made = row_object(row, transcript.captures, whole=whole)
         if isinstance(row, Log):
             made |= quote_object(quoted.get((row.capture, row.number)))
         yield between + as_json(made)
@@ -74,18 +74,18 @@ def document(
     yield f'],\n"findings":[{findings}]{joined}}}\n'
 
 
-def state_line(row: Row, sources: list[Source]) -> str:
+def state_line(row: Row, captures: list[CaptureInfo]) -> str:
     """One change of state, as a line: a row as it is now, with the capture it belongs to."""
-    source = sources[row.capture]
+    source = captures[row.capture]
     of = {
         "capture_id": source.header.capture_id if source.header else "",
         "client": source.client_of(row),
         "server": source.server,
     }
-    return as_json({"schema": SCHEMA, **of, **row_object(row, sources)})
+    return as_json({"schema": SCHEMA, **of, **row_object(row, captures)})
 
 
-def source_object(source: Source) -> dict[str, Any]:
+def source_object(source: CaptureInfo) -> dict[str, Any]:
     """A capture: who recorded what, when, and whether all of it is there."""
     header = source.header
     made: dict[str, Any] = {
@@ -113,8 +113,8 @@ def summary_object(transcript: Transcript, *, live: bool) -> dict[str, Any]:
     """The summary in numbers."""
     found = outcomes(transcript)
     counts = {outcome.value.replace(" ", "_"): found[outcome] for outcome in Outcome}
-    complete = all(one.complete for one in transcript.sources)
-    models = {"model_calls": len(transcript.model_calls)} if any(one.is_model for one in transcript.sources) else {}
+    complete = all(one.complete for one in transcript.captures)
+    models = {"model_calls": len(transcript.model_calls)} if any(one.is_model for one in transcript.captures) else {}
     return {
         "calls": found.total(),
         **counts,
@@ -125,41 +125,41 @@ def summary_object(transcript: Transcript, *, live: bool) -> dict[str, Any]:
     }
 
 
-def row_object(row: Row, sources: list[Source], *, whole: bool = False) -> dict[str, Any]:
+def row_object(row: Row, captures: list[CaptureInfo], *, whole: bool = False) -> dict[str, Any]:
     """One row. `whole` puts in its messages with all they say."""
     match row:
         case Exchange():
-            source = sources[row.capture]
-            return _exchange(row, source, whole=whole) | call_object(row, source) | _transactions(row, sources)
+            source = captures[row.capture]
+            return _exchange(row, source, whole=whole) | call_object(row, source) | _transactions(row, captures)
         case UnpairedMessage():
-            made = _message(row.message, sources[row.capture], row.message.method or "", whole=whole)
+            made = _message(row.message, captures[row.capture], row.message.method or "", whole=whole)
             if row.message.kind is Kind.MALFORMED:
                 made |= payload(row.message.raw)
             where = {"row": row.row, "capture": row.capture, "at_ns": row.at_ns}
-            call = call_object(row, sources[row.capture])
-            return {"kind": "unpaired", **where, "message": made, **call, **_transactions(row, sources)}
+            call = call_object(row, captures[row.capture])
+            return {"kind": "unpaired", **where, "message": made, **call, **_transactions(row, captures)}
         case Transaction():
             where = {"row": row.row, "capture": row.capture, "at_ns": row.at_ns}
             return {"kind": "transaction", **where, "duration_ns": row.duration_ns, **transaction_object(row)}
         case ModelCall():
-            return model_call_object(row, sources[row.capture], whole=whole)
+            return model_call_object(row, captures[row.capture], whole=whole)
         case Log():
             text = payload(row.raw.removesuffix(b"\n"))
             return {"kind": "stderr", "capture": row.capture, "at_ns": row.at_ns, "record": row.number, **text}
-        case Event():
+        case ChannelEvent():
             facts = _facts(row.record)
             return {"kind": "event", "capture": row.capture, "at_ns": row.at_ns, "record": row.record.number, **facts}
 
 
-def _transactions(row: Exchange | UnpairedMessage, sources: list[Source]) -> dict[str, Any]:
+def _transactions(row: Exchange | UnpairedMessage, captures: list[CaptureInfo]) -> dict[str, Any]:
     """Over HTTP: what carried a row, and who says so."""
-    source = sources[row.capture]
+    source = captures[row.capture]
     if not source.transactions:
         return {}
     return {"client": source.client_of(row), "transactions": [transaction_object(one) for one in source.transactions_of(row)]}
 
 
-def _exchange(row: Exchange, source: Source, *, whole: bool) -> dict[str, Any]:
+def _exchange(row: Exchange, source: CaptureInfo, *, whole: bool) -> dict[str, Any]:
     made: dict[str, Any] = {
         "kind": "exchange",
         "row": row.row,
@@ -204,7 +204,7 @@ def _failure(row: Exchange) -> dict[str, Any]:
     return {}
 
 
-def _message(message: Message, source: Source, method: str, *, whole: bool) -> dict[str, Any]:
+def _message(message: Message, source: CaptureInfo, method: str, *, whole: bool) -> dict[str, Any]:
     """A message of an exchange of `method`."""
     if whole:
         about = content_facts(message, method)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...records import Frame, Note
 from ...transcript.http.transaction import Stream, Transaction
-from ...transcript.model import Source, Transcript
+from ...transcript.model import CaptureInfo, Transcript
 from ...wire.sse import parse
 from ..text.json_text import SCHEMA, as_json, payload
 
@@ -63,16 +63,16 @@ def stream_object(stream: Stream) -> dict[str, Any]:
 def http_lines(transcript: Transcript, transactions: Iterable[tuple[Transaction, list[int]]]) -> Iterator[str]:
     """A line for each transaction, with the rows that it carried and all that was on the wire."""
     for transaction, rows in transactions:
-        yield as_json({"schema": SCHEMA, **_on_wire(transaction, transcript.sources[transaction.capture], rows, {})})
+        yield as_json({"schema": SCHEMA, **_on_wire(transaction, transcript.captures[transaction.capture], rows, {})})
 
 
-def wire_state(transaction: Transaction, source: Source, rows: list[int], told: Mapping[int, int]) -> str:
+def wire_state(transaction: Transaction, source: CaptureInfo, rows: list[int], told: Mapping[int, int]) -> str:
     """A transaction as it is now, as a line; of its streams, by their numbers, `told` frames were told before and are left out."""
     capture_id = source.header.capture_id if source.header else ""
     return as_json({"schema": SCHEMA, "capture_id": capture_id, **_on_wire(transaction, source, rows, told)})
 
 
-def _on_wire(transaction: Transaction, source: Source, rows: list[int], told: Mapping[int, int]) -> dict[str, Any]:
+def _on_wire(transaction: Transaction, source: CaptureInfo, rows: list[int], told: Mapping[int, int]) -> dict[str, Any]:
     lane = {"capture": transaction.capture, "client": source.client_of(transaction), "server": source.server}
     made = {**lane, "rows": rows, **transaction_object(transaction)}
     interim = [_wire(one, source, set(), told) for one in transaction.interim]
@@ -84,7 +84,7 @@ def _on_wire(transaction: Transaction, source: Source, rows: list[int], told: Ma
     return made
 
 
-def _wire(stream: Stream, source: Source, redelivered: set[int], told: Mapping[int, int]) -> dict[str, Any]:
+def _wire(stream: Stream, source: CaptureInfo, redelivered: set[int], told: Mapping[int, int]) -> dict[str, Any]:
     """A stream with its head and its frames."""
     opened = stream.opened
     begin = told.get(opened.stream, 0)
@@ -103,7 +103,7 @@ def _wire(stream: Stream, source: Source, redelivered: set[int], told: Mapping[i
     return made
 
 
-def _frame(frame: Frame, source: Source, *, is_events: bool, is_first: bool, redelivered: bool) -> dict[str, Any]:
+def _frame(frame: Frame, source: CaptureInfo, *, is_events: bool, is_first: bool, redelivered: bool) -> dict[str, Any]:
     shift_ns = source.shift_ns
     made: dict[str, Any] = {"record": frame.number, "at_ns": frame.at_ns + shift_ns, "first_ns": frame.first_ns + shift_ns}
     made |= {"bytes": frame.length, **payload(frame.data)}

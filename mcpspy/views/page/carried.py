@@ -19,7 +19,7 @@ from .model_calls import messages_of_call, told_call
 if TYPE_CHECKING:
     from ...transcript.llm.tool_trip import ToolTrip
     from ...transcript.message import Message
-    from ...transcript.model import Source
+    from ...transcript.model import CaptureInfo
 
 MAX_CHUNK_SIZES: Final = 60
 
@@ -31,7 +31,7 @@ def carried(row: Row, transcript: Transcript, tool_trips: Sequence[ToolTrip]) ->
     """
     if not isinstance(row, Exchange | UnpairedMessage | Transaction | ModelCall):
         return None
-    source = transcript.sources[row.capture]
+    source = transcript.captures[row.capture]
     made: dict[str, Any] = {}
     if isinstance(row, ModelCall):
         made |= {"told": told_call(row, transcript, tool_trips), "messages": messages_of_call(row, source)}
@@ -44,7 +44,7 @@ def carried(row: Row, transcript: Transcript, tool_trips: Sequence[ToolTrip]) ->
     return made
 
 
-def curl_text(transaction: Transaction, source: Source) -> str:
+def curl_text(transaction: Transaction, source: CaptureInfo) -> str:
     """The command that sends its request again; empty where none was seen."""
     return "\n".join(curl(transaction, source)) if transaction.request is not None else ""
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from ...records import CLIENT
 from ...transcript.http.transaction import Transaction
-from ...transcript.model import Event, Exchange, Log, ModelCall, Row, Source, Transcript, UnpairedMessage
+from ...transcript.model import CaptureInfo, ChannelEvent, Exchange, Log, ModelCall, Row, Transcript, UnpairedMessage
 from ..text.escape import safe_text
 from ..timeline.calls import with_call
 from ..timeline.model_words import model_phrase
@@ -63,17 +63,17 @@ def listed(transcript: Transcript, rows: Sequence[Row]) -> Iterator[tuple[Row, L
     """Each row that the page lists, with its line. Events that say nothing are left out."""
     flagged = {one.row for one in transcript.findings if one.row is not None}
     for row in rows:
-        line = listed_row(row, transcript.sources[row.capture], flagged=flagged)
+        line = listed_row(row, transcript.captures[row.capture], flagged=flagged)
         if line is not None:
             yield row, line
 
 
-def listed_row(row: Row, source: Source, *, flagged: Container[int]) -> Line | None:
+def listed_row(row: Row, source: CaptureInfo, *, flagged: Container[int]) -> Line | None:
     """A row's line; `flagged` are the numbers of rows with findings. None for an event that says nothing."""
     said = _said(row, source)
     if said is None:
         return None
-    number = 0 if isinstance(row, Log | Event) else row.row
+    number = 0 if isinstance(row, Log | ChannelEvent) else row.row
     return Line(
         row=number,
         kind=said.kind,
@@ -93,7 +93,7 @@ def listed_row(row: Row, source: Source, *, flagged: Container[int]) -> Line | N
     )
 
 
-def _said(row: Row, source: Source) -> _Said | None:
+def _said(row: Row, source: CaptureInfo) -> _Said | None:
     match row:
         case Exchange():
             return _exchange(row, source)
@@ -109,12 +109,12 @@ def _said(row: Row, source: Source) -> _Said | None:
         case Log():
             text = one_line(log_text(row.raw, MAX_LOG_LETTERS), MAX_LOG_LETTERS)
             return _Said("log", "", "stderr", text, Phrase("", "dim"), len(row.raw))
-        case Event():
+        case ChannelEvent():
             said = event_phrase(row.record, source)
             return None if said is None else _Said("event", "", said.word, "", said._replace(word=""))
 
 
-def _exchange(row: Exchange, source: Source) -> _Said:
+def _exchange(row: Exchange, source: CaptureInfo) -> _Said:
     words = one_line(row.method), one_line(row.target or "", MAX_TARGET_LETTERS)
     size = row.request.size + (row.response.size if row.response else 0)
     return _Said("exchange", row.sender, *words, with_call(outcome_phrase(row), row, source), size, row.duration_ns)

@@ -16,7 +16,7 @@ from ..timeline.model_call import model_call_lines
 
 if TYPE_CHECKING:
     from ...transcript.llm.tool_trip import ToolTrip
-    from ...transcript.model import ModelCall, Source, Transcript
+    from ...transcript.model import CaptureInfo, ModelCall, Transcript
 
 MAX_TOLD_LINES = 1_000
 
@@ -29,7 +29,7 @@ def told_call(row: ModelCall, transcript: Transcript, tool_trips: Iterable[ToolT
     return lines[1:blank] + lines[blank:last][:MAX_TOLD_LINES]
 
 
-def messages_of_call(row: ModelCall, source: Source) -> list[dict[str, Any]]:
+def messages_of_call(row: ModelCall, source: CaptureInfo) -> list[dict[str, Any]]:
     """The prompt as it was sent, and the answer as it was put together."""
     made = [prompt_of_call(row)]
     answer = model_call_object(row, source, whole=True)["answer"]

@@ -71,7 +71,7 @@ class Prompts:
     def _texts(self, number: int) -> _Texts:
         if number not in self._held:
             call = self._by_number[number]
-            source = self._transcript.sources[call.capture]
+            source = self._transcript.captures[call.capture]
             self._hold(number, _Texts(prompt_of_call(call)["text"], curl_text(call.transaction, source)))
         self._held.move_to_end(number)
         return self._held[number]

@@ -42,7 +42,7 @@ def call_lines(
 
     `lists_tools` says that the list of tools was recorded, which the SDK fetches to check results with.
     """
-    header = transcript.sources[exchange.capture].header
+    header = transcript.captures[exchange.capture].header
     recorded = wall_time(header.wall_ns if header else 0, UTC)
     call = transcript.call_of(exchange)
     if exchange.method in BY_THEMSELVES or (call is not None and call.row != exchange.row):

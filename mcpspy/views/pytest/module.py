@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...records import CLIENT, SERVER
 from ...replay.mock.matching import ways
 from ...transcript.mcp.methods import INITIALIZE
-from ...transcript.model import Exchange, Kind, Outcome, Row, Source, Transcript
+from ...transcript.model import CaptureInfo, Exchange, Kind, Outcome, Row, Transcript
 from ..text.escape import safe_text
 from ..text.python_literal import has_literal, literal, quoted
 from .calls import call_lines
@@ -38,7 +38,7 @@ def pytest_module(
     """The lines of a module that tests `rows`. `names` are what the fixture calls the captures, by their indices."""
     tests: list[str] = []
     functions: set[str] = set()
-    for source in transcript.sources:
+    for source in transcript.captures:
         function = _free(_identifier(source.server), functions)
         functions.add(function)
         tests += _Test(transcript, source, dialect).lines(rows, function, names.get(source.index, ""))
@@ -71,7 +71,7 @@ class _Test:
 
     __slots__ = ("_answers", "_dialect", "_lists_tools", "_source", "_transcript")
 
-    def __init__(self, transcript: Transcript, source: Source, dialect: Dialect) -> None:
+    def __init__(self, transcript: Transcript, source: CaptureInfo, dialect: Dialect) -> None:
         self._transcript = transcript
         self._source = source
         self._dialect = dialect
@@ -145,7 +145,7 @@ def _callbacks(answered: Mapping[str, list[Any]]) -> Iterator[str]:
         yield ""
 
 
-def _answers(transcript: Transcript, source: Source) -> dict[str, list[Any]]:
+def _answers(transcript: Transcript, source: CaptureInfo) -> dict[str, list[Any]]:
     """What the client answered to the server's questions, in order, by their methods: asked as messages, or within results."""
     found: dict[str, list[Any]] = {}
     for one in transcript.exchanges:
@@ -179,7 +179,7 @@ def _answers_within(transcript: Transcript, exchange: Exchange) -> Iterator[tupl
             yield question["method"], answer
 
 
-def _recorded_from(source: Source) -> Iterator[str]:
+def _recorded_from(source: CaptureInfo) -> Iterator[str]:
     """A comment that says how to record it anew."""
     tapped = source.header.tapped if source.header else {}
     origin = tapped.get("url") or tapped.get("argv")

@@ -79,10 +79,10 @@ def _outside_runs(steps: Sequence[Flat], transcript: Transcript, phases: _Phases
 
 def _phases(transcript: Transcript, rows: Sequence[Row], steps: Sequence[Flat]) -> _Phases | None:
     """The phases of the one server with one client whose rows these are, beside those of models."""
-    captures = {row.capture for row in rows if not transcript.sources[row.capture].is_model}
+    captures = {row.capture for row in rows if not transcript.captures[row.capture].is_model}
     if len(captures) != 1:
         return None
-    source = transcript.sources[captures.pop()]
+    source = transcript.captures[captures.pop()]
     if len(source.clients) > 1:
         return None
     course = Course(source)
@@ -143,7 +143,7 @@ def _title(name: PhaseName, steps: Sequence[Flat]) -> str:
 
 def _with_rounds(steps: Sequence[Flat], transcript: Transcript) -> list[Step]:
     """`steps` with a loop around the rounds of each call that stand alone."""
-    calls = {call.row: call for source in transcript.sources for call in source.calls.values() if len(call.rounds) > 1}
+    calls = {call.row: call for source in transcript.captures for call in source.calls.values() if len(call.rounds) > 1}
     counts = Counter(map(_row, steps)) if calls else Counter[int]()
     made: list[Step] = []
     at = 0

@@ -10,7 +10,7 @@ from typing import Final
 
 from ...records import CLIENT
 from ...transcript.http.transaction import Transaction
-from ...transcript.model import Event, Log, Message, ModelCall, Row, Transcript, UnpairedMessage
+from ...transcript.model import ChannelEvent, Log, Message, ModelCall, Row, Transcript, UnpairedMessage
 from .model import Participant
 
 PROXY_ID: Final = "mcpspy"
@@ -29,7 +29,7 @@ class Lanes:
     __slots__ = ("_ids", "_names", "_sources", "_splits")
 
     def __init__(self, transcript: Transcript, names: Mapping[str, str], *, splits: bool) -> None:
-        self._sources = transcript.sources
+        self._sources = transcript.captures
         self._names = names
         self._splits = splits
         self._ids: dict[_Key, str] = {}
@@ -86,7 +86,7 @@ class Lanes:
 
     def _carrier(self, about: Row | Message) -> str:
         """The lane of the stream that carried what a server said, if it has one."""
-        if not self._splits or isinstance(about, Event | Log | Transaction | ModelCall):
+        if not self._splits or isinstance(about, ChannelEvent | Log | Transaction | ModelCall):
             return ""
         message = (
             about if isinstance(about, Message) else about.message if isinstance(about, UnpairedMessage) else about.request

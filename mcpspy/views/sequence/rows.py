@@ -12,7 +12,8 @@ from ...records import CLIENT, Close, Exit
 from ...transcript.http.transaction import ScopeKind, Stream, Transaction
 from ...transcript.mcp.methods import INITIALIZE
 from ...transcript.model import (
-    Event,
+    CaptureInfo,
+    ChannelEvent,
     Exchange,
     Kind,
     Log,
@@ -20,7 +21,6 @@ from ...transcript.model import (
     ModelCall,
     Outcome,
     Row,
-    Source,
     Transcript,
     UnpairedMessage,
 )
@@ -65,12 +65,12 @@ class Steps:
     __slots__ = ("_detail", "_is_http_told", "_lanes", "_last_words", "_models", "_sources")
 
     def __init__(self, transcript: Transcript, lanes: Lanes, detail: Detail, *, is_http_told: bool) -> None:
-        self._sources = transcript.sources
+        self._sources = transcript.captures
         self._lanes = lanes
         self._detail = detail
         self._is_http_told = is_http_told
         self._models: ModelSteps | None = None
-        if any(source.is_model for source in transcript.sources):
+        if any(source.is_model for source in transcript.captures):
             from .llm import ModelSteps  # and all that understands models, which other pictures do not wait for
 
             self._models = ModelSteps(transcript, lanes, detail)
@@ -96,7 +96,7 @@ class Steps:
                 yield from self._model_call(row)
             case Log():
                 self._last_words[row.capture] = row
-            case Event():
+            case ChannelEvent():
                 yield from self._event(row)
 
     @property
@@ -256,7 +256,7 @@ class Steps:
         answers = message.kind in (Kind.RESULT, Kind.ERROR)
         return self._arrow(message, ArrowKind.RESPONSE if answers else ArrowKind.NOTIFICATION, text, row.row, phrase.style)
 
-    def _event(self, row: Event) -> Iterator[Numbered]:
+    def _event(self, row: ChannelEvent) -> Iterator[Numbered]:
         phrase = None if _is_plain_close(row) else event_phrase(row.record, self._sources[row.capture])
         if phrase is None:
             return
@@ -385,7 +385,7 @@ class Steps:
         return self._lanes.ends(about, sender)
 
     def _last_ns(self, row: Exchange | Transaction) -> int:
-        source: Source = self._sources[row.capture]
+        source: CaptureInfo = self._sources[row.capture]
         return max(row.at_ns, source.last_ns + source.shift_ns)
 
 
@@ -406,6 +406,6 @@ def _sentence(phrase: Phrase) -> str:
     return f"{phrase.word}: {phrase.detail}" if phrase.detail else phrase.word
 
 
-def _is_plain_close(row: Event) -> bool:
+def _is_plain_close(row: ChannelEvent) -> bool:
     """Whether a stream just ended, as it should: the exit says it better."""
     return isinstance(row.record, Close) and row.record.how == "eof"

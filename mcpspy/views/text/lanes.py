@@ -1,6 +1,6 @@
 """Whose row it is: the column that names a server where there are several, else a client. Refuses to colour beyond one style each."""
 
-from ...transcript.model import Row, Source
+from ...transcript.model import CaptureInfo, Row
 from .escape import safe_text
 from .line import lane_style
 
@@ -8,15 +8,15 @@ from .line import lane_style
 class Lanes:
     """What the lane column says of each row: its server, or its model, if there are several, else its client if there are several."""
 
-    __slots__ = ("_is_by_server", "_known", "_styles", "role", "sources")
+    __slots__ = ("_is_by_server", "_known", "_styles", "role", "captures")
 
-    def __init__(self, sources: list[Source]) -> None:
-        self.sources = sources
-        self._known = _participants(sources)
-        servers = list(dict.fromkeys(one.server for one in sources))
-        clients = list(dict.fromkeys(name for one in sources for name in one.clients))
+    def __init__(self, captures: list[CaptureInfo]) -> None:
+        self.captures = captures
+        self._known = _participants(captures)
+        servers = list(dict.fromkeys(one.server for one in captures))
+        clients = list(dict.fromkeys(name for one in captures for name in one.clients))
         self._is_by_server = len(servers) > 1
-        is_mixed = any(one.is_model for one in sources)
+        is_mixed = any(one.is_model for one in captures)
         self.role = ("lane" if is_mixed else "server") if self._is_by_server else "client" if len(clients) > 1 else ""
         names = servers if self._is_by_server else clients if self.role else []
         self._styles = {name: lane_style(index) for index, name in enumerate(names)}
@@ -26,18 +26,18 @@ class Lanes:
         """The names for the column: none where one server and one client make it pointless."""
         return [safe_text(name) for name in self._styles]
 
-    def knows(self, sources: list[Source]) -> bool:
+    def knows(self, captures: list[CaptureInfo]) -> bool:
         """Whether nobody has joined since: no server, and no client that says its name."""
-        return self._known == _participants(sources)
+        return self._known == _participants(captures)
 
     def of(self, row: Row) -> tuple[str, str]:
         """Name and style of the lane of a row."""
-        if not self._styles or row.capture >= len(self.sources):
+        if not self._styles or row.capture >= len(self.captures):
             return "", ""
-        source = self.sources[row.capture]
+        source = self.captures[row.capture]
         name = source.server if self._is_by_server else source.client_of(row)
         return safe_text(name), self._styles.get(name, "")
 
 
-def _participants(sources: list[Source]) -> int:
-    return len(sources) + sum(len(one.names) for one in sources)
+def _participants(captures: list[CaptureInfo]) -> int:
+    return len(captures) + sum(len(one.names) for one in captures)

@@ -11,7 +11,7 @@ from ...transcript.calls.join import TASK_NEWS
 from ...transcript.calls.references import TaskFacts, task_facts
 from ...transcript.mcp.fields import INPUT_REQUIRED
 from ...transcript.mcp.methods import LISTEN
-from ...transcript.model import Exchange, Outcome, Source, UnpairedMessage
+from ...transcript.model import CaptureInfo, Exchange, Outcome, UnpairedMessage
 from ..text.line import Line, fitted, joined
 from ..text.units import counted, duration
 from .phrases import Phrase, one_line, outcome_phrase
@@ -30,7 +30,7 @@ _WORDS = {
 }
 
 
-def with_call(phrase: Phrase, row: Exchange | UnpairedMessage, source: Source, held: int = 0) -> Phrase:
+def with_call(phrase: Phrase, row: Exchange | UnpairedMessage, source: CaptureInfo, held: int = 0) -> Phrase:
     """`phrase`, and what the row is to its call. `held` polls came before it and are not shown."""
     call = source.calls.get(row.row)
     if call is None:
@@ -136,7 +136,7 @@ class Polls:
 # --- A call above one of its rows ---
 
 
-def call_lines(row: Exchange | UnpairedMessage, source: Source, width: int | None) -> Iterator[Line]:
+def call_lines(row: Exchange | UnpairedMessage, source: CaptureInfo, width: int | None) -> Iterator[Line]:
     """What the call of a row came to, and the rows that it is made of. Nothing for a row that is an exchange and no more."""
     call = source.calls.get(row.row)
     if call is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from ...transcript.http.transaction import Stream, Transaction
 from ...transcript.mcp.content import content_facts
-from ...transcript.model import Exchange, Kind, Message, ModelCall, Numbered, Row, Source, Transcript, UnpairedMessage
+from ...transcript.model import CaptureInfo, Exchange, Kind, Message, ModelCall, Numbered, Row, Transcript, UnpairedMessage
 from ..text.cells import MIN_CHOP_CELLS, cells, chopped
 from ..text.escape import decoded, safe_text
 from ..text.line import Line, Piece, fitted, joined
@@ -44,7 +44,7 @@ def carried(transcript: Transcript, rows: Iterable[Row]) -> dict[int, tuple[Tran
     found: dict[int, tuple[Transaction, list[int]]] = {}
     for row in rows:
         if isinstance(row, Numbered):
-            for transaction in transcript.sources[row.capture].transactions_of(row):
+            for transaction in transcript.captures[row.capture].transactions_of(row):
                 found.setdefault(id(transaction), (transaction, []))[1].append(row.row)
     return dict(sorted(found.items(), key=lambda one: (one[1][0].at_ns, one[1][0].number)))
 
@@ -57,7 +57,7 @@ def whole(transcript: Transcript, row: Numbered, *, width: int | None = None, st
 
         yield from model_call_lines(transcript, row, tool_trips(transcript), width=width)
         return
-    source = transcript.sources[row.capture]
+    source = transcript.captures[row.capture]
     for line in _headings(row, source):
         yield fitted(line, width)
     yield from row_finding_lines(transcript, row, width=width)
@@ -78,7 +78,7 @@ def whole(transcript: Transcript, row: Numbered, *, width: int | None = None, st
     yield from meanwhile(transcript, row, width, stderr=stderr)
 
 
-def _headings(row: Exchange | UnpairedMessage | Transaction, source: Source) -> list[Line]:
+def _headings(row: Exchange | UnpairedMessage | Transaction, source: CaptureInfo) -> list[Line]:
     client, server = safe_text(source.client_of(row)), safe_text(source.server)
     sender, id = "client", None
     if isinstance(row, Transaction):
@@ -111,7 +111,7 @@ def _headings(row: Exchange | UnpairedMessage | Transaction, source: Source) -> 
     return [joined(parts, _BETWEEN), joined(where, _BETWEEN)]
 
 
-def _message_heading(row: Numbered, message: Message, source: Source, width: int | None) -> Iterator[Line]:
+def _message_heading(row: Numbered, message: Message, source: CaptureInfo, width: int | None) -> Iterator[Line]:
     arrow = "→" if message.sender == "client" else "←"
     name = one_line(message.method or "") if message.kind is Kind.NOTIFICATION else message.kind.value
     if isinstance(row, Exchange) and any(message is one for one in row.partials):
@@ -128,7 +128,7 @@ def _message_heading(row: Numbered, message: Message, source: Source, width: int
     yield from told([(f"{arrow} {name}", "strong"), (" ", "")], facts, width)
 
 
-def _frame_facts(message: Message, source: Source) -> list[str]:
+def _frame_facts(message: Message, source: CaptureInfo) -> list[str]:
     """Over HTTP: the transaction that carried a message, and the chunks that it came in, where frames are kept."""
     transaction = source.transaction_of(message.stream)
     if transaction is None:

@@ -19,9 +19,9 @@ MAX_LINES = 4
 
 def finding_lines(transcript: Transcript, *, width: int | None = None) -> Iterator[Line]:
     """The findings of a transcript, the first met first; nothing where there are none."""
-    several = len({one.server for one in transcript.sources}) > 1
+    several = len({one.server for one in transcript.captures}) > 1
     for finding in transcript.findings:
-        server = safe_text(transcript.sources[finding.capture].server) if several else ""
+        server = safe_text(transcript.captures[finding.capture].server) if several else ""
         yield _heading(finding, server)
         yield from sentences(finding, width)
 

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...transcript.http.transaction import Transaction
-from ...transcript.model import Source, Transcript
+from ...transcript.model import CaptureInfo, Transcript
 from ..text.cells import wrapped
 from ..text.escape import safe_text
 from ..text.line import Line, fitted
@@ -42,7 +42,7 @@ def wire_lines(
     layout = Layout(room(width, margin_cells), whole=whole)
     is_chunked = False
     for transaction, rows in transactions:
-        source = transcript.sources[transaction.capture]
+        source = transcript.captures[transaction.capture]
         entries = Entries(transaction, source, layout)
         yield fitted(heading(transaction, source, rows), width)
         for entry in entries.feed():
@@ -55,7 +55,7 @@ def wire_lines(
         yield from note(cut_note(whats), width)
 
 
-def heading(transaction: Transaction, source: Source, rows: list[int]) -> Line:
+def heading(transaction: Transaction, source: CaptureInfo, rows: list[int]) -> Line:
     """Which transaction it is, on which connection, which rows it carried, and between whom."""
     words = [f"transaction {transaction.number}", f"connection {transaction.connection}"]
     if rows:

@@ -6,7 +6,7 @@ Refuses to wait: who follows a capture feeds it.
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...transcript.http.transaction import Stream, Transaction
-from ...transcript.model import ModelCall, Numbered, Row, Source, UnpairedMessage
+from ...transcript.model import CaptureInfo, ModelCall, Numbered, Row, UnpairedMessage
 from ..json.transactions import wire_state
 from ..text.line import Line, fitted
 from ..text.units import SECOND_NS
@@ -22,7 +22,7 @@ class Ongoing:
 
     __slots__ = ("_rows", "source", "transaction")
 
-    def __init__(self, transaction: Transaction, source: Source) -> None:
+    def __init__(self, transaction: Transaction, source: CaptureInfo) -> None:
         self.transaction = transaction
         self.source = source
         self._rows: dict[int, None] = {}
@@ -65,15 +65,15 @@ class _Transactions:
         if isinstance(row, Numbered):
             self._rows.append(row)
 
-    def feed(self, sources: Sequence[Source]) -> list[Ongoing]:
+    def feed(self, captures: Sequence[CaptureInfo]) -> list[Ongoing]:
         """Those that may have changed."""
-        for source in sources:
+        for source in captures:
             count, known = len(source.transactions), self._seen.get(source.index, 0)
             self._seen[source.index] = count
             newest = [one for _, one in zip(range(count - known), reversed(source.transactions.values()), strict=False)]
             self._going.update(((source.index, one.number), Ongoing(one, source)) for one in reversed(newest))
         for row in self._rows:
-            for transaction in _of_row(row, sources[row.capture]):
+            for transaction in _of_row(row, captures[row.capture]):
                 if going := self._going.get((row.capture, transaction.number)):
                     going.carries(row.row)
         self._rows = []
@@ -108,11 +108,11 @@ class LiveWire:
         """A row is new, or has changed: its transactions carry its number."""
         self._transactions.row(row)
 
-    def feed(self, sources: Sequence[Source]) -> list[Line]:
+    def feed(self, captures: Sequence[CaptureInfo]) -> list[Line]:
         """What came since the last time, of all transactions in the order in which it came."""
         found: list[tuple[int, int, Entry, Ongoing]] = []
         is_chunked = False
-        for going in self._transactions.feed(sources):
+        for going in self._transactions.feed(captures):
             entries = self._entries.get(going)
             if entries is None:
                 entries = self._entries[going] = Entries(going.transaction, going.source, self._layout)
@@ -156,10 +156,10 @@ class LiveWireJson:
         """A row is new, or has changed."""
         self._transactions.row(row)
 
-    def feed(self, sources: Sequence[Source]) -> list[str]:
+    def feed(self, captures: Sequence[CaptureInfo]) -> list[str]:
         """A line for each transaction that has changed since the last time."""
         lines: list[str] = []
-        for going in self._transactions.feed(sources):
+        for going in self._transactions.feed(captures):
             one = going.transaction
             frames = {stream.opened.stream: len(stream.kept) for stream in going.streams}
             closes = [stream.close is None for stream in going.streams]
@@ -175,7 +175,7 @@ class LiveWireJson:
         return lines
 
 
-def _of_row(row: Numbered, source: Source) -> Iterable[Transaction]:
+def _of_row(row: Numbered, source: CaptureInfo) -> Iterable[Transaction]:
     """The transactions that began and ended a row. Those between it names too, but to look for them at each change is quadratic."""
     if isinstance(row, Transaction):
         return (row,)

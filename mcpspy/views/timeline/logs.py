@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from ...transcript.log_matches import Quote, line_text, quotes
-from ...transcript.model import Event, Exchange, Log, Numbered, Row, Source, Transcript
+from ...transcript.model import CaptureInfo, ChannelEvent, Exchange, Log, Numbered, Row, Transcript
 from ..text.cells import ELLIPSIS, cells, chopped, cut
 from ..text.escape import safe_text
 from ..text.line import Line, fitted, line_cells
@@ -67,7 +67,7 @@ def quoted_line(raw: bytes, quote: Quote, room: int | None, *, inside: int | Non
 def meanwhile(transcript: Transcript, row: Numbered, width: int | None, *, stderr: bool) -> Iterator[Line]:
     """What the server wrote to stderr, and what happened to the channel, while an exchange ran; and every line that quotes it."""
     found = quotes(one for one in transcript.rows if one.capture == row.capture) if stderr else {}
-    source = transcript.sources[row.capture]
+    source = transcript.captures[row.capture]
     begin_ns, until_ns = _span(row)
     lines: list[Line] = []
     for other in transcript.rows:
@@ -94,13 +94,13 @@ def _span(row: Numbered) -> tuple[int, int | None]:
     return row.at_ns, row.at_ns - 1
 
 
-def _line(other: Row, quote: Quote | None, row: int, source: Source, width: int | None, *, stderr: bool) -> Line | None:
+def _line(other: Row, quote: Quote | None, row: int, source: CaptureInfo, width: int | None, *, stderr: bool) -> Line | None:
     at = f"{microseconds(other.at_ns)} "
     if isinstance(other, Log) and stderr:
         head: Line = [(at, "dim"), ("stderr ", "dim")]
         room = None if width is None else width - line_cells(head)
         return [*head, *(log_line(other.raw, room) if quote is None else quoted_line(other.raw, quote, room, inside=row))]
-    if isinstance(other, Event):
+    if isinstance(other, ChannelEvent):
         phrase = event_phrase(other.record, source)
         if phrase is not None:
             return [

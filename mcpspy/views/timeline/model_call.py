@@ -12,7 +12,7 @@ from ...transcript.llm.model import Answer, Prompt, ToolOffer, ToolReturn, ToolU
 from ...transcript.llm.tool_names import spelled
 from ...transcript.llm.tool_trip import ToolTrip
 from ...transcript.llm.tool_trips import tool_trips as tool_trips_of
-from ...transcript.model import Exchange, Source, Transcript
+from ...transcript.model import CaptureInfo, Exchange, Transcript
 from ..text.cells import MIN_CHOP_CELLS, padded
 from ..text.escape import safe_text
 from ..text.line import Line, Piece, fitted, joined
@@ -42,7 +42,7 @@ def model_call_lines(
     transcript: Transcript, row: ModelCall, tool_trips: Iterable[ToolTrip], *, width: int | None = None
 ) -> Iterator[Line]:
     """Everything about a model call. `tool_trips` are those of the transcript; `width` in cells, None: nothing is cut."""
-    source = transcript.sources[row.capture]
+    source = transcript.captures[row.capture]
     found = [one for one in tool_trips if row in (one.by, one.returned_in)]
     for line in _headings(row, source, width):
         yield fitted(line, width)
@@ -56,7 +56,7 @@ def model_call_lines(
     yield from (fitted(line, width) for line in fact_lines(row.transaction, width))
 
 
-def _headings(row: ModelCall, source: Source, width: int | None) -> Iterator[Line]:
+def _headings(row: ModelCall, source: CaptureInfo, width: int | None) -> Iterator[Line]:
     phrase = model_phrase(row)
     outcome = (phrase.word, "good" if phrase.word == "ok" and phrase.style == "dim" else phrase.style)
     parts: list[Line] = [[(f"row {row.row}", "strong")], [(one_line(f"{row.method} {row.target}"), "strong")], [outcome]]
@@ -222,14 +222,14 @@ def _went(transcript: Transcript, use: ToolUse, tool_trip: ToolTrip | None) -> I
 def _called(transcript: Transcript, tool_trip: ToolTrip) -> Line:
     call = tool_trip.call
     if call is None:
-        recorded = any(not one.is_model for one in transcript.sources)
+        recorded = any(not one.is_model for one in transcript.captures)
         return [("no call was seen", "warn" if recorded and spelled(tool_trip.use.name) else "dim")]
     return [("→ ", ""), *_exchange(transcript, call), (_joined(tool_trip), "dim")]
 
 
 def _exchange(transcript: Transcript, call: Exchange) -> Line:
     phrase = outcome_phrase(call)
-    server = safe_text(transcript.sources[call.capture].server)
+    server = safe_text(transcript.captures[call.capture].server)
     took = "" if call.duration_ns is None else f" in {duration(call.duration_ns)}"
     line: Line = [(f"row {call.row}", "strong"), (f" {one_line(call.target or '')} of {server}: ", "")]
     return [*line, (phrase.word, "good" if phrase.word == "ok" else phrase.style), (took, "")]

@@ -24,7 +24,7 @@ from ...transcript.http.decode import SEALED
 from ...transcript.http.transaction import Transaction
 from ...transcript.mcp.content import content_facts
 from ...transcript.mcp.methods import OPENINGS
-from ...transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, Exchange, Kind, Message, Outcome, Source, UnpairedMessage
+from ...transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, CaptureInfo, Exchange, Kind, Message, Outcome, UnpairedMessage
 from ...wire.encodings import EXTRA
 from ..text.escape import decoded, safe_text
 from ..text.excerpt import PHRASE_LETTERS, one_line
@@ -183,7 +183,7 @@ def notification_phrase(messages: list[Message]) -> Phrase:
             return Phrase(word, "", words or one_line(last.target or _shown(params.get("uri", ""))))
 
 
-def unpaired_phrase(unpaired: UnpairedMessage, source: Source) -> Phrase:
+def unpaired_phrase(unpaired: UnpairedMessage, source: CaptureInfo) -> Phrase:
     """A message that belongs to no exchange."""
     message = unpaired.message
     match message.kind:
@@ -212,7 +212,7 @@ def log_text(raw: bytes, limit: int | None = None) -> str:
     return safe_text(decoded(line if limit is None else line[: 4 * limit]).replace("\t", "    "))
 
 
-def stream_name(source: Source, stream: int) -> str:
+def stream_name(source: CaptureInfo, stream: int) -> str:
     """The name of a stream, as its `open` record gave it; those of a stdio tap are known beforehand."""
     opened = source.streams.get(stream)
     if opened is not None:
@@ -220,7 +220,7 @@ def stream_name(source: Source, stream: int) -> str:
     return ("stdin", "stdout", "stderr")[stream] if 0 <= stream <= 2 else f"stream {stream}"
 
 
-def event_phrase(record: Record, source: Source) -> Phrase | None:
+def event_phrase(record: Record, source: CaptureInfo) -> Phrase | None:
     """What happened to the channel; None for records that say nothing by themselves."""
     match record:
         case Spawn():
@@ -247,7 +247,7 @@ def event_phrase(record: Record, source: Source) -> Phrase | None:
             return None
 
 
-def _end_of(source: Source, stream: int) -> str:
+def _end_of(source: CaptureInfo, stream: int) -> str:
     """What a frame of this stream ends with."""
     opened = source.streams.get(stream)
     return {"sse": "end of an event", "body": "end of the body"}.get(opened.framing if opened else "", "line end")
@@ -262,7 +262,7 @@ def exit_words(record: Exit) -> str:
     return f"exited {record.code}"
 
 
-def command_words(source: Source) -> str:
+def command_words(source: CaptureInfo) -> str:
     """The command or the URL that a capture tapped, safe; empty where the header is lost."""
     tapped = source.header.tapped if source.header else {}
     argv = tapped.get("argv")

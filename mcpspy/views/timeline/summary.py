@@ -7,7 +7,7 @@ from collections import Counter
 from datetime import datetime, tzinfo
 
 from ...transcript.finding import Severity
-from ...transcript.model import Outcome, Source, Transcript
+from ...transcript.model import CaptureInfo, Outcome, Transcript
 from ...transcript.phases import courses
 from ...transcript.stats.outcomes import outcomes
 from ..text.escape import safe_text
@@ -34,7 +34,7 @@ def summary(*transcripts: Transcript, live: bool = False, width: int | None = No
 
     `since` is for transcripts of what was alive since a moment: `since 2026-11-21 09:30`.
     """
-    sources = [source for one in transcripts for source in shown_sources(one, since)]
+    captures = [source for one in transcripts for source in shown_sources(one, since)]
     findings = sum(len(one.findings) for one in transcripts)
     severities = {finding.severity for one in transcripts for finding in one.findings}
     found: Counter[Outcome] = sum((outcomes(one) for one in transcripts), Counter())
@@ -46,8 +46,8 @@ def summary(*transcripts: Transcript, live: bool = False, width: int | None = No
     parts += _model_calls(models, "" if parts else when)
     if findings:
         parts.append([(counted(findings, "finding"), "warn")])
-    parts += _exits(sources)
-    parts.append([_completeness(sources, live=live)])
+    parts += _exits(captures)
+    parts.append([_completeness(captures, live=live)])
     return spread(_sign(found + models, is_bad=Severity.ERROR in severities), parts, width)
 
 
@@ -56,12 +56,12 @@ def outcome_counts(found: Counter[Outcome]) -> list[Line]:
     return [[_count(found[one], one.value, style)] for one, style in _STYLES.items() if found[one]]
 
 
-def shown_sources(transcript: Transcript, since: str) -> list[Source]:
+def shown_sources(transcript: Transcript, since: str) -> list[CaptureInfo]:
     """The captures that a transcript is about: all, or those of which something was alive since a moment."""
     if not since:
-        return transcript.sources
+        return transcript.captures
     alive = {row.capture for row in transcript.rows}
-    return [one for one in transcript.sources if one.index in alive]
+    return [one for one in transcript.captures if one.index in alive]
 
 
 def source_lines(
@@ -122,8 +122,8 @@ def _lasted_ns(transcripts: tuple[Transcript, ...]) -> int:
     """From the first beginning to the last record. Several transcripts have the wall clock in common, each its own axis."""
     spans: list[tuple[int, int]] = []
     for one in transcripts:
-        last_ns = max((source.last_ns + source.shift_ns for source in one.sources), default=0)
-        begins = [source.header.wall_ns - source.shift_ns for source in one.sources if source.header]
+        last_ns = max((source.last_ns + source.shift_ns for source in one.captures), default=0)
+        begins = [source.header.wall_ns - source.shift_ns for source in one.captures if source.header]
         if begins or len(transcripts) == 1:
             begin_ns = begins[0] if begins else 0
             spans.append((begin_ns, begin_ns + last_ns))
@@ -136,9 +136,9 @@ def _count(count: int, word: str, style: str) -> Piece:
     return f"{count:,} {word}", style
 
 
-def _exits(sources: list[Source]) -> list[Line]:
+def _exits(captures: list[CaptureInfo]) -> list[Line]:
     """Servers that did not end well."""
-    ended = [(source.server, source.exit) for source in sources if source.exit is not None]
+    ended = [(source.server, source.exit) for source in captures if source.exit is not None]
     by_words: dict[str, list[str]] = {}
     for server, end in ended:
         if end.code != 0:
@@ -155,20 +155,20 @@ def _those(servers: list[str]) -> str:
     return servers[0] if len(servers) == 1 else counted(len(servers), "server")
 
 
-def _completeness(sources: list[Source], *, live: bool) -> Piece:
+def _completeness(captures: list[CaptureInfo], *, live: bool) -> Piece:
     counts = (
-        (sum(one.gaps for one in sources), "gap"),
-        (sum(one.damages for one in sources), "damaged line"),
+        (sum(one.gaps for one in captures), "gap"),
+        (sum(one.damages for one in captures), "damaged line"),
     )
     lost = [counted(count, word) for count, word in counts if count]
-    unkept = sum(one.unkept for one in sources)
+    unkept = sum(one.unkept for one in captures)
     left_out = [*lost, f"payloads of {counted(unkept, 'frame')} not kept"] if unkept else lost
     if live:
         return ", ".join(["recording", *left_out]), "bad" if lost else "warn" if left_out else "wait"
-    if all(one.complete for one in sources) and not lost:
+    if all(one.complete for one in captures) and not lost:
         return ", ".join(["complete", *left_out]), "warn" if left_out else "good"
-    cut_off = sum(1 for one in sources if not one.complete)
-    word = "incomplete" if len(sources) == 1 or not cut_off else f"{cut_off} of {len(sources)} captures incomplete"
+    cut_off = sum(1 for one in captures if not one.complete)
+    word = "incomplete" if len(captures) == 1 or not cut_off else f"{cut_off} of {len(captures)} captures incomplete"
     return (f"{word}: {', '.join(left_out)}" if left_out else word), "bad" if lost else "warn"
 
 
@@ -192,7 +192,7 @@ def _sign(found: Counter[Outcome], *, is_bad: bool) -> Piece:
     return ("✓ ", "good") if found else ("· ", "dim")
 
 
-def source_line(source: Source, zone: tzinfo | None = None) -> Line:
+def source_line(source: CaptureInfo, zone: tzinfo | None = None) -> Line:
     """One capture: who talks to whom, when it began, what was tapped. Empty where the header is lost."""
     if source.header is None:
         return []

@@ -15,7 +15,7 @@ from ...transcript.log_matches import LineKey, Quote, quotes
 from ...transcript.mcp.methods import INITIALIZE
 from ...transcript.model import (
     HTTP_ERRORS,
-    Event,
+    ChannelEvent,
     Exchange,
     Log,
     Message,
@@ -120,7 +120,7 @@ class Timeline:
                 self._transaction(row, lines)
             case ModelCall():
                 self._model_call(row, lines)
-            case Event():
+            case ChannelEvent():
                 self._event(row, lines)
         return lines
 
@@ -149,7 +149,7 @@ class Timeline:
         line += self._words(one_line(row.method), one_line(row.target or ""))
         progress = [one for one in row.notifications if one.method == PROGRESS]
         words = notification_phrase(progress[-1:]).detail if progress else ""
-        call = self.lanes.sources[row.capture].calls.get(row.row)
+        call = self.lanes.captures[row.capture].calls.get(row.row)
         if call is not None and call.task is not None and not words:
             words = f"task {one_line(call.task.status)}"
         return fitted([*line, (words or "pending", "wait")], self.columns.width)
@@ -165,7 +165,7 @@ class Timeline:
 
     def _exchange(self, row: Exchange, lines: list[Line]) -> None:
         """The lines of an exchange, if it is no poll that brings nothing new."""
-        call = self.lanes.sources[row.capture].calls.get(row.row)
+        call = self.lanes.captures[row.capture].calls.get(row.row)
         if call is None or not self.fold:
             self._one_exchange(row, lines)
         elif not self._polls.feed(row, call, flagged=row.row in self._flagged):
@@ -183,7 +183,7 @@ class Timeline:
         line = self._left(row, row.at_ns, id=request.id or "", took_ns=row.duration_ns, size_bytes=size)
         line.append((" " + there, ""))
         line += self._words(one_line(row.method), one_line(row.target or ""))
-        source = self.lanes.sources[row.capture]
+        source = self.lanes.captures[row.capture]
         phrase = with_call(self._with_status(outcome_phrase(row), row), row, source, held)
         lines += self._finished(line, phrase, row.row, below=row.outcome is not Outcome.OK or row.row in source.calls)
         if row.notifications:
@@ -202,7 +202,7 @@ class Timeline:
         message = row.message
         line = self._left(row, message.at_ns, id=message.id or "", size_bytes=message.size)
         line.append((" → " if message.sender == "client" else " ← ", "dim"))
-        source = self.lanes.sources[row.capture]
+        source = self.lanes.captures[row.capture]
         phrase = with_call(self._with_status(unpaired_phrase(row, source), row), row, source)
         lines += self._finished(line, phrase, row.row)
 
@@ -222,7 +222,7 @@ class Timeline:
 
     def _with_status(self, phrase: Phrase, row: Exchange | UnpairedMessage) -> Phrase:
         """`phrase`, and the HTTP status where it is one that should be told."""
-        source = self.lanes.sources[row.capture]
+        source = self.lanes.captures[row.capture]
         note = status_note(row, source) if source.transactions else ""
         if isinstance(row, Exchange) and row.method == INITIALIZE and row.transaction and row.transaction.scope.before:
             note = "in the place of a session that was lost"
@@ -233,8 +233,8 @@ class Timeline:
             return phrase
         return phrase._replace(detail=f"{phrase.detail} ({note})" if phrase.detail else note)
 
-    def _event(self, row: Event, lines: list[Line]) -> None:
-        phrase = event_phrase(row.record, self.lanes.sources[row.capture])
+    def _event(self, row: ChannelEvent, lines: list[Line]) -> None:
+        phrase = event_phrase(row.record, self.lanes.captures[row.capture])
         if phrase is not None:
             if isinstance(row.record, Spawn) and row.capture in self._start_ups:
                 words = ", ".join([phrase.detail, *start_up_words(self._start_ups[row.capture])])
@@ -346,7 +346,7 @@ def timeline(
     chosen = selected(transcript.rows, rows) if found is None else found.rows
     if not chosen:
         return
-    lanes = Lanes(transcript.sources)
+    lanes = Lanes(transcript.captures)
     shape = fitting_columns(chosen, lanes, width)
     flagged = frozenset(one.row for one in transcript.findings if one.row is not None)
     machine = Timeline(
@@ -363,7 +363,7 @@ def timeline(
     for row in chosen:
         yield from machine.feed(row)
     yield from machine.close()
-    told = transcript if found is None else Transcript(transcript.sources, transcript.rows, about(found, transcript.findings))
+    told = transcript if found is None else Transcript(transcript.captures, transcript.rows, about(found, transcript.findings))
     if rows is None and told.findings:
         yield []
         yield from (fitted(line, width) for line in finding_lines(told, width=width))

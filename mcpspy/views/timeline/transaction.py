@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...records import SERVER
 from ...transcript.http.transaction import Stream, Transaction
-from ...transcript.model import HTTP_REDIRECTS, Exchange, Message, Source, UnpairedMessage
+from ...transcript.model import HTTP_REDIRECTS, CaptureInfo, Exchange, Message, UnpairedMessage
 from ..text.escape import safe_text
 from ..text.line import Line, line_cells
 from ..text.units import counted, duration, size
@@ -38,7 +38,7 @@ def body_bytes(transaction: Transaction) -> int:
     return sum(one.body_bytes for one in (transaction.request, transaction.response) if one is not None)
 
 
-def status_note(row: Exchange | UnpairedMessage | Message, source: Source) -> str:
+def status_note(row: Exchange | UnpairedMessage | Message, source: CaptureInfo) -> str:
     """`HTTP 404` where a message went over HTTP and its status is one that should be told; else empty."""
     if isinstance(row, Exchange):
         asked, answered = row.transaction, None if row.response is None else source.transaction_of(row.response.stream)

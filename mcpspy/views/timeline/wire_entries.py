@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ...records import CLIENT, Frame
 from ...transcript.http.chunks import Chunks
 from ...transcript.http.transaction import Stream, Transaction
-from ...transcript.model import Source
+from ...transcript.model import CaptureInfo
 from ...wire.encodings import EXTRA, MissingDecoderError
 from ...wire.encodings import decoded as decompressed
 from ..text.cells import cells, chopped
@@ -58,7 +58,7 @@ class Entries:
 
     __slots__ = ("_layout", "_notes", "_source", "_streams", "transaction")
 
-    def __init__(self, transaction: Transaction, source: Source, layout: Layout) -> None:
+    def __init__(self, transaction: Transaction, source: CaptureInfo, layout: Layout) -> None:
         self.transaction = transaction
         self._source = source
         self._layout = layout
@@ -95,7 +95,7 @@ class _StreamEntries:
 
     __slots__ = ("_chunks", "_encoding", "_frames", "_is_begun", "_is_ended", "_layout", "_sealed", "_source", "_stream")
 
-    def __init__(self, stream: Stream, source: Source, layout: Layout) -> None:
+    def __init__(self, stream: Stream, source: CaptureInfo, layout: Layout) -> None:
         self._stream = stream
         self._source = source
         self._layout = layout

@@ -98,9 +98,9 @@ def test_the_capture_is_what_passed_when_it_happened(least: Least) -> None:
     handle = opened.result["structuredContent"]["handle"]
     assert [one.target for one in live.exchanges[1:]] == CULPRITS
     assert {one.request.params["arguments"]["handle"] for one in live.exchanges[2:]} == {handle}
-    assert live.sources[0].exit is not None
-    assert live.sources[0].exit.signal == "SIGSEGV"
-    assert live.sources[0].complete
+    assert live.captures[0].exit is not None
+    assert live.captures[0].exit.signal == "SIGSEGV"
+    assert live.captures[0].complete
 
 
 def test_it_is_told_with_its_rows_and_where_it_was_recorded(few: str, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_who_interrupts_it_is_told_what_was_found_so_far(crash: str, tmp_path: P
         assert running.end() == 130
         assert "there may be a smaller sequence" in running.words
         assert "Traceback" not in running.words
-    assert transcribe(read(str(path))).sources[0].complete
+    assert transcribe(read(str(path))).captures[0].complete
 
 
 def test_a_handle_that_looks_like_any_number_is_found_once_it_is_named(tmp_path: Path) -> None:

@@ -176,8 +176,8 @@ def test_its_capture_is_whole_and_says_who_said_what(capture: Path) -> None:
         ("roots/list", Outcome.OK),
     ]
     assert isinstance(mock.records[-1], End)
-    assert transcript.sources[0].complete
-    assert transcript.sources[0].server == "weather-mock"
+    assert transcript.captures[0].complete
+    assert transcript.captures[0].server == "weather-mock"
 
 
 def test_all_that_it_says_is_marked_as_injected_and_nothing_else(capture: Path) -> None:
@@ -220,7 +220,7 @@ def test_a_signal_ends_it_and_its_capture_is_whole(number: signal.Signals, captu
         mock.told()
         mock.process.send_signal(number)
         assert mock.process.wait(30) == 128 + number
-    assert mock.transcript.sources[0].complete
+    assert mock.transcript.captures[0].complete
 
 
 def test_it_ends_when_nobody_reads_it(capture: Path) -> None:

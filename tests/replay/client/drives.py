@@ -10,7 +10,7 @@ from mcpspy.replay.client.correlate.model import Carrying
 from mcpspy.replay.json.edits import edited
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
-from mcpspy.transcript.model import Exchange, Source, UnpairedMessage
+from mcpspy.transcript.model import CaptureInfo, Exchange, UnpairedMessage
 
 if TYPE_CHECKING:
     from tests.transcript.dialogue import Dialogue
@@ -53,6 +53,6 @@ class Drive:
 def message_of(value: Any) -> Message:
     """A message of the server's."""
     line = value if isinstance(value, bytes) else json.dumps(value).encode() + b"\n"
-    (message,) = Decoder(Source(0)).feed(Frame(1, 0, 0, line))
+    (message,) = Decoder(CaptureInfo(0)).feed(Frame(1, 0, 0, line))
     assert isinstance(message, Message)
     return message

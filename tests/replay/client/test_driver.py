@@ -20,7 +20,7 @@ from mcpspy.replay.mock.replies import scenes
 from mcpspy.replay.mock.script import Script
 from mcpspy.transcript.decode import Decoder, message_of
 from mcpspy.transcript.message import Message
-from mcpspy.transcript.model import Source
+from mcpspy.transcript.model import CaptureInfo
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.wire.jsonrpc import cut
 from tests.conftest import ROOT
@@ -514,7 +514,7 @@ def test_every_recorded_request_is_sent_once_and_in_order_to_its_own_server_and_
 ) -> None:
     for is_there in (True, False):
         driven = Driven(recorded, speed=speed)
-        script, decoder = script_of(recorded), Decoder(Source(0))
+        script, decoder = script_of(recorded), Decoder(CaptureInfo(0))
         sent = driven.due()
         for _ in range(400):
             heard: list[Any] = []
@@ -580,7 +580,7 @@ LINES = st.one_of(
 def test_whatever_a_server_says_the_plan_comes_to_its_end(recorded: Dialogue, lines: list[Any]) -> None:
     driven = Driven(recorded)
     driven.due()
-    source = Source(0)
+    source = CaptureInfo(0)
     for line in lines:
         data = line if isinstance(line, bytes) else json.dumps(line).encode()
         for piece in cut(data):

@@ -8,7 +8,7 @@ from mcpspy.replay.mock.http.answer import Asked, Live, Transport
 from mcpspy.replay.mock.http.facts import HttpFacts
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
-from mcpspy.transcript.model import Source
+from mcpspy.transcript.model import CaptureInfo
 from tests.transcript.traffic import Traffic
 
 LIVE = Live("http://127.0.0.1:4321", "/mcp")
@@ -20,7 +20,9 @@ def facts(told: Traffic, transport: Transport = "streamable") -> HttpFacts:
 
 def message(value: Any) -> Message:
     (found,) = [
-        one for one in Decoder(Source(0)).feed(Frame(0, 0, 0, json.dumps(value).encode() + b"\n")) if isinstance(one, Message)
+        one
+        for one in Decoder(CaptureInfo(0)).feed(Frame(0, 0, 0, json.dumps(value).encode() + b"\n"))
+        if isinstance(one, Message)
     ]
     return found
 

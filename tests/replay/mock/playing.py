@@ -14,7 +14,7 @@ from mcpspy.replay.mock.replies import scenes
 from mcpspy.replay.mock.script import Script
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
-from mcpspy.transcript.model import Source
+from mcpspy.transcript.model import CaptureInfo
 from mcpspy.transcript.transcribe import transcribe
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Play:
 
     def _begin(self, number: int = 0) -> None:
         self.script = Script(self.scenes, self.matcher.walk(number), self._on_miss, wall_ns=self._wall_ns)
-        self._decoder = Decoder(Source(0))
+        self._decoder = Decoder(CaptureInfo(0))
 
     def another(self, number: int = 0) -> Self:
         """The same recording, played to another client, the how many-th it is."""

@@ -17,7 +17,7 @@ from mcpspy.replay.mock.miss import Miss
 from mcpspy.replay.mock.replies import scenes
 from mcpspy.replay.mock.script import Script
 from mcpspy.transcript.decode import Decoder
-from mcpspy.transcript.model import Exchange, Message, Source
+from mcpspy.transcript.model import CaptureInfo, Exchange, Message
 from mcpspy.transcript.transcribe import transcribe
 from tests.transcript.dialogue import Dialogue, make_header, request, result
 
@@ -43,7 +43,7 @@ def recorded(*ways: list[Asked]) -> list[Exchange]:
 def live(asked: Asked | bytes) -> Message:
     """A request as a live client sends it."""
     data = asked if isinstance(asked, bytes) else json.dumps(request("live", *asked)).encode() + b"\n"
-    decoder = Decoder(Source(0))
+    decoder = Decoder(CaptureInfo(0))
     decoder.open(Open(at_ns=0, stream=0, sender="client", name="stdin"))
     (message,) = decoder.feed(Frame(0, 0, 0, data))
     assert isinstance(message, Message)

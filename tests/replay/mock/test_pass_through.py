@@ -16,7 +16,7 @@ from mcpspy.replay.mock.scheduled_send import Cue, Unforged
 from mcpspy.replay.mock.script import Script
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
-from mcpspy.transcript.model import Source
+from mcpspy.transcript.model import CaptureInfo
 from mcpspy.transcript.transcribe import transcribe
 from tests.transcript.dialogue import Dialogue, cancelled, error, notification, request, result, tool_call
 
@@ -44,7 +44,7 @@ class Handed:
         self.machine = Forwarding(
             partial(Script, played, Matcher(played.exchanges).walk()), **{"recorded_opening": opening, **options}
         )
-        self._decoder = Decoder(Source(0))
+        self._decoder = Decoder(CaptureInfo(0))
         self.cues: list[Cue] = []
 
     def says(self, *messages: Any) -> list[Any]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcpspy.records import Frame
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
-from mcpspy.transcript.model import Source
+from mcpspy.transcript.model import CaptureInfo
 from mcpspy.wire.lines import Lines
 from tests.replay.mock.playing import Play
 from tests.replay.mock.test_generated_ids import a_task, greeting, needing
@@ -75,7 +75,7 @@ LINES = st.one_of(st.binary(max_size=60), PAYLOADS.map(json.dumps).map(str.encod
 
 def said(chunks: list[bytes], play: Play = PLAY) -> list[bytes]:
     """What a new script of the recording says to a client that sends these chunks."""
-    script, lines, decoder = play.another().script, Lines(), Decoder(Source(0))
+    script, lines, decoder = play.another().script, Lines(), Decoder(CaptureInfo(0))
     pieces = [piece for chunk in chunks for piece in lines.feed(chunk)]
     rest = lines.close()
     frames = [Frame(0, 0, 0, piece, part=piece[-1:] != b"\n") for piece in pieces] + [Frame(0, 0, 0, piece) for piece in rest]

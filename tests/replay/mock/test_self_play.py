@@ -14,7 +14,7 @@ from mcpspy.replay.mock.script import Script
 from mcpspy.replay.mock.templates import one_line
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
-from mcpspy.transcript.model import Exchange, Kind, Source, Transcript, UnpairedMessage
+from mcpspy.transcript.model import CaptureInfo, Exchange, Kind, Transcript, UnpairedMessage
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.wire.json_spans import place
 from tests.conftest import ROOT
@@ -30,7 +30,7 @@ class Player:
         self.heard: list[bytes] = []
         found = scenes(transcript)
         self._script = Script(found, Matcher(found.exchanges).walk())
-        self._decoder = Decoder(Source(0))
+        self._decoder = Decoder(CaptureInfo(0))
         self._asked: list[bytes] = []
         """The live ids of the server's requests that wait for their answers."""
         self._live: dict[int, bytes] = {}

@@ -277,7 +277,7 @@ def test_every_exchange_is_in_one_call_at_most_and_once(steps: list[tuple[bool, 
     joined = [row.row for call in transcript.calls for row in call.exchanges]
     joined += [row.row for call in transcript.calls for row in call.told]
     assert len(joined) == len(set(joined))
-    assert set(joined) == {row for source in transcript.sources for row in source.calls}
+    assert set(joined) == {row for source in transcript.captures for row in source.calls}
     for call in transcript.calls:
         assert (call.outcome is not None, call.wire_ns >= 0, (call.duration_ns or 0) >= 0) == (True, True, True)
 

@@ -16,7 +16,7 @@ from mcpspy.errors import FilterError
 from mcpspy.transcript.filter.filter import Matcher, filter_of, filtered
 from mcpspy.transcript.filter.keys import HINTS, KEYS
 from mcpspy.transcript.filter.values import words
-from mcpspy.transcript.model import Event, Exchange, Log, Numbered, Transcript
+from mcpspy.transcript.model import ChannelEvent, Exchange, Log, Numbered, Transcript
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.conftest import ROOT
 from tests.transcript.dialogue import Dialogue, make_header, notification, progress, request, result, tool_call
@@ -64,7 +64,7 @@ def test_a_filter_lets_these_rows_through(name: str, expression: str, rows: list
 @pytest.mark.parametrize(("name", "expression", "logs", "events"), OTHERS, ids=[one[1] for one in OTHERS])
 def test_rows_without_numbers_are_filtered_too(name: str, expression: str, logs: int, events: int) -> None:
     found = matching(expression, transcript(name))
-    counts = [sum(isinstance(row, kind) for row in found) for kind in (Log, Event)]
+    counts = [sum(isinstance(row, kind) for row in found) for kind in (Log, ChannelEvent)]
     assert counts == [logs, events]
 
 

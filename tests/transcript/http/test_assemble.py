@@ -6,7 +6,7 @@ import json
 import pytest
 
 from mcpspy.transcript.http.transaction import ScopeKind
-from mcpspy.transcript.model import Event, Kind, Numbered, Outcome, UnpairedMessage
+from mcpspy.transcript.model import ChannelEvent, Kind, Numbered, Outcome, UnpairedMessage
 from tests.transcript.dialogue import MS, error, notification, request, result, tool_call
 from tests.transcript.traffic import Traffic, initialize, modern
 
@@ -35,7 +35,7 @@ def test_a_post_with_a_notification_is_no_row_but_its_message() -> None:
     told = Traffic()
     told.post(notification()).answer(202)
     assert told.transactions == []
-    (source,) = told.transcript.sources
+    (source,) = told.transcript.captures
     (message,) = told.unpaired_messages
     found = source.transaction_of(message.stream)
     assert found is not None
@@ -379,7 +379,7 @@ def test_a_note_about_a_transaction_is_kept_with_it() -> None:
     told.get().note("upstream", "127.0.0.1:3001: Connection refused").answer(502, b"mcpspy: no", injected=True, by="mcpspy")
     (row,) = told.transactions
     assert [note.topic for note in row.notes] == ["upstream"]
-    assert not any(isinstance(one, Event) for one in told.transcript.rows)
+    assert not any(isinstance(one, ChannelEvent) for one in told.transcript.rows)
 
 
 def test_an_interim_response_stands_beside_the_final_one() -> None:
@@ -402,7 +402,7 @@ def test_streams_of_http_close_without_an_event() -> None:
     told = Traffic()
     told.post(request(1)).answer(200, result(1))
     told.close(1, "client", "reset")
-    assert [row for row in told.transcript.rows if isinstance(row, Event)] == []
+    assert [row for row in told.transcript.rows if isinstance(row, ChannelEvent)] == []
 
 
 # --- Lanes ---
@@ -414,7 +414,7 @@ def test_every_client_has_the_lane_of_its_name() -> None:
         told.post(initialize(0, name)).answer(200, result(0), Mcp_Session_Id=session)
         told.post(tool_call(1), session=session).answer(200, result(1))
     transcript = told.transcript
-    (source,) = transcript.sources
+    (source,) = transcript.captures
     assert [lane.name for lane in transcript.lanes] == ["claude-code", "inspector", "weather"]
     assert [source.client_of(one) for one in transcript.exchanges] == ["claude-code", "claude-code", "inspector", "inspector"]
 
@@ -425,7 +425,7 @@ def test_one_client_that_said_its_name_has_the_lane_for_all() -> None:
     told.post(initialize(0, "inspector")).answer(200, result(0))
     told.post(request(1)).answer(200, result(1))
     transcript = told.transcript
-    assert {transcript.sources[0].client_of(row) for row in transcript.rows} == {"inspector"}
+    assert {transcript.captures[0].client_of(row) for row in transcript.rows} == {"inspector"}
 
 
 def test_a_modern_client_says_its_name_in_every_request() -> None:
@@ -433,13 +433,13 @@ def test_a_modern_client_says_its_name_in_every_request() -> None:
     for name in ("a", "b"):
         told.post(modern(1, client=name)).answer(200, result(1))
     transcript = told.transcript
-    assert [transcript.sources[0].client_of(one) for one in transcript.exchanges] == ["a", "b"]
+    assert [transcript.captures[0].client_of(one) for one in transcript.exchanges] == ["a", "b"]
 
 
 def test_the_process_that_started_the_tap_is_no_client() -> None:
     told = Traffic()
     told.post(request(1)).answer(200, result(1))
-    assert told.transcript.sources[0].client == "client"
+    assert told.transcript.captures[0].client == "client"
 
 
 # --- What is lost ---
@@ -468,14 +468,14 @@ def test_scopes_say_what_they_are() -> None:
     told.post(modern(1)).answer(200, result(1))
     told.get("/sse").stream().event("/messages?s=1", kind="endpoint")
     told.post(request(1), "/messages?s=1").answer(202)
-    kinds = [one.scope.kind for one in told.transcript.sources[0].transactions.values()]
+    kinds = [one.scope.kind for one in told.transcript.captures[0].transactions.values()]
     assert kinds == [ScopeKind.SESSION, ScopeKind.TRANSACTION, ScopeKind.STREAM, ScopeKind.STREAM]
 
 
 def test_unpaired_messages_keep_their_transaction() -> None:
     told = Traffic()
     told.post(request(1)).stream().event(notification("notifications/message", {"level": "info"})).event(result(1)).close()
-    (source,) = told.transcript.sources
+    (source,) = told.transcript.captures
     (unpaired,) = [row for row in told.transcript.rows if isinstance(row, UnpairedMessage)]
     found = source.transaction_of(unpaired.message.stream)
     assert found is not None

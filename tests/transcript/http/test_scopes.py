@@ -174,9 +174,9 @@ def test_without_an_endpoint_the_scope_is_that_of_the_stream() -> None:
     told.post(initialize(0, "curl"), "/mcp/request").answer(202)
     stream.event(result(0)).event(notification("notifications/message", {"level": "info"}))
     transcript = told.transcript
-    kinds = {one.scope.kind for one in transcript.sources[0].transactions.values()}
+    kinds = {one.scope.kind for one in transcript.captures[0].transactions.values()}
     assert kinds == {ScopeKind.STREAM}
-    assert {transcript.sources[0].client_of(row) for row in transcript.rows} == {"curl"}
+    assert {transcript.captures[0].client_of(row) for row in transcript.rows} == {"curl"}
 
 
 def test_without_an_endpoint_a_stream_is_its_clients_once_it_has_answered_it() -> None:
@@ -186,8 +186,8 @@ def test_without_an_endpoint_a_stream_is_its_clients_once_it_has_answered_it() -
     told.post(initialize(0, "curl"), "/mcp/request").answer(202)
     stream.event(result(0)).event(notification("notifications/message", {"level": "info"}))
     transcript = told.transcript
-    (get,) = [one for one in transcript.sources[0].transactions.values() if one.method == "GET"]
-    assert transcript.sources[0].client_of(get) == "curl"
+    (get,) = [one for one in transcript.captures[0].transactions.values() if one.method == "GET"]
+    assert transcript.captures[0].client_of(get) == "curl"
 
 
 def test_without_an_endpoint_and_with_several_streams_only_one_request_with_the_id_is_answered() -> None:
@@ -245,7 +245,7 @@ def test_a_session_is_bound_by_a_response_that_is_a_stream() -> None:
     call = told.post(initialize()).stream(Mcp_Session_Id="s")
     call.event(result(0)).close()
     told.post(request(1), session="s").answer(200, result(1))
-    scopes = {id(one.scope) for one in told.transcript.sources[0].transactions.values()}
+    scopes = {id(one.scope) for one in told.transcript.captures[0].transactions.values()}
     assert len(scopes) == 1
 
 
@@ -353,7 +353,7 @@ def test_a_session_that_is_named_again_stays_the_first() -> None:
 
 def redelivered(told: Traffic) -> list[int]:
     """How many events each transaction brought again."""
-    return [len(one.redelivered) for one in told.transcript.sources[0].transactions.values()]
+    return [len(one.redelivered) for one in told.transcript.captures[0].transactions.values()]
 
 
 def test_a_response_on_a_resumed_stream_completes_the_exchange_of_its_post() -> None:
@@ -631,7 +631,7 @@ def forgotten(told: Traffic, session: str, connection: int = 0) -> Call:
 
 def scopes(told: Traffic) -> dict[str, str]:
     """Of each session that took the place of another, which."""
-    found = {one.scope.session: one.scope for one in told.transcript.sources[0].transactions.values()}
+    found = {one.scope.session: one.scope for one in told.transcript.captures[0].transactions.values()}
     return {session: scope.before.session for session, scope in found.items() if scope.before is not None}
 
 
@@ -649,7 +649,7 @@ def test_a_session_says_which_transaction_was_told_that_it_is_lost() -> None:
     opened_session(told, "s")
     first = forgotten(told, "s")
     forgotten(told, "s")
-    assert {one.scope.lost for one in told.transcript.sources[0].transactions.values()} == {first.number}
+    assert {one.scope.lost for one in told.transcript.captures[0].transactions.values()} == {first.number}
 
 
 def test_lost_sessions_are_told_apart_by_their_clients() -> None:

@@ -156,7 +156,7 @@ def test_of_two_servers_with_the_same_tool_the_one_in_the_name_is_meant() -> Non
     transcript = transcribe(telling.records, telling.model.records, other.records)
     (found,) = tool_trips(transcript)
     assert found.call is not None
-    assert transcript.sources[found.call.capture].server == "two"
+    assert transcript.captures[found.call.capture].server == "two"
 
 
 def test_ids_that_do_not_match_are_joined_by_name_and_arguments() -> None:

@@ -58,7 +58,7 @@ def test_the_folder_of_a_file_is_left_out_where_there_is_no_room() -> None:
 
 def test_of_captures_that_were_named_together_each_has_its_own_time() -> None:
     check = replace(checked(busy()), address="")
-    check.transcript.sources[0].shift_ns -= 10**9
+    check.transcript.captures[0].shift_ns -= 10**9
     assert "malformed-message  captures/weather.mcpspy, line 13  1.008 s" in "\n".join(shown(check))
 
 

@@ -27,7 +27,7 @@ CAPTURES = Path(__file__).parents[3] / "captures"
 
 def commands(name: str, number: int) -> str:
     transcript = transcribe(read(CAPTURES / f"{name}.mcpspy"), keeps_frames=True)
-    source = transcript.sources[0]
+    source = transcript.captures[0]
     return "\n".join(curl(source.transactions[number], source))
 
 
@@ -49,7 +49,7 @@ def test_what_was_redacted_is_asked_of_the_environment() -> None:
 def test_a_body_that_was_not_kept_is_said_to_be_missing() -> None:
     told = Traffic()
     told.post(request(1)).answer(200)
-    source = told.ends().transcript.sources[0]
+    source = told.ends().transcript.captures[0]
     assert "not kept" not in "\n".join(curl(source.transactions[1], source))
 
 
@@ -101,7 +101,7 @@ def test_a_server_gets_from_the_commands_what_it_got_before(
     told.post(HOSTILE_BODY, "/mcp?a='b%20c'&d=$e&f={g,h}[1-2]", Last_Event_Id="").answer(200)
     told.post(b"@/etc/hostname\n").answer(200)
     transcript = transcribe(told.ends().records if name == "hostile" else read(CAPTURES / f"{name}.mcpspy"), keeps_frames=True)
-    (source,) = transcript.sources
+    (source,) = transcript.captures
     address, heard = listening
     assert source.header is not None
     source.header.tapped["url"] = address
@@ -124,7 +124,7 @@ def test_a_server_gets_from_the_commands_what_it_got_before(
 def test_no_target_is_an_option_of_curl_or_a_file_of_who_pastes(target: str) -> None:
     told = Traffic()
     told.call("GET", target).answer(200)
-    source = told.ends().transcript.sources[0]
+    source = told.ends().transcript.captures[0]
     words = shlex.split("\n".join(curl(source.transactions[1], source)).replace("\\\n", ""))
     assert words[6].startswith("http://")
 
@@ -137,7 +137,7 @@ def _told(text: str) -> str:
 def test_several_secrets_of_one_field_are_several_variables() -> None:
     told = Traffic()
     told.post(request(1), Cookie="a=redacted-0123456789ab; b=redacted-ba9876543210; c=redacted-0123456789ab").answer(200)
-    source = told.ends().transcript.sources[0]
+    source = told.ends().transcript.captures[0]
     lines = "\n".join(curl(source.transactions[1], source))
     assert '"$REDACTED_COOKIE"\'; b=\'"$REDACTED_COOKIE_2"\'; c=\'"$REDACTED_COOKIE"' in lines
     assert "# $REDACTED_COOKIE_2: was redacted; set it before" in lines

@@ -18,7 +18,7 @@ HTTP = ("sse", "streamable", "resumed", "stateless", "oauth", "agent-model", "ta
 
 def written(name: str) -> dict[str, Any]:
     transcript = transcribe(read(CAPTURES / f"{name}.mcpspy"), keeps_frames=True)
-    text = "\n".join(har(transcript, transcript.sources[0].transactions.values(), version="1"))
+    text = "\n".join(har(transcript, transcript.captures[0].transactions.values(), version="1"))
     return valid(json.loads(text))
 
 
@@ -36,7 +36,7 @@ def test_mitmproxy_imports_what_was_written(tmp_path: Path, read_flows: FlowRead
         *(transcribe(read(path), keeps_frames=True) for path in paths),
         transcribe(http_scene().records, keeps_frames=True),
     ]
-    transactions = [[*one.sources[0].transactions.values()] for one in transcripts]
+    transactions = [[*one.captures[0].transactions.values()] for one in transcripts]
     texts = ["\n".join(har(one, some, version="1")) for one, some in zip(transcripts, transactions, strict=True)]
     path = tmp_path / "all.har"
     entries = [entry for text in texts for entry in json.loads(text)["log"]["entries"]]
@@ -66,7 +66,7 @@ def test_a_capture_that_is_cut_off_is_as_the_specification_wants(name: str, cut_
     data = (CAPTURES / f"{name}.mcpspy").read_bytes()
     path.write_bytes(data[: len(data) - cut_bytes])
     transcript = transcribe(read(path), keeps_frames=True)
-    transactions = [one for source in transcript.sources for one in source.transactions.values()]
+    transactions = [one for source in transcript.captures for one in source.transactions.values()]
     valid(json.loads("\n".join(har(transcript, transactions, version="1"))))
 
 

@@ -115,7 +115,7 @@ def test_a_finding_points_at_its_row() -> None:
 def test_each_change_of_state_is_a_line_keyed_by_capture_and_row() -> None:
     transcript = opened("weather").client(request(1)).server(result(1)).transcript
     (row,) = transcript.exchanges
-    made = json.loads(state_line(row, transcript.sources))
+    made = json.loads(state_line(row, transcript.captures))
     assert (made["schema"], made["capture_id"], made["row"], made["outcome"]) == (1, "weather", 1, "ok")
 
 
@@ -186,7 +186,7 @@ def test_verbatim_text_stands_among_values_as_it_is() -> None:
 def test_every_field_is_in_the_documentation() -> None:
     used = names(documented(busy_scene())) | names(documented(hostile_scene("x")))
     used |= {name for scene in (busy_scene(), hostile_scene("x")) for name in names(messages(scene))}
-    used |= names([json.loads(state_line(row, three_servers().sources)) for row in three_servers().rows])
+    used |= names([json.loads(state_line(row, three_servers().captures)) for row in three_servers().rows])
     scene = http_scene()
     used |= names(documented(scene)) | {name for one in messages(scene) for name in names(one)}
     wire = scene.wire

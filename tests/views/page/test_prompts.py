@@ -95,7 +95,7 @@ def test_the_page_of_a_conversation_grows_with_its_turns_and_not_with_their_squa
 
 def test_the_page_puts_together_what_was_sent(debian_program: DebianProgram) -> None:
     transcript = conversation(12, stamped=True).wire
-    (source,) = transcript.sources
+    (source,) = transcript.captures
     sent = [one.payload.decode() for one in transcript.model_calls]
     found = put_together(debian_program("node"), written(transcript), ["word3-sunny", "nowhere", "answer 11"])
     assert [one for one, _ in found["inOrder"]] == sent

@@ -220,14 +220,14 @@ def test_a_probe_over_http_says_once_how_it_was_refused(body: Any, words: str) -
 
 def test_a_script_finds_what_a_message_is_about(contents: Transcript) -> None:
     exchange = next(one for one in contents.exchanges if one.target == "get-tiny-image")
-    made = row_object(exchange, contents.sources, whole=True)
+    made = row_object(exchange, contents.captures, whole=True)
     (image,) = [one for one in made["response"]["about"]["content"] if one["type"] == "image"]
     assert (image["mime_type"], image["width"], image["height"], len(image["sha256"])) == ("image/png", 20, 20, 64)
     assert made["revision"] == made["request"]["revision"] == "2025-11-25"
 
 
 def test_facts_are_left_out_where_rows_were_not_asked_for(contents: Transcript) -> None:
-    assert "about" not in json.dumps([row_object(one, contents.sources) for one in contents.exchanges])
+    assert "about" not in json.dumps([row_object(one, contents.captures) for one in contents.exchanges])
 
 
 # --- Screens ---

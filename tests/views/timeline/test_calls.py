@@ -125,7 +125,7 @@ def test_rows_that_were_asked_for_are_not_folded() -> None:
 def test_live_and_offline_fold_alike() -> None:
     told = polled(Dialogue(), 5).client(poll(9)).server(result(9, task("t", "completed")))
     transcript = told.transcript
-    lanes = Lanes(transcript.sources)
+    lanes = Lanes(transcript.captures)
     machine = Timeline(fitting_columns(transcript.rows, lanes, None), lanes)
     live: list[str] = []
     for row in transcript.rows:
@@ -178,7 +178,7 @@ def test_a_session_that_takes_the_place_of_a_lost_one_says_so() -> None:
     lines = [plain(line) for line in timeline(told.transcript)]
     (line,) = [line for line in lines if "in the place of a session that was lost" in line]
     assert "initialize" in line
-    found = [transaction_object(one) for one in told.transcript.sources[0].transactions.values()]
+    found = [transaction_object(one) for one in told.transcript.captures[0].transactions.values()]
     assert [(one.get("session_unknown"), one.get("session_before")) for one in found[2:4]] == [(3, None), (None, "s1")]
 
 
@@ -235,7 +235,7 @@ def test_what_peers_call_their_tasks_harms_no_terminal() -> None:
 def as_json(told: Dialogue) -> list[Any]:
     """The member `call` of each numbered row."""
     transcript = told.transcript
-    return [one["call"] for row in transcript.rows if "call" in (one := row_object(row, transcript.sources))]
+    return [one["call"] for row in transcript.rows if "call" in (one := row_object(row, transcript.captures))]
 
 
 def test_json_tells_a_call_whole_on_its_first_row_and_where_they_stand_on_the_others() -> None:

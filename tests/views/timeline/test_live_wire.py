@@ -24,7 +24,7 @@ def told_live(told: Traffic, step: int, wire: LiveWire | LiveWireJson) -> list[l
         for record in told.records[begin : begin + step]:
             for row in transcriber.feed(record):
                 wire.row(row)
-        batches.append(wire.feed(transcriber.transcript.sources))
+        batches.append(wire.feed(transcriber.transcript.captures))
     return batches
 
 
@@ -98,7 +98,7 @@ def test_only_the_transactions_of_rows_are_told_if_that_is_wanted() -> None:
         for row in transcriber.feed(record):
             if getattr(row, "row", 0) == 2:
                 wire.row(row)
-    lines = [plain(line) for line in wire.feed(transcriber.transcript.sources)]
+    lines = [plain(line) for line in wire.feed(transcriber.transcript.captures)]
     assert [line.split(" · ")[0] for line in lines if line.startswith("transaction")] == ["transaction 2"]
 
 

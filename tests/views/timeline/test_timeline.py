@@ -297,8 +297,8 @@ def test_what_belongs_to_a_call_is_told_in_its_order() -> None:
 def test_a_pending_call_shows_how_long_it_waits_and_its_last_progress() -> None:
     scene = opened("weather").client(call(1, "forecast", token=1)).server(progress(1, 3, "asking"))
     transcript = scene.transcript
-    shape = fitting_columns(transcript.rows, Lanes(transcript.sources), None)
-    machine = Timeline(shape, Lanes(transcript.sources))
+    shape = fitting_columns(transcript.rows, Lanes(transcript.captures), None)
+    machine = Timeline(shape, Lanes(transcript.captures))
     (row,) = transcript.exchanges
     assert "2.50 s" in plain(machine.pending(row, row.at_ns + 2_500_000_000))
     assert plain(machine.pending(row, row.at_ns)).endswith("3/17 asking")

@@ -254,7 +254,7 @@ def test_the_summary_counts_http_errors_and_redirects() -> None:
 
 def test_a_change_of_state_names_the_client_of_its_row() -> None:
     transcript = http_scene().transcript
-    names = {json.loads(state_line(row, transcript.sources))["client"] for row in transcript.exchanges}
+    names = {json.loads(state_line(row, transcript.captures))["client"] for row in transcript.exchanges}
     assert names == {"claude-code", "qwen-agent", "inspector", "client"}
 
 

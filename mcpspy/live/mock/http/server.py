@@ -17,7 +17,7 @@ from ....replay.mock.http.answer import Asked, Live
 from ....replay.mock.on_miss import ERROR
 from ....replay.mock.routing import endpoint_event
 from ....transcript.decode import message_of
-from ....transcript.model import Kind, Source
+from ....transcript.model import CaptureInfo, Kind
 from ....wire.jsonrpc import cut
 from .client import SESSION_FIELD, LiveClient, answer
 from .clients import Clients, is_primed, opening_of
@@ -83,7 +83,7 @@ class HttpMock(ListeningMock):
         self._cues = Cues(speed, self.now_ns)
         self._silent_s = silent_s
         self._keeping: asyncio.TimerHandle | None = None
-        self._source = Source(0)
+        self._source = CaptureInfo(0)
 
     @property
     def url(self) -> str:

@@ -83,7 +83,7 @@ class Carrying:
         from .reader import Reader
 
         named = Handles(handles)
-        readers = [Reader(named) for _ in transcript.sources]
+        readers = [Reader(named) for _ in transcript.captures]
         for_reading = _in_order(transcript)
         for message, _ in for_reading:
             if message.sender == CLIENT:

@@ -110,13 +110,13 @@ def recorded(transcript: Transcript) -> list[Recorded]:
     messages: defaultdict[int, list[Message]] = defaultdict(list)
     for message in transcript.messages:
         if message.sender == CLIENT and message.kind is not Kind.MALFORMED:
-            transaction = transcript.sources[message.capture].transaction_of(message.stream)
+            transaction = transcript.captures[message.capture].transaction_of(message.stream)
             messages[id(transaction)].append(message)
     exchanges: defaultdict[int, list[Exchange]] = defaultdict(list)
     for one in transcript.exchanges:
         if one.sender == CLIENT and one.transaction is not None:
             exchanges[id(one.transaction)].append(one)
-    every = (one for source in transcript.sources for _, one in sorted(source.transactions.items()))
+    every = (one for source in transcript.captures for _, one in sorted(source.transactions.items()))
     said = (one for one in every if one.response is None or not one.response.injected)
     return [Recorded(one, messages[id(one)], exchanges[id(one)]) for one in said]
 

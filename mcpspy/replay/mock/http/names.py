@@ -69,7 +69,7 @@ class Names:
 def origins(transcript: Transcript, hosts: Iterable[str]) -> set[str]:
     """As what servers and taps were known: the URL that was tapped, and what clients wrote into their Host fields."""
     found = {f"http://{host}" for host in hosts if _is_authority(host)}
-    for source in transcript.sources:
+    for source in transcript.captures:
         url = str(source.header.tapped.get("url", "")) if source.header else ""
         scheme, mark, rest = url.partition("://")
         authority = re.split(r"[/?#]", rest)[0].rpartition("@")[2]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ...llm.model import ToolOffer
     from ...llm.tool_trip import ToolTrip
     from ...message import Message
-    from ...model import Source, Transcript
+    from ...model import CaptureInfo, Transcript
     from ...offers.definitions import Definition
 
 _SURE: Final = (Likeness.SAME, Likeness.SPELLED, Likeness.OF_SERVER)
@@ -67,7 +67,7 @@ class ModelStory:
         self.tool_trips: list[ToolTrip] = tool_trips(transcript)
         self.whole = {one.row for one in self.calls if (answer := one.answer) is not None and answer.is_whole}
         """The rows of calls whose answers came to their end: what others want done, no client has to do."""
-        self.servers: list[Source] = [one for one in transcript.sources if not one.is_model and one.messages]
+        self.servers: list[CaptureInfo] = [one for one in transcript.captures if not one.is_model and one.messages]
         """The captures of servers."""
         self.defined: list[Defined] = [one for one in offers(transcript) if not one.source.is_model]
         calls = tool_calls(transcript)
@@ -146,9 +146,9 @@ class ModelStory:
 
     def saw(self, capture: int, at_ns: int) -> bool:
         """Whether a server's capture would show a call at this time: it had begun, and nothing of it was lost."""
-        source = self.transcript.sources[capture]
+        source = self.transcript.captures[capture]
         return source.shift_ns <= at_ns and not (source.gaps or source.damages)
 
     def is_over(self, tool_trip: ToolTrip) -> bool:
         """Whether the client has had its time for a tool round trip: the conversation went on, or no capture grows any more."""
-        return tool_trip.until_ns is not None or all(one.closed for one in self.transcript.sources)
+        return tool_trip.until_ns is not None or all(one.closed for one in self.transcript.captures)

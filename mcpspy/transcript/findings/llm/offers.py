@@ -109,7 +109,7 @@ def _searches(name: str) -> bool:
 def _missing(
     story: ModelStory, missing: list[Definition], listed: int, after: list[ModelCall], severity: Severity | None
 ) -> Found:
-    server = story.transcript.sources[missing[0].message.capture].server
+    server = story.transcript.captures[missing[0].message.capture].server
     few = f"{len(missing)} of {listed} tools that {server} lists"
     which = few if len(missing) < listed else f"No tool that {server} lists"
     prompts = f"{len(after)} prompts" if len(after) > 1 else "the prompt"
@@ -190,7 +190,7 @@ def _same(story: ModelStory, offers: Iterable[Offered]) -> Iterator[tuple[list[s
     for meant, names in by_tools.items():
         if len(set(names)) > len(meant):
             tool = next(iter(meant))
-            yield names, f"{tool.name[:80]} of {story.transcript.sources[tool.capture].server}"
+            yield names, f"{tool.name[:80]} of {story.transcript.captures[tool.capture].server}"
     for names in by_name.values():
         if len(names) > 1:
             yield names, ""

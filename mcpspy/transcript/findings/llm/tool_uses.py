@@ -162,7 +162,7 @@ def _not_called(story: ModelStory, tool_trip: ToolTrip) -> Iterator[Found]:
     at_ns = tool_trip.use.at_ns or tool_trip.by.at_ns
     if not tools or not story.is_over(tool_trip) or not all(story.saw(one.capture, at_ns) for one in tools):
         return
-    server = story.transcript.sources[tools[0].capture].server
+    server = story.transcript.captures[tools[0].capture].server
     what = f"The model wanted {_tool(tool_trip)} called, and {server} was not called"
     what += f"; the model was told {quoted(tool_trip.returned.text)}." if tool_trip.returned else "."
     is_stranger = all(one.capture in story.strangers for one in tools)

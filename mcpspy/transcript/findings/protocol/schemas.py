@@ -86,7 +86,7 @@ class _Server:
 
 def schema_findings(transcript: Transcript) -> Iterator[Found]:
     """Calls and results that do not keep to what the tool promises. Rows are in the order in which they began."""
-    servers = [_Server() for _ in transcript.sources]
+    servers = [_Server() for _ in transcript.captures]
     for row in transcript.rows:
         if isinstance(row, UnpairedMessage):
             if row.message.method == _LIST_CHANGED:

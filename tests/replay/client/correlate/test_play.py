@@ -14,7 +14,7 @@ from mcpspy.replay.mock.replies import scenes
 from mcpspy.replay.mock.script import Script
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
-from mcpspy.transcript.model import Source
+from mcpspy.transcript.model import CaptureInfo
 from tests.replay.client.driven import Driven
 from tests.transcript.dialogue import Dialogue, notification, request, result
 
@@ -87,7 +87,7 @@ def talks(draw: st.DrawFn) -> Dialogue:
 def test_what_a_mock_names_anew_comes_back_to_it_under_that_name(recorded: Dialogue) -> None:
     driven = Driven(recorded, carries=True)
     found = scenes(recorded.transcript)
-    script, decoder = Script(found, Matcher(found.exchanges).walk()), Decoder(Source(0))
+    script, decoder = Script(found, Matcher(found.exchanges).walk()), Decoder(CaptureInfo(0))
     sent = driven.due()
     for _ in range(MOST_TURNS):
         frames = [Frame(0, 0, 0, json.dumps(line).encode() + b"\n") for line in sent]
