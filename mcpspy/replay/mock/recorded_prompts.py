@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from ...records import CLIENT, SERVER
 from ...transcript.http.head import EVENT_STREAM, Head
+from ...transcript.llm.apis import api_of
 from ...transcript.llm.call import METHODS, ModelCall
-from ...transcript.llm.detect import api_of
 from ...transcript.message import Kind, Message
 from ...transcript.model import Exchange
 from ...wire.decompression import Unpacking

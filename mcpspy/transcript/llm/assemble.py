@@ -14,11 +14,10 @@ from ..correlate import appended
 from ..http.chunks import Chunks
 from ..http.head import Head, read_head
 from ..http.transaction import MAX_INJECTED_BYTES, Anomaly, Scope, ScopeKind, Stream, Transaction
+from .apis import api_of, prompt
+from .bodies import Answering, Payload
 from .call import ModelCall
 from .conversations import Conversations
-from .detect import api_of, prompt
-from .payload import Payload
-from .stream import Answering
 
 if TYPE_CHECKING:
     from ...records import Close, Frame, Note, Open

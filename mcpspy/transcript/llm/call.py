@@ -53,7 +53,7 @@ class ModelCall(msgspec.Struct, eq=False):
     @property
     def prompt(self) -> Prompt:
         """What was asked, read from `payload`. The last few are remembered; hold it rather than ask again in a long loop."""
-        from .detect import prompt
+        from .apis import prompt
 
         return prompt(self.api, self.payload)
 

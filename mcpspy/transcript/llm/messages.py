@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from .drafts import Flaws, TurnDraft, UseDraft, piece_of
-from .json_reading import argument_text, error_text, integer, items, members, size_bytes, string, value
+from .json_values import argument_text, error_text, integer, items, members, size_bytes, string, value
 from .model import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn, Usage
 from .parts import joined, part_text, text_of
 from .tags import offers_in, returns_in, uses_in, without_returns

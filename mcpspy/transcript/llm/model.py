@@ -6,6 +6,7 @@ One set of nouns for three APIs: chat completions and responses (OpenAI), messag
 
 from __future__ import annotations
 
+import json
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -122,3 +123,12 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Events of its stream; 0 for plain JSON."""
     flaws: tuple[str, ...] = ()
     """What was wrong with its stream, a sentence each: an index that no delta opened, an event that is no JSON."""
+
+
+def offer_text(offer: ToolOffer) -> bytes:
+    """What a model is told of a tool, as JSON."""
+    said = {"name": offer.name, "description": offer.description, "parameters": offer.schema}
+    try:
+        return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    except (ValueError, RecursionError):
+        return offer.description.encode("utf-8", "replace")

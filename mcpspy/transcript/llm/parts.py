@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from .json_reading import items, members, string
+from .json_values import items, members, string
 
 _TEXTS: Final = {"text", "input_text", "output_text", "summary_text", "reasoning_text"}
 _DATA: Final = "data:"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from .drafts import Flaws, TurnDraft, UseDraft, piece_of
-from .json_reading import argument_text, error_text, integer, items, json_text, members, size_bytes, string, value
+from .json_values import argument_text, error_text, integer, items, json_text, members, size_bytes, string, value
 from .model import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn, Usage
 from .parts import joined, text_of
 from .tags import offers_in, uses_in

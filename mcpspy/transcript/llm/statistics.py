@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..outcome import Outcome
 from ..stats.statistics import WELL, Latency, latency
 from ..stats.tokens import estimated_tokens
-from .offer_text import offer_text
+from .model import offer_text
 from .runs import Run, runs
 from .tool_trips import tool_trips
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..model import Transcript
     from .call import ModelCall
     from .model import Answer, Prompt, ToolOffer
-    from .tool_trip import ToolTrip
+    from .tool_trips import ToolTrip
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

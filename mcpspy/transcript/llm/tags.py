@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ...wire.json_slices import members as slices
-from .json_reading import members, size_bytes, string, value
+from .json_values import members, size_bytes, string, value
 from .model import ToolOffer, ToolReturn, ToolUse
 
 CALL: Final = "tool_call"

@@ -27,7 +27,7 @@ from ..timeline.timeline import timeline
 
 if TYPE_CHECKING:
     from ...transcript.finding import Finding
-    from ...transcript.llm.tool_trip import ToolTrip
+    from ...transcript.llm.tool_trips import ToolTrip
     from ..text.line import Line
 
 MAX_CALLS: Final = 8

@@ -9,8 +9,7 @@ from typing import Any, Final
 from ...transcript.llm.call import ModelCall
 from ...transcript.llm.model import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn, Usage
 from ...transcript.llm.runs import Run, runs
-from ...transcript.llm.tool_trip import ToolTrip
-from ...transcript.llm.tool_trips import tool_trips
+from ...transcript.llm.tool_trips import ToolTrip, tool_trips
 from ...transcript.model import CaptureInfo, Transcript
 from ..text.json_text import Verbatim
 from .transactions import transaction_object

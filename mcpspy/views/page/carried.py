@@ -17,7 +17,7 @@ from ..timeline.exchange import messages_of
 from .model_calls import messages_of_call, told_call
 
 if TYPE_CHECKING:
-    from ...transcript.llm.tool_trip import ToolTrip
+    from ...transcript.llm.tool_trips import ToolTrip
     from ...transcript.message import Message
     from ...transcript.model import CaptureInfo
 

@@ -15,7 +15,7 @@ from ..text.line import plain
 from ..timeline.model_call import model_call_lines
 
 if TYPE_CHECKING:
-    from ...transcript.llm.tool_trip import ToolTrip
+    from ...transcript.llm.tool_trips import ToolTrip
     from ...transcript.model import CaptureInfo, ModelCall, Transcript
 
 MAX_TOLD_LINES = 1_000

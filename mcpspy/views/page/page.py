@@ -29,7 +29,7 @@ from .prompts import Prompts
 
 if TYPE_CHECKING:
     from ...transcript.finding import Finding
-    from ...transcript.llm.tool_trip import ToolTrip
+    from ...transcript.llm.tool_trips import ToolTrip
     from ...transcript.model import Row, Transcript
 
 MAX_DRAWN: Final = 20_000

@@ -22,7 +22,7 @@ from .payloads import bounded
 if TYPE_CHECKING:
     from ...transcript.llm.model import Prompt, ToolReturn, Turn
     from ...transcript.llm.runs import Run
-    from ...transcript.llm.tool_trip import ToolTrip
+    from ...transcript.llm.tool_trips import ToolTrip
     from ...transcript.model import ModelCall, Transcript
     from .lanes import Lanes
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from ...transcript.llm.call import ModelCall
 from ...transcript.llm.model import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn
 from ...transcript.llm.tool_names import spelled
-from ...transcript.llm.tool_trip import ToolTrip
+from ...transcript.llm.tool_trips import ToolTrip
 from ...transcript.llm.tool_trips import tool_trips as tool_trips_of
 from ...transcript.model import CaptureInfo, Exchange, Transcript
 from ..text.cells import MIN_CHOP_CELLS, padded

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ....wire.json_slices import members, string
-from ...llm.offer_text import offer_text
+from ...llm.model import offer_text
 from ...llm.tool_names import Likeness, Tool, tool_names
 from ...llm.tool_trips import result_of, tool_calls, tool_trips
 from ...offers.definitions import Offer as Defined
@@ -17,7 +17,7 @@ from ...offers.definitions import Part, offers
 if TYPE_CHECKING:
     from ...llm.call import ModelCall
     from ...llm.model import ToolOffer
-    from ...llm.tool_trip import ToolTrip
+    from ...llm.tool_trips import ToolTrip
     from ...message import Message
     from ...model import CaptureInfo, Transcript
     from ...offers.definitions import Definition

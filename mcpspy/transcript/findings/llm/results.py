@@ -15,7 +15,7 @@ from .records import record_of
 from .tool_uses import quoted
 
 if TYPE_CHECKING:
-    from ...llm.tool_trip import ToolTrip
+    from ...llm.tool_trips import ToolTrip
     from .facts import ModelStory
 
 _USES: Final = '⇒ asks How is the weather?\n  offers forecast {"type":"object"}\n⇐ uses c1 forecast {}\n'

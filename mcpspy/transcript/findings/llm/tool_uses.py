@@ -13,7 +13,7 @@ from ..rule import Family, Rule
 from .records import answer_record, record_of
 
 if TYPE_CHECKING:
-    from ...llm.tool_trip import ToolTrip
+    from ...llm.tool_trips import ToolTrip
     from .facts import ModelStory
 
 _LISTED: Final = '→ tools/list 1\n← result 1 {"tools":[{"name":"forecast","inputSchema":{"type":"object"}}]}\n'

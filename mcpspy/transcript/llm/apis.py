@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from . import chat, messages, responses
-from .json_reading import members, value
+from .json_values import members, value
 from .model import Prompt
 
 if TYPE_CHECKING:

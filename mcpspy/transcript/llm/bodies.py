@@ -10,17 +10,48 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ...wire.decompression import Unpacking
+from ...wire.encodings import MissingDecoderError, decoded
 from ...wire.sse import Event, Events, parse
 from ..http.head import EVENT_STREAM
 from ..outcome import HTTP_ERRORS
-from .detect import assembler
-from .json_reading import refusal_text, value
-from .payload import Payload
+from .apis import assembler
+from .json_values import refusal_text, value
 
 if TYPE_CHECKING:
     from ...records import Frame
     from ..http.head import Head
     from .model import Answer, Api
+
+
+class Payload:
+    """A body under way. `flaw` is known once it was asked for whole."""
+
+    __slots__ = ("_encoding", "_frames", "flaw")
+
+    def __init__(self, head: Head) -> None:
+        self._encoding = head.get("content-encoding")
+        self._frames: list[Frame] = []
+        self.flaw = ""
+
+    def add(self, frame: Frame) -> None:
+        """More of it came."""
+        self._frames.append(frame)
+
+    def whole(self) -> bytes:
+        """All that came. It is kept no longer."""
+        frames, self._frames = self._frames, []
+        if any(not frame.data and frame.length for frame in frames):
+            self.flaw = "it was not recorded"
+            return b""
+        data = b"".join(frame.data for frame in frames)
+        try:
+            return decoded(data, self._encoding.encode("utf-8", "replace")) if self._encoding else data
+        except MissingDecoderError as error:
+            self.flaw = f"it is compressed with {error.coding}, which cannot be read here"
+        except ValueError as error:
+            self.flaw = f"it is not what its content encoding says: {error}"
+        return b""
+
 
 _LIKE_EVENTS: Final = (b"data:", b"event:", b":")
 """How a stream of events begins, whatever its head says it is."""
