@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ..transcript.llm.runs import Run
+from ..transcript.llm.agent_runs import AgentRun
 from ..transcript.llm.statistics import LegNumbers, ModelNumbers, ToolNumbers
 from ..transcript.stats.statistics import Latency
 from .text.line import Line, Piece, fitted
@@ -43,7 +43,7 @@ def leg_lines(numbers: LegNumbers, width: int | None) -> Iterator[Line]:
     yield from _table(_RUNS, [_run(one) for one in numbers.runs], width)
 
 
-def time_words(runs: list[Run]) -> str:
+def time_words(runs: list[AgentRun]) -> str:
     """`14.2 s in 2 runs: model 12.9 s, server 1.10 s, client 200 ms`."""
     took, model, server, client = (
         duration(sum(ns))
@@ -104,8 +104,8 @@ def _took(took: Latency | None) -> list[Piece]:
     return [("", "")] * 2 if took is None else [(duration(took.p50_ns), ""), (duration(took.max_ns), "")]
 
 
-def _run(run: Run) -> list[Piece]:
-    words = one_line(run.asked) or "(as the capture began)"
+def _run(run: AgentRun) -> list[Piece]:
+    words = one_line(run.user_text) or "(as the capture began)"
     return [
         (words if run.is_whole else f"{words} (not finished)", "" if run.is_whole else "wait"),
         *((duration(ns), "") for ns in (run.took_ns, run.model_ns, run.server_ns, run.client_ns)),

@@ -15,7 +15,7 @@ from ..http.chunks import Chunks
 from ..http.head import Head, read_head
 from ..http.transaction import MAX_INJECTED_BYTES, Anomaly, Scope, ScopeKind, Stream, Transaction
 from .apis import api_of, prompt
-from .bodies import Answering, Payload
+from .bodies import AnswerDecoder, Payload
 from .call import ModelCall
 from .conversations import Conversations
 
@@ -37,7 +37,7 @@ class _Work:
         self.head = head
         self.asked = Payload(head)
         self.call: ModelCall | None = None
-        self.answering: Answering | None = None
+        self.answering: AnswerDecoder | None = None
 
     @property
     def rows(self) -> list[Row]:
@@ -182,7 +182,7 @@ class ModelLeg:
         transaction.response, transaction.status = stream, status
         self._asked(work)
         if work.call is not None:
-            work.answering = Answering(work.call.api, head, is_cut_into_events=record.framing == "sse")
+            work.answering = AnswerDecoder(work.call.api, head, is_cut_into_events=record.framing == "sse")
             work.call.assembly = work.answering
         return work.rows
 

@@ -57,7 +57,7 @@ _LIKE_EVENTS: Final = (b"data:", b"event:", b":")
 """How a stream of events begins, whatever its head says it is."""
 
 
-class Answering:
+class AnswerDecoder:
     """The answer to one prompt. `first_ns` is when the first content came in an event; `id` the answer's, once it is known."""
 
     __slots__ = (

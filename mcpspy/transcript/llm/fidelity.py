@@ -24,7 +24,7 @@ _MARKS: Final = " \t\r\n.…[("
 """What may stand between the beginning of a result and words on how it was cut."""
 
 
-class Told(StrEnum):
+class Fidelity(StrEnum):
     """How much of a result a tool return tells."""
 
     WHOLE = "whole"
@@ -35,15 +35,15 @@ class Told(StrEnum):
     """There is a result, and the return is empty."""
 
 
-def told(text: str, result: Message) -> Told:
+def fidelity(text: str, result: Message) -> Fidelity:
     """How much of `result`, a result or an error, the `text` of a tool return tells."""
     texts = texts_of(result)
     bare = text.strip()
     if all(_holds(bare, one) for one in texts) or _is_same_json(bare, texts, result):
-        return Told.WHOLE
+        return Fidelity.WHOLE
     if not bare:
-        return Told.NOTHING
-    return Told.CUT if _is_cut(bare, texts) else Told.CHANGED
+        return Fidelity.NOTHING
+    return Fidelity.CUT if _is_cut(bare, texts) else Fidelity.CHANGED
 
 
 def texts_of(result: Message) -> list[str]:
@@ -60,7 +60,7 @@ def texts_of(result: Message) -> list[str]:
     return [one for one in found if one]
 
 
-def told_bytes(text: str, result: Message) -> tuple[int, int]:
+def text_sizes(text: str, result: Message) -> tuple[int, int]:
     """How many bytes of text a return tells, and how many the result has."""
     return len(text.encode("utf-8", "replace")), sum(len(one.encode("utf-8", "replace")) for one in texts_of(result))
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from ..outcome import Outcome
 from ..stats.statistics import WELL, Latency, latency
 from ..stats.tokens import estimated_tokens
+from .agent_runs import AgentRun, agent_runs
 from .model import offer_text
-from .runs import Run, runs
 from .tool_trips import tool_trips
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class LegNumbers:
 
     models: list[ModelNumbers]
     tools: list[ToolNumbers]
-    runs: list[Run]
+    runs: list[AgentRun]
 
 
 def leg_numbers(transcript: Transcript, rows: Collection[int] | None = None) -> LegNumbers:
@@ -97,7 +97,7 @@ def leg_numbers(transcript: Transcript, rows: Collection[int] | None = None) -> 
     for one in chosen:
         counting.feed(one)
     counting.tool_trips([one for one in found if one.by.row in wanted])
-    made = [run for run in runs(transcript, found) if any(call.row in wanted for call in run.calls)]
+    made = [run for run in agent_runs(transcript, found) if any(call.row in wanted for call in run.calls)]
     return LegNumbers(models=counting.models(), tools=list(counting.tools.values()), runs=made)
 
 

@@ -15,7 +15,7 @@ from ...records import CLIENT
 from ...wire.json_slices import members
 from ..model import Exchange
 from .calls_by_key import CallsByKey
-from .fidelity import Told, texts_of, told
+from .fidelity import Fidelity, fidelity, texts_of
 from .json_values import read_arguments, value_key
 from .tool_names import Likeness, Tool, tool_names
 
@@ -173,7 +173,9 @@ class _Join:
         results = {one.row: result_of(self._transcript, one) for one in best}
         if tool_trip.returned is not None and len(best) > 1:
             text = tool_trip.returned.text
-            telling = [one for one in best if (result := results[one.row]) is not None and told(text, result) is Told.WHOLE]
+            telling = [
+                one for one in best if (result := results[one.row]) is not None and fidelity(text, result) is Fidelity.WHOLE
+            ]
             best = telling or best
         texts = {tuple(texts_of(result)) if (result := results[one.row]) is not None else None for one in best}
         return best if len(texts) > 1 else best[:1]
@@ -340,4 +342,4 @@ def _in_order(waiting: deque[ToolTrip], returned: ToolReturn) -> ToolTrip | None
 
 def _tells(returned: ToolReturn, tool_trip: ToolTrip, result_of: Callable[[Exchange], Message | None]) -> bool:
     result = None if tool_trip.call is None else result_of(tool_trip.call)
-    return result is not None and told(returned.text, result) is Told.WHOLE
+    return result is not None and fidelity(returned.text, result) is Fidelity.WHOLE

@@ -132,10 +132,10 @@ def _asked(transcript: Transcript, tool_trips: list[ToolTrip]) -> Iterator[str]:
     """What users asked for, and whose time it took."""
     if not any(source.is_model for source in transcript.captures):
         return
-    from ...transcript.llm.runs import runs
+    from ...transcript.llm.agent_runs import agent_runs
     from ..sequence.llm import run_words
 
-    found = runs(transcript, tool_trips)
+    found = agent_runs(transcript, tool_trips)
     if not found:
         return
     yield "## What was asked"

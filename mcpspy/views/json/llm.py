@@ -6,9 +6,9 @@ Texts are as they were captured; `whole` adds every turn of the prompt and of th
 import json
 from typing import Any, Final
 
+from ...transcript.llm.agent_runs import AgentRun, agent_runs
 from ...transcript.llm.call import ModelCall
 from ...transcript.llm.model import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn, Usage
-from ...transcript.llm.runs import Run, runs
 from ...transcript.llm.tool_trips import ToolTrip, tool_trips
 from ...transcript.model import CaptureInfo, Transcript
 from ..text.json_text import Verbatim
@@ -51,7 +51,7 @@ def joined_objects(transcript: Transcript) -> dict[str, Any]:
     found = tool_trips(transcript)
     return {
         "tool_trips": [tool_trip_object(one) for one in found],
-        "runs": [run_object(one) for one in runs(transcript, found)],
+        "runs": [run_object(one) for one in agent_runs(transcript, found)],
     }
 
 
@@ -72,10 +72,10 @@ def tool_trip_object(tool_trip: ToolTrip) -> dict[str, Any]:
     }
 
 
-def run_object(run: Run) -> dict[str, Any]:
+def run_object(run: AgentRun) -> dict[str, Any]:
     """A run: what the user asked, the rows of its model calls, and whose time it was."""
     return {
-        "asked": run.asked[:ASKED_LETTERS],
+        "asked": run.user_text[:ASKED_LETTERS],
         "rows": [one.row for one in run.calls],
         "at_ns": run.began_ns,
         "duration_ns": run.took_ns,

@@ -21,14 +21,14 @@ from ..text.units import counted, duration
 from .model import Arrow, ArrowKind, Aside, Group, GroupKind, LeftOut, Step
 
 if TYPE_CHECKING:
-    from ...transcript.llm.runs import Run
+    from ...transcript.llm.agent_runs import AgentRun
 
 Flat = Arrow | Aside | LeftOut
 
 _ORDER: Final = tuple(PhaseName)
 
 
-def grouped(steps: Sequence[Flat], transcript: Transcript, rows: Sequence[Row], runs: Sequence[Run] = ()) -> list[Step]:
+def grouped(steps: Sequence[Flat], transcript: Transcript, rows: Sequence[Row], runs: Sequence[AgentRun] = ()) -> list[Step]:
     """`steps` in groups, where there is reason for them."""
     phases = _phases(transcript, rows, steps)
     if runs:
@@ -49,7 +49,7 @@ def _in_phases(parts: Sequence[tuple[PhaseName | None, list[Flat]]], transcript:
     return made
 
 
-def _with_runs(steps: Sequence[Flat], transcript: Transcript, runs: Sequence[Run], phases: _Phases | None) -> list[Step]:
+def _with_runs(steps: Sequence[Flat], transcript: Transcript, runs: Sequence[AgentRun], phases: _Phases | None) -> list[Step]:
     """A group for each run that nothing of another runs into; before, between and behind them phases."""
     from .llm import run_words
 

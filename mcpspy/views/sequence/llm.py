@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from ...transcript.llm.runs import runs
+from ...transcript.llm.agent_runs import agent_runs
 from ...transcript.llm.tool_trips import tool_trips
 from ...transcript.outcome import Outcome
 from ..text.escape import safe_text
@@ -20,8 +20,8 @@ from .model import Arrow, ArrowKind, Aside, Detail
 from .payloads import bounded
 
 if TYPE_CHECKING:
+    from ...transcript.llm.agent_runs import AgentRun
     from ...transcript.llm.model import Prompt, ToolReturn, Turn
-    from ...transcript.llm.runs import Run
     from ...transcript.llm.tool_trips import ToolTrip
     from ...transcript.model import ModelCall, Transcript
     from .lanes import Lanes
@@ -46,7 +46,7 @@ class ModelSteps:
         self._lanes = lanes
         self._detail = detail
         self._letters = LETTERS if detail is Detail.NAMES else MORE_LETTERS
-        self.runs: list[Run] = runs(transcript, found)
+        self.runs: list[AgentRun] = agent_runs(transcript, found)
         self._runs = {call.row: run for run in self.runs for call in run.calls}
         self._returned: dict[int, list[ToolTrip]] = {}
         for one in found:
@@ -57,14 +57,14 @@ class ModelSteps:
         """The steps of a call, in the order in which they were."""
         client, model = self._lanes.client(call), self._lanes.server(call)
         run = self._runs[call.row]
-        if call is run.calls[0] and run.asked:
-            words = words_of(run.asked, self._letters)
+        if call is run.calls[0] and run.user_text:
+            words = words_of(run.user_text, self._letters)
             spoken_ns = run.spoken_ns
             yield self._arrow(call, self._lanes.user, client, ArrowKind.REQUEST, words, at_ns=spoken_ns, opens=client)
         yield self._asked(call, client, model)
         yield self._answered(call, client, model)
         answer = call.answer
-        if call is run.calls[-1] and run.is_whole and run.asked and answer is not None and call.ended_ns is not None:
+        if call is run.calls[-1] and run.is_whole and run.user_text and answer is not None and call.ended_ns is not None:
             words = answer_words(answer, self._letters) or "nothing"
             ended_ns = call.ended_ns
             yield self._arrow(call, client, self._lanes.user, ArrowKind.RESPONSE, words, at_ns=ended_ns, closes=client)
@@ -128,9 +128,9 @@ class ModelSteps:
         )  # fmt: skip
 
 
-def run_words(run: Run) -> str:
+def run_words(run: AgentRun) -> str:
     """What a user asked for, and whose time it took."""
-    asked = words_of(run.asked, LETTERS) if run.asked else "run"
+    asked = words_of(run.user_text, LETTERS) if run.user_text else "run"
     spent = [("model", run.model_ns), ("server", run.server_ns), ("client", run.client_ns)]
     whose = ", ".join(f"{who} {duration(took_ns)}" for who, took_ns in spent if took_ns)
     return f"{asked} · {duration(run.took_ns)}: {whose}"

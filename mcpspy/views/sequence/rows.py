@@ -43,7 +43,7 @@ from .payloads import in_one_line, lines
 from .repeats import Drawable, News, Repeated
 
 if TYPE_CHECKING:
-    from ...transcript.llm.runs import Run
+    from ...transcript.llm.agent_runs import AgentRun
     from .lanes import Lanes
     from .llm import ModelSteps
 
@@ -100,7 +100,7 @@ class Steps:
                 yield from self._event(row)
 
     @property
-    def runs(self) -> Sequence[Run]:
+    def runs(self) -> Sequence[AgentRun]:
         """What users asked for, where a model was recorded."""
         return () if self._models is None else self._models.runs
 

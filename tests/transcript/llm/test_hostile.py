@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpspy.transcript.findings.optional import examined
-from mcpspy.transcript.llm.runs import runs
+from mcpspy.transcript.llm.agent_runs import agent_runs
 from mcpspy.transcript.llm.tool_trips import tool_trips
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
@@ -78,7 +78,7 @@ def both_legs(asked: list[tuple[Any, Any, str, bool]], tools: Any, answered: Any
 def test_nothing_raises_and_all_of_it_can_be_shown(asked: list[tuple[Any, Any, str, bool]], tools: Any, answered: Any) -> None:
     transcript = both_legs(asked, tools, answered)
     found = tool_trips(transcript)
-    for run in runs(transcript, found):
+    for run in agent_runs(transcript, found):
         assert run.model_ns + run.server_ns + run.client_ns == run.took_ns
     transcript.findings = examined(transcript)
     lines = [*timeline(transcript, width=80), *numbers_lines(transcript, width=80)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.transcript.llm.runs import Run, covered_ns, runs
+from mcpspy.transcript.llm.agent_runs import AgentRun, agent_runs, covered_ns
 from mcpspy.transcript.llm.tool_trips import ToolTrip, tool_trips
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
@@ -218,17 +218,17 @@ def counting_calls() -> Iterator[Callable[[], int]]:
 # --- Runs ---
 
 
-def only_run(account: str) -> Run:
+def only_run(account: str) -> AgentRun:
     transcript = told(account)
-    (found,) = runs(transcript, tool_trips(transcript))
+    (found,) = agent_runs(transcript, tool_trips(transcript))
     return found
 
 
 def test_a_run_is_from_the_user_s_turn_to_the_answer_that_wants_nothing_done() -> None:
     account = "⇒ asks x\n⇐ uses c1 fetch {}\n" + call(1, "fetch", {}) + "⇒ returns c1 ok\n⇐ says y\n⇒ asks z\n⇐ says w"
     transcript = told(account)
-    found = runs(transcript, tool_trips(transcript))
-    assert [(one.asked, [each.row for each in one.calls], one.is_whole) for one in found] == [
+    found = agent_runs(transcript, tool_trips(transcript))
+    assert [(one.user_text, [each.row for each in one.calls], one.is_whole) for one in found] == [
         ("x", [1, 3], True),
         ("z", [4], True),
     ]
@@ -259,5 +259,5 @@ def test_what_is_not_finished_is_said() -> None:
 
 def test_a_call_that_failed_is_asked_again_in_the_same_run() -> None:
     transcript = told("⇒ asks x\n⇐ 429 slow down\n⇒ asks x\n⇐ says y")
-    found = runs(transcript, [])
+    found = agent_runs(transcript, [])
     assert [len(one.calls) for one in found] == [2]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcpspy.transcript.llm.runs import runs
+from mcpspy.transcript.llm.agent_runs import agent_runs
 from mcpspy.transcript.llm.tool_trips import tool_trips
 from mcpspy.transcript.transcribe import transcribe
 from tests.transcript.dialogue import MS, notification, request, result
@@ -34,7 +34,9 @@ def story(*, before_ms: int, after_ms: int, questions: int = 1) -> Transcript:
 def list_and_prompt(told: Transcript) -> list[tuple[int, int, int]]:
     """Of each run: when tools were asked for before it, when the user spoke, when the model was asked."""
     asked_ns = [one.at_ns for one in told.exchanges if one.method == "tools/list"]
-    return [(at_ns, run.spoken_ns, run.began_ns) for at_ns, run in zip(asked_ns, runs(told, tool_trips(told)), strict=True)]
+    return [
+        (at_ns, run.spoken_ns, run.began_ns) for at_ns, run in zip(asked_ns, agent_runs(told, tool_trips(told)), strict=True)
+    ]
 
 
 @pytest.mark.parametrize("questions", [1, 2])
@@ -51,11 +53,11 @@ def test_a_user_who_takes_time_after_the_list_spoke_at_the_prompt() -> None:
 def test_of_a_leg_alone_a_user_speaks_at_the_prompt() -> None:
     model = ModelTraffic()
     model.ask("user: hello").answer(200, completion("hi"))
-    [run] = runs(model.transcript, [])
+    [run] = agent_runs(model.transcript, [])
     assert run.spoken_ns == run.began_ns
 
 
 def test_time_until_the_user_spoke_is_nobodys() -> None:
     told = story(before_ms=500, after_ms=20)
-    [run] = runs(told, tool_trips(told))
+    [run] = agent_runs(told, tool_trips(told))
     assert run.took_ns < 500 * MS

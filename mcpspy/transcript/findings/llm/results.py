@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from ...finding import Severity
-from ...llm.fidelity import Told, texts_of, told, told_bytes
+from ...llm.fidelity import Fidelity, fidelity, text_sizes, texts_of
 from ...message import Kind, Message
 from ..build import Found, found, seconds
 from ..rule import Family, Rule
@@ -115,22 +115,22 @@ def _result(tool_trip: ToolTrip, result: Message) -> Iterator[Found]:
 
 
 def _told(tool_trip: ToolTrip, result: Message, text: str) -> Iterator[Found]:
-    said, had = told_bytes(text, result)
+    said, had = text_sizes(text, result)
     tool = tool_trip.use.name[:80]
-    match told(text, result):
-        case Told.CUT:
+    match fidelity(text, result):
+        case Fidelity.CUT:
             what = f"Of the result of {tool}, {had:,} bytes of text, the model is told {said:,}; it ends with {quoted(text[-80:])}."
             yield _found(RESULT_CUT, tool_trip, what)
-        case Told.CHANGED:
+        case Fidelity.CHANGED:
             what = f"Instead of the result of {tool}, {had:,} bytes of text, the model is told {said:,} others: {quoted(text)}."
             yield _found(RESULT_CHANGED, tool_trip, what)
-        case Told.NOTHING:
+        case Fidelity.NOTHING:
             yield _found(
                 RESULT_DROPPED,
                 tool_trip,
                 f"The result of {tool} has {had:,} bytes of text, and the model is told an empty one.",
             )
-        case Told.WHOLE:
+        case Fidelity.WHOLE:
             pass
 
 
@@ -138,7 +138,7 @@ def _error(tool_trip: ToolTrip, result: Message, text: str, *, is_marked: bool) 
     if is_marked or _failure(text[:_READ_LETTERS]):
         return
     said = " ".join(texts_of(result))
-    if told(text, result) is Told.WHOLE and said:
+    if fidelity(text, result) is Fidelity.WHOLE and said:
         what = f"{tool_trip.use.name[:80]} failed, and the model is told its text alone, which does not say so: {quoted(text)}."
         has_mark = tool_trip.returned_in is not None and tool_trip.returned_in.api == "messages"
         yield _found(ERROR_HIDDEN, tool_trip, what, None if has_mark else Severity.INFO)  # the words are the server's

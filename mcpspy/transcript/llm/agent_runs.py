@@ -32,13 +32,13 @@ _OVERLAPPING: Final = 8
 """Of so many runs that began before it, a call to a server is looked for in the last ones."""
 
 
-class Run(msgspec.Struct, eq=False, kw_only=True):
+class AgentRun(msgspec.Struct, eq=False, kw_only=True):
     """What a user asked for, from the turn to the final answer. `calls` are never empty."""
 
     calls: list[ModelCall]
     tool_trips: list[ToolTrip] = []
     """What the answers wanted done."""
-    asked: str = ""
+    user_text: str = ""
     """The user's words; empty where the capture begins later."""
     spoken_ns: int = 0
     """When the user is taken to have spoken, which nobody recorded: see `spoken`."""
@@ -61,7 +61,7 @@ class Run(msgspec.Struct, eq=False, kw_only=True):
         return self.ended_ns - self.began_ns
 
 
-def runs(transcript: Transcript, found: Iterable[ToolTrip]) -> list[Run]:
+def agent_runs(transcript: Transcript, found: Iterable[ToolTrip]) -> list[AgentRun]:
     """The runs of all conversations, in the order in which they began. `found` are the tool round trips of the transcript."""
     made = _of_calls(transcript.model_calls)
     by_call = {call.row: run for run in made for call in run.calls}
@@ -74,15 +74,15 @@ def runs(transcript: Transcript, found: Iterable[ToolTrip]) -> list[Run]:
     return made
 
 
-def _of_calls(model_calls: Iterable[ModelCall]) -> list[Run]:
+def _of_calls(model_calls: Iterable[ModelCall]) -> list[AgentRun]:
     """Runs without their times: a call goes on with one if the answer before it wanted something done, or did not come."""
-    made: list[Run] = []
-    by_row: dict[int, Run] = {}
+    made: list[AgentRun] = []
+    by_row: dict[int, AgentRun] = {}
     ended: set[int] = set()
     for call in model_calls:
         known = by_row.get(call.before)
         if known is None or call.before in ended:
-            known = Run(calls=[], asked=_words(call))
+            known = AgentRun(calls=[], user_text=_user_text(call))
             made.append(known)
         known.calls.append(call)
         by_row[call.row] = known
@@ -103,13 +103,13 @@ def _is_final(call: ModelCall) -> bool:
     return answer.is_whole and all(one.is_hosted for one in answer.turn.uses)
 
 
-def _words(call: ModelCall) -> str:
+def _user_text(call: ModelCall) -> str:
     """What the user said last."""
     said = [one.text for one in call.prompt.turns[call.added :] if one.role == "user" and one.text and not one.returns]
     return said[-1] if said else ""
 
 
-def _asked_of_servers(transcript: Transcript, made: list[Run]) -> list[list[Span]]:
+def _asked_of_servers(transcript: Transcript, made: list[AgentRun]) -> list[list[Span]]:
     """For each run, when servers were at work for it: its tool round trips, and what else was asked of servers meanwhile."""
     spans: list[list[Span]] = [[] for _ in made]
     of_call = {
@@ -126,18 +126,18 @@ def _asked_of_servers(transcript: Transcript, made: list[Run]) -> list[list[Span
     return spans
 
 
-def _meanwhile(at_ns: int, made: list[Run], began: list[int]) -> int | None:
+def _meanwhile(at_ns: int, made: list[AgentRun], began: list[int]) -> int | None:
     last = bisect_right(began, at_ns)
     return next((at for at in range(last - 1, max(last - 1 - _OVERLAPPING, -1), -1) if at_ns <= made[at].ended_ns), None)
 
 
-def _end_ns(transcript: Transcript, row: Exchange, run: Run) -> int:
+def _end_ns(transcript: Transcript, row: Exchange, run: AgentRun) -> int:
     call = transcript.call_of(row)
     took_ns = row.duration_ns if call is None else call.duration_ns
     return run.ended_ns if took_ns is None else row.at_ns + took_ns
 
 
-def _split(run: Run, asked: list[Span]) -> None:
+def _split(run: AgentRun, asked: list[Span]) -> None:
     """Whose time the run was."""
     within = run.began_ns, run.ended_ns
     inferring = [(one.at_ns, run.ended_ns if one.ended_ns is None else one.ended_ns) for one in run.calls]
