@@ -13,9 +13,8 @@ from ..capture.store.quota import quota_bytes, taken
 from ..views.store.listing import Capture, Kept, State, Unusable, document, listing
 from ..views.store.listing import Recording as Listed
 from ..views.store.usage import gone_line, keeping_line
-from ..views.text.clock import wall_time
 from ..views.text.escape import safe_text
-from ..views.text.units import counted
+from ..views.text.units import counted, wall_time
 from .screen import say, show_lines, width
 from .since import Since, since_option
 

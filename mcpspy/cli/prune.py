@@ -10,10 +10,9 @@ from ..capture.store.catalog import Recording, entries, recordings
 from ..capture.store.pruning import Bounds, beyond, empty_files, last_ns, prune, remove_empty_files, size_bytes
 from ..capture.store.quota import quota_bytes, set_quota, taken
 from ..views.store.usage import keeping_line
-from ..views.text.clock import wall_time
 from ..views.text.escape import safe_text
 from ..views.text.json_text import SCHEMA, as_json
-from ..views.text.units import counted, size
+from ..views.text.units import counted, size, wall_time
 from .screen import say
 from .units import AGE, QUOTA, SIZE
 

@@ -171,6 +171,6 @@ def narrowed(transcript: Transcript, paths: Sequence[str], since: Since) -> Tran
 
 
 def _local(wall_ns: int) -> datetime:
-    from ..views.text.clock import wall_time
+    from ..views.text.units import wall_time
 
     return wall_time(wall_ns // SECOND_NS * SECOND_NS)

@@ -17,8 +17,8 @@ from ..views.page.carried import carried
 from ..views.page.listed import listed_row, progress
 from ..views.page.model_calls import messages_of_call
 from ..views.page.page import heading, live_page, part
-from ..views.text.clock import wall_time
 from ..views.text.escape import decoded, safe_text
+from ..views.text.units import wall_time
 from ..views.timeline.exchange import messages_of
 from .export.html import page_files
 from .export.rows import addresses_of

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from ..transcript.llm.agent_runs import AgentRun
 from ..transcript.llm.statistics import LegNumbers, ModelNumbers, ToolNumbers
 from ..transcript.stats.statistics import Latency
+from .text.escape import one_line
 from .text.line import Line, Piece, fitted
 from .text.table import Column, table_lines
 from .text.units import counted, duration
-from .timeline.phrases import one_line
 
 MAX_ROWS = 40
 

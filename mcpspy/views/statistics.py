@@ -11,10 +11,10 @@ from ..transcript.model import Numbered, Outcome, Row, Transcript
 from ..transcript.stats.statistics import WELL, Calls, ClientNumbers, Latency, ServerNumbers, Told, numbers
 from .statistics_facts import facts
 from .text.cells import cells, wrapped
+from .text.escape import one_line
 from .text.line import Line, Piece, fitted
 from .text.table import Column, fitting, table_lines
 from .text.units import counted, duration, size
-from .timeline.phrases import one_line
 from .timeline.summary import shown_sources, source_lines, summary
 
 MAX_ROWS = 40

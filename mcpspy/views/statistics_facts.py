@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from ..transcript.stats.http import HttpNumbers
 from ..transcript.stats.statistics import ServerNumbers
 from .text.cells import padded
+from .text.escape import one_line
 from .text.line import Line, fitted
 from .text.units import counted, duration, size
 from .timeline.phases import filled, phase_words, start_up_words
-from .timeline.phrases import exit_words, one_line
+from .timeline.phrases import exit_words
 
 
 def facts(one: ServerNumbers, width: int | None) -> Iterator[Line]:

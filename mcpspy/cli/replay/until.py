@@ -18,8 +18,7 @@ from ...replay.client.driver import Report
 from ...replay.shrink import Shrinking
 from ...replay.shrunk import Shrunk, beyond_the_handshake, has_begun, live_rows
 from ...views.compare.shrink import shrunk_json, shrunk_lines, shrunk_next_lines
-from ...views.text.escape import safe_text
-from ...views.text.excerpt import one_line
+from ...views.text.escape import one_line, safe_text
 from ...views.text.units import counted
 from ..screen import Screen, say
 from .play import play

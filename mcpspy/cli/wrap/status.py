@@ -16,10 +16,9 @@ from ...records import Exit, Gap, Note, Record
 from ...setup.address import port_of
 from ...transcript.finding import Severity
 from ...views.store.usage import keeping_line
-from ...views.text.clock import wall_time
 from ...views.text.escape import safe_text
 from ...views.text.line import Line
-from ...views.text.units import size
+from ...views.text.units import size, wall_time
 from ..transcripts import transcript_of
 
 SHOWN_ERRORS = 5

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from ...transcript.finding import Finding, Severity
 from ...transcript.stats.outcomes import outcomes
 from ..text.cells import wrapped
-from ..text.escape import safe_text
+from ..text.escape import one_line, safe_text
 from ..text.line import Line, fitted, joined, line_cells
 from ..text.units import counted, seconds
 from ..timeline.findings import STYLES
-from ..timeline.phrases import one_line
 from ..timeline.summary import shown_sources
 from .model import WORST_FIRST, Checked, culprit_name, is_at_least, worst_first
 

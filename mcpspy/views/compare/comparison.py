@@ -11,8 +11,7 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Final
 
 from ...replay.compare.difference import rule_for
-from ..text.escape import safe_text
-from ..text.excerpt import one_line
+from ..text.escape import one_line, safe_text
 from ..text.line import Line, Piece, fitted
 from ..text.units import counted, duration
 from ..timeline.findings import STYLES

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ...replay.client.effects import Effect
 from ...replay.mock.miss import named
 from ...transcript.model import Kind
-from ..text.escape import safe_text
-from ..text.excerpt import one_line
+from ..text.escape import one_line, safe_text
 from ..text.line import Line, Piece, fitted
 from ..text.units import counted
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...replay.mock.miss import named
 from ...transcript.model import Kind
 from ...wire.json_slices import members
-from ..text.escape import safe_text
-from ..text.excerpt import one_line
+from ..text.escape import one_line, safe_text
 from ..text.json_text import SCHEMA, as_json
 from ..text.line import Line, fitted
 from ..text.units import counted

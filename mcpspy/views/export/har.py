@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from ...wire.encodings import decoded
 from ...wire.sse import parse
-from ..text.clock import wall_time
 from ..text.json_text import as_json
+from ..text.units import wall_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -15,10 +15,9 @@ from ...transcript.model import CaptureInfo, Exchange, Log, ModelCall, Numbered,
 from ..check.model import worst_first
 from ..sequence.layout import diagram
 from ..sequence.mermaid import mermaid
-from ..text.clock import wall_time
 from ..text.escape import markdown_code, markdown_fence, markdown_text, safe_text
 from ..text.line import plain
-from ..text.units import counted, duration
+from ..text.units import counted, duration, wall_time
 from ..timeline.exchange import whole
 from ..timeline.logs import log_line
 from ..timeline.phrases import command_words, outcome_phrase

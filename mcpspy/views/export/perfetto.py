@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from ...records import CLIENT, Exit, Spawn
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import ChannelEvent, Exchange, ModelCall, UnpairedMessage
+from ..text.escape import one_line
 from ..text.json_text import as_json
 from ..timeline.model_words import model_phrase
-from ..timeline.phrases import event_phrase, one_line, outcome_phrase, unpaired_phrase
+from ..timeline.phrases import event_phrase, outcome_phrase, unpaired_phrase
 from ..timeline.transaction import transaction_phrase
 
 if TYPE_CHECKING:

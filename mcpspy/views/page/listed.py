@@ -10,11 +10,20 @@ from typing import Final, NamedTuple
 
 from ...records import CLIENT
 from ...transcript.http.transaction import Transaction
-from ...transcript.model import CaptureInfo, ChannelEvent, Exchange, Log, ModelCall, Row, Transcript, UnpairedMessage
-from ..text.escape import safe_text
+from ...transcript.model import (
+    CaptureInfo,
+    ChannelEvent,
+    Exchange,
+    Log,
+    ModelCall,
+    Row,
+    Transcript,
+    UnpairedMessage,
+)
+from ..text.escape import one_line, safe_text
 from ..timeline.calls import with_call
 from ..timeline.model_words import model_phrase
-from ..timeline.phrases import Phrase, event_phrase, log_text, one_line, outcome_phrase, unpaired_phrase
+from ..timeline.phrases import Phrase, event_phrase, log_text, outcome_phrase, unpaired_phrase
 from ..timeline.transaction import transaction_phrase
 
 MAX_TARGET_LETTERS: Final = 200

@@ -9,9 +9,9 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
 from ...transcript.model import Exchange, Outcome, Transcript
-from ..text.clock import wall_time
 from ..text.escape import safe_text
 from ..text.python_literal import has_literal, literal
+from ..text.units import wall_time
 from .answers import Answers
 
 if TYPE_CHECKING:

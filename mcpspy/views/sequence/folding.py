@@ -16,7 +16,7 @@ from ...transcript.calls.call import Call, Part
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, ModelCall, Row, Transcript
 from ...transcript.phases import ANY_TIME, DISCOVERY, HANDSHAKE, Course, PhaseName
-from ..text.excerpt import one_line
+from ..text.escape import one_line
 from ..text.units import counted, duration
 from .model import Arrow, ArrowKind, Aside, Group, GroupKind, LeftOut, Step
 

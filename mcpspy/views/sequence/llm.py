@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ...transcript.llm.agent_runs import agent_runs
 from ...transcript.llm.tool_trips import tool_trips
 from ...transcript.outcome import Outcome
-from ..text.escape import safe_text
-from ..text.excerpt import one_line
+from ..text.escape import one_line, safe_text
 from ..text.units import counted, duration
 from ..timeline.model_words import answer_words, first_token_words, model_phrase, words_of
 from .model import Arrow, ArrowKind, Aside, Detail

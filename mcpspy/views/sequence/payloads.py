@@ -11,8 +11,7 @@ from json import loads
 from typing import TYPE_CHECKING, Final
 
 from ...wire.json_slices import members
-from ..text.escape import decoded, safe_text
-from ..text.excerpt import one_line
+from ..text.escape import decoded, one_line, safe_text
 from ..text.line import plain
 from ..text.pretty import pretty
 from ..text.units import counted

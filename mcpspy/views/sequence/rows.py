@@ -24,6 +24,7 @@ from ...transcript.model import (
     Transcript,
     UnpairedMessage,
 )
+from ..text.escape import one_line
 from ..text.units import counted, duration
 from ..timeline.calls import of_part
 from ..timeline.phrases import (
@@ -32,7 +33,6 @@ from ..timeline.phrases import (
     event_phrase,
     log_text,
     notification_phrase,
-    one_line,
     outcome_phrase,
     status_words,
     unpaired_phrase,

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..text.escape import safe_text
+from ..text.escape import one_line, safe_text
 from ..text.json_text import SCHEMA, as_json
 from ..text.line import Line, fitted
 from ..text.units import counted
-from ..timeline.phrases import one_line
 
 MAX_PLACES = 3
 """Of what stands in several places so many are told."""

@@ -12,11 +12,10 @@ from enum import StrEnum
 from typing import Any
 
 from ..text.cells import cells, cut, padded, padded_left
-from ..text.escape import safe_text
+from ..text.escape import one_line, safe_text
 from ..text.json_text import SCHEMA, as_json
 from ..text.line import Line, fitted
 from ..text.units import counted, duration, size
-from ..timeline.phrases import one_line
 
 LABEL_CELLS = 48
 MIN_LABEL_CELLS = 16

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..text.cells import wrapped
-from ..text.escape import safe_text
+from ..text.escape import one_line, safe_text
 from ..text.json_text import SCHEMA, as_json
 from ..text.line import Line, fitted
 from ..text.units import counted, size
-from ..timeline.phrases import one_line
 
 _STYLES = {"intact": "good", "incomplete": "warn", "damaged": "bad"}
 _INDENT = "    "

@@ -46,6 +46,9 @@ _backticks = re.compile("`+").findall
 
 _XML_SIGNS = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 
+PHRASE_LETTERS = 300
+"""More of a captured text than this says nothing in one line; `show @:7` has all of it."""
+
 
 def decoded(data: bytes) -> str:
     r"""Text of captured bytes; those that are no UTF-8 come out as `\xff`. The result still has to be made safe."""
@@ -57,6 +60,13 @@ def safe_text(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return _unsafe(_spelled, text)
+
+
+def one_line(text: str, letters: int = PHRASE_LETTERS) -> str:
+    """Captured text in one safe line: runs of blanks collapsed, the far end left out."""
+    if len(text) > letters:
+        text = text[:letters] + "…"
+    return safe_text(" ".join(text.split()))
 
 
 def json_text(text: str) -> str:

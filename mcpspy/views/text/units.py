@@ -1,5 +1,7 @@
 """Times, sizes and counts in the words of a person: `1.20 s`, `4.1 kB`, `2 errors`. Refuses to colour and to pad."""
 
+from datetime import UTC, datetime, tzinfo
+
 MICROSECOND_NS = 1_000
 MILLISECOND_NS = 1_000_000
 SECOND_NS = 1_000_000_000
@@ -12,6 +14,14 @@ def seconds(at_ns: int) -> str:
     sign = "-" if milliseconds < 0 else ""
     whole, rest = divmod(abs(milliseconds), 1000)
     return f"{sign}{whole}.{rest:03d}"
+
+
+def wall_time(wall_ns: int, zone: tzinfo | None = None) -> datetime:
+    """Unix time in `zone` (None: the system's); the epoch where no calendar holds it."""
+    try:
+        return datetime.fromtimestamp(wall_ns / 1_000_000_000, UTC).astimezone(zone)
+    except (ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(0, UTC)
 
 
 def duration(lasted_ns: int) -> str:

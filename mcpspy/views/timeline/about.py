@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
 from ...transcript.mcp.blocks import Facts
-from ..text.excerpt import one_line
+from ..text.escape import one_line
 from ..text.units import counted, duration, size
 
 MAX_LISTED: Final = 200

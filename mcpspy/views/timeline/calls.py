@@ -12,9 +12,10 @@ from ...transcript.calls.references import TaskFacts, task_facts
 from ...transcript.mcp.fields import INPUT_REQUIRED
 from ...transcript.mcp.methods import LISTEN
 from ...transcript.model import CaptureInfo, Exchange, Outcome, UnpairedMessage
+from ..text.escape import one_line
 from ..text.line import Line, fitted, joined
 from ..text.units import counted, duration
-from .phrases import Phrase, one_line, outcome_phrase
+from .phrases import Phrase, outcome_phrase
 
 MAX_PARTS = 40
 """So many lines of a call are shown above one of its rows; of more, those at the beginning and at the end."""

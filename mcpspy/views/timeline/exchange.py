@@ -9,7 +9,7 @@ from ...transcript.http.transaction import Stream, Transaction
 from ...transcript.mcp.content import content_facts
 from ...transcript.model import CaptureInfo, Exchange, Kind, Message, ModelCall, Numbered, Row, Transcript, UnpairedMessage
 from ..text.cells import MIN_CHOP_CELLS, cells, chopped
-from ..text.escape import decoded, safe_text
+from ..text.escape import decoded, one_line, safe_text
 from ..text.line import Line, Piece, fitted, joined
 from ..text.pretty import INDENT, broken, pretty
 from ..text.units import duration, size
@@ -17,7 +17,7 @@ from .about import about_lines
 from .calls import call_lines, of_part
 from .findings import row_finding_lines
 from .logs import meanwhile, microseconds
-from .phrases import one_line, outcome_phrase, unpaired_phrase
+from .phrases import outcome_phrase, unpaired_phrase
 from .transaction import chunk_words, fact_lines, told, transaction_phrase
 
 _BETWEEN: Piece = (" · ", "dim")

@@ -6,9 +6,8 @@ from dataclasses import replace
 from ...transcript.finding import Finding, Severity
 from ...transcript.model import Numbered, Transcript
 from ..text.cells import wrapped
-from ..text.escape import safe_text
+from ..text.escape import one_line, safe_text
 from ..text.line import Line
-from .phrases import one_line
 
 STYLES = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.INFO: "dim"}
 

@@ -14,13 +14,13 @@ from ...transcript.llm.tool_trips import ToolTrip
 from ...transcript.llm.tool_trips import tool_trips as tool_trips_of
 from ...transcript.model import CaptureInfo, Exchange, Transcript
 from ..text.cells import MIN_CHOP_CELLS, padded
-from ..text.escape import safe_text
+from ..text.escape import one_line, safe_text
 from ..text.line import Line, Piece, fitted, joined
 from ..text.pretty import broken
 from ..text.units import counted, duration, size
 from .findings import row_finding_lines
 from .model_words import first_token_words, model_phrase, usage_words
-from .phrases import one_line, outcome_phrase
+from .phrases import outcome_phrase
 from .transaction import fact_lines, told
 
 _BETWEEN: Piece = (" · ", "dim")

@@ -3,7 +3,7 @@
 from ...transcript.llm.call import ModelCall
 from ...transcript.llm.model import Answer, ToolUse, Usage
 from ...transcript.outcome import Outcome
-from ..text.excerpt import PHRASE_LETTERS, one_line
+from ..text.escape import PHRASE_LETTERS, one_line
 from ..text.units import duration
 from .phrases import Phrase, status_words
 

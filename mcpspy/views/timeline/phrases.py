@@ -26,29 +26,11 @@ from ...transcript.mcp.content import content_facts
 from ...transcript.mcp.methods import OPENINGS
 from ...transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, CaptureInfo, Exchange, Kind, Message, Outcome, UnpairedMessage
 from ...wire.encodings import EXTRA
-from ..text.escape import decoded, safe_text
-from ..text.excerpt import PHRASE_LETTERS, one_line
+from ..text.escape import PHRASE_LETTERS, decoded, one_line, safe_text
 from ..text.units import counted, duration, size
 from .about import about_words
 
 PROGRESS = "notifications/progress"
-
-__all__ = [
-    "PROGRESS",
-    "Phrase",
-    "command_words",
-    "error_phrase",
-    "event_phrase",
-    "exit_words",
-    "log_text",
-    "notification_phrase",
-    "one_line",
-    "outcome_phrase",
-    "raw_phrase",
-    "status_words",
-    "stream_name",
-    "unpaired_phrase",
-]  # fmt: skip
 
 
 class Phrase(NamedTuple):

@@ -29,7 +29,7 @@ from ...transcript.model import (
 from ...transcript.phases import StartUp, courses
 from ..text.cells import cells, cut, padded, wrapped
 from ..text.columns import GAP, Columns, columns
-from ..text.escape import safe_text
+from ..text.escape import one_line, safe_text
 from ..text.filter_lines import filter_line
 from ..text.lanes import Lanes
 from ..text.line import Line, fitted, line_cells
@@ -39,15 +39,7 @@ from .findings import finding_lines
 from .logs import log_line, quoted_line
 from .model_words import SAID_LETTERS, model_phrase
 from .phases import start_up_words
-from .phrases import (
-    PROGRESS,
-    Phrase,
-    event_phrase,
-    notification_phrase,
-    one_line,
-    outcome_phrase,
-    unpaired_phrase,
-)
+from .phrases import PROGRESS, Phrase, event_phrase, notification_phrase, outcome_phrase, unpaired_phrase
 from .summary import source_lines, summary
 from .transaction import body_bytes, status_note, transaction_phrase
 

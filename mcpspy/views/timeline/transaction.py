@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from ...records import SERVER
 from ...transcript.http.transaction import Stream, Transaction
 from ...transcript.model import HTTP_REDIRECTS, CaptureInfo, Exchange, Message, UnpairedMessage
-from ..text.escape import safe_text
+from ..text.escape import one_line, safe_text
 from ..text.line import Line, line_cells
 from ..text.units import counted, duration, size
-from .phrases import Phrase, one_line, raw_phrase, status_words
+from .phrases import Phrase, raw_phrase, status_words
 
 HTTP_OK = 200
 HTTP_FAILURES = 500

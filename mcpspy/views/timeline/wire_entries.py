@@ -13,11 +13,10 @@ from ...transcript.model import CaptureInfo
 from ...wire.encodings import EXTRA, MissingDecoderError
 from ...wire.encodings import decoded as decompressed
 from ..text.cells import cells, chopped
-from ..text.escape import decoded, safe_text
+from ..text.escape import decoded, one_line, safe_text
 from ..text.line import Line, Piece
 from ..text.units import counted, duration, size
 from .head_lines import head_lines
-from .phrases import one_line
 from .transaction import chunk_words, ended_words
 
 MAX_LINES = 6
