@@ -4,13 +4,15 @@ docs/json.md describes every field. Without payloads but where rows were asked f
 """
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from ...records import Record
+from ...transcript.calls.call import Call, Task
 from ...transcript.filter.result import Filtered, about
 from ...transcript.finding import Finding
 from ...transcript.http.transaction import Transaction
-from ...transcript.log_matches import quotes
+from ...transcript.log_matches import Quote, quotes
 from ...transcript.mcp.content import content_facts
 from ...transcript.model import (
     CaptureInfo,
@@ -25,13 +27,11 @@ from ...transcript.model import (
     Transcript,
     UnpairedMessage,
 )
-from ...transcript.phases import courses
+from ...transcript.phases import Course, courses
 from ...transcript.stats.outcomes import outcomes
 from ..text.json_text import SCHEMA, as_json, payload
 from ..timeline.phrases import PROGRESS
-from .calls import call_object
 from .llm import joined_objects, model_call_object
-from .logs import course_object, quote_object
 from .messages import id_text, message_object
 from .transactions import transaction_object
 
@@ -235,6 +235,78 @@ def _facts(record: Record) -> dict[str, Any]:
         else:
             facts[name] = value
     return facts
+
+
+def call_object(row: Exchange | UnpairedMessage, source: CaptureInfo) -> dict[str, Any]:
+    """The member `call` of a row; nothing for one that is an exchange and no more."""
+    call = source.calls.get(row.row)
+    if call is None:
+        return {}
+    made: dict[str, Any] = {"row": call.row}
+    if isinstance(row, Exchange):
+        made["part"] = call.part(row).value
+        if count := call.count(row):
+            made["number"] = count
+    else:
+        made["part"] = "notification"
+    return {"call": {**made, **_whole_call(call)} if row is call.first else made}
+
+
+def _whole_call(call: Call) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "outcome": call.outcome.value,
+        "duration_ns": call.duration_ns,
+        "wire_ns": call.wire_ns,
+        "rounds": len(call.rounds),
+        "polls": len(call.polls),
+        "notifications": len(call.told),
+        "needs_input": call.needs_input,
+        "last_row": max(call.exchanges[-1].row, call.told[-1].row if call.told else 0),
+    }
+    if call.task is not None:
+        made["task"] = _task(call.task)
+    if call.elicitations:
+        made["elicitations"] = {"asked": call.elicitations, "completed": call.completed}
+    return made
+
+
+def _task(task: Task) -> dict[str, Any]:
+    made: dict[str, Any] = {"id": task.id, "status": task.status or None, "ttl_ms": task.ttl_ms}
+    made["poll_interval_ms"] = task.poll_interval_ms
+    return made | ({"cancelled": True} if task.cancelled else {})
+
+
+def course_object(course: Course) -> dict[str, Any]:
+    """Members for a capture: empty where no tap started the server."""
+    start_up = course.start_up
+    if start_up is None:
+        return {}
+    phases = [
+        {
+            "phase": one.name.value,
+            "at_ns": one.begin_ns,
+            "end_ns": one.end_ns,
+            "duration_ns": one.duration_ns,
+            "requests": one.exchanges,
+        }
+        for one in course.phases
+    ]
+    return {"start_up": {**asdict(start_up), "took_ns": start_up.took_ns}, "phases": phases}
+
+
+def quote_object(quote: Quote | None) -> dict[str, Any]:
+    """Members for a line of stderr: empty where it quotes nothing."""
+    if quote is None:
+        return {}
+    message = quote.message
+    said = {
+        "row": quote.row,
+        "record": message.number,
+        "kind": message.kind.value,
+        "from": message.sender,
+        "gap_ns": quote.gap_ns,
+    }
+    return {"quotes": said}
 
 
 def finding_object(finding: Finding) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from ...transcript.stats.cost import ServerCost
 from ...transcript.stats.statistics import Calls, Latency, ServerNumbers, numbers
 from ..text.json_text import SCHEMA, as_json
 from .llm import run_object
-from .logs import course_object
-from .rows import source_object, summary_object
+from .rows import course_object, source_object, summary_object
 
 
 def numbers_document(transcript: Transcript, rows: list[Row] | None = None, *, live: bool) -> str:
