@@ -8,8 +8,8 @@ from .text.cells import padded
 from .text.escape import one_line
 from .text.line import Line, fitted
 from .text.units import counted, duration, size
-from .timeline.phases import filled, phase_words, start_up_words
 from .timeline.phrases import exit_words
+from .timeline.summary import filled, phase_words, start_up_words
 
 
 def facts(one: ServerNumbers, width: int | None) -> Iterator[Line]:

@@ -8,12 +8,12 @@ from datetime import datetime, tzinfo
 
 from ...transcript.finding import Severity
 from ...transcript.model import CaptureInfo, Outcome, Transcript
-from ...transcript.phases import courses
+from ...transcript.phases import Course, Phase, StartUp, courses
 from ...transcript.stats.outcomes import outcomes
+from ..text.cells import cells
 from ..text.escape import safe_text
 from ..text.line import Line, Piece, fitted, joined, line_cells
 from ..text.units import counted, duration
-from .phases import phases_lines
 from .phrases import command_words, exit_words
 
 MAX_SOURCES = 8
@@ -26,7 +26,8 @@ MAX_CLIENTS = 4
 """Of the clients of one capture so many are named."""
 
 _BAD = (Outcome.ERROR, Outcome.TOOL_ERROR, Outcome.HTTP_ERROR, Outcome.UNANSWERED)
-_BETWEEN: Piece = (" · ", "dim")
+_SEPARATOR = " · "
+_BETWEEN: Piece = (_SEPARATOR, "dim")
 
 
 def summary(*transcripts: Transcript, live: bool = False, width: int | None = None, since: str = "") -> list[Line]:
@@ -204,3 +205,35 @@ def source_line(source: CaptureInfo, zone: tzinfo | None = None) -> Line:
     more = [counted(len(clients) - MAX_CLIENTS, "more client")] if len(clients) > MAX_CLIENTS else []
     words = [", ".join(clients[:MAX_CLIENTS] + more), "→", safe_text(source.server), " ", began, " ", command_words(source)]
     return [("  " + " ".join(words), "dim")]
+
+
+def phase_words(phases: list[Phase]) -> list[str]:
+    """How long each phase took: `start 2.99 s`."""
+    return [f"{one.name} {'…' if one.duration_ns is None else duration(one.duration_ns)}" for one in phases]
+
+
+def start_up_words(start_up: StartUp) -> list[str]:
+    """When the server first said something: `first answer after 3.20 s`."""
+    marks = (("first log line", start_up.first_log_ns), ("first answer", start_up.first_answer_ns))
+    known = sorted((at_ns, what) for what, at_ns in marks if at_ns is not None)
+    return [f"{what} after {duration(max(0, at_ns - start_up.spawned_ns))}" for at_ns, what in known]
+
+
+def phases_lines(course: Course, width: int | None) -> list[Line]:
+    """The phases in a line of `width` cells, or in more; none where no tap started the server, and where it never answered."""
+    start_up = course.start_up
+    if start_up is None or start_up.first_answer_ns is None:
+        return []
+    return [[("  " + line, "dim")] for line in filled(phase_words(course.phases), None if width is None else width - 2)]
+
+
+def filled(words: list[str], room: int | None) -> list[str]:
+    """`words`, of which there is one at least, with a sign between them, on as many lines of `room` cells as they take."""
+    lines = [words[0]]
+    for word in words[1:]:
+        longer = lines[-1] + _SEPARATOR + word
+        if room is None or cells(longer) <= room:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines

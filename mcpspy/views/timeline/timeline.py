@@ -38,9 +38,8 @@ from .calls import Polls, with_call
 from .findings import finding_lines
 from .logs import log_line, quoted_line
 from .model_words import SAID_LETTERS, model_phrase
-from .phases import start_up_words
 from .phrases import PROGRESS, Phrase, event_phrase, notification_phrase, outcome_phrase, unpaired_phrase
-from .summary import source_lines, summary
+from .summary import source_lines, start_up_words, summary
 from .transaction import body_bytes, status_note, transaction_phrase
 
 FOLD_HEAD = 3
