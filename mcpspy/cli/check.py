@@ -147,7 +147,7 @@ def _explain(told: Rule | dict[str, Rule], screen: Screen, *, as_json: bool) -> 
 
 def _accept(folder: str, transcript: Transcript, before: dict[str, Baseline], screen: Screen) -> dict[str, Baseline]:
     """Write the baseline, say on stderr what changed in it, and give what is accepted now."""
-    from ..views.timeline.accepted import accepted_lines
+    from ..views.check.text import accepted_lines
 
     written = write_baselines(folder, offers(transcript), before)
     for line in accepted_lines(written, before):

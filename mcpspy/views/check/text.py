@@ -3,9 +3,12 @@
 Below stand the totals. Refuses to leave out a finding.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ...transcript.finding import Finding, Severity
+from ...transcript.offers.baseline import ACCEPTED, Baseline, canonical
+from ...transcript.offers.definitions import Part
 from ...transcript.stats.outcomes import outcomes
 from ..text.cells import wrapped
 from ..text.escape import one_line, safe_text
@@ -117,3 +120,42 @@ def _quoted(text: str) -> str:
     from shlex import quote
 
     return quote(text)
+
+
+# --- What `mcpspy check --accept` wrote down ---
+
+MAX_ACCEPTED_NAMES = 5
+"""The number of tools, prompts or templates that are named in one line; of more, the count is shown."""
+
+MAX_NAME_LETTERS = 80
+
+
+def accepted_lines(written: Mapping[str, tuple[str, Baseline]], before: Mapping[str, Baseline]) -> Iterator[str]:
+    """Yield a line for each server, by label. `written` has the file and its new baseline, `before` the old baselines."""
+    for label, (path, baseline) in written.items():
+        changes = _baseline_changes(before.get(label), baseline)
+        yield f"mcpspy: accepted {safe_text(label[:MAX_NAME_LETTERS])}: {changes}; see {safe_text(path)}"
+    if not written:
+        yield "mcpspy: nothing to accept: the captures hold no complete list of tools, prompts or templates, and no instructions"
+
+
+def _baseline_changes(before: Baseline | None, now: Baseline) -> str:
+    changes: list[str] = []
+    for part in ACCEPTED:
+        old = before.parts.get(part, {}) if before else {}
+        new = now.parts.get(part, {})
+        changes += _part_changes(part, old, new)
+    return ", ".join(changes) or "nothing changed"
+
+
+def _part_changes(part: Part, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    added = [name for name in new if name not in old]
+    removed = [name for name in old if name not in new]
+    changed = [name for name in new if name in old and canonical(new[name]) != canonical(old[name])]
+    for verb, names in (("added", added), ("changed", changed), ("removed", removed)):
+        if names and part is Part.INSTRUCTIONS:
+            yield f"instructions {verb}"
+        elif names:
+            listed = ", ".join(safe_text(name[:MAX_NAME_LETTERS]) for name in names[:MAX_ACCEPTED_NAMES])
+            more = f" and {len(names) - MAX_ACCEPTED_NAMES} more" if len(names) > MAX_ACCEPTED_NAMES else ""
+            yield f"{counted(len(names), part.value)} {verb} ({listed}{more})"
