@@ -6,16 +6,18 @@ Everything fits the width it is given; on a pipe nothing is left out. Refuses to
 from collections.abc import Iterator
 from datetime import tzinfo
 
-from ..transcript.llm.statistics import leg_numbers
+from ..transcript.llm.agent_runs import AgentRun
+from ..transcript.llm.statistics import LegNumbers, ModelNumbers, ToolNumbers, leg_numbers
 from ..transcript.model import Numbered, Outcome, Row, Transcript
+from ..transcript.stats.http import HttpNumbers
 from ..transcript.stats.statistics import WELL, Calls, ClientNumbers, Latency, ServerNumbers, Told, numbers
-from .statistics_facts import facts
-from .text.cells import cells, wrapped
+from .text.cells import cells, padded, wrapped
 from .text.escape import one_line
 from .text.line import Line, Piece, fitted
 from .text.table import Column, fitting, table_lines
 from .text.units import counted, duration, size
-from .timeline.summary import shown_sources, source_lines, summary
+from .timeline.phrases import exit_words
+from .timeline.summary import filled, phase_words, shown_sources, source_lines, start_up_words, summary
 
 MAX_ROWS = 40
 """So many rows of a table are shown on a screen; more are counted."""
@@ -38,6 +40,25 @@ _CLIENTS = (Column("client"), Column("calls"), Column("failed"), Column("p50"), 
 _TOLD = (Column("notification"), Column("from", words=True), Column("n"), Column("size"))
 _CONTEXT = (
     Column("tool"), Column("definition"), Column("tokens"), Column("calls"), Column("results"), Column("tokens of results", 1)
+)  # fmt: skip
+
+_MODEL_LEGEND = (
+    "Tokens of models are those that their API counted; ~ says that they are estimated: of tools, and where the API said none.",
+    "Time that overlaps counts once: it is the model's while one is at work, else a server's, else the client's.",
+)
+
+_MODELS = (
+    Column("model"), Column("n"), Column("failed"), Column("p50", 1), Column("p90", 6), Column("p99", 7), Column("max"),
+    Column("first token p50", 5), Column("first token max", 8), Column("tokens in", 0), Column("cached", 2), Column("out", 0),
+    Column("reasoning", 4), Column("tool uses", 3),
+)  # fmt: skip
+_TOOLS = (
+    Column("tool"), Column("prompts"), Column("definition", 3), Column("in all", 1), Column("used"), Column("called"),
+    Column("failed"), Column("p50", 4), Column("max", 2), Column("told"),
+)  # fmt: skip
+_RUNS = (
+    Column("run"), Column("took"), Column("model"), Column("server"), Column("client"), Column("model calls", 1),
+    Column("tool uses", 2),
 )  # fmt: skip
 
 
@@ -63,12 +84,9 @@ def numbers_lines(
         yield from _server(one, width)
     legend: tuple[str, ...] = LEGEND
     if transcript.model_calls:
-        from .llm_statistics import LEGEND as OF_MODELS
-        from .llm_statistics import leg_lines
-
         chosen = None if rows is None else {one.row for one in rows if isinstance(one, Numbered)}
         yield from leg_lines(leg_numbers(transcript, chosen), width)
-        legend = (*LEGEND[:-1], "Sizes are of payloads.", *OF_MODELS)
+        legend = (*LEGEND[:-1], "Sizes are of payloads.", *_MODEL_LEGEND)
     yield []
     for sentence in legend:
         for part in [sentence] if width is None else wrapped(sentence, width, 4):
@@ -76,7 +94,7 @@ def numbers_lines(
 
 
 def _server(one: ServerNumbers, width: int | None) -> Iterator[Line]:
-    found = list(facts(one, width))
+    found = list(_facts(one, width))
     if found:
         yield []
         yield from found
@@ -177,3 +195,148 @@ def _context(one: ServerNumbers, width: int | None) -> Iterator[Line]:
     ]
     if any(tool.definition for tool in tools) and cells("".join(tool.name for tool in tools)):
         yield from _table(_CONTEXT, rows, width)
+
+
+def _facts(one: ServerNumbers, width: int | None) -> Iterator[Line]:
+    """A line for each fact, or more where it is long."""
+    start_up = one.course.start_up
+    found = {
+        "start-up": start_up_words(start_up) if start_up else [],
+        "phases": phase_words(one.course.phases),
+        "process": _process(one),
+        "messages": [] if one.source.is_model else _messages(one),
+        "http": _http(one.http) if one.http else [],
+        "context": _context_words(one),
+    }
+    shown = {name: words for name, words in found.items() if words}
+    room = max(map(len, shown), default=0) + 2
+    for name, words in shown.items():
+        lines = filled(words, None if width is None else max(width - room, 1))
+        for number, line in enumerate(lines):
+            yield fitted([(padded("" if number else name, room), "dim"), (line, "")], width)
+
+
+def _process(one: ServerNumbers) -> list[str]:
+    source = one.source
+    if source.exit is None:
+        return []
+    start_up = one.course.start_up
+    ran_ns = source.exit.at_ns + source.shift_ns - (start_up.spawned_ns if start_up else source.shift_ns)
+    return [f"{exit_words(source.exit)}" + ("" if source.exit.error else f" after {duration(ran_ns)}")]
+
+
+def _messages(one: ServerNumbers) -> list[str]:
+    words = [counted(one.messages, "message"), f"{size(one.sent_bytes['client'])} from the client"]
+    words.append(f"{size(one.sent_bytes['server'])} from the server")
+    if one.log_lines:
+        words.append(f"{counted(one.log_lines, 'line')} on stderr, {size(one.log_bytes)}")
+    if one.unmatched:
+        words.append(counted(one.unmatched, "answer") + " nobody asked for")
+    if one.malformed:
+        words.append(f"{one.malformed:,} malformed")
+    return words
+
+
+def _http(http: HttpNumbers) -> list[str]:
+    words = [f"{counted(http.transactions, 'transaction')} on {counted(http.connections, 'connection')}"]
+    if http.sessions:
+        words.append(counted(http.sessions, "session"))
+    words += [f"{count:,} × {one_line(method)}" for method, count in http.methods.items()]
+    words += [f"{count:,} × {status or 'no response'}" for status, count in http.statuses.items()]
+    if http.streams:
+        is_open = f", {http.open_streams:,} open" if http.open_streams else ""
+        words.append(f"{counted(http.streams, 'stream')} of events{is_open}")
+        words.append(f"{counted(http.events, 'event')}, {counted(http.keep_alives, 'keep-alive')}")
+    if http.redelivered:
+        words.append(f"{counted(http.redelivered, 'event')} redelivered")
+    words.append(f"bodies {size(http.request_bytes)} and {size(http.response_bytes)}")
+    return words
+
+
+def _context_words(one: ServerNumbers) -> list[str]:
+    cost = one.cost
+    words: list[str] = []
+    if cost.listed:
+        offered = sum(1 for tool in cost.tools if tool.definition is not None)
+        words.append(
+            f"{counted(offered, 'tool')} defined in {size(cost.definition_bytes)}, about {cost.definition_tokens:,} tokens"
+        )
+    if cost.instructions_bytes:
+        words.append(f"instructions {size(cost.instructions_bytes)}, about {cost.instructions_tokens:,} tokens")
+    if cost.calls:
+        words.append(f"results {size(cost.result_bytes)}, about {cost.result_tokens:,} tokens")
+    if cost.listed and cost.unused and cost.calls:
+        words.append(f"{counted(len(cost.unused), 'tool')} never called")
+    return words
+
+
+def leg_lines(numbers: LegNumbers, width: int | None) -> Iterator[Line]:
+    """The lines below the servers', each table behind an empty line."""
+    if numbers.runs:
+        yield []
+        yield fitted([("time  ", "dim"), (time_words(numbers.runs), "")], width)
+    yield from _table(_MODELS, [_model(one) for one in numbers.models], width)
+    tools = sorted(numbers.tools, key=lambda one: -(one.offered_tokens + one.told_tokens))
+    yield from _table(_TOOLS, [_tool(one) for one in tools], width)
+    yield from _table(_RUNS, [_run(one) for one in numbers.runs], width)
+
+
+def time_words(runs: list[AgentRun]) -> str:
+    """`14.2 s in 2 runs: model 12.9 s, server 1.10 s, client 200 ms`."""
+    took, model, server, client = (
+        duration(sum(ns))
+        for ns in zip(*((one.took_ns, one.model_ns, one.server_ns, one.client_ns) for one in runs), strict=True)
+    )
+    among = f" in {counted(len(runs), 'run')}" if len(runs) > 1 else ""
+    return f"{took}{among}: model {model}, server {server}, client {client}"
+
+
+def _model(one: ModelNumbers) -> list[Piece]:
+    took, first = one.latency, one.until_first
+    return [
+        (one_line(one.model) or "(no name)", "strong"),
+        (f"{one.calls:,}", ""),
+        (f"{one.failed:,}" if one.failed else "", "bad"),
+        *((duration(ns), "") for ns in ((took.p50_ns, took.p90_ns, took.p99_ns, took.max_ns) if took else ())),
+        *([] if took else [("", "")] * 4),
+        *((duration(ns), "dim") for ns in ((first.p50_ns, first.max_ns) if first else ())),
+        *([] if first else [("", "")] * 2),
+        (_tokens(one.input_tokens, one.estimated_input_tokens), ""),
+        (f"{one.cached_tokens:,}" if one.cached_tokens else "", "dim"),
+        (_tokens(one.output_tokens, one.estimated_output_tokens), ""),
+        (f"{one.reasoning_tokens:,}" if one.reasoning_tokens else "", "dim"),
+        (f"{one.uses:,}" if one.uses else "", ""),
+    ]
+
+
+def _tokens(real: int, estimated: int) -> str:
+    """`126`, `~90`, or both where some calls were counted and others not: `126 + ~90`."""
+    return " + ".join(words for words in (f"{real:,}" if real else "", f"~{estimated:,}" if estimated else "") if words)
+
+
+def _tool(one: ToolNumbers) -> list[Piece]:
+    return [
+        (one_line(one.name) or "(no name)", "strong"),
+        (f"{one.prompts:,}" if one.prompts else "not offered", "" if one.prompts else "warn"),
+        (f"~{one.definition_tokens:,}" if one.prompts else "", "dim"),
+        (f"~{one.offered_tokens:,}" if one.prompts else "", ""),
+        (f"{one.uses:,}" if one.uses else "never", "" if one.uses else "dim"),
+        (f"{one.called:,}" if one.called else "", ""),
+        (f"{one.failed:,}" if one.failed else "", "bad"),
+        *_short_latency(one.latency),
+        (f"~{one.told_tokens:,}" if one.told_tokens else "", ""),
+    ]
+
+
+def _short_latency(took: Latency | None) -> list[Piece]:
+    return [("", "")] * 2 if took is None else [(duration(took.p50_ns), ""), (duration(took.max_ns), "")]
+
+
+def _run(run: AgentRun) -> list[Piece]:
+    words = one_line(run.user_text) or "(as the capture began)"
+    return [
+        (words if run.is_whole else f"{words} (not finished)", "" if run.is_whole else "wait"),
+        *((duration(ns), "") for ns in (run.took_ns, run.model_ns, run.server_ns, run.client_ns)),
+        (f"{len(run.calls):,}", "dim"),
+        (f"{len(run.tool_trips):,}" if run.tool_trips else "", "dim"),
+    ]
