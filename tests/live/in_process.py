@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from mcpspy.live.http.authority import Authority, Origin
+from mcpspy.live.http.listener import Authority, Origin
 from mcpspy.live.http.tap import HttpTap
 from mcpspy.records import Record
 from tests.deadlines import DEADLINE_S

@@ -19,7 +19,7 @@ from .command import say, tell
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ...live.mock.llm_pass_through import ModelForward
+    from ...live.mock.llm import ModelForward
     from ...transcript.model import Transcript
     from .groups import Group
     from .http import Asked
@@ -67,7 +67,7 @@ def lines(mock: ModelMock) -> list[str]:
 
 def _forward(transcript: Transcript, values: dict[str, str], group: Group) -> ModelForward:
     """The way to the live API. Raises: UsageError."""
-    from ...live.mock.llm_pass_through import ModelForward
+    from ...live.mock.llm import ModelForward
     from .pass_through import target
 
     found = target(values | {"url": group.url}, transcript, shows_login=group.gets_fields)

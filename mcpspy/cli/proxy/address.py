@@ -7,7 +7,7 @@ from _thread import start_new_thread
 from time import sleep
 from typing import TYPE_CHECKING
 
-from ...live.http.authority import authority
+from ...live.http.listener import authority
 from ..run.options import UsageError
 
 if TYPE_CHECKING:

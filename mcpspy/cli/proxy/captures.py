@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...capture.redaction.redactor import Redactor, Verbatim
 from ...capture.redaction.sink import Redacting
 from ...capture.store.folder import key
-from ...live.http.authority import after_origin
+from ...live.http.listener import after_origin
 from ..run.capture import Beginning, open_writer
 from ..run.quota import guarded
 from .address import sync_later

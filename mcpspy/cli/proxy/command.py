@@ -12,7 +12,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from ...live.http.authority import Origin, origin
+from ...live.http.listener import Origin, origin
 from ...live.http.tap import HttpTap
 from ..run.capture import Beginning
 from ..run.options import NO_FILE, UsageError, size_bytes

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from ...live.http.authority import after_origin
+from ...live.http.listener import after_origin
 
 ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/messages")
 """What stands behind the base of an API: a URL that ends so was copied from a request."""

@@ -19,7 +19,7 @@ import click
 from ...capture.redaction.redactor import Redactor
 from ...capture.store.folder import key
 from ...errors import TapError
-from ...live.http.authority import after_origin, origin
+from ...live.http.listener import after_origin, origin
 from ...live.http.tap import HttpTap
 from ...setup.address import HOST, local
 from ...views.text.escape import safe_text

@@ -21,8 +21,7 @@ from .host_check import Refusal, injected_response
 from .opaque import Opaque as OpaqueStreams
 from .recorder import Recorded, note
 from .responses import Answers
-from .stalls import Slowness
-from .timeouts import REQUEST_S, Patience
+from .timers import REQUEST_S, Patience, Slowness
 from .transaction import Transaction
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from .channel import set_options
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .authority import Origin
+    from .listener import Origin
     from .reactor import Reactor, Timer
 
     Address: TypeAlias = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .authority import authority, origin
+from .listener import authority, origin
 
 if TYPE_CHECKING:
     from ...wire.http_head import RequestHead

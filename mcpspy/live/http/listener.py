@@ -1,24 +1,123 @@
-"""A socket at which clients are let in. Refuses to accept them."""
+"""Addresses as URLs and header fields spell them, and the sockets at which clients are let in.
+
+A name is loopback only if it says so itself: nothing is resolved, or a page in a browser could make any name loopback.
+"""
 
 from __future__ import annotations
 
 import errno
 import socket
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
 from ...errors import TapError
-from .authority import Authority
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 BACKLOG = 1024
 
 REST_S = 1.0
-"""So long nobody is let in once descriptors or memory have run out."""
+"""For so long nobody is let in once descriptors or memory have run out."""
 
-EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-"""What the system says when descriptors or memory have run out."""
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """A socket bound to an address; port 0 picks one. Raises: TapError: if it is taken, or not ours."""
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """A host, lower-case and without brackets, and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the name itself says so: localhost, 127.0.0.0/8, ::1."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def is_any(self) -> bool:
+        """Whether it is the address that servers listen at when they listen at all: 0.0.0.0 or ::."""
+        try:
+            return ip_address(self.host).is_unspecified
+        except ValueError:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A scheme, a host and a port: what browsers and SDKs compare."""
+
+    scheme: str
+    authority: Authority
+
+    def __str__(self) -> str:
+        """As it is written in an Origin field: without a port that the scheme implies."""
+        if self.authority.port == DEFAULT_PORTS.get(self.scheme):
+            return f"{self.scheme}://{self.host_field}"
+        return f"{self.scheme}://{self.authority}"
+
+    @property
+    def host_field(self) -> str:
+        """As it is written in a Host field."""
+        if self.authority.port == DEFAULT_PORTS.get(self.scheme):
+            return f"[{self.authority.host}]" if ":" in self.authority.host else self.authority.host
+        return str(self.authority)
+
+
+def authority(text: str, *, scheme: str = "http") -> Authority | None:
+    """`host`, `host:port` or `[v6]:port`, parsed; None where it is none. Userinfo makes it none."""
+    host, colon, port = text, "", ""
+    if text.startswith("["):
+        host, closed, rest = text[1:].partition("]")
+        if not closed or (rest and not rest.startswith(":")):
+            return None
+        colon, port = rest[:1], rest[1:]
+        if not _is_v6(host):
+            return None
+    elif text.count(":") == 1:
+        host, colon, port = text.partition(":")
+    host = host.lower().removesuffix(".")
+    if not host or (colon and not port) or not _is_host(host):
+        return None
+    if not colon:
+        return Authority(host, DEFAULT_PORTS.get(scheme, 0))
+    if not (port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) <= 65535):
+        return None
+    return Authority(host, int(port))
+
+
+def origin(text: str) -> Origin | None:
+    """The origin of `http://host:port` or of a URL that begins so; None where it has none (`null`, other schemes)."""
+    scheme, mark, rest = text.partition("://")
+    scheme = scheme.lower()
+    if not mark or scheme not in DEFAULT_PORTS:
+        return None
+    end = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
+    found = authority(rest[:end], scheme=scheme)
+    return None if found is None else Origin(scheme, found)
+
+
+def after_origin(url: str) -> str:
+    """What stands behind the origin of a URL that has one: path, query and fragment, byte for byte."""
+    rest = url.partition("://")[2]
+    end = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
+    return rest[end:]
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """Bind a socket to an address; port 0 picks one. Raises: TapError: if it is taken, or not ours."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -30,3 +129,32 @@ def bound(host: str, port: int) -> socket.socket:
             "client", f"{Authority(host, port)}: {error.strerror}; name another with --listen, port 0 picks one"
         ) from error
     return listener
+
+
+def accept_all(listener: socket.socket, enter: Callable[[socket.socket], None]) -> bool:
+    """Accept every client that waits, and call `enter` with its connection, which does not block.
+
+    False if descriptors or memory have run out: then accept nobody for `REST_S`.
+    """
+    while True:
+        try:
+            client = listener.accept()[0]
+        except BlockingIOError:
+            return True
+        except OSError as error:
+            if error.errno in _EXHAUSTED:
+                return False
+            continue  # the client has left already
+        client.setblocking(False)
+        enter(client)
+
+
+def _is_v6(host: str) -> bool:
+    try:
+        return ip_address(host).version == 6
+    except ValueError:
+        return False
+
+
+def _is_host(host: str) -> bool:
+    return _is_v6(host) or all(one.isalnum() or one in "-._" for one in host)

@@ -6,6 +6,7 @@ in parts, so that memory stays bounded.
 
 from __future__ import annotations
 
+from os.path import basename
 from typing import TYPE_CHECKING
 
 from ...records import CLIENT, Close, Frame, Note, Open, Partial, Record
@@ -168,3 +169,12 @@ def note(now_ns: int, topic: str, text: str, connection: int, transaction: int =
     if by:
         extra["by"] = by
     return Note(at_ns=now_ns, topic=topic, text=text, extra=extra)
+
+
+def fault_text(error: BaseException) -> str:
+    """Describe a fault of our own by its type and the place where it was raised, never by its message: that may be a secret."""
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        place = f" in {basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return f"a fault of mcpspy's own, {type(error).__name__}{place}: it ends one connection, the others go on"

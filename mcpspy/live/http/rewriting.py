@@ -11,7 +11,7 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from .authority import Authority, Origin, after_origin, origin
+from .listener import Authority, Origin, after_origin, origin
 
 METADATA_PREFIX = b"/.well-known/oauth-protected-resource"
 

@@ -17,16 +17,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import TapError
 from ...records import MCPSPY, Frame, Note
-from ..faults import fault_text
 from ..native import keep_freed_memory
-from .authority import Authority, Origin
 from .channel import set_options
 from .connection_pair import Link
 from .dial import Dial
 from .host_check import Gate
-from .listener import BACKLOG, EXHAUSTED, REST_S, bound
+from .listener import BACKLOG, REST_S, Authority, Origin, accept_all, bound_socket
 from .reactor import Reactor
-from .recorder import Numbers, note
+from .recorder import Numbers, fault_text, note
 from .rewriting import Mapping
 from .transaction import Answered, Asked
 
@@ -101,7 +99,7 @@ class HttpTap:
 
     def listen(self, host: str, port: int) -> socket.socket:
         """Take the address; port 0 picks one. Raises: TapError: if it is taken, or not ours."""
-        listener = bound(host, port)
+        listener = bound_socket(host, port)
         self.own = Authority(host, listener.getsockname()[1])
         self.gate = Gate(port=self.own.port, allowed_hosts=self._allowed_hosts)
         to = self.upstream.authority
@@ -160,25 +158,18 @@ class HttpTap:
         self.sink((note(self.now_ns(), "fault", text, connection, by=MCPSPY),))
 
     def _enter(self, events: int) -> None:
-        """Let in whoever waits."""
+        """Let in every client that waits."""
         assert self._listener is not None
-        while True:
-            try:
-                client = self._listener.accept()[0]
-            except BlockingIOError:
-                return
-            except OSError as error:
-                if error.errno in EXHAUSTED:
-                    self.reactor.change(self._listener.fileno(), 0)
-                    self.reactor.later(REST_S, partial(self.reactor.change, self._listener.fileno(), EPOLLIN))
-                    return
-                continue  # it has left already
-            client.setblocking(False)
-            try:
-                set_options(client)
-            except OSError:
-                pass  # it is gone, which its first read tells
-            self._links.add(Link(self, client))
+        if not accept_all(self._listener, self._let_in):
+            self.reactor.change(self._listener.fileno(), 0)
+            self.reactor.later(REST_S, partial(self.reactor.change, self._listener.fileno(), EPOLLIN))
+
+    def _let_in(self, client: socket.socket) -> None:
+        try:
+            set_options(client)
+        except OSError:
+            pass  # it is gone, which its first read tells
+        self._links.add(Link(self, client))
 
     def dial(self, link: Link) -> Dial:
         """Get the link its upstream connection."""

@@ -6,33 +6,65 @@ through one recording, since nothing in a prompt says whose it is but what it ho
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from ...errors import PeerError
+from ...replay.mock.http.answer import playable
 from ...replay.mock.miss import Miss
+from ...replay.mock.pace import due_ns, hurried
 from ...replay.mock.prompt_miss import api_error
 from ...replay.mock.recorded_prompts import question
-from ...transcript.http.head import read_head
+from ...replay.mock.scheduled_send import Unforged
+from ...transcript.http.head import EVENT_STREAM, read_head
 from ...transcript.model import Exchange
 from ...wire.encodings import decoded
+from ...wire.http import Responses
+from ...wire.http_body import Body, End, Opaque, Refused
+from ...wire.http_head import ResponseHead
+from ...wire.sse import Events
 from ..http.recorder import note
+from ..upstream.http import UnreachableError, Wire
 from .http.connection import Connection
 from .http.door import Door
 from .http.listening import ListeningMock
-from .llm_playback import Playing
 
 if TYPE_CHECKING:
     import socket
+    import ssl
 
+    from ...records import Framing
     from ...replay.mock.matching import Matcher
-    from ...replay.mock.recorded_prompts import Recorded
+    from ...replay.mock.recorded_prompts import Recorded, Reply
+    from .http.connection import Serving
     from .http.response import Request, Response
-    from .llm_pass_through import ModelForward
 
 MISSING = "capture"
 """By what a question is refused whose answer is not in the recording."""
+
+MAX_AT_ONCE = 256
+"""So many events are written in one go; then the client is asked whether it keeps up."""
+
+LEFT_S: Final = 1.5
+"""How long answers under way are waited for when the mock ends."""
+
+_OWN: Final = frozenset(
+    {
+        b"host",
+        b"content-length",
+        b"transfer-encoding",
+        b"connection",
+        b"keep-alive",
+        b"te",
+        b"upgrade",
+        b"accept-encoding",
+        b"expect",
+    }
+)
+"""Fields of a request that are about one connection, and that by which compression is asked for."""
 
 
 class ModelMock(ListeningMock):
@@ -119,6 +151,232 @@ class ModelMock(ListeningMock):
         self._tell(miss)
 
 
+class Playing:
+    """A reply on its way. `speed` is how many times faster than recorded it is said, 0 being at once."""
+
+    __slots__ = ("_begin_s", "_loop", "_next", "_reply", "_response", "_speed", "_timer")
+
+    def __init__(self, reply: Reply, response: Response, speed: float) -> None:
+        self._reply = reply
+        self._response = response
+        self._speed = speed
+        self._loop = asyncio.get_running_loop()
+        self._begin_s = self._loop.time()
+        self._next = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """Say what is due now, and the rest when it is."""
+        self._response.left = self._left
+        self._response.drained = self._go_on
+        self._go_on()
+
+    def _left(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _go_on(self) -> None:
+        """Say all that is due, as long as the client takes it."""
+        if not self._response.is_open or not self._is_due(self._reply.head_ns):
+            return
+        if not self._reply.is_stream and self._reply.ends == "whole":
+            self._say_whole()
+            return
+        if not self._response.has_begun and self._reply.status:
+            fields = list(hurried(self._reply.fields, self._speed))
+            framing: Framing = "sse" if self._reply.is_stream else "body"
+            self._response.begin(self._reply.status, fields, framing=framing, reason=self._reply.reason)
+        parts = self._reply.parts
+        while self._next < len(parts):
+            if self._response.is_full:
+                return  # `drained` goes on
+            until = self._next
+            while until < len(parts) and until - self._next < MAX_AT_ONCE and self._is_due(parts[until].delay_ns):
+                until += 1
+            if until == self._next:
+                return  # the timer goes on
+            due, self._next = parts[self._next : until], until
+            self._response.tell(*(one.data for one in due))
+        self._end()
+
+    def _say_whole(self) -> None:
+        reply = self._reply
+        if reply.parts and not self._is_due(reply.parts[-1].delay_ns):
+            return
+        body = b"".join(one.data for one in reply.parts)
+        self._response.whole(reply.status, list(hurried(reply.fields, self._speed)), body, reason=reply.reason)
+
+    def _end(self) -> None:
+        if self._reply.ends == "whole":
+            self._response.end()
+        else:
+            self._response.cut_off()
+
+    def _is_due(self, delay_ns: int) -> bool:
+        """Whether what was said so long after the question is to be said by now; if not, the timer is set."""
+        wait_s = self._begin_s + due_ns(delay_ns, self._speed) / 1e9 - self._loop.time()
+        if wait_s <= 0:
+            return True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(wait_s, self._go_on)
+        return False
+
+
+class ModelForward:
+    """The live API at the origin of `url`; `fields` stand in every request in place of what the client put there.
+
+    `tell` takes a sentence for a person.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        fields: Sequence[tuple[bytes, bytes]] = (),
+        tls: ssl.SSLContext | None = None,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._wire = Wire(url, sink=lambda records: None, now_ns=lambda: 0, tls=tls)
+        self._fields = {name.lower(): (name, value) for name, value in fields}
+        self._tell = tell
+        self._has_told = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def ask(self, serving: Serving, request: Request, response: Response) -> None:
+        """Ask the live API what the mock was asked, and have its answer written on `response`."""
+        if not self._has_told:
+            self._has_told = True
+            text = f"what was never recorded is answered by the live API: {self._wire.origin}"
+            self._tell(text)
+        serving.sink(
+            (note(serving.now_ns(), "pass-through", "from here on the live API answers this prompt", 0, response.number),)
+        )
+        task = asyncio.get_running_loop().create_task(self._asked(request, response))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Wait no more for what is under way."""
+        self._wire.close()
+        tasks = set(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=LEFT_S)
+
+    async def _asked(self, request: Request, response: Response) -> None:
+        relay = Relay(self._head(request), request.body, response)
+        try:
+            await self._wire.connected(lambda: relay)
+        except (UnreachableError, PeerError) as error:
+            self._tell(f"{self._wire.origin} cannot be reached: {error}")
+            if response.is_open:
+                text = f"mcpspy: {self._wire.origin} cannot be reached: {error}\n"
+                response.whole(502, [("Content-Type", "text/plain; charset=utf-8")], text.encode(), injected=True)
+            return
+        await relay.is_over.wait()
+
+    def _head(self, request: Request) -> bytes:
+        kept = [field for field in request.head.fields if field[0].lower() not in _OWN | self._fields.keys()]
+        own = [
+            (b"Host", self._wire.origin.host_field.encode()),
+            (b"Accept-Encoding", b"identity"),
+            (b"Connection", b"close"),
+            *([(b"Content-Length", b"%d" % len(request.body))] if request.body or request.method == "POST" else []),
+        ]
+        lines = [f"{request.method} {request.target} HTTP/1.1".encode("latin-1")]
+        lines += [b"%b: %b" % field for field in (*own, *kept, *self._fields.values())]
+        return b"\r\n".join([*lines, b"", b""])
+
+
+class Relay(asyncio.Protocol):
+    """One request to the live API, and its answer on the way to the client."""
+
+    def __init__(self, head: bytes, body: bytes, response: Response) -> None:
+        self._sent = head + body
+        self._method = head.partition(b" ")[0]
+        self._response = response
+        self._transport: asyncio.Transport | None = None
+        self._responses = Responses()
+        self._head: ResponseHead | None = None
+        self._body: list[bytes] = []
+        self._events: Events | None = None
+        self.is_over = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._response.left = self._left
+        self._response.drained = transport.resume_reading
+        self._responses.expect(self._method)
+        transport.write(self._sent)
+
+    def data_received(self, data: bytes) -> None:
+        for piece in self._responses.feed(data):
+            self._take(piece)
+        if self._response.is_open and self._response.is_full and self._transport is not None:
+            self._transport.pause_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for piece in self._responses.close():
+            self._take(piece)
+        if self._response.is_open:
+            self._response.left = _nothing
+            self._response.cut_off()
+        self.is_over.set()
+
+    def _left(self) -> None:
+        """The client does not wait for it any more."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _take(self, piece: object) -> None:
+        if not self._response.is_open:
+            return
+        match piece:
+            case ResponseHead() if not piece.is_interim:
+                self._answered(piece)
+            case Body() if self._events is not None:
+                self._say(self._events.feed(piece.payload))
+            case Body():
+                self._body.append(piece.payload)
+            case End() if self._head is not None:
+                self._ended()
+                if self._transport is not None:
+                    self._transport.close()
+            case Refused() | Opaque():
+                self._response.cut_off()
+            case _:
+                pass
+
+    def _answered(self, head: ResponseHead) -> None:
+        self._head = head
+        told = read_head(head.raw)
+        if told.media_type == EVENT_STREAM and not told.get("content-encoding"):
+            self._events = Events()
+            self._response.begin(told.status, list(playable(told)), reason=told.reason)
+
+    def _ended(self) -> None:
+        assert self._head is not None
+        if self._events is not None:
+            self._say(self._events.close())
+            self._response.end()
+            return
+        told = read_head(self._head.raw)
+        body = b"".join(self._body)
+        try:
+            body = decoded(body, told.get("content-encoding").encode("latin-1", "replace"))
+        except ValueError:
+            self._response.cut_off()
+            return
+        self._response.whole(told.status, list(playable(told)), Unforged(body), reason=told.reason)
+
+    def _say(self, events: Sequence[bytes]) -> None:
+        if events:
+            self._response.tell(*map(Unforged, events))
+
+
 def refuse(request: Request, response: Response, miss: Miss) -> None:
     """Answer a miss with an error in the words of the API."""
     error = api_error(miss, is_anthropic=is_anthropic(request))
@@ -139,3 +397,7 @@ def _plain(request: Request) -> bytes:
         return decoded(request.body, encoding)
     except ValueError:
         return request.body
+
+
+def _nothing() -> None:
+    """What happens when the client is gone."""

@@ -14,8 +14,7 @@ from time import monotonic_ns
 from ...records import CLIENT, SERVER, Exit, Note, Open, Spawn
 from . import signals
 from .process import Process, descendants, holds, pipe_name, process
-from .pump import Pump
-from .readiness import Readiness
+from .pump import Pump, Readiness
 from .shutdown import Shutdown
 
 TYPE_CHECKING = False

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ...errors import PeerError
 from ...records import Note
 from ...wire.http_fields import with_value
-from ..http.authority import after_origin, origin
+from ..http.listener import after_origin, origin
 from ..http.recorder import Numbers
 from .transaction import Transaction
 

@@ -15,7 +15,7 @@ from urllib.parse import urljoin
 from ...errors import PeerError
 from ...transcript.model import HTTP_REDIRECTS
 from ...wire.jsonrpc import cut, parse
-from ..http.authority import origin
+from ..http.listener import origin
 from .headers import Outgoing
 from .http import UnreachableError, Wire, target_of
 from .protocol import Failed, Failure, Heard, Lost, ignored

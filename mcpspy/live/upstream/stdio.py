@@ -18,11 +18,11 @@ from ...records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open, S
 from ...replay.mock.templates import one_line
 from ...wire.http_body import Body
 from ...wire.jsonrpc import cut
-from ..http.partials import Partials
 from ..http.recorder import Recorded
 from ..stdio import signals
 from ..stdio.process import in_session, process, restore_locale
 from ..stdio.tap import STREAMS
+from .partials import Partials
 from .protocol import MAX_MESSAGE_BYTES, Failed, Failure, Heard, Lost, ignored
 
 if TYPE_CHECKING:

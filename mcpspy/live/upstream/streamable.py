@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...transcript.correlate import spellings
 from ...transcript.model import HTTP_REDIRECTS
 from ...wire.json_slices import members, string
-from ..http.authority import origin
+from ..http.listener import origin
 from .headers import TOOLS_LIST, Mirrored, Outgoing
 from .http import UnreachableError, Wire, target_of
 from .protocol import Failed, Failure, Heard, Lost, ignored

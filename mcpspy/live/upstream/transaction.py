@@ -17,8 +17,8 @@ from ...wire.http_body import Body, End, Incomplete, Opaque, Refused
 from ...wire.http_head import ResponseHead
 from ...wire.sse import Event, parse
 from ..http.opaque import Opaque as OpaqueStreams
-from ..http.partials import Partials
 from ..http.recorder import Recorded, note
+from .partials import Partials
 from .protocol import MAX_MESSAGE_BYTES
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.live.http.authority import Authority, Origin
 from mcpspy.live.http.body_rewriting import MAX_HELD_BYTES, EndpointWatch
+from mcpspy.live.http.listener import Authority, Origin
 from mcpspy.live.http.rewriting import Mapping
 from mcpspy.wire.http import Responses
 from mcpspy.wire.http_body import Body, End

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 import pytest
 
 from mcpspy.live.http import dial
-from mcpspy.live.http.authority import Authority, Origin
 from mcpspy.live.http.dial import Dial
+from mcpspy.live.http.listener import Authority, Origin
 from mcpspy.live.http.reactor import Reactor
 from tests.deadlines import DEADLINE_S
 

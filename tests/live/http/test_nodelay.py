@@ -5,7 +5,7 @@ import socket
 import stat
 import threading
 
-from mcpspy.live.http.authority import Authority, Origin
+from mcpspy.live.http.listener import Authority, Origin
 from mcpspy.live.http.tap import HttpTap
 from tests.deadlines import DEADLINE_S, eventually
 

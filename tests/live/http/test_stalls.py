@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from mcpspy.live.http import connection_pair as link
-from mcpspy.live.http import stalls as slowness
+from mcpspy.live.http import timers as slowness
 from mcpspy.records import Frame, Open, Partial, Record, Stall
 from tests.deadlines import DEADLINE_S, eventually
 from tests.live.http.ends import EVENTS, OK, Wire, chunk

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mcpspy.live.http import timeouts as patience
+from mcpspy.live.http import timers as patience
 from tests.deadlines import DEADLINE_S, eventually
 from tests.live.http.ends import EVENTS, OK, Wire, chunk
 from tests.live.in_process import Ends, tapped

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import TracebackType
 
-    from mcpspy.live.mock.llm_pass_through import ModelForward
+    from mcpspy.live.mock.llm import ModelForward
     from mcpspy.records import Record
     from mcpspy.replay.mock.miss import Miss
     from mcpspy.transcript.model import Transcript

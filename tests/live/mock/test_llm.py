@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.live.mock.llm_pass_through import ModelForward
+from mcpspy.live.mock.llm import ModelForward
 from mcpspy.records import Frame, Note
 from mcpspy.replay.mock.match_key import Strictness
 from mcpspy.replay.mock.matching import Reuse

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcpspy.live.http.authority import Authority, Origin
 from mcpspy.live.http.connection_pair import Link
+from mcpspy.live.http.listener import Authority, Origin
 from mcpspy.live.http.tap import HttpTap
 from mcpspy.records import Frame, Record
 from tests.live.http.ends import EVENTS

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from mcpspy.capture.file.format import header_line
 from mcpspy.capture.file.reader import Reader
 from mcpspy.capture.file.writer import Writer
-from mcpspy.live.stdio.pump import PARTIAL_NS, STALL_NS, Pump
-from mcpspy.live.stdio.readiness import Readiness
+from mcpspy.live.stdio.pump import PARTIAL_NS, STALL_NS, Pump, Readiness
 from mcpspy.records import CLIENT, SERVER, Close, Frame, Partial, Record, Stall
 from tests.capture.making import header
 

@@ -165,7 +165,7 @@ async def test_leaving_a_server_that_reads_nothing_ends_the_wait() -> None:
 
 @scene
 async def test_half_a_line_that_waits_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpspy.live.http.partials.PARTIAL_S", 0.05)
+    monkeypatch.setattr("mcpspy.live.upstream.partials.PARTIAL_S", 0.05)
     async with meeting(puppet('write={"jsonrpc"', "linger")) as met:
         await met.until(lambda: met.of(Partial))
     assert [one.data for one in met.of(Partial)] == [b'{"jsonrpc"']

@@ -433,7 +433,7 @@ async def test_a_line_of_events_without_end_is_recorded_and_takes_no_memory(monk
 
 @scene
 async def test_half_an_event_that_waits_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpspy.live.http.partials.PARTIAL_S", 0.05)
+    monkeypatch.setattr("mcpspy.live.upstream.partials.PARTIAL_S", 0.05)
     async with facing(held(b"data: {")) as (_, met):
         await met.says(request(7))
         await met.until(lambda: met.of(Partial))

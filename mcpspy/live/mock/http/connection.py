@@ -18,7 +18,7 @@ from ....wire.http_head import RequestHead
 from ...http.host_check import Refusal
 from ...http.opaque import Opaque as OpaqueStreams
 from ...http.recorder import Numbers, Recorded
-from ...http.timeouts import LINGER_S, REQUEST_S
+from ...http.timers import LINGER_S, REQUEST_S
 from .response import Request, Response
 
 if TYPE_CHECKING:

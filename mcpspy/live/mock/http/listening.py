@@ -9,9 +9,8 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 from ....records import MCPSPY, Note
-from ...http.authority import Authority
 from ...http.host_check import Gate
-from ...http.listener import bound
+from ...http.listener import Authority, bound
 from ...http.recorder import Numbers
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import logging
 import os
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from ...faults import fault_text
+from ...http.recorder import fault_text
 from ...stdio.signals import name
 
 if TYPE_CHECKING:

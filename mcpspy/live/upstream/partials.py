@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...records import Sink
-    from .recorder import Recorded
+    from ..http.recorder import Recorded
 
 PARTIAL_S: Final = 5.0
 

@@ -1,12 +1,13 @@
-"""What an HTTP connection has to tell of waiting: writes that block because nobody reads, frames whose end does not come.
+"""Timers of an HTTP connection: how long a client may take, and what is told of waiting.
 
-The same two facts that a stdio pump tells, after the same times. One timer at most, which is set when something begins to wait
-and not moved when that goes on: it looks when it wakes. Refuses to do anything about it.
+`Patience` ends requests that do not go on. `Slowness` records what a stdio pump records too, after the same times: writes that block
+because nobody reads, and frames whose end does not come. Each has one timer at most, which looks when it wakes and is not moved.
 """
 
 from __future__ import annotations
 
-from time import monotonic_ns
+from collections.abc import Callable
+from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING
 
 from ...records import Stall
@@ -15,9 +16,63 @@ from ..stdio.pump import PARTIAL_NS, STALL_NS
 if TYPE_CHECKING:
     from ...records import Record
     from .channel import Channel
-    from .reactor import Timer
+    from .reactor import Reactor, Timer
     from .recorder import Recorded
     from .tap import HttpTap
+
+REQUEST_S = 30.0
+"""So long a request may take from one read to the next, and its head in all: who dribbles one holds a connection."""
+
+LINGER_S = 2.0
+"""So long what a client still sends is thrown away behind an injected answer: closed at once, the answer could be lost by a reset."""
+
+
+class Patience:
+    """The timer of one connection; `expired` is called when a request took too long.
+
+    What is watched changes with every read, so the timer is left to run, and looks when it wakes how long there still is.
+    """
+
+    __slots__ = ("_due_s", "_expired", "_is_heads", "_reactor", "_timer")
+
+    def __init__(self, reactor: Reactor, expired: Callable[[], None]) -> None:
+        self._reactor = reactor
+        self._expired = expired
+        self._timer: Timer | None = None
+        self._is_heads = False
+        self._due_s = 0.0  # 0: nothing is watched
+
+    def watch(self, *, is_head: bool, is_body: bool) -> None:
+        """Something came of a request, and more is to come: of its head or of its body, or of neither."""
+        if not is_head and not is_body:
+            self._due_s = 0.0
+        elif not (is_head and self._is_heads and self._due_s):  # a head has its time as a whole
+            self._is_heads = is_head
+            self._due_s = monotonic() + REQUEST_S
+            if self._timer is None:
+                self._timer = self._reactor.later(REQUEST_S, self._look)
+
+    def linger(self, leave: Callable[[], None]) -> None:
+        """Call `leave` unless the client leaves by itself."""
+        self.forget()
+        self._timer = self._reactor.later(LINGER_S, leave)
+
+    def forget(self) -> None:
+        """The connection is over: no request of it is waited for any more."""
+        self._due_s = 0.0
+        self._expired = _nothing  # whose it is refers to us
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        self._timer = None
+        left_s = self._due_s - monotonic()
+        if self._due_s and left_s > 0:
+            self._timer = self._reactor.later(left_s, self._look)
+        elif self._due_s:
+            self._due_s = 0.0
+            self._expired()
 
 
 class _Block:
@@ -103,3 +158,7 @@ class Slowness:
             self._tap.sink(records)
         if due_ns:
             self._wait(max(min(due_ns) - now_ns, 1))
+
+
+def _nothing() -> None:
+    """What expires when nothing does."""
