@@ -17,7 +17,7 @@ from ...capture.redaction.sink import Redacting
 from ...capture.store.folder import key
 from ...errors import McpspyError
 from ...live.mock.http.server import HttpMock
-from ...live.mock.http.serving import serve as serve_all
+from ...live.mock.http.server import serve as serve_all
 from ...live.stdio.signals import listen
 from ...replay.mock.http.facts import HttpFacts
 from ...replay.mock.routing import Routing

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ...errors import PeerError
@@ -28,12 +27,9 @@ from ...wire.http_head import ResponseHead
 from ...wire.sse import Events
 from ..http.recorder import note
 from ..upstream.http import UnreachableError, Wire
-from .http.connection import Connection
-from .http.door import Door
-from .http.listening import ListeningMock
+from .http.server import ListeningMock
 
 if TYPE_CHECKING:
-    import socket
     import ssl
 
     from ...records import Framing
@@ -104,16 +100,9 @@ class ModelMock(ListeningMock):
         """Where it is."""
         return f"http://{self.own}"
 
-    def open(self, listener: socket.socket) -> None:
-        """Let clients in."""
-        self._door = Door(listener, partial(Connection, self))
-
-    async def close(self) -> None:
-        """Let nobody in any more, and leave who is there."""
-        self._shut()
+    async def _stop_playing(self) -> None:
         if self._forward is not None:
             await self._forward.close()
-        self._leave()
 
     # Requests
 

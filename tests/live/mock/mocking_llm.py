@@ -9,7 +9,7 @@ from json import dumps, loads
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from mcpspy.live.mock.http.serving import serve
+from mcpspy.live.mock.http.server import serve
 from mcpspy.live.mock.llm import ModelMock
 from mcpspy.replay.mock.match_key import Strictness
 from mcpspy.replay.mock.matching import Matcher, Reuse

@@ -1,34 +1,41 @@
 """A mock over HTTP: Streamable HTTP at /mcp, or HTTP+SSE at /sse, to any number of live clients, each with a script of its own.
 
-It lets clients in, says what HTTP says alone, and hands on messages. Refuses to understand them: scripts do.
+`HttpMock` answers what HTTP alone decides, and hands messages to the scripts, which understand them. `ListeningMock` is what every
+mock over HTTP has, that of a model's API too; `serve` runs several until a signal ends them.
 Source: MCP specification, basic/transports of each revision.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from time import monotonic_ns
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from ....records import CLIENT, Frame
+from ....records import CLIENT, MCPSPY, Frame, Note
 from ....replay.mock.http.answer import Asked, Live
 from ....replay.mock.on_miss import ERROR
 from ....replay.mock.routing import endpoint_event
 from ....transcript.decode import message_of
 from ....transcript.model import CaptureInfo, Kind
 from ....wire.jsonrpc import cut
+from ...http.host_check import Gate
+from ...http.listener import BACKLOG, REST_S, Authority, accept_all, bound_socket
+from ...http.recorder import Numbers, fault_text
+from ...stdio.signals import name
 from .client import SESSION_FIELD, LiveClient, answer
 from .clients import Clients, is_primed, opening_of
 from .connection import Connection
-from .door import Door
-from .listening import ListeningMock
 from .schedule import Cues
 
 if TYPE_CHECKING:
     import socket
 
+    from ....records import Sink
     from ....replay.mock.http.facts import HttpFacts
     from ....replay.mock.matching import Matcher
     from ....replay.mock.miss import Miss
@@ -40,12 +47,76 @@ if TYPE_CHECKING:
     from .pass_through import Forwards
     from .response import Fields, Request, Response
 
+_log = logging.getLogger("mcpspy.live")
+
 SILENT_S: Final = 15.0
 """Streams say a comment when they were silent so long, as those of the official SDKs do: clients wait some minutes for a byte."""
 
 PATHS: Final = {"streamable": "/mcp", "sse": "/sse"}
 
 _SESSION: Final = SESSION_FIELD.lower().encode()
+_ENDING: Final = {"SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM"}
+
+
+class ListeningMock:
+    """A mock that listens: its address, its connections, its clock, and where it is recorded.
+
+    The clock began at `begin_ns` of the monotonic one. `why` is the name of the signal that ended it.
+    """
+
+    def __init__(self, *, begin_ns: int, allowed_hosts: frozenset[str]) -> None:
+        self.sink: Sink = _nowhere
+        self.numbers = Numbers()
+        self.connections: set[Connection] = set()
+        self.own = Authority("127.0.0.1", 0)
+        self.gate = Gate(port=0)
+        self.begin_ns = begin_ns
+        self.why = ""
+        self._allowed_hosts = allowed_hosts
+        self._door: Door | None = None
+
+    def record_to(self, sink: Sink) -> None:
+        """Have everything recorded there."""
+        self.sink = sink
+
+    def now_ns(self) -> int:
+        """Return the nanoseconds since our clock began."""
+        return monotonic_ns() - self.begin_ns
+
+    def listen(self, host: str, port: int) -> socket.socket:
+        """Take the address; port 0 picks one. Raises: TapError: if it is taken, or not ours."""
+        listener = bound_socket(host, port)
+        self.own = Authority(host, listener.getsockname()[1])
+        self.gate = Gate(port=self.own.port, allowed_hosts=self._allowed_hosts)
+        return listener
+
+    def open(self, listener: socket.socket) -> None:
+        """Let clients in."""
+        self._door = Door(listener, partial(Connection, self))
+
+    async def close(self) -> None:
+        """Let nobody in any more, and close the connections of whoever is there."""
+        if self._door is not None:
+            self._door.close()
+        await self._stop_playing()
+        for connection in list(self.connections):
+            connection.abort(MCPSPY)
+
+    def asked(self, request: Request, response: Response) -> None:
+        """A request came, whole."""
+        raise NotImplementedError
+
+    def noted(self, topic: str, text: str, *, by: str = "") -> None:
+        """Write down what happened to the process."""
+        self.sink((Note(at_ns=self.now_ns(), topic=topic, text=text, extra={"by": by} if by else None),))
+
+    def ended(self, why: str) -> None:
+        """It is to end, and why: the name of a signal."""
+        self.why = self.why or why
+
+    async def _stop_playing(self) -> None:
+        """Let go of what a mock has beside its connections."""
+        raise NotImplementedError
 
 
 class HttpMock(ListeningMock):
@@ -91,19 +162,16 @@ class HttpMock(ListeningMock):
         return f"http://{self.own}{self._path}"
 
     def open(self, listener: socket.socket) -> None:
-        """Let clients in."""
+        """Let clients in, and keep their streams alive."""
         self._keep_alive(asyncio.get_running_loop())
-        self._door = Door(listener, partial(Connection, self))
+        super().open(listener)
 
-    async def close(self) -> None:
-        """Let nobody in any more, and leave who is there."""
-        self._shut()
+    async def _stop_playing(self) -> None:
         self._cues.close()
         if self._keeping is not None:
             self._keeping.cancel()
         if self._forwards is not None:
             await self._forwards.close()
-        self._leave()
 
     def _keep_alive(self, loop: asyncio.AbstractEventLoop) -> None:
         now_ns, silent_ns = self.now_ns(), int(self._silent_s * 1e9)
@@ -250,6 +318,82 @@ class HttpMock(ListeningMock):
         return [message_of(self._source, CLIENT, frame, piece) for piece in cut(request.body)]
 
 
+class Door:
+    """Lets in whoever comes to `listener`, from the event loop that runs, and makes a `protocol` for each.
+
+    asyncio's own way tries 1,024 times at once when no descriptor is left, and says so each time (CPython 3.11); this one rests.
+    """
+
+    def __init__(self, listener: socket.socket, protocol: Callable[[], asyncio.Protocol]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._listener = listener
+        self._protocol = protocol
+        self._entering: set[asyncio.Task[object]] = set()
+        self._rest: asyncio.TimerHandle | None = None
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+        self._open()
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        self._loop.remove_reader(self._listener)
+        self._listener.close()
+        if self._rest is not None:
+            self._rest.cancel()
+        for task in self._entering:
+            task.cancel()
+
+    def _open(self) -> None:
+        self._loop.add_reader(self._listener, self._enter)
+
+    def _enter(self) -> None:
+        """Let in every client that waits."""
+        if not accept_all(self._listener, self._let_in):
+            self._loop.remove_reader(self._listener)
+            self._rest = self._loop.call_later(REST_S, self._open)
+
+    def _let_in(self, client: socket.socket) -> None:
+        entering: asyncio.Task[object] = self._loop.create_task(self._loop.connect_accepted_socket(self._protocol, client))
+        self._entering.add(entering)
+        entering.add_done_callback(self._entering.discard)
+
+
+async def serve(served: Sequence[tuple[ListeningMock, socket.socket]], signals_fd: int, ready: Callable[[], None]) -> None:
+    """Serve each mock on its socket until a signal comes on `signals_fd`; `ready` is called once clients can connect."""
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    mocks = [mock for mock, _ in served]
+
+    def signalled() -> None:
+        for number in os.read(signals_fd, 512):
+            told = name(number)
+            for mock in mocks:
+                mock.noted("signal", f"{told} received")
+                if told in _ENDING:
+                    mock.ended(told)
+                    ended.set()
+
+    def fault(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """A fault of our own, which has ended the connection that it happened on."""
+        error = context.get("exception")
+        text = fault_text(error) if isinstance(error, BaseException) else str(context.get("message"))
+        _log.error("mcpspy: %s", text)
+        for mock in mocks:
+            mock.noted("fault", text, by="mcpspy")
+
+    loop.set_exception_handler(fault)
+    loop.add_reader(signals_fd, signalled)
+    for mock, listener in served:
+        mock.open(listener)
+    try:
+        ready()
+        await ended.wait()
+    finally:
+        loop.remove_reader(signals_fd)
+        for mock in mocks:
+            await mock.close()
+
+
 def _error(response: Response, status: int, code: int, text: str) -> None:
     """An error of HTTP, as servers on the SDKs put it."""
     body = f'{{"jsonrpc":"2.0","id":null,"error":{{"code":{code},"message":"{text}"}}}}'
@@ -260,3 +404,7 @@ def _refuse(response: Response, status: int, text: str, fields: Fields | None = 
     """What mcpspy itself has to say: nobody recorded that."""
     named = [("Content-Type", "text/plain; charset=utf-8"), *(fields or [])]
     response.whole(status, named, f"mcpspy: {text}\n".encode(), injected=True)
+
+
+def _nowhere(records: object) -> None:
+    """Drop records: the sink of a mock that has none."""

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from mcpspy.live.http.host_check import Gate
 from mcpspy.live.http.recorder import Numbers
 from mcpspy.live.mock.http.connection import Connection
-from mcpspy.live.mock.http.server import HttpMock
-from mcpspy.live.mock.http.serving import serve
+from mcpspy.live.mock.http.server import HttpMock, serve
 from mcpspy.records import Close, Frame, Note, Open
 from mcpspy.replay.mock.http.facts import HttpFacts
 from mcpspy.replay.mock.matching import Matcher
