@@ -26,7 +26,7 @@ from mcpspy.capture.file.format import header_line
 from mcpspy.capture.file.reader import CHUNK_BYTES, Reader, read
 from mcpspy.capture.file.writer import Writer
 from mcpspy.records import CLIENT, SERVER, Frame, Header, Open
-from mcpspy.transcript.findings.optional import examined
+from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 
 PAYLOAD_BYTES = 200
@@ -168,7 +168,7 @@ def check_us(path: Path) -> float:
     """The same and the findings: all that `mcpspy check` does before it prints."""
     start = time.process_time()
     transcript = transcribe(read(path))
-    examined(transcript)
+    all_findings(transcript)
     took = time.process_time() - start
     return took / transcript.captures[0].messages * MICROSECONDS
 

@@ -12,11 +12,9 @@ from ..capture.store.address import STDIN
 from ..errors import CaptureError
 from ..records import Header
 from ..transcript.filter.result import about
-from ..transcript.finding import Finding, Severity
-from ..transcript.findings.optional import examined
-from ..transcript.findings.rule import Rule
-from ..transcript.findings.run import findings
-from ..transcript.findings.selection import rule_named, selected_rules
+from ..transcript.findings.registry import rule_named, selected_rules
+from ..transcript.findings.rule import Finding, Rule, Severity
+from ..transcript.findings.run import all_findings, findings
 from ..transcript.model import Numbered, Transcript
 from ..transcript.offers.baseline import Baseline
 from ..transcript.offers.definitions import offers
@@ -125,11 +123,11 @@ def _examined(
 ) -> Transcript:
     """The transcript with all findings, or what of both is of late."""
     if since is None:
-        transcript.findings = examined(transcript, accepted, rules)
+        transcript.findings = all_findings(transcript, accepted, rules)
         return transcript
     kept = of_late(transcript, asked.paths, since)
     transcript.findings = findings(transcript, kept.tells)
-    return Transcript(transcript.captures, kept.rows, examined(transcript, accepted, rules, kept.tells))
+    return Transcript(transcript.captures, kept.rows, all_findings(transcript, accepted, rules, kept.tells))
 
 
 def _explain(told: Rule | dict[str, Rule], screen: Screen, *, as_json: bool) -> None:

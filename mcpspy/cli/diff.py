@@ -11,7 +11,7 @@ import click
 from ..capture.store.address import STDIN
 from ..replay.compare.compare import Compared, Limit, compare
 from ..replay.compare.ignore import Ignore
-from ..transcript.findings.optional import examined
+from ..transcript.findings.run import all_findings
 from ..transcript.model import Numbered
 from ..views.compare.comparison import comparison_lines, next_lines
 from ..views.json.comparison import comparison_json
@@ -79,7 +79,7 @@ def _side(what: str, wanted: Filter | None) -> Compared:
     """What a WHAT names, of it the rows that were asked for and match."""
     asked = chosen((what,))
     transcript, _ = transcript_of(asked.paths)
-    transcript.findings = examined(transcript)
+    transcript.findings = all_findings(transcript)
     rows = None
     if asked.rows is not None:
         row_of(transcript, what, asked.rows[0])

@@ -21,13 +21,12 @@ from ..errors import FilterError, ReplayError, RuleError
 from ..records import CLIENT, SERVER, Close, Exit, Note
 from ..transcript.filter.filter import Filter, Matcher, filter_of
 from ..transcript.filter.grammar import Text
-from ..transcript.findings.optional import examined
-from ..transcript.findings.run import findings
-from ..transcript.findings.selection import selected_rules
+from ..transcript.findings.registry import selected_rules
+from ..transcript.findings.run import all_findings, findings
 from ..transcript.model import ChannelEvent, Exchange, Kind, Numbered, Outcome, Transcript, UnpairedMessage
 
 if TYPE_CHECKING:
-    from ..transcript.finding import Finding
+    from ..transcript.findings.rule import Finding
     from .client.driver import Report
 
 CRASH: Final = "crash"
@@ -189,7 +188,7 @@ def _filter_test(wanted: Filter, written: str) -> Test:
 def _found(live: Transcript) -> list[Finding]:
     """All that `mcpspy check` would find."""
     live.findings = findings(live)
-    return examined(live)
+    return all_findings(live)
 
 
 def _asked(live: Transcript) -> Iterator[Exchange]:

@@ -26,7 +26,7 @@ from .outcome import HTTP_ERRORS, HTTP_FAILURES, HTTP_REDIRECTS, NO_ANSWERS, Out
 if TYPE_CHECKING:
     from ..records import Exit, Header, Open, Record, Side
     from .calls.call import Call
-    from .finding import Finding
+    from .findings.rule import Finding
     from .mcp.revisions import Era
 
 __all__ = [

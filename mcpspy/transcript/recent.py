@@ -13,7 +13,7 @@ from .llm.call import ModelCall
 from .model import CaptureInfo, Exchange, Outcome, Row
 
 if TYPE_CHECKING:
-    from .finding import Finding
+    from .findings.rule import Finding
     from .model import Transcript
 
 EVER: Final = 1 << 80

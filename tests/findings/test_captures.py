@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from mcpspy.capture.file.reader import read
-from mcpspy.transcript.finding import Severity
-from mcpspy.transcript.findings.optional import examined
+from mcpspy.transcript.findings.rule import Severity
+from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.transcribe import transcribe
 
 FOLDER = Path(__file__).parents[2] / "captures"
@@ -20,5 +20,5 @@ TRUE = {
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.mcpspy")), ids=lambda path: path.stem)
 def test_a_capture_of_real_programs_has_the_findings_that_are_true(path: Path) -> None:
-    found = examined(transcribe(read(str(path))))
+    found = all_findings(transcribe(read(str(path))))
     assert {one.rule for one in found if one.severity is not Severity.INFO} == TRUE.get(path.stem, set())

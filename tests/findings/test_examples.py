@@ -8,18 +8,14 @@ from pathlib import Path
 import pytest
 
 from mcpspy.capture.file.reader import Reader
-from mcpspy.transcript.finding import Finding
-from mcpspy.transcript.findings.cost import RULES as COST_RULES
 from mcpspy.transcript.findings.invisible_text import HIDDEN_CHARACTERS
 from mcpspy.transcript.findings.llm.costs import RULES as OFFER_RULES
-from mcpspy.transcript.findings.llm.run import asked_model_findings
 from mcpspy.transcript.findings.llm.schemas import RULES as USE_RULES
-from mcpspy.transcript.findings.optional import examined
 from mcpspy.transcript.findings.protocol.schemas import RULES as SCHEMA_RULES
-from mcpspy.transcript.findings.protocol.schemas import schema_findings
-from mcpspy.transcript.findings.protocol.types import NOT_AS_SPECIFIED, shape_findings
+from mcpspy.transcript.findings.protocol.types import RULES as TYPE_RULES
 from mcpspy.transcript.findings.registry import RULES
-from mcpspy.transcript.findings.rule import Family, Rule
+from mcpspy.transcript.findings.rule import Family, Finding, Rule
+from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.findings.trust import NOT_ACCEPTED, SHARED_TOOL_NAME, TOOL_REDEFINED
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.offers.baseline import Baseline, label_of
@@ -36,8 +32,11 @@ ALSO: dict[str, set[str]] = {
 }
 """What else the example of a rule has, where one fault brings another with it."""
 
-UNCOMPARED = (*COST_RULES, HIDDEN_CHARACTERS, SHARED_TOOL_NAME, TOOL_REDEFINED)
-"""Rules that have to be asked for, and need no baseline."""
+UNCOMPARED = (HIDDEN_CHARACTERS, SHARED_TOOL_NAME, TOOL_REDEFINED)
+"""Rules of trust that need no baseline."""
+
+EXACT = (SCHEMA_RULES, TYPE_RULES, OFFER_RULES, USE_RULES)
+"""Rules that are asked for in their own examples alone: definitions in the others are shorter than they should be."""
 
 CULPRITS = {"client", "server", "model", "api", "mcpspy", "disk", "file", "unclear"}
 
@@ -55,22 +54,18 @@ def told(name: str) -> Transcript:
 
 
 def found(name: str) -> list[Finding]:
-    """What is found in the example of this name. What has to be asked for is asked for; the twin without the fault was accepted."""
+    """What is found in the example of this name. Optional rules are asked for; the twin without the fault was accepted."""
     rule = RULES[name.removesuffix(".clean")]
-    if rule is NOT_AS_SPECIFIED:
-        return [*told(name).findings, *(one.finding for one in shape_findings(told(name)))]
-    if rule in SCHEMA_RULES:
-        return [*told(name).findings, *(one.finding for one in schema_findings(told(name)))]
-    if rule in (*OFFER_RULES, *USE_RULES):
-        return [*told(name).findings, *(one.finding for one in asked_model_findings(told(name)))]
+    wanted = RULES.keys() - {other.name for rules in EXACT for other in rules if rule not in rules}
     if rule.family not in (Family.COST, Family.TRUST):
-        return told(name).findings
+        wanted -= {other.name for other in RULES.values() if other.family is Family.COST and other is not rule}
+    if rule.family is not Family.TRUST or rule in UNCOMPARED:
+        return all_findings(told(name), rules=wanted)
     accepted: dict[str, Baseline] = {}
-    for one in [] if rule is NOT_ACCEPTED else offers(told(f"{rule.name}.clean")):
-        label = label_of(one.source)
-        accepted[label] = Baseline(label).taken(one)
-    asked = examined(told(name), None if rule in UNCOMPARED else accepted)
-    return [one for one in asked if RULES[one.rule] not in (*SCHEMA_RULES, NOT_AS_SPECIFIED)]  # definitions are short there
+    for offer in [] if rule is NOT_ACCEPTED else offers(told(f"{rule.name}.clean")):
+        label = label_of(offer.source)
+        accepted[label] = Baseline(label).taken(offer)
+    return all_findings(told(name), accepted, wanted)
 
 
 def test_the_captures_are_those_of_the_rules() -> None:

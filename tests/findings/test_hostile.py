@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from mcpspy.records import Record
 from mcpspy.transcript.findings.json_schema import MAX_STEPS
-from mcpspy.transcript.findings.optional import examined
-from mcpspy.transcript.findings.protocol.schemas import schema_findings
-from mcpspy.transcript.findings.protocol.types import NOT_AS_SPECIFIED, shape_findings
+from mcpspy.transcript.findings.protocol import schemas, types
+from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.mcp.methods import METHODS
 from mcpspy.transcript.transcribe import transcribe
+from tests.findings.hits import findings_of
 from tests.findings.telling import told
 from tests.transcript.dialogue import Dialogue, request, result, tool_call
 from tests.transcript.traffic import Traffic
@@ -104,7 +104,7 @@ FIELDS = st.dictionaries(
 
 def nothing_raises(records: list[Record]) -> None:
     transcript = transcribe(records)
-    assert len(examined(transcript)) >= len(transcript.findings)
+    assert len(all_findings(transcript)) >= len(transcript.findings)
 
 
 @given(SAID)
@@ -145,7 +145,7 @@ def with_schema(schema: Any, arguments: Any, calls: int = 1) -> Dialogue:
 
 
 def rules(told: Dialogue) -> list[str]:
-    return [one.finding.rule for one in schema_findings(told.transcript)]
+    return [finding.rule for finding in findings_of(schemas, told.transcript)]
 
 
 def test_arguments_are_held_against_the_schema() -> None:
@@ -215,10 +215,10 @@ def test_the_steps_of_a_capture_are_counted_together() -> None:
 
 
 def test_without_the_official_types_no_message_is_held_against_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    transcript = transcribe(told(NOT_AS_SPECIFIED.example))
-    assert [one.finding.rule for one in shape_findings(transcript)] == [NOT_AS_SPECIFIED.name]
+    transcript = transcribe(told(types.NOT_AS_SPECIFIED.example))
+    assert [finding.rule for finding in findings_of(types, transcript)] == [types.NOT_AS_SPECIFIED.name]
     monkeypatch.setitem(sys.modules, "mcp_types", None)
-    assert list(shape_findings(transcript)) == []
+    assert findings_of(types, transcript) == []
 
 
 # --- Much of a kind ---

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from mcpspy.records import Frame, Gap, Record
-from mcpspy.transcript.finding import Finding, Severity
-from mcpspy.transcript.findings.llm.run import asked_model_findings, model_findings
+from mcpspy.transcript.findings.rule import Finding, Severity
 from mcpspy.transcript.transcribe import transcribe
+from tests.findings.hits import model_findings
 from tests.findings.telling import Telling
 from tests.transcript.llm.traffic import ModelTraffic, completion, delta, sse
 
@@ -26,8 +26,7 @@ def legs(account: str, *others: str) -> list[list[Record]]:
 
 
 def found(account: str, *others: str) -> list[Finding]:
-    transcript = transcribe(*legs(account, *others))
-    return [one.finding for one in (*model_findings(transcript), *asked_model_findings(transcript))]
+    return model_findings(transcribe(*legs(account, *others)), with_optional=True)
 
 
 def rules(account: str, *others: str) -> set[str]:
@@ -74,13 +73,13 @@ def test_a_server_that_was_recorded_only_later_is_not_missed() -> None:
     transcript = transcribe(*legs(USES + "⇒ returns c1 sunny" + SAYS, "· 0.1 s later\n" + LISTED))
     late = transcript.captures[1]
     late.shift_ns += 10**9
-    assert [one.finding.rule for one in model_findings(transcript) if one.finding.rule == "use-not-called"] == []
+    assert [one.rule for one in model_findings(transcript) if one.rule == "use-not-called"] == []
 
 
 def test_where_the_recording_has_a_gap_no_call_is_missed() -> None:
     server, model = legs(LISTED + USES + "⇒ returns c1 sunny" + SAYS)
     server.insert(-1, Gap(at_ns=server[-1].at_ns, since_ns=0, frames=3, bytes=600, why="disk full"))
-    assert [one.finding.rule for one in model_findings(transcribe(server, model))] == []
+    assert [one.rule for one in model_findings(transcribe(server, model))] == []
 
 
 def test_that_a_call_is_missing_where_the_recording_ends_may_mean_nothing() -> None:
@@ -174,7 +173,7 @@ def test_what_a_broken_answer_wanted_done_is_asked_again_and_not_missed() -> Non
     model.ask("user: x", stream=True).stream().raw(sse(chunk)).close(how="reset")
     model.ask("user: x").answer(200, completion("y"))
     transcript = transcribe(model.records, Telling(LISTED).records)
-    assert {one.finding.rule for one in model_findings(transcript)} == {"tool-not-offered", "answer-broken"}
+    assert {one.rule for one in model_findings(transcript)} == {"tool-not-offered", "answer-broken"}
 
 
 def test_a_client_that_stops_an_answer_may_have_been_told_to() -> None:
@@ -183,7 +182,7 @@ def test_a_client_that_stops_an_answer_may_have_been_told_to() -> None:
     for record in telling.model.records:
         if getattr(record, "how", "") == "reset":
             record.by = "client"  # type: ignore[union-attr]  # a Close
-    (one,) = [one.finding for one in model_findings(transcribe(telling.model.records))]
+    (one,) = model_findings(transcribe(telling.model.records))
     assert (one.rule, one.severity, one.culprit) == ("answer-broken", Severity.INFO, "client")
 
 
@@ -208,7 +207,7 @@ def test_a_tool_that_goes_by_a_name_that_nobody_knows_is_known_by_its_words() ->
 def answer_rules(body: Any, **more: Any) -> list[str]:
     traffic = ModelTraffic()
     traffic.ask("user: x", **more).answer(200, body)
-    return [one.finding.rule for one in model_findings(traffic.transcript)]
+    return [one.rule for one in model_findings(traffic.transcript)]
 
 
 def test_a_body_that_is_no_answer_is_said_to_be_flawed_and_not_to_be_broken_off() -> None:
@@ -227,13 +226,13 @@ def test_what_was_not_recorded_of_an_answer_is_not_blamed_on_the_api() -> None:
         call = traffic.ask("user: x").stream()
         traffic.add(Frame(call.response, traffic.tick(), traffic.at_ns, b"", length=50, sha256="00"))
         call.event(last).close()
-    assert list(model_findings(traffic.transcript)) == []
+    assert model_findings(traffic.transcript) == []
 
 
 def test_an_answer_whose_coding_cannot_be_read_here_is_not_blamed_on_the_api() -> None:
     traffic = ModelTraffic()
     traffic.ask("user: x").answer(200, b"?", content_encoding="zstd-of-1999")
-    assert list(model_findings(traffic.transcript)) == []
+    assert model_findings(traffic.transcript) == []
 
 
 def test_a_tool_of_the_client_s_own_that_is_called_alike_does_not_make_the_model_that_client_s() -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mcpspy.transcript.findings.optional import examined
+from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.telling import told
 
@@ -209,7 +209,7 @@ def test_a_log_message_on_stdio_that_nobody_asked_for_is_found() -> None:
 @pytest.mark.parametrize("missing", ["resultType", "ttlMs", "cacheScope"])
 def test_a_result_without_what_its_revision_requires_is_not_as_specified(missing: str) -> None:
     result = json.dumps({name: value for name, value in json.loads(GOOD).items() if name != missing})
-    found = examined(transcribe(told(f"{REVISED}→ tools/list 1\n← result 1 {result}")))
+    found = all_findings(transcribe(told(f"{REVISED}→ tools/list 1\n← result 1 {result}")))
     assert [(one.rule, missing in one.what) for one in found] == [("not-as-specified", True)]
 
 

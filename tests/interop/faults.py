@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from mcpspy.records import Record
-from mcpspy.transcript.finding import Severity
-from mcpspy.transcript.findings.optional import examined
+from mcpspy.transcript.findings.rule import Severity
+from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.transcribe import transcribe
 
 ON_PURPOSE = {"unknown-tool", "arguments-invalid"}
@@ -13,5 +13,5 @@ ON_PURPOSE = {"unknown-tool", "arguments-invalid"}
 
 def faults(records: Sequence[Record]) -> list[str]:
     """What is found at the default level or above, but for what scenes do on purpose."""
-    found = examined(transcribe(records))
+    found = all_findings(transcribe(records))
     return [f"{one.rule}: {one.what}" for one in found if one.severity is not Severity.INFO and one.rule not in ON_PURPOSE]

@@ -12,7 +12,7 @@ from mcpspy.transcript.transcribe import transcribe
 
 if TYPE_CHECKING:
     from mcpspy.records import Side
-    from mcpspy.transcript.finding import Finding
+    from mcpspy.transcript.findings.rule import Finding
 
 MS = 1_000_000
 STREAMS: tuple[tuple[Side, str], ...] = (("client", "stdin"), ("server", "stdout"), ("server", "stderr"))

@@ -13,7 +13,7 @@ from tests.transcript.dialogue import MS, make_header
 
 if TYPE_CHECKING:
     from mcpspy.records import Framing
-    from mcpspy.transcript.finding import Finding
+    from mcpspy.transcript.findings.rule import Finding
 
 SERVER_URL = "http://127.0.0.1:3001/mcp"
 TAP_URL = "http://127.0.0.1:7777"

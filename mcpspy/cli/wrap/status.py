@@ -14,7 +14,7 @@ from ...capture.store.quota import quota_bytes, taken
 from ...errors import CaptureError
 from ...records import Exit, Gap, Note, Record
 from ...setup.address import port_of
-from ...transcript.finding import Severity
+from ...transcript.findings.rule import Severity
 from ...views.store.usage import keeping_line
 from ...views.text.escape import safe_text
 from ...views.text.line import Line

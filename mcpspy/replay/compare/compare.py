@@ -24,7 +24,7 @@ from .ignore import Ignore
 from .offering import DefinitionChange, definition_changes
 
 if TYPE_CHECKING:
-    from ...transcript.finding import Finding
+    from ...transcript.findings.rule import Finding
 
 How: TypeAlias = Literal["added", "changed", "removed"]
 

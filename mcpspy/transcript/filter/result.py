@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..model import ChannelEvent, Log, Numbered, Row
 
 if TYPE_CHECKING:
-    from ..finding import Finding
+    from ..findings.rule import Finding
     from .filter import Filter
 
 

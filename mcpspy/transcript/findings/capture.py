@@ -4,10 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from ...records import Damage
-from ..finding import Severity
-from .build import Found, found
-from .facts import Story
-from .rule import Family, Rule
+from .facts import CaptureFacts
+from .rule import Family, Hit, Rule, Severity, hit
 
 CAPTURE_INCOMPLETE: Final = Rule(
     name="capture-incomplete",
@@ -59,29 +57,31 @@ RECORDING_GAP: Final = Rule(
 
 RULES: Final = (CAPTURE_INCOMPLETE, CAPTURE_DAMAGED, CAPTURE_EDITED, RECORDING_GAP)
 
+reads_model_api: Final = True
 
-def find(story: Story) -> Iterator[Found]:
+
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What the capture lacks."""
-    index = story.source.index
-    for at_ns, gap in story.gaps:
+    index = facts.source.index
+    for at_ns, gap in facts.gaps:
         what = f"{gap.frames:,} frames with {gap.bytes:,} bytes passed unrecorded: {gap.why}."
-        yield found(RECORDING_GAP, at_ns=at_ns, capture=index, number=gap.number, row=None, what=what, culprit="disk")
-    for at_ns, record in story.damages:
-        yield _damage(story, at_ns, record)
-    yield from _completeness(story)
+        yield hit(RECORDING_GAP, at_ns=at_ns, capture=index, number=gap.number, row=None, what=what, culprit="disk")
+    for at_ns, record in facts.damages:
+        yield _damage(facts, at_ns, record)
+    yield from _completeness(facts)
 
 
-def _damage(story: Story, at_ns: int, record: Damage) -> Found:
+def _damage(facts: CaptureFacts, at_ns: int, record: Damage) -> Hit:
     rule = CAPTURE_EDITED if record.reason == "edited" else CAPTURE_DAMAGED
     what = f"Line {record.line} of the capture: {record.text}."
-    index = story.source.index
-    return found(rule, at_ns=at_ns, capture=index, number=-1, row=None, what=what, culprit="file", group=record.reason)
+    index = facts.source.index
+    return hit(rule, at_ns=at_ns, capture=index, number=-1, row=None, what=what, culprit="file", group=record.reason)
 
 
-def _completeness(story: Story) -> Iterator[Found]:
-    source = story.source
-    if not source.closed or story.end is not None:
+def _completeness(facts: CaptureFacts) -> Iterator[Hit]:
+    source = facts.source
+    if not source.closed or facts.end is not None:
         return
     at_ns = source.last_ns + source.shift_ns
     what = "The capture breaks off: mcpspy was killed, or still records."
-    yield found(CAPTURE_INCOMPLETE, at_ns=at_ns, capture=source.index, number=-1, row=None, what=what, culprit="mcpspy")
+    yield hit(CAPTURE_INCOMPLETE, at_ns=at_ns, capture=source.index, number=-1, row=None, what=what, culprit="mcpspy")

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Final
 
-from ..finding import Severity
-from ..model import Exchange, Kind, Transcript
+from ..model import Exchange, Kind
 from ..offers.baseline import label_of
 from ..offers.definitions import Definition
 from ..stats.cost import ServerCost, ToolCost, costs, result_text
 from ..stats.tokens import estimated_tokens
-from .build import Found, found_in, quoted
-from .rule import Family, Rule
+from .facts import TranscriptFacts
+from .rule import Family, Hit, Rule, Severity, hit_in
+from .words import quoted
 
 COSTLY_TOKENS: Final = 10_000
 """Definitions that take more than this are 5 % of a context of 200,000 tokens, before anybody has said a word."""
@@ -64,21 +64,23 @@ LARGE_RESULT: Final = Rule(
 
 RULES: Final = (COSTLY_TOOLS, UNUSED_TOOLS, LARGE_RESULT)
 
+optional: Final = True
 
-def cost_findings(transcript: Transcript) -> Iterator[Found]:
+
+def find(facts: TranscriptFacts) -> Iterator[Hit]:
     """What the servers of a transcript cost, where it is much."""
     labelled: dict[str, list[ServerCost]] = {}
-    for cost in costs(transcript):
+    for cost in costs(facts.transcript):
         labelled.setdefault(label_of(cost.offered.source), []).append(cost)
         yield from _costly(cost)
     for sessions in labelled.values():
         yield from _unused(sessions)
-    for row in transcript.rows:
+    for row in facts.transcript.rows:
         if isinstance(row, Exchange) and row.response is not None and len(row.response.raw) > LARGE_TOKENS:
             yield from _large(row)  # a token has a byte at least
 
 
-def _costly(cost: ServerCost) -> Iterator[Found]:
+def _costly(cost: ServerCost) -> Iterator[Hit]:
     tokens = cost.definition_tokens
     defined = [one for one in cost.tools if one.definition is not None]
     if tokens <= COSTLY_TOKENS or not defined:
@@ -91,7 +93,7 @@ def _costly(cost: ServerCost) -> Iterator[Found]:
     yield _about(COSTLY_TOOLS, largest[0].definition, what)
 
 
-def _unused(sessions: list[ServerCost]) -> Iterator[Found]:
+def _unused(sessions: list[ServerCost]) -> Iterator[Hit]:
     """What no session with a server used, the last list of its tools counting."""
     listed = [one for one in sessions if one.listed]
     if not listed or not any(one.calls for one in sessions):
@@ -107,7 +109,7 @@ def _unused(sessions: list[ServerCost]) -> Iterator[Found]:
     yield _about(UNUSED_TOOLS, unused[0].definition, what, culprit="unclear")
 
 
-def _large(row: Exchange) -> Iterator[Found]:
+def _large(row: Exchange) -> Iterator[Hit]:
     response = row.response
     if response is None or response.kind is not Kind.RESULT or row.request.method != "tools/call":
         return
@@ -115,7 +117,7 @@ def _large(row: Exchange) -> Iterator[Found]:
     if tokens > LARGE_TOKENS:
         name = quoted((row.target or "").encode("utf-8", "replace"))
         what = f"A result of {name} takes about {tokens:,} tokens ({response.size:,} bytes)."
-        yield found_in(LARGE_RESULT, response, row.row, what, group=row.target or "")
+        yield hit_in(LARGE_RESULT, response, row.row, what, group=row.target or "")
 
 
 def _tools(tools: list[ToolCost]) -> str:
@@ -123,6 +125,6 @@ def _tools(tools: list[ToolCost]) -> str:
     return f"{names} and {len(tools) - LISTED_TOOLS:,} more" if len(tools) > LISTED_TOOLS else names
 
 
-def _about(rule: Rule, definition: Definition | None, what: str, culprit: str = "server") -> Found:
+def _about(rule: Rule, definition: Definition | None, what: str, culprit: str = "server") -> Hit:
     assert definition is not None
-    return found_in(rule, definition.message, definition.row, what, culprit=culprit)
+    return hit_in(rule, definition.message, definition.row, what, culprit=culprit)

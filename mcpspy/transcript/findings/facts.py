@@ -1,7 +1,8 @@
 """What happened in one capture, sorted by what findings ask for: one pass over the rows, which keeps the odd ones only."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from ...records import CLIENT, SERVER, Close, Damage, End, Exit, Gap, Note, Partial, Spawn, Stall
@@ -11,6 +12,7 @@ from ..http.transaction import Transaction
 from ..mcp.methods import CANCELLED, PROGRESS
 from ..mcp.revisions import Era
 from ..model import CaptureInfo, ChannelEvent, Exchange, Kind, Log, Message, Numbered, Outcome, Row, Transcript, UnpairedMessage
+from ..offers.baseline import Baseline
 from ..offers.definitions import LISTINGS
 
 _NO_WORDS: Final = b" \t\r\n~^"
@@ -60,7 +62,7 @@ class Use:
         self.count = count
 
 
-class Story:
+class CaptureFacts:
     """One capture. Times are None for what did not happen.
 
     `left_ns` is when the client closed a stream or asked for the end, `gone_ns` when the server closed its stdout or ended. Between
@@ -291,10 +293,10 @@ class Story:
         self.last_hole_ns = at_ns if self.last_hole_ns is None else max(at_ns, self.last_hole_ns)
 
 
-def agreed_revisions(story: Story) -> dict[ScopeKey, str]:
+def agreed_revisions(facts: CaptureFacts) -> dict[ScopeKey, str]:
     """The revision that the handshake of each session of HTTP agreed on."""
     agreed: dict[ScopeKey, str] = {}
-    for exchange in story.initializes:
+    for exchange in facts.initializes:
         response, transaction = exchange.response, exchange.transaction
         if transaction is None or response is None or not transaction.scope.session:
             continue
@@ -308,18 +310,26 @@ def _is_spelled_otherwise(request: Message, response: Message) -> bool:
     return response.id is not None and response.id in spellings(request.id or "")
 
 
-def stories(transcript: Transcript) -> list[Story]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptFacts:
+    """All captures together. `baselines` are accepted definitions by the server's label; None: there are none to compare with."""
+
+    transcript: Transcript
+    baselines: Mapping[str, Baseline] | None = None
+
+
+def capture_facts(transcript: Transcript) -> list[CaptureFacts]:
     """One for each capture of `transcript`."""
-    found = [Story(source, transcript.rows) for source in transcript.captures]
+    found = [CaptureFacts(source, transcript.rows) for source in transcript.captures]
     for row in transcript.rows:
-        story = found[row.capture]
+        facts = found[row.capture]
         if isinstance(row, Exchange):
-            story.exchange(row)
+            facts.exchange(row)
         elif isinstance(row, UnpairedMessage):
-            story.unpaired(row)
+            facts.unpaired(row)
         elif isinstance(row, Log):
             if row.raw.strip(_NO_WORDS):
-                story.last_words.append(row.raw)
+                facts.last_words.append(row.raw)
         elif isinstance(row, ChannelEvent):
-            story.event(row)
+            facts.event(row)
     return found

@@ -3,15 +3,14 @@
 from collections.abc import Iterator
 from typing import Final
 
-from ..finding import Severity
 from ..offers.baseline import value_of
 from ..offers.definitions import Definition, offer
 from ..offers.drift import strings
 from ..offers.invisible_characters import Hidden, hidden_characters, spelled_by_tags
-from .build import Found, found_in, quoted
-from .facts import Story
-from .rule import Family, Rule
+from .facts import CaptureFacts
+from .rule import Family, Hit, Rule, Severity, hit_in
 from .trust import called
+from .words import quoted
 
 LISTED: Final = 5
 """So many kinds of characters stand in a sentence."""
@@ -34,15 +33,15 @@ HIDDEN_CHARACTERS: Final = Rule(
 RULES: Final = (HIDDEN_CHARACTERS,)
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What one capture's server hides in what it offers, or once offered."""
-    if not story.listings:
+    if not facts.listings:
         return
-    for one in offer(story.source, story.listings).ever.values():
+    for one in offer(facts.source, facts.listings).ever.values():
         if one.raw.isascii() and b"\\" not in one.raw:
             continue
         for path, hidden, tags in _hidden(one):
-            yield found_in(HIDDEN_CHARACTERS, one.message, one.row, _smuggled(one, path, hidden, tags))
+            yield hit_in(HIDDEN_CHARACTERS, one.message, one.row, _smuggled(one, path, hidden, tags))
 
 
 def _hidden(one: Definition) -> Iterator[tuple[str, list[Hidden], str]]:

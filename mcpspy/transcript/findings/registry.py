@@ -1,53 +1,143 @@
-"""Where findings are found: the modules of this package, each with the rules that it follows.
+"""The modules that find, all rules by name, and the rules that `--select` and `--ignore` choose.
 
-A module has `RULES`, its rules, and `find(story)`, which yields what it found in one capture. docs/findings.md is made of the rules
-(`views.rules_page`), in this order.
+To add findings, write a module and add it here, in the table of the facts that it reads. The module has
+
+- `RULES`, its rules;
+- `find(facts)`, which yields a `Hit` for each finding;
+- `optional = True`, if only `mcpspy check` and the like ask for its findings;
+- `reads_model_api = True`, if it also reads captures of a model API, which carry neither JSON-RPC nor MCP.
+
+docs/findings/ is generated from the rules, in this order.
 """
 
-from types import ModuleType
-from typing import Final
+from __future__ import annotations
 
-from . import capture, cost, trust
-from . import invisible_text as smuggling
-from .llm import answers as inference_answers
-from .llm import costs as inference_costs
-from .llm import offers as inference_offers
-from .llm import results as inference_results
-from .llm import schemas as inference_schemas
-from .llm import tool_uses as inference_tool_trips
-from .protocol import answers, behaviour, errors, handshake, methods, modern, progress, rounds, schemas, tasks, timeouts
-from .protocol import encoding as flaws
-from .protocol import json_traps as traps
-from .protocol import types as shapes
-from .rule import Rule
-from .transport import disconnects as http_endings
-from .transport import headers as http_heads
-from .transport import lines, resumption, sessions, streams
-from .transport import responses as http_answers
-from .transport import server_exits as endings
-from .transport import stalls as channel
-from .transport import statuses as http
+from collections.abc import Iterable
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-FINDERS: Final[tuple[ModuleType, ...]] = (
+from ...errors import RuleError
+from . import capture, cost, invisible_text, trust
+from .llm import answers as model_answers
+from .llm import costs as model_costs
+from .llm import offers, results, tool_uses
+from .llm import schemas as model_schemas
+from .protocol import (
+    answers,
+    behaviour,
+    encoding,
+    errors,
+    handshake,
+    json_traps,
+    methods,
+    modern,
+    progress,
+    rounds,
+    schemas,
+    tasks,
+    timeouts,
+    types,
+)
+from .rule import Family, Rule
+from .transport import (
+    disconnects,
+    headers,
+    lines,
+    responses,
+    resumption,
+    server_exits,
+    sessions,
+    stalls,
+    statuses,
+    streams,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .facts import CaptureFacts, TranscriptFacts
+    from .llm.facts import ModelFacts
+    from .rule import Hit
+
+
+Facts = TypeVar("Facts", contravariant=True)  # noqa: PLC0105 - read as the type of `facts`
+
+
+class Finder(Protocol[Facts]):
+    """A module of rules, by the facts that it reads."""
+
+    @property
+    def RULES(self) -> tuple[Rule, ...]: ...  # noqa: N802 - a constant of a module
+
+    def find(self, facts: Facts, /) -> Iterator[Hit]: ...
+
+
+CAPTURE_FINDERS: Final[tuple[Finder[CaptureFacts], ...]] = (
     # transport
-    lines, flaws, traps, channel, endings, timeouts, http, http_endings, sessions, streams,
+    lines, encoding, json_traps, stalls, server_exits, timeouts, statuses, disconnects, sessions, streams,
     # protocol
-    answers, methods, handshake, progress, rounds, tasks, modern, errors, http_heads, http_answers, resumption,
+    answers, methods, handshake, progress, rounds, tasks, modern, errors, headers, responses, resumption,
     # behaviour
     behaviour,
     # trust
-    smuggling,
+    invisible_text,
     # capture
     capture,
 )  # fmt: skip
+"""Modules that read one capture at a time."""
 
-MODEL_LEG_FINDERS: Final[tuple[ModuleType, ...]] = (channel, http, capture)
-"""Those of them that look at a capture of a model's API, which speaks neither JSON-RPC nor MCP."""
+TRANSCRIPT_FINDERS: Final[tuple[Finder[TranscriptFacts], ...]] = (schemas, types, cost, trust)
+"""Modules that read all captures together."""
 
-MODEL_FINDERS: Final[tuple[ModuleType, ...]] = (inference_offers, inference_tool_trips, inference_results, inference_answers)
-"""Those that look at all captures together, where one of them is of a model: `inference`."""
+MODEL_FINDERS: Final[tuple[Finder[ModelFacts], ...]] = (offers, tool_uses, results, model_answers, model_schemas, model_costs)
+"""Modules that read the model calls of all captures, and are asked only where there are any."""
 
-ASKED: Final[tuple[ModuleType, ...]] = (schemas, shapes, cost, trust, inference_schemas, inference_costs)
-"""Modules whose rules are followed only where somebody asks: `examine`."""
 
-RULES: Final[dict[str, Rule]] = {rule.name: rule for finder in (*FINDERS, *MODEL_FINDERS, *ASKED) for rule in finder.RULES}
+def is_optional(finder: Finder[Any]) -> bool:
+    """Tell whether the findings of a module have to be asked for."""
+    return bool(getattr(finder, "optional", False))
+
+
+_FINDERS: Final[tuple[Finder[Any], ...]] = (*CAPTURE_FINDERS, *TRANSCRIPT_FINDERS, *MODEL_FINDERS)
+
+RULES: Final[dict[str, Rule]] = {rule.name: rule for finder in sorted(_FINDERS, key=is_optional) for rule in finder.RULES}
+"""All rules by name; those that have to be asked for are the last."""
+
+
+def selected_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> dict[str, Rule]:
+    """Give the rules named by `select` (all, if that is empty) without those named by `ignore`, by name.
+
+    Each text has names, globs or families, separated by commas. Raises: RuleError: for one that names no rule.
+    """
+    wanted = _named(select) or set(RULES)
+    unwanted = _named(ignore)
+    return {name: rule for name, rule in RULES.items() if name in wanted and name not in unwanted}
+
+
+def rule_named(name: str) -> Rule:
+    """Give the rule of this name. Raises: RuleError: if there is none; it names the nearest."""
+    rule = RULES.get(name)
+    if rule is None:
+        raise RuleError(name, _nearest(name, RULES))
+    return rule
+
+
+def _named(texts: Iterable[str]) -> set[str]:
+    words = [word.strip() for text in texts for word in text.split(",")]
+    return {name for word in words if word for name in _matching(word)}
+
+
+def _matching(word: str) -> list[str]:
+    if word in RULES:
+        return [word]
+    if word in tuple(Family):
+        return [rule.name for rule in RULES.values() if rule.family == word]
+    names = [name for name in RULES if fnmatchcase(name, word)] if any(sign in word for sign in "*?[") else []
+    if not names:
+        raise RuleError(word, _nearest(word, [*RULES, *Family]))
+    return names
+
+
+def _nearest(word: str, names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(get_close_matches(word[:80], [str(name) for name in names], n=3, cutoff=0.5))

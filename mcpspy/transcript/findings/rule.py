@@ -1,28 +1,40 @@
-"""What a rule is: one kind of finding, with all that docs/findings.md says of it. The rules stand with the code that follows them."""
+"""What findings are made of: `Rule`, a kind of finding; `Finding`; and `Hit`, one that is not yet counted."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
 
-from ..finding import Severity
+if TYPE_CHECKING:
+    from ..message import Message
+
+
+class Severity(StrEnum):
+    """How bad a finding is."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
 
 
 class Family(StrEnum):
-    """What a rule is about."""
+    """The subject of a rule."""
 
     TRANSPORT = "transport"
     """Whether what one side writes reaches the other, whole and in time: lines, streams, processes, HTTP."""
     PROTOCOL = "protocol"
-    """Whether the messages are what JSON-RPC and the revision of MCP in force let them be."""
+    """Whether messages keep to JSON-RPC and to the revision of MCP in force."""
     BEHAVIOUR = "behaviour"
-    """What is allowed, and slow or wasteful all the same."""
+    """Traffic that is allowed, but slow or wasteful."""
     COST = "cost"
-    """What tools and results take of a model's context."""
+    """How much of a model's context tools and results take."""
     TRUST = "trust"
-    """What a server tells the model that it should not, or told it otherwise before."""
+    """What a server hides from the user, or has changed since somebody accepted it."""
     MODEL = "model"
-    """What a model is offered, what it wants done, and what it is told: between its API and the servers."""
+    """What a model is offered, wants called and is told: between its API and the servers."""
     CAPTURE = "capture"
-    """What the recording lacks."""
+    """Records that a capture lacks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +42,11 @@ class Rule:
     """One kind of finding. Its name is stable: people silence rules by name.
 
     `severity` is the usual one; a finding may be milder where it does no harm. `blame` says whose fault it is and how that is known;
-    a finding may say so in words of its own.
+    a finding may give a sentence of its own instead.
 
     `example` has a line for each thing that happens, in order, in the language of tests/findings/telling.py: `→` is from the client,
-    `←` from the server, `⇒` to a model's API, `⇐` from it, `·` anything else. `clean` is the same without the fault. Both are played
-    by the tests.
+    `←` from the server, `⇒` to a model's API, `⇐` from it, `·` anything else. `clean` is the same without the fault. The tests play
+    both.
     """
 
     name: str
@@ -46,3 +58,103 @@ class Rule:
     example: str
     fix: str
     clean: str = ""
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Finding:
+    """Something in a capture that somebody should look at. `rule` is the name of its rule; `culprit` is who is to blame, `blame` why.
+
+    Captured text in its sentences is as it was captured, so a view has to escape it.
+    """
+
+    rule: str
+    severity: Severity
+    capture: int
+    number: int
+    """The record it points at."""
+    row: int | None
+    """The row it points at, if it is about one."""
+    at_ns: int
+    """When it was met first, on the transcript's clock."""
+    what: str
+    """One sentence on what happened."""
+    culprit: str
+    """`client`, `server`, `model`, `api`, `mcpspy`, `disk` or `file`; `unclear` where the wire does not say."""
+    blame: str
+    """One sentence on whose fault it is, and how that is known."""
+    advice: str
+    """One sentence on what to do."""
+    count: int = 1
+    """How often it was met; it points at the first time."""
+
+
+class Hit(NamedTuple):
+    """A finding that a module of rules yields. Hits of one rule and culprit with an equal `group` become one finding.
+
+    A hit without a group is a finding by itself.
+    """
+
+    finding: Finding
+    group: str = ""
+
+
+def hit(
+    rule: Rule,
+    *,
+    at_ns: int,
+    capture: int,
+    number: int,
+    row: int | None,
+    what: str,
+    culprit: str,
+    blame: str = "",
+    advice: str = "",
+    severity: Severity | None = None,
+    group: str = "",
+    count: int = 1,
+) -> Hit:
+    """Make a finding of `rule`; severity, blame and advice are the rule's where they are left out."""
+    finding = Finding(
+        rule=rule.name,
+        severity=severity or rule.severity,
+        capture=capture,
+        number=number,
+        row=row,
+        at_ns=at_ns,
+        what=what,
+        culprit=culprit,
+        blame=blame or rule.blame,
+        advice=advice or rule.fix,
+        count=count,
+    )
+    return Hit(finding, group)
+
+
+def hit_in(
+    rule: Rule,
+    message: Message,
+    row: int,
+    what: str,
+    *,
+    culprit: str = "",
+    blame: str = "",
+    advice: str = "",
+    severity: Severity | None = None,
+    group: str = "",
+    count: int = 1,
+) -> Hit:
+    """Make a finding of `rule` about a message; the culprit is its sender, unless another is named."""
+    return hit(
+        rule,
+        at_ns=message.at_ns,
+        capture=message.capture,
+        number=message.number,
+        row=row,
+        what=what,
+        culprit=culprit or message.sender,
+        blame=blame,
+        advice=advice,
+        severity=severity,
+        group=group,
+        count=count,
+    )

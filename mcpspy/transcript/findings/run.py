@@ -1,46 +1,93 @@
-"""What is worth a human's eye in a transcript: a pure function over its rows, with rules whose culprit is certain.
+"""Findings of a transcript: `findings` for every view, `all_findings` for `mcpspy check`, which asks for optional ones too.
 
-Where records are missing nobody can be blamed for what is not seen: there the rules about answers hold their tongue. The rules
-themselves stand in the modules that `rules` lists.
+Where records are missing, nobody is blamed for what is not seen: there the rules about answers find nothing.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
-from ..finding import Finding
-from ..model import Transcript
-from .facts import stories
-from .llm.run import model_findings
-from .registry import FINDERS, MODEL_LEG_FINDERS
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .facts import TranscriptFacts, capture_facts
+from .registry import (
+    CAPTURE_FINDERS,
+    MODEL_FINDERS,
+    TRANSCRIPT_FINDERS,
+    is_optional,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
-    from .build import Found
+    from ..model import Transcript
+    from ..offers.baseline import Baseline
+    from .llm.facts import ModelFacts
+    from .registry import Finder
+    from .rule import Finding, Hit
+
+_ALL_CAPTURES = -1
 
 
 def findings(transcript: Transcript, wanted: Callable[[Finding], bool] | None = None) -> list[Finding]:
-    """What there is to find, in the order of time; what repeats is one finding, which points at the first and counts all.
+    """Find what need not be asked for, in the order of time.
 
-    Only what is `wanted` counts; None: all.
+    Equal hits are one finding, which points at the first and counts all. Only what is `wanted` counts; None: all.
     """
-    counted: dict[tuple[str, ...], Found] = {}
-    for number, (place, one) in enumerate(_by_place(transcript)):
-        if wanted is not None and not wanted(one.finding):
+    return _counted(_hits(TranscriptFacts(transcript=transcript), lambda finder: not is_optional(finder)), wanted)
+
+
+def all_findings(
+    transcript: Transcript,
+    baselines: Mapping[str, Baseline] | None = None,
+    rules: Container[str] | None = None,
+    wanted: Callable[[Finding], bool] | None = None,
+) -> list[Finding]:
+    """Add the optional findings to those that `transcript` has, in the order of time.
+
+    `baselines` are what servers are compared with, by label; None: with nothing. Only findings of `rules` are given, None: of all.
+    `wanted` is as for `findings`.
+    """
+
+    def is_asked(finder: Finder[Any]) -> bool:
+        return is_optional(finder) and (rules is None or any(rule.name in rules for rule in finder.RULES))
+
+    facts = TranscriptFacts(transcript=transcript, baselines=baselines)
+    both = [*transcript.findings, *_counted(_hits(facts, is_asked), wanted)]
+    return sorted((finding for finding in both if rules is None or finding.rule in rules), key=lambda finding: finding.at_ns)
+
+
+def _hits(facts: TranscriptFacts, is_asked: Callable[[Finder[Any]], bool]) -> Iterator[tuple[int, Hit]]:
+    """Ask the modules in the order of the registry. Each hit comes with the capture that it is counted in."""
+    finders = [finder for finder in CAPTURE_FINDERS if is_asked(finder)]
+    for capture in capture_facts(facts.transcript) if finders else ():
+        for finder in finders:
+            if not capture.source.is_model or getattr(finder, "reads_model_api", False):
+                for hit in finder.find(capture):
+                    yield hit.finding.capture, hit
+    for of_all in filter(is_asked, TRANSCRIPT_FINDERS):
+        for hit in of_all.find(facts):
+            yield hit.finding.capture, hit
+    if facts.transcript.model_calls:
+        for hit in _model_hits(facts, [finder for finder in MODEL_FINDERS if is_asked(finder)]):
+            yield _ALL_CAPTURES, hit
+
+
+def _model_hits(facts: TranscriptFacts, finders: list[Finder[ModelFacts]]) -> Iterator[Hit]:
+    from .llm.facts import ModelFacts  # what reads prompts is imported only where there are some
+
+    if finders:
+        model_facts = ModelFacts(facts.transcript)
+        for finder in finders:
+            yield from finder.find(model_facts)
+
+
+def _counted(hits: Iterable[tuple[int, Hit]], wanted: Callable[[Finding], bool] | None) -> list[Finding]:
+    """Make hits of one capture, rule, culprit and group one finding, and sort by time."""
+    counted: dict[tuple[int, str, str, str], Finding] = {}
+    for number, (capture, (finding, group)) in enumerate(hits):
+        if wanted is not None and not wanted(finding):
             continue
-        key = (place, one.finding.rule, one.finding.culprit, one.group or f"\n{number}")
-        first = counted.setdefault(key, one)
-        if first is not one:
-            counted[key] = first._replace(finding=replace(first.finding, count=first.finding.count + one.finding.count))
-    return [one.finding for one in sorted(counted.values(), key=lambda one: one.at_ns)]
-
-
-def _by_place(transcript: Transcript) -> "Iterator[tuple[str, Found]]":
-    """Findings with where they count together: each capture by itself, and all of them together where a model is among them."""
-    for index, story in enumerate(stories(transcript)):
-        for finder in MODEL_LEG_FINDERS if story.source.is_model else FINDERS:
-            for one in finder.find(story):
-                yield str(index), one
-    for one in model_findings(transcript):
-        yield "", one
+        key = (capture, finding.rule, finding.culprit, group or f"\n{number}")
+        first = counted.get(key)
+        counted[key] = finding if first is None else replace(first, count=first.count + finding.count)
+    return sorted(counted.values(), key=lambda finding: finding.at_ns)

@@ -3,17 +3,19 @@
 `mcpspy check` alone asks for them: that takes a baseline, or several servers.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ..finding import Severity
-from ..model import Message, Transcript
 from ..offers.baseline import Baseline, label_of, value_of
 from ..offers.definitions import Definition, Offer, Part, offers
 from ..offers.drift import Change, changes, differences
-from .build import Found, found, found_in, quoted
-from .rule import Family, Rule
+from .facts import TranscriptFacts
+from .rule import Family, Hit, Rule, Severity, hit, hit_in
+from .words import quoted
+
+if TYPE_CHECKING:
+    from ..model import Message
 
 LISTED: Final = 5
 """So many names and places stand in a sentence."""
@@ -116,31 +118,33 @@ RULES: Final = (
     TOOL_ADDED, TOOL_CHANGED, TOOL_REMOVED, OFFER_CHANGED, NOT_ACCEPTED, TOOL_REDEFINED, SHARED_TOOL_NAME,
 )  # fmt: skip
 
+optional: Final = True
 
-def trust_findings(transcript: Transcript, baselines: Mapping[str, Baseline] | None) -> Iterator[Found]:
+
+def find(facts: TranscriptFacts) -> Iterator[Hit]:
     """What differs from `baselines`, by the server's label (None: there are none); and tools that are told twice, and not alike."""
-    offered = offers(transcript)
+    offered = offers(facts.transcript)
     for one in offered:
         yield from _redefined(one)
-    if baselines is not None:
+    if facts.baselines is not None:
         for one in offered:
-            yield from _compared(one, baselines.get(label_of(one.source)))
+            yield from _compared(one, facts.baselines.get(label_of(one.source)))
     yield from _shared(offered)
 
 
-def _compared(offered: Offer, accepted: Baseline | None) -> Iterator[Found]:
+def _compared(offered: Offer, accepted: Baseline | None) -> Iterator[Hit]:
     if accepted is None:
         first = next((one for part in Part for one in offered.definitions(part)), None)
         if first is not None:
             counts = [_counted(part, len(offered.definitions(part))) for part in Part if offered.definitions(part)]
             what = f"The server {quoted(label_of(offered.source).encode())} has no baseline; it offers {', '.join(counts)}."
-            yield found_in(NOT_ACCEPTED, first.message, first.row, what, culprit="unclear")
+            yield hit_in(NOT_ACCEPTED, first.message, first.row, what, culprit="unclear")
         return
     for change in changes(offered, accepted):
         yield _changed(offered, change)
 
 
-def _changed(offered: Offer, change: Change) -> Found:
+def _changed(offered: Offer, change: Change) -> Hit:
     rules = {"added": TOOL_ADDED, "changed": TOOL_CHANGED, "removed": TOOL_REMOVED}
     rule = rules[change.how] if change.part is Part.TOOL else OFFER_CHANGED
     subject = called(change.part, change.name)
@@ -155,13 +159,13 @@ def _changed(offered: Offer, change: Change) -> Found:
             what = f"{subject} changed since it was accepted{where}."
     brought = change.definition or next(iter(offered.definitions(change.part)), None)
     if brought is not None:
-        return found_in(rule, brought.message, brought.row, what)
+        return hit_in(rule, brought.message, brought.row, what)
     source = offered.source  # the list is empty now: nothing in it can be pointed at
     at_ns = source.last_ns + source.shift_ns
-    return found(rule, at_ns=at_ns, capture=source.index, number=-1, row=None, what=what, culprit="server")
+    return hit(rule, at_ns=at_ns, capture=source.index, number=-1, row=None, what=what, culprit="server")
 
 
-def _redefined(offered: Offer) -> Iterator[Found]:
+def _redefined(offered: Offer) -> Iterator[Hit]:
     before: dict[str, Definition] = {}
     for one in offered.ever.values():
         if one.part is not Part.TOOL:
@@ -174,10 +178,10 @@ def _redefined(offered: Offer) -> Iterator[Found]:
             more = " and more" if len(paths) > LISTED else ""
             where = ", ".join(path[:200] for path in paths[:LISTED])
             what = f"{called(Part.TOOL, one.name)} was defined anew, with changes at {where}{more}."
-            yield found_in(TOOL_REDEFINED, one.message, one.row, what, group=one.name)
+            yield hit_in(TOOL_REDEFINED, one.message, one.row, what, group=one.name)
 
 
-def _shared(offered: list[Offer]) -> Iterator[Found]:
+def _shared(offered: list[Offer]) -> Iterator[Hit]:
     seen: dict[str, tuple[str, Message]] = {}
     for one in offered:
         label = label_of(one.source)
@@ -185,7 +189,7 @@ def _shared(offered: list[Offer]) -> Iterator[Found]:
             other, _ = seen.setdefault(tool.name, (label, tool.message))
             if other != label:
                 what = f"{called(Part.TOOL, tool.name)} is offered by {quoted(other.encode())} and {quoted(label.encode())}."
-                yield found_in(SHARED_TOOL_NAME, tool.message, tool.row, what, culprit="unclear", group=other)
+                yield hit_in(SHARED_TOOL_NAME, tool.message, tool.row, what, culprit="unclear", group=other)
 
 
 def _counted(part: Part, count: int) -> str:

@@ -5,7 +5,7 @@ Source: docs.github.com, workflow commands for GitHub Actions: data escapes `%`,
 
 from collections.abc import Iterator
 
-from ...transcript.finding import Finding, Severity
+from ...transcript.findings.rule import Finding, Severity
 from ..text.escape import safe_text
 from .model import Checked, worst_first
 

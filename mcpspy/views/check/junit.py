@@ -7,8 +7,7 @@ down in tests/views/junit.xsd. XML has no escape for most control characters, so
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from ...transcript.finding import Finding
-from ...transcript.findings.rule import Rule
+from ...transcript.findings.rule import Finding, Rule
 from ...transcript.model import CaptureInfo
 from ..text.escape import safe_text
 from .model import Checked, culprit_name, is_at_least

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ...transcript.finding import Finding, Severity
-from ...transcript.findings.rule import Rule
+from ...transcript.findings.rule import Finding, Rule, Severity
 from ...transcript.model import CaptureInfo, Numbered, Transcript
 
 WORST_FIRST = (Severity.ERROR, Severity.WARNING, Severity.INFO)

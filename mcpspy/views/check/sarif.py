@@ -8,8 +8,7 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
-from ...transcript.finding import Finding, Severity
-from ...transcript.findings.rule import Rule
+from ...transcript.findings.rule import Finding, Rule, Severity
 from ..text.escape import json_text, safe_text
 from .model import Checked, culprit_name
 from .rules_page import section

@@ -6,7 +6,7 @@ Below stand the totals. Refuses to leave out a finding.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...transcript.finding import Finding, Severity
+from ...transcript.findings.rule import Finding, Severity
 from ...transcript.offers.baseline import ACCEPTED, Baseline, canonical
 from ...transcript.offers.definitions import Part
 from ...transcript.stats.outcomes import outcomes

@@ -10,7 +10,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
 from ...replay.compare.identity import identity
-from ...transcript.finding import Severity
+from ...transcript.findings.rule import Severity
 from ...transcript.model import CaptureInfo, Exchange, Log, ModelCall, Numbered, Outcome, Row, Transcript, UnpairedMessage
 from ..check.model import worst_first
 from ..sequence.layout import diagram
@@ -25,7 +25,7 @@ from ..timeline.summary import summary
 from ..timeline.timeline import timeline
 
 if TYPE_CHECKING:
-    from ...transcript.finding import Finding
+    from ...transcript.findings.rule import Finding
     from ...transcript.llm.tool_trips import ToolTrip
     from ..text.line import Line
 

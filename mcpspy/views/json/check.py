@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
-from ...transcript.finding import Finding
-from ...transcript.findings.rule import Rule
+from ...transcript.findings.rule import Finding, Rule
 from ...transcript.stats.outcomes import outcomes
 from ..check.model import WORST_FIRST, Checked, culprit_name
 from ..text.json_text import SCHEMA, as_json

@@ -10,7 +10,7 @@ from typing import Any
 from ...records import Record
 from ...transcript.calls.call import Call, Task
 from ...transcript.filter.result import Filtered, about
-from ...transcript.finding import Finding
+from ...transcript.findings.rule import Finding
 from ...transcript.http.transaction import Transaction
 from ...transcript.log_matches import Quote, quotes
 from ...transcript.mcp.content import content_facts

@@ -28,7 +28,7 @@ from .listed import listed, progress
 from .prompts import Prompts
 
 if TYPE_CHECKING:
-    from ...transcript.finding import Finding
+    from ...transcript.findings.rule import Finding
     from ...transcript.llm.tool_trips import ToolTrip
     from ...transcript.model import Row, Transcript
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...transcript.finding import Finding, Severity
+from ...transcript.findings.rule import Finding, Severity
 from ...transcript.model import Numbered, Transcript
 from ..text.cells import wrapped
 from ..text.escape import one_line, safe_text

@@ -6,7 +6,7 @@ Below it, one line for each capture that is shown. Refuses to list what went wro
 from collections import Counter
 from datetime import datetime, tzinfo
 
-from ...transcript.finding import Severity
+from ...transcript.findings.rule import Severity
 from ...transcript.model import CaptureInfo, Outcome, Transcript
 from ...transcript.phases import Course, Phase, StartUp, courses
 from ...transcript.stats.outcomes import outcomes

@@ -3,9 +3,9 @@
 import pytest
 
 from mcpspy.records import Close, Frame
-from mcpspy.transcript.finding import Finding, Severity
 from mcpspy.transcript.findings.protocol.encoding import FLAWS
 from mcpspy.transcript.findings.registry import RULES
+from mcpspy.transcript.findings.rule import Finding, Severity
 from mcpspy.transcript.findings.run import findings
 from mcpspy.transcript.findings.transport.lines import noise_source
 from mcpspy.transcript.transcribe import Transcriber, transcribe

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mcpspy.records import Partial, Stall
-from mcpspy.transcript.finding import Severity
+from mcpspy.transcript.findings.rule import Severity
 from mcpspy.transcript.http.head import meaning
 from tests.transcript.dialogue import notification, request, result, tool_call
 from tests.transcript.traffic import Traffic, initialize, modern, opened_session

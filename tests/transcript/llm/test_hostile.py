@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.transcript.findings.optional import examined
+from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.llm.agent_runs import agent_runs
 from mcpspy.transcript.llm.tool_trips import tool_trips
 from mcpspy.transcript.model import Transcript
@@ -80,7 +80,7 @@ def test_nothing_raises_and_all_of_it_can_be_shown(asked: list[tuple[Any, Any, s
     found = tool_trips(transcript)
     for run in agent_runs(transcript, found):
         assert run.model_ns + run.server_ns + run.client_ns == run.took_ns
-    transcript.findings = examined(transcript)
+    transcript.findings = all_findings(transcript)
     lines = [*timeline(transcript, width=80), *numbers_lines(transcript, width=80)]
     for call in transcript.model_calls:
         lines += model_call_lines(transcript, call, found, width=80)
@@ -107,4 +107,4 @@ def test_a_deep_schema_can_be_shown(depth: int) -> None:
     assert [plain(line) for call in transcript.model_calls for line in model_call_lines(transcript, call, [], width=80)]
     json.loads("".join(document(transcript, transcript.rows, live=False, whole=True)))
     json.loads(numbers_document(transcript, live=False))
-    examined(transcript)
+    all_findings(transcript)

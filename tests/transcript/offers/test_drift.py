@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.transcript.finding import Finding
-from mcpspy.transcript.findings.optional import examined
 from mcpspy.transcript.findings.registry import RULES
-from mcpspy.transcript.findings.rule import Family
+from mcpspy.transcript.findings.rule import Family, Finding
+from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.offers.baseline import Baseline, canonical, document, label_of, read_document, value_of
 from mcpspy.transcript.offers.definitions import Part, offers
 from mcpspy.transcript.offers.drift import MAX_PATHS, changes, differences, step, strings
@@ -190,7 +189,7 @@ def test_a_definition_of_any_bytes_has_a_value(raw: bytes) -> None:
 
 
 def suspicious(told: Dialogue, baselines: dict[str, Baseline] | None = None) -> list[Finding]:
-    return [one for one in examined(told.closes().transcript, baselines) if RULES[one.rule].family is Family.TRUST]
+    return [one for one in all_findings(told.closes().transcript, baselines) if RULES[one.rule].family is Family.TRUST]
 
 
 def found(told: Dialogue, baselines: dict[str, Baseline] | None) -> list[tuple[str, str]]:

@@ -1,8 +1,8 @@
 """Checks for the tests of their formats: a dialogue with many findings, one with hostile text, one with none."""
 
-from mcpspy.transcript.finding import Severity
-from mcpspy.transcript.findings.optional import examined
 from mcpspy.transcript.findings.registry import RULES
+from mcpspy.transcript.findings.rule import Severity
+from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.model import Numbered
 from mcpspy.views.check.model import Checked
 from tests.transcript.dialogue import Dialogue, notification, request, result, tool_call
@@ -14,7 +14,7 @@ TOOL = {"name": "forecast", "description": "The weather of tomorrow.", "inputSch
 def checked(told: Dialogue, *, fail_on: Severity = Severity.WARNING, path: str = "captures/weather.mcpspy") -> Checked:
     """A check of this dialogue by all rules."""
     transcript = told.transcript
-    found = examined(transcript)
+    found = all_findings(transcript)
     return Checked(
         transcript=transcript,
         findings=found,

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from junitparser import Failure, JUnitXml
 from sarif_pydantic import Sarif
 
-from mcpspy.transcript.finding import Severity
 from mcpspy.transcript.findings.registry import RULES
+from mcpspy.transcript.findings.rule import Severity
 from mcpspy.views.check.github import github_lines
 from mcpspy.views.check.junit import junit_lines
 from mcpspy.views.check.sarif import check_sarif

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from mcpspy.transcript.finding import Severity
+from mcpspy.transcript.findings.rule import Severity
 from mcpspy.views.check.model import Checked
 from mcpspy.views.check.text import check_lines, next_lines
 from mcpspy.views.text.line import line_cells, plain

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from ....wire.json_slices import members
-from ...finding import Severity
 from ...outcome import HTTP_ERRORS, HTTP_FAILURES
-from ..build import Found, found
-from ..rule import Family, Rule
+from ..rule import Family, Hit, Rule, Severity, hit
 from .records import answer_record
 
 if TYPE_CHECKING:
     from ...llm.call import ModelCall
-    from .facts import ModelStory
+    from .facts import ModelFacts
 
 _ASKED: Final = "⇒ asks How is the weather?\n"
 _WELL: Final = _ASKED + "⇐ says It is sunny."
@@ -90,9 +88,9 @@ LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _TOO_MANY: Final = 429
 
 
-def find(story: ModelStory) -> Iterator[Found]:
+def find(facts: ModelFacts) -> Iterator[Hit]:
     """What is odd about the answers."""
-    for call in story.calls:
+    for call in facts.calls:
         response = call.transaction.response
         if response is not None and response.injected:
             continue  # of which `upstream-failed` tells
@@ -102,7 +100,7 @@ def find(story: ModelStory) -> Iterator[Found]:
             yield from _answered(call)
 
 
-def _answered(call: ModelCall) -> Iterator[Found]:
+def _answered(call: ModelCall) -> Iterator[Hit]:
     answer = call.answer
     assert answer is not None
     if answer.error:
@@ -112,7 +110,7 @@ def _answered(call: ModelCall) -> Iterator[Found]:
         yield _cut(call, answer.finish)
     elif answer.finish in FILTERED:
         what = f"The answer of {call.target} was stopped: {answer.finish}."
-        yield _found(
+        yield _hit(
             ANSWER_CUT, call, what, "api", blame="The API: it says that a filter stopped the answer.", group=answer.finish
         )
     if len(flaws := [one for one in answer.flaws if not one.startswith(UNSEEN)]) < len(answer.flaws):
@@ -121,10 +119,10 @@ def _answered(call: ModelCall) -> Iterator[Found]:
     is_closed = response is not None and response.close is not None and response.close.how == "eof"
     if answer.is_whole and flaws:
         what = f"The stream of an answer of {call.target} has flaws: {flaws[0].rstrip('.')}."
-        yield _found(ANSWER_FLAWED, call, what, "api", group=flaws[0], count=len(flaws))
+        yield _hit(ANSWER_FLAWED, call, what, "api", group=flaws[0], count=len(flaws))
     elif flaws and is_closed and not answer.deltas:
         what = f"The answer of {call.target} is none that its API has: {flaws[0].rstrip('.')}."
-        yield _found(ANSWER_FLAWED, call, what, "api", group=flaws[0], count=len(flaws))
+        yield _hit(ANSWER_FLAWED, call, what, "api", group=flaws[0], count=len(flaws))
     elif not answer.is_whole and call.transaction.over and answer.finish not in CUT | FILTERED:
         yield _broken(call)
 
@@ -140,40 +138,40 @@ def _is_probe(call: ModelCall) -> bool:
     return _limit(call) == "1"
 
 
-def _cut(call: ModelCall, finish: str) -> Found:
+def _cut(call: ModelCall, finish: str) -> Hit:
     limit = _limit(call)
     by_client = limit.isdigit()
     what = f"The answer of {call.target} was cut ({finish})" + (
         f" at the {int(limit):,} tokens that the prompt allows." if by_client else "."
     )
     blame = "The client: its prompt sets the limit." if by_client else "The model's own limit: the prompt sets none."
-    return _found(ANSWER_CUT, call, what, "client" if by_client else "model", blame=blame, group=finish)
+    return _hit(ANSWER_CUT, call, what, "client" if by_client else "model", blame=blame, group=finish)
 
 
-def _broken(call: ModelCall) -> Found:
+def _broken(call: ModelCall) -> Hit:
     by = call.transaction.ended_by
     if by == "client":
         what, blame = (
             "The client closed the stream of an answer before its end.",
             "The client, which may have been told to stop.",
         )
-        return _found(ANSWER_BROKEN, call, what, "client", blame=blame, severity=Severity.INFO, group=by)
+        return _hit(ANSWER_BROKEN, call, what, "client", blame=blame, severity=Severity.INFO, group=by)
     what = f"The stream of an answer of {call.target} ended without its last event."
     if by == "server":
-        return _found(ANSWER_BROKEN, call, what, "api", blame="The API: it closed the connection.", group=by)
-    return _found(ANSWER_BROKEN, call, what, "unclear", blame="Nobody knows who closed the connection.", group=by)
+        return _hit(ANSWER_BROKEN, call, what, "api", blame="The API: it closed the connection.", group=by)
+    return _hit(ANSWER_BROKEN, call, what, "unclear", blame="Nobody knows who closed the connection.", group=by)
 
 
-def _refused(call: ModelCall) -> Found:
+def _refused(call: ModelCall) -> Hit:
     status, answer = call.transaction.status, call.answer
     said = answer.error if answer is not None and answer.error else ""
     code = f" {status}" if status >= HTTP_ERRORS else ""
     what = f"The API answered a prompt to {call.target} with an error{code}" + (f": {said[:300]}" if said else ".")
     culprit = "client" if HTTP_ERRORS <= status < HTTP_FAILURES and status != _TOO_MANY else "api"
-    return _found(MODEL_REFUSED, call, what if what[-1] in ".!?" else f"{what}.", culprit, group=f"{status} {said[:80]}")
+    return _hit(MODEL_REFUSED, call, what if what[-1] in ".!?" else f"{what}.", culprit, group=f"{status} {said[:80]}")
 
 
-def _found(
+def _hit(
     rule: Rule,
     call: ModelCall,
     what: str,
@@ -183,8 +181,8 @@ def _found(
     severity: Severity | None = None,
     group: str = "",
     count: int = 1,
-) -> Found:
-    return found(
+) -> Hit:
+    return hit(
         rule,
         at_ns=call.ended_ns or call.at_ns,
         capture=call.capture,

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from ...finding import Severity
 from ...stats.tokens import estimated_tokens
-from ..build import Found, found
-from ..rule import Family, Rule
+from ..rule import Family, Hit, Rule, Severity, hit
 from .records import record_of
 
 if TYPE_CHECKING:
-    from .facts import ModelStory, Offered
+    from .facts import ModelFacts, Offered
 
 _ASKED: Final = '⇒ asks How is the weather?\n  offers forecast {"type":"object"}\n'
 _USES: Final = "⇐ uses c1 forecast {}\n⇒ returns c1 Sunny.\n⇐ says It is sunny.\n  usage 88 15"
@@ -31,13 +29,15 @@ UNUSED_OFFERS: Final = Rule(
 
 RULES: Final = (UNUSED_OFFERS,)
 
+optional: Final = True
+
 _NAMED: Final = 5
 
 
-def offer_findings(story: ModelStory) -> Iterator[Found]:
+def find(facts: ModelFacts) -> Iterator[Hit]:
     """Tokens that were spent on definitions which nobody used."""
-    used = {one.use.name for one in story.tool_trips}
-    offers = list(story.offered.values())
+    used = {one.use.name for one in facts.tool_trips}
+    offers = list(facts.offered.values())
     unused = [one for one in offers if one.offer.name not in used]
     if not unused or len(unused) == len(offers):
         return
@@ -47,8 +47,8 @@ def offer_findings(story: ModelStory) -> Iterator[Found]:
     names = list(dict.fromkeys(one.offer.name for one in largest))
     first = min((one.first for one in unused), key=lambda one: one.at_ns)
     several = f"{len(names)} of {len({one.offer.name for one in offers})} tools that were offered were never used"
-    what = f"{several}: {_named(names)}. Their definitions took about {total:,} tokens in all{_of_all(story, unused)}."
-    yield found(
+    what = f"{several}: {_named(names)}. Their definitions took about {total:,} tokens in all{_of_all(facts, unused)}."
+    yield hit(
         UNUSED_OFFERS,
         at_ns=first.at_ns,
         capture=first.capture,
@@ -59,10 +59,10 @@ def offer_findings(story: ModelStory) -> Iterator[Found]:
     )
 
 
-def _of_all(story: ModelStory, unused: list[Offered]) -> str:
+def _of_all(facts: ModelFacts, unused: list[Offered]) -> str:
     """In how many prompts, and how much those took that the API counted."""
     prompts = max(one.count for one in unused)
-    usages = [answer.usage.input_tokens for one in story.calls if (answer := one.answer) is not None]
+    usages = [answer.usage.input_tokens for one in facts.calls if (answer := one.answer) is not None]
     counted = [one for one in usages if one is not None]
     said = f", of {sum(counted):,} that the API counted" if counted else ""
     return f", in {prompts} prompt{'s' if prompts > 1 else ''}{said}"

@@ -42,7 +42,7 @@ class Offered:
         return offer_text(self.offer)
 
 
-class ModelStory:
+class ModelFacts:
     """The model's leg of a transcript, and how it meets the servers."""
 
     __slots__ = (

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from ...finding import Severity
 from ...offers.definitions import Definition, Part
 from ...offers.definitions import Offer as Defined
-from ..build import Found, found
-from ..rule import Family, Rule
+from ..rule import Family, Hit, Rule, Severity, hit
 from .records import record_of
 
 if TYPE_CHECKING:
     from ...llm.call import ModelCall
     from ...llm.tool_names import Tool
-    from .facts import ModelStory, Offered
+    from .facts import ModelFacts, Offered
 
 _TOOLS: Final = '{"name":"forecast","inputSchema":{"type":"object"}},{"name":"alerts","inputSchema":{"type":"object"}}'
 _LISTED: Final = '→ tools/list 1\n← result 1 {"tools":[' + _TOOLS + "]}\n"
@@ -65,40 +63,40 @@ _NAMED: Final = 5
 """So many tools are named in a sentence."""
 
 
-def find(story: ModelStory) -> Iterator[Found]:
+def find(facts: ModelFacts) -> Iterator[Hit]:
     """What the offers lack, and what they have too much. Says nothing of servers where none was recorded."""
-    if not story.calls:
+    if not facts.calls:
         return
-    meant = {key: story.tools(one.offer.name, one.offer.description) for key, one in story.offered.items()}
-    if story.servers:
+    meant = {key: facts.tools(one.offer.name, one.offer.description) for key, one in facts.offered.items()}
+    if facts.servers:
         sure = {tool for tools in meant.values() for tool in tools}
-        likely = _likely(story)
-        for defined in story.defined:
-            yield from _left_out(story, defined, sure, likely)
-        yield from _without_server(story, [story.offered[key] for key, tools in meant.items() if not tools])
-    yield from _twice(story)
+        likely = _likely(facts)
+        for defined in facts.defined:
+            yield from _left_out(facts, defined, sure, likely)
+        yield from _without_server(facts, [facts.offered[key] for key, tools in meant.items() if not tools])
+    yield from _twice(facts)
 
 
-def _left_out(story: ModelStory, defined: Defined, sure: set[Tool], likely: set[Tool]) -> Iterator[Found]:
+def _left_out(facts: ModelFacts, defined: Defined, sure: set[Tool], likely: set[Tool]) -> Iterator[Hit]:
     """Tools that a server listed and no prompt has. The list has to be whole, and prompts have to have come after it."""
     tools = defined.definitions(Part.TOOL)
     if Part.TOOL not in defined.complete or not tools:
         return
     capture, offered = defined.source.index, sure | likely
-    missing = [one for one in tools if one.name and story.tool(capture, one.name) not in offered]
-    after = [one for one in story.calls if one.at_ns >= tools[0].message.at_ns]
+    missing = [one for one in tools if one.name and facts.tool(capture, one.name) not in offered]
+    after = [one for one in facts.calls if one.at_ns >= tools[0].message.at_ns]
     if not missing or not after:
         return
     # That an offer merely has a tool's name in it, as web_search has, is no sign that this client's model is the recorded one.
-    is_certain = not story.offered or any(story.tool(capture, one.name) in sure for one in tools)
-    is_certain = is_certain and not any(_searches(one.offer.name) for one in story.offered.values())
-    yield _missing(story, missing, len(tools), after, None if is_certain else Severity.INFO)
+    is_certain = not facts.offered or any(facts.tool(capture, one.name) in sure for one in tools)
+    is_certain = is_certain and not any(_searches(one.offer.name) for one in facts.offered.values())
+    yield _missing(facts, missing, len(tools), after, None if is_certain else Severity.INFO)
 
 
-def _likely(story: ModelStory) -> set[Tool]:
+def _likely(facts: ModelFacts) -> set[Tool]:
     """The tools that any offer may stand for: a name that could be another server's as well counts for both."""
-    names = {one.offer.name for one in story.offered.values()}
-    return {tool for name in names for tools in story.names.meant(name).values() for tool in tools}
+    names = {one.offer.name for one in facts.offered.values()}
+    return {tool for name in names for tools in facts.names.meant(name).values() for tool in tools}
 
 
 def _searches(name: str) -> bool:
@@ -107,14 +105,14 @@ def _searches(name: str) -> bool:
 
 
 def _missing(
-    story: ModelStory, missing: list[Definition], listed: int, after: list[ModelCall], severity: Severity | None
-) -> Found:
-    server = story.transcript.captures[missing[0].message.capture].server
+    facts: ModelFacts, missing: list[Definition], listed: int, after: list[ModelCall], severity: Severity | None
+) -> Hit:
+    server = facts.transcript.captures[missing[0].message.capture].server
     few = f"{len(missing)} of {listed} tools that {server} lists"
     which = few if len(missing) < listed else f"No tool that {server} lists"
     prompts = f"{len(after)} prompts" if len(after) > 1 else "the prompt"
     verb = "are in none of" if len(missing) < listed and len(after) > 1 else "are not in" if len(missing) < listed else "is in"
-    return found(
+    return hit(
         TOOL_NOT_OFFERED,
         at_ns=after[0].at_ns,
         capture=after[0].capture,
@@ -127,16 +125,16 @@ def _missing(
     )
 
 
-def _without_server(story: ModelStory, offers: list[Offered]) -> Iterator[Found]:
+def _without_server(facts: ModelFacts, offers: list[Offered]) -> Iterator[Hit]:
     """Offers whose names no recorded server has in any likeness; those that some server may have after all are left alone."""
-    of_nobody = [one for one in offers if not story.names.meant(one.offer.name)]
+    of_nobody = [one for one in offers if not facts.names.meant(one.offer.name)]
     if not of_nobody:
         return
     first = min((one.first for one in of_nobody), key=lambda one: one.at_ns)
     names = list(dict.fromkeys(one.offer.name for one in of_nobody))
     are = "tools are" if len(names) > 1 else "tool is"
     what = f"{len(names)} {are} offered that no recorded server has: {_names(names)}."
-    yield found(
+    yield hit(
         OFFER_WITHOUT_SERVER,
         at_ns=first.at_ns,
         capture=first.capture,
@@ -147,17 +145,17 @@ def _without_server(story: ModelStory, offers: list[Offered]) -> Iterator[Found]
     )
 
 
-def _twice(story: ModelStory) -> Iterator[Found]:
+def _twice(facts: ModelFacts) -> Iterator[Hit]:
     """Two offers of one prompt that stand for one tool."""
     told: set[frozenset[str]] = set()
     seen: set[tuple[int, ...]] = set()
-    for call in story.calls:
-        offers = story.offers_of.get(call.row, [])
+    for call in facts.calls:
+        offers = facts.offers_of.get(call.row, [])
         key = tuple(map(id, offers))
         if key in seen:
             continue
         seen.add(key)
-        for names, tool in _same(story, offers):
+        for names, tool in _same(facts, offers):
             if frozenset(names) in told:
                 continue
             told.add(frozenset(names))
@@ -167,7 +165,7 @@ def _twice(story: ModelStory) -> Iterator[Found]:
                 else f"{_names(names)} are one tool"
             )
             what = f"{words}{f', {tool}' if tool else ''}, and one prompt offers {'it' if len(set(names)) == 1 else 'both'}."
-            yield found(
+            yield hit(
                 OFFERED_TWICE,
                 at_ns=call.at_ns,
                 capture=call.capture,
@@ -178,19 +176,19 @@ def _twice(story: ModelStory) -> Iterator[Found]:
             )
 
 
-def _same(story: ModelStory, offers: Iterable[Offered]) -> Iterator[tuple[list[str], str]]:
+def _same(facts: ModelFacts, offers: Iterable[Offered]) -> Iterator[tuple[list[str], str]]:
     """The names of offers that stand for the same, and for which tool of which server. As many tools may have as many offers."""
     by_tools: dict[frozenset[Tool], list[str]] = {}
     by_name: dict[str, list[str]] = {}
     for one in offers:
         by_name.setdefault(one.offer.name, []).append(one.offer.name)
-        tools = story.tools(one.offer.name, one.offer.description)
+        tools = facts.tools(one.offer.name, one.offer.description)
         if tools:
             by_tools.setdefault(frozenset(tools), []).append(one.offer.name)
     for meant, names in by_tools.items():
         if len(set(names)) > len(meant):
             tool = next(iter(meant))
-            yield names, f"{tool.name[:80]} of {story.transcript.captures[tool.capture].server}"
+            yield names, f"{tool.name[:80]} of {facts.transcript.captures[tool.capture].server}"
     for names in by_name.values():
         if len(names) > 1:
             yield names, ""

@@ -6,17 +6,16 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from ...finding import Severity
 from ...llm.fidelity import Fidelity, fidelity, text_sizes, texts_of
 from ...message import Kind, Message
-from ..build import Found, found, seconds
-from ..rule import Family, Rule
+from ..rule import Family, Hit, Rule, Severity, hit
+from ..words import seconds
 from .records import record_of
 from .tool_uses import quoted
 
 if TYPE_CHECKING:
     from ...llm.tool_trips import ToolTrip
-    from .facts import ModelStory
+    from .facts import ModelFacts
 
 _USES: Final = '⇒ asks How is the weather?\n  offers forecast {"type":"object"}\n⇐ uses c1 forecast {}\n'
 _CALL: Final = _USES + '→ tools/call 1 {"name":"forecast"}\n'
@@ -87,23 +86,23 @@ _READ_LETTERS: Final = 4000
 """So far a text is looked at for such words."""
 
 
-def find(story: ModelStory) -> Iterator[Found]:
+def find(facts: ModelFacts) -> Iterator[Hit]:
     """What the model was told of results."""
-    for tool_trip in story.tool_trips:
-        result = story.result(tool_trip)
+    for tool_trip in facts.tool_trips:
+        result = facts.result(tool_trip)
         if result is not None and not result.unkept_bytes and tool_trip.candidates == 1:
             yield from _result(tool_trip, result)
 
 
-def _result(tool_trip: ToolTrip, result: Message) -> Iterator[Found]:
+def _result(tool_trip: ToolTrip, result: Message) -> Iterator[Hit]:
     until_ns, returned = tool_trip.until_ns, tool_trip.returned
     if until_ns is None:
         return
     if result.at_ns > until_ns:
         late = f"The model was told of {tool_trip.use.name[:80]} {seconds(result.at_ns - until_ns)} before its result came"
-        yield _found(RESULT_DROPPED, tool_trip, late + (f": {quoted(returned.text)}." if returned else "."))
+        yield _hit(RESULT_DROPPED, tool_trip, late + (f": {quoted(returned.text)}." if returned else "."))
     elif returned is None:
-        yield _found(
+        yield _hit(
             RESULT_DROPPED,
             tool_trip,
             f"{tool_trip.use.name[:80]} was answered, and the prompt that follows does not tell of it.",
@@ -114,18 +113,18 @@ def _result(tool_trip: ToolTrip, result: Message) -> Iterator[Found]:
         yield from _told(tool_trip, result, returned.text)
 
 
-def _told(tool_trip: ToolTrip, result: Message, text: str) -> Iterator[Found]:
+def _told(tool_trip: ToolTrip, result: Message, text: str) -> Iterator[Hit]:
     said, had = text_sizes(text, result)
     tool = tool_trip.use.name[:80]
     match fidelity(text, result):
         case Fidelity.CUT:
             what = f"Of the result of {tool}, {had:,} bytes of text, the model is told {said:,}; it ends with {quoted(text[-80:])}."
-            yield _found(RESULT_CUT, tool_trip, what)
+            yield _hit(RESULT_CUT, tool_trip, what)
         case Fidelity.CHANGED:
             what = f"Instead of the result of {tool}, {had:,} bytes of text, the model is told {said:,} others: {quoted(text)}."
-            yield _found(RESULT_CHANGED, tool_trip, what)
+            yield _hit(RESULT_CHANGED, tool_trip, what)
         case Fidelity.NOTHING:
-            yield _found(
+            yield _hit(
                 RESULT_DROPPED,
                 tool_trip,
                 f"The result of {tool} has {had:,} bytes of text, and the model is told an empty one.",
@@ -134,23 +133,23 @@ def _told(tool_trip: ToolTrip, result: Message, text: str) -> Iterator[Found]:
             pass
 
 
-def _error(tool_trip: ToolTrip, result: Message, text: str, *, is_marked: bool) -> Iterator[Found]:
+def _error(tool_trip: ToolTrip, result: Message, text: str, *, is_marked: bool) -> Iterator[Hit]:
     if is_marked or _failure(text[:_READ_LETTERS]):
         return
     said = " ".join(texts_of(result))
     if fidelity(text, result) is Fidelity.WHOLE and said:
         what = f"{tool_trip.use.name[:80]} failed, and the model is told its text alone, which does not say so: {quoted(text)}."
         has_mark = tool_trip.returned_in is not None and tool_trip.returned_in.api == "messages"
-        yield _found(ERROR_HIDDEN, tool_trip, what, None if has_mark else Severity.INFO)  # the words are the server's
+        yield _hit(ERROR_HIDDEN, tool_trip, what, None if has_mark else Severity.INFO)  # the words are the server's
         return
     what = f"{tool_trip.use.name[:80]} failed with {quoted(said)}, and the model is told {quoted(text)}."
-    yield _found(ERROR_HIDDEN, tool_trip, what)
+    yield _hit(ERROR_HIDDEN, tool_trip, what)
 
 
-def _found(rule: Rule, tool_trip: ToolTrip, what: str, severity: Severity | None = None) -> Found:
+def _hit(rule: Rule, tool_trip: ToolTrip, what: str, severity: Severity | None = None) -> Hit:
     told_in = tool_trip.returned_in or tool_trip.next
     assert told_in is not None
-    return found(
+    return hit(
         rule,
         at_ns=told_in.at_ns,
         capture=told_in.capture,

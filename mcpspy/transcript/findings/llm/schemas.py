@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from ...finding import Severity
 from ...llm.json_values import read_arguments
-from ..build import Found, found
 from ..json_schema import Validators
-from ..rule import Family, Rule
+from ..rule import Family, Hit, Rule, Severity, hit
 from .records import answer_record
 
 if TYPE_CHECKING:
-    from .facts import ModelStory
+    from .facts import ModelFacts
 
 _SCHEMA: Final = '{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}'
 _ASKED: Final = f"⇒ asks How is the weather?\n  offers forecast {_SCHEMA}\n"
@@ -32,23 +30,25 @@ USE_INVALID: Final = Rule(
 
 RULES: Final = (USE_INVALID,)
 
+optional: Final = True
+
 MAX_ARGUMENT_LETTERS: Final = 256 << 10
 
 
-def use_findings(story: ModelStory) -> Iterator[Found]:
+def find(facts: ModelFacts) -> Iterator[Hit]:
     """Tool uses that do not keep to what was offered."""
     validators = Validators()
     offered: dict[int, dict[str, Any]] = {}
-    for tool_trip in story.tool_trips:
+    for tool_trip in facts.tool_trips:
         call, use = tool_trip.by, tool_trip.use
         if call.row not in offered:
-            offered[call.row] = {one.offer.name: one.offer.schema for one in story.offers_of.get(call.row, ())}
+            offered[call.row] = {one.offer.name: one.offer.schema for one in facts.offers_of.get(call.row, ())}
         is_json, value = read_arguments(use.arguments) if len(use.arguments) <= MAX_ARGUMENT_LETTERS else (False, None)
         if not is_json or validators.are_exhausted:
             continue
         wrong = validators.mistake(offered[call.row].get(use.name), value)
         if wrong:
-            yield found(
+            yield hit(
                 USE_INVALID,
                 at_ns=use.at_ns or call.at_ns,
                 capture=call.capture,

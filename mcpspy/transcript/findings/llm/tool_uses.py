@@ -6,15 +6,13 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from ...finding import Severity
 from ...llm.json_values import read_arguments
-from ..build import Found, found
-from ..rule import Family, Rule
+from ..rule import Family, Hit, Rule, Severity, hit
 from .records import answer_record, record_of
 
 if TYPE_CHECKING:
     from ...llm.tool_trips import ToolTrip
-    from .facts import ModelStory
+    from .facts import ModelFacts
 
 _LISTED: Final = '→ tools/list 1\n← result 1 {"tools":[{"name":"forecast","inputSchema":{"type":"object"}}]}\n'
 _ASKED: Final = _LISTED + '⇒ asks How is the weather in Paris?\n  offers forecast {"type":"object"}\n'
@@ -111,26 +109,26 @@ _MAX_MEMBERS: Final = 3
 _VALUE_LETTERS: Final = 40
 
 
-def find(story: ModelStory) -> Iterator[Found]:
+def find(facts: ModelFacts) -> Iterator[Hit]:
     """What became of what the model wanted done, until a server was called."""
-    for tool_trip in story.tool_trips:
-        if tool_trip.call is None and tool_trip.by.row not in story.whole:
+    for tool_trip in facts.tool_trips:
+        if tool_trip.call is None and tool_trip.by.row not in facts.whole:
             continue  # of which `answer-broken` tells
         is_json, value = read_arguments(tool_trip.use.arguments)
         is_object = is_json and isinstance(value, dict)
         if not is_object:
             what = f"The arguments of {_tool(tool_trip)} are no JSON object: {quoted(tool_trip.use.arguments)}."
-            yield _found(ARGUMENTS_NOT_JSON, tool_trip, what, "model", group=tool_trip.use.name)
-        if _is_made_up(story, tool_trip):
-            yield _made_up(story, tool_trip)
+            yield _hit(ARGUMENTS_NOT_JSON, tool_trip, what, "model", group=tool_trip.use.name)
+        if _is_made_up(facts, tool_trip):
+            yield _made_up(facts, tool_trip)
         elif tool_trip.call is None and is_object:
-            yield from _not_called(story, tool_trip)
+            yield from _not_called(facts, tool_trip)
         if tool_trip.call is not None and tool_trip.joined_by == "name" and is_object:
             yield _changed(tool_trip, value)
         if tool_trip.candidates > 1:
             first = tool_trip.call and tool_trip.call.row
             what = f"{_tool(tool_trip)} could be any of {tool_trip.candidates} calls; row {first} is the first."
-            yield _found(AMBIGUOUS_TOOL_TRIP, tool_trip, what, "unclear", group=tool_trip.use.name)
+            yield _hit(AMBIGUOUS_TOOL_TRIP, tool_trip, what, "unclear", group=tool_trip.use.name)
         yield from _ids(tool_trip)
 
 
@@ -140,37 +138,37 @@ def quoted(text: str) -> str:
     return f"“{bare[:QUOTED]}…”" if len(bare) > QUOTED or len(text) > 4 * QUOTED else f"“{bare}”"
 
 
-def _is_made_up(story: ModelStory, tool_trip: ToolTrip) -> bool:
+def _is_made_up(facts: ModelFacts, tool_trip: ToolTrip) -> bool:
     """Whether a prompt that offers tools does not offer this one. A use whose JSON is broken has no name to look for."""
-    offers = story.named.get(tool_trip.by.row)
+    offers = facts.named.get(tool_trip.by.row)
     return bool(tool_trip.use.name) and offers is not None and tool_trip.use.name not in offers
 
 
-def _made_up(story: ModelStory, tool_trip: ToolTrip) -> Found:
-    offers = story.offers_of[tool_trip.by.row]
-    meant = set(story.names.surest(tool_trip.use.name))
-    same = [one.offer.name for one in offers if meant and not meant.isdisjoint(story.names.surest(one.offer.name))]
+def _made_up(facts: ModelFacts, tool_trip: ToolTrip) -> Hit:
+    offers = facts.offers_of[tool_trip.by.row]
+    meant = set(facts.names.surest(tool_trip.use.name))
+    same = [one.offer.name for one in offers if meant and not meant.isdisjoint(facts.names.surest(one.offer.name))]
     what = f"The model wants {_tool(tool_trip)} called, which its prompt does not offer"
     what += f"; there it is called {same[0][:80]}" if same else ""
-    return _found(USE_NOT_OFFERED, tool_trip, f"{what}.", "model", group=tool_trip.use.name)
+    return _hit(USE_NOT_OFFERED, tool_trip, f"{what}.", "model", group=tool_trip.use.name)
 
 
-def _not_called(story: ModelStory, tool_trip: ToolTrip) -> Iterator[Found]:
-    offered = story.named.get(tool_trip.by.row, {}).get(tool_trip.use.name)
+def _not_called(facts: ModelFacts, tool_trip: ToolTrip) -> Iterator[Hit]:
+    offered = facts.named.get(tool_trip.by.row, {}).get(tool_trip.use.name)
     description = "" if offered is None else offered.offer.description
-    tools = story.tools(tool_trip.use.name, description)
+    tools = facts.tools(tool_trip.use.name, description)
     at_ns = tool_trip.use.at_ns or tool_trip.by.at_ns
-    if not tools or not story.is_over(tool_trip) or not all(story.saw(one.capture, at_ns) for one in tools):
+    if not tools or not facts.is_over(tool_trip) or not all(facts.saw(one.capture, at_ns) for one in tools):
         return
-    server = story.transcript.captures[tools[0].capture].server
+    server = facts.transcript.captures[tools[0].capture].server
     what = f"The model wanted {_tool(tool_trip)} called, and {server} was not called"
     what += f"; the model was told {quoted(tool_trip.returned.text)}." if tool_trip.returned else "."
-    is_stranger = all(one.capture in story.strangers for one in tools)
+    is_stranger = all(one.capture in facts.strangers for one in tools)
     severity = Severity.INFO if tool_trip.until_ns is None or is_stranger else None  # it ended first, or is of another client
-    yield _found(USE_NOT_CALLED, tool_trip, what, "client", group=tool_trip.use.name, severity=severity)
+    yield _hit(USE_NOT_CALLED, tool_trip, what, "client", group=tool_trip.use.name, severity=severity)
 
 
-def _changed(tool_trip: ToolTrip, wanted: dict[str, Any]) -> Found:
+def _changed(tool_trip: ToolTrip, wanted: dict[str, Any]) -> Hit:
     from ...llm.tool_trips import arguments_of
 
     assert tool_trip.call is not None
@@ -185,7 +183,7 @@ def _changed(tool_trip: ToolTrip, wanted: dict[str, Any]) -> Found:
     those = ", ".join(words) or "empty ones were left out"
     what = f"{_tool(tool_trip)} was called in row {tool_trip.call.row} with other arguments: {those}."
     is_harmless = not lost and not changed
-    return _found(
+    return _hit(
         ARGUMENTS_CHANGED, tool_trip, what, "client", group=tool_trip.use.name, severity=Severity.INFO if is_harmless else None
     )
 
@@ -195,13 +193,13 @@ def _spelled(value: Any) -> str:
     return text if len(text) <= _VALUE_LETTERS else f"{text[:_VALUE_LETTERS]}…"
 
 
-def _ids(tool_trip: ToolTrip) -> Iterator[Found]:
+def _ids(tool_trip: ToolTrip) -> Iterator[Hit]:
     returned, use = tool_trip.returned, tool_trip.use
     if returned is None or tool_trip.returned_in is None or not use.id or not returned.id or returned.id == use.id:
         return
     by = tool_trip.returned_by or "nothing"
     what = f"{_tool(tool_trip)} has the id {use.id[:80]}, and the model is told of {returned.id[:80]}; they are joined by {by}."
-    yield found(
+    yield hit(
         USE_ID_MISMATCH,
         at_ns=tool_trip.returned_in.at_ns,
         capture=tool_trip.returned_in.capture,
@@ -216,10 +214,8 @@ def _tool(tool_trip: ToolTrip) -> str:
     return tool_trip.use.name[:80] or "a tool without a name"
 
 
-def _found(
-    rule: Rule, tool_trip: ToolTrip, what: str, culprit: str, *, group: str = "", severity: Severity | None = None
-) -> Found:
-    return found(
+def _hit(rule: Rule, tool_trip: ToolTrip, what: str, culprit: str, *, group: str = "", severity: Severity | None = None) -> Hit:
+    return hit(
         rule,
         at_ns=tool_trip.use.at_ns or tool_trip.by.at_ns,
         capture=tool_trip.by.capture,

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from ...finding import Severity
 from ...model import Kind
-from ..build import Found, call, found_in
-from ..facts import Story
-from ..rule import Family, Rule
+from ..facts import CaptureFacts
+from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..words import call_name
 
 UNPAIRED_RESPONSE: Final = Rule(
     name="unpaired-response",
@@ -94,29 +93,29 @@ _AMBIGUOUS: Final = {
 }
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Answers to nothing, answers too many, and answers with another spelling of the id."""
-    for exchange in story.mismatched:
+    for exchange in facts.mismatched:
         response = exchange.response
         assert response is not None
         what = f"A response has the id {response.id}, its request {exchange.request.id}."
-        yield found_in(ID_TYPE_MISMATCH, response, exchange.row, what, group="spelling")
-    for exchange in story.repeated:
+        yield hit_in(ID_TYPE_MISMATCH, response, exchange.row, what, group="spelling")
+    for exchange in facts.repeated:
         count = 1 + len(exchange.more_responses)
-        what = f"{call(exchange)} was answered {count} times."
-        yield found_in(DUPLICATE_RESPONSE, exchange.more_responses[0], exchange.row, what)
-    for exchange in story.partial:
-        what = f"{call(exchange)} was answered in {1 + len(exchange.partials)} parts."
-        yield found_in(PARTIAL_RESULT, exchange.partials[0], exchange.row, what, group=exchange.method)
-    for row, message in story.flawed:
+        what = f"{call_name(exchange)} was answered {count} times."
+        yield hit_in(DUPLICATE_RESPONSE, exchange.more_responses[0], exchange.row, what)
+    for exchange in facts.partial:
+        what = f"{call_name(exchange)} was answered in {1 + len(exchange.partials)} parts."
+        yield hit_in(PARTIAL_RESULT, exchange.partials[0], exchange.row, what, group=exchange.method)
+    for row, message in facts.flawed:
         for flaw in message.flaws:
             if flaw in _AMBIGUOUS:
-                yield found_in(AMBIGUOUS_PAIRING, message, row, f"{_AMBIGUOUS[flaw]}.", culprit="unclear", group=flaw)
-    for unpaired in story.unmatched:
+                yield hit_in(AMBIGUOUS_PAIRING, message, row, f"{_AMBIGUOUS[flaw]}.", culprit="unclear", group=flaw)
+    for unpaired in facts.unmatched:
         message = unpaired.message
-        unseen = story.first_hole_ns is not None and story.first_hole_ns <= unpaired.at_ns
-        if unseen or story.source.header is None or (message.kind is Kind.ERROR and message.id in (None, "null")):
+        unseen = facts.first_hole_ns is not None and facts.first_hole_ns <= unpaired.at_ns
+        if unseen or facts.source.header is None or (message.kind is Kind.ERROR and message.id in (None, "null")):
             continue
         said = "without an id" if message.id is None else f"with the id {message.id}, which nobody asked with"
         article = "An" if message.kind is Kind.ERROR else "A"
-        yield found_in(UNPAIRED_RESPONSE, message, unpaired.row, f"{article} {message.kind} {said}.")
+        yield hit_in(UNPAIRED_RESPONSE, message, unpaired.row, f"{article} {message.kind} {said}.")

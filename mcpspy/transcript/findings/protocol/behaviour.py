@@ -8,11 +8,10 @@ from typing import Final
 from ....records import CLIENT
 from ....wire.json_slices import members
 from ...calls.call import Call, Part
-from ...finding import Severity
 from ...model import Exchange, Outcome
-from ..build import Found, call, found_in, seconds
-from ..facts import Story
-from ..rule import Family, Rule
+from ..facts import CaptureFacts
+from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..words import call_name, seconds
 
 _SEARCHES: Final = "\n".join(
     f'→ tools/call {at} {{"name":"search","arguments":{{"q":{at}}}}}\n← result {at}' for at in range(1, 6)
@@ -72,15 +71,15 @@ _REPEATS: Final = 3
 _POLLS: Final = 10
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Calls that stand out, and polls that come too soon."""
-    yield from _slow(story.calls)
-    yield from _repeated(story.calls)
-    for one in {id(one): one for one in story.source.calls.values()}.values():
+    yield from _slow(facts.calls)
+    yield from _repeated(facts.calls)
+    for one in {id(one): one for one in facts.source.calls.values()}.values():
         yield from _polled(one)
 
 
-def _slow(calls: list[Exchange]) -> Iterator[Found]:
+def _slow(calls: list[Exchange]) -> Iterator[Hit]:
     by_tool: dict[str | None, list[tuple[int, Exchange]]] = {}
     for exchange in calls:
         if exchange.response is not None and exchange.outcome in (Outcome.OK, Outcome.TOOL_ERROR):
@@ -92,12 +91,12 @@ def _slow(calls: list[Exchange]) -> Iterator[Found]:
         for took_ns, exchange in timed:
             if took_ns > _SLOW_NS and took_ns > _TIMES_SLOWER * usual_ns:
                 usual = f"half of the {len(timed)} calls took no more than {usual_ns / 1e6:.0f} ms"
-                what = f"{call(exchange)} took {seconds(took_ns)}; {usual}."
+                what = f"{call_name(exchange)} took {seconds(took_ns)}; {usual}."
                 assert exchange.response is not None
-                yield found_in(SLOW_CALL, exchange.response, exchange.row, what, group=exchange.target or "")
+                yield hit_in(SLOW_CALL, exchange.response, exchange.row, what, group=exchange.target or "")
 
 
-def _repeated(calls: list[Exchange]) -> Iterator[Found]:
+def _repeated(calls: list[Exchange]) -> Iterator[Hit]:
     """Runs of equal calls by one client; over HTTP several clients may be in a capture, each with its own run."""
     runs: dict[str, list[Exchange]] = {}
     for exchange in calls:
@@ -138,13 +137,13 @@ def _arguments(request: bytes) -> bytes:
     return bytes(members(members(request).get("params", b"")).get("arguments", b""))
 
 
-def _run(run: list[Exchange]) -> Iterator[Found]:
+def _run(run: list[Exchange]) -> Iterator[Hit]:
     if len(run) >= _REPEATS:
-        what = f"{call(run[0])} was called {len(run)} times in a row with the same arguments."
-        yield found_in(REPEATED_CALL, run[1].request, run[1].row, what, group=run[0].target or "")
+        what = f"{call_name(run[0])} was called {len(run)} times in a row with the same arguments."
+        yield hit_in(REPEATED_CALL, run[1].request, run[1].row, what, group=run[0].target or "")
 
 
-def _polled(one: Call) -> Iterator[Found]:
+def _polled(one: Call) -> Iterator[Hit]:
     interval_ms = None if one.task is None else one.task.poll_interval_ms
     if not interval_ms or len(one.polls) < _POLLS:
         return
@@ -152,7 +151,5 @@ def _polled(one: Call) -> Iterator[Found]:
     hasty = [later for sooner, later in pairwise(polls) if later.at_ns - sooner.at_ns < interval_ms * 500_000]
     if len(hasty) >= _POLLS:
         took = seconds(polls[-1].at_ns - polls[0].at_ns)
-        what = (
-            f"The task of {call(one.first)} was polled {len(polls)} times in {took}; asked for was one each {interval_ms} ms."
-        )
-        yield found_in(POLLING_STORM, hasty[0].request, hasty[0].row, what)
+        what = f"The task of {call_name(one.first)} was polled {len(polls)} times in {took}; asked for was one each {interval_ms} ms."
+        yield hit_in(POLLING_STORM, hasty[0].request, hasty[0].row, what)

@@ -3,11 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from ...finding import Severity
 from ...model import Kind, Message
-from ..build import Found, found_in
-from ..facts import Story
-from ..rule import Family, Rule
+from ..facts import CaptureFacts
+from ..rule import Family, Hit, Rule, Severity, hit_in
 
 _CLEAN: Final = '→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'
 _SENDER: Final = "Whoever sent it: mcpspy passes bytes on as they are."
@@ -151,22 +149,22 @@ FLAWS: Final[dict[str, Rule]] = {
 RULES: Final = tuple(FLAWS.values())
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Messages with flaws, by time."""
-    for row, message in sorted(story.flawed, key=lambda one: one[1].at_ns):
-        yield from _flawed(story, row, message)
+    for row, message in sorted(facts.flawed, key=lambda one: one[1].at_ns):
+        yield from _flawed(facts, row, message)
 
 
-def _flawed(story: Story, row: int, message: Message) -> Iterator[Found]:
+def _flawed(facts: CaptureFacts, row: int, message: Message) -> Iterator[Hit]:
     for name in message.flaws:
         rule = FLAWS.get(name)
         if rule is None or (name == "null-id" and message.kind is Kind.ERROR):  # the id such an error has to have
             continue
-        if name in _IN_USE and story.is_shared(story.source.transaction_of(message.stream)):  # by another client
+        if name in _IN_USE and facts.is_shared(facts.source.transaction_of(message.stream)):  # by another client
             continue
         article = "An" if message.kind is Kind.ERROR else "A"
         what = f"{article} {message.kind} is not as it should be: {_WORDS[name]}."
-        yield found_in(rule, message, row, what, group=name)
+        yield hit_in(rule, message, row, what, group=name)
 
 
 _IN_USE: Final = {"id-in-use", "token-in-use"}

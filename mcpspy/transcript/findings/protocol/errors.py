@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ...finding import Severity
 from ...mcp.codes import ERROR_CODES, IMPLEMENTATION_CODES, MODERN_CODES, REQUEST_CANCELLED
 from ...mcp.revisions import Era
 from ...model import Exchange, Message
-from ..build import Found, call, found_in
-from ..facts import Story
-from ..rule import Family, Rule
+from ..facts import CaptureFacts
+from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..words import call_name
 
 _CALL: Final = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"add"}\n'
 _CLEAN: Final = f"{_CALL}← error 1 -32602 Unknown tool: add"
@@ -57,10 +56,10 @@ _KNOWN: Final = {*ERROR_CODES, REQUEST_CANCELLED, -32801, -32802, -32803}
 """With those of the Language Server Protocol that SDKs have taken over."""
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Errors that are not as they should be."""
     seen: set[int] = set()
-    for exchange in story.errors:
+    for exchange in facts.errors:
         message = exchange.response
         if message is None or id(message) in seen:  # over HTTP one error may answer all that a transaction asked
             continue
@@ -69,19 +68,19 @@ def find(story: Story) -> Iterator[Found]:
         code, words = (error.get("code"), error.get("message")) if isinstance(error, dict) else (None, None)
         if type(code) is not int or not isinstance(words, str):
             missing = "no integer code" if type(code) is not int else "no message"
-            what = f"The error that answers {call(exchange)} has {missing}."
-            yield found_in(MALFORMED_ERROR, message, exchange.row, what, group=missing)
+            what = f"The error that answers {call_name(exchange)} has {missing}."
+            yield hit_in(MALFORMED_ERROR, message, exchange.row, what, group=missing)
         else:
             yield from _code(exchange, message, code)
 
 
-def _code(exchange: Exchange, message: Message, code: int) -> Iterator[Found]:
+def _code(exchange: Exchange, message: Message, code: int) -> Iterator[Hit]:
     known: Any = ERROR_CODES.get(code)
     if code in _RESERVED and code not in _KNOWN and code not in IMPLEMENTATION_CODES and not -32099 <= code <= -32000:
-        what = f"{call(exchange)} was answered with the code {code}, which is reserved and which nobody defined."
-        yield found_in(RESERVED_ERROR_CODE, message, exchange.row, what, group=str(code))
+        what = f"{call_name(exchange)} was answered with the code {code}, which is reserved and which nobody defined."
+        yield hit_in(RESERVED_ERROR_CODE, message, exchange.row, what, group=str(code))
     elif known is not None and exchange.revision is not None and not known.is_in(exchange.revision):
         if code in MODERN_CODES and exchange.era is Era.LEGACY:  # so a server of both eras answers who comes with the wrong one
             return
-        what = f"{call(exchange)} was answered with {code} ({known.name}), which {exchange.revision} does not have."
-        yield found_in(ERROR_CODE_NOT_IN_REVISION, message, exchange.row, what, group=str(code))
+        what = f"{call_name(exchange)} was answered with {code} ({known.name}), which {exchange.revision} does not have."
+        yield hit_in(ERROR_CODE_NOT_IN_REVISION, message, exchange.row, what, group=str(code))

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from ....records import CLIENT, SERVER
-from ...finding import Severity
 from ...mcp.methods import DISCOVER, INITIALIZE, row
 from ...mcp.revisions import WITH_BATCHES, Era, era, is_known, nearest
 from ...model import Exchange, Kind, UnpairedMessage
-from ..build import Found, call, found_in, quoted
-from ..facts import ScopeKey, Story
-from ..rule import Family, Rule
+from ..facts import CaptureFacts, ScopeKey
+from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..words import call_name, quoted
 
 SECOND_INITIALIZE: Final = Rule(
     name="second-initialize",
@@ -162,25 +161,25 @@ class Handshake(NamedTuple):
     declared: dict[str, dict[str, Any] | None]
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What is wrong with the handshakes of a capture."""
     agreed: dict[ScopeKey, Handshake] = {}
-    for exchange in story.initializes:
+    for exchange in facts.initializes:
         yield from _revisions(exchange)
         if exchange.request.batch:
             what = "initialize came as a member of a batch."
-            yield found_in(INITIALIZE_IN_BATCH, exchange.request, exchange.row, what)
+            yield hit_in(INITIALIZE_IN_BATCH, exchange.request, exchange.row, what)
         scope = _scope(exchange)
-        if scope in agreed and (scope or exchange.transaction is None) and not story.is_shared(exchange.transaction):
+        if scope in agreed and (scope or exchange.transaction is None) and not facts.is_shared(exchange.transaction):
             what = "The client sent initialize again, in a session that had its handshake."
-            yield found_in(SECOND_INITIALIZE, exchange.request, exchange.row, what, group=str(scope))
+            yield hit_in(SECOND_INITIALIZE, exchange.request, exchange.row, what, group=str(scope))
         elif exchange.response is not None and exchange.response.kind is Kind.RESULT:
             agreed[scope] = _handshake(scope, exchange)
     if any(one.exchange.transaction is not None for one in agreed.values()):
         agreed.pop(0, None)  # transactions that stand alone: each is a client of its own
-    yield from _order(story, agreed)
-    yield from _capabilities(story, agreed)
-    yield from _batches(story)
+    yield from _order(facts, agreed)
+    yield from _capabilities(facts, agreed)
+    yield from _batches(facts)
 
 
 def _scope(exchange: Exchange) -> ScopeKey:
@@ -202,7 +201,7 @@ def _declared(said: Any) -> dict[str, Any] | None:
     return capabilities if isinstance(capabilities, dict) else None
 
 
-def _revisions(exchange: Exchange) -> Iterator[Found]:
+def _revisions(exchange: Exchange) -> Iterator[Hit]:
     for message in (exchange.request, exchange.response):
         if message is None or message.kind is Kind.ERROR:
             continue
@@ -211,34 +210,34 @@ def _revisions(exchange: Exchange) -> Iterator[Found]:
             named = quoted(revision.encode("utf-8", "backslashreplace"))
             what = f"The {message.sender} names the revision {named}, which was never released."
             advice = f"Name a released revision; the nearest is {nearest(revision)}."
-            yield found_in(UNKNOWN_REVISION, message, exchange.row, what, advice=advice, group=revision)
+            yield hit_in(UNKNOWN_REVISION, message, exchange.row, what, advice=advice, group=revision)
 
 
-def _order(story: Story, agreed: dict[ScopeKey, Handshake]) -> Iterator[Found]:
-    initialized = {key[3]: use.first.at_ns for key, use in story.notes.items() if key[0] == _INITIALIZED and key[1] == CLIENT}
+def _order(facts: CaptureFacts, agreed: dict[ScopeKey, Handshake]) -> Iterator[Hit]:
+    initialized = {key[3]: use.first.at_ns for key, use in facts.notes.items() if key[0] == _INITIALIZED and key[1] == CLIENT}
     followed: dict[ScopeKey, Exchange] = {}
-    for (method, sender, revision, scope), use in story.uses.items():
+    for (method, sender, revision, scope), use in facts.uses.items():
         first, handshake = use.first, agreed.get(scope)
         if handshake is None or not isinstance(first, Exchange) or method in _ANY_TIME:
             continue
         if sender == CLIENT and (revision is None or era(revision) is Era.LEGACY):
             if first.at_ns < handshake.answered_ns and first.transaction is None:
-                what = f"{call(first)} was sent before initialize was answered."
-                yield found_in(EARLY_REQUEST, first.request, first.row, what, group=str(scope))
+                what = f"{call_name(first)} was sent before initialize was answered."
+                yield hit_in(EARLY_REQUEST, first.request, first.row, what, group=str(scope))
             elif scope not in followed or first.at_ns < followed[scope].at_ns:
                 followed[scope] = first
         elif sender == SERVER and handshake.answered_ns < first.at_ns < initialized.get(scope, 0):
-            what = f"The server sent {call(first)} before notifications/initialized came."
-            yield found_in(EARLY_SERVER_REQUEST, first.request, first.row, what, group=str(scope))
+            what = f"The server sent {call_name(first)} before notifications/initialized came."
+            yield hit_in(EARLY_SERVER_REQUEST, first.request, first.row, what, group=str(scope))
     for scope, first in followed.items():
         unplaced = 0 in initialized and first.transaction is not None  # POSTed to what announced no endpoint: anybody's
-        if scope not in initialized and not unplaced and not story.is_unseen(first.at_ns):
-            what = f"{call(first)} follows initialize, and notifications/initialized never came."
-            yield found_in(MISSING_INITIALIZED, first.request, first.row, what, group=str(scope))
+        if scope not in initialized and not unplaced and not facts.is_unseen(first.at_ns):
+            what = f"{call_name(first)} follows initialize, and notifications/initialized never came."
+            yield hit_in(MISSING_INITIALIZED, first.request, first.row, what, group=str(scope))
 
 
-def _capabilities(story: Story, agreed: dict[ScopeKey, Handshake]) -> Iterator[Found]:
-    for uses in (story.uses, story.notes):
+def _capabilities(facts: CaptureFacts, agreed: dict[ScopeKey, Handshake]) -> Iterator[Hit]:
+    for uses in (facts.uses, facts.notes):
         for (method, sender, revision, scope), use in uses.items():
             handshake, first = agreed.get(scope), use.first
             if handshake is None or revision is None or era(revision) is not Era.LEGACY or first.at_ns < handshake.answered_ns:
@@ -250,7 +249,7 @@ def _capabilities(story: Story, agreed: dict[ScopeKey, Handshake]) -> Iterator[F
             message = first.message if isinstance(first, UnpairedMessage) else first.request
             path = ".".join(known.needs[1:])
             what = f"The {sender} sent {method}, and the {known.needs[0]} did not declare the capability {path}."
-            yield found_in(UNDECLARED_CAPABILITY, message, first.row, what, count=use.count)
+            yield hit_in(UNDECLARED_CAPABILITY, message, first.row, what, count=use.count)
 
 
 def _has(declared: Any, path: tuple[str, ...]) -> bool:
@@ -259,8 +258,8 @@ def _has(declared: Any, path: tuple[str, ...]) -> bool:
     return declared is not None and declared is not False
 
 
-def _batches(story: Story) -> Iterator[Found]:
-    for batched in story.batches:
+def _batches(facts: CaptureFacts) -> Iterator[Hit]:
+    for batched in facts.batches:
         message = (
             batched.request
             if isinstance(batched, Exchange)
@@ -272,4 +271,4 @@ def _batches(story: Story) -> Iterator[Found]:
         if message is None or revision is None or nearest(revision) == WITH_BATCHES or message.method == INITIALIZE:
             continue
         what = f"The {message.sender} sent a batch under the revision {revision}, which has none."
-        yield found_in(BATCH_NOT_IN_REVISION, message, batched.row, what, group=revision)
+        yield hit_in(BATCH_NOT_IN_REVISION, message, batched.row, what, group=revision)

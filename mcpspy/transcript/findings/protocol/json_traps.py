@@ -1,6 +1,6 @@
 """Findings about JSON that one reader takes otherwise than the next: names that come twice, integers too large for a double.
 
-Only a full parse tells, so that no more than the first messages of a capture are read for it: `story.SAMPLED`, and MAX_READ_BYTES.
+Only a full parse tells, so that no more than the first messages of a capture are read for it: `facts.SAMPLED`, and MAX_READ_BYTES.
 """
 
 import json
@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ....wire.json_slices import Refusal
-from ...finding import Severity
 from ...model import Message
-from ..build import Found, found_in, quoted
-from ..facts import Story
-from ..rule import Family, Rule
+from ..facts import CaptureFacts
+from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..words import quoted
 
 _CALL: Final = '→ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1}}}\n'
 _CLEAN: Final = _CALL + '← {"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":{"sum":3}}}'
@@ -54,10 +53,10 @@ _MAX_DIGITS: Final = 4000
 """Python converts no more (`sys.get_int_max_str_digits`)."""
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What the first messages of a capture have of this."""
     left_bytes = MAX_READ_BYTES
-    for row, message in story.sample:
+    for row, message in facts.sample:
         left_bytes -= len(message.raw)
         if left_bytes < 0:
             return
@@ -65,16 +64,16 @@ def find(story: Story) -> Iterator[Found]:
         reading.read(message.raw)
         if reading.twice is not None:
             what = f"An object has the name {quoted(reading.twice.encode('utf-8', 'replace'))} twice."
-            yield found_in(DUPLICATE_KEYS, message, row, what, group=reading.twice)
+            yield hit_in(DUPLICATE_KEYS, message, row, what, group=reading.twice)
         if reading.unsafe is not None:
             yield _unsafe(row, message, reading.unsafe)
 
 
-def _unsafe(row: int, message: Message, digits: str) -> Found:
+def _unsafe(row: int, message: Message, digits: str) -> Hit:
     is_id = message.id == digits
     where = "The id of a message is" if is_id else "A message has"
     what = f"{where} {digits[:40]}, more than a double holds exactly."
-    return found_in(UNSAFE_INTEGER, message, row, what, severity=None if is_id else Severity.INFO, group=str(is_id))
+    return hit_in(UNSAFE_INTEGER, message, row, what, severity=None if is_id else Severity.INFO, group=str(is_id))
 
 
 class _Reading:

@@ -10,16 +10,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from ....records import CLIENT, SERVER
-from ...finding import Severity
 from ...mcp.methods import MethodKind, Standing, row, rows, standing
 from ...mcp.revisions import Era, era
 from ...model import Exchange, Kind
-from ..build import Found, found_in
-from ..rule import Family, Rule
+from ..rule import Family, Hit, Rule, Severity, hit_in
 
 if TYPE_CHECKING:
     from ....records import Side
-    from ..facts import Story, Use, UseKey
+    from ..facts import CaptureFacts, Use, UseKey
 
 WRONG_DIRECTION: Final = Rule(
     name="wrong-direction",
@@ -102,16 +100,16 @@ DEPRECATED_METHOD: Final = Rule(
 RULES: Final = (WRONG_DIRECTION, WRONG_KIND, METHOD_NOT_IN_REVISION, REQUEST_IN_MODERN_ERA, DEPRECATED_METHOD)
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """One finding for each method, sender, revision and scope."""
-    for key, use in story.uses.items():
+    for key, use in facts.uses.items():
         yield from _used(key, use)
-    for key, use in story.notes.items():
+    for key, use in facts.notes.items():
         yield from _used(key, use)
-    yield from _asked_in_modern_era(story)
+    yield from _asked_in_modern_era(facts)
 
 
-def _used(key: UseKey, use: Use) -> Iterator[Found]:
+def _used(key: UseKey, use: Use) -> Iterator[Hit]:
     method, sender, revision, _ = key
     first = use.first
     is_request = isinstance(first, Exchange)
@@ -121,23 +119,23 @@ def _used(key: UseKey, use: Use) -> Iterator[Found]:
     name = f"{method} {'request' if is_request else 'notification'}"
     if said is Standing.OTHER_SIDE:
         what = f"The {sender} sent a {name}, which is the other side's to send."
-        yield found_in(WRONG_DIRECTION, message, first.row, what, count=use.count)
+        yield hit_in(WRONG_DIRECTION, message, first.row, what, count=use.count)
     elif said is Standing.OTHER_KIND:
         kind = "notification, without an id, and it is a request" if not is_request else "request, and it is a notification"
         what = f"The {sender} sent {method} as a {kind}."
-        yield found_in(WRONG_KIND, message, first.row, what, count=use.count)
+        yield hit_in(WRONG_KIND, message, first.row, what, count=use.count)
     elif revision is None:
         return
     elif said in (Standing.OTHER_REVISION, Standing.INSIDE_ONLY):
         if side == SERVER and is_request and era(revision) is Era.MODERN:
             return
         what = f"The {sender} sent a {name}, which {revision} does not have."
-        yield found_in(METHOD_NOT_IN_REVISION, message, first.row, what, count=use.count)
+        yield hit_in(METHOD_NOT_IN_REVISION, message, first.row, what, count=use.count)
     elif said is Standing.KNOWN:
         known = row(method, side, revision)
         if known is not None and known.deprecated and known.deprecated <= revision:
             what = f"{method} is deprecated since {known.deprecated}."
-            yield found_in(DEPRECATED_METHOD, message, first.row, what, count=use.count)
+            yield hit_in(DEPRECATED_METHOD, message, first.row, what, count=use.count)
 
 
 def _standing(method: str, side: Side, revision: str | None, *, is_request: bool) -> Standing:
@@ -153,24 +151,24 @@ def _standing(method: str, side: Side, revision: str | None, *, is_request: bool
     return Standing.KNOWN if any(one.sender == side for one in known) else Standing.OTHER_SIDE
 
 
-def _asked_in_modern_era(story: Story) -> Iterator[Found]:
+def _asked_in_modern_era(facts: CaptureFacts) -> Iterator[Hit]:
     """Requests of the server where the client speaks a modern revision, and none was agreed on by a handshake."""
-    agreed = any(one.response is not None and one.response.kind is Kind.RESULT for one in story.initializes)
-    modern_ns = min((use.first.at_ns for key, use in story.uses.items() if _is_modern_and_answered(key, use)), default=None)
-    for (method, sender, revision, _), use in story.uses.items():
+    agreed = any(one.response is not None and one.response.kind is Kind.RESULT for one in facts.initializes)
+    modern_ns = min((use.first.at_ns for key, use in facts.uses.items() if _is_modern_and_answered(key, use)), default=None)
+    for (method, sender, revision, _), use in facts.uses.items():
         first = use.first
         if sender != SERVER or not isinstance(first, Exchange) or not any(one.sender == SERVER for one in rows(method)):
             continue
         if revision is not None:
             is_modern = era(revision) is Era.MODERN
         elif first.transaction is not None:
-            asked = story.asked_in.get(first.transaction.number)
+            asked = facts.asked_in.get(first.transaction.number)
             is_modern = asked is not None and asked.era is Era.MODERN
         else:
             is_modern = not agreed and modern_ns is not None and modern_ns < first.at_ns
         if is_modern:
             what = f"The server sent the request {method} to a client of the modern era, which knows no requests of servers."
-            yield found_in(REQUEST_IN_MODERN_ERA, first.request, first.row, what, count=use.count)
+            yield hit_in(REQUEST_IN_MODERN_ERA, first.request, first.row, what, count=use.count)
 
 
 def _is_modern_and_answered(key: UseKey, use: Use) -> bool:

@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import CLIENT
-from ...finding import Severity
 from ...http.transaction import ScopeKind
 from ...mcp.codes import LOG_LEVEL, SUBSCRIPTION_ID, UNSUPPORTED_REVISION
 from ...mcp.methods import INITIALIZE, LISTEN
 from ...mcp.revisions import Era, nearest
 from ...model import Exchange, Message, UnpairedMessage
-from ..build import Found, call, found_in
-from ..facts import CHANGES, Story
-from ..rule import Family, Rule
+from ..facts import CHANGES, CaptureFacts
+from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..words import call_name
 
 _LISTEN: Final = '· revision 2026-07-28\n→ subscriptions/listen 1 {"notifications":{"toolsListChanged":true}}\n'
 _REFUSED: Final = (
@@ -97,44 +96,44 @@ _FILTERS: Final = {
 """By what member of params.notifications a subscription asks for each notification."""
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Revisions refused and used again, changes told to nobody, and a transport that goes."""
-    yield from _refused(story)
+    yield from _refused(facts)
     asked_ns: float | None = None
-    for unpaired in story.news:
+    for unpaired in facts.news:
         message = unpaired.message
         if message.method in CHANGES:
-            yield from _change(story, unpaired)
+            yield from _change(facts, unpaired)
             continue
         if asked_ns is None:
-            asked_ns = 0 if story.source.transactions else story.first_with(LOG_LEVEL.encode())
-        if _asked_for_logs(story, message, asked_ns) is False:
+            asked_ns = 0 if facts.source.transactions else facts.first_with(LOG_LEVEL.encode())
+        if _asked_for_logs(facts, message, asked_ns) is False:
             what = "The server sent a log message for a request that carries no logLevel."
-            yield found_in(UNASKED_LOG, message, unpaired.row, what, group="one")
-    for exchange in story.initializes:
+            yield hit_in(UNASKED_LOG, message, unpaired.row, what, group="one")
+    for exchange in facts.initializes:
         transaction, response = exchange.transaction, exchange.response
         if transaction is None or response is None or transaction.scope.kind is not ScopeKind.STREAM:
             continue
         if response.revision is not None and nearest(response.revision) > "2024-11-05":
             what = f"{response.revision} was agreed on over HTTP+SSE."
-            yield found_in(DEPRECATED_TRANSPORT, response, exchange.row, what, culprit="unclear", group="one")
+            yield hit_in(DEPRECATED_TRANSPORT, response, exchange.row, what, culprit="unclear", group="one")
 
 
-def _change(story: Story, unpaired: UnpairedMessage) -> Iterator[Found]:
+def _change(facts: CaptureFacts, unpaired: UnpairedMessage) -> Iterator[Hit]:
     """Each change has to name a subscription, one that there is, and that asks for it."""
     message, method = unpaired.message, unpaired.message.method or ""
-    listens = story.source.calls.get(unpaired.row)
+    listens = facts.source.calls.get(unpaired.row)
     if SUBSCRIPTION_ID.encode() not in message.raw:
         what = f"The server sent {method} without naming a subscription."
     elif listens is None:
-        if story.source.header is None or story.is_unseen(unpaired.at_ns):
+        if facts.source.header is None or facts.is_unseen(unpaired.at_ns):
             return
         what = f"The server sent {method} for a subscription that nobody made."
     elif listens.first.method == LISTEN and not _wants(listens.first, method):
         what = f"The server sent {method} for a subscription that does not ask for it."
     else:
         return
-    yield found_in(UNSUBSCRIBED_NOTIFICATION, message, unpaired.row, what, group=what)
+    yield hit_in(UNSUBSCRIBED_NOTIFICATION, message, unpaired.row, what, group=what)
 
 
 def _wants(listen: Exchange, method: str) -> bool:
@@ -143,26 +142,26 @@ def _wants(listen: Exchange, method: str) -> bool:
     return not isinstance(said, dict) or bool(said.get(_FILTERS[method]))
 
 
-def _asked_for_logs(story: Story, message: Message, asked_ns: float) -> bool | None:
+def _asked_for_logs(facts: CaptureFacts, message: Message, asked_ns: float) -> bool | None:
     """Whether who gets a log message asked for some; None where that cannot be told.
 
     Over HTTP it belongs to the request whose response it came on, on stdio to any that was made before it, from `asked_ns` on.
     """
-    transaction = story.source.transaction_of(message.stream)
+    transaction = facts.source.transaction_of(message.stream)
     if transaction is None:
-        if story.source.header is None or story.is_unseen(message.at_ns):
+        if facts.source.header is None or facts.is_unseen(message.at_ns):
             return None
         return asked_ns <= message.at_ns
-    asked = story.asked_in.get(transaction.number)
+    asked = facts.asked_in.get(transaction.number)
     if asked is None or asked.era is not Era.MODERN or transaction.asked != 1 or transaction.scope.kind is ScopeKind.STREAM:
         return None
     return LOG_LEVEL.encode() in asked.request.raw
 
 
-def _refused(story: Story) -> Iterator[Found]:
+def _refused(facts: CaptureFacts) -> Iterator[Hit]:
     """Requests under a revision that the same server had refused before, while it named others."""
     refused: dict[str, Exchange] = {}
-    for exchange in story.errors:
+    for exchange in facts.errors:
         revision, error = exchange.revision, exchange.response.error if exchange.response is not None else None
         if (
             revision is None
@@ -181,8 +180,8 @@ def _refused(story: Story) -> Iterator[Found]:
         if first.response is None or exchange.at_ns <= first.response.at_ns or exchange.method == INITIALIZE:
             continue
         if _who(first) == _who(exchange):
-            what = f"{call(exchange)} came under {revision}, which the server had refused before."
-            yield found_in(REFUSED_REVISION, exchange.request, exchange.row, what, group=revision)
+            what = f"{call_name(exchange)} came under {revision}, which the server had refused before."
+            yield hit_in(REFUSED_REVISION, exchange.request, exchange.row, what, group=revision)
 
 
 def _who(exchange: Exchange) -> str:

@@ -9,15 +9,14 @@ from typing import Final
 
 from ....records import SERVER
 from ....wire.json_slices import members
-from ...finding import Severity
 from ...http.transaction import ScopeKind
 from ...mcp.fields import TASK
 from ...mcp.methods import CANCELLED, INITIALIZE, PROGRESS
 from ...mcp.revisions import Era
 from ...model import Exchange, Message
-from ..build import Found, call, found_in, seconds
-from ..facts import Story
-from ..rule import Family, Rule
+from ..facts import CaptureFacts
+from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..words import call_name, seconds
 
 _CALL: Final = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"count","_meta":{"progressToken":"t"}}\n'
 _CLEAN: Final = (
@@ -121,51 +120,51 @@ _RACE_NS: Final = 1_000_000_000
 """A cancellation that crosses the answer is nobody's fault (basic/utilities/cancellation, timing considerations)."""
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Progress too late, not growing or about nothing; cancellations of what must not be, never was or is long over."""
-    for exchange in story.told:
+    for exchange in facts.told:
         reports = [one for one in exchange.notifications if one.method == PROGRESS]
         yield from _late(exchange, reports)
         yield from _shrinking(exchange, reports)
         for message in exchange.notifications:
             if message.method == CANCELLED:
                 yield from _cancelled(exchange, message)
-    for unpaired in story.untold:
+    for unpaired in facts.untold:
         message = unpaired.message
-        if story.is_unseen(unpaired.at_ns) or message.token is None or story.source.header is None:
+        if facts.is_unseen(unpaired.at_ns) or message.token is None or facts.source.header is None:
             continue
-        if "late-progress" in message.flaws or "ambiguous-progress" in message.flaws or not _is_known(story, message):
+        if "late-progress" in message.flaws or "ambiguous-progress" in message.flaws or not _is_known(facts, message):
             continue
         if message.method == PROGRESS:
             what = f"Progress was reported under the token {message.token}, which no request gave out."
-            yield found_in(UNKNOWN_PROGRESS_TOKEN, message, unpaired.row, what, group=message.token)
+            yield hit_in(UNKNOWN_PROGRESS_TOKEN, message, unpaired.row, what, group=message.token)
         else:
             what = f"A cancellation names the request {message.token}, which the {message.sender} never made."
-            yield found_in(CANCELLED_UNKNOWN_REQUEST, message, unpaired.row, what)
+            yield hit_in(CANCELLED_UNKNOWN_REQUEST, message, unpaired.row, what)
 
 
-def _is_known(story: Story, message: Message) -> bool:
+def _is_known(facts: CaptureFacts, message: Message) -> bool:
     """Whether all that a notification could name is known. Where each transaction stands alone, it names what went in another.
 
     From 2026-07-28 on a server ends a subscription with a cancellation, which names a request of the client.
     """
     if message.method == CANCELLED and message.sender == SERVER and message.era is Era.MODERN:
         return False
-    transaction = story.source.transaction_of(message.stream)
+    transaction = facts.source.transaction_of(message.stream)
     return transaction is None or transaction.scope.kind is not ScopeKind.TRANSACTION
 
 
-def _late(exchange: Exchange, reports: list[Message]) -> Iterator[Found]:
+def _late(exchange: Exchange, reports: list[Message]) -> Iterator[Hit]:
     response = exchange.response
     if response is None or response.result_type == TASK:  # a task's token is good until the task is over
         return
     late = [one for one in reports if one.stream == response.stream and one.number > response.number]
     if late:
-        what = f"Progress on {call(exchange)} was reported after it was answered."
-        yield found_in(PROGRESS_AFTER_END, late[0], exchange.row, what, group=exchange.method, count=len(late))
+        what = f"Progress on {call_name(exchange)} was reported after it was answered."
+        yield hit_in(PROGRESS_AFTER_END, late[0], exchange.row, what, group=exchange.method, count=len(late))
 
 
-def _shrinking(exchange: Exchange, reports: list[Message]) -> Iterator[Found]:
+def _shrinking(exchange: Exchange, reports: list[Message]) -> Iterator[Hit]:
     last: dict[int, float] = {}
     for message in reports:
         now = _progress(message)
@@ -173,8 +172,8 @@ def _shrinking(exchange: Exchange, reports: list[Message]) -> Iterator[Found]:
         if now is None:
             continue
         if before is not None and now <= before:
-            what = f"The progress of {call(exchange)} went from {before:g} to {now:g}."
-            yield found_in(PROGRESS_NOT_INCREASING, message, exchange.row, what, group=exchange.method)
+            what = f"The progress of {call_name(exchange)} went from {before:g} to {now:g}."
+            yield hit_in(PROGRESS_NOT_INCREASING, message, exchange.row, what, group=exchange.method)
             return
         last[message.stream] = now
 
@@ -189,11 +188,11 @@ def _progress(message: Message) -> float | None:
         return None
 
 
-def _cancelled(exchange: Exchange, message: Message) -> Iterator[Found]:
+def _cancelled(exchange: Exchange, message: Message) -> Iterator[Hit]:
     if exchange.method == INITIALIZE:
-        yield found_in(CANCELLED_INITIALIZE, message, exchange.row, "The client cancelled initialize.")
+        yield hit_in(CANCELLED_INITIALIZE, message, exchange.row, "The client cancelled initialize.")
     response = exchange.response
     if response is not None and message.at_ns - response.at_ns > _RACE_NS:
         after = seconds(message.at_ns - response.at_ns)
-        what = f"{call(exchange)} was cancelled {after} after it was answered."
-        yield found_in(LATE_CANCELLATION, message, exchange.row, what, group=exchange.method)
+        what = f"{call_name(exchange)} was cancelled {after} after it was answered."
+        yield hit_in(LATE_CANCELLATION, message, exchange.row, what, group=exchange.method)

@@ -8,15 +8,14 @@ from typing import Any, Final
 
 from ....wire.json_slices import Slice, members
 from ...calls.call import Call, Part
-from ...finding import Severity
 from ...mcp.codes import CLIENT_CAPABILITIES
 from ...mcp.fields import INPUT_REQUIRED, TASK
 from ...mcp.methods import INPUT_REQUESTS, MAY_NEED_INPUT, TASKS, row
 from ...mcp.revisions import FIRST_MODERN
 from ...model import Exchange
-from ..build import Found, call, found_in, quoted
-from ..facts import Story
-from ..rule import Family, Rule
+from ..facts import CaptureFacts
+from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..words import call_name, quoted
 
 _MODERN: Final = '· revision 2026-07-28, client: roots\n→ tools/call 1 {"name":"files"}\n'
 _ASKED: Final = '{"resultType":"input_required","inputRequests":{"roots":{"method":"roots/list"}},"requestState":"s1"}'
@@ -102,9 +101,9 @@ UNASKED_TASK: Final = Rule(
 RULES: Final = (MISPLACED_INPUT_REQUEST, UNDECLARED_INPUT, CHANGED_REQUEST_STATE, UNASKED_INPUT, UNASKED_TASK)
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What is wrong with results that are no end, and with what follows them."""
-    for exchange in story.unfinished:
+    for exchange in facts.unfinished:
         response = exchange.response
         if response is None:
             continue
@@ -112,12 +111,12 @@ def find(story: Story) -> Iterator[Found]:
             yield from _required(exchange)
         elif response.result_type == TASK:
             yield from _task(exchange)
-    for one in {id(one): one for one in story.source.calls.values()}.values():
+    for one in {id(one): one for one in facts.source.calls.values()}.values():
         if len(one.exchanges) > 1:
             yield from _states(one)
 
 
-def _required(exchange: Exchange) -> Iterator[Found]:
+def _required(exchange: Exchange) -> Iterator[Hit]:
     response = exchange.response
     assert response is not None
     result = response.result
@@ -131,18 +130,18 @@ def _required(exchange: Exchange) -> Iterator[Found]:
     elif asked is not None and not (isinstance(asked, dict) and all(_method(one) in INPUT_REQUESTS for one in asked.values())):
         wrong = "its inputRequests are no requests that a server may make"
     if wrong:
-        what = f"The result of {call(exchange)} says input_required, and {wrong}."
-        yield found_in(MISPLACED_INPUT_REQUEST, response, exchange.row, what, group=exchange.method)
+        what = f"The result of {call_name(exchange)} says input_required, and {wrong}."
+        yield hit_in(MISPLACED_INPUT_REQUEST, response, exchange.row, what, group=exchange.method)
         return
     declared = _declared(exchange)
     for one in (asked or {}).values():
         known = row(_method(one), "server", exchange.revision or FIRST_MODERN)
         if known is not None and declared is not None and known.needs and known.needs[1] not in declared:
-            what = f"The result of {call(exchange)} asks for {known.name}; the client did not declare {known.needs[1]}."
-            yield found_in(UNDECLARED_INPUT, response, exchange.row, what, group=known.name)
+            what = f"The result of {call_name(exchange)} asks for {known.name}; the client did not declare {known.needs[1]}."
+            yield hit_in(UNDECLARED_INPUT, response, exchange.row, what, group=known.name)
         elif known is not None and declared is not None and _sends_to_url(one) and not _has_url(declared):
-            what = f"The result of {call(exchange)} sends the user to a URL; the client did not declare elicitation.url."
-            yield found_in(UNDECLARED_INPUT, response, exchange.row, what, group=known.name)
+            what = f"The result of {call_name(exchange)} sends the user to a URL; the client did not declare elicitation.url."
+            yield hit_in(UNDECLARED_INPUT, response, exchange.row, what, group=known.name)
 
 
 def _method(request: Any) -> str:
@@ -169,16 +168,16 @@ def _declared(exchange: Exchange) -> dict[str, Any] | None:
     return declared if isinstance(declared, dict) else None
 
 
-def _task(exchange: Exchange) -> Iterator[Found]:
+def _task(exchange: Exchange) -> Iterator[Hit]:
     response = exchange.response
     assert response is not None
     if b'"task"' in exchange.request.raw or exchange.revision is None or TASKS.encode() in exchange.request.raw:
         return
-    what = f"{call(exchange)} was answered with a task, which it did not ask for."
-    yield found_in(UNASKED_TASK, response, exchange.row, what, group=exchange.method)
+    what = f"{call_name(exchange)} was answered with a task, which it did not ask for."
+    yield hit_in(UNASKED_TASK, response, exchange.row, what, group=exchange.method)
 
 
-def _states(one: Call) -> Iterator[Found]:
+def _states(one: Call) -> Iterator[Hit]:
     """Each round has to bring the state of the one before, and no input that no round before it asked for."""
     before: Exchange | None = None
     asked: set[str] = set()
@@ -193,15 +192,15 @@ def _states(one: Call) -> Iterator[Found]:
             unasked = members(params.get("inputResponses", b"")).keys() - asked
             if unasked:
                 named = quoted(min(unasked).encode("utf-8", "backslashreplace"))
-                what = f"The retry of {call(exchange)} brings the input {named}, for which nobody asked."
-                yield found_in(UNASKED_INPUT, exchange.request, exchange.row, what, group=exchange.method)
+                what = f"The retry of {call_name(exchange)} brings the input {named}, for which nobody asked."
+                yield hit_in(UNASKED_INPUT, exchange.request, exchange.row, what, group=exchange.method)
             yield from _state(exchange, result.get("requestState"), params.get("requestState"))
         before = exchange
 
 
-def _state(exchange: Exchange, wanted: Slice | None, brought: Slice | None) -> Iterator[Found]:
+def _state(exchange: Exchange, wanted: Slice | None, brought: Slice | None) -> Iterator[Hit]:
     if (None if wanted is None else bytes(wanted)) != (None if brought is None else bytes(brought)):
         said = "another requestState" if brought is not None and wanted is not None else "no requestState"
         said = "a requestState that nobody gave it" if wanted is None else said
-        what = f"The retry of {call(exchange)} brings {said}."
-        yield found_in(CHANGED_REQUEST_STATE, exchange.request, exchange.row, what, group=exchange.method)
+        what = f"The retry of {call_name(exchange)} brings {said}."
+        yield hit_in(CHANGED_REQUEST_STATE, exchange.request, exchange.row, what, group=exchange.method)

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ....records import CLIENT
-from ...finding import Severity
-from ...model import Exchange, Kind, Transcript, UnpairedMessage
-from ..build import Found, call, found_in
+from ...model import Exchange, Kind, UnpairedMessage
+from ..facts import TranscriptFacts
 from ..json_schema import Validators
-from ..rule import Family, Rule
+from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..words import call_name
 
 _SCHEMA: Final = '{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}'
 _RESULT: Final = '{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}'
@@ -66,6 +66,8 @@ UNKNOWN_TOOL: Final = Rule(
 
 RULES: Final = (ARGUMENTS_INVALID, STRUCTURED_CONTENT_INVALID, TOOL_SCHEMA_INVALID, UNKNOWN_TOOL)
 
+optional: Final = True
+
 MAX_VALUE_BYTES: Final = 256 << 10
 
 MAX_EACH: Final = 200
@@ -84,10 +86,10 @@ class _Server:
         self.validators = Validators()
 
 
-def schema_findings(transcript: Transcript) -> Iterator[Found]:
+def find(facts: TranscriptFacts) -> Iterator[Hit]:
     """Calls and results that do not keep to what the tool promises. Rows are in the order in which they began."""
-    servers = [_Server() for _ in transcript.captures]
-    for row in transcript.rows:
+    servers = [_Server() for _ in facts.transcript.captures]
+    for row in facts.transcript.rows:
         if isinstance(row, UnpairedMessage):
             if row.message.method == _LIST_CHANGED:
                 servers[row.capture].complete.clear()
@@ -102,7 +104,7 @@ def _scope(row: Exchange) -> str | int:
     return 0 if row.transaction is None else row.transaction.scope.session or row.transaction.scope.stream
 
 
-def _listed(server: _Server, row: Exchange) -> Iterator[Found]:
+def _listed(server: _Server, row: Exchange) -> Iterator[Hit]:
     response = row.response
     assert response is not None
     result = response.result
@@ -115,12 +117,12 @@ def _listed(server: _Server, row: Exchange) -> Iterator[Found]:
         schema = tool.get("inputSchema")
         if not isinstance(schema, dict) or schema.get("type") != "object":
             what = f"The tool {tool['name'][:80]} is listed without an inputSchema of an object."
-            yield found_in(TOOL_SCHEMA_INVALID, response, row.row, what, group=tool["name"])
+            yield hit_in(TOOL_SCHEMA_INVALID, response, row.row, what, group=tool["name"])
     if isinstance(result, dict) and not result.get("nextCursor"):
         server.complete.add(scope)
 
 
-def _called(server: _Server, row: Exchange) -> Iterator[Found]:
+def _called(server: _Server, row: Exchange) -> Iterator[Hit]:
     request, response = row.request, row.response
     assert response is not None
     scope, name = _scope(row), row.target
@@ -131,7 +133,7 @@ def _called(server: _Server, row: Exchange) -> Iterator[Found]:
     if tool is None:
         if failed and scope in server.complete and (scope or row.transaction is None):
             what = f"The tool {name[:80]} was called, which the server had not listed."
-            yield found_in(UNKNOWN_TOOL, request, row.row, what, group=name)
+            yield hit_in(UNKNOWN_TOOL, request, row.row, what, group=name)
         return
     checked = server.checked[scope, name] = server.checked.get((scope, name), 0) + 1
     if checked > MAX_EACH or server.validators.are_exhausted:
@@ -140,23 +142,23 @@ def _called(server: _Server, row: Exchange) -> Iterator[Found]:
     if isinstance(params, dict):
         wrong = server.validators.mistake(tool.get("inputSchema"), params.get("arguments", {}))
         if wrong:
-            what = f"The arguments of {call(row)} are not as its inputSchema has them: {wrong}"
-            yield found_in(ARGUMENTS_INVALID, request, row.row, what, group=name)
+            what = f"The arguments of {call_name(row)} are not as its inputSchema has them: {wrong}"
+            yield hit_in(ARGUMENTS_INVALID, request, row.row, what, group=name)
     if tool.get("outputSchema") is not None and not failed and response.result_type is None:
         yield from _answered(server, tool, row, name)
 
 
-def _answered(server: _Server, tool: dict[str, Any], row: Exchange, name: str) -> Iterator[Found]:
+def _answered(server: _Server, tool: dict[str, Any], row: Exchange, name: str) -> Iterator[Hit]:
     response = row.response
     assert response is not None
     result = response.result
     if not isinstance(result, dict) or len(response.raw) > MAX_VALUE_BYTES:
         return
     if "structuredContent" not in result:
-        what = f"The result of {call(row)} has no structuredContent, though the tool has an outputSchema."
-        yield found_in(STRUCTURED_CONTENT_INVALID, response, row.row, what, group=name)
+        what = f"The result of {call_name(row)} has no structuredContent, though the tool has an outputSchema."
+        yield hit_in(STRUCTURED_CONTENT_INVALID, response, row.row, what, group=name)
         return
     wrong = server.validators.mistake(tool["outputSchema"], result["structuredContent"])
     if wrong:
-        what = f"The structuredContent of {call(row)} is not as its outputSchema has it: {wrong}"
-        yield found_in(STRUCTURED_CONTENT_INVALID, response, row.row, what, group=name)
+        what = f"The structuredContent of {call_name(row)} is not as its outputSchema has it: {wrong}"
+        yield hit_in(STRUCTURED_CONTENT_INVALID, response, row.row, what, group=name)

@@ -11,13 +11,12 @@ from ....records import CLIENT, SERVER
 from ....wire.json_slices import members
 from ...calls.call import Call, Part
 from ...calls.references import task_facts
-from ...finding import Severity
 from ...mcp.codes import RELATED_TASK
 from ...mcp.methods import MAY_BE_TASKS
 from ...model import Exchange, Kind, Message
-from ..build import Found, call, found_in, quoted
-from ..facts import ScopeKey, Story
-from ..rule import Family, Rule
+from ..facts import CaptureFacts, ScopeKey
+from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..words import call_name, quoted
 
 _OFFERED: Final = "· handshake 2025-11-25, server: tools tasks.requests.tools.call\n"
 _ASKED: Final = '→ tools/call 1 {"name":"report","task":{"ttl":60000}}\n'
@@ -82,28 +81,28 @@ _REVISION: Final = "2025-11-25"
 _NAMING: Final = (Part.POLL, Part.CANCEL)
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What is wrong with tasks."""
-    yield from _not_offered(story)
-    for one in {id(one): one for one in story.source.calls.values()}.values():
+    yield from _not_offered(facts)
+    for one in {id(one): one for one in facts.source.calls.values()}.values():
         if one.task is not None:
             yield from _statuses(one, one.task.id)
             yield from _unmarked(one)
 
 
-def _not_offered(story: Story) -> Iterator[Found]:
+def _not_offered(facts: CaptureFacts) -> Iterator[Hit]:
     """Only in scopes of which the handshake is in the capture."""
     declared: dict[ScopeKey, tuple[int, Exchange]] = {}
-    for exchange in story.initializes:
+    for exchange in facts.initializes:
         response = exchange.response
         if response is not None and response.kind is Kind.RESULT and response.revision == _REVISION:
             declared[_scope(exchange)] = response.at_ns, exchange
     if not declared:
         return
-    asked = [one for one in story.calls if b'"task"' in one.request.raw]
+    asked = [one for one in facts.calls if b'"task"' in one.request.raw]
     asked += [
         one.first
-        for (method, *_), one in story.uses.items()
+        for (method, *_), one in facts.uses.items()
         if method in MAY_BE_TASKS and method != "tools/call" and isinstance(one.first, Exchange)
     ]
     for exchange in asked:
@@ -116,10 +115,8 @@ def _not_offered(story: Story) -> Iterator[Found]:
         said = handshake.response.result if side == SERVER and handshake.response is not None else handshake.request.params
         capabilities = said.get("capabilities") if isinstance(said, dict) else None
         if isinstance(capabilities, dict) and not _runs(capabilities, exchange.method):
-            what = (
-                f"{call(exchange)} asks for a task, and the {side} did not declare tasks.requests.{_dotted(exchange.method)}."
-            )
-            yield found_in(TASK_NOT_OFFERED, exchange.request, exchange.row, what, group=exchange.method)
+            what = f"{call_name(exchange)} asks for a task, and the {side} did not declare tasks.requests.{_dotted(exchange.method)}."
+            yield hit_in(TASK_NOT_OFFERED, exchange.request, exchange.row, what, group=exchange.method)
 
 
 def _scope(exchange: Exchange) -> ScopeKey:
@@ -136,7 +133,7 @@ def _runs(capabilities: Any, method: str) -> bool:
     return capabilities is not None and capabilities is not False
 
 
-def _statuses(one: Call, task: str) -> Iterator[Found]:
+def _statuses(one: Call, task: str) -> Iterator[Hit]:
     """What each answer says of the task, in the order in which they were asked for."""
     ended: Message | None = None
     ending = ""
@@ -144,18 +141,18 @@ def _statuses(one: Call, task: str) -> Iterator[Found]:
         response = exchange.response
         if response is None or response.kind is not Kind.RESULT or one.part(exchange) not in _NAMING:
             continue
-        facts = task_facts(response)
-        if facts is None:
+        reported = task_facts(response)
+        if reported is None:
             continue
-        if facts.id != task:
-            what = f"{exchange.method} asked about the task {_spelled(task)} and was told of {_spelled(facts.id)}."
-            yield found_in(OTHER_TASK, response, exchange.row, what, group=exchange.method)
-        elif ended is not None and exchange.at_ns > ended.at_ns and facts.status and facts.status != ending:
-            what = f"The task of {call(one.first)} was {ending}, and is {_spelled(facts.status)} later."
-            yield found_in(TASK_GOES_ON, response, exchange.row, what)
+        if reported.id != task:
+            what = f"{exchange.method} asked about the task {_spelled(task)} and was told of {_spelled(reported.id)}."
+            yield hit_in(OTHER_TASK, response, exchange.row, what, group=exchange.method)
+        elif ended is not None and exchange.at_ns > ended.at_ns and reported.status and reported.status != ending:
+            what = f"The task of {call_name(one.first)} was {ending}, and is {_spelled(reported.status)} later."
+            yield hit_in(TASK_GOES_ON, response, exchange.row, what)
             return
-        elif ended is None and facts.status in _ENDINGS:
-            ended, ending = response, facts.status
+        elif ended is None and reported.status in _ENDINGS:
+            ended, ending = response, reported.status
 
 
 def _spelled(text: str) -> str:
@@ -163,12 +160,12 @@ def _spelled(text: str) -> str:
     return quoted(text.encode("utf-8", "backslashreplace"))
 
 
-def _unmarked(one: Call) -> Iterator[Found]:
+def _unmarked(one: Call) -> Iterator[Hit]:
     """Results of tasks are those of the requests that became tasks, and bear the task's name."""
     for exchange in one.exchanges:
         response = exchange.response
         if response is None or response.kind is not Kind.RESULT or one.part(exchange) is not Part.RESULT:
             continue
         if exchange.revision == _REVISION and RELATED_TASK.encode() not in response.raw:
-            what = f"The result of the task of {call(one.first)} does not name its task."
-            yield found_in(UNMARKED_TASK_RESULT, response, exchange.row, what, group=exchange.method)
+            what = f"The result of the task of {call_name(one.first)} does not name its task."
+            yield hit_in(UNMARKED_TASK_RESULT, response, exchange.row, what, group=exchange.method)

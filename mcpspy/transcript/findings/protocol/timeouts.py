@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import CLIENT
-from ...finding import Severity
 from ...model import Exchange
-from ..build import Found, call, found_in, seconds
-from ..facts import Story
-from ..rule import Family, Rule
+from ..facts import CaptureFacts
+from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..words import call_name, seconds
 
 TIMED_OUT: Final = Rule(
     name="timed-out",
@@ -38,9 +37,9 @@ _LATE_NS: Final = 250_000_000
 """So much later than the timeout a busy client may act on it. Its clock and ours begin at different instants: hence the other."""
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Requests given up after a round time."""
-    for exchange in (one for one in story.cancelled if not one.probes):
+    for exchange in (one for one in facts.cancelled if not one.probes):
         gave_up_ns = exchange.left_ns if exchange.cancelled is None else exchange.cancelled.at_ns
         if gave_up_ns is None or (exchange.response is not None and exchange.response.at_ns <= gave_up_ns):
             continue
@@ -50,12 +49,12 @@ def find(story: Story) -> Iterator[Found]:
             yield _timeout(exchange, waited_ns)
 
 
-def _timeout(exchange: Exchange, waited_ns: int) -> Found:
+def _timeout(exchange: Exchange, waited_ns: int) -> Hit:
     asker = exchange.sender
     asked = "server" if asker == CLIENT else "client"
     late = exchange.response
     after = f", and answered after {seconds(late.at_ns - exchange.at_ns)}" if late is not None else ", and never answered"
-    what = f"The {asker} gave up on {call(exchange)} after {seconds(waited_ns)}; the {asked} was still at it{after}."
+    what = f"The {asker} gave up on {call_name(exchange)} after {seconds(waited_ns)}; the {asked} was still at it{after}."
     blame = f"The {asked} was slower than the {asker} waits: the limit of {seconds(waited_ns)} is the {asker}'s own."
     message = exchange.cancelled or exchange.request
-    return found_in(TIMED_OUT, message, exchange.row, what, culprit=asked, blame=blame, group=f"{call(exchange)}")
+    return hit_in(TIMED_OUT, message, exchange.row, what, culprit=asked, blame=blame, group=f"{call_name(exchange)}")

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
 from ....records import CLIENT
-from ...finding import Severity
 from ...mcp.revisions import OLDEST, nearest
-from ...model import Exchange, Kind, Message, Transcript, UnpairedMessage
-from ..build import Found, found_in
-from ..rule import Family, Rule
+from ...model import Exchange, Kind, Message, UnpairedMessage
+from ..facts import TranscriptFacts
+from ..rule import Family, Hit, Rule, Severity, hit_in
 
 _LIST: Final = "· handshake 2025-11-25, server: tools\n→ tools/list 1\n"
 
@@ -30,6 +29,8 @@ NOT_AS_SPECIFIED: Final = Rule(
 
 RULES: Final = (NOT_AS_SPECIFIED,)
 
+optional: Final = True
+
 Checks: TypeAlias = dict[str, Callable[..., Any]]
 """Functions that raise for what is not of its type, by sender and kind."""
 
@@ -41,11 +42,11 @@ _FIRST_KNOWN: Final = "2024-11-05"
 _MEMBER: Final = {Kind.REQUEST: "params", Kind.NOTIFICATION: "params", Kind.RESULT: "result"}
 
 
-def shape_findings(transcript: Transcript) -> Iterator[Found]:
+def find(facts: TranscriptFacts) -> Iterator[Hit]:
     """What the official types do not take, of the first messages of each kind."""
     checks: Checks | None = None
     seen: dict[tuple[int, str, str, Kind], int] = {}
-    for row in transcript.rows:
+    for row in facts.transcript.rows:
         if not isinstance(row, Exchange | UnpairedMessage):
             continue
         method = row.method if isinstance(row, Exchange) else row.message.method or ""
@@ -60,7 +61,7 @@ def shape_findings(transcript: Transcript) -> Iterator[Found]:
                 yield from _held(checks, method, row.row, message)
 
 
-def _held(checks: Checks, method: str, row: int, message: Message) -> Iterator[Found]:
+def _held(checks: Checks, method: str, row: int, message: Message) -> Iterator[Hit]:
     revision = nearest(message.revision or OLDEST)
     body = message.body
     if not isinstance(body, dict) or (message.kind is Kind.RESULT and message.result_type is not None):
@@ -71,7 +72,7 @@ def _held(checks: Checks, method: str, row: int, message: Message) -> Iterator[F
     if wrong:
         name = f"The {_MEMBER[message.kind]} of {method}" if message.kind is not Kind.RESULT else f"The result of {method}"
         severity = None if message.kind is Kind.RESULT else Severity.WARNING
-        yield found_in(NOT_AS_SPECIFIED, message, row, f"{name} is not of its type: {wrong}.", group=method, severity=severity)
+        yield hit_in(NOT_AS_SPECIFIED, message, row, f"{name} is not of its type: {wrong}.", group=method, severity=severity)
 
 
 def _mistake(check: Callable[..., Any], method: str, revision: str, content: Any) -> str:

@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import CLIENT, SERVER
-from ...finding import Severity
 from ...http.transaction import ScopeKind, Stream, Transaction
 from ...model import Exchange
-from ..build import Found, call, found_in, seconds
-from ..facts import Story
-from ..rule import Family, Rule
+from ..facts import CaptureFacts
+from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..words import call_name, seconds
 from .server_exits import PATIENCE_NS, UNANSWERED_REQUEST, is_due
 
 ACCEPTED_REQUEST: Final = Rule(
@@ -30,62 +29,62 @@ RULES: Final = (ACCEPTED_REQUEST,)
 _ACCEPTED = 202
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Who left whom without an answer. Where a stream was still open when recording ended, nobody did."""
-    for exchange in story.unanswered:
-        hidden = story.last_hole_ns is not None and story.last_hole_ns >= exchange.at_ns
+    for exchange in facts.unanswered:
+        hidden = facts.last_hole_ns is not None and facts.last_hole_ns >= exchange.at_ns
         if exchange.transaction is None or hidden or exchange.probes or not is_due(exchange):
             continue
         if exchange.sender == CLIENT:
-            yield from _unanswered(story, exchange, exchange.transaction)
+            yield from _unanswered(facts, exchange, exchange.transaction)
         else:
             yield from _unanswered_by_client(exchange, exchange.transaction)
 
 
-def _unanswered(story: Story, exchange: Exchange, transaction: Transaction) -> Iterator[Found]:
-    answering = _answering(story, transaction)
+def _unanswered(facts: CaptureFacts, exchange: Exchange, transaction: Transaction) -> Iterator[Hit]:
+    answering = _answering(facts, transaction)
     if answering is None or answering.ended_ns is None:
         return
-    asked = f"{call(exchange)} was never answered"
+    asked = f"{call_name(exchange)} was never answered"
     if answering.ended_by == CLIENT:
         yield _left(exchange, answering.ended_ns, asked, CLIENT, SERVER)
     elif answering.ended_by != SERVER:
         return
     elif transaction.status == _ACCEPTED and transaction.scope.kind is not ScopeKind.STREAM:
-        what = f"{call(exchange)} was answered with 202 Accepted, and not at all."
-        yield found_in(ACCEPTED_REQUEST, exchange.request, exchange.row, what, culprit=SERVER)
+        what = f"{call_name(exchange)} was answered with 202 Accepted, and not at all."
+        yield hit_in(ACCEPTED_REQUEST, exchange.request, exchange.row, what, culprit=SERVER)
     else:
         how = _how_it_ended(answering.response)
-        yield found_in(UNANSWERED_REQUEST, exchange.request, exchange.row, f"{asked}: {how}.", culprit=SERVER)
+        yield hit_in(UNANSWERED_REQUEST, exchange.request, exchange.row, f"{asked}: {how}.", culprit=SERVER)
 
 
-def _unanswered_by_client(exchange: Exchange, transaction: Transaction) -> Iterator[Found]:
+def _unanswered_by_client(exchange: Exchange, transaction: Transaction) -> Iterator[Hit]:
     """The server asked, on a stream of events."""
     stream = transaction.response
     if stream is None or stream.close is None or stream.closed_ns is None:
         return
-    asked = f"{call(exchange)} was never answered"
+    asked = f"{call_name(exchange)} was never answered"
     if stream.close.by == SERVER and stream.closed_ns - exchange.at_ns < PATIENCE_NS:
         yield _left(exchange, stream.closed_ns, asked, SERVER, CLIENT)
     elif stream.close.by == CLIENT:
         what = f"{asked}: the client closed the stream that it came on."
-        yield found_in(UNANSWERED_REQUEST, exchange.request, exchange.row, what, culprit=CLIENT)
+        yield hit_in(UNANSWERED_REQUEST, exchange.request, exchange.row, what, culprit=CLIENT)
 
 
-def _left(exchange: Exchange, left_ns: int, asked: str, asker: str, answerer: str) -> Found:
+def _left(exchange: Exchange, left_ns: int, asked: str, asker: str, answerer: str) -> Hit:
     """Who asked closed the stream: soon, which is nobody's fault, or after waiting for long."""
     waited_ns = max(left_ns - exchange.at_ns, 0)
     row = exchange.row
     if waited_ns < PATIENCE_NS:
         what = f"{asked}: the {asker} closed the stream {seconds(waited_ns)} after asking."
-        return found_in(UNANSWERED_REQUEST, exchange.request, row, what, culprit=asker, severity=Severity.INFO)
-    return found_in(UNANSWERED_REQUEST, exchange.request, row, f"{asked} in {seconds(waited_ns)}.", culprit=answerer)
+        return hit_in(UNANSWERED_REQUEST, exchange.request, row, what, culprit=asker, severity=Severity.INFO)
+    return hit_in(UNANSWERED_REQUEST, exchange.request, row, f"{asked} in {seconds(waited_ns)}.", culprit=answerer)
 
 
-def _answering(story: Story, transaction: Transaction) -> Transaction | None:
+def _answering(facts: CaptureFacts, transaction: Transaction) -> Transaction | None:
     """The transaction in whose response the answer was to come: of HTTP+SSE the stream's."""
     if transaction.scope.kind is ScopeKind.STREAM:
-        return story.source.transactions.get(transaction.scope.stream)
+        return facts.source.transactions.get(transaction.scope.stream)
     return transaction
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import CLIENT
-from ...finding import Severity
 from ...http.head import Head, meaning
 from ...http.transaction import ScopeKind, Stream
 from ...mcp.codes import CLIENT_CAPABILITIES, PROTOCOL_VERSION
@@ -16,9 +15,9 @@ from ...mcp.fields import revision
 from ...mcp.methods import DISCOVER, INITIALIZE, NAMED_IN_HEADERS, rows
 from ...mcp.revisions import Era, era, position
 from ...model import Exchange, Kind
-from ..build import Found, found_in, quoted
-from ..facts import Story, agreed_revisions
-from ..rule import Family, Rule
+from ..facts import CaptureFacts, agreed_revisions
+from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..words import quoted
 
 _MODERN: Final = "· revision 2026-07-28\n→ POST /mcp\n  Mcp-Method: tools/call\n  Mcp-Name: forecast\n"
 _CALL: Final = '  tools/call 1 {"name":"forecast"}\n'
@@ -86,18 +85,18 @@ _WITH_VERSION: Final = "2025-06-18"
 """The first revision whose requests name it in a field."""
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What requests of the client say twice, not the same, or not at all."""
-    for (method, sender, said, _), use in story.uses.items():
+    for (method, sender, said, _), use in facts.uses.items():
         first = use.first
         if said is None or sender != CLIENT or not isinstance(first, Exchange) or era(said) is not Era.MODERN:
             continue
         if method != INITIALIZE and revision(first.request.raw) and CLIENT_CAPABILITIES.encode() not in first.request.raw:
             what = f"{method} names the revision {said}, and no capabilities of the client."
-            yield found_in(MISSING_ENVELOPE, first.request, first.row, what, count=use.count)
-    yield from _unnamed(story)
-    agreed = agreed_revisions(story)
-    for exchange in story.http:
+            yield hit_in(MISSING_ENVELOPE, first.request, first.row, what, count=use.count)
+    yield from _unnamed(facts)
+    agreed = agreed_revisions(facts)
+    for exchange in facts.http:
         transaction = exchange.transaction
         if exchange.sender == CLIENT and transaction is not None and transaction.request is not None:
             is_streamable = transaction.scope.kind is not ScopeKind.STREAM
@@ -105,12 +104,12 @@ def find(story: Story) -> Iterator[Found]:
             yield from _fields(exchange, transaction.request, agreed.get(scope) if scope else None, is_streamable=is_streamable)
 
 
-def _unnamed(story: Story) -> Iterator[Found]:
+def _unnamed(facts: CaptureFacts) -> Iterator[Hit]:
     """Requests on stdio without a revision, of a client that never shook hands and named one before."""
-    if story.source.transactions or story.initializes or story.source.header is None or story.first_hole_ns is not None:
+    if facts.source.transactions or facts.initializes or facts.source.header is None or facts.first_hole_ns is not None:
         return
     named = [
-        use.first for (_, sender, said, _), use in story.uses.items() if sender == CLIENT and said and era(said) is Era.MODERN
+        use.first for (_, sender, said, _), use in facts.uses.items() if sender == CLIENT and said and era(said) is Era.MODERN
     ]
     answered_ns = [
         one.response.at_ns
@@ -119,7 +118,7 @@ def _unnamed(story: Story) -> Iterator[Found]:
     ]
     if not answered_ns:
         return
-    for (method, sender, said, _), use in story.uses.items():
+    for (method, sender, said, _), use in facts.uses.items():
         first = use.first
         if (
             sender == CLIENT
@@ -129,10 +128,10 @@ def _unnamed(story: Story) -> Iterator[Found]:
             and rows(method)
         ):
             what = f"{method} names no revision, and the client never initialized."
-            yield found_in(MISSING_ENVELOPE, first.request, first.row, what, count=use.count)
+            yield hit_in(MISSING_ENVELOPE, first.request, first.row, what, count=use.count)
 
 
-def _fields(exchange: Exchange, request: Stream, agreed: str | None, *, is_streamable: bool) -> Iterator[Found]:
+def _fields(exchange: Exchange, request: Stream, agreed: str | None, *, is_streamable: bool) -> Iterator[Hit]:
     raw = request.opened.head.lower()
     is_modern = exchange.era is Era.MODERN
     if not is_modern and agreed is None and b"\nmcp-method:" not in raw and b"\nmcp-name:" not in raw:
@@ -140,23 +139,23 @@ def _fields(exchange: Exchange, request: Stream, agreed: str | None, *, is_strea
     for name in _ROUTING:
         if raw.count(f"\n{name}:".encode()) > 1:
             what = f"The field {name} comes {raw.count(f'{chr(10)}{name}:'.encode())} times in a request."
-            yield found_in(DUPLICATE_HEADER, exchange.request, exchange.row, what, group=name)
+            yield hit_in(DUPLICATE_HEADER, exchange.request, exchange.row, what, group=name)
             return
     head = request.head
     told = head.get(_VERSION.lower())
     if is_streamable and told and era(told) is Era.MODERN and PROTOCOL_VERSION.encode() not in exchange.request.raw:
         if exchange.method != INITIALIZE:
             what = f"{exchange.method} names the revision {quoted(told.encode())} in its head, and none in its _meta."
-            yield found_in(MISSING_ENVELOPE, exchange.request, exchange.row, what, group=exchange.method)
+            yield hit_in(MISSING_ENVELOPE, exchange.request, exchange.row, what, group=exchange.method)
         return
     for field, told, said in _mismatches(exchange, head, agreed):
         what = f"The field {field} of a request says {quoted(told.encode())}, its body {quoted(said.encode())}."
-        yield found_in(HEADER_CONTRADICTS, exchange.request, exchange.row, what, group=field)
+        yield hit_in(HEADER_CONTRADICTS, exchange.request, exchange.row, what, group=field)
     if is_streamable:
         for field in _missing(exchange, head, agreed):
             what = f"{exchange.method} came without the field {field}."
             severity = None if is_modern else Severity.WARNING  # where 2025-03-26 has to be assumed
-            yield found_in(MISSING_HEADER, exchange.request, exchange.row, what, group=field, severity=severity)
+            yield hit_in(MISSING_HEADER, exchange.request, exchange.row, what, group=field, severity=severity)
 
 
 def _mismatches(exchange: Exchange, head: Head, agreed: str | None) -> Iterator[tuple[str, str, str]]:

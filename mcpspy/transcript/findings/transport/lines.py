@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from ...finding import Severity
 from ...http.decode import SEALED
 from ...model import Message, UnpairedMessage
-from ..build import Found, found_in, quoted
-from ..facts import Story
-from ..rule import Family, Rule
+from ..facts import CaptureFacts
+from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..words import quoted
 
 STDOUT_NOISE: Final = Rule(
     name="stdout-noise",
@@ -76,32 +75,32 @@ def noise_source(line: bytes) -> str:
     return next((source for pattern, source in NOISE if pattern.match(line, 0, 300)), "a print to stdout")
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Lines, bodies and events that are no message; those that the recording broke are nobody's fault."""
-    for unpaired in story.malformed:
-        yield from _malformed(story, unpaired)
+    for unpaired in facts.malformed:
+        yield from _malformed(facts, unpaired)
 
 
-def _malformed(story: Story, unpaired: UnpairedMessage) -> Iterator[Found]:
+def _malformed(facts: CaptureFacts, unpaired: UnpairedMessage) -> Iterator[Hit]:
     message = unpaired.message
     if message.reason in ("not recorded", "cut short") or message.reason.startswith(SEALED) or "damaged" in message.flaws:
         return
     text = message.raw.strip()
     if not text:
-        yield found_in(BLANK_LINE, message, unpaired.row, "An empty line between messages.", group="blank")
-    elif message.sender == "server" and not _LIKE_MESSAGE.match(text) and story.stream_name(message.stream) in ("stdout", ""):
+        yield hit_in(BLANK_LINE, message, unpaired.row, "An empty line between messages.", group="blank")
+    elif message.sender == "server" and not _LIKE_MESSAGE.match(text) and facts.stream_name(message.stream) in ("stdout", ""):
         source = noise_source(text)
         what = f"A line on stdout that is no message; it looks like {source}: {quoted(text)}"
-        yield found_in(STDOUT_NOISE, message, unpaired.row, what, group=source)
+        yield hit_in(STDOUT_NOISE, message, unpaired.row, what, group=source)
     else:
-        yield _broken(message, unpaired.row, text, is_http=bool(story.source.transactions))
+        yield _broken(message, unpaired.row, text, is_http=bool(facts.source.transactions))
 
 
-def _broken(message: Message, row: int, text: bytes, *, is_http: bool) -> Found:
+def _broken(message: Message, row: int, text: bytes, *, is_http: bool) -> Hit:
     if text in (b"{", b"["):
         advice = "This looks like pretty-printed JSON: write each message on one line."
-        return found_in(MALFORMED_MESSAGE, message, row, f"A line with only {quoted(text)}.", advice=advice)
+        return hit_in(MALFORMED_MESSAGE, message, row, f"A line with only {quoted(text)}.", advice=advice)
     ending = " The stream ended within it." if "no-final-newline" in message.flaws else ""
     what = f"A message that cannot be read ({message.reason}): {quoted(text)}{ending}"
     advice = "Send each message as one JSON object: as a body, or as the data of an event." if is_http else ""
-    return found_in(MALFORMED_MESSAGE, message, row, what, advice=advice)
+    return hit_in(MALFORMED_MESSAGE, message, row, what, advice=advice)

@@ -9,16 +9,15 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ....records import CLIENT, SERVER
-from ...finding import Severity
 from ...http.head import EVENT_STREAM, LAST_EVENT_ID
 from ...http.transaction import ScopeKind, Transaction
 from ...mcp.codes import HTTP_STATUSES, METHOD_NOT_FOUND, MODERN_CODES
 from ...mcp.fields import revision
 from ...mcp.revisions import Era, era
 from ...model import HTTP_REDIRECTS, Exchange, Kind, Outcome
-from ..build import Found, call, found, found_in, quoted
-from ..facts import ScopeKey, Story, agreed_revisions
-from ..rule import Family, Rule
+from ..facts import CaptureFacts, ScopeKey, agreed_revisions
+from ..rule import Family, Hit, Rule, Severity, hit, hit_in
+from ..words import call_name, quoted
 
 _MODERN: Final = (
     '· revision 2026-07-28\n→ POST /mcp\n  Mcp-Method: tools/list\n  tools/list 1\n← 200 OK\n  result 1 {"resultType":"complete",'
@@ -126,27 +125,27 @@ _BUSINESS: Final = frozenset({401, 403, 407, 413, 429})
 _accepts = re.compile(rb"\naccept:[ \t]*([^\r\n]*)").findall
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What statuses, media types and methods of HTTP say otherwise than they should."""
-    transactions = story.source.transactions
+    transactions = facts.source.transactions
     if not transactions:
         return
-    agreed = agreed_revisions(story)
-    yield from _error_statuses(story)
+    agreed = agreed_revisions(facts)
+    yield from _error_statuses(facts)
     modern: set[str] = set()
-    for exchange in story.asked_in.values():
+    for exchange in facts.asked_in.values():
         one = exchange.transaction
         if one is not None and _is_streamable(exchange, one, agreed):
             yield from _media_types(exchange, one)
             if exchange.era is Era.MODERN:
                 modern.add(one.target)
-    unread = {one.message.stream for one in story.malformed}
+    unread = {one.message.stream for one in facts.malformed}
     for one in transactions.values():
         if one.request is None or (one.response is not None and one.response.injected):
             continue
         if one.method == "POST":
-            yield from _unasked_answer(story, one, agreed, unread)
-        yield from _removed(story, one, modern)
+            yield from _unasked_answer(facts, one, agreed, unread)
+        yield from _removed(facts, one, modern)
 
 
 def _is_streamable(exchange: Exchange, one: Transaction, agreed: Mapping[ScopeKey, str]) -> bool:
@@ -155,10 +154,10 @@ def _is_streamable(exchange: Exchange, one: Transaction, agreed: Mapping[ScopeKe
     return one.scope.session in agreed or revision(exchange.request.raw) is not None
 
 
-def _error_statuses(story: Story) -> Iterator[Found]:
+def _error_statuses(facts: CaptureFacts) -> Iterator[Hit]:
     """Only of a server that speaks the modern era: what others say of it they say in their own way."""
-    errors = [one for one in story.errors if one.era is Era.MODERN and one.transaction is not None and one.sender == CLIENT]
-    if not errors or not any(_is_modern_result(one) for one in story.http):
+    errors = [one for one in facts.errors if one.era is Era.MODERN and one.transaction is not None and one.sender == CLIENT]
+    if not errors or not any(_is_modern_result(one) for one in facts.http):
         return
     for exchange in errors:
         one, response = exchange.transaction, exchange.response
@@ -172,9 +171,9 @@ def _error_statuses(story: Story) -> Iterator[Found]:
             continue
         due = HTTP_STATUSES.get(code, _OK)
         if one.status != due:
-            what = f"{call(exchange)} was answered with the error {code} and HTTP {one.status} instead of {due}."
+            what = f"{call_name(exchange)} was answered with the error {code} and HTTP {one.status} instead of {due}."
             severity = None if code in _AGREED_ON else Severity.INFO
-            yield found_in(ERROR_STATUS, response, exchange.row, what, group=str(code), severity=severity)
+            yield hit_in(ERROR_STATUS, response, exchange.row, what, group=str(code), severity=severity)
 
 
 def _is_modern_result(exchange: Exchange) -> bool:
@@ -184,22 +183,22 @@ def _is_modern_result(exchange: Exchange) -> bool:
     return exchange.sender == CLIENT and b'"resultType"' in response.raw
 
 
-def _media_types(exchange: Exchange, one: Transaction) -> Iterator[Found]:
+def _media_types(exchange: Exchange, one: Transaction) -> Iterator[Hit]:
     assert one.request is not None
     listed = _accepts(one.request.opened.head.lower())
     wanted = b",".join(listed).decode("latin-1")
     missing = [name for name in _TYPES if not _takes(wanted, name)]
     if missing and (listed or (one.status == _NOT_ACCEPTABLE and exchange.outcome is not Outcome.PROBE)):
         what = f"{exchange.method} accepts {quoted(wanted.encode('latin-1')) if wanted else 'no type'}, and not {missing[0]}."
-        yield found_in(NARROW_ACCEPT, exchange.request, exchange.row, what, group=wanted)
+        yield hit_in(NARROW_ACCEPT, exchange.request, exchange.row, what, group=wanted)
     response = one.response
     if response is None or response.injected or one.status != _OK or not response.body_bytes:
         return
     named = response.head.media_type
     if named not in _TYPES and not (named and listed and _takes(wanted, named)):
-        what = f"The answer to {call(exchange)} came as {quoted(named.encode()) if named else 'a body without a type'}."
+        what = f"The answer to {call_name(exchange)} came as {quoted(named.encode()) if named else 'a body without a type'}."
         message = exchange.response or exchange.request
-        yield found_in(UNACCEPTED_TYPE, message, exchange.row, what, culprit=SERVER, group=named)
+        yield hit_in(UNACCEPTED_TYPE, message, exchange.row, what, culprit=SERVER, group=named)
 
 
 def _takes(accept: str, name: str) -> bool:
@@ -209,10 +208,10 @@ def _takes(accept: str, name: str) -> bool:
     return not ranges.isdisjoint((name, f"{kind}/*", "*/*"))
 
 
-def _unasked_answer(story: Story, one: Transaction, agreed: Mapping[ScopeKey, str], unread: set[int]) -> Iterator[Found]:
+def _unasked_answer(facts: CaptureFacts, one: Transaction, agreed: Mapping[ScopeKey, str], unread: set[int]) -> Iterator[Hit]:
     """What came back for notifications and responses, in a session of which the handshake was seen."""
     response, request = one.response, one.request
-    if response is None or request is None or one.number in story.asked_in or not one.asked:
+    if response is None or request is None or one.number in facts.asked_in or not one.asked:
         return
     if one.scope.kind is not ScopeKind.SESSION or one.scope.session not in agreed or request.opened.stream in unread:
         return
@@ -221,13 +220,13 @@ def _unasked_answer(story: Story, one: Transaction, agreed: Mapping[ScopeKey, st
     body = f" and {response.body_bytes} bytes" if response.body_bytes else ""
     what = f"A POST that asks for nothing was answered with {one.status}{body}."
     severity = Severity.INFO if one.status == _ACCEPTED else None
-    yield found(
-        NOTIFICATION_ANSWERED, at_ns=response.at_ns, capture=one.capture, number=response.opened.number, row=story.row_of(one),
+    yield hit(
+        NOTIFICATION_ANSWERED, at_ns=response.at_ns, capture=one.capture, number=response.opened.number, row=facts.row_of(one),
         what=what, culprit=SERVER, group=str(one.status), severity=severity,
     )  # fmt: skip
 
 
-def _removed(story: Story, one: Transaction, modern: set[str]) -> Iterator[Found]:
+def _removed(facts: CaptureFacts, one: Transaction, modern: set[str]) -> Iterator[Hit]:
     """What the modern era does not have: other methods than POST at its endpoint, and streams that go on."""
     request = one.request
     assert request is not None
@@ -236,7 +235,7 @@ def _removed(story: Story, one: Transaction, modern: set[str]) -> Iterator[Found
     if one.target not in modern or (one.method == "POST" and not resumes):
         return
     if one.method == "POST":
-        asked = story.asked_in.get(one.number)
+        asked = facts.asked_in.get(one.number)
         named = asked.revision if asked is not None and asked.era is Era.MODERN else ""
     else:
         named = request.head.get("mcp-protocol-version") if one.method in ("GET", "DELETE") else ""
@@ -245,18 +244,18 @@ def _removed(story: Story, one: Transaction, modern: set[str]) -> Iterator[Found
     if resumes:
         after = quoted(request.head.get(LAST_EVENT_ID).encode())
         what = f"{one.method} {one.target} wants to go on after the event {after}, under {named}."
-        yield _about(RESUME_IN_MODERN_ERA, story, one, what, CLIENT)
+        yield _about(RESUME_IN_MODERN_ERA, facts, one, what, CLIENT)
         return
-    yield _about(REMOVED_HTTP_METHOD, story, one, f"{one.method} {one.target} came under {named}.", CLIENT)
+    yield _about(REMOVED_HTTP_METHOD, facts, one, f"{one.method} {one.target} came under {named}.", CLIENT)
     if 0 < one.status < HTTP_REDIRECTS:
         what = f"{one.method} {one.target}, of {named}, was answered with {one.status} instead of 405."
-        yield _about(REMOVED_HTTP_METHOD, story, one, what, SERVER)
+        yield _about(REMOVED_HTTP_METHOD, facts, one, what, SERVER)
 
 
-def _about(rule: Rule, story: Story, one: Transaction, what: str, culprit: str) -> Found:
+def _about(rule: Rule, facts: CaptureFacts, one: Transaction, what: str, culprit: str) -> Hit:
     stream = one.response if culprit == SERVER and one.response is not None else one.request
     assert stream is not None
-    return found(
-        rule, at_ns=stream.at_ns, capture=one.capture, number=stream.opened.number, row=story.row_of(one), what=what,
+    return hit(
+        rule, at_ns=stream.at_ns, capture=one.capture, number=stream.opened.number, row=facts.row_of(one), what=what,
         culprit=culprit, group=one.method,
     )  # fmt: skip

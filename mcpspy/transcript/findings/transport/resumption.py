@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import CLIENT, SERVER
-from ...finding import Severity
 from ...http.transaction import Anomaly, ScopeKind, Transaction
-from ..build import Found, found, quoted
-from ..facts import Story, agreed_revisions
-from ..rule import Family, Rule
+from ..facts import CaptureFacts, agreed_revisions
+from ..rule import Family, Hit, Rule, Severity, hit
+from ..words import quoted
 
 _SESSION: Final = "· HTTP\n· handshake 2025-11-25, server: tools.listChanged prompts.listChanged\n"
 _FIRST: Final = "→ GET /mcp\n  Accept: text/event-stream\n← 200 OK\n  id: {first}\n  data: notifications/tools/list_changed\n"
@@ -81,21 +80,21 @@ RULES: Final = (UNKNOWN_EVENT, REPLAYED_EVENT, FOREIGN_EVENT, EVENT_ID_AGAIN)
 _BY_NAME: Final = {rule.name: rule for rule in RULES}
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What is wrong with ids of events, and with what was sent after one."""
     agreed = None
-    for one in story.source.transactions.values():
+    for one in facts.source.transactions.values():
         for anomaly in one.anomalies:
             rule = _BY_NAME.get(anomaly.name)
             if rule is None or one.scope.kind is not ScopeKind.SESSION:
                 continue
-            agreed = agreed_revisions(story) if agreed is None else agreed
-            if one.scope.session not in agreed or (rule is UNKNOWN_EVENT and story.is_unseen(anomaly.at_ns)):
+            agreed = agreed_revisions(facts) if agreed is None else agreed
+            if one.scope.session not in agreed or (rule is UNKNOWN_EVENT and facts.is_unseen(anomaly.at_ns)):
                 continue
-            yield _about(rule, story, one, anomaly)
+            yield _about(rule, facts, one, anomaly)
 
 
-def _about(rule: Rule, story: Story, one: Transaction, anomaly: Anomaly) -> Found:
+def _about(rule: Rule, facts: CaptureFacts, one: Transaction, anomaly: Anomaly) -> Hit:
     id = quoted(anomaly.data)
     after = "" if one.request is None else quoted(one.request.head.get("last-event-id").encode("utf-8", "replace"))
     if rule is UNKNOWN_EVENT:
@@ -106,7 +105,7 @@ def _about(rule: Rule, story: Story, one: Transaction, anomaly: Anomaly) -> Foun
         what = f"The event {id} of another stream came on the one that was to go on after the event {after}."
     else:
         what = f"An event has the id {id}, which another event of the session had before."
-    return found(
-        rule, at_ns=anomaly.at_ns, capture=one.capture, number=anomaly.number, row=story.row_of(one), what=what,
+    return hit(
+        rule, at_ns=anomaly.at_ns, capture=one.capture, number=anomaly.number, row=facts.row_of(one), what=what,
         culprit=CLIENT if rule is UNKNOWN_EVENT else SERVER, group=one.scope.session,
     )  # fmt: skip

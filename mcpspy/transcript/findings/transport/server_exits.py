@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import CLIENT, SERVER, Exit
-from ...finding import Severity
 from ...model import Exchange
-from ..build import Found, call, found, found_in, quoted, seconds
-from ..facts import Story
-from ..rule import Family, Rule
+from ..facts import CaptureFacts
+from ..rule import Family, Hit, Rule, Severity, hit, hit_in
+from ..words import call_name, quoted, seconds
 
 UNANSWERED_REQUEST: Final = Rule(
     name="unanswered-request",
@@ -88,40 +87,40 @@ FOR_PEOPLE: Final = {"elicitation/create"}
 """What a client passes on to a person, who may take their time, or leave."""
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Who left whom without an answer."""
-    pending = [one for one in story.unanswered if one.transaction is None and is_due(one) and not _unseen(story, one)]
-    if story.exit is not None:
-        at_ns, record = story.exit
+    pending = [one for one in facts.unanswered if one.transaction is None and is_due(one) and not _unseen(facts, one)]
+    if facts.exit is not None:
+        at_ns, record = facts.exit
         if record.error:
-            what = f"The server could not be started: {_command(story)}{record.error.rstrip('.')}."
-            yield _about_process(SERVER_NOT_STARTED, story, at_ns, record, what)
+            what = f"The server could not be started: {_command(facts)}{record.error.rstrip('.')}."
+            yield _about_process(SERVER_NOT_STARTED, facts, at_ns, record, what)
         if record.descendants:
             names = ", ".join(str(one.get("name", "?")) for one in record.descendants[:LISTED_CALLS])
             what = f"The server ended and left {len(record.descendants)} of its processes behind: {names}."
-            is_sudden = story.signalled or record.signal is not None  # then they may be about to end, too
+            is_sudden = facts.signalled or record.signal is not None  # then they may be about to end, too
             severity = Severity.INFO if is_sudden else None
-            yield _about_process(DESCENDANTS_LEFT, story, at_ns, record, what, severity=severity)
+            yield _about_process(DESCENDANTS_LEFT, facts, at_ns, record, what, severity=severity)
         if (
-            story.source.messages == 0
-            and story.started
-            and at_ns - story.started[0] > PATIENCE_NS
-            and not story.is_unseen(at_ns)
+            facts.source.messages == 0
+            and facts.started
+            and at_ns - facts.started[0] > PATIENCE_NS
+            and not facts.is_unseen(at_ns)
         ):
-            what = f"The server ran for {seconds(at_ns - story.started[0])}, and the client never sent it a message."
-            yield _about_process(UNUSED_START, story, at_ns, record, what, culprit=CLIENT)
-        if not record.error and _died(story, at_ns):
+            what = f"The server ran for {seconds(at_ns - facts.started[0])}, and the client never sent it a message."
+            yield _about_process(UNUSED_START, facts, at_ns, record, what, culprit=CLIENT)
+        if not record.error and _died(facts, at_ns):
             left_alone = [one for one in pending if one.sender == CLIENT and one.at_ns <= at_ns]
             pending = [one for one in pending if one.sender != CLIENT or one.at_ns > at_ns]
             if left_alone or record.signal or record.code:
-                yield _about_process(SERVER_DIED, story, at_ns, record, _obituary(story, record, left_alone))
+                yield _about_process(SERVER_DIED, facts, at_ns, record, _obituary(facts, record, left_alone))
     question = max((one for one in pending if one.sender == SERVER), key=lambda one: one.at_ns, default=None)
     for exchange in (one for one in pending if not one.probes):
         if question is not None and exchange.sender == CLIENT and question.at_ns > exchange.at_ns:
-            what = f"{call(exchange)} was never answered: the server had asked {call(question)}, and waited for that."
-            yield found_in(UNANSWERED_REQUEST, exchange.request, exchange.row, what, culprit=CLIENT, severity=Severity.INFO)
+            what = f"{call_name(exchange)} was never answered: the server had asked {call_name(question)}, and waited for that."
+            yield hit_in(UNANSWERED_REQUEST, exchange.request, exchange.row, what, culprit=CLIENT, severity=Severity.INFO)
         else:
-            yield _unanswered(story, exchange)
+            yield _unanswered(facts, exchange)
 
 
 def is_due(exchange: Exchange) -> bool:
@@ -129,41 +128,48 @@ def is_due(exchange: Exchange) -> bool:
     return exchange.method not in OPEN_ENDED
 
 
-def _unseen(story: Story, exchange: Exchange) -> bool:
+def _unseen(facts: CaptureFacts, exchange: Exchange) -> bool:
     """Whether an answer may have come unrecorded: records are missing after the request, or the recording broke off."""
-    broken_off = story.end is None and story.exit is None and story.gone_ns is None
-    return broken_off or (story.last_hole_ns is not None and story.last_hole_ns >= exchange.at_ns)
+    broken_off = facts.end is None and facts.exit is None and facts.gone_ns is None
+    return broken_off or (facts.last_hole_ns is not None and facts.last_hole_ns >= exchange.at_ns)
 
 
-def _died(story: Story, exit_ns: int) -> bool:
+def _died(facts: CaptureFacts, exit_ns: int) -> bool:
     """Whether the server ended by itself while the client was there."""
-    gone_ns = exit_ns if story.gone_ns is None else story.gone_ns
-    return exit_ns - gone_ns < LAST_BREATH_NS and (story.left_ns is None or gone_ns < story.left_ns)
+    gone_ns = exit_ns if facts.gone_ns is None else facts.gone_ns
+    return exit_ns - gone_ns < LAST_BREATH_NS and (facts.left_ns is None or gone_ns < facts.left_ns)
 
 
-def _command(story: Story) -> str:
+def _command(facts: CaptureFacts) -> str:
     """The program of the server's command, to be followed by what is wrong with it; empty where nobody wrote it down."""
-    header = story.source.header
+    header = facts.source.header
     argv = header.tapped.get("argv") if header is not None else None
     return f"{quoted(str(argv[0]).encode())}: " if isinstance(argv, list) and argv else ""
 
 
-def _obituary(story: Story, record: Exit, pending: list[Exchange]) -> str:
+def _obituary(facts: CaptureFacts, record: Exit, pending: list[Exchange]) -> str:
     how = f"was killed by {record.signal}" if record.signal else f"ended with code {record.code}"
-    calls = ", ".join(call(one) for one in pending[:LISTED_CALLS])
+    calls = ", ".join(call_name(one) for one in pending[:LISTED_CALLS])
     more = f" and {len(pending) - LISTED_CALLS} more" if len(pending) > LISTED_CALLS else ""
     waiting = f" while the client waited for {calls}{more}" if pending else " while the client was there"
-    words = " ".join(quoted(line) for line in story.last_words)
+    words = " ".join(quoted(line) for line in facts.last_words)
     return f"The server {how}{waiting}." + (f" Its last lines on stderr: {words}" if words else "")
 
 
 def _about_process(
-    rule: Rule, story: Story, at_ns: int, record: Exit, what: str, *, culprit: str = SERVER, severity: Severity | None = None
-) -> Found:
-    return found(
+    rule: Rule,
+    facts: CaptureFacts,
+    at_ns: int,
+    record: Exit,
+    what: str,
+    *,
+    culprit: str = SERVER,
+    severity: Severity | None = None,
+) -> Hit:
+    return hit(
         rule,
         at_ns=at_ns,
-        capture=story.source.index,
+        capture=facts.source.index,
         number=record.number,
         row=None,
         what=what,
@@ -172,27 +178,27 @@ def _about_process(
     )
 
 
-def _unanswered(story: Story, exchange: Exchange) -> Found:
-    left_ns, gone_ns, row, request = story.left_ns, story.gone_ns, exchange.row, exchange.request
-    asked = f"{call(exchange)} was never answered"
+def _unanswered(facts: CaptureFacts, exchange: Exchange) -> Hit:
+    left_ns, gone_ns, row, request = facts.left_ns, facts.gone_ns, exchange.row, exchange.request
+    asked = f"{call_name(exchange)} was never answered"
     if exchange.sender == CLIENT:
         answerer, answerer_ns, asker, asker_ns = "server", gone_ns, "client", left_ns
     else:
         answerer, answerer_ns, asker, asker_ns = "client", left_ns, "server", gone_ns
     if answerer_ns is not None and (asker_ns is None or answerer_ns < asker_ns):
         if exchange.sender == CLIENT:
-            return found_in(UNANSWERED_REQUEST, request, row, f"{asked}: the server closed its stdout.", culprit=answerer)
+            return hit_in(UNANSWERED_REQUEST, request, row, f"{asked}: the server closed its stdout.", culprit=answerer)
         waited_ns = answerer_ns - exchange.at_ns
         if waited_ns >= PATIENCE_NS and exchange.method not in FOR_PEOPLE:
             what = f"{asked} in {seconds(waited_ns)}; then the client left."
-            return found_in(UNANSWERED_REQUEST, request, row, what, culprit=answerer)
+            return hit_in(UNANSWERED_REQUEST, request, row, what, culprit=answerer)
         what = f"{asked}: the client was leaving."
         culprit = asker if answerer_ns <= exchange.at_ns else answerer
-        return found_in(UNANSWERED_REQUEST, request, row, what, culprit=culprit, severity=Severity.INFO)
+        return hit_in(UNANSWERED_REQUEST, request, row, what, culprit=culprit, severity=Severity.INFO)
     if asker_ns is None:
-        return found_in(UNANSWERED_REQUEST, request, row, f"{asked}.", culprit=answerer)
+        return hit_in(UNANSWERED_REQUEST, request, row, f"{asked}.", culprit=answerer)
     waited_ns = asker_ns - exchange.at_ns
     if waited_ns < PATIENCE_NS:
         what = f"{asked}: the {asker} left {seconds(max(waited_ns, 0))} after asking."
-        return found_in(UNANSWERED_REQUEST, request, row, what, culprit=asker, severity=Severity.INFO)
-    return found_in(UNANSWERED_REQUEST, request, row, f"{asked} in {seconds(waited_ns)}.", culprit=answerer)
+        return hit_in(UNANSWERED_REQUEST, request, row, what, culprit=asker, severity=Severity.INFO)
+    return hit_in(UNANSWERED_REQUEST, request, row, f"{asked} in {seconds(waited_ns)}.", culprit=answerer)

@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import CLIENT, SERVER
-from ...finding import Severity
 from ...http.head import SESSION
 from ...http.transaction import ScopeKind, Transaction
 from ...mcp.fields import revision
 from ...mcp.revisions import Era
-from ..build import Found, found
-from ..facts import Story
-from ..rule import Family, Rule
+from ..facts import CaptureFacts
+from ..rule import Family, Hit, Rule, Severity, hit
 from .server_exits import PATIENCE_NS
 
 _TOOLS: Final = '→ POST /mcp\n  tools/list 1\n← 200 OK\n  result 1 {"tools":[]}'
@@ -94,12 +92,12 @@ _CONFLICT: Final = 409
 _SESSION_FIELD: Final = b"\nmcp-session-id:"
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What went wrong with sessions."""
-    transactions = story.source.transactions
+    transactions = facts.source.transactions
     if not transactions:
         return
-    initialized_ns = max((one.at_ns for one in story.initializes), default=0)
+    initialized_ns = max((one.at_ns for one in facts.initializes), default=0)
     alive: set[str] = set()
     first_ns: int | None = None
     dead: dict[str, list[Transaction]] = {}
@@ -108,7 +106,7 @@ def find(story: Story) -> Iterator[Found]:
     for one in transactions.values():
         session = one.scope.session if one.scope.kind is ScopeKind.SESSION else ""
         if not session:
-            yield from _without(story, one, given_out=first_ns is not None and first_ns < one.at_ns)
+            yield from _without(facts, one, given_out=first_ns is not None and first_ns < one.at_ns)
             continue
         if one.method == "DELETE":
             ended.add(session)
@@ -119,58 +117,65 @@ def find(story: Story) -> Iterator[Found]:
             first_ns = one.at_ns if first_ns is None else first_ns
             dead.pop(session, None)
         if one.method == "GET":
-            yield from _second_stream(story, one, streams.get(session))
+            yield from _second_stream(facts, one, streams.get(session))
             if one.is_stream:
                 streams[session] = one
     for session, refused in dead.items():
         if initialized_ns <= refused[0].at_ns:
-            yield _lost(story, session, refused)
+            yield _lost(facts, session, refused)
 
 
-def _lost(story: Story, session: str, refused: list[Transaction]) -> Found:
+def _lost(facts: CaptureFacts, session: str, refused: list[Transaction]) -> Hit:
     again = len(refused) - 1
     more = f" It asked {'once' if again == 1 else f'{again} times'} more in it." if again else ""
     what = f"The session {session[:20]} was answered 404, and the client did not initialize again.{more}"
-    left_ns = story.source.last_ns + story.source.shift_ns - refused[0].at_ns
+    left_ns = facts.source.last_ns + facts.source.shift_ns - refused[0].at_ns
     milder = None if more else Severity.WARNING if left_ns > PATIENCE_NS else Severity.INFO  # it may have had no time to
-    return _about(SESSION_UNKNOWN, story, refused[0], what, CLIENT, severity=milder)
+    return _about(SESSION_UNKNOWN, facts, refused[0], what, CLIENT, severity=milder)
 
 
-def _without(story: Story, one: Transaction, *, given_out: bool) -> Iterator[Found]:
+def _without(facts: CaptureFacts, one: Transaction, *, given_out: bool) -> Iterator[Hit]:
     """Transactions without a session."""
-    asked = story.asked_in.get(one.number)
+    asked = facts.asked_in.get(one.number)
     if asked is None or one.request is None:
         return
     if asked.era is Era.MODERN:
         if _SESSION_FIELD in one.request.opened.head.lower() and revision(asked.request.raw) is not None:
             what = f"{asked.method}, of {asked.revision}, names a session."
-            yield _about(MODERN_SESSION, story, one, what, CLIENT, group="client")
+            yield _about(MODERN_SESSION, facts, one, what, CLIENT, group="client")
         response = one.response
         if response is not None and not response.injected and _SESSION_FIELD in response.opened.head.lower():
             what = f"The answer to {asked.method}, of {asked.revision}, names a session."
-            yield _about(MODERN_SESSION, story, one, what, SERVER, group="one")
+            yield _about(MODERN_SESSION, facts, one, what, SERVER, group="one")
         return
     is_bare = _SESSION_FIELD not in one.request.opened.head.lower()
     if one.status == _BAD_REQUEST and is_bare and asked.method != "initialize" and given_out:
         what = f"{asked.method} came without {SESSION.title()} and was refused, after the server had given out a session."
-        yield _about(SESSION_MISSING, story, one, what, CLIENT, group=asked.method)
+        yield _about(SESSION_MISSING, facts, one, what, CLIENT, group=asked.method)
 
 
-def _second_stream(story: Story, one: Transaction, first: Transaction | None) -> Iterator[Found]:
+def _second_stream(facts: CaptureFacts, one: Transaction, first: Transaction | None) -> Iterator[Hit]:
     if one.status != _CONFLICT or first is None:
         return
     if first.ended_ns is None or first.ended_ns > one.at_ns:
         what = f"A second GET {one.target} in the session was refused with 409: the first stream was open."
-        yield _about(SECOND_STREAM, story, one, what, CLIENT, group=one.scope.session)
+        yield _about(SECOND_STREAM, facts, one, what, CLIENT, group=one.scope.session)
 
 
 def _about(
-    rule: Rule, story: Story, one: Transaction, what: str, culprit: str, *, group: str = "", severity: Severity | None = None
-) -> Found:
+    rule: Rule,
+    facts: CaptureFacts,
+    one: Transaction,
+    what: str,
+    culprit: str,
+    *,
+    group: str = "",
+    severity: Severity | None = None,
+) -> Hit:
     stream = one.response or one.request
     number = stream.opened.number if stream is not None else -1
     at_ns = stream.at_ns if stream is not None else one.at_ns
-    return found(
-        rule, at_ns=at_ns, capture=one.capture, number=number, row=story.row_of(one), what=what, culprit=culprit, group=group,
+    return hit(
+        rule, at_ns=at_ns, capture=one.capture, number=number, row=facts.row_of(one), what=what, culprit=culprit, group=group,
         severity=severity,
     )  # fmt: skip

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import SERVER, Partial, Stall
-from ...finding import Severity
-from ..build import Found, found, quoted, seconds
-from ..facts import Story
-from ..rule import Family, Rule
+from ..facts import CaptureFacts
+from ..rule import Family, Hit, Rule, Severity, hit
+from ..words import quoted, seconds
 
 READER_STALLED: Final = Rule(
     name="reader-stalled",
@@ -35,46 +34,48 @@ HALF_LINE: Final = Rule(
 
 RULES: Final = (READER_STALLED, HALF_LINE)
 
+reads_model_api: Final = True
+
 _READER = {"stdin": "server", "stdout": "client", "stderr": "client", "request": "server", "response": "client"}
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Who kept whom from reading on."""
-    yield from _stalls(story)
-    yield from _half_lines(story)
+    yield from _stalls(facts)
+    yield from _half_lines(facts)
 
 
-def _stalls(story: Story) -> Iterator[Found]:
+def _stalls(facts: CaptureFacts) -> Iterator[Hit]:
     """One for each time: the record that says how long it lasted takes the place of the one that said it began."""
     begun: dict[int, tuple[int, Stall]] = {}
-    for at_ns, record in story.stalls:
+    for at_ns, record in facts.stalls:
         if record.lasted_ns is None:
             begun[record.stream] = at_ns, record
             continue
         began_ns, first = begun.pop(record.stream, (at_ns, record))
-        yield _stall(story, began_ns, first, f"for {seconds(record.lasted_ns)}")
+        yield _stall(facts, began_ns, first, f"for {seconds(record.lasted_ns)}")
     for at_ns, record in begun.values():
-        yield _stall(story, at_ns, record, "and never read on")
+        yield _stall(facts, at_ns, record, "and never read on")
 
 
-def _stall(story: Story, at_ns: int, record: Stall, how_long: str) -> Found:
-    name = story.stream_name(record.stream)
+def _stall(facts: CaptureFacts, at_ns: int, record: Stall, how_long: str) -> Hit:
+    name = facts.stream_name(record.stream)
     reader = _READER.get(name, "client")
     what = f"The {reader} stopped reading {name or 'its stream'} {how_long}, with {record.waiting_bytes:,} bytes waiting."
-    return _of_record(READER_STALLED, story, at_ns, record, what, reader)
+    return _of_record(READER_STALLED, facts, at_ns, record, what, reader)
 
 
-def _half_lines(story: Story) -> Iterator[Found]:
-    for at_ns, record in story.partials:
-        name = story.stream_name(record.stream)
-        opened = story.source.streams.get(record.stream)
+def _half_lines(facts: CaptureFacts) -> Iterator[Hit]:
+    for at_ns, record in facts.partials:
+        name = facts.stream_name(record.stream)
+        opened = facts.source.streams.get(record.stream)
         framing = opened.framing if opened else "lines"
         if name == "stderr" or framing == "body":  # a prompt or a progress bar, or a long upload: nobody waits for its end
             continue
         unit = "an event" if framing == "sse" else "a line"
         what = f"The beginning of {unit} on {name or 'a stream'} waited for its end: {quoted(record.data)}"
-        yield _of_record(HALF_LINE, story, at_ns, record, what, opened.sender if opened else SERVER)
+        yield _of_record(HALF_LINE, facts, at_ns, record, what, opened.sender if opened else SERVER)
 
 
-def _of_record(rule: Rule, story: Story, at_ns: int, record: Stall | Partial, what: str, culprit: str) -> Found:
-    return found(rule, at_ns=at_ns, capture=story.source.index, number=record.number, row=None, what=what, culprit=culprit)
+def _of_record(rule: Rule, facts: CaptureFacts, at_ns: int, record: Stall | Partial, what: str, culprit: str) -> Hit:
+    return hit(rule, at_ns=at_ns, capture=facts.source.index, number=record.number, row=None, what=what, culprit=culprit)

@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import CLIENT, SERVER
-from ...finding import Severity
 from ...http.transaction import ScopeKind, Stream, Transaction
 from ...model import HTTP_ERRORS, Exchange, Kind
-from ..build import Found, call, found, found_in, quoted, seconds
-from ..facts import Story
-from ..rule import Family, Rule
+from ..facts import CaptureFacts
+from ..rule import Family, Hit, Rule, Severity, hit, hit_in
+from ..words import call_name, quoted, seconds
 
 _CLEAN_POST: Final = (
     '→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← 200 OK\n  {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'
@@ -179,33 +178,35 @@ RULES: Final = (
     FOREIGN_RESOURCE, AMBIGUOUS_STREAM, DONE_EVENT, DPOP_PROOF,
 )  # fmt: skip
 
+reads_model_api: Final = True
+
 _UPSTREAM_FAILED: Final = (502, 504)
 _WAITED_NS: Final = 1_000_000_000
 """An endpoint comes at once."""
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What the transactions of a capture tell beside their messages."""
-    if not story.source.transactions:
+    if not facts.source.transactions:
         return
-    for transaction in story.source.transactions.values():
-        row = story.row_of(transaction)
-        yield from _anomalies(story, transaction, row)
+    for transaction in facts.source.transactions.values():
+        row = facts.row_of(transaction)
+        yield from _anomalies(facts, transaction, row)
         if transaction.request is not None and b"\ndpop:" in transaction.request.opened.head.lower():
-            yield _of_stream(DPOP_PROOF, story, transaction.request, row, "A request bears a DPoP proof.", "mcpspy")
-    if not story.source.is_model:
-        yield from _unannounced(story)
-    for row_number, message in story.flawed:
+            yield _of_stream(DPOP_PROOF, facts, transaction.request, row, "A request bears a DPoP proof.", "mcpspy")
+    if not facts.source.is_model:
+        yield from _unannounced(facts)
+    for row_number, message in facts.flawed:
         if "ambiguous-stream" in message.flaws:
             what = (
                 "An answer came on one of several open streams of which none announced an endpoint: only ids tell whose it is."
             )
-            yield found_in(AMBIGUOUS_STREAM, message, row_number, what, group="answer")
-    for exchange in story.http:
-        yield from _contradictions(story, exchange)
+            yield hit_in(AMBIGUOUS_STREAM, message, row_number, what, group="answer")
+    for exchange in facts.http:
+        yield from _contradictions(facts, exchange)
 
 
-def _anomalies(story: Story, transaction: Transaction, row: int | None) -> Iterator[Found]:
+def _anomalies(facts: CaptureFacts, transaction: Transaction, row: int | None) -> Iterator[Hit]:
     for anomaly in transaction.anomalies:
         said = quoted(anomaly.data)
         culprit, group = SERVER, anomaly.name
@@ -233,38 +234,40 @@ def _anomalies(story: Story, transaction: Transaction, row: int | None) -> Itera
                 what = f"{transaction.method} {transaction.target} was answered {transaction.status}: {said}"
             case _:
                 continue
-        index = story.source.index
-        yield found(
+        index = facts.source.index
+        yield hit(
             rule, at_ns=anomaly.at_ns, capture=index, number=anomaly.number, row=row, what=what, culprit=culprit, group=group
         )
 
 
-def _unannounced(story: Story) -> Iterator[Found]:
+def _unannounced(facts: CaptureFacts) -> Iterator[Hit]:
     """Streams that a client kept open, or left, for want of an endpoint: nothing but them is there."""
     gets = []
-    for one in story.source.transactions.values():
+    for one in facts.source.transactions.values():
         if one.asked and one.status < HTTP_ERRORS:
             return
         if one.method == "GET" and one.scope.kind is ScopeKind.TRANSACTION and one.is_stream:
             gets.append(one)
     for get in gets:
-        ended_ns = story.source.last_ns + story.source.shift_ns if get.ended_ns is None else get.ended_ns
+        ended_ns = facts.source.last_ns + facts.source.shift_ns if get.ended_ns is None else get.ended_ns
         response, waited_ns = get.response, ended_ns - get.at_ns
         if response is not None and waited_ns >= _WAITED_NS and not response.events and get.ended_by != SERVER:
             what = f"The stream of {get.target} never said where to POST, and the client waited {seconds(waited_ns)}."
-            yield _of_stream(MISSING_ENDPOINT, story, response, story.row_of(get), what, SERVER, get.target)
+            yield _of_stream(MISSING_ENDPOINT, facts, response, facts.row_of(get), what, SERVER, get.target)
 
 
-def _of_stream(rule: Rule, story: Story, stream: Stream, row: int | None, what: str, culprit: str, group: str = "one") -> Found:
-    index, number = story.source.index, stream.opened.number
-    return found(rule, at_ns=stream.at_ns, capture=index, number=number, row=row, what=what, culprit=culprit, group=group)
+def _of_stream(
+    rule: Rule, facts: CaptureFacts, stream: Stream, row: int | None, what: str, culprit: str, group: str = "one"
+) -> Hit:
+    index, number = facts.source.index, stream.opened.number
+    return hit(rule, at_ns=stream.at_ns, capture=index, number=number, row=row, what=what, culprit=culprit, group=group)
 
 
-def _contradictions(story: Story, exchange: Exchange) -> Iterator[Found]:
+def _contradictions(facts: CaptureFacts, exchange: Exchange) -> Iterator[Hit]:
     response = exchange.response
     if response is None or response.kind is not Kind.RESULT:
         return
-    carried = story.source.transaction_of(response.stream)
+    carried = facts.source.transaction_of(response.stream)
     if carried is not None and carried.status >= HTTP_ERRORS and response.sender == SERVER:
-        what = f"The result of {call(exchange)} came with HTTP {carried.status}."
-        yield found_in(STATUS_CONTRADICTS, response, exchange.row, what, group=str(carried.status))
+        what = f"The result of {call_name(exchange)} came with HTTP {carried.status}."
+        yield hit_in(STATUS_CONTRADICTS, response, exchange.row, what, group=str(carried.status))

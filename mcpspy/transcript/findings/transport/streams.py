@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import SERVER
-from ...finding import Severity
 from ...http.head import EVENT_STREAM
 from ...http.transaction import Stream, Transaction
-from ..build import Found, found, seconds
-from ..facts import Story
-from ..rule import Family, Rule
+from ..facts import CaptureFacts
+from ..rule import Family, Hit, Rule, Severity, hit
+from ..words import seconds
 
 _STREAMED: Final = (
     '→ POST /mcp\n  tools/call 1 {"name":"count","_meta":{"progressToken":1}}\n← 200 OK\n  Content-Type: text/event-stream\n'
@@ -118,23 +117,23 @@ _SMALL_BYTES: Final = 1460
 _OFTEN: Final = 3
 
 
-def find(story: Story) -> Iterator[Found]:
+def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What the times of the responses tell."""
     waited: list[Transaction] = []
-    for one in story.source.transactions.values():
+    for one in facts.source.transactions.values():
         response = one.response
         if response is None or response.injected:
             continue
         if response.opened.framing == "sse" or EVENT_STREAM.encode() in response.opened.head.lower():
-            yield from _stream(story, one, response)
+            yield from _stream(facts, one, response)
         elif response.first_ns is not None and response.first_ns - response.at_ns in _NAGLE_NS:
             waited += [one] if response.body_bytes < _SMALL_BYTES else []
     if len(waited) >= _OFTEN:
         what = f"{len(waited)} small responses came in two pieces, head and body about 40 ms apart."
-        yield _about(BODY_WAITS, story, waited[0], what, SERVER)
+        yield _about(BODY_WAITS, facts, waited[0], what, SERVER)
 
 
-def _stream(story: Story, one: Transaction, response: Stream) -> Iterator[Found]:
+def _stream(facts: CaptureFacts, one: Transaction, response: Stream) -> Iterator[Hit]:
     first_ns, last_ns = response.first_ns, response.last_ns
     if first_ns is None or last_ns is None:
         first_ns = last_ns = response.at_ns
@@ -145,11 +144,11 @@ def _stream(story: Story, one: Transaction, response: Stream) -> Iterator[Found]
             what = (
                 f"{response.events} events and {response.comments} keep-alives came at one instant, after {seconds(silent_ns)}."
             )
-            yield _about(EVENTS_IN_BURST, story, one, what, "unclear")
+            yield _about(EVENTS_IN_BURST, facts, one, what, "unclear")
         if one.method == "GET" and response.at_ns - one.at_ns >= _SILENCE_NS and first_ns - response.at_ns <= _BURST_NS:
             after = seconds(response.at_ns - one.at_ns)
             what = f"The head of the stream of GET {one.target} came after {after}, with its first event."
-            yield _about(LATE_HEAD, story, one, what, SERVER)
+            yield _about(LATE_HEAD, facts, one, what, SERVER)
     close, closed_ns = response.close, response.closed_ns
     if close is None or closed_ns is None or close.how == "eof" or close.by != SERVER:
         return
@@ -159,19 +158,21 @@ def _stream(story: Story, one: Transaction, response: Stream) -> Iterator[Found]
         if silent_ns > _INTERVALS * interval_ns:
             every = seconds(round(interval_ns))
             what = f"Comments came every {every}, then none for {seconds(silent_ns)}, and the stream of {one.target} broke."
-            yield _about(KEEP_ALIVE_STOPPED, story, one, what, SERVER)
+            yield _about(KEEP_ALIVE_STOPPED, facts, one, what, SERVER)
     elif silent_ns >= _IDLE_NS:
         what = f"The stream of {one.method} {one.target} broke off after {seconds(silent_ns)} of silence."
         is_round = any(abs(silent_ns - limit_s * 1_000_000_000) <= _ROUND_NS for limit_s in _LIMITS_S)
-        yield _about(IDLE_STREAM_CUT, story, one, what, "unclear", severity=None if is_round else Severity.INFO)
+        yield _about(IDLE_STREAM_CUT, facts, one, what, "unclear", severity=None if is_round else Severity.INFO)
 
 
-def _about(rule: Rule, story: Story, one: Transaction, what: str, culprit: str, *, severity: Severity | None = None) -> Found:
+def _about(
+    rule: Rule, facts: CaptureFacts, one: Transaction, what: str, culprit: str, *, severity: Severity | None = None
+) -> Hit:
     response = one.response
     assert response is not None
     number, at_ns = response.opened.number, response.closed_ns or response.at_ns
-    row = story.row_of(one)
-    return found(
+    row = facts.row_of(one)
+    return hit(
         rule, at_ns=at_ns, capture=one.capture, number=number, row=row, what=what, culprit=culprit, group=one.target,
         severity=severity,
     )  # fmt: skip

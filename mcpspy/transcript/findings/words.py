@@ -1,0 +1,31 @@
+"""Pieces of a finding's sentences: calls, quotations, times and lists. Captured text in them is as it was captured."""
+
+from collections.abc import Iterable
+
+from ..model import Exchange, UnpairedMessage
+
+QUOTED_LETTERS = 80
+
+
+def call_name(row: Exchange | UnpairedMessage) -> str:
+    """Name a call by its method and its target: `tools/call search`."""
+    message = row.request if isinstance(row, Exchange) else row.message
+    return f"{message.method or ''} {message.target or ''}".strip()
+
+
+def quoted(raw: bytes) -> str:
+    """Put captured bytes in quotation marks, cut to the length that fits into a sentence."""
+    text = raw[: 4 * QUOTED_LETTERS].decode("utf-8", "replace").strip()
+    return f"“{text[:QUOTED_LETTERS]}…”" if len(text) > QUOTED_LETTERS else f"“{text}”"
+
+
+def seconds(ns: int) -> str:
+    """Write a time span: `1.2 s`."""
+    return f"{ns / 1_000_000_000:.1f} s"
+
+
+def listed(texts: Iterable[str], limit: int, unit: str = "") -> str:
+    """Join the first `limit` texts with commas and count the others: `a, b and 3 more kinds`, where the unit is `kinds`."""
+    texts = list(texts)
+    left = len(texts) - limit
+    return ", ".join(texts[:limit]) + (f" and {left:,} more {unit}".rstrip() if left > 0 else "")
