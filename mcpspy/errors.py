@@ -12,7 +12,7 @@
     ├── ReplayError     a capture that cannot be played
     ├── SetupError      a client's configuration file that cannot be read or changed
     ├── TapError        one end of a tap could not be started or reached
-    └── PeerError       a live server that cannot be started or reached
+    └── UpstreamError   a live server that cannot be started or reached
 
 Input from a peer never raises: it becomes a `Malformed` message or a finding. These are for callers. Each holds values
 and formats them in `__str__`, as one sentence on what is wrong and one on what to do next.
@@ -91,7 +91,7 @@ class TapError(McpspyError):
         return self.reason
 
 
-class PeerError(McpspyError):
+class UpstreamError(McpspyError):
     """A live server that cannot be started or reached; `server` is its command or URL, `reason` why, and `advice` what to do."""
 
     exit_status = 4

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from mcpspy.live.http.listener import Authority, Origin
+from mcpspy.live.http.listener import Authority, HttpOrigin
 from mcpspy.live.http.tap import HttpTap
 from mcpspy.records import Record
 from tests.deadlines import DEADLINE_S
@@ -35,7 +35,7 @@ class Ends:
 def tapped() -> Iterator[Ends]:
     """A tap before an upstream that a test plays."""
     upstream = Upstream()
-    tap = HttpTap(Origin("http", Authority("127.0.0.1", upstream.port)), time.monotonic_ns())
+    tap = HttpTap(HttpOrigin("http", Authority("127.0.0.1", upstream.port)), time.monotonic_ns())
     listener = tap.listen("127.0.0.1", 0)
     ends = Ends(upstream, tap)
     tap.record_to(ends.took)

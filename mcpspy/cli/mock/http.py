@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import socket
 
     from ...capture.file.writer import Writer
-    from ...live.mock.llm import ModelMock
+    from ...live.mock.llm import LlmMock
     from ...replay.mock.http.answer import Transport
     from ...transcript.model import Transcript
     from .groups import Group
@@ -54,7 +54,7 @@ class Asked(NamedTuple):
 class Mocked(NamedTuple):
     """One mock, and what it was made of."""
 
-    mock: HttpMock | ModelMock
+    mock: HttpMock | LlmMock
     transcript: Transcript
     group: Group
     lines: list[str]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...capture.file.reader import read
 from ...errors import ReplayError
-from ...live.mock.llm import ModelMock
+from ...live.mock.llm import LlmMock
 from ...replay.mock.base_urls import bases
 from ...replay.mock.match_key import Strictness
 from ...replay.mock.matching import Matcher, Reuse
@@ -19,7 +19,7 @@ from .command import say, tell
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ...live.mock.llm import ModelForward
+    from ...live.mock.llm import LlmPassThrough
     from ...transcript.model import Transcript
     from .groups import Group
     from .http import Asked
@@ -30,7 +30,7 @@ def transcript_of(paths: Iterable[str]) -> Transcript:
     return transcribe(*map(read, paths), keeps_frames=True, finds=False)
 
 
-def model_mock(transcript: Transcript, what: str, group: Group, asked: Asked) -> ModelMock:
+def model_mock(transcript: Transcript, what: str, group: Group, asked: Asked) -> LlmMock:
     """The mock of the model's API that `transcript`, of the captures of `group`, holds.
 
     Raises: ReplayError: if there is nothing to serve. PathError: for an ignore rule that cannot be read. UsageError.
@@ -48,7 +48,7 @@ def model_mock(transcript: Transcript, what: str, group: Group, asked: Asked) ->
         reuse=Reuse(values.get("reuse", "last")),
         rules=PromptAsking,
     )
-    return ModelMock(
+    return LlmMock(
         found,
         finds,
         begin_ns=asked.begin_ns,
@@ -60,16 +60,16 @@ def model_mock(transcript: Transcript, what: str, group: Group, asked: Asked) ->
     )
 
 
-def lines(mock: ModelMock) -> list[str]:
+def lines(mock: LlmMock) -> list[str]:
     """What to set, as in a shell: `OPENAI_BASE_URL=http://127.0.0.1:40001/v1`; where no known API was asked, the URL."""
     return [f"{name}={url}" for name, url in bases(mock.recorded, mock.url)] or [mock.url]
 
 
-def _forward(transcript: Transcript, values: dict[str, str], group: Group) -> ModelForward:
+def _forward(transcript: Transcript, values: dict[str, str], group: Group) -> LlmPassThrough:
     """The way to the live API. Raises: UsageError."""
-    from ...live.mock.llm import ModelForward
+    from ...live.mock.llm import LlmPassThrough
     from .pass_through import target
 
     found = target(values | {"url": group.url}, transcript, shows_login=group.gets_fields)
     fields = [(name.encode(), value.encode("latin-1", "replace")) for name, value in found.fields]
-    return ModelForward(found.url, fields=fields, tls=found.tls, tell=lambda text: say(f"mcpspy mock: {text}"))
+    return LlmPassThrough(found.url, fields=fields, tls=found.tls, tell=lambda text: say(f"mcpspy mock: {text}"))

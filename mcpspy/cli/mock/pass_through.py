@@ -7,7 +7,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 from ...live.mock.handover import Handover
-from ...live.upstream.pass_through import Forward
+from ...live.upstream.pass_through import PassThroughThread
 from ...replay.mock.pass_through import Forwarding
 from ...transcript.mcp.methods import INITIALIZE
 from ..run.capture import nowhere
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...capture.file.writer import Writer
-    from ...live.mock.http.pass_through import Forwards
+    from ...live.mock.http.pass_through import ClientPassThroughs
     from ...live.upstream.pass_through import Courier
-    from ...live.upstream.protocol import Peer
+    from ...live.upstream.protocol import UpstreamClient
     from ...replay.mock.on_miss import OnMiss
     from ...replay.mock.replies import Scenes
     from ...replay.mock.script import Script
@@ -46,13 +46,13 @@ class LiveServer:
         """Whether it says on which request's stream it says something."""
         return self._target is not None and self._target.transport == "streamable"
 
-    def make(self, courier: Courier) -> Peer:
+    def make(self, courier: Courier) -> UpstreamClient:
         """A peer whose news `courier` takes. What it says is recorded by the mock."""
         if self._target is None:
             from ...live.upstream.pass_through import PATIENCE_S
-            from ...live.upstream.stdio import StdioPeer
+            from ...live.upstream.stdio import StdioClient
 
-            return StdioPeer(
+            return StdioClient(
                 self._argv,
                 sink=nowhere,
                 now_ns=monotonic_ns,
@@ -62,10 +62,10 @@ class LiveServer:
                 stderr=courier.wrote,
                 patience_s=PATIENCE_S,
             )
-        from ...live.upstream.sse import SsePeer
-        from ...live.upstream.streamable import StreamablePeer
+        from ...live.upstream.sse import SseClient
+        from ...live.upstream.streamable import StreamableClient
 
-        kind = SsePeer if self._target.transport == "sse" else StreamablePeer
+        kind = SseClient if self._target.transport == "sse" else StreamableClient
         return kind(
             self._target.url,
             sink=nowhere,
@@ -119,7 +119,7 @@ def handover_of(
 
     return Handover(
         forwarding_of(server, script_of, scenes),
-        Forward(server.make),
+        PassThroughThread(server.make),
         sink=writer or nowhere,
         now_ns=lambda: monotonic_ns() - begin_ns,
         show=_show,
@@ -128,12 +128,12 @@ def handover_of(
     )
 
 
-def forwards_of(server: LiveServer, scenes: Scenes) -> Forwards:
+def forwards_of(server: LiveServer, scenes: Scenes) -> ClientPassThroughs:
     """The same for a mock over HTTP: each client has a session of its own."""
-    from ...live.mock.http.pass_through import Forwards
+    from ...live.mock.http.pass_through import ClientPassThroughs
     from .command import say
 
-    return Forwards(
+    return ClientPassThroughs(
         lambda script_of: forwarding_of(server, script_of, scenes),
         server.make,
         show=_show,

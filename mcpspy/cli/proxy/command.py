@@ -12,7 +12,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from ...live.http.listener import Origin, origin
+from ...live.http.listener import HttpOrigin, origin
 from ...live.http.tap import HttpTap
 from ..run.capture import Beginning
 from ..run.options import NO_FILE, UsageError, size_bytes
@@ -21,7 +21,7 @@ from .captures import record_to
 from .llm import base_url, variables
 
 
-def _upstream(_context: object, _parameter: object, value: str | None) -> tuple[Origin, str] | None:
+def _upstream(_context: object, _parameter: object, value: str | None) -> tuple[HttpOrigin, str] | None:
     if value is None:
         return None
     found = origin(value)
@@ -30,7 +30,7 @@ def _upstream(_context: object, _parameter: object, value: str | None) -> tuple[
     return found, value
 
 
-def _origin(text: str) -> Origin:
+def _origin(text: str) -> HttpOrigin:
     found = origin(text)
     if found is None:
         raise click.UsageError(f"{text} is no origin: http:// or https://, then host and port.")
@@ -113,7 +113,7 @@ def _tls(*, insecure: bool, ca: str | None) -> ssl.SSLContext:
 def command(
     context: click.Context,
     /,
-    url: tuple[Origin, str] | None,
+    url: tuple[HttpOrigin, str] | None,
     is_model: bool,
     everything: bool,
     redact: str,
@@ -155,7 +155,7 @@ def command(
 
 
 def _serve(
-    upstream: Origin,
+    upstream: HttpOrigin,
     url: str,
     *,
     is_model: bool,

@@ -11,9 +11,9 @@ from ...capture.file.reader import read
 from ...capture.redaction.redactor import Redactor, Verbatim
 from ...capture.redaction.sink import Redacting
 from ...capture.store.folder import key
-from ...errors import PeerError, ReplayError
-from ...live.upstream.replay_client import drive
-from ...live.upstream.stdio import StdioPeer
+from ...errors import ReplayError, UpstreamError
+from ...live.upstream.replay_client import run_replay_client
+from ...live.upstream.stdio import StdioClient
 from ...replay.client.answering import Answering
 from ...replay.client.driver import Driving
 from ...transcript.transcribe import transcribe
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ...capture.file.writer import Writer
-    from ...live.upstream.protocol import Peer
-    from ...live.upstream.replay_client import Driver
+    from ...live.upstream.protocol import UpstreamClient
+    from ...live.upstream.replay_client import ReplayClient
     from ...records import Sink
     from ...replay.client.correlate.model import Carrying
     from ...replay.client.correlate.run import CarryingRun
@@ -64,7 +64,7 @@ class Drive:
     run: CarryingRun
     path: str
     transcript: Transcript
-    failure: PeerError | None = None
+    failure: UpstreamError | None = None
 
     @property
     def not_carried(self) -> list[str]:
@@ -93,17 +93,17 @@ def play(plan: Plan, manner: Manner, number: int = 0) -> Drive:
         return monotonic_ns() - begin_ns
 
     sink: Sink = writer if isinstance(redactor, Verbatim) else Redacting(writer, redactor)
-    failure: PeerError | None = None
+    failure: UpstreamError | None = None
     why = "done"
     try:
-        drive(
+        run_replay_client(
             driving,
             lambda driver: _peer(plan, manner.target, driver, sink, now_ns),
             sink=sink,
             now_ns=now_ns,
             is_process=not manner.target.url,
         )
-    except PeerError as error:
+    except UpstreamError as error:
         failure, why = error, "not started"
         driving.lose(str(error))
     except KeyboardInterrupt:
@@ -141,22 +141,22 @@ def _opened(manner: Manner, redactor: Redactor | Verbatim, begin_ns: int) -> tup
     return writer, os.path.abspath(path)
 
 
-def _peer(plan: Plan, target: Target, driver: Driver, sink: Sink, now_ns: Callable[[], int]) -> Peer:
+def _peer(plan: Plan, target: Target, driver: ReplayClient, sink: Sink, now_ns: Callable[[], int]) -> UpstreamClient:
     if target.transport == "stdio":
         if target.cwd:
             os.chdir(target.cwd)  # of the recorded command: its words may mean nothing elsewhere
-        return StdioPeer(target.argv, sink=sink, now_ns=now_ns, heard=driver.heard, lost=driver.lost, failed=driver.failed)
+        return StdioClient(target.argv, sink=sink, now_ns=now_ns, heard=driver.heard, lost=driver.lost, failed=driver.failed)
     headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in target.fields]
     if target.transport == "sse":
-        from ...live.upstream.sse import SsePeer
+        from ...live.upstream.sse import SseClient
 
-        return SsePeer(
+        return SseClient(
             target.url, sink=sink, now_ns=now_ns, heard=driver.heard, lost=driver.lost, failed=driver.failed, headers=headers,
             tls=target.tls,
         )  # fmt: skip
-    from ...live.upstream.streamable import StreamablePeer
+    from ...live.upstream.streamable import StreamableClient
 
-    return StreamablePeer(
+    return StreamableClient(
         target.url, sink=sink, now_ns=now_ns, heard=driver.heard, lost=driver.lost, failed=driver.failed, headers=headers,
         listen=plan.listens, tls=target.tls,
     )  # fmt: skip

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import click
 
     from ...capture.file.writer import Writer
-    from ...live.stdio.process import Child
+    from ...live.stdio.process import ServerProcess
 
 NOT_STARTED = 127
 
@@ -90,7 +90,7 @@ def _writer(values: dict[str, str], argv: list[str], max_bytes: int, wall_ns: in
     return open_writer(beginning, {"transport": "stdio", "argv": redactor.argv(argv), "env": sorted(os.environ)})
 
 
-def _not_started(command: str, failure: OSError, child: Child, writer: Writer | None, begin_ns: int) -> int:
+def _not_started(command: str, failure: OSError, child: ServerProcess, writer: Writer | None, begin_ns: int) -> int:
     """The command could not be run: say so here and in the capture."""
     from ...records import Exit
 

@@ -20,7 +20,7 @@ from .channel import set_options
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .listener import Origin
+    from .listener import HttpOrigin
     from .reactor import Reactor, Timer
 
     Address: TypeAlias = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
@@ -40,7 +40,7 @@ class Dial:
     def __init__(
         self,
         reactor: Reactor,
-        to: Origin,
+        to: HttpOrigin,
         tls: ssl.SSLContext | None,
         *,
         connected: Callable[[socket.socket], None],

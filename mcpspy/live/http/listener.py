@@ -56,7 +56,7 @@ class Authority:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class HttpOrigin:
     """A scheme, a host and a port: what browsers and SDKs compare."""
 
     scheme: str
@@ -98,7 +98,7 @@ def authority(text: str, *, scheme: str = "http") -> Authority | None:
     return Authority(host, int(port))
 
 
-def origin(text: str) -> Origin | None:
+def origin(text: str) -> HttpOrigin | None:
     """The origin of `http://host:port` or of a URL that begins so; None where it has none (`null`, other schemes)."""
     scheme, mark, rest = text.partition("://")
     scheme = scheme.lower()
@@ -106,7 +106,7 @@ def origin(text: str) -> Origin | None:
         return None
     end = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
     found = authority(rest[:end], scheme=scheme)
-    return None if found is None else Origin(scheme, found)
+    return None if found is None else HttpOrigin(scheme, found)
 
 
 def after_origin(url: str) -> str:

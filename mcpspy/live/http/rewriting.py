@@ -11,7 +11,7 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from .listener import Authority, Origin, after_origin, origin
+from .listener import Authority, HttpOrigin, after_origin, origin
 
 METADATA_PREFIX = b"/.well-known/oauth-protected-resource"
 
@@ -20,9 +20,9 @@ METADATA_PREFIX = b"/.well-known/oauth-protected-resource"
 class Mapping:
     """Between the `upstream` and the name under which one client connection knows us: `own`, as its Host field spells it."""
 
-    upstream: Origin
+    upstream: HttpOrigin
     own: str
-    allowed_endpoints: Collection[Origin] = field(default_factory=tuple)
+    allowed_endpoints: Collection[HttpOrigin] = field(default_factory=tuple)
     """Other origins whose endpoints are mapped too, because the user said so."""
 
     @property
@@ -92,11 +92,11 @@ class Mapping:
             return None if user is None else f"{user} with a user's name before the host"
         return None if self._is_upstreams(named) else str(named)
 
-    def _origin_of(self, uri: str) -> Origin | None:
+    def _origin_of(self, uri: str) -> HttpOrigin | None:
         """The origin of an `endpoint`, which may leave the scheme to the stream that it comes on."""
         return origin(f"{self.upstream.scheme}:{uri}" if uri.startswith("//") else uri)
 
-    def _is_upstreams(self, named: Origin) -> bool:
+    def _is_upstreams(self, named: HttpOrigin) -> bool:
         if named == self.upstream or named in self.allowed_endpoints:
             return True
         local: Authority = named.authority

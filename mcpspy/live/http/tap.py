@@ -22,7 +22,7 @@ from .channel import set_options
 from .connection_pair import Link
 from .dial import Dial
 from .host_check import Gate
-from .listener import BACKLOG, REST_S, Authority, Origin, accept_all, bound_socket
+from .listener import BACKLOG, REST_S, Authority, HttpOrigin, accept_all, bound_socket
 from .reactor import Reactor
 from .recorder import Numbers, fault_text, note
 from .rewriting import Mapping
@@ -51,11 +51,11 @@ class HttpTap:
 
     def __init__(
         self,
-        upstream: Origin,
+        upstream: HttpOrigin,
         begin_ns: int,
         *,
         allowed_hosts: frozenset[str] = frozenset(),
-        allowed_endpoints: Sequence[Origin] = (),
+        allowed_endpoints: Sequence[HttpOrigin] = (),
         extra_fields: Sequence[tuple[bytes, bytes]] = (),
         tls: ssl.SSLContext | None = None,
         speaks_mcp: bool = True,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ...records import Record, Sink
     from ...replay.mock.pass_through import Forwarding
     from ...replay.mock.scheduled_send import Cue
-    from ..upstream.pass_through import Forward
+    from ..upstream.pass_through import PassThroughThread
     from ..upstream.protocol import Failure
 
 STDERR: Final = 2
@@ -41,7 +41,7 @@ class Handover:
     def __init__(
         self,
         forwarding: Forwarding,
-        forward: Forward,
+        forward: PassThroughThread,
         *,
         sink: Sink,
         now_ns: Callable[[], int],

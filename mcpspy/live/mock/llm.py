@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from ...errors import PeerError
+from ...errors import UpstreamError
 from ...replay.mock.http.answer import playable
 from ...replay.mock.miss import Miss
 from ...replay.mock.pace import due_ns, hurried
@@ -63,7 +63,7 @@ _OWN: Final = frozenset(
 """Fields of a request that are about one connection, and that by which compression is asked for."""
 
 
-class ModelMock(ListeningMock):
+class LlmMock(ListeningMock):
     """Plays `recorded` to whoever asks. Its clock began at `begin_ns` of the monotonic one.
 
     `finds` knows the questions of it. `plays_nearest` says that a miss is answered with what comes nearest; `forward` is the way to
@@ -79,7 +79,7 @@ class ModelMock(ListeningMock):
         speed: float = 0.0,
         allowed_hosts: frozenset[str] = frozenset(),
         plays_nearest: bool = False,
-        forward: ModelForward | None = None,
+        forward: LlmPassThrough | None = None,
         tell: Callable[[Miss], None],
     ) -> None:
         super().__init__(begin_ns=begin_ns, allowed_hosts=allowed_hosts)
@@ -212,7 +212,7 @@ class Playing:
         return False
 
 
-class ModelForward:
+class LlmPassThrough:
     """The live API at the origin of `url`; `fields` stand in every request in place of what the client put there.
 
     `tell` takes a sentence for a person.
@@ -258,7 +258,7 @@ class ModelForward:
         relay = Relay(self._head(request), request.body, response)
         try:
             await self._wire.connected(lambda: relay)
-        except (UnreachableError, PeerError) as error:
+        except (UnreachableError, UpstreamError) as error:
             self._tell(f"{self._wire.origin} cannot be reached: {error}")
             if response.is_open:
                 text = f"mcpspy: {self._wire.origin} cannot be reached: {error}\n"

@@ -27,7 +27,7 @@ _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
 """What Python sets LC_CTYPE to at its start where it finds the C locale (PEP 538)."""
 
 
-class Child:
+class ServerProcess:
     """The server's process and our ends of its pipes."""
 
     __slots__ = ("_failure_fd", "pid", "stderr", "stdin", "stdout")
@@ -64,10 +64,10 @@ def restore_locale() -> None:
         del os.environ["LC_CTYPE"]
 
 
-def spawn(argv: Sequence[str]) -> Child:
+def spawn(argv: Sequence[str]) -> ServerProcess:
     """Start `argv` with our environment and working directory; PATH is searched as a shell does.
 
-    Raises: OSError: if there are no descriptors or processes left. A command that cannot be run is told by `Child.failure`.
+    Raises: OSError: if there are no descriptors or processes left. A command that cannot be run is told by `ServerProcess.failure`.
     """
     child_in, our_in = os.pipe()
     our_out, child_out = os.pipe()
@@ -85,7 +85,7 @@ def spawn(argv: Sequence[str]) -> Child:
     os.set_blocking(our_in, False)
     if prctl is not None:
         prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # after the spawn: what loses its parent from now on is ours to find
-    return Child(pid, our_in, our_out, our_err, failure_read)
+    return ServerProcess(pid, our_in, our_out, our_err, failure_read)
 
 
 def _become(
@@ -129,7 +129,7 @@ def _prctl() -> Callable[..., object] | None:
     return c_function("prctl") if _LINUX else None
 
 
-class Process:
+class ListedProcess:
     """A process as the system lists it. `start` is its start time in the system's own unit, only ever compared."""
 
     __slots__ = ("name", "parent", "pid", "session", "start")
@@ -142,7 +142,7 @@ class Process:
         self.start = start
 
 
-def process(pid: int) -> Process | None:
+def process(pid: int) -> ListedProcess | None:
     """The process with this pid, or None if there is none, or only a zombie, or no /proc."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -153,14 +153,14 @@ def process(pid: int) -> Process | None:
     fields = rest.split()
     if fields[0] in (b"Z", b"X"):
         return None
-    return Process(pid, name.decode(errors="replace"), int(fields[1]), int(fields[3]), int(fields[19]))
+    return ListedProcess(pid, name.decode(errors="replace"), int(fields[1]), int(fields[3]), int(fields[19]))
 
 
-def descendants() -> list[Process]:
+def descendants() -> list[ListedProcess]:
     """Every live process below this one, the nearest first. A subreaper's descendants never escape by losing their parent."""
     listed = _listed()
     below = {os.getpid()}
-    found: list[Process] = []
+    found: list[ListedProcess] = []
     while True:
         new = [one for one in listed if one.parent in below and one.pid not in below]
         if not new:
@@ -169,14 +169,14 @@ def descendants() -> list[Process]:
         below.update(one.pid for one in new)
 
 
-def _listed() -> list[Process]:
+def _listed() -> list[ListedProcess]:
     if os.path.isdir("/proc/self"):
         pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
         return [one for one in map(process, pids) if one is not None]
     with os.popen("ps -axo pid=,ppid=,sess=,stat=,comm=") as listing:  # the BSDs and macOS
         rows = [line.split(None, 4) for line in listing]
     return [
-        Process(int(row[0]), os.path.basename(row[4].strip()), int(row[1]), os.getsid(0), 0)
+        ListedProcess(int(row[0]), os.path.basename(row[4].strip()), int(row[1]), os.getsid(0), 0)
         for row in rows
         if len(row) == 5 and not row[3].startswith("Z")
     ]
@@ -202,6 +202,6 @@ def holds(pid: int, pipe_names: set[str]) -> bool:
     return False
 
 
-def in_session(session: int) -> list[Process]:
+def in_session(session: int) -> list[ListedProcess]:
     """Every live process of the session that the process with this pid began."""
     return [one for one in _listed() if one.session == session]

@@ -13,7 +13,7 @@ from time import monotonic_ns
 
 from ...records import CLIENT, SERVER, Exit, Note, Open, Spawn
 from . import signals
-from .process import Process, descendants, holds, pipe_name, process
+from .process import ListedProcess, descendants, holds, pipe_name, process
 from .pump import Pump, Readiness
 from .shutdown import Shutdown
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from signal import SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
 
     from ...records import Record, Sink
-    from .process import Child
+    from .process import ServerProcess
 else:  # `signal` itself imports `enum`: 4 ms
     from _signal import SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
 
@@ -55,7 +55,7 @@ class StdioTap:
         "_put_off", "_put_off_ns", "_ready", "_shutdown", "_signals_fd", "_sink", "_start", "_status", "_stderr", "_stdin", "_stdout",
     )  # fmt: skip
 
-    def __init__(self, child: Child, sink: Sink, begin_ns: int, signals_fd: int) -> None:
+    def __init__(self, child: ServerProcess, sink: Sink, begin_ns: int, signals_fd: int) -> None:
         self._child = child
         self._sink = sink
         self._begin_ns = begin_ns
@@ -162,7 +162,7 @@ class StdioTap:
     def _client_closed(self) -> bool:
         return self._stdin.over and not self._stdin.broken
 
-    def _leftovers(self) -> list[Process]:
+    def _leftovers(self) -> list[ListedProcess]:
         """What should go with the server: all that it started but what has left on purpose, with a session and files of its own."""
         session = os.getsid(0)
         return [
@@ -171,7 +171,7 @@ class StdioTap:
             if one.pid == self._child.pid or one.session == session or holds(one.pid, self._pipes)
         ]
 
-    def _descendants(self) -> list[Process]:
+    def _descendants(self) -> list[ListedProcess]:
         """What the server started, and itself. What is older than it is not: a script may have started it, and then become us."""
         return [one for one in descendants() if one.start >= self._start]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ...errors import PeerError
+from ...errors import UpstreamError
 from ...records import Note
 from ...wire.http_fields import with_value
 from ..http.listener import after_origin, origin
@@ -53,7 +53,9 @@ class Wire:
     ) -> None:
         found = origin(url)
         if found is None:
-            raise PeerError(url, "this is not the URL of a server", "It begins with http:// or https://, then comes the host")
+            raise UpstreamError(
+                url, "this is not the URL of a server", "It begins with http:// or https://, then comes the host"
+            )
         self.url = url
         self.origin = found
         self.target = target_of(url)
@@ -69,11 +71,11 @@ class Wire:
         """What is under way."""
 
     async def reach(self) -> None:
-        """See whether the server can be reached; the connection is kept for what is asked next. Raises: PeerError."""
+        """See whether the server can be reached; the connection is kept for what is asked next. Raises: UpstreamError."""
         try:
             transport = await self.connected(asyncio.Protocol)
         except UnreachableError as error:
-            raise PeerError(
+            raise UpstreamError(
                 self.url, f"it cannot be reached: {error}", "Is the server running, and is this its address?"
             ) from error
         self._held = transport, asyncio.get_running_loop().time()

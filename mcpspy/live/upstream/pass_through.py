@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from ...errors import PeerError
+from ...errors import UpstreamError
 from ...replay.mock.pass_through import GiveUp
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from threading import Thread
 
     from ...replay.mock.pass_through import Out
-    from .protocol import Failure, Peer
+    from .protocol import Failure, UpstreamClient
 
 PATIENCE_S: Final = 0.5
 """How long a server is waited for after the end of its input, and after SIGTERM: whoever ends a mock waits 2 s itself."""
@@ -31,7 +31,7 @@ JOIN_S: Final = 1.8
 MAX_TOLD: Final = 1_000
 """When so much of what a server says waits for the mock, no more of it is read."""
 
-MakePeer: TypeAlias = "Callable[[Courier], Peer]"
+MakeClient: TypeAlias = "Callable[[Courier], UpstreamClient]"
 
 
 class Listener(Protocol):
@@ -68,14 +68,14 @@ class Courier:
     `handshake_s` after the server was reached its news is that it is late, for who still waits for its handshake.
     """
 
-    def __init__(self, make: MakePeer, tell: Callable[[Told], None], *, handshake_s: float = HANDSHAKE_S) -> None:
+    def __init__(self, make: MakeClient, tell: Callable[[Told], None], *, handshake_s: float = HANDSHAKE_S) -> None:
         import asyncio  # 30 ms, which a mock need not wait for that may never have a miss
 
         self._make = make
         self._tell = tell
         self._handshake_s = handshake_s
         self._out: asyncio.Queue[Out | None] = asyncio.Queue()
-        self._peer: Peer | None = None
+        self._peer: UpstreamClient | None = None
 
     def put(self, out: Out | None) -> None:
         """This is to go there; None is the end. To be called in the loop's thread."""
@@ -93,7 +93,7 @@ class Courier:
         peer = self._peer = self._make(self)
         try:
             await peer.start()
-        except PeerError as error:
+        except UpstreamError as error:
             why, status = str(error), error.exit_status
             self._tell(lambda listener: listener.lost(why))
             self._tell(lambda listener: listener.left(status))
@@ -127,13 +127,13 @@ class Courier:
         self._tell(lambda listener: listener.wrote(data))
 
 
-class Forward:
+class PassThroughThread:
     """A courier in a thread of its own, for a mock that has no event loop: `fd` can be read when there is something to `take`.
 
     Nothing is started, and asyncio is not imported before `start`.
     """
 
-    def __init__(self, make: MakePeer) -> None:
+    def __init__(self, make: MakeClient) -> None:
         self._make = make
         self._told: deque[Told] = deque()
         self.fd, self._wake_fd = os.pipe()

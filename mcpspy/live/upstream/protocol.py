@@ -38,11 +38,11 @@ class Failure:
 Failed: TypeAlias = Callable[[Failure], None]
 
 
-class Peer(Protocol):
+class UpstreamClient(Protocol):
     """A live server. Its callbacks are called one at a time, in the thread of the event loop, and must not block."""
 
     async def start(self) -> None:
-        """Start the server, or connect to it. Raises: PeerError: if it cannot be."""
+        """Start the server, or connect to it. Raises: UpstreamError: if it cannot be."""
 
     async def send(self, data: bytes) -> None:
         """Send one JSON-RPC message, with or without a line end. It is written once, whatever becomes of it.

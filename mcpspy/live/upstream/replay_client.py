@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ...records import Sink
     from ...replay.client.driver import Driving, Sent
-    from .protocol import Failure, Peer
+    from .protocol import Failure, UpstreamClient
 
 POLL_S: Final = 0.02
 
@@ -28,22 +28,28 @@ END_S: Final = 2.0
 """From a message that a process did not take any more to calling the server lost: by then it has mostly said how it ended."""
 
 
-def drive(
-    driving: Driving, make: Callable[[Driver], Peer], *, sink: Sink, now_ns: Callable[[], int], is_process: bool = False
+def run_replay_client(
+    driving: Driving,
+    make: Callable[[ReplayClient], UpstreamClient],
+    *,
+    sink: Sink,
+    now_ns: Callable[[], int],
+    is_process: bool = False,
 ) -> None:
     """Drive one server to the end: `make` makes the peer, with the driver's callbacks. Blocks until then.
 
     `is_process` says that a message which is not taken is the end of it, as on stdio.
-    Raises: PeerError: if the server cannot be started or reached; KeyboardInterrupt: for SIGINT, SIGTERM, SIGHUP, once it was left.
+    Raises: UpstreamError: if the server cannot be started or reached;
+        KeyboardInterrupt: for SIGINT, SIGTERM and SIGHUP, once the server was left.
     """
 
     async def driven() -> None:
-        driver = Driver(driving, sink=sink, now_ns=now_ns, is_process=is_process)
+        driver = ReplayClient(driving, sink=sink, now_ns=now_ns, is_process=is_process)
         task = asyncio.current_task()
         assert task is not None
         for number in (signal.SIGHUP, signal.SIGTERM):  # as Ctrl-C does: the server is left in an orderly way
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-        await driver.drive(make(driver))
+        await driver.run(make(driver))
 
     try:
         asyncio.run(driven())
@@ -51,8 +57,8 @@ def drive(
         raise KeyboardInterrupt from None
 
 
-class Driver:
-    """Drives one server. Its methods `heard`, `lost` and `failed` are the callbacks of the peer that `drive` is then given."""
+class ReplayClient:
+    """Drives one server. Its methods `heard`, `lost` and `failed` are the callbacks of the peer that `run` is then given."""
 
     __slots__ = ("_driving", "_is_done", "_is_process", "_now_ns", "_refused", "_out", "_sink", "_source", "_told", "_wake")
 
@@ -69,8 +75,8 @@ class Driver:
         self._refused = ""
         """Why a process takes nothing more."""
 
-    async def drive(self, peer: Peer) -> None:
-        """Start the server, play to it all there is, and leave it. Raises: PeerError: if it cannot be started or reached."""
+    async def run(self, peer: UpstreamClient) -> None:
+        """Start the server, play to it all there is, and leave it. Raises: UpstreamError: if it cannot be started or reached."""
         await peer.start()
         try:
             self._push(self._driving.due(self._now_ns()))
@@ -123,7 +129,7 @@ class Driver:
         self._out.extend(sent)
         self._wake.set()
 
-    async def _say(self, peer: Peer) -> None:
+    async def _say(self, peer: UpstreamClient) -> None:
         """Send what is to be sent, one after the other."""
         while self._out and not self._refused:
             sent = self._out.popleft()

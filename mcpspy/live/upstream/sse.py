@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin
 
-from ...errors import PeerError
+from ...errors import UpstreamError
 from ...transcript.model import HTTP_REDIRECTS
 from ...wire.jsonrpc import cut, parse
 from ..http.listener import origin
@@ -37,7 +37,7 @@ _PLAIN: Final = (b"Accept-Encoding", b"identity")
 _ADVICE: Final = "Is this a server of HTTP+SSE? One of Streamable HTTP is spoken to at another address, often /mcp"
 
 
-class SsePeer:
+class SseClient:
     """The server at `url`, where its stream is. `headers` are put into every request.
 
     `numbers` may be shared by peers whose records go into one capture.
@@ -73,7 +73,7 @@ class SsePeer:
             self._stream = await self._wire.ask("GET", fields, b"", self)
         except UnreachableError as error:
             advice = "Is the server running, and is this its address?"
-            raise PeerError(self._wire.url, f"it cannot be reached: {error}", advice) from error
+            raise UpstreamError(self._wire.url, f"it cannot be reached: {error}", advice) from error
         try:
             await asyncio.wait_for(self._named.wait(), ENDPOINT_S)
         except TimeoutError:
@@ -81,7 +81,7 @@ class SsePeer:
         if self._why:
             self._is_leaving = True
             self._wire.close()
-            raise PeerError(self._wire.url, self._why, _ADVICE)
+            raise UpstreamError(self._wire.url, self._why, _ADVICE)
 
     async def send(self, data: bytes) -> None:
         message = Outgoing(data)
@@ -184,7 +184,7 @@ class SsePeer:
 class _Post:
     """One POST, whose response says whether the message was taken, and no more."""
 
-    def __init__(self, peer: SsePeer, message: Outgoing) -> None:
+    def __init__(self, peer: SseClient, message: Outgoing) -> None:
         self._peer = peer
         self._message = message
         self._status = 0

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from select import POLLOUT, poll
 from typing import TYPE_CHECKING
 
-from ...errors import PeerError
+from ...errors import UpstreamError
 from ...records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open, Spawn, Stall
 from ...replay.mock.templates import one_line
 from ...wire.http_body import Body
@@ -53,7 +53,7 @@ _SURE_BYTES = 4096
 STDIN, STDOUT, STDERR = 0, 1, 2
 
 
-class StdioPeer:
+class StdioClient:
     """The server `argv`. `stderr` takes what it writes there, beside the record of it; `to_stderr` shows it.
 
     `patience_s` is how long it is waited for after the end of its input, and again after SIGTERM, before the next is done.
@@ -100,7 +100,9 @@ class StdioPeer:
         except (OSError, ValueError) as error:
             reason = _why_not(error)
             self._sink((Exit(at_ns=self._now_ns(), pid=0, error=reason),))
-            raise PeerError(self._argv[0], reason, "Name the server's command as a client's configuration has it") from error
+            raise UpstreamError(
+                self._argv[0], reason, "Name the server's command as a client's configuration has it"
+            ) from error
 
     async def send(self, data: bytes) -> None:
         why = "" if self._writable.is_set() or await self._takes_more() else "the server does not read its standard input"
@@ -340,7 +342,7 @@ class StdioPeer:
 class _Pipes(asyncio.SubprocessProtocol):
     """Passes on what asyncio has to tell of a process; it wants a class of its own for that."""
 
-    def __init__(self, peer: StdioPeer) -> None:
+    def __init__(self, peer: StdioClient) -> None:
         self._peer = peer
         self._transport: asyncio.SubprocessTransport | None = None
 

@@ -52,7 +52,7 @@ _KEEPS_METHOD: Final = (307, 308)
 _INITIALIZED: Final = "notifications/initialized"
 
 
-class StreamablePeer:
+class StreamableClient:
     """The server at `url`. `listen` says whether the standing stream (GET) is opened once the session is.
 
     `headers` are put into every request. `numbers` may be shared by peers whose records go into one capture.

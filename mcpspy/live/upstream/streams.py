@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ...wire.http_head import ResponseHead
     from ...wire.sse import Event
     from .headers import Outgoing
-    from .streamable import StreamablePeer
+    from .streamable import StreamableClient
     from .transaction import Transaction
 
 MAX_WORDS: Final = 200
@@ -26,7 +26,7 @@ MAX_WORDS: Final = 200
 class Post:
     """One POST and its response: what its message is, and where its stream has come to."""
 
-    def __init__(self, peer: StreamablePeer, message: Outgoing) -> None:
+    def __init__(self, peer: StreamableClient, message: Outgoing) -> None:
         self._peer = peer
         self.message = message
         self.about = message.ids[0] if len(message.ids) == 1 else None
@@ -67,7 +67,7 @@ class Post:
 class Events:
     """A stream of events that a GET opens, and opens anew: the standing one, or the rest of the request `about`'s."""
 
-    def __init__(self, peer: StreamablePeer, about: str | None) -> None:
+    def __init__(self, peer: StreamableClient, about: str | None) -> None:
         self._peer = peer
         self._about = about
         self.opened = asyncio.Event()
@@ -124,7 +124,7 @@ def _note_place(stream: Post | Events, event: Event) -> None:
         stream.retry_ms = event.retry_ms
 
 
-def _hear_event(peer: StreamablePeer, event: Event, about: str | None) -> None:
+def _hear_event(peer: StreamableClient, event: Event, about: str | None) -> None:
     if event.type == "message" and event.data:
         for piece in cut(event.data):
             peer.hear(piece, about)

@@ -8,7 +8,7 @@ from functools import wraps
 from time import monotonic_ns
 from typing import Any, ParamSpec
 
-from mcpspy.live.upstream.protocol import Failure, Peer
+from mcpspy.live.upstream.protocol import Failure, UpstreamClient
 from mcpspy.records import Close, Exit, Frame, Header, Note, Record
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
@@ -37,7 +37,7 @@ class Meeting:
         self.lost: list[str] = []
         self._told: asyncio.Queue[Told] = asyncio.Queue()
         self._begin_ns = monotonic_ns()
-        self.peer: Peer
+        self.peer: UpstreamClient
 
     def callbacks(self) -> dict[str, Any]:
         """What a peer is made with."""
@@ -115,7 +115,7 @@ class Meeting:
 
 
 @asynccontextmanager
-async def meeting(make: Callable[..., Peer]) -> AsyncIterator[Meeting]:
+async def meeting(make: Callable[..., UpstreamClient]) -> AsyncIterator[Meeting]:
     """A peer that was started; leaving the block closes it."""
     met = Meeting()
     met.peer = make(**met.callbacks())

@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.live.http.body_rewriting import MAX_HELD_BYTES, EndpointWatch
-from mcpspy.live.http.listener import Authority, Origin
+from mcpspy.live.http.listener import Authority, HttpOrigin
 from mcpspy.live.http.rewriting import Mapping
 from mcpspy.wire.http import Responses
 from mcpspy.wire.http_body import Body, End
 from mcpspy.wire.http_head import ResponseHead
 
-MAPPING = Mapping(upstream=Origin("http", Authority("127.0.0.1", 9)), own="localhost:8765")
+MAPPING = Mapping(upstream=HttpOrigin("http", Authority("127.0.0.1", 9)), own="localhost:8765")
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 PIECES = [

@@ -14,7 +14,7 @@ import pytest
 
 from mcpspy.live.http import dial
 from mcpspy.live.http.dial import Dial
-from mcpspy.live.http.listener import Authority, Origin
+from mcpspy.live.http.listener import Authority, HttpOrigin
 from mcpspy.live.http.reactor import Reactor
 from tests.deadlines import DEADLINE_S
 
@@ -53,7 +53,7 @@ def reactor() -> Iterator[Reactor]:
 def tried(reactor: Reactor, host: str, port: int, tls: ssl.SSLContext | None = None) -> Outcome:
     """The outcome of one attempt."""
     outcome = Outcome(reactor)
-    to = Origin("https" if tls else "http", Authority(host, port))
+    to = HttpOrigin("https" if tls else "http", Authority(host, port))
     Dial(reactor, to, tls, connected=outcome.connected, failed=outcome.failed)
     reactor.run()
     for connection in outcome.connections:
@@ -170,7 +170,7 @@ def test_a_resolver_that_comes_too_late_tells_nothing_more(reactor: Reactor, mon
     monkeypatch.setattr(socket, "getaddrinfo", slow)
     outcome = Outcome(reactor)
     outcome.failed = lambda status, reason: outcome.failures.append((status, reason))  # type: ignore[method-assign]
-    Dial(reactor, Origin("http", Authority("slow.example", 80)), None, connected=outcome.connected, failed=outcome.failed)
+    Dial(reactor, HttpOrigin("http", Authority("slow.example", 80)), None, connected=outcome.connected, failed=outcome.failed)
     reactor.later(2 * CONNECT_S, told.set)
     reactor.later(4 * CONNECT_S, reactor.stop)
     reactor.run()
@@ -185,7 +185,7 @@ def test_an_attempt_that_is_cancelled_leaves_no_descriptor_and_tells_nothing(
     outcome = Outcome(reactor)
     with place() as port:  # type: ignore[attr-defined]
         before = descriptors()
-        to = Origin("https", Authority("127.0.0.1", port))
+        to = HttpOrigin("https", Authority("127.0.0.1", port))
         tls = ssl.create_default_context()
         begun = Dial(reactor, to, tls, connected=outcome.connected, failed=outcome.failed)
         reactor.later(0.1, begun.cancel)

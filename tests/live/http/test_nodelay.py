@@ -5,7 +5,7 @@ import socket
 import stat
 import threading
 
-from mcpspy.live.http.listener import Authority, Origin
+from mcpspy.live.http.listener import Authority, HttpOrigin
 from mcpspy.live.http.tap import HttpTap
 from tests.deadlines import DEADLINE_S, eventually
 
@@ -29,7 +29,7 @@ def accepted(client: socket.socket) -> socket.socket | None:
 
 
 def test_small_writes_to_a_client_do_not_wait_and_a_client_that_vanishes_is_asked_after() -> None:
-    tap = HttpTap(Origin("http", Authority("127.0.0.1", 1)), 0)
+    tap = HttpTap(HttpOrigin("http", Authority("127.0.0.1", 1)), 0)
     listener = tap.listen("127.0.0.1", 0)
     ready = threading.Event()
     thread = threading.Thread(target=tap.serve, args=(listener, ready.set), daemon=True)

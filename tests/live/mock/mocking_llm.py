@@ -10,7 +10,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from mcpspy.live.mock.http.server import serve
-from mcpspy.live.mock.llm import ModelMock
+from mcpspy.live.mock.llm import LlmMock
 from mcpspy.replay.mock.match_key import Strictness
 from mcpspy.replay.mock.matching import Matcher, Reuse
 from mcpspy.replay.mock.prompt_key import PromptAsking
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import TracebackType
 
-    from mcpspy.live.mock.llm import ModelForward
+    from mcpspy.live.mock.llm import LlmPassThrough
     from mcpspy.records import Record
     from mcpspy.replay.mock.miss import Miss
     from mcpspy.transcript.model import Transcript
@@ -56,14 +56,14 @@ class ModelMocking:
         reuse: Reuse = Reuse.LAST,
         speed: float = 0.0,
         plays_nearest: bool = False,
-        forward: ModelForward | None = None,
+        forward: LlmPassThrough | None = None,
     ) -> None:
         found = recorded(transcribe(traffic.records, keeps_frames=True, finds=False))
         exchanges = [one.exchange for one in found]
         finds = Matcher(exchanges, strictness=strictness, ignore=ignore, reuse=reuse, rules=PromptAsking)
         self.missed: list[Miss] = []
         self.records: list[Record] = []
-        self._mock = ModelMock(
+        self._mock = LlmMock(
             found, finds, begin_ns=0, speed=speed, plays_nearest=plays_nearest, forward=forward, tell=self.missed.append
         )
         self._mock.record_to(self._record)

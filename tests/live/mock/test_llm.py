@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.live.mock.llm import ModelForward
+from mcpspy.live.mock.llm import LlmPassThrough
 from mcpspy.records import Frame, Note
 from mcpspy.replay.mock.match_key import Strictness
 from mcpspy.replay.mock.matching import Reuse
@@ -195,7 +195,7 @@ def test_whatever_is_asked_gets_an_answer(body: bytes) -> None:
 def test_what_was_never_recorded_goes_live_and_is_recorded_as_the_live_apis_own(tmp_path: Path) -> None:
     story = {"answers": [{"to": "ho", "text": "hey ho"}], "key": "sk-live"}
     said: list[str] = []
-    with model(story, tmp_path) as url, ModelMocking(greeting(), forward=ModelForward(url, tell=said.append)) as mock:
+    with model(story, tmp_path) as url, ModelMocking(greeting(), forward=LlmPassThrough(url, tell=said.append)) as mock:
         assert mock.ask(HI).json == completion("hello")
         answer = mock.ask(HO, Authorization="Bearer sk-live")
         streamed = mock.ask({**HO, "stream": True}, Authorization="Bearer sk-live")
@@ -211,14 +211,14 @@ def test_what_was_never_recorded_goes_live_and_is_recorded_as_the_live_apis_own(
 
 def test_a_live_stream_that_breaks_off_breaks_off_for_the_client(tmp_path: Path) -> None:
     story = {"answers": [{"to": "ho", "text": "a text of some length", "cut": 3}]}
-    with model(story, tmp_path) as url, ModelMocking(greeting(), forward=ModelForward(url, tell=lambda text: None)) as mock:
+    with model(story, tmp_path) as url, ModelMocking(greeting(), forward=LlmPassThrough(url, tell=lambda text: None)) as mock:
         answer = mock.ask({**HO, "stream": True})
     assert (answer.status, answer.is_whole, answer.body.count(b"data: ")) == (200, False, 3)
 
 
 def test_a_live_api_that_cannot_be_reached_is_told() -> None:
     said: list[str] = []
-    with ModelMocking(greeting(), forward=ModelForward("http://127.0.0.1:9", tell=said.append)) as mock:
+    with ModelMocking(greeting(), forward=LlmPassThrough("http://127.0.0.1:9", tell=said.append)) as mock:
         answer = mock.ask(HO)
     assert (answer.status, answer.body.startswith(b"mcpspy: http://127.0.0.1:9 cannot be reached")) == (502, True)
     assert said[-1].startswith("http://127.0.0.1:9 cannot be reached")

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcpspy.live.http.connection_pair import Link
-from mcpspy.live.http.listener import Authority, Origin
+from mcpspy.live.http.listener import Authority, HttpOrigin
 from mcpspy.live.http.tap import HttpTap
 from mcpspy.records import Frame, Record
 from tests.live.http.ends import EVENTS
@@ -48,7 +48,7 @@ class Relayed:
 
     def __init__(self, came: Sequence[bytes]) -> None:
         self.frames: list[Frame] = []
-        tap = HttpTap(Origin("http", Authority("127.0.0.1", 1)), 0)
+        tap = HttpTap(HttpOrigin("http", Authority("127.0.0.1", 1)), 0)
         tap.record_to(self._record)
         tap.listen("127.0.0.1", 0).close()
         ours, theirs = socket.socketpair()

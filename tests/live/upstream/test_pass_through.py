@@ -5,8 +5,8 @@ import sys
 from time import monotonic_ns
 
 from mcpspy.live.upstream.pass_through import Courier, Told
-from mcpspy.live.upstream.protocol import Peer
-from mcpspy.live.upstream.stdio import StdioPeer
+from mcpspy.live.upstream.protocol import UpstreamClient
+from mcpspy.live.upstream.stdio import StdioClient
 from tests.deadlines import DEADLINE_S
 
 DEAF = (sys.executable, "-c", "import sys; sys.stdin.read()")
@@ -19,8 +19,8 @@ class Waiting:
         self.told: list[object] = []
         self.courier = Courier(self.make, self.take, handshake_s=0.01)
 
-    def make(self, courier: Courier) -> Peer:
-        return StdioPeer(
+    def make(self, courier: Courier) -> UpstreamClient:
+        return StdioClient(
             DEAF, sink=lambda records: None, now_ns=monotonic_ns, heard=courier.heard, lost=courier.lost, failed=courier.failed
         )
 

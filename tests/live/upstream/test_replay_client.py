@@ -7,8 +7,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from mcpspy.live.upstream.replay_client import Driver, drive
-from mcpspy.live.upstream.stdio import StdioPeer
+from mcpspy.live.upstream.replay_client import ReplayClient, run_replay_client
+from mcpspy.live.upstream.stdio import StdioClient
 from mcpspy.records import SERVER, Frame, Note, Record
 from mcpspy.replay.client.answering import Answering
 from mcpspy.replay.client.driver import Driving
@@ -39,13 +39,13 @@ class Driven:
         def now_ns() -> int:
             return time.monotonic_ns() - begin_ns
 
-        def peer(driver: Driver) -> StdioPeer:
+        def peer(driver: ReplayClient) -> StdioClient:
             words = [sys.executable, "-c", SERVER_OF_WORDS + server]
-            return StdioPeer(
+            return StdioClient(
                 words, sink=self.records.extend, now_ns=now_ns, heard=driver.heard, lost=driver.lost, failed=driver.failed
             )
 
-        drive(driving, peer, sink=self.records.extend, now_ns=now_ns, is_process=True)
+        run_replay_client(driving, peer, sink=self.records.extend, now_ns=now_ns, is_process=True)
         self.report: Report = driving.report
 
     @property

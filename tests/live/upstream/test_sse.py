@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mcpspy.errors import PeerError
+from mcpspy.errors import UpstreamError
 from mcpspy.live.upstream.protocol import Failure
-from mcpspy.live.upstream.sse import SsePeer
+from mcpspy.live.upstream.sse import SseClient
 from tests.deadlines import DEADLINE_S
 from tests.live.http.meeting import Meeting, meeting, scene
 from tests.live.http.puppet import STREAM, STREAM_END, Puppet, Request, answer, chunk, event, puppet
@@ -43,7 +43,7 @@ class Standing:
 async def facing(standing: Standing, *replies: Any) -> AsyncIterator[tuple[Puppet, Meeting]]:
     """A peer before a puppet with this stream, and these replies to what is POSTed."""
     async with puppet(standing, *replies) as server:
-        async with meeting(partial(SsePeer, server.url.replace("/mcp", "/v1/sse"))) as met:
+        async with meeting(partial(SseClient, server.url.replace("/mcp", "/v1/sse"))) as met:
             yield server, met
         standing.said.put_nowait(b"")
 
@@ -75,8 +75,8 @@ async def test_messages_go_to_the_endpoint_that_the_stream_names(endpoint: str, 
 @scene
 async def test_an_endpoint_of_another_origin_or_none_is_an_error(endpoint: str) -> None:
     async with puppet(Standing(endpoint)) as server:
-        with pytest.raises(PeerError, match="is of another origin, or none"):
-            await SsePeer(server.url, **Meeting().callbacks()).start()
+        with pytest.raises(UpstreamError, match="is of another origin, or none"):
+            await SseClient(server.url, **Meeting().callbacks()).start()
     assert server.lines == ["GET /mcp"]
 
 
@@ -93,8 +93,8 @@ async def test_an_endpoint_of_another_origin_or_none_is_an_error(endpoint: str) 
 @scene
 async def test_a_server_without_a_stream_is_an_error(reply: bytes, why: str) -> None:
     async with puppet(reply) as server:
-        with pytest.raises(PeerError, match=why):
-            await SsePeer(server.url, **Meeting().callbacks()).start()
+        with pytest.raises(UpstreamError, match=why):
+            await SseClient(server.url, **Meeting().callbacks()).start()
 
 
 @scene
@@ -108,8 +108,8 @@ async def test_a_stream_that_names_no_endpoint_in_time_is_an_error(monkeypatch: 
         await asked.reader.read()
 
     async with puppet(mute) as server:
-        with pytest.raises(PeerError, match="its stream named no endpoint within"):
-            await SsePeer(server.url, **Meeting().callbacks()).start()
+        with pytest.raises(UpstreamError, match="its stream named no endpoint within"):
+            await SseClient(server.url, **Meeting().callbacks()).start()
 
 
 @scene

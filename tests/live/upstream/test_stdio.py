@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mcpspy.errors import PeerError
+from mcpspy.errors import UpstreamError
 from mcpspy.live.stdio.process import process
 from mcpspy.live.upstream.protocol import Failure
-from mcpspy.live.upstream.stdio import StdioPeer
+from mcpspy.live.upstream.stdio import StdioClient
 from mcpspy.records import CLIENT, SERVER, Frame, Open, Partial, Spawn, Stall
 from mcpspy.transcript.model import Outcome
 from tests.conftest import PEERS
@@ -27,11 +27,11 @@ INITIALIZE = request(
 
 
 def puppet(*steps: str) -> Any:
-    return partial(StdioPeer, [sys.executable, str(PEERS / "puppet.py"), *steps], patience_s=0.3)
+    return partial(StdioClient, [sys.executable, str(PEERS / "puppet.py"), *steps], patience_s=0.3)
 
 
 def sdk_server() -> Any:
-    return partial(StdioPeer, [sys.executable, str(PEERS / "pyserver.py"), "stdio"])
+    return partial(StdioClient, [sys.executable, str(PEERS / "pyserver.py"), "stdio"])
 
 
 def is_gone(pid: int) -> bool:
@@ -214,7 +214,7 @@ async def test_a_server_that_we_leave_is_not_lost() -> None:
 async def test_its_status_is_kept() -> None:
     async with meeting(puppet("swallow", "die=KILL")) as met:
         pass
-    assert (met.peer.status, met.exit.signal) == (137, "SIGKILL")  # type: ignore[attr-defined]  # a StdioPeer
+    assert (met.peer.status, met.exit.signal) == (137, "SIGKILL")  # type: ignore[attr-defined]  # a StdioClient
 
 
 @scene
@@ -278,6 +278,6 @@ async def test_it_is_in_a_session_of_its_own() -> None:
 @scene
 async def test_a_server_that_cannot_be_started_is_an_error(command: str, reason: str) -> None:
     met = Meeting()
-    with pytest.raises(PeerError, match=reason):
-        await StdioPeer([command], **met.callbacks()).start()
+    with pytest.raises(UpstreamError, match=reason):
+        await StdioClient([command], **met.callbacks()).start()
     assert met.exit.error == reason

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from captures.serving import PEERS, port, started
 from mcpspy.capture.redaction.redactor import Redactor
 from mcpspy.capture.redaction.sink import Redacting
-from mcpspy.errors import PeerError
+from mcpspy.errors import UpstreamError
 from mcpspy.live.upstream.headers import Outgoing, spelled
 from mcpspy.live.upstream.protocol import Failure
-from mcpspy.live.upstream.sse import SsePeer
-from mcpspy.live.upstream.streamable import StreamablePeer
+from mcpspy.live.upstream.sse import SseClient
+from mcpspy.live.upstream.streamable import StreamableClient
 from mcpspy.live.upstream.streams import Post
 from mcpspy.live.upstream.transaction import Transaction
 from mcpspy.records import Close, Frame, Open, Partial
@@ -55,7 +55,7 @@ def modern(id: Any, method: str, params: dict[str, Any] | None = None) -> dict[s
 @asynccontextmanager
 async def facing(*replies: Any, **options: Any) -> AsyncIterator[tuple[Puppet, Meeting]]:
     """A peer before a puppet with these replies."""
-    async with puppet(*replies) as server, meeting(partial(StreamablePeer, server.url, **options)) as met:
+    async with puppet(*replies) as server, meeting(partial(StreamableClient, server.url, **options)) as met:
         yield server, met
 
 
@@ -66,7 +66,7 @@ def heads(met: Meeting, name: str) -> list[bytes]:
 # Servers that others wrote
 
 
-@pytest.mark.parametrize(("mode", "path", "kind"), [("http", "/mcp", StreamablePeer), ("sse", "/sse", SsePeer)])
+@pytest.mark.parametrize(("mode", "path", "kind"), [("http", "/mcp", StreamableClient), ("sse", "/sse", SseClient)])
 def test_a_server_on_the_sdk_is_heard_asks_back_and_reads_like_a_tap(
     mode: str, path: str, kind: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -94,7 +94,7 @@ def test_a_server_on_the_sdk_is_heard_asks_back_and_reads_like_a_tap(
 
 def test_a_server_on_the_sdk_takes_modern_requests_and_sees_them_cancelled(tmp_path: Path) -> None:
     async def play(url: str) -> None:
-        async with meeting(partial(StreamablePeer, url)) as met:
+        async with meeting(partial(StreamableClient, url)) as met:
             read = await met.asks(modern("a", "resources/read", {"uri": "lab://café/x"}))
             assert read["result"]["contents"][0]["uri"] == "lab://café/x"
             call = modern(2, "tools/call", {"name": "slow", "arguments": {"n": 1000}})
@@ -179,7 +179,7 @@ async def test_secrets_are_redacted_on_their_way_to_the_capture() -> None:
     async with puppet(WELCOME) as server:
         met = Meeting()
         callbacks = {**met.callbacks(), "sink": Redacting(records.extend, Redactor(b"k" * 32))}
-        met.peer = StreamablePeer(server.url, **callbacks, headers=[(b"Authorization", b"Bearer s3cr3t")])
+        met.peer = StreamableClient(server.url, **callbacks, headers=[(b"Authorization", b"Bearer s3cr3t")])
         await met.peer.start()
         await met.asks(OPENING)
         await met.peer.close()
@@ -460,7 +460,7 @@ REPLIES = st.binary(max_size=200) | st.lists(st.sampled_from(PIECES), max_size=6
 def test_whatever_a_server_sends_is_recorded_and_ends_in_an_answer_or_a_failure(data: bytes, size: int, breaks: bool) -> None:  # noqa: FBT001
     async def play() -> None:
         met = Meeting()
-        peer = met.peer = StreamablePeer("http://127.0.0.1:1/", **met.callbacks())
+        peer = met.peer = StreamableClient("http://127.0.0.1:1/", **met.callbacks())
         post = Post(peer, Outgoing(b'{"jsonrpc":"2.0","id":7,"method":"tools/list"}'))
         peer._waiting["7"] = post
         post.transaction = Transaction(peer._wire, "POST", b"POST / HTTP/1.1\r\nHost: x\r\n\r\n", b"{}", post)
@@ -491,8 +491,8 @@ async def test_a_server_that_cannot_be_reached_is_an_error() -> None:
     met = Meeting()
     async with puppet() as server:
         pass
-    with pytest.raises(PeerError, match=f"127.0.0.1:{server.port}/mcp: it cannot be reached: Connection refused"):
-        await StreamablePeer(server.url, **met.callbacks()).start()
+    with pytest.raises(UpstreamError, match=f"127.0.0.1:{server.port}/mcp: it cannot be reached: Connection refused"):
+        await StreamableClient(server.url, **met.callbacks()).start()
 
 
 @scene
@@ -503,19 +503,19 @@ async def test_an_https_server_is_spoken_to_by_whoever_trusts_it() -> None:
     authority.configure_trust(trusting)
     async with puppet(WELCOME, TAKEN, held(), answer(200), tls=served) as server:
         url = f"https://localhost:{server.port}/mcp"
-        async with meeting(partial(StreamablePeer, url, tls=trusting)) as met:
+        async with meeting(partial(StreamableClient, url, tls=trusting)) as met:
             assert (await met.asks(OPENING))["id"] == 1
             await met.says(INITIALIZED)
         assert [note.partition(",")[0] for note in met.notes] == ["tls: TLSv1.3"]
         assert server.lines[-1] == "DELETE /mcp"
-        with pytest.raises(PeerError, match="it cannot be reached: unable to get local issuer certificate"):
-            await StreamablePeer(url, **Meeting().callbacks()).start()
+        with pytest.raises(UpstreamError, match="it cannot be reached: unable to get local issuer certificate"):
+            await StreamableClient(url, **Meeting().callbacks()).start()
 
 
 @pytest.mark.parametrize("url", ["mcp.example", "ftp://x/", "http://user@host/", ""])
 def test_what_is_no_url_is_an_error(url: str) -> None:
-    with pytest.raises(PeerError, match="not the URL of a server"):
-        StreamablePeer(url, **Meeting().callbacks())
+    with pytest.raises(UpstreamError, match="not the URL of a server"):
+        StreamableClient(url, **Meeting().callbacks())
 
 
 @scene

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ....replay.mock.scheduled_send import Cue, Playing
     from ....replay.mock.script import Script
     from ....transcript.model import Message
-    from .pass_through import Way
+    from .pass_through import ClientPassThrough
     from .response import Fields, Response
 
 SESSION_FIELD: Final = "Mcp-Session-Id"
@@ -84,7 +84,7 @@ class LiveClient:
         self.is_modern = False
         self.is_primed = False
         self.standing = Standing()
-        self.way: Way | None = None
+        self.way: ClientPassThrough | None = None
         """To the live server that goes on after a miss, if that is wanted."""
         self._replies: dict[Playing, Reply] = {}
         self._listens: dict[str, Reply] = {}

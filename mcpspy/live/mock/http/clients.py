@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ....transcript.model import Message
     from .client import Stage
     from .connection import Connection
-    from .pass_through import Forwards
+    from .pass_through import ClientPassThroughs
 
 MAX_CLIENTS: Final = 10_000
 """So many sessions, and names, are remembered; then the session that was used longest ago is forgotten."""
@@ -55,7 +55,7 @@ class Clients:
         scenes: Scenes,
         matcher: Matcher,
         on_miss: OnMiss = ERROR,
-        forwards: Forwards | None = None,
+        forwards: ClientPassThroughs | None = None,
         *,
         wall_ns: int = 0,
     ) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ....replay.mock.on_miss import OnMiss
     from ....replay.mock.pass_through import Forwarding
     from ....replay.mock.script import Script
-    from ...upstream.pass_through import MakePeer, Told
+    from ...upstream.pass_through import MakeClient, Told
     from ...upstream.protocol import Failure
     from .client import LiveClient, Stage
 
@@ -28,7 +28,7 @@ HELD_S: Final = 0.05
 """How often to see whether a client that was behind with reading has caught up, so that its server is read on."""
 
 
-class Forwards:
+class ClientPassThroughs:
     """The ways of all clients.
 
     `forwarding_of` makes the machine of one client, `make` a peer; `show` takes what a process writes to its stderr, `tell` a
@@ -38,7 +38,7 @@ class Forwards:
     def __init__(
         self,
         forwarding_of: Callable[[Callable[[OnMiss], Script]], Forwarding],
-        make: MakePeer,
+        make: MakeClient,
         *,
         show: Callable[[bytes], None],
         tell: Callable[[str], None],
@@ -49,15 +49,15 @@ class Forwards:
         self.show = show
         self.tell = tell
         self.name = name
-        self._ways: set[Way] = set()
+        self._ways: set[ClientPassThrough] = set()
 
-    def way(self, client: LiveClient, forwarding: Forwarding, stage: Stage) -> Way:
+    def way(self, client: LiveClient, forwarding: Forwarding, stage: Stage) -> ClientPassThrough:
         """The way of one client to its server, which is not started yet."""
-        way = Way(self, client, forwarding, stage)
+        way = ClientPassThrough(self, client, forwarding, stage)
         self._ways.add(way)
         return way
 
-    def forget(self, way: Way) -> None:
+    def forget(self, way: ClientPassThrough) -> None:
         """It leads nowhere any more."""
         self._ways.discard(way)
 
@@ -72,12 +72,12 @@ class Forwards:
                 await asyncio.wait(late, timeout=LEFT_S)
 
 
-class Way:
+class ClientPassThrough:
     """Between one live client and its server: what the client says goes there, what comes back is played."""
 
     __slots__ = ("_client", "_courier", "_forwarding", "_forwards", "_is_held", "_is_over", "_stage", "_task")
 
-    def __init__(self, forwards: Forwards, client: LiveClient, forwarding: Forwarding, stage: Stage) -> None:
+    def __init__(self, forwards: ClientPassThroughs, client: LiveClient, forwarding: Forwarding, stage: Stage) -> None:
         self._forwards = forwards
         self._client = client
         self._forwarding = forwarding

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ....replay.mock.routing import Routing
     from ....replay.mock.scheduled_send import Cue
     from ....transcript.model import Message
-    from .pass_through import Forwards
+    from .pass_through import ClientPassThroughs
     from .response import Fields, Request, Response
 
 _log = logging.getLogger("mcpspy.live")
@@ -135,7 +135,7 @@ class HttpMock(ListeningMock):
         silent_s: float = SILENT_S,
         allowed_hosts: frozenset[str] = frozenset(),
         on_miss: OnMiss = ERROR,
-        forwards: Forwards | None = None,
+        forwards: ClientPassThroughs | None = None,
         tell: Callable[[Miss], None],
     ) -> None:
         super().__init__(begin_ns=begin_ns, allowed_hosts=allowed_hosts)
