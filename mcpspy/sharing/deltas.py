@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from ..wire.edits import Edit, event_edits, shifted
+from ..wire.json_spans import JsonWalk
 from ..wire.jsonrpc import parse
-from .edits import Edit
 from .encodings import JSON
-from .event import event_edits
-from .json_walk import Walk
 
 _DELTA: Final = "delta"
 _INDEXES: Final = ("index", "output_index", "content_index", "summary_index")
@@ -55,7 +54,7 @@ def delta_edits(events: Sequence[bytes], payload: _Find, text: _Find) -> list[Ed
     for number, event in enumerate(events):
         edits = sorted(found.get(number, ()))
         moved = event_edits(event, lambda _, edits=edits: edits, _nothing) if edits else ()  # type: ignore[misc]
-        made += (Edit(begin + one.start, begin + one.end, one.new, one.kind) for one in moved)
+        made += shifted(moved, begin)
         begin += len(event)
     return made
 
@@ -67,7 +66,7 @@ def _nothing(_: bytes) -> list[Edit]:
 def _noted(joined: dict[_Key, list[_Piece]], number: int, data: bytes) -> list[Edit]:
     """Take note of the pieces in an event's data."""
     said: Any = None
-    walk = Walk(data)
+    walk = JsonWalk(data)
     for leaf in walk.leaves(bare=False):
         if leaf.is_name or not leaf.is_string:
             continue

@@ -13,7 +13,7 @@ from binascii import Error, a2b_base64, b2a_base64
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from .edits import Edit, edited
+from ..wire.edits import Edit, edited
 
 SHORTEST_BASE64: Final = 16
 """So many letters have to follow each other to be taken for base64; what is known to be secret is sought in shorter ones too."""

@@ -13,13 +13,13 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from .edits import Edit, settled
+from ..wire.edits import Edit, settled, shifted
+from ..wire.json_spans import JsonWalk, Leaf, Position, looks_like_json
 from .encodings import JSON, PERCENT, runs
-from .json_walk import Leaf, Walk, looks_like_json
 from .names import Names, is_scheme
 from .patterns import STAND_IN, Span, assigned_spans, is_plain, may_assign, personal_spans, token_spans, url_spans
 from .prefilter import Harmless
-from .user_paths import NOWHERE, Place
+from .user_paths import MessagePaths, UserPaths
 
 if TYPE_CHECKING:
     from .known import Known
@@ -60,7 +60,7 @@ _members_inside = re.compile(rb"\{\s*[\"{]|\[\s*[\"{]").search
 
 @dataclass(slots=True, kw_only=True)
 class Wanted:
-    """What is to be taken out: `names` say which members hold secrets, `places` and `values` are the user's, `keep` spares values.
+    """What is to be taken out: `names` say which members hold secrets, `paths` and `values` are the user's, `keep` spares values.
 
     `stand_in` makes a pseudonym of a value, and of an earlier pseudonym what takes its place. `more` finds what else is wanted in a
     text, given the name of the member whose value it is. `spares_stand_ins` leaves earlier pseudonyms out of what is found;
@@ -69,7 +69,7 @@ class Wanted:
 
     stand_in: Callable[[bytes], bytes]
     names: Names = field(default_factory=Names)
-    place: Place = NOWHERE
+    paths: UserPaths | None = None
     values: tuple[re.Pattern[str], ...] = ()
     keep: tuple[re.Pattern[str], ...] = ()
     personal: bool = False
@@ -110,11 +110,12 @@ class Finder:
 
     def payload(self, data: bytes) -> list[Edit]:
         """Edits of what a frame says, which may be a message."""
-        return self._text(data, self._wanted.place, is_message=True)
+        paths = self._wanted.paths
+        return self._text(data, None if paths is None else MessagePaths(paths))
 
     def text(self, data: bytes) -> list[Edit]:
         """Edits of any other text."""
-        return self._text(data, NOWHERE)
+        return self._text(data)
 
     def marked(self, spans: Iterable[Marked]) -> list[Edit]:
         """Edits of what somebody else says are secrets. They may overlap others."""
@@ -145,10 +146,10 @@ class Finder:
         """Edits of a text that is a secret by its name."""
         return self.settled(data, self._whole(data, 0, len(data), "key", lambda value: value))
 
-    def _text(self, data: bytes, place: Place, depth: int = 0, *, name: bytes = b"", is_message: bool = False) -> list[Edit]:
-        if len(data) < self._shortest and not place:
+    def _text(self, data: bytes, position: Position | None = None, depth: int = 0, *, name: bytes = b"") -> list[Edit]:
+        if len(data) < self._shortest and position is None:
             return []
-        if self._is_quick and not place:
+        if self._is_quick and position is None:
             if is_plain(data) and b"/" not in data:
                 return list(self._known.edits(data))
             if self._is_harmless(data):
@@ -157,8 +158,8 @@ class Finder:
                 return []
         found: list[Edit] = []
         if looks_like_json(data) and depth < MAX_LAYERS:
-            walk = Walk(data, place, is_message=is_message)
-            found = self._json(data, walk, place, depth)
+            walk = JsonWalk(data, position)
+            found = self._json(data, walk, position, depth)
             if walk.is_sound:
                 return self.settled(data, found)
         return self.settled(data, [*found, *self._plain(data, depth, name)])
@@ -179,10 +180,10 @@ class Finder:
         """Of what kind of secret a member is that is spelled so."""
         return self._remembered(name) if 0 < len(name) <= LONGEST_NAME else None
 
-    def _json(self, data: bytes, walk: Walk, place: Place, depth: int) -> list[Edit]:
+    def _json(self, data: bytes, walk: JsonWalk, position: Position | None, depth: int) -> list[Edit]:
         """Edits of JSON, or of what looks like some."""
         found: list[Edit] = []
-        bare = self._takes_bare or bool(place) or self._known.has_numbers
+        bare = self._takes_bare or position is not None or self._known.has_numbers
         named: tuple[int, str | None] = (0, None)  # where a member says the name of another, and what that makes it
         for leaf in walk.leaves(bare=bare):
             if leaf.is_string:
@@ -208,20 +209,20 @@ class Finder:
                 edits = [*self._known.edits(text), *self._stood_in(text), *self._tokens(text)]
                 yield from JSON.back(raw, self.settled(text, edits), start)
             return
-        kind = "json-path" if leaf.place.taken else self._member(leaf.name) or kind
+        kind = "json-path" if leaf.position is not None and leaf.position.taken else self._member(leaf.name) or kind
         if kind is not None:
             yield from self._whole(data, start, end, kind, JSON.read)
             return
         if self.learns and leaf.name in PROTOCOL_WORDS:
             self._note(raw)
-        if len(raw) >= MIN_REMEMBERED_BYTES and not leaf.place and self._wanted.more is None:
-            yield from (one._replace(start=start + one.start, end=start + one.end) for one in self._met(raw, leaf, depth))
-        elif len(raw) >= self._shortest or leaf.place:
+        if len(raw) >= MIN_REMEMBERED_BYTES and leaf.position is None and self._wanted.more is None:
+            yield from shifted(self._met(raw, leaf, depth), start)
+        elif len(raw) >= self._shortest or leaf.position is not None:
             yield from self._spelled(raw, leaf, depth, start)
 
     def _spelled(self, raw: bytes, leaf: Leaf, depth: int, start: int = 0) -> Iterator[Edit]:
         """Edits of a text as JSON spells it, which stands at `start`."""
-        edits = self._text(JSON.read(raw) if b"\\" in raw else raw, leaf.place, depth + 1, name=leaf.name)
+        edits = self._text(JSON.read(raw) if b"\\" in raw else raw, leaf.position, depth + 1, name=leaf.name)
         if edits:
             yield from JSON.back(raw, edits, start)
 
@@ -238,7 +239,7 @@ class Finder:
 
     def _kind_of_bare(self, data: bytes, leaf: Leaf) -> str | None:
         """Of what kind of secret a number or word is, that stays what it is as long as nobody asks for more."""
-        if leaf.place.taken:
+        if leaf.position is not None and leaf.position.taken:
             return "json-path"
         if leaf.name and self._wanted.names.is_wanted(JSON.read(leaf.name)):
             return "key"
@@ -281,7 +282,7 @@ class Finder:
             if depth < MAX_LAYERS and any(data.find(layer.sign, *one) >= 0 for one in around):
                 meant = layer.read(data)
                 if meant != data:
-                    found += layer.back(data, self._text(meant, NOWHERE, depth + 1, name=name))
+                    found += layer.back(data, self._text(meant, None, depth + 1, name=name))
         return found
 
     def _sought(self, data: bytes, depth: int) -> list[Edit]:
@@ -297,8 +298,8 @@ class Finder:
         at = 0
         while depth < MAX_LAYERS and (begin := _members_inside(data, at)):
             start = begin.start()
-            walk = Walk(data, begin=start)
-            edits = self._json(data, walk, NOWHERE, depth)
+            walk = JsonWalk(data, begin=start)
+            edits = self._json(data, walk, None, depth)
             if not walk.is_sound:
                 yield start, start, edits
                 return
@@ -313,11 +314,10 @@ class Finder:
         found = list(self._looks(text, name))
         if depth < MAX_LAYERS:
             for run in runs(text):
-                edits = self._text(run.text, NOWHERE, depth + 1)
+                edits = self._text(run.text, None, depth + 1)
                 if edits:
                     found.append(run.back(edits))
-        for one in found:
-            yield Edit(one.start + start, one.end + start, one.new, one.kind)
+        yield from shifted(found, start)
 
     def _looks(self, data: bytes, name: bytes) -> Iterator[Edit]:
         yield from self._edits(url_spans(data, self._wanted.names))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from .edits import Edit
+from ..wire.edits import Edit
 from .encodings import base64_of
 
 SHORTEST: Final = 6

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from ..wire.json_slices import is_json
+from ..wire.json_spans import is_json
 from .encodings import JSON, runs
 from .patterns import HINTS, token_spans
 

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from ..capture.redaction.names import kind_of_option
 from ..capture.redaction.spans import endpoint_spans, head_spans
 from ..records import Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Stall, Unknown
+from ..wire.edits import Edit, edited, edited_parts, event_edits, shifted, with_kinds
 from ..wire.encodings import decoded
 from ..wire.sse import Events
 from .deltas import delta_edits
-from .edits import Edit, dealt, edited, renamed
-from .event import event_edits
 from .reassembly import Group, Whole, empty
 
 if TYPE_CHECKING:
@@ -139,10 +138,12 @@ class Sharing:
             for frame in frames:
                 empty(frame)
             return
-        edits = renamed(edits, _kinds(frames))
+        edits = with_kinds(edits, _kinds(frames))
         if group.is_cut_off or not data.rstrip(b" \t\r").endswith((b"\n", b"}", b"]")):
             edits = self._finder.cut_off(data, edits)
-        for frame, (part, ranges) in zip(frames, dealt(parts, edits) if edits else ((one, ()) for one in parts), strict=True):
+        for frame, (part, ranges) in zip(
+            frames, edited_parts(parts, edits) if edits else ((one, ()) for one in parts), strict=True
+        ):
             self._frame(frame, part, ranges, stream)
 
     def _frame(self, frame: Frame, data: bytes, ranges: tuple[tuple[int, int, str], ...], stream: _Stream) -> None:
@@ -176,8 +177,7 @@ class Sharing:
         found = delta_edits(events, self._ending(finder.payload, is_cut=is_cut), self._ending(finder.text, is_cut=is_cut))
         begin = 0
         for event in events:
-            edits = event_edits(event, finder.payload, finder.text)
-            found += (Edit(one.start + begin, one.end + begin, one.new, one.kind) for one in edits)
+            found += shifted(event_edits(event, finder.payload, finder.text), begin)
             begin += len(event)
         return finder.settled(data, found)
 
@@ -257,7 +257,7 @@ class Sharing:
     def _open(self, record: Open) -> None:
         if record.head:
             kinds = {(at, at + length): kind for at, length, kind in record.redacted}
-            ((record.head, record.redacted),) = dealt([record.head], renamed(self._head(record.head), kinds))
+            ((record.head, record.redacted),) = edited_parts([record.head], with_kinds(self._head(record.head), kinds))
             self._count(record.redacted)
         if record.forwarded is not None:
             record.forwarded = edited(record.forwarded, self._head(record.forwarded))

@@ -11,16 +11,16 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..records import Frame, Header, Open, Record
+from ..wire.json_spans import JsonWalk, looks_like_json
 from .entropy import chance_spans
 from .finder import Finder, Marked, Wanted
-from .json_walk import Walk, looks_like_json
 from .known import Known
 from .patterns import STAND_IN
 from .reassembly import Group
 from .share import Sharing
 
 if TYPE_CHECKING:
-    from .edits import Edit
+    from ..wire.edits import Edit
 
 SHOWN_LETTERS: Final = 3
 LONGEST_WHOLE: Final = 8
@@ -226,7 +226,7 @@ def path_at(data: bytes, at: int) -> str:
     """The JSON path of the value that has the byte `at`, as `--path` takes it; empty where it is in none, or in a name."""
     if not looks_like_json(data):
         return ""
-    walk = Walk(data)
+    walk = JsonWalk(data)
     for leaf in walk.leaves():
         if leaf.end >= at:
             return "" if leaf.start > at or leaf.is_name else path_of(walk.steps)

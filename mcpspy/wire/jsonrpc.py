@@ -10,11 +10,22 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from .json_slices import WHITESPACE, Refusal, Slice, TrailingDataError, anomalies, check, items, scanned_members, string, token
+from .json_spans import (
+    BOM,
+    UNREADABLE,
+    WHITESPACE,
+    Slice,
+    TrailingDataError,
+    anomalies,
+    check,
+    id_key,
+    items,
+    scanned_members,
+    string,
+)
 
 PieceKind: TypeAlias = Literal["request", "notification", "result", "error", "malformed"]
 
-BOM: Final = b"\xef\xbb\xbf"
 _ABSENT: Final = msgspec.Raw(b"")
 
 
@@ -55,7 +66,7 @@ def cut(payload: bytes) -> list[Piece]:
     """The pieces of one payload: one, or one per member of a batch. Never none, and never raises."""
     try:
         envelope = _decode_envelope(payload)
-    except Refusal:
+    except UNREADABLE:
         return _cut_rare(payload)
     return [_piece(payload, envelope)]
 
@@ -68,15 +79,15 @@ def parse(payload: bytes) -> Any:
     text = payload.decode("utf-8", "replace").removeprefix("\ufeff")
     try:
         return json.loads(text)
-    except Refusal:
+    except UNREADABLE:
         pass
     try:
         return json.loads(text, parse_int=_integer)
-    except Refusal:
+    except UNREADABLE:
         pass
     try:
         return msgspec.json.decode(text)  # it can go deeper than `json`
-    except Refusal:
+    except UNREADABLE:
         return None
 
 
@@ -95,7 +106,7 @@ def _piece(raw: bytes, envelope: _Envelope) -> Piece:
         flaws = (*flaws, "invalid-utf-8")
     id = None
     if envelope.id is not _ABSENT:
-        id = token(envelope.id)
+        id = id_key(envelope.id)
         if not id.isdigit() and id[0] != '"':
             if id[0] in "tf[{":
                 return malformed(raw, "the id is no string and no number")
@@ -164,7 +175,7 @@ def _rare_piece(raw: bytes, text: bytes) -> Piece:
     """The piece of an object. Raises ValueError or RecursionError where neither reader can read it."""
     try:
         return _piece(raw, _decode_envelope(text))
-    except Refusal:
+    except UNREADABLE:
         found = scanned_members(text)
     method = string(found["method"]) if "method" in found else None
     if method is None and bytes(found.get("method", b"null")) != b"null":

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.sharing.edits import Edit, edited
 from mcpspy.sharing.encodings import JSON, PERCENT, Layer, runs
+from mcpspy.wire.edits import Edit, edited
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=30)
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.replay.compare.ignore import Ignore
-from mcpspy.sharing.edits import edited
 from mcpspy.sharing.finder import MIN_REMEMBERED_BYTES, Finder, Wanted
 from mcpspy.sharing.known import Known
 from mcpspy.sharing.names import Names
-from mcpspy.sharing.user_paths import Place
+from mcpspy.sharing.user_paths import UserPaths
+from mcpspy.wire.edits import edited
 from tests.sharing.hiding import finder, held, stand_in, told
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.sflKxwRJ-SMeKKF2QT4"
@@ -117,9 +117,9 @@ def test_base64_that_says_a_secret_says_its_pseudonym() -> None:
 
 
 def test_numbers_under_a_path_become_texts_and_stay_json() -> None:
-    place = Place(Ignore.of(["$.arguments"]))
+    paths = UserPaths(Ignore.of(["$.arguments"]))
     text = '{"method":"x","params":{"arguments":{"a":1,"b":[true,null,-1.5e3],"c":{"d":""}}}}'
-    assert made(text, place=place) == (
+    assert made(text, paths=paths) == (
         '{"method":"x","params":{"arguments":{"a":"R","b":["R",null,"R"],"c":{"d":""}}}}'
     )  # fmt: skip
 
@@ -131,8 +131,8 @@ def test_numbers_under_a_name_that_the_user_gives_become_texts() -> None:
 
 
 def test_a_path_goes_on_into_json_in_a_text() -> None:
-    place = Place(Ignore.of(["$.result.content[0].text.name"]))
-    assert made('{"result":{"content":[{"text":"{\\"name\\":\\"x\\",\\"n\\":1}"}]}}', place=place) == (
+    paths = UserPaths(Ignore.of(["$.result.content[0].text.name"]))
+    assert made('{"result":{"content":[{"text":"{\\"name\\":\\"x\\",\\"n\\":1}"}]}}', paths=paths) == (
         '{"result":{"content":[{"text":"{\\"name\\":\\"R\\",\\"n\\":1}"}]}}'
     )
 

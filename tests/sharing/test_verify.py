@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mcpspy.records import CLIENT, Frame, Header, Note, Open, Record
 from mcpspy.replay.compare.ignore import Ignore
 from mcpspy.sharing.entropy import chance_spans
-from mcpspy.sharing.user_paths import Place
+from mcpspy.sharing.user_paths import UserPaths
 from mcpspy.sharing.verify import Leak, Lookout, path_at, pattern_for
 from tests.capture.strategies import HEADERS, RECORDS
 from tests.sharing.hiding import shared, stand_in
@@ -61,11 +61,11 @@ def test_a_leak_says_where_it_is_and_what_takes_it_out(params: Any, kind: str, p
 def test_the_path_that_a_leak_suggests_takes_it_out(params: Any) -> None:
     capture = stdio((0, message(**params)))
     (found,) = seen(capture)
-    place = Place(
+    paths = UserPaths(
         Ignore.of([path_at(message(**params), message(**params).index(b"Z" if b"Zq" in message(**params) else b"1234"))])
     )
     assert found.place in found.option.replace("'\\''", "'")
-    assert seen(shared(capture, place=place)) == []
+    assert seen(shared(capture, paths=paths)) == []
 
 
 def test_the_pattern_that_a_leak_suggests_takes_it_out_and_does_not_say_it() -> None:

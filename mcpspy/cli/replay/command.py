@@ -31,7 +31,7 @@ from .target import AUTHORIZATION, confirm, fields_wanted, target_of, tls
 
 if TYPE_CHECKING:
     from ...replay.condition import Condition
-    from ...replay.json.edits import Edit
+    from ...wire.edits import ValueEdit
     from .play import Drive
     from .selection import Wanted
     from .target import Target
@@ -195,7 +195,7 @@ def _manner(
     wanted: Wanted,
     target: Target,
     answers: Matcher,
-    edits: dict[int, list[Edit]],
+    edits: dict[int, list[ValueEdit]],
     *,
     speed: float,
     timeout: float,
@@ -247,7 +247,7 @@ def _announce(what: str, wanted: Wanted, target: Target, effects: Effects, runs:
         say(f"mcpspy: not sent, as the recorded client did: {safe_text(', '.join(names))}; --header gives such fields{often}")
 
 
-def _rehearse(wanted: Wanted, target: Target, effects: Effects, edits: dict[int, list[Edit]], *, as_json: bool) -> int:
+def _rehearse(wanted: Wanted, target: Target, effects: Effects, edits: dict[int, list[ValueEdit]], *, as_json: bool) -> int:
     """Say what would be sent."""
     found = rehearsed(wanted.plans, effects, wanted.carrying, edits)
     left_out = [one for plan in wanted.plans for one in plan.left_out]

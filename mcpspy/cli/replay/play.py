@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from ...replay.client.correlate.run import CarryingRun
     from ...replay.client.driver import Report
     from ...replay.client.plan import Plan
-    from ...replay.json.edits import Edit
     from ...replay.mock.matching import Matcher
     from ...transcript.model import Transcript
+    from ...wire.edits import ValueEdit
     from .target import Target
 
 
@@ -43,7 +43,7 @@ class Manner:
     target: Target
     answers: Matcher
     carrying: Carrying
-    edits: Mapping[int, Sequence[Edit]]
+    edits: Mapping[int, Sequence[ValueEdit]]
     speed: float
     timeout_ns: int
     label: str

@@ -16,7 +16,7 @@ from ...sharing.excerpt import Excerpt
 from ...sharing.finder import Wanted
 from ...sharing.known import Known
 from ...sharing.names import Names
-from ...sharing.user_paths import NOWHERE, Place
+from ...sharing.user_paths import UserPaths
 from ...views.text.units import counted
 from ...views.timeline.timeline import selected
 from ..screen import say
@@ -112,7 +112,7 @@ class _Asked:
         *,
         personal: bool,
     ) -> None:
-        self._place = Place(Ignore.of(paths)) if paths else NOWHERE
+        self._paths = UserPaths(Ignore.of(paths)) if paths else None
         self._names, self._values, self._keep, self._personal = Names(keys), values, keep, personal
         self._variables = named_values(variables)
 
@@ -120,7 +120,7 @@ class _Asked:
         return Wanted(
             stand_in=stand_in,
             names=self._names,
-            place=self._place,
+            paths=self._paths,
             values=self._values,
             keep=self._keep,
             personal=self._personal,

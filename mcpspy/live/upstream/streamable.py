@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...transcript.correlate import spellings
 from ...transcript.model import HTTP_REDIRECTS
-from ...wire.json_slices import members, string
+from ...wire.json_spans import members, string
 from ..http.listener import origin
 from .headers import TOOLS_LIST, Mirrored, Outgoing
 from .http import UnreachableError, Wire, target_of

@@ -17,7 +17,7 @@ from .plan import key_of
 
 if TYPE_CHECKING:
     from ...transcript.model import Message
-    from ..json.edits import Edit
+    from ...wire.edits import ValueEdit
     from .plan import Key
 
 PING: Final = "ping"
@@ -40,7 +40,7 @@ class Answer:
     id: str
     key: Key = NOT_RECORDED
     recorded: Message | None = None
-    edits: tuple[Edit, ...] = ()
+    edits: tuple[ValueEdit, ...] = ()
     data: bytes = b""
     after_ns: int = 0
     is_last: bool = True

@@ -21,7 +21,7 @@ from .plan import AwaitAnswer, AwaitQuestion, AwaitTold, Cancel, LeftOut, Send, 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..json.edits import Edit
+    from ...wire.edits import ValueEdit
     from ..mock.miss import Miss
     from .answering import Answer, Answering
     from .plan import Key, Plan, Step
@@ -43,7 +43,7 @@ class Carrier(Protocol):
     def feed(self, row: int, live: Message) -> None:
         """A message of the live server's that belongs to this recorded row; 0 where it belongs to none."""
 
-    def fill(self, recorded: Message) -> Sequence[Edit]:
+    def fill(self, recorded: Message) -> Sequence[ValueEdit]:
         """What is to be exchanged in a recorded message of the client's now."""
 
 
@@ -53,7 +53,7 @@ class NothingCarried:
     def feed(self, row: int, live: Message) -> None:
         pass
 
-    def fill(self, recorded: Message) -> Sequence[Edit]:
+    def fill(self, recorded: Message) -> Sequence[ValueEdit]:
         return ()
 
 
@@ -117,7 +117,7 @@ class Driving:
         answering: Answering,
         *,
         carrier: Carrier | None = None,
-        edits: Mapping[int, Sequence[Edit]] | None = None,
+        edits: Mapping[int, Sequence[ValueEdit]] | None = None,
         speed: float = 0.0,
         timeout_ns: int = TIMEOUT_NS,
         taken: set[str] | None = None,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from ...records import CLIENT, Frame
 from ...transcript.decode import message_of
 from ...transcript.model import CaptureInfo
+from ...wire.edits import ValueEdit, with_values
 from ...wire.jsonrpc import cut
-from ..json.edits import Edit, edited
 from ..mock.templates import one_line
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ _BEFORE: Final = {b"c": b"", b"J": b"AH", b"y": b"AAB"}
 """The same in base64, as shared captures hold some, and what its group begins with where it is the first, second or third of one."""
 
 
-def outgoing(recorded: Message, edits: Sequence[Edit] = ()) -> bytes:
+def outgoing(recorded: Message, edits: Sequence[ValueEdit] = ()) -> bytes:
     """A recorded message of the client's as it goes out: one line without its end, with these values exchanged."""
-    return edited(one_line(recorded.raw).rstrip(b"\r\n"), edits)
+    return with_values(one_line(recorded.raw).rstrip(b"\r\n"), edits)
 
 
-def exchanged(steps: tuple[str, ...], value: str) -> Edit:
+def exchanged(steps: tuple[str, ...], value: str) -> ValueEdit:
     """The edit that puts the token of an id, or of progress, in its place."""
-    return Edit(steps, value.encode("utf-8", "surrogatepass"))
+    return ValueEdit(steps, value.encode("utf-8", "surrogatepass"))
 
 
 def live_message(data: bytes, at_ns: int = 0) -> Message:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from ...wire.json_spans import place
+from ...wire.json_spans import span_at
 
 if TYPE_CHECKING:
     from ...transcript.model import Exchange, Message
@@ -56,7 +56,7 @@ def put_back(pairs: Iterable[tuple[Exchange, Exchange]]) -> None:
 def _other(now: bytes, then: bytes, paths: Iterable[tuple[Step, ...]]) -> Iterator[tuple[bytes, bytes]]:
     """The texts, as they are spelled in JSON, that stand at the same place and are not the same."""
     for path in paths:
-        one, other = place(now, path), place(then, path)
+        one, other = span_at(now, path), span_at(then, path)
         if one is None or other is None:
             continue
         live, recorded = now[slice(*one)], then[slice(*other)]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..json.edits import edited
+from ...wire.edits import with_values
 from .outgoing import outgoing, pseudonym
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ..json.edits import Edit
+    from ...wire.edits import ValueEdit
     from .correlate.model import Carried, Carrying
     from .effects import Effect, Effects
     from .plan import Plan, Send
@@ -30,13 +30,13 @@ class Rehearsed:
 
 
 def rehearsed(
-    plans: Iterable[Plan], effects: Effects, carrying: Carrying, edits: Mapping[int, Sequence[Edit]]
+    plans: Iterable[Plan], effects: Effects, carrying: Carrying, edits: Mapping[int, Sequence[ValueEdit]]
 ) -> list[Rehearsed]:
     """All that would be sent, in order."""
     found: list[Rehearsed] = []
     for client, plan in enumerate(plans):
         for send in plan.sends:
-            data = edited(outgoing(send.message), edits.get(send.row, ()))
+            data = with_values(outgoing(send.message), edits.get(send.row, ()))
             carried = carrying.values(send.message)
             name = pseudonym(data)
             is_given = any(name in str(one.value) for one in carried)

@@ -9,8 +9,8 @@ import json
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from ...errors import PathError
+from ...wire.edits import ValueEdit, has_value, with_values
 from ..compare.ignore import rule_of
-from .edits import Edit, edited, has_place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,9 +26,9 @@ class Setting(NamedTuple):
     steps: tuple[Step, ...]
     value: bytes
 
-    def edit(self, *, adds: bool = False) -> Edit:
+    def edit(self, *, adds: bool = False) -> ValueEdit:
         """The edit of a whole message."""
-        return Edit(("params", *self.steps), self.value, adds)
+        return ValueEdit(("params", *self.steps), self.value, adds)
 
 
 def setting_of(text: str) -> Setting:
@@ -49,18 +49,20 @@ def setting_of(text: str) -> Setting:
     raise failed
 
 
-def edits_of(settings: Sequence[Setting], requests: Sequence[Exchange], asked: Sequence[Exchange]) -> dict[int, list[Edit]]:
+def edits_of(
+    settings: Sequence[Setting], requests: Sequence[Exchange], asked: Sequence[Exchange]
+) -> dict[int, list[ValueEdit]]:
     """By row, what is to be exchanged: in every request that is sent and has the place. Where none has it, the one asked for gets it.
 
     Raises: PathError: where none has it, and not just one is asked for.
     """
-    found: dict[int, list[Edit]] = {}
+    found: dict[int, list[ValueEdit]] = {}
     for one in settings:
         edit = one.edit()
-        having = [request for request in requests if has_place(request.request.raw, edit.steps)]
+        having = [request for request in requests if has_value(request.request.raw, edit.steps)]
         if not having and len(asked) == 1:
             having, edit = list(asked), one.edit(adds=True)
-            if not has_place(edited(asked[0].request.raw, [edit]), edit.steps):
+            if not has_value(with_values(asked[0].request.raw, [edit]), edit.steps):
                 reason = "the request has no such place, and only a member of an object can be added"
                 raise PathError(one.path, 1, reason, "Set what is around it as a whole.")
         if not having:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from ...wire.edits import ValueEdit, with_values
 from .canonical import read
-from .edits import Edit, edited
 from .leaves import at
 from .masks import mask_of, masked
 
@@ -32,4 +32,4 @@ def put_pseudonyms(pairs: Iterable[tuple[Exchange, Exchange]]) -> None:
 def _put(now: Message, then: Message) -> None:
     live, recorded = read(now.raw), read(then.raw)
     holes = (hole for hole in mask_of(recorded) if masked(live, (hole,)) is not None)
-    now.raw = edited(now.raw, [Edit(hole.steps, json.dumps(at(recorded, hole.steps)).encode()) for hole in holes])
+    now.raw = with_values(now.raw, [ValueEdit(hole.steps, json.dumps(at(recorded, hole.steps)).encode()) for hole in holes])

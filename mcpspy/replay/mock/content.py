@@ -18,7 +18,7 @@ from ...transcript.mcp.codes import (
     SUBSCRIPTION_ID,
 )
 from ...transcript.model import HTTP_REDIRECTS, Exchange, Kind, Message
-from ...wire.json_slices import members
+from ...wire.json_spans import members
 from ..compare.ignore import pruned
 from ..json.canonical import Reading, canonical, read, reading
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ...wire.json_spans import place
+from ...wire.json_spans import span_at
 from ..json.masks import is_redacted
 from .templates import HANDED
 
@@ -79,7 +79,7 @@ class Names:
             if given is None or is_member or named.what == INPUT:
                 continue
             call_context = given.call_context
-            at = None if given.recorded == named.value else place(request.raw, steps)
+            at = None if given.recorded == named.value else span_at(request.raw, steps)
             if at is not None:
                 edits.append((at, _spelled(given.recorded)))
         return call_context, _edited(request, edits, self._given) if edits else request
@@ -118,7 +118,7 @@ class Names:
 
 def name_in(raw: bytes, path: tuple[str, ...]) -> str | None:
     """The text at a place of a message; None where there is none."""
-    at = place(raw, path)
+    at = span_at(raw, path)
     try:
         value = None if at is None else json.loads(raw[at[0] : at[1]])
     except ValueError:

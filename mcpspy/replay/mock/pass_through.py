@@ -15,7 +15,7 @@ from ...transcript.mcp.codes import INTERNAL_ERROR
 from ...transcript.mcp.fields import notification_facts
 from ...transcript.mcp.methods import CANCELLED, DISCOVER, INITIALIZE, OPENINGS, PROGRESS
 from ...transcript.model import Kind
-from ...wire.json_spans import place
+from ...wire.json_spans import span_at
 from ...wire.jsonrpc import Piece, cut, parse
 from .catch_up import Repeating
 from .miss import error_line, named
@@ -353,5 +353,5 @@ def _revision(answer: bytes) -> str | None:
 
 def _with_value(data: bytes, path: tuple[str, ...], value: str) -> bytes:
     """The message with this value, a token, at a place that it has; every other byte stays."""
-    found = place(data, path)
+    found = span_at(data, path)
     return data if found is None else data[: found[0]] + value.encode("utf-8", "surrogatepass") + data[found[1] :]

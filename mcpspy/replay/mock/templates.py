@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from ...transcript.mcp.codes import SUBSCRIPTION_ID
 from ...transcript.mcp.methods import CANCELLED, LISTEN, PROGRESS
 from ...transcript.model import Exchange, Kind, Message
-from ...wire.json_spans import place
+from ...wire.json_spans import span_at
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -76,7 +76,7 @@ def line(message: Message, exchange: Exchange | None, *, listeners: Container[st
     data = one_line(message.raw)
     blanks: list[tuple[int, int, Blank]] = []
     for path, blank in _blanks(message, exchange, listeners):
-        found = place(data, path)
+        found = span_at(data, path)
         if found is not None:
             blank.recorded = data[found[0] : found[1]]
             blanks.append((*found, blank))
@@ -138,7 +138,7 @@ def _of_notification(message: Message, exchange: Exchange | None, listeners: Con
         wants = Wants.LISTENS if message.token in listeners else Wants.ASKED
         found.append((_PATHS["cancelled"], Blank(wants=wants, token=message.token)))
     if SUBSCRIPTION_ID.encode() in message.raw:
-        named = place(message.raw, _PATHS["subscription"])
+        named = span_at(message.raw, _PATHS["subscription"])
         if named is not None:
             token = message.raw[named[0] : named[1]].decode("utf-8", "replace")
             found.append((_PATHS["subscription"], Blank(wants=Wants.LISTENS, token=token)))

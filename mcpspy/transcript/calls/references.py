@@ -10,7 +10,7 @@ import json
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ...wire.json_slices import Slice, members, string, token
+from ...wire.json_spans import Slice, id_key, members, string
 from ..mcp.codes import RELATED_TASK, SUBSCRIPTION_ID, URL_ELICITATION_REQUIRED
 from ..mcp.methods import METHODS
 
@@ -59,7 +59,7 @@ def required_input(row: Exchange, result: Message) -> Iterable[Name]:
     said = members(members(result.raw).get("result", b""))
     asked = fingerprint(row.request)
     if "requestState" in said:
-        state = token(said["requestState"])
+        state = id_key(said["requestState"])
         yield "state", row.method, state, asked
         yield "state", row.method, state
     yield "keys", row.method, asked, _keys(said.get("inputRequests"))
@@ -72,7 +72,7 @@ def retry(request: Message) -> list[tuple[Name, bool]] | None:
     """
     said = _params(request)
     if "requestState" in said:
-        state = token(said["requestState"])
+        state = id_key(said["requestState"])
         return [(("state", request.method, state, fingerprint(request)), True), (("state", request.method, state), True)]
     if "inputResponses" in said:
         return [(("keys", request.method, fingerprint(request), _keys(said["inputResponses"])), False)]
@@ -105,9 +105,9 @@ def related_task(message: Message) -> str | None:
 
 
 def subscription(notification: Message) -> str | None:
-    """The token of the id of the request that wanted this notification (2026-07-28, basic/patterns/subscriptions)."""
+    """The id key of the request that wanted this notification (2026-07-28, basic/patterns/subscriptions)."""
     named = members(_params(notification).get("_meta", b"")).get(SUBSCRIPTION_ID)
-    return None if named is None else token(named)
+    return None if named is None else id_key(named)
 
 
 def elicitation(message: Message) -> str | None:

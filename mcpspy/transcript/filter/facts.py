@@ -10,7 +10,7 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ...records import CLIENT, SERVER, Damage, Gap, Note, Partial
-from ...wire.json_slices import members, string
+from ...wire.json_spans import members, string
 from ..http.transaction import ScopeKind, Transaction
 from ..mcp.fields import INPUT_REQUIRED, PROGRESS
 from ..message import Kind, Message

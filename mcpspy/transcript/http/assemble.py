@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from ...records import CLIENT, SERVER
-from ...wire.json_slices import members, string
+from ...wire.json_spans import members, string
 from ...wire.sse import Event, parse
 from ..correlate import appended
 from ..decode import message_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...wire.json_slices import WHITESPACE
+from ...wire.json_spans import WHITESPACE
 from ...wire.jsonrpc import Piece, cut
 
 DONE: Final = b"[DONE]"

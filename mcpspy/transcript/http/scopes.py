@@ -13,7 +13,7 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 
 from ...records import CLIENT, SERVER
-from ...wire.json_slices import members, string
+from ...wire.json_spans import members, string
 from ..correlate import Correlator
 from ..mcp.probes import Openings
 from ..model import Exchange, Kind, Message

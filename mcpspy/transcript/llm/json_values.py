@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ...wire.json_slices import Refusal
+from ...wire.json_spans import UNREADABLE
 from ...wire.jsonrpc import parse
 
 _COMPACT: Final = (",", ":")
@@ -49,11 +49,11 @@ def json_text(of: Any) -> str:
     """A value as the shortest JSON."""
     try:
         return msgspec.json.encode(of).decode()
-    except (*Refusal, OverflowError):
+    except (*UNREADABLE, OverflowError):
         pass
     try:
         return json.dumps(of, ensure_ascii=False, separators=_COMPACT)
-    except Refusal:
+    except UNREADABLE:
         return ""
 
 

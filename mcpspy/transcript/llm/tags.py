@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ...wire.json_slices import members as slices
+from ...wire.json_spans import members as slices
 from .json_values import members, size_bytes, string, value
 from .model import ToolOffer, ToolReturn, ToolUse
 

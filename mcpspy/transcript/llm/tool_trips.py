@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 
 from ...records import CLIENT
-from ...wire.json_slices import members
+from ...wire.json_spans import members
 from ..model import Exchange
 from .calls_by_key import CallsByKey
 from .fidelity import Fidelity, fidelity, texts_of

@@ -7,7 +7,7 @@ as its method wants it is about nothing.
 from sys import intern
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ...wire.json_slices import Slice, members, string, token
+from ...wire.json_spans import Slice, id_key, members, string
 from .codes import CLIENT_INFO, PROGRESS_TOKEN, PROTOCOL_VERSION
 from .methods import CANCELLED, PROGRESS, TARGETS
 from .revisions import Era, era
@@ -27,7 +27,7 @@ PARTIAL: Final = "partial"
 """Our word for a result with `isComplete: false`, as some servers send them: more of it follows under the same id."""
 
 Facts: TypeAlias = tuple[str | None, str | None, str | None]
-"""The target of a message, the token by which it is found or finds another, and the revision that it names."""
+"""The target of a message, the id key by which it is found or finds another, and the revision that it names."""
 
 
 def request_facts(method: str, params: Slice) -> Facts:
@@ -40,17 +40,17 @@ def request_facts(method: str, params: Slice) -> Facts:
     meta = members(found["_meta"])
     progress = meta.get(PROGRESS_TOKEN)
     said = meta.get(PROTOCOL_VERSION)
-    return _target(method, found), None if progress is None else token(progress), None if said is None else _shared(said)
+    return _target(method, found), None if progress is None else id_key(progress), None if said is None else _shared(said)
 
 
 def notification_facts(method: str, params: Slice) -> Facts:
-    """Target of a notification, the token by which it names a request, and the revision, which some peers name here too."""
+    """Target of a notification, the id key by which it names a request, and the revision, which some peers name here too."""
     if not params:
         return None, None, None
     found = members(params)
     named = found.get("progressToken" if method == PROGRESS else "requestId") if method in (PROGRESS, CANCELLED) else None
     said = members(found["_meta"]).get(PROTOCOL_VERSION) if "_meta" in found else None
-    return _target(method, found), None if named is None else token(named), None if said is None else _shared(said)
+    return _target(method, found), None if named is None else id_key(named), None if said is None else _shared(said)
 
 
 def result_facts(result: Slice) -> tuple[bool, str | None]:

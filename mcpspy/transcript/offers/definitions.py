@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from ...wire.json_slices import Refusal, Slice, items, members, string
+from ...wire.json_spans import UNREADABLE, Slice, items, members, string
 from ..model import CaptureInfo, Exchange, Kind, Message, Transcript
 
 
@@ -147,5 +147,5 @@ class _Reader:
 def _items(value: Slice) -> list[Slice]:
     try:
         return items(bytes(value))
-    except Refusal:
+    except UNREADABLE:
         return []

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ...wire.json_slices import Refusal, Slice, members
+from ...wire.json_spans import UNREADABLE, Slice, members
 from ..model import Exchange, Kind, Message, Transcript
 from ..offers.definitions import Definition, Offer, Part, offers
 from .tokens import estimated_tokens, weight
@@ -111,7 +111,7 @@ def result_text(response: Message) -> bytes:
     """What of a tool's result is text for the model: its text blocks and embedded texts; without any, its structured content."""
     try:
         found = _decode(response.raw).result
-    except Refusal:
+    except UNREADABLE:
         return _slow_text(response.body)
     texts = [one.text or (one.resource.text if one.resource else "") for one in found.content]
     return "\n".join(texts).encode("utf-8", "replace") if any(texts) else bytes(found.structured)

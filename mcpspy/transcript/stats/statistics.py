@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, SERVER
-from ...wire.json_slices import members
+from ...wire.json_spans import members
 from ..model import CaptureInfo, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
 from ..phases import Course
 from .cost import ServerCost, costs

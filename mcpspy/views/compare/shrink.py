@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...replay.mock.miss import named
 from ...transcript.model import Kind
-from ...wire.json_slices import members
+from ...wire.json_spans import members
 from ..text.escape import one_line, safe_text
 from ..text.json_text import SCHEMA, as_json
 from ..text.line import Line, fitted

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...transcript.model import CaptureInfo, Exchange, Kind, Message, ModelCall, Row, Transcript, UnpairedMessage
-from ...wire.json_slices import members
+from ...wire.json_spans import members
 from ..text.escape import decoded
 from ..text.json_text import SCHEMA, Verbatim, as_json, payload
 from ..timeline.exchange import messages_of

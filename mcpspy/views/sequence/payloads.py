@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from json import loads
 from typing import TYPE_CHECKING, Final
 
-from ...wire.json_slices import members
+from ...wire.json_spans import members
 from ..text.escape import decoded, one_line, safe_text
 from ..text.line import plain
 from ..text.pretty import pretty

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from mcpspy.records import CLIENT, Frame
 from mcpspy.replay.client.correlate.model import Carrying
-from mcpspy.replay.json.edits import edited
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo, Exchange, UnpairedMessage
+from mcpspy.wire.edits import with_values
 
 if TYPE_CHECKING:
     from tests.transcript.dialogue import Dialogue
@@ -34,7 +34,7 @@ class Drive:
 
     def says_bytes(self, row: int) -> bytes:
         message = self.client_message(row)
-        return edited(message.raw, self.run.fill(message))
+        return with_values(message.raw, self.run.fill(message))
 
     def client_message(self, row: int) -> Message:
         found = self.transcript.row(row)

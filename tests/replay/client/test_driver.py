@@ -14,7 +14,6 @@ from mcpspy.records import SERVER, Frame
 from mcpspy.replay.client.answering import Answering
 from mcpspy.replay.client.driver import MAX_PATIENCE_NS, PATIENCE_NS, TIMEOUT_NS, Driving
 from mcpspy.replay.client.read_plan import plans
-from mcpspy.replay.json.edits import Edit
 from mcpspy.replay.mock.matching import Matcher
 from mcpspy.replay.mock.replies import scenes
 from mcpspy.replay.mock.script import Script
@@ -22,6 +21,7 @@ from mcpspy.transcript.decode import Decoder, message_of
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo
 from mcpspy.transcript.transcribe import transcribe
+from mcpspy.wire.edits import ValueEdit
 from mcpspy.wire.jsonrpc import cut
 from tests.conftest import ROOT
 from tests.replay.client.driven import Driven
@@ -79,7 +79,7 @@ def test_a_progress_token_that_is_used_twice_is_exchanged() -> None:
 
 
 def test_a_value_is_exchanged_where_that_is_asked_for() -> None:
-    edits = {1: [Edit(("params", "arguments", "city"), b'"Bern"')]}
+    edits = {1: [ValueEdit(("params", "arguments", "city"), b'"Bern"')]}
     driven = Driven(Dialogue().client(tool_call(1, city="Rome")).server(result(1)), edits=edits)
     assert driven.due() == [tool_call(1, city="Bern")]
 
@@ -385,7 +385,7 @@ def test_what_only_looks_redacted_within_base64_is_sent() -> None:
 
 def test_another_value_in_its_place_is_sent() -> None:
     secret = tool_call(1, key="redacted-0123456789ab")
-    edits = {1: [Edit(("params", "arguments", "key"), b'"mine"')]}
+    edits = {1: [ValueEdit(("params", "arguments", "key"), b'"mine"')]}
     driven = Driven(Dialogue().client(secret).server(result(1)), edits=edits)
     assert driven.due() == [tool_call(1, key="mine")]
     assert driven.report.redacted == []

@@ -16,7 +16,7 @@ from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo, Exchange, Kind, Transcript, UnpairedMessage
 from mcpspy.transcript.transcribe import transcribe
-from mcpspy.wire.json_spans import place
+from mcpspy.wire.json_spans import span_at
 from tests.conftest import ROOT
 
 REAL = sorted([*(ROOT / "captures").glob("*.mcpspy"), *(ROOT / "tests" / "transcript" / "recorded").glob("*.mcpspy")])
@@ -59,7 +59,7 @@ class Player:
                 continue
             data = cue.data
             waiting = {id: asked.row for id, (_, asked) in self._script._waiting.items()}
-            at = place(data, ("id",))
+            at = span_at(data, ("id",))
             id = "" if at is None or b'"method"' not in data else data[at[0] : at[1]].decode()
             if id in waiting:
                 self._live[waiting[id]] = id.encode()
@@ -68,7 +68,7 @@ class Player:
 
 
 def with_id(line: bytes, id: bytes) -> bytes:
-    at = place(line, ("id",))
+    at = span_at(line, ("id",))
     assert at is not None
     return line[: at[0]] + id + line[at[1] :]
 

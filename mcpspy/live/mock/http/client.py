@@ -14,7 +14,7 @@ from ....transcript.mcp.codes import SUBSCRIPTION_ID
 from ....transcript.mcp.methods import LISTEN
 from ....transcript.mcp.revisions import Era
 from ....transcript.model import Kind
-from ....wire.json_spans import place
+from ....wire.json_spans import span_at
 from ...http.recorder import note
 from .streams import Reply, Sent, Standing, begin_stream, merged
 
@@ -267,7 +267,7 @@ class LiveClient:
         """The response to the subscription that this is news of."""
         if not self._listens or SUBSCRIPTION_ID.encode() not in cue.data:
             return None
-        found = place(cue.data, _SUBSCRIPTION)
+        found = span_at(cue.data, _SUBSCRIPTION)
         return None if found is None else self._listens.get(cue.data[found[0] : found[1]].decode("utf-8", "replace"))
 
     def _left(self, reply: Reply) -> None:

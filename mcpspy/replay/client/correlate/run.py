@@ -12,10 +12,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ....transcript.model import Kind
-from ....wire.json_slices import members
-from ....wire.json_spans import place
+from ....wire.edits import ValueEdit, with_values
+from ....wire.json_spans import members, span_at
 from ...json.canonical import canonical, read
-from ...json.edits import Edit, edited
 from ...json.leaves import Scalar, at
 from ...json.locate import steps_now
 from ...json.text_placeholders import hole
@@ -90,7 +89,7 @@ class CarryingRun:
         if said in self._carrying.recorded:
             self._live.setdefault(said, live)
 
-    def fill(self, recorded: Message) -> list[Edit]:
+    def fill(self, recorded: Message) -> list[ValueEdit]:
         """What has to be exchanged in a recorded message of the client's that is about to be said; in the order given."""
         by_steps: dict[tuple[Step, ...], list[tuple[Carried, _Value]]] = {}
         names: dict[str, str] = {}
@@ -103,7 +102,7 @@ class CarryingRun:
             else:
                 by_steps.setdefault(one.steps, []).append((one, value))
         body = read(recorded.raw) if by_steps else None
-        edits = [Edit(steps, self._spelled(at(body, steps), some)) for steps, some in by_steps.items()]
+        edits = [ValueEdit(steps, self._spelled(at(body, steps), some)) for steps, some in by_steps.items()]
         return [*edits, *_renamed(recorded.raw, edits, names)]
 
     def as_recorded(self, row: int, payload: bytes) -> bytes:
@@ -114,9 +113,9 @@ class CarryingRun:
             now = at(body, steps)
             if isinstance(now, str) and now != live:
                 spelled = json.dumps(re.sub(rf"(?<!\w){re.escape(live)}(?!\w)", lambda _, to=recorded: str(to), now))  # type: ignore[misc]
-                payload = edited(payload, [Edit(steps, spelled.encode())])
+                payload = with_values(payload, [ValueEdit(steps, spelled.encode())])
             elif isinstance(now, str | int | float) and _text(now) == live:
-                payload = edited(payload, [Edit(steps, _json(recorded))])
+                payload = with_values(payload, [ValueEdit(steps, _json(recorded))])
         there = {live: to for live, to in self._spellings.items() if live in payload}
         if not there:
             return payload
@@ -198,7 +197,7 @@ def _value_at(origin: Origin, recorded: Any, live: Any, raw: bytes) -> _Value | 
         return None if found is None else _Value(found, _json(found), steps)
     if isinstance(now, bool) or not isinstance(now, str | int | float) or now == "":
         return None
-    stands = None if isinstance(now, str) else place(raw, steps)  # of numbers every digit counts
+    stands = None if isinstance(now, str) else span_at(raw, steps)  # of numbers every digit counts
     return _Value(_text(now), _json(now) if stands is None else raw[stands[0] : stands[1]], steps)
 
 
@@ -217,16 +216,18 @@ def _name_at(origin: Origin, recorded: Any, live: Any) -> _Value | None:
     return _Value(text, _json(text), (*around, text))
 
 
-def _renamed(raw: bytes, edits: Iterable[Edit], names: dict[str, str]) -> Iterable[Edit]:
+def _renamed(raw: bytes, edits: Iterable[ValueEdit], names: dict[str, str]) -> Iterable[ValueEdit]:
     """The edit that gives the members of `inputResponses` their live names. It holds the other edits within."""
     if not names:
         return
     steps = ("params", "inputResponses")
-    payload = edited(raw, edits)
-    stands = place(payload, steps)
+    payload = with_values(raw, edits)
+    stands = span_at(payload, steps)
     if stands is not None:
         some = members(payload[stands[0] : stands[1]]).items()
-        yield Edit(steps, b"{" + b",".join(_json(names.get(name, name)) + b":" + bytes(value) for name, value in some) + b"}")
+        yield ValueEdit(
+            steps, b"{" + b",".join(_json(names.get(name, name)) + b":" + bytes(value) for name, value in some) + b"}"
+        )
 
 
 def _holds(raw: bytes, text: str) -> bool:

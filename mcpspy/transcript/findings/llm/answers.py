@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from ....wire.json_slices import members
+from ....wire.json_spans import members
 from ...outcome import HTTP_ERRORS, HTTP_FAILURES
 from ..rule import Family, Hit, Rule, Severity, hit
 from .records import answer_record

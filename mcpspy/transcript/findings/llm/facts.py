@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ....wire.json_slices import members, string
+from ....wire.json_spans import members, string
 from ...llm.model import offer_text
 from ...llm.tool_names import Likeness, Tool, tool_names
 from ...llm.tool_trips import result_of, tool_calls, tool_trips

@@ -6,7 +6,7 @@ from statistics import median
 from typing import Final
 
 from ....records import CLIENT
-from ....wire.json_slices import members
+from ....wire.json_spans import members
 from ...calls.call import Call, Part
 from ...model import Exchange, Outcome
 from ..facts import CaptureFacts

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ....wire.json_slices import Refusal
+from ....wire.json_spans import UNREADABLE
 from ...model import Message
 from ..facts import CaptureFacts
 from ..rule import Family, Hit, Rule, Severity, hit_in
@@ -89,7 +89,7 @@ class _Reading:
         """Read a message; what nobody can read has nothing of this."""
         try:
             json.loads(raw.decode("utf-8", "replace"), object_pairs_hook=self._object, parse_int=self._integer)
-        except Refusal:
+        except UNREADABLE:
             return
 
     def _object(self, pairs: list[tuple[str, Any]]) -> None:

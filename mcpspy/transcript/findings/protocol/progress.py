@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import SERVER
-from ....wire.json_slices import members
+from ....wire.json_spans import members
 from ...http.transaction import ScopeKind
 from ...mcp.fields import TASK
 from ...mcp.methods import CANCELLED, INITIALIZE, PROGRESS

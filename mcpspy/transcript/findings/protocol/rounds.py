@@ -6,7 +6,7 @@ Source: MCP specification, basic/patterns/mrtr of 2026-07-28; basic/utilities/ta
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ....wire.json_slices import Slice, members
+from ....wire.json_spans import Slice, members
 from ...calls.call import Call, Part
 from ...mcp.codes import CLIENT_CAPABILITIES
 from ...mcp.fields import INPUT_REQUIRED, TASK

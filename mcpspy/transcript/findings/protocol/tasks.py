@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ....records import CLIENT, SERVER
-from ....wire.json_slices import members
+from ....wire.json_spans import members
 from ...calls.call import Call, Part
 from ...calls.references import task_facts
 from ...mcp.codes import RELATED_TASK
