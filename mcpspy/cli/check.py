@@ -21,7 +21,7 @@ from ..transcript.offers.definitions import offers
 from ..views.check.model import Checked
 from ..views.check.text import check_lines, next_lines
 from ..views.text.units import counted
-from ..views.timeline.timeline import selected
+from ..views.timeline.timeline import rows_between
 from .check_baseline import accept as write_baselines
 from .check_baseline import baselines
 from .filter_option import filter_option, filtered, wanted_of
@@ -102,7 +102,7 @@ def command(
     found = transcript.findings
     if asked.rows is not None:
         row_of(transcript, " ".join(what), asked.rows[0])
-        numbers = {row.row for row in selected(transcript.rows, asked.rows) if isinstance(row, Numbered)}
+        numbers = {row.row for row in rows_between(transcript.rows, asked.rows) if isinstance(row, Numbered)}
         found = [one for one in found if one.row in numbers]
     if wanted is not None:
         left = len(found)

@@ -7,7 +7,7 @@ import click
 
 from ..capture.store.address import resolve
 from ..errors import TapError
-from ..views.json.rows import document
+from ..views.json.rows import transcript_json
 from ..views.sequence.layout import diagram
 from ..views.sequence.mermaid import mermaid
 from ..views.timeline.timeline import timeline
@@ -43,7 +43,7 @@ def command(as_json: bool) -> None:
     (path,) = resolve(LABEL).captures
     transcript, live = transcript_of((path,))
     if as_json:
-        for piece in document(transcript, transcript.rows, live=live, whole=False):
+        for piece in transcript_json(transcript, transcript.rows, live=live, whole=False):
             sys.stdout.write(piece)
         return
     screen = Screen()

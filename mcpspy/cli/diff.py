@@ -15,7 +15,7 @@ from ..transcript.findings.run import all_findings
 from ..transcript.model import Numbered
 from ..views.compare.comparison import comparison_lines, next_lines
 from ..views.json.comparison import comparison_json
-from ..views.timeline.timeline import selected
+from ..views.timeline.timeline import rows_between
 from .filter_option import filter_option, filtered, wanted_of
 from .screen import Screen, say
 from .transcripts import WhatCommand, chosen, row_of, transcript_of
@@ -83,7 +83,7 @@ def _side(what: str, wanted: Filter | None) -> Compared:
     rows = None
     if asked.rows is not None:
         row_of(transcript, what, asked.rows[0])
-        rows = selected(transcript.rows, asked.rows)
+        rows = rows_between(transcript.rows, asked.rows)
     if wanted is not None:
         rows = filtered(wanted, transcript, transcript.rows if rows is None else rows).rows
     if rows is None:

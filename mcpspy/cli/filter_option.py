@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from ..views.text.escape import safe_text
-from ..views.text.filter_lines import filter_line, pointed
+from ..views.text.filter_lines import caret_lines, filter_line
 from ..views.text.line import plain
 from .screen import say
 
@@ -71,5 +71,5 @@ def say_nothing_matches(found: Filtered) -> None:
 def explain(error: FilterError) -> None:
     """Say what is wrong with a filter, and point at it."""
     say(f"mcpspy: {safe_text(str(error))}")
-    for line in pointed(error.expression, error.column, FALLBACK_CELLS):
+    for line in caret_lines(error.expression, error.column, FALLBACK_CELLS):
         say(f"  {line}")

@@ -10,8 +10,7 @@ from ..capture.store.catalog import Count, Entry, Recording, count, entries, has
 from ..capture.store.folder import captures_folder
 from ..capture.store.pruning import empty_files, pruned
 from ..capture.store.quota import quota_bytes, taken
-from ..views.store.listing import Capture, Kept, State, Unusable, document, listing
-from ..views.store.listing import Recording as Listed
+from ..views.store.listing import CaptureLine, CaptureState, RecordingLine, StoreUsage, UnreadableFile, listing, listing_json
 from ..views.store.usage import gone_line, keeping_line
 from ..views.text.escape import safe_text
 from ..views.text.units import counted, wall_time
@@ -39,7 +38,7 @@ def command(*, as_json: bool, everything: bool, since: Since | None) -> None:
     """
     found, unusable, left_out = _listed(None if everything or since else SHOWN_RECORDINGS, since)
     if as_json:
-        click.echo(document(captures_folder(), found, unusable, _kept()), nl=False)
+        click.echo(listing_json(captures_folder(), found, unusable, _kept()), nl=False)
     elif found or unusable:
         show_lines(listing(found, unusable, width=width()))
     if left_out:
@@ -66,10 +65,10 @@ def _say_what_is_kept() -> None:
             say(gone_line(gone.recordings, gone.captures, gone.bytes, when=when, by_quota=by_quota))
 
 
-def _kept() -> Kept:
+def _kept() -> StoreUsage:
     files, size_bytes = taken()
     asked, by_quota = pruned(), pruned(by_quota=True)
-    return Kept(
+    return StoreUsage(
         captures=files,
         size_bytes=size_bytes,
         max_bytes=quota_bytes(),
@@ -87,7 +86,7 @@ def overview() -> None:
         say("mcpspy --help lists all commands.")
         return
     show_lines(listing(found, unusable, width=width()))
-    live = any(capture.state is State.LIVE for recording in found for capture in recording.captures)
+    live = any(capture.state is CaptureState.LIVE for recording in found for capture in recording.captures)
     say("")
     say("mcpspy show -f follows what is being said." if live else "mcpspy show shows what was said in the newest recording.")
     say("mcpspy --help lists all commands.")
@@ -98,7 +97,7 @@ def _say_nothing_yet() -> None:
     say("mcpspy wrap puts mcpspy before the servers of your clients; or try mcpspy demo.")
 
 
-def _listed(limit: int | None, since: Since | None = None) -> tuple[list[Listed], list[Unusable], int]:
+def _listed(limit: int | None, since: Since | None = None) -> tuple[list[RecordingLine], list[UnreadableFile], int]:
     """The newest recordings as the view wants them, what cannot be read, and how many recordings are left out.
 
     Of `since` those into which was recorded since then, by the addresses that they have among all.
@@ -119,7 +118,7 @@ def _listed(limit: int | None, since: Since | None = None) -> tuple[list[Listed]
     counts = {one.path: count(one) for recording in wanted for one in recording.entries}
     found = [_recording(one, name, counts, now_ns) for one, name in zip(named, names, strict=True) if id(one) in shown]
     broken = [
-        Unusable(path=one.path, file=os.path.basename(one.path), reason=one.error)
+        UnreadableFile(path=one.path, file=os.path.basename(one.path), reason=one.error)
         for one in known
         if not one.header and (one.size_bytes or one.live)
     ]
@@ -127,10 +126,10 @@ def _listed(limit: int | None, since: Since | None = None) -> tuple[list[Listed]
     return found, broken[:limit], left_out
 
 
-def _recording(recording: Recording, address: str, counts: dict[str, Count], now_ns: int) -> Listed:
+def _recording(recording: Recording, address: str, counts: dict[str, Count], now_ns: int) -> RecordingLine:
     header = recording.own[0].header
     pid = header.parent.get("pid") if header else None
-    return Listed(
+    return RecordingLine(
         address=address,
         client=recording.client,
         client_pid=pid if isinstance(pid, int) else None,
@@ -138,9 +137,9 @@ def _recording(recording: Recording, address: str, counts: dict[str, Count], now
     )
 
 
-def _capture(entry: Entry, counted: Count, now_ns: int) -> Capture:
-    state = State.COMPLETE if entry.end else State.LIVE if entry.live else State.INCOMPLETE
-    return Capture(
+def _capture(entry: Entry, counted: Count, now_ns: int) -> CaptureLine:
+    state = CaptureState.COMPLETE if entry.end else CaptureState.LIVE if entry.live else CaptureState.INCOMPLETE
+    return CaptureLine(
         path=entry.path,
         file=os.path.basename(entry.path),
         capture_id=entry.header.capture_id if entry.header else "",

@@ -8,7 +8,7 @@ from ..capture.file.repair import Repaired, repair
 from ..capture.file.verify import Status, Summary, verify, verify_file
 from ..capture.store.address import STDIN, resolve
 from ..errors import AddressError, RepairError
-from ..views.store.verification import Trouble, Verified, document, verification
+from ..views.store.verification import CaptureProblem, VerifiedCapture, verification, verification_json
 from .screen import say, show_lines, width
 
 EXIT_STATUS = {Status.INTACT: 0, Status.INCOMPLETE: 1, Status.DAMAGED: 3}
@@ -36,7 +36,7 @@ def command(*, capture: str, out: str | None, as_json: bool) -> int:
     repaired = _repaired(summaries[0], out) if out is not None else None
     found = [_verified(one, repaired) for one in summaries]
     if as_json:
-        click.echo(document(found), nl=False)
+        click.echo(verification_json(found), nl=False)
     else:
         show_lines(line for one in found for line in verification(one, width=width()))
     worst = max(EXIT_STATUS[one.status] for one in summaries)
@@ -62,8 +62,8 @@ def _repaired(summary: Summary, out: str) -> Repaired:
     return repair(summary.path, out)
 
 
-def _verified(summary: Summary, repaired: Repaired | None) -> Verified:
-    return Verified(
+def _verified(summary: Summary, repaired: Repaired | None) -> VerifiedCapture:
+    return VerifiedCapture(
         path=summary.path,
         status=summary.status,
         live=summary.live,
@@ -75,7 +75,7 @@ def _verified(summary: Summary, repaired: Repaired | None) -> Verified:
         left_out_lines=summary.left_out_lines,
         left_out_bytes=summary.left_out_bytes,
         troubles=tuple(
-            Trouble(status=one.status, reason=one.reason, text=one.text, line=one.line, offset=one.offset)
+            CaptureProblem(status=one.status, reason=one.reason, text=one.text, line=one.line, offset=one.offset)
             for one in summary.problems
         ),
         more_troubles=summary.more_problems,

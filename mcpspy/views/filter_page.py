@@ -20,7 +20,7 @@ _MARGIN = "  "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class PageSection:
     """A title, paragraphs, and a table with its heads; a table without heads is none. `code` in backquotes."""
 
     title: str
@@ -29,7 +29,7 @@ class Section:
     rows: tuple[tuple[str, ...], ...] = ()
 
 
-INTRODUCTION = Section(
+INTRODUCTION = PageSection(
     title="Filters",
     paragraphs=(
         (
@@ -41,7 +41,7 @@ INTRODUCTION = Section(
     ),
 )
 
-GRAMMAR = Section(
+GRAMMAR = PageSection(
     title="How to write one",
     heads=("written", "matches"),
     rows=(
@@ -59,7 +59,7 @@ GRAMMAR = Section(
     ),
 )
 
-MATCHING = Section(
+MATCHING = PageSection(
     title="What matches",
     paragraphs=(
         (
@@ -80,7 +80,7 @@ MATCHING = Section(
     ),
 )
 
-VALUES = Section(
+VALUES = PageSection(
     title="Amounts and times",
     heads=("written", "means"),
     rows=(
@@ -96,7 +96,7 @@ VALUES = Section(
     ),
 )
 
-EXAMPLES = Section(
+EXAMPLES = PageSection(
     title="Examples",
     heads=("to find", "write"),
     rows=(
@@ -117,9 +117,9 @@ EXAMPLES = Section(
 )
 
 
-def keys_section() -> Section:
+def keys_section() -> PageSection:
     """The table of keys, from the parser's own."""
-    return Section(
+    return PageSection(
         title="Keys",
         heads=("key", "what it is about", "operators", "values", "example"),
         rows=tuple(
@@ -129,7 +129,7 @@ def keys_section() -> Section:
     )
 
 
-def sections() -> tuple[Section, ...]:
+def sections() -> tuple[PageSection, ...]:
     """The page, part by part."""
     return (INTRODUCTION, GRAMMAR, MATCHING, keys_section(), VALUES, EXAMPLES)
 
@@ -166,7 +166,7 @@ def page_lines(width: int | None) -> Iterator[Line]:
             yield from _table(section, width)
 
 
-def _table(section: Section, width: int | None) -> Iterator[Line]:
+def _table(section: PageSection, width: int | None) -> Iterator[Line]:
     """The first column beside the others, which stand below each other; on a narrow screen above them."""
     left = max(cells(_bare(row[0])) for row in section.rows) + 2 * len(_MARGIN)
     is_narrow = width is not None and width - left < MIN_CELLS

@@ -17,7 +17,7 @@ from .text.line import Line, Piece, fitted
 from .text.table import Column, fitting, table_lines
 from .text.units import counted, duration, size
 from .timeline.phrases import exit_words
-from .timeline.summary import filled, phase_words, shown_sources, source_lines, start_up_words, summary
+from .timeline.summary import phase_words, shown_sources, source_lines, start_up_words, summary, wrapped_words
 
 MAX_ROWS = 40
 """So many rows of a table are shown on a screen; more are counted."""
@@ -62,7 +62,7 @@ _RUNS = (
 )  # fmt: skip
 
 
-def numbers_lines(
+def statistics_lines(
     transcript: Transcript,
     rows: list[Row] | None = None,
     *,
@@ -211,7 +211,7 @@ def _facts(one: ServerNumbers, width: int | None) -> Iterator[Line]:
     shown = {name: words for name, words in found.items() if words}
     room = max(map(len, shown), default=0) + 2
     for name, words in shown.items():
-        lines = filled(words, None if width is None else max(width - room, 1))
+        lines = wrapped_words(words, None if width is None else max(width - room, 1))
         for number, line in enumerate(lines):
             yield fitted([(padded("" if number else name, room), "dim"), (line, "")], width)
 

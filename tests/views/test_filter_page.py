@@ -12,7 +12,7 @@ from mcpspy.transcript.filter.filter import filter_of
 from mcpspy.transcript.filter.keys import KEYS
 from mcpspy.views.filter_page import EXAMPLES, keys_section, markdown, page_lines
 from mcpspy.views.text.cells import cells
-from mcpspy.views.text.filter_lines import matching_line, pointed
+from mcpspy.views.text.filter_lines import caret_lines, matching_line
 from mcpspy.views.text.line import line_cells, plain
 from tests.conftest import ROOT
 
@@ -60,7 +60,7 @@ def test_nothing_is_left_out_on_a_narrow_terminal() -> None:
     ids=["first", "last", "behind", "wide", "long"],
 )
 def test_the_caret_stands_below_its_column(expression: str, column: int, above: str) -> None:
-    line, caret = pointed(expression, column, 60)
+    line, caret = caret_lines(expression, column, 60)
     assert cells(line) <= 60
     assert caret.endswith("^")
     before = next(at for at in range(len(line) + 1) if cells(line[:at]) == cells(caret) - 1)
@@ -68,7 +68,7 @@ def test_the_caret_stands_below_its_column(expression: str, column: int, above: 
 
 
 def test_what_would_steer_a_terminal_is_spelled_out() -> None:
-    assert "\x1b" not in "".join(pointed("tool:\x1b[2J dur>2", 14, 60))
+    assert "\x1b" not in "".join(caret_lines("tool:\x1b[2J dur>2", 14, 60))
 
 
 @pytest.mark.parametrize(

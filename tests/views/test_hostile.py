@@ -12,16 +12,16 @@ from mcpspy.records import Header, Open, Record
 from mcpspy.transcript.model import Numbered, Transcript
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.json.messages import message_lines
-from mcpspy.views.json.rows import document
-from mcpspy.views.json.statistics import numbers_document
+from mcpspy.views.json.rows import transcript_json
+from mcpspy.views.json.statistics import statistics_json
 from mcpspy.views.json.transactions import http_lines
 from mcpspy.views.sequence.ladder import ladder
 from mcpspy.views.sequence.layout import diagram
 from mcpspy.views.sequence.mermaid import mermaid
-from mcpspy.views.statistics import numbers_lines
+from mcpspy.views.statistics import statistics_lines
 from mcpspy.views.text.hint import next_commands
 from mcpspy.views.text.line import Line, line_cells, plain
-from mcpspy.views.timeline.exchange import carried, whole
+from mcpspy.views.timeline.exchange import carrying_transactions, row_lines
 from mcpspy.views.timeline.http_wire import wire_lines
 from mcpspy.views.timeline.timeline import timeline
 from tests.capture import strategies
@@ -66,17 +66,17 @@ def printed(transcript: Transcript, width: int | None) -> list[str]:
         *timeline(transcript, width=width, zone=UTC),
         *ladder(layout, width=width or 100),
         *next_commands(transcript, ["@"], live=False),
-        *numbers_lines(transcript, width=width, zone=UTC),
+        *statistics_lines(transcript, width=width, zone=UTC),
     ]
     for row in transcript.rows:
         if isinstance(row, Numbered):
-            lines += whole(transcript, row, width=width)
-    transactions = carried(transcript, transcript.rows).values()
+            lines += row_lines(transcript, row, width=width)
+    transactions = carrying_transactions(transcript, transcript.rows).values()
     lines += wire_lines(transcript, transactions, width=width)
     texts = [plain(line) for line in lines]
     for is_whole in (False, True):
-        texts += "".join(document(transcript, transcript.rows, live=False, whole=is_whole)).split("\n")
-    texts += numbers_document(transcript, live=False).split("\n")
+        texts += "".join(transcript_json(transcript, transcript.rows, live=False, whole=is_whole)).split("\n")
+    texts += statistics_json(transcript, live=False).split("\n")
     return [*texts, *mermaid(layout), *message_lines(transcript, transcript.rows), *http_lines(transcript, transactions)]
 
 
@@ -101,7 +101,7 @@ def test_nothing_dangerous_of_http_is_printed(text: str, width: int | None) -> N
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_no_hostile_string_makes_a_line_of_http_wider_than_the_screen(text: str) -> None:
     transcript = hostile_traffic(text).wire
-    lines = wire_lines(transcript, carried(transcript, transcript.rows).values(), width=40)
+    lines = wire_lines(transcript, carrying_transactions(transcript, transcript.rows).values(), width=40)
     assert [line for line in lines if line_cells(line) > 40] == []
 
 

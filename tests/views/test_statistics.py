@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from mcpspy.transcript.model import Transcript
-from mcpspy.views.json.statistics import numbers_document
-from mcpspy.views.statistics import MAX_ROWS, numbers_lines
+from mcpspy.views.json.statistics import statistics_json
+from mcpspy.views.statistics import MAX_ROWS, statistics_lines
 from mcpspy.views.text.line import line_cells, plain
 from mcpspy.views.text.table import Column, table_lines
 from tests.transcript.dialogue import Dialogue, request, result, tool_call
@@ -26,11 +26,11 @@ WIDTHS = (20, 40, 60, 80, 120, 200)
 
 
 def shown(transcript: Transcript, width: int | None = None) -> list[str]:
-    return [plain(line) for line in numbers_lines(transcript, width=width, zone=UTC)]
+    return [plain(line) for line in statistics_lines(transcript, width=width, zone=UTC)]
 
 
 def document(transcript: Transcript) -> Any:
-    return json.loads(numbers_document(transcript, live=False))
+    return json.loads(statistics_json(transcript, live=False))
 
 
 def line_of(lines: list[str], word: str) -> list[str]:
@@ -49,21 +49,21 @@ SCENES: dict[str, Callable[[], Transcript]] = {
 @pytest.mark.parametrize("name", ["busy", "three"])
 def test_the_numbers_are_shown_as_before(name: str, width: int) -> None:
     """Without the summary, which has its own tests."""
-    lines = numbers_lines(SCENES[name](), width=width, zone=UTC)
+    lines = statistics_lines(SCENES[name](), width=width, zone=UTC)
     assert same_as_golden(f"numbers-{name}-{width}", dropwhile(lambda line: line, lines))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", SCENES)
 def test_no_line_is_wider_than_the_screen(name: str, width: int) -> None:
-    lines = numbers_lines(SCENES[name](), width=width, zone=UTC)
+    lines = statistics_lines(SCENES[name](), width=width, zone=UTC)
     assert [plain(line) for line in lines if line_cells(line) > width] == []
 
 
 @pytest.mark.parametrize("width", [20, 80])
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_no_hostile_name_makes_a_line_wider_than_the_screen(text: str, width: int) -> None:
-    lines = numbers_lines(hostile_scene(text).transcript, width=width, zone=UTC)
+    lines = statistics_lines(hostile_scene(text).transcript, width=width, zone=UTC)
     assert [plain(line) for line in lines if line_cells(line) > width] == []
 
 
@@ -81,7 +81,7 @@ def test_wide_names_keep_the_columns_in_line() -> None:
         .client(tool_call(2, "a"))
         .server(result(2))
     )
-    lines = list(numbers_lines(scene.transcript, width=80, zone=UTC))
+    lines = list(statistics_lines(scene.transcript, width=80, zone=UTC))
     table = [line for line in lines if plain(line).startswith(("  天気", "  a  "))]
     assert len(table) == 2
     assert {line_cells(line) for line in table} == {line_cells(table[0])}

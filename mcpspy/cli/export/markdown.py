@@ -6,7 +6,7 @@ import click
 
 from ... import __version__
 from ...views.export.markdown import report
-from ...views.timeline.timeline import selected
+from ...views.timeline.timeline import rows_between
 from ..filter_option import passed, wanted_of
 from ..transcripts import WhatCommand, chosen, row_of
 from .redacted import masked
@@ -30,6 +30,6 @@ def command(what: tuple[str, ...], output: str | None, filters: tuple[str, ...])
     transcript = masked(asked.paths)
     if asked.rows is not None:
         row_of(transcript, " ".join(what), asked.rows[0])
-    rows = passed(wanted, transcript, selected(transcript.rows, asked.rows))
+    rows = passed(wanted, transcript, rows_between(transcript.rows, asked.rows))
     is_part = asked.rows is not None or wanted is not None
     write(report(transcript, rows, version=__version__, is_part=is_part), output)

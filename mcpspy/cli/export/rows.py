@@ -14,7 +14,7 @@ import click
 from ...capture.store.folder import EXTENSION, captures_folder
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, ModelCall, UnpairedMessage
-from ...views.timeline.timeline import selected
+from ...views.timeline.timeline import rows_between
 from ..filter_option import filter_option, passed, wanted_of
 from ..transcripts import chosen, row_of, transcript_of
 
@@ -47,7 +47,7 @@ def asked_rows(what: tuple[str, ...], filters: tuple[str, ...], *, keeps_frames:
     transcript, _ = transcript_of(asked.paths, keeps_frames=keeps_frames)
     if asked.rows is not None:
         row_of(transcript, " ".join(what), asked.rows[0])
-    return Asked(transcript, passed(wanted, transcript, selected(transcript.rows, asked.rows)), asked.paths)
+    return Asked(transcript, passed(wanted, transcript, rows_between(transcript.rows, asked.rows)), asked.paths)
 
 
 def addresses_of(paths: Iterable[str]) -> list[str]:

@@ -10,7 +10,7 @@ from ...records import CLIENT
 from ...replay.client.correlate.model import Carrying
 from ...replay.client.read_plan import plans
 from ...transcript.model import Exchange, Numbered
-from ...views.timeline.timeline import selected
+from ...views.timeline.timeline import rows_between
 from ..filter_option import filtered, wanted_of
 from ..transcripts import chosen, row_of, transcript_of
 
@@ -71,7 +71,7 @@ def wanted(what: str, only: tuple[str, ...], handles: tuple[str, ...]) -> Wanted
     rows = None
     if asked.rows is not None:
         row_of(transcript, what, asked.rows[0])
-        rows = selected(transcript.rows, asked.rows)
+        rows = rows_between(transcript.rows, asked.rows)
     if matching is not None:
         rows = filtered(matching, transcript, transcript.rows if rows is None else rows).rows
     if rows is None:

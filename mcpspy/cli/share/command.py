@@ -18,7 +18,7 @@ from ...sharing.known import Known
 from ...sharing.names import Names
 from ...sharing.user_paths import UserPaths
 from ...views.text.units import counted
-from ...views.timeline.timeline import selected
+from ...views.timeline.timeline import rows_between
 from ..screen import say
 from ..transcripts import Chosen, WhatCommand, chosen, row_of, transcript_of
 from .copy import Copier, Original, Pseudonyms, Shared, spooled
@@ -179,7 +179,7 @@ def _excerpts(asked: Chosen, what: str) -> list[Excerpt | None]:
         raise ShareError("rows of standard input cannot be shared: it is read only once. Write it to a file first")
     transcript, _ = transcript_of(asked.paths)
     row_of(transcript, what, asked.rows[0])
-    rows = selected(transcript.rows, asked.rows)
+    rows = rows_between(transcript.rows, asked.rows)
     return [Excerpt(transcript, transcript.captures[at], rows) for at in range(len(asked.paths))]
 
 

@@ -12,7 +12,7 @@ from ...records import Record
 from ...sharing.verify import Leak, Lookout
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, ModelCall, UnpairedMessage
-from ...views.store.leaks import LookedInto, Slipped, document, report_lines
+from ...views.store.leaks import CaptureLeaks, LeakLine, leaks_json, report_lines
 from ..screen import show_lines, width
 from ..transcripts import transcript_of
 from .environment import people, telling_variables
@@ -22,23 +22,23 @@ def report(paths: Iterable[str], keep: tuple[re.Pattern[str], ...], *, as_json: 
     """Look into captures, print what was found, and return the exit status: 1 if that is anything. Raises: CaptureError, OSError."""
     found = [_looked_into(path, keep) for path in paths]
     if as_json:
-        click.echo(document(found), nl=False)
+        click.echo(leaks_json(found), nl=False)
     else:
         show_lines(line for one in found for line in report_lines(one, width=width()))
     return int(any(one.leaks for one in found))
 
 
-def _looked_into(path: str, keep: tuple[re.Pattern[str], ...]) -> LookedInto:
+def _looked_into(path: str, keep: tuple[re.Pattern[str], ...]) -> CaptureLeaks:
     lookout = Lookout(environment=telling_variables(), people=people(), keep=keep)
     leaks: list[Leak] = []
     for record in _records(path):
         leaks += lookout.feed(record)
     leaks += lookout.close()
     rows = _rows(path) if leaks and path != STDIN else {}
-    return LookedInto(
+    return CaptureLeaks(
         path=path,
         leaks=tuple(
-            Slipped(
+            LeakLine(
                 record=one.number,
                 row=rows.get(one.number, 0),
                 place=one.place,

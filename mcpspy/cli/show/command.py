@@ -14,7 +14,7 @@ import click
 from ...transcript.model import Log, ModelCall, Numbered, Row, Transcript
 from ...views.text.filter_lines import filter_line
 from ...views.text.hint import next_commands
-from ...views.timeline.timeline import selected, timeline
+from ...views.timeline.timeline import rows_between, timeline
 from ..filter_option import filter_option, filtered, say_nothing_matches, wanted_of
 from ..screen import Screen, say
 from ..since import Since, chosen_since, narrowed, since_option
@@ -135,17 +135,17 @@ def _print(
     elif how.raw:
         _raw(rows, screen)
     elif how.as_json:
-        from ...views.json.rows import document
+        from ...views.json.rows import transcript_json
 
         since_ns = None if since is None else since.wall_ns
         whole = numbers is not None
-        for piece in document(transcript, rows, live=live, whole=whole, found=found, since_wall_ns=since_ns):
+        for piece in transcript_json(transcript, rows, live=live, whole=whole, found=found, since_wall_ns=since_ns):
             sys.stdout.write(piece)
     elif numbers is not None and is_one:
-        from ...views.timeline.exchange import whole as whole_row
+        from ...views.timeline.exchange import row_lines
 
         row = row_of(transcript, " ".join(asked.what), numbers[0])
-        screen.lines(whole_row(transcript, row, width=screen.width, stderr=how.stderr))
+        screen.lines(row_lines(transcript, row, width=screen.width, stderr=how.stderr))
     else:
         width = screen.width
         screen.lines(timeline(transcript, width=width, stderr=how.stderr, rows=numbers, live=live, found=found, since=words))
@@ -180,7 +180,7 @@ def _rows(transcript: Transcript, asked: Chosen, what: tuple[str, ...]) -> list[
     """The rows that were asked for. Raises: AddressError: if the first of them is not there."""
     if asked.rows is not None:
         row_of(transcript, " ".join(what), asked.rows[0])
-    return selected(transcript.rows, asked.rows)
+    return rows_between(transcript.rows, asked.rows)
 
 
 def _http(
@@ -188,10 +188,10 @@ def _http(
 ) -> None:
     """The transactions that carried `rows`; of one row every byte, of many no line that is too long to be read."""
     from ...views.json.transactions import http_lines
-    from ...views.timeline.exchange import carried
+    from ...views.timeline.exchange import carrying_transactions
     from ...views.timeline.http_wire import wire_lines
 
-    transactions = carried(transcript, rows).values()
+    transactions = carrying_transactions(transcript, rows).values()
     if as_json:
         screen.texts(http_lines(transcript, transactions))
     elif transactions:
@@ -204,13 +204,13 @@ def _stats(
     transcript: Transcript, rows: list[Row] | None, screen: Screen, *, live: bool, as_json: bool, since: str = ""
 ) -> None:
     """The numbers of `rows`, all where that is None."""
-    from ...views.json.statistics import numbers_document
-    from ...views.statistics import numbers_lines
+    from ...views.json.statistics import statistics_json
+    from ...views.statistics import statistics_lines
 
     if as_json:
-        sys.stdout.write(numbers_document(transcript, rows, live=live))
+        sys.stdout.write(statistics_json(transcript, rows, live=live))
     else:
-        screen.lines(numbers_lines(transcript, rows, width=screen.width, live=live, since=since))
+        screen.lines(statistics_lines(transcript, rows, width=screen.width, live=live, since=since))
 
 
 def _raw(rows: Iterable[Row], screen: Screen) -> None:

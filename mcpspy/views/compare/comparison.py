@@ -15,7 +15,7 @@ from ..text.escape import one_line, safe_text
 from ..text.line import Line, Piece, fitted
 from ..text.units import counted, duration
 from ..timeline.findings import STYLES
-from ..timeline.summary import source_line, spread
+from ..timeline.summary import headline, source_line
 from .differences import difference_lines, note_lines
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _summary(found: Comparison, width: int | None) -> list[Line]:
     sign: Piece = ("✗ ", "bad") if found.different else ("✓ ", "good")
     if not found.different:
         parts = [[("no difference", "strong")]]
-    return spread(sign, [*parts, [(f"{counted(same, 'call')} the same", "dim")]], width)
+    return headline(sign, [*parts, [(f"{counted(same, 'call')} the same", "dim")]], width)
 
 
 def _counts(found: Comparison) -> Iterator[str]:

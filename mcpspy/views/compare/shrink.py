@@ -14,7 +14,7 @@ from ..text.json_text import SCHEMA, as_json
 from ..text.line import Line, fitted
 from ..text.units import counted
 from ..timeline.phrases import outcome_phrase
-from ..timeline.summary import spread
+from ..timeline.summary import headline
 
 if TYPE_CHECKING:
     from ...replay.client.plan import Send
@@ -33,7 +33,7 @@ def shrunk_lines(found: Shrunk, width: int | None) -> Iterator[Line]:
         [(f"{len(found.sends):,} of {counted(found.of, 'message')}", "")],
         [(one_line(found.happened.what), "bad")],
     ]
-    yield from spread(("✗ ", "bad"), parts, width)
+    yield from headline(("✗ ", "bad"), parts, width)
     yield fitted([("  ", ""), (_how(found), "dim")], width)
     yield []
     if not found.sends:

@@ -40,7 +40,7 @@ def curl(transaction: Transaction, source: CaptureInfo) -> Iterator[str]:
     head = _head(transaction)
     body = b"".join(frame.data for frame in transaction.request.kept) if transaction.request is not None else b""
     lost = 0 if transaction.request is None else sum(one.length - len(one.data) for one in transaction.request.kept)
-    asked = _Asked()
+    asked = _ShellVariables()
     url = asked.word(_url(head, source, transaction))
     words = [f"curl -sS -N -g -X {_word(transaction.method)} {url}"]
     for name, value in head.fields:
@@ -56,7 +56,7 @@ def curl(transaction: Transaction, source: CaptureInfo) -> Iterator[str]:
     yield " \\\n  ".join(words)
 
 
-class _Asked:
+class _ShellVariables:
     """What is asked of the environment: the names of variables, by the pseudonyms that they stand for."""
 
     __slots__ = ("names",)

@@ -18,7 +18,7 @@ from ..sequence.mermaid import mermaid
 from ..text.escape import markdown_code, markdown_fence, markdown_text, safe_text
 from ..text.line import plain
 from ..text.units import counted, duration, wall_time
-from ..timeline.exchange import whole
+from ..timeline.exchange import row_lines
 from ..timeline.logs import log_line
 from ..timeline.phrases import command_words, outcome_phrase
 from ..timeline.summary import summary
@@ -188,7 +188,7 @@ def _calls(transcript: Transcript, calls: list[Exchange | ModelCall], tool_trips
 
 def _whole(transcript: Transcript, row: Exchange | ModelCall, tool_trips: list[ToolTrip]) -> Iterable[Line]:
     if isinstance(row, Exchange):
-        return whole(transcript, row, width=WIDTH, stderr=False)
+        return row_lines(transcript, row, width=WIDTH, stderr=False)
     from ..timeline.model_call import model_call_lines
 
     return model_call_lines(transcript, row, tool_trips, width=WIDTH)

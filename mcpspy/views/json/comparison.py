@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...replay.json.canonical import spelled
 from ...replay.mock.content import VOLATILE
-from ..text.json_text import SCHEMA, Verbatim, as_json
+from ..text.json_text import SCHEMA, RawJson, as_json
 from .rows import finding_object, source_object
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def difference_object(one: Difference) -> dict[str, Any]:
 def _value(name: str, value: Any) -> dict[str, Any]:
     text = spelled(value)
     if len(text) <= MAX_VALUE_LETTERS:
-        return {name: Verbatim(text)}
+        return {name: RawJson(text)}
     data = text.encode("utf-8", "surrogatepass")
     return {f"{name}_bytes": len(data), f"{name}_sha256": sha256(data).hexdigest()}
 

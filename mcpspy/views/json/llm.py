@@ -11,7 +11,7 @@ from ...transcript.llm.call import ModelCall
 from ...transcript.llm.model import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn, Usage
 from ...transcript.llm.tool_trips import ToolTrip, tool_trips
 from ...transcript.model import CaptureInfo, Transcript
-from ..text.json_text import Verbatim
+from ..text.json_text import RawJson
 from .transactions import transaction_object
 
 ASKED_LETTERS: Final = 200
@@ -44,7 +44,7 @@ def model_call_object(row: ModelCall, source: CaptureInfo, *, whole: bool = Fals
     return {**made, "transactions": [transaction_object(row.transaction)]}
 
 
-def joined_objects(transcript: Transcript) -> dict[str, Any]:
+def llm_objects(transcript: Transcript) -> dict[str, Any]:
     """What became of each tool use, and what each run took; empty where no model was recorded."""
     if not transcript.model_calls:
         return {}
@@ -155,7 +155,7 @@ def _return(returned: ToolReturn) -> dict[str, Any]:
 def _offer(offer: ToolOffer) -> dict[str, Any]:
     made: dict[str, Any] = {"name": offer.name, "description": offer.description, "bytes": offer.bytes}
     try:
-        made["schema"] = Verbatim(json.dumps(offer.schema))  # which may be deeper than a walk through it can go
+        made["schema"] = RawJson(json.dumps(offer.schema))  # which may be deeper than a walk through it can go
     except (ValueError, RecursionError):
         made["schema"] = None
     return made | _marks(offer)

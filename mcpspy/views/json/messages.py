@@ -10,7 +10,7 @@ from typing import Any
 from ...transcript.model import CaptureInfo, Exchange, Kind, Message, ModelCall, Row, Transcript, UnpairedMessage
 from ...wire.json_spans import members
 from ..text.escape import decoded
-from ..text.json_text import SCHEMA, Verbatim, as_json, payload
+from ..text.json_text import SCHEMA, RawJson, as_json, payload
 from ..timeline.exchange import messages_of
 from .llm import model_call_object
 
@@ -67,9 +67,9 @@ def message_object(message: Message, source: CaptureInfo) -> dict[str, Any]:
     return made
 
 
-def id_text(message: Message) -> Verbatim | str | None:
+def id_text(message: Message) -> RawJson | str | None:
     """The id of a message as it was spelled."""
-    return message.id if message.id is None or _NO_JSON.intersection(message.flaws) else Verbatim(message.id)
+    return message.id if message.id is None or _NO_JSON.intersection(message.flaws) else RawJson(message.id)
 
 
 def _content(message: Message) -> dict[str, Any]:
@@ -77,4 +77,4 @@ def _content(message: Message) -> dict[str, Any]:
         return payload(message.raw)
     name = CONTENTS[message.kind]
     found = members(message.raw.removeprefix(b"\xef\xbb\xbf")).get(name)
-    return {} if found is None else {name: Verbatim(decoded(bytes(found)))}
+    return {} if found is None else {name: RawJson(decoded(bytes(found)))}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..text.json_text import SCHEMA, Verbatim, as_json, payload
+from ..text.json_text import SCHEMA, RawJson, as_json, payload
 from .comparison import comparison_json
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def replay_object(report: Report, path: str, compared: Comparison) -> dict[str, 
         "ended": [{"row": row, "why": why} for row, why in report.ended.items()],
         "misses": [miss.data | {"sentence": miss.sentence} for miss in report.misses],
         "lost": report.lost or None,
-        "comparison": Verbatim(comparison_json(compared).rstrip("\n")),
+        "comparison": RawJson(comparison_json(compared).rstrip("\n")),
     }
 
 

@@ -31,14 +31,14 @@ from ...transcript.phases import Course, courses
 from ...transcript.stats.outcomes import outcomes
 from ..text.json_text import SCHEMA, as_json, payload
 from ..timeline.phrases import PROGRESS
-from .llm import joined_objects, model_call_object
+from .llm import llm_objects, model_call_object
 from .messages import id_text, message_object
 from .transactions import transaction_object
 
 _NO_FACTS = {"at_ns", "number", "extra"}
 
 
-def document(
+def transcript_json(
     transcript: Transcript,
     rows: list[Row],
     *,
@@ -70,7 +70,7 @@ def document(
         between = ",\n"
     told = transcript.findings if found is None else about(found, transcript.findings)
     findings = ",\n".join(as_json(finding_object(one)) for one in told)
-    joined = "".join(f',\n"{name}":{as_json(value)}' for name, value in joined_objects(transcript).items())
+    joined = "".join(f',\n"{name}":{as_json(value)}' for name, value in llm_objects(transcript).items())
     yield f'],\n"findings":[{findings}]{joined}}}\n'
 
 

@@ -12,7 +12,7 @@ from .llm import run_object
 from .rows import course_object, source_object, summary_object
 
 
-def numbers_document(transcript: Transcript, rows: list[Row] | None = None, *, live: bool) -> str:
+def statistics_json(transcript: Transcript, rows: list[Row] | None = None, *, live: bool) -> str:
     """The text of the object, one server per line; `rows` are those to be counted, all where that is None."""
     head = as_json({"schema": SCHEMA, "summary": summary_object(transcript, live=live)})[:-1]
     servers = ",\n".join(as_json(_server(one)) for one in numbers(transcript, rows) if not one.source.is_model)

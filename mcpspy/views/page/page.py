@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...transcript.llm.call import ModelCall
 from ...transcript.llm.tool_trips import tool_trips
 from ..check.model import worst_first
-from ..statistics import numbers_lines
+from ..statistics import statistics_lines
 from ..text.escape import safe_text, xml_text
 from ..text.line import plain
 from ..timeline.summary import source_lines, summary
@@ -80,7 +80,7 @@ def script(files: Mapping[str, str]) -> str:
 PARTS: Final[Mapping[str, Callable[[Transcript, Sequence[Row]], Any]]] = {
     "diagram": lambda transcript, rows: drawn(transcript, rows, MAX_DRAWN),
     "findings": lambda transcript, _: [_finding(one) for one in worst_first(transcript.findings)],
-    "numbers": lambda transcript, _: "\n".join(plain(line) for line in numbers_lines(transcript, width=NUMBERS_CELLS)),
+    "numbers": lambda transcript, _: "\n".join(plain(line) for line in statistics_lines(transcript, width=NUMBERS_CELLS)),
 }
 """What the page shows of all rows together."""
 

@@ -57,7 +57,7 @@ _LISTS: Final = {
 _ATTRIBUTES: Final = {"resourceTemplates": "resource_templates"}
 
 
-class Answers:
+class AnswerAssertions:
     """Statements about recorded answers. `recorded` is when they were; statements begin with `indent`."""
 
     __slots__ = ("_indent", "_name", "_recorded")

@@ -12,7 +12,7 @@ from ...transcript.model import Exchange, Outcome, Transcript
 from ..text.escape import safe_text
 from ..text.python_literal import has_literal, literal
 from ..text.units import wall_time
-from .answers import Answers
+from .answers import AnswerAssertions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ def call_lines(
     yield f"{indent}result = await {expression}"
     result = last.response.result if last.response is not None else None
     if isinstance(result, dict):
-        yield from Answers(recorded, indent, dialect).lines(exchange.method, result)
+        yield from AnswerAssertions(recorded, indent, dialect).lines(exchange.method, result)
 
 
 def _why_not(last: Exchange) -> str:

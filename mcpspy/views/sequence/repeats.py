@@ -13,7 +13,7 @@ from ...transcript.mcp.content import content_facts
 from ...transcript.model import Exchange, Kind, Outcome, Row, Transcript, UnpairedMessage
 from ...transcript.offers.definitions import LISTINGS
 from ..text.units import counted
-from ..timeline.calls import Polls, Run
+from ..timeline.calls import PollFolder, PollRun
 
 _MEMBERS: Final = {"tools": "tool", "prompts": "prompt", "resources": "resource", "templates": "template"}
 """What a page of a list holds, under the names of its facts, and what one of it is called."""
@@ -42,7 +42,7 @@ Drawable = Row | Repeated | News
 def repeats(transcript: Transcript, rows: Iterable[Row]) -> Iterator[Drawable]:
     """`rows` in their order, with one that stands for several in the place of the last of them."""
     flagged = {one.row for one in transcript.findings if one.row is not None}
-    polls, pages = Polls(), _Pages()
+    polls, pages = PollFolder(), _Pages()
     for row in _with_news(rows, flagged):
         if not isinstance(row, Exchange):
             yield row
@@ -76,7 +76,7 @@ def _news_key(row: Row, flagged: Container[int]) -> tuple[int, str, bytes] | Non
     return row.capture, row.message.sender, row.message.raw.strip()
 
 
-def _run(run: Run) -> Drawable:
+def _run(run: PollRun) -> Drawable:
     return Repeated(first=run.first, last=run.last, times=run.before + 1) if run.before else run.last
 
 

@@ -26,7 +26,7 @@ from ...transcript.model import (
 )
 from ..text.escape import one_line
 from ..text.units import counted, duration
-from ..timeline.calls import of_part
+from ..timeline.calls import part_phrase
 from ..timeline.phrases import (
     PROGRESS,
     Phrase,
@@ -148,7 +148,7 @@ class Steps:
     def _phrase(self, row: Exchange) -> Phrase:
         phrase = outcome_phrase(row)
         call = self._sources[row.capture].calls.get(row.row)
-        return phrase if call is None else of_part(phrase, row, call)
+        return phrase if call is None else part_phrase(phrase, row, call)
 
     def _request(self, row: Exchange, words: str) -> Arrow:
         start, end = self._ends(row, row.sender)

@@ -21,7 +21,7 @@ _ANYWAY = "mcpspy export share takes it out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slipped:
+class LeakLine:
     """One thing that should not be there. `row` is that of the timeline, 0 for none; of itself `shown` and `length` are told."""
 
     record: int
@@ -35,16 +35,16 @@ class Slipped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookedInto:
+class CaptureLeaks:
     """One capture. `more` things are counted only; `unread` bodies could not be looked into."""
 
     path: str
-    leaks: tuple[Slipped, ...]
+    leaks: tuple[LeakLine, ...]
     more: int
     unread: int
 
 
-def report_lines(found: LookedInto, *, width: int | None) -> Iterator[Line]:
+def report_lines(found: CaptureLeaks, *, width: int | None) -> Iterator[Line]:
     """A line on the capture, and two for each thing: what it is and where, and the option that takes it out."""
     count = len(found.leaks) + found.more
     path = safe_text(found.path)
@@ -61,20 +61,20 @@ def report_lines(found: LookedInto, *, width: int | None) -> Iterator[Line]:
         yield fitted([("  ", ""), (unread, "warn")], width)
 
 
-def document(captures: list[LookedInto]) -> str:
+def leaks_json(captures: list[CaptureLeaks]) -> str:
     """The JSON of `mcpspy export share --verify --json`: docs/json.md says what its members mean."""
     return as_json({"schema": SCHEMA, "captures": [_object(one) for one in captures]}) + "\n"
 
 
-def _alike(leaks: tuple[Slipped, ...]) -> list[list[Slipped]]:
+def _alike(leaks: tuple[LeakLine, ...]) -> list[list[LeakLine]]:
     """What is the same by all that is told of it, together."""
-    found: dict[tuple[str, str, str, int], list[Slipped]] = {}
+    found: dict[tuple[str, str, str, int], list[LeakLine]] = {}
     for one in leaks:
         found.setdefault((one.kind, one.name, one.shown, one.length), []).append(one)
     return list(found.values())
 
 
-def _lines(same: list[Slipped], width: int | None) -> Iterator[Line]:
+def _lines(same: list[LeakLine], width: int | None) -> Iterator[Line]:
     first = same[0]
     what = f"{first.kind} {first.name}".rstrip()
     shown = f"“{one_line(first.shown)}…”, " if first.shown else ""
@@ -86,12 +86,12 @@ def _lines(same: list[Slipped], width: int | None) -> Iterator[Line]:
         yield fitted([("      ", ""), (one_line(option) or _ANYWAY, "key")], width)
 
 
-def _where(one: Slipped) -> str:
+def _where(one: LeakLine) -> str:
     row = f" (row {one.row})" if one.row else ""
     return f"record {one.record}{row} {one_line(one.place)}"
 
 
-def _object(found: LookedInto) -> dict[str, Any]:
+def _object(found: CaptureLeaks) -> dict[str, Any]:
     return {
         "path": found.path,
         "leaks": [

@@ -28,7 +28,7 @@ _CLOCK = "22:37:01"
 _GAP = "  "
 
 
-class State(StrEnum):
+class CaptureState(StrEnum):
     """Whether all of a capture is there."""
 
     LIVE = "live"
@@ -36,11 +36,11 @@ class State(StrEnum):
     INCOMPLETE = "incomplete"
 
 
-_STYLES = {State.LIVE: "good", State.COMPLETE: "dim", State.INCOMPLETE: "warn"}
+_STYLES = {CaptureState.LIVE: "good", CaptureState.COMPLETE: "dim", CaptureState.INCOMPLETE: "warn"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Capture:
+class CaptureLine:
     """One capture: `begin` in the reader's time zone; `messages` are at least so many unless `counted`."""
 
     path: str
@@ -54,23 +54,23 @@ class Capture:
     counted: bool
     size_bytes: int
     gaps: int
-    state: State
+    state: CaptureState
     is_model: bool = False
     """Whether its leg is the model's: how many pieces an answer came in is no measure of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recording:
+class RecordingLine:
     """One client and its captures, the oldest first. `address` is its WHAT; empty where nothing was said."""
 
     address: str
     client: str
     client_pid: int | None
-    captures: tuple[Capture, ...]
+    captures: tuple[CaptureLine, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unusable:
+class UnreadableFile:
     """A file of the store that cannot be read as a capture."""
 
     path: str
@@ -79,7 +79,7 @@ class Unusable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class StoreUsage:
     """What the whole store holds and may hold (None: no quota), and what was removed from it so far."""
 
     captures: int
@@ -90,7 +90,7 @@ class Kept:
     gone_wall_ns: int | None
 
 
-def listing(recordings: list[Recording], unusable: list[Unusable], *, width: int | None) -> Iterator[Line]:
+def listing(recordings: list[RecordingLine], unusable: list[UnreadableFile], *, width: int | None) -> Iterator[Line]:
     """A line per recording and one per capture below it, in `width` cells; None: as long as they are."""
     columns = _Columns(recordings, width)
     for number, recording in enumerate(recordings):
@@ -107,7 +107,7 @@ def listing(recordings: list[Recording], unusable: list[Unusable], *, width: int
             yield fitted([("    " + safe_text(one.file), ""), (f"  {one_line(one.reason)}", "dim")], width)
 
 
-def document(store: str, recordings: list[Recording], unusable: list[Unusable], kept: Kept) -> str:
+def listing_json(store: str, recordings: list[RecordingLine], unusable: list[UnreadableFile], kept: StoreUsage) -> str:
     """The JSON of `mcpspy list --json`: docs/json.md says what its members mean."""
     found = {
         "schema": SCHEMA,
@@ -127,7 +127,7 @@ def document(store: str, recordings: list[Recording], unusable: list[Unusable], 
 class _Columns:
     """How wide the columns are that all lines share; 0 where there is no room for one."""
 
-    def __init__(self, recordings: list[Recording], width: int | None) -> None:
+    def __init__(self, recordings: list[RecordingLine], width: int | None) -> None:
         captures = [one for recording in recordings for one in recording.captures]
         self.files = width is None or width >= WIDE_CELLS
         self.address = max(1, _widest(one.address for one in recordings))
@@ -154,7 +154,7 @@ def _widest(texts: Iterable[str]) -> int:
     return max(map(cells, texts), default=0)
 
 
-def _recording_line(recording: Recording, columns: _Columns) -> Line:
+def _recording_line(recording: RecordingLine, columns: _Columns) -> Line:
     begin = recording.captures[0].begin
     client = one_line(recording.client) or "unknown client"
     pid = "" if recording.client_pid is None else f" (pid {recording.client_pid})"
@@ -166,7 +166,7 @@ def _recording_line(recording: Recording, columns: _Columns) -> Line:
     ]
 
 
-def _capture_line(recording: Recording, capture: Capture, columns: _Columns) -> Line:
+def _capture_line(recording: RecordingLine, capture: CaptureLine, columns: _Columns) -> Line:
     label = cut(one_line(capture.label), columns.label)
     line: Line = [(" " * (columns.address + 1) + padded(label, columns.label), "")]
     if columns.clock:
@@ -184,18 +184,18 @@ def _capture_line(recording: Recording, capture: Capture, columns: _Columns) -> 
     return line
 
 
-def _state(capture: Capture) -> str:
+def _state(capture: CaptureLine) -> str:
     """Whether all of it is there, and how often recording failed."""
     return f"{capture.state}, {counted(capture.gaps, 'gap')}" if capture.gaps else str(capture.state)
 
 
-def _messages(capture: Capture) -> str:
+def _messages(capture: CaptureLine) -> str:
     if capture.is_model:
         return "model's leg"
     return counted(capture.messages, "message") + ("" if capture.counted else " or more")
 
 
-def _recording_object(recording: Recording) -> dict[str, Any]:
+def _recording_object(recording: RecordingLine) -> dict[str, Any]:
     return {
         "address": recording.address or None,
         "client": recording.client,
@@ -204,7 +204,7 @@ def _recording_object(recording: Recording) -> dict[str, Any]:
     }
 
 
-def _capture_object(capture: Capture) -> dict[str, Any]:
+def _capture_object(capture: CaptureLine) -> dict[str, Any]:
     made = {
         "path": capture.path,
         "id": capture.capture_id,
@@ -216,7 +216,7 @@ def _capture_object(capture: Capture) -> dict[str, Any]:
         "messages": capture.messages,
         "size_bytes": capture.size_bytes,
         "gaps": capture.gaps,
-        "complete": capture.state is State.COMPLETE,
-        "live": capture.state is State.LIVE,
+        "complete": capture.state is CaptureState.COMPLETE,
+        "live": capture.state is CaptureState.LIVE,
     }
     return made if capture.counted else {**made, "counted": False}

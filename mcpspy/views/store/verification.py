@@ -22,7 +22,7 @@ _MOST_LINES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class CaptureProblem:
     """One thing that is wrong. `line` counts from 1, `offset` is its first byte in the file."""
 
     status: str
@@ -33,7 +33,7 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verified:
+class VerifiedCapture:
     """One capture: `records` and `frames` are those that can be used; `left_out` are lines and bytes that cannot."""
 
     path: str
@@ -46,13 +46,13 @@ class Verified:
     frames: int
     left_out_lines: int
     left_out_bytes: int
-    troubles: tuple[Trouble, ...]
+    troubles: tuple[CaptureProblem, ...]
     more_troubles: int
     repaired: str | None = None
     marked_missing: int = 0
 
 
-def verification(found: Verified, *, width: int | None) -> Iterator[Line]:
+def verification(found: VerifiedCapture, *, width: int | None) -> Iterator[Line]:
     """A line on the whole capture, and one for each thing that is wrong."""
     said = f", {counted(found.records, 'record')} in {size(found.size_bytes)}"
     if found.left_out_lines:
@@ -67,12 +67,12 @@ def verification(found: Verified, *, width: int | None) -> Iterator[Line]:
         yield fitted([(f"  what is sound is in {safe_text(found.repaired)}{missing}", "strong")], width)
 
 
-def document(captures: list[Verified]) -> str:
+def verification_json(captures: list[VerifiedCapture]) -> str:
     """The JSON of `mcpspy verify --json`: docs/json.md says what its members mean."""
     return as_json({"schema": SCHEMA, "captures": [_object(one) for one in captures]}) + "\n"
 
 
-def _trouble_lines(one: Trouble, width: int | None) -> Iterator[Line]:
+def _trouble_lines(one: CaptureProblem, width: int | None) -> Iterator[Line]:
     where = f"  line {one.line}, byte {one.offset}: "
     words = one_line(one.text)
     if width is None:
@@ -84,7 +84,7 @@ def _trouble_lines(one: Trouble, width: int | None) -> Iterator[Line]:
         yield fitted([(_INDENT + more, _STYLES[one.status])], width)
 
 
-def _object(found: Verified) -> dict[str, Any]:
+def _object(found: VerifiedCapture) -> dict[str, Any]:
     made: dict[str, Any] = {
         "path": found.path,
         "status": found.status,

@@ -28,7 +28,7 @@ def matching_line(wanted: Filter, matching: int, of: int, logs: int = 0) -> Line
     return [(f"{matching:,} of {counted(of, 'row')}{also} {verb} ", "strong"), (safe_text(str(wanted)), "")]
 
 
-def pointed(expression: str, column: int, width: int) -> list[str]:
+def caret_lines(expression: str, column: int, width: int) -> list[str]:
     """`expression` and a caret below this column, the first being 1, in at most `width` cells."""
     before, after = safe_text(expression[: column - 1]), safe_text(expression[column - 1 : column - 1 + width])
     if cells(before) > width // 2:

@@ -13,7 +13,7 @@ SCHEMA = 1
 """The version of what docs/json.md describes. Fields may come; what is there keeps its name and meaning."""
 
 
-class Verbatim(str):
+class RawJson(str):
     """JSON text to be embedded as it is."""
 
     __slots__ = ()
@@ -36,7 +36,7 @@ def payload(data: bytes) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, Verbatim):
+    if isinstance(value, RawJson):
         return value
     if isinstance(value, dict):
         return "{" + ",".join([f"{_quoted(name)}:{_text(one)}" for name, one in value.items()]) + "}"

@@ -41,7 +41,7 @@ def with_call(phrase: Phrase, row: Exchange | UnpairedMessage, source: CaptureIn
         ends = f", {_took(call, row.at_ns)} in all" if facts is None and call.ended_ns == row.at_ns else ""
         details = [phrase.detail if facts is None else _status(facts, call, row.at_ns), f"of row {call.row}{ends}"]
     else:
-        phrase = of_part(phrase, row, call)
+        phrase = part_phrase(phrase, row, call)
         details = [_part_words(row, call, held), phrase.detail]
         if call.part(row) is Part.POLL:
             details.reverse()
@@ -50,7 +50,7 @@ def with_call(phrase: Phrase, row: Exchange | UnpairedMessage, source: CaptureIn
     return phrase._replace(detail=" · ".join(one for one in details if one))
 
 
-def of_part(phrase: Phrase, row: Exchange, call: Call) -> Phrase:
+def part_phrase(phrase: Phrase, row: Exchange, call: Call) -> Phrase:
     """`phrase`, with the word for an answer that is none yet, and without what each poll would repeat."""
     if phrase.word != "ok" or row.response is None:
         return phrase
@@ -89,7 +89,7 @@ def _part_words(row: Exchange, call: Call, held: int) -> str:
     return f"{words}, {_took(call, row.response.at_ns)} in all"
 
 
-class Run(NamedTuple):
+class PollRun(NamedTuple):
     """Polls of one task that brought nothing new: the last of them, how many came before it, and the first."""
 
     last: Exchange
@@ -97,13 +97,13 @@ class Run(NamedTuple):
     first: Exchange
 
 
-class Polls:
+class PollFolder:
     """Holds back polls that bring nothing new. A machine: `feed` says whether one is held, `take` and `close` let go of runs."""
 
     __slots__ = ("_runs", "_statuses")
 
     def __init__(self) -> None:
-        self._runs: dict[int, Run] = {}
+        self._runs: dict[int, PollRun] = {}
         self._statuses: dict[int, str] = {}
         """What was last said of each task, by the numbers of their calls."""
 
@@ -115,14 +115,14 @@ class Polls:
         if is_news or call.part(row) is not Part.POLL:
             return False
         run = self._runs.get(call.row)
-        self._runs[call.row] = Run(row, 0, row) if run is None else Run(row, run.before + 1, run.first)
+        self._runs[call.row] = PollRun(row, 0, row) if run is None else PollRun(row, run.before + 1, run.first)
         return True
 
-    def take(self, call: Call) -> Run | None:
+    def take(self, call: Call) -> PollRun | None:
         """The run of this call, which is held no more."""
         return self._runs.pop(call.row, None)
 
-    def close(self) -> list[Run]:
+    def close(self) -> list[PollRun]:
         """All that is held."""
         runs = sorted(self._runs.values(), key=lambda one: one.last.row)
         self._runs.clear()
@@ -197,7 +197,7 @@ def _entry(rows: list[Exchange | UnpairedMessage], call: Call, shown: Exchange |
     if isinstance(last, UnpairedMessage):
         return fitted([*line, (f"{one_line(last.message.method or '')}{count}", "dim")], width)
     line.append((one_line(f"{last.method} {last.target or ''}".rstrip()) + count, ""))
-    phrase = of_part(outcome_phrase(last), last, call)
+    phrase = part_phrase(outcome_phrase(last), last, call)
     line.append((f"  {phrase.word}", phrase.style))
     if phrase.detail:
         line.append((f": {phrase.detail}", "dim"))

@@ -14,11 +14,11 @@ from ..text.line import Line, Piece, fitted, joined
 from ..text.pretty import INDENT, broken, pretty
 from ..text.units import duration, size
 from .about import about_lines
-from .calls import call_lines, of_part
+from .calls import call_lines, part_phrase
 from .findings import row_finding_lines
 from .logs import meanwhile, microseconds
 from .phrases import outcome_phrase, unpaired_phrase
-from .transaction import chunk_words, fact_lines, told, transaction_phrase
+from .transaction import chunk_words, fact_lines, transaction_phrase, with_facts
 
 _BETWEEN: Piece = (" · ", "dim")
 
@@ -39,7 +39,7 @@ def first_message(row: Numbered) -> Message | None:
     )
 
 
-def carried(transcript: Transcript, rows: Iterable[Row]) -> dict[int, tuple[Transaction, list[int]]]:
+def carrying_transactions(transcript: Transcript, rows: Iterable[Row]) -> dict[int, tuple[Transaction, list[int]]]:
     """The transactions that carried `rows`, by time, each with their numbers; the keys are of no use but to tell them apart."""
     found: dict[int, tuple[Transaction, list[int]]] = {}
     for row in rows:
@@ -49,7 +49,7 @@ def carried(transcript: Transcript, rows: Iterable[Row]) -> dict[int, tuple[Tran
     return dict(sorted(found.items(), key=lambda one: (one[1][0].at_ns, one[1][0].number)))
 
 
-def whole(transcript: Transcript, row: Numbered, *, width: int | None = None, stderr: bool = True) -> Iterator[Line]:
+def row_lines(transcript: Transcript, row: Numbered, *, width: int | None = None, stderr: bool = True) -> Iterator[Line]:
     """Everything about `row`. `width` in cells; None: nothing is broken, and each payload is JSON as it would be typed."""
     if isinstance(row, ModelCall):
         from ...transcript.llm.tool_trips import tool_trips
@@ -93,7 +93,7 @@ def _headings(row: Exchange | UnpairedMessage | Transaction, source: CaptureInfo
         sender, id = row.message.sender, row.message.id
     else:
         call = source.calls.get(row.row)
-        phrase = outcome_phrase(row) if call is None else of_part(outcome_phrase(row), row, call)
+        phrase = outcome_phrase(row) if call is None else part_phrase(outcome_phrase(row), row, call)
         words = one_line(f"{row.method} {row.target or ''}")
         outcome: Line = [(phrase.word, "good" if phrase.word == "ok" else phrase.style)]
         if phrase.detail:
@@ -125,7 +125,7 @@ def _message_heading(row: Numbered, message: Message, source: CaptureInfo, width
     facts += [safe_text(flaw) for flaw in message.flaws]
     facts += ["in a batch"] if message.batch else []
     facts += _frame_facts(message, source)
-    yield from told([(f"{arrow} {name}", "strong"), (" ", "")], facts, width)
+    yield from with_facts([(f"{arrow} {name}", "strong"), (" ", "")], facts, width)
 
 
 def _frame_facts(message: Message, source: CaptureInfo) -> list[str]:

@@ -13,7 +13,7 @@ from ..text.cells import wrapped
 from ..text.escape import safe_text
 from ..text.line import Line, fitted
 from ..text.units import MICROSECOND_NS, SECOND_NS
-from .wire_entries import Entries, Entry, Layout
+from .wire_entries import TransactionEntries, WireEntry, WireLayout
 
 CHUNK_NOTE = (
     "chunk 0x51 81: a chunk of 81 bytes. HTTP/1.1 sends its size in hex before it, so that a packet capture shows 51 before"
@@ -39,14 +39,14 @@ def wire_lines(
     """
     transactions = list(transactions)
     margin_cells = margin(max((one.ended_ns or one.at_ns for one, _ in transactions), default=0))
-    layout = Layout(room(width, margin_cells), whole=whole)
+    layout = WireLayout(room(width, margin_cells), whole=whole)
     is_chunked = False
     for transaction, rows in transactions:
         source = transcript.captures[transaction.capture]
-        entries = Entries(transaction, source, layout)
+        entries = TransactionEntries(transaction, source, layout)
         yield fitted(heading(transaction, source, rows), width)
         for entry in entries.feed():
-            yield from (fitted(line, width) for line in placed(entry, margin_cells))
+            yield from (fitted(line, width) for line in timed_lines(entry, margin_cells))
         yield []
         is_chunked = is_chunked or entries.is_chunked
     if is_chunked:
@@ -87,7 +87,7 @@ def room(width: int | None, margin_cells: int) -> int | None:
     return None if width is None else max(width - margin_cells - 3, 8)
 
 
-def placed(entry: Entry, margin_cells: int) -> Iterator[Line]:
+def timed_lines(entry: WireEntry, margin_cells: int) -> Iterator[Line]:
     """The lines of an entry behind its time and its arrow."""
     time = "" if entry.at_ns is None else _microseconds(entry.at_ns)
     for at, line in enumerate(entry.lines):

@@ -10,14 +10,14 @@ from ...transcript.model import CaptureInfo, ModelCall, Numbered, Row, UnpairedM
 from ..json.transactions import wire_state
 from ..text.line import Line, fitted
 from ..text.units import SECOND_NS
-from .http_wire import CHUNK_NOTE, cut_note, heading, margin, note, placed, room
-from .wire_entries import Entries, Entry, Layout
+from .http_wire import CHUNK_NOTE, cut_note, heading, margin, note, room, timed_lines
+from .wire_entries import TransactionEntries, WireEntry, WireLayout
 
 EXPECTED_NS = 9_999 * SECOND_NS
 """What the margin is made for, since nobody knows how long it will last."""
 
 
-class Ongoing:
+class OngoingTransaction:
     """A transaction that goes on, and the rows that it carried by now."""
 
     __slots__ = ("_rows", "source", "transaction")
@@ -56,7 +56,7 @@ class _Transactions:
 
     def __init__(self, *, only_rows: bool) -> None:
         self._only_rows = only_rows
-        self._going: dict[tuple[int, int], Ongoing] = {}
+        self._going: dict[tuple[int, int], OngoingTransaction] = {}
         self._rows: list[Numbered] = []
         self._seen: dict[int, int] = {}  # how many of each capture are known
 
@@ -65,13 +65,13 @@ class _Transactions:
         if isinstance(row, Numbered):
             self._rows.append(row)
 
-    def feed(self, captures: Sequence[CaptureInfo]) -> list[Ongoing]:
+    def feed(self, captures: Sequence[CaptureInfo]) -> list[OngoingTransaction]:
         """Those that may have changed."""
         for source in captures:
             count, known = len(source.transactions), self._seen.get(source.index, 0)
             self._seen[source.index] = count
             newest = [one for _, one in zip(range(count - known), reversed(source.transactions.values()), strict=False)]
-            self._going.update(((source.index, one.number), Ongoing(one, source)) for one in reversed(newest))
+            self._going.update(((source.index, one.number), OngoingTransaction(one, source)) for one in reversed(newest))
         for row in self._rows:
             for transaction in _of_row(row, captures[row.capture]):
                 if going := self._going.get((row.capture, transaction.number)):
@@ -89,9 +89,9 @@ class LiveWire:
 
     def __init__(self, width: int | None, *, only_rows: bool = False) -> None:
         self._width = width
-        self._layout = Layout(room(width, margin(EXPECTED_NS)))
+        self._layout = WireLayout(room(width, margin(EXPECTED_NS)))
         self._transactions = _Transactions(only_rows=only_rows)
-        self._entries: dict[Ongoing, Entries] = {}
+        self._entries: dict[OngoingTransaction, TransactionEntries] = {}
         self._is_begun = False
         self._told: Transaction | None = None
         self._explained: set[str] = set()
@@ -110,12 +110,12 @@ class LiveWire:
 
     def feed(self, captures: Sequence[CaptureInfo]) -> list[Line]:
         """What came since the last time, of all transactions in the order in which it came."""
-        found: list[tuple[int, int, Entry, Ongoing]] = []
+        found: list[tuple[int, int, WireEntry, OngoingTransaction]] = []
         is_chunked = False
         for going in self._transactions.feed(captures):
             entries = self._entries.get(going)
             if entries is None:
-                entries = self._entries[going] = Entries(going.transaction, going.source, self._layout)
+                entries = self._entries[going] = TransactionEntries(going.transaction, going.source, self._layout)
             found += ((entry.at_ns or 0, entry.number, entry, going) for entry in entries.feed())
             is_chunked = is_chunked or entries.is_chunked
             if going.over:
@@ -124,14 +124,14 @@ class LiveWire:
         lines = [line for _, _, entry, going in found for line in self._told_lines(entry, going)]
         return [fitted(line, self._width) for line in [*lines, *self._notes(is_chunked=is_chunked)]]
 
-    def _told_lines(self, entry: Entry, going: Ongoing) -> Iterator[Line]:
+    def _told_lines(self, entry: WireEntry, going: OngoingTransaction) -> Iterator[Line]:
         """The lines of an entry, with a heading where it is another transaction's than the one before."""
         if going.transaction is not self._told:
             if self._is_begun:
                 yield []
             yield heading(going.transaction, going.source, going.rows)
             self._is_begun, self._told = True, going.transaction
-        yield from placed(entry, margin(EXPECTED_NS))
+        yield from timed_lines(entry, margin(EXPECTED_NS))
 
     def _notes(self, *, is_chunked: bool) -> Iterator[Line]:
         """What has to be said once."""
@@ -150,7 +150,7 @@ class LiveWireJson:
 
     def __init__(self, *, only_rows: bool = False) -> None:
         self._transactions = _Transactions(only_rows=only_rows)
-        self._told: dict[Ongoing, tuple[object, ...]] = {}
+        self._told: dict[OngoingTransaction, tuple[object, ...]] = {}
 
     def row(self, row: Row) -> None:
         """A row is new, or has changed."""

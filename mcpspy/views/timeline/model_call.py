@@ -21,7 +21,7 @@ from ..text.units import counted, duration, size
 from .findings import row_finding_lines
 from .model_words import first_token_words, model_phrase, usage_words
 from .phrases import outcome_phrase
-from .transaction import fact_lines, told
+from .transaction import fact_lines, with_facts
 
 _BETWEEN: Piece = (" · ", "dim")
 
@@ -74,7 +74,7 @@ def _headings(row: ModelCall, source: CaptureInfo, width: int | None) -> Iterato
         ]
         facts += [f"answered by {one_line(answer.model)}"] if answer.model not in ("", row.model) else []
         facts += [counted(answer.deltas, "delta")] if answer.deltas else []
-    yield from told(between, [fact for fact in facts if fact], width)
+    yield from with_facts(between, [fact for fact in facts if fact], width)
     if answer is not None and answer.error:
         yield [(one_line(answer.error), "bad")]
     if answer is not None:

@@ -49,7 +49,7 @@ def summary(*transcripts: Transcript, live: bool = False, width: int | None = No
         parts.append([(counted(findings, "finding"), "warn")])
     parts += _exits(captures)
     parts.append([_completeness(captures, live=live)])
-    return spread(_sign(found + models, is_bad=Severity.ERROR in severities), parts, width)
+    return headline(_sign(found + models, is_bad=Severity.ERROR in severities), parts, width)
 
 
 def outcome_counts(found: Counter[Outcome]) -> list[Line]:
@@ -173,7 +173,7 @@ def _completeness(captures: list[CaptureInfo], *, live: bool) -> Piece:
     return (f"{word}: {', '.join(left_out)}" if left_out else word), "bad" if lost else "warn"
 
 
-def spread(sign: Piece, parts: list[Line], width: int | None) -> list[Line]:
+def headline(sign: Piece, parts: list[Line], width: int | None) -> list[Line]:
     """The parts behind `sign`, broken between two of them where the line is full."""
     lines: list[Line] = [[sign, *parts[0]]]
     for part in parts[1:]:
@@ -224,10 +224,10 @@ def phases_lines(course: Course, width: int | None) -> list[Line]:
     start_up = course.start_up
     if start_up is None or start_up.first_answer_ns is None:
         return []
-    return [[("  " + line, "dim")] for line in filled(phase_words(course.phases), None if width is None else width - 2)]
+    return [[("  " + line, "dim")] for line in wrapped_words(phase_words(course.phases), None if width is None else width - 2)]
 
 
-def filled(words: list[str], room: int | None) -> list[str]:
+def wrapped_words(words: list[str], room: int | None) -> list[str]:
     """`words`, of which there is one at least, with a sign between them, on as many lines of `room` cells as they take."""
     lines = [words[0]]
     for word in words[1:]:

@@ -34,7 +34,7 @@ from ..text.filter_lines import filter_line
 from ..text.lanes import Lanes
 from ..text.line import Line, fitted, line_cells
 from ..text.units import counted
-from .calls import Polls, with_call
+from .calls import PollFolder, with_call
 from .findings import finding_lines
 from .logs import log_line, quoted_line
 from .model_words import SAID_LETTERS, model_phrase
@@ -95,7 +95,7 @@ class Timeline:
         self._run: tuple[int, int] | None = None  # the capture whose stderr is being read, and how many lines of it
         self._folded = 0
         self._held: list[Log] = []
-        self._polls = Polls()
+        self._polls = PollFolder()
 
     def feed(self, row: Row) -> list[Line]:
         """The lines of a row, and before them what was held back of a run that it ends."""
@@ -334,11 +334,11 @@ def timeline(
         yield fitted(line, width)
     if found is not None:
         yield fitted([("  ", ""), *filter_line(found)], width)
-    chosen = selected(transcript.rows, rows) if found is None else found.rows
+    chosen = rows_between(transcript.rows, rows) if found is None else found.rows
     if not chosen:
         return
     lanes = Lanes(transcript.captures)
-    shape = fitting_columns(chosen, lanes, width)
+    shape = timeline_columns(chosen, lanes, width)
     flagged = frozenset(one.row for one in transcript.findings if one.row is not None)
     machine = Timeline(
         shape,
@@ -360,7 +360,7 @@ def timeline(
         yield from (fitted(line, width) for line in finding_lines(told, width=width))
 
 
-def selected(rows: list[Row], chosen: tuple[int, int] | None) -> list[Row]:
+def rows_between(rows: list[Row], chosen: tuple[int, int] | None) -> list[Row]:
     """The rows with numbers from the first to the last of `chosen`, and what came between them; all where that is None."""
     if chosen is None:
         return rows
@@ -372,7 +372,7 @@ def selected(rows: list[Row], chosen: tuple[int, int] | None) -> list[Row]:
     return [row for row in between if not isinstance(row, Numbered) or first <= row.row <= last]
 
 
-def fitting_columns(rows: list[Row], lanes: Lanes, width: int | None) -> Columns:
+def timeline_columns(rows: list[Row], lanes: Lanes, width: int | None) -> Columns:
     """Columns as wide as these rows need them."""
     last_row = last_ns = longest_id = longest_words = 0
     for row in rows:

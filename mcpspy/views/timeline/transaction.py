@@ -59,13 +59,15 @@ def fact_lines(transaction: Transaction, width: int | None) -> Iterator[Line]:
     yield [(numbers, "strong"), (where, "dim")]
     if request is not None:
         words = one_line(f"{transaction.method} {transaction.target}")
-        yield from told([("→ ", ""), (words, "")], list(_facts(request, transaction.at_ns)), width)
+        yield from with_facts([("→ ", ""), (words, "")], list(_facts(request, transaction.at_ns)), width)
     for note in transaction.notes:
         yield [("· ", "dim"), (one_line(f"{note.topic}: {note.text}"), "dim")]
     if response is not None:
         by = " by mcpspy" if response.injected else ""
         words = status_words(transaction) + by
-        yield from told([("← ", ""), (words, _style(transaction.status))], list(_facts(response, transaction.at_ns)), width)
+        yield from with_facts(
+            [("← ", ""), (words, _style(transaction.status))], list(_facts(response, transaction.at_ns)), width
+        )
     elif transaction.over:
         yield [("← ", ""), (f"no response: {_left_words(transaction)}", "warn")]
 
@@ -77,7 +79,7 @@ def chunk_words(sizes: tuple[int, ...]) -> str:
     return f"{words}, {counted(more, 'more chunk')}" if more > 0 else words
 
 
-def told(line: Line, facts: list[str], width: int | None) -> Iterator[Line]:
+def with_facts(line: Line, facts: list[str], width: int | None) -> Iterator[Line]:
     """`line` and what is known of it, on as many lines as that takes."""
     between = "  "
     for fact in facts:

@@ -32,7 +32,7 @@ MAX_BODY_LINES = 40
 """So many lines of a body are shown on a screen."""
 
 
-class Layout:
+class WireLayout:
     """How much room there is: `room` in cells, None on a pipe. `whole`: nothing is left out. `cuts` counts what was."""
 
     __slots__ = ("cuts", "room", "whole")
@@ -43,7 +43,7 @@ class Layout:
         self.cuts = 0
 
 
-class Entry(NamedTuple):
+class WireEntry(NamedTuple):
     """Something on the wire: its record's number orders it, its lines go behind its time and its arrow."""
 
     number: int
@@ -52,12 +52,12 @@ class Entry(NamedTuple):
     lines: list[Line]
 
 
-class Entries:
+class TransactionEntries:
     """Goes along one transaction; `feed` gives what came since the last time, in the order of the records."""
 
     __slots__ = ("_layout", "_notes", "_source", "_streams", "transaction")
 
-    def __init__(self, transaction: Transaction, source: CaptureInfo, layout: Layout) -> None:
+    def __init__(self, transaction: Transaction, source: CaptureInfo, layout: WireLayout) -> None:
         self.transaction = transaction
         self._source = source
         self._layout = layout
@@ -69,11 +69,11 @@ class Entries:
         """Whether HTTP/1.1 chunks came."""
         return any(one is not None and one.chunks for one in (self.transaction.request, self.transaction.response))
 
-    def feed(self) -> list[Entry]:
+    def feed(self) -> list[WireEntry]:
         """What is new."""
         transaction = self.transaction
         redelivered = set(transaction.redelivered)
-        found: list[Entry] = []
+        found: list[WireEntry] = []
         for stream in (transaction.request, *transaction.interim, transaction.response):
             if stream is not None:
                 number = stream.opened.stream
@@ -84,7 +84,7 @@ class Entries:
         for note in transaction.notes[self._notes :]:
             text = one_line(f"{note.topic}: {note.text}")
             style = "warn" if note.topic == "left" else "dim"
-            found.append(Entry(note.number, note.at_ns + self._source.shift_ns, "·", [[(text, style)]]))
+            found.append(WireEntry(note.number, note.at_ns + self._source.shift_ns, "·", [[(text, style)]]))
         self._notes = len(transaction.notes)
         return sorted(found)
 
@@ -94,7 +94,7 @@ class _StreamEntries:
 
     __slots__ = ("_chunks", "_encoding", "_frames", "_is_begun", "_is_ended", "_layout", "_sealed", "_source", "_stream")
 
-    def __init__(self, stream: Stream, source: CaptureInfo, layout: Layout) -> None:
+    def __init__(self, stream: Stream, source: CaptureInfo, layout: WireLayout) -> None:
         self._stream = stream
         self._source = source
         self._layout = layout
@@ -104,18 +104,18 @@ class _StreamEntries:
         self._frames = 0
         self._sealed: list[bytes] = []  # parts of a compressed body, which mean nothing before its end
 
-    def feed(self, redelivered: set[int]) -> Iterator[Entry]:
+    def feed(self, redelivered: set[int]) -> Iterator[WireEntry]:
         stream, opened = self._stream, self._stream.opened
         arrow = "→" if opened.sender == CLIENT else "←"
         if opened.head and not self._is_begun:
             by: list[Line] = [[("written by mcpspy", "warn")]] if opened.injected else []
-            yield Entry(opened.number, stream.at_ns, arrow, [*head_lines(opened, self._layout.room), *by])
+            yield WireEntry(opened.number, stream.at_ns, arrow, [*head_lines(opened, self._layout.room), *by])
         self._is_begun = True
         for frame in stream.kept[self._frames :]:
             lines = self._frame(frame)
             if frame.number in redelivered:
                 lines.append([("redelivered: this event came before, and is not counted again", "warn")])
-            yield Entry(frame.number, frame.at_ns + self._source.shift_ns, arrow, lines)
+            yield WireEntry(frame.number, frame.at_ns + self._source.shift_ns, arrow, lines)
         self._frames = len(stream.kept)
         close = stream.close
         if close is not None and not self._is_ended:
@@ -125,7 +125,7 @@ class _StreamEntries:
                 lines.append([(f"{opened.name} {ended_words(stream)}", "dim" if close.how == "eof" else "warn")])
                 lines += [[(f"{name}: {one_line(str(value))}", "dim")] for name, value in close.extra.items()]
             if lines:
-                yield Entry(close.number, stream.closed_ns, "·", lines)
+                yield WireEntry(close.number, stream.closed_ns, "·", lines)
 
     def _frame(self, frame: Frame) -> list[Line]:
         """A frame's chunks and its bytes, or what these mean."""
@@ -183,7 +183,7 @@ class _StreamEntries:
         return lines
 
 
-def _text(text: str, layout: Layout, *, is_event: bool) -> list[Line]:
+def _text(text: str, layout: WireLayout, *, is_event: bool) -> list[Line]:
     """One line of what came, on as many of a screen as it may have."""
     shown = text if layout.whole else _beginning(text, layout.room)
     lines: list[Line] = [[(piece, "")] for piece in _pieces(shown, layout.room)]

@@ -12,9 +12,9 @@ from mcpspy.transcript.llm.agent_runs import agent_runs
 from mcpspy.transcript.llm.tool_trips import tool_trips
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
-from mcpspy.views.json.rows import document
-from mcpspy.views.json.statistics import numbers_document
-from mcpspy.views.statistics import numbers_lines
+from mcpspy.views.json.rows import transcript_json
+from mcpspy.views.json.statistics import statistics_json
+from mcpspy.views.statistics import statistics_lines
 from mcpspy.views.text.line import line_cells, plain
 from mcpspy.views.timeline.model_call import model_call_lines
 from mcpspy.views.timeline.timeline import timeline
@@ -81,14 +81,14 @@ def test_nothing_raises_and_all_of_it_can_be_shown(asked: list[tuple[Any, Any, s
     for run in agent_runs(transcript, found):
         assert run.model_ns + run.server_ns + run.client_ns == run.took_ns
     transcript.findings = all_findings(transcript)
-    lines = [*timeline(transcript, width=80), *numbers_lines(transcript, width=80)]
+    lines = [*timeline(transcript, width=80), *statistics_lines(transcript, width=80)]
     for call in transcript.model_calls:
         lines += model_call_lines(transcript, call, found, width=80)
     shown = "\n".join(map(plain, lines))
     assert not set(shown) & {"\x1b", "\x07", "\u202e", "\ud800", "\r"}
     assert [plain(line) for line in lines if line_cells(line) > 80] == []
-    json.loads("".join(document(transcript, transcript.rows, live=False, whole=True)))
-    json.loads(numbers_document(transcript, live=False))
+    json.loads("".join(transcript_json(transcript, transcript.rows, live=False, whole=True)))
+    json.loads(statistics_json(transcript, live=False))
 
 
 def deep(depth: int) -> bytes:
@@ -105,6 +105,6 @@ def test_a_deep_schema_can_be_shown(depth: int) -> None:
     traffic.post(deep(depth), "/v1/chat/completions").answer(200, {"choices": []})
     transcript = traffic.transcript
     assert [plain(line) for call in transcript.model_calls for line in model_call_lines(transcript, call, [], width=80)]
-    json.loads("".join(document(transcript, transcript.rows, live=False, whole=True)))
-    json.loads(numbers_document(transcript, live=False))
+    json.loads("".join(transcript_json(transcript, transcript.rows, live=False, whole=True)))
+    json.loads(statistics_json(transcript, live=False))
     all_findings(transcript)

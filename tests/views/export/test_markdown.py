@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from mcpspy import read, transcribe
 from mcpspy.views.export.markdown import report
 from mcpspy.views.text.escape import markdown_code, markdown_text, safe_text
-from mcpspy.views.timeline.timeline import selected
+from mcpspy.views.timeline.timeline import rows_between
 from tests.transcript.dialogue import notification, request, result
 from tests.transcript.llm.traffic import ModelTraffic
 from tests.views.scenes import call, failed, hostile_scene, opened
@@ -38,7 +38,7 @@ SPECIAL = [
 
 def written(name: str, rows: tuple[int, int] | None = None) -> str:
     transcript = transcribe(read(CAPTURES / f"{name}.mcpspy"))
-    return "\n".join(report(transcript, selected(transcript.rows, rows), version="1", is_part=rows is not None))
+    return "\n".join(report(transcript, rows_between(transcript.rows, rows), version="1", is_part=rows is not None))
 
 
 def rendered(text: str) -> str:

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from mcpspy.cli.verbs import VERBS, verb_command
 from mcpspy.transcript.model import Exchange
 from mcpspy.views.json.messages import message_lines
-from mcpspy.views.json.rows import document, state_line
+from mcpspy.views.json.rows import state_line, transcript_json
 from mcpspy.views.json.transactions import http_lines
 from mcpspy.views.store import listing, verification
-from mcpspy.views.text.json_text import Verbatim, as_json
-from mcpspy.views.timeline.exchange import carried
-from mcpspy.views.timeline.timeline import selected
+from mcpspy.views.text.json_text import RawJson, as_json
+from mcpspy.views.timeline.exchange import carrying_transactions
+from mcpspy.views.timeline.timeline import rows_between
 from tests.transcript.dialogue import Dialogue, request, result
 from tests.transcript.traffic import Traffic
 from tests.views.http_scenes import http_scene
@@ -31,8 +31,8 @@ PAGE = (Path(__file__).parents[3] / "docs" / "json.md").read_text(encoding="utf-
 
 def documented(scene: Dialogue | Traffic, rows: tuple[int, int] | None = None) -> Any:
     transcript = scene.transcript
-    chosen = selected(transcript.rows, rows)
-    return json.loads("".join(document(transcript, chosen, live=False, whole=rows is not None)))
+    chosen = rows_between(transcript.rows, rows)
+    return json.loads("".join(transcript_json(transcript, chosen, live=False, whole=rows is not None)))
 
 
 def messages(scene: Dialogue | Traffic) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ def test_the_document_is_schema_1_with_the_summary_in_numbers() -> None:
 
 def test_the_document_has_one_row_per_line() -> None:
     transcript = busy_scene().transcript
-    text = "".join(document(transcript, transcript.rows, live=False))
+    text = "".join(transcript_json(transcript, transcript.rows, live=False))
     rows = [line for line in text.splitlines() if line.startswith('{"kind"')]
     assert len(rows) == len(transcript.rows)
 
@@ -180,7 +180,7 @@ def test_strings_say_the_same_after_they_were_made_harmless(params: dict[str, st
 
 
 def test_verbatim_text_stands_among_values_as_it_is() -> None:
-    assert as_json({"a": [Verbatim("1e400"), "x"], "b": None}) == '{"a":[1e400,"x"],"b":null}'
+    assert as_json({"a": [RawJson("1e400"), "x"], "b": None}) == '{"a":[1e400,"x"],"b":null}'
 
 
 def test_every_field_is_in_the_documentation() -> None:
@@ -190,7 +190,7 @@ def test_every_field_is_in_the_documentation() -> None:
     scene = http_scene()
     used |= names(documented(scene)) | {name for one in messages(scene) for name in names(one)}
     wire = scene.wire
-    used |= names([json.loads(line) for line in http_lines(wire, carried(wire, wire.rows).values())])
+    used |= names([json.loads(line) for line in http_lines(wire, carrying_transactions(wire, wire.rows).values())])
     missing = used - set(re.findall(r"`(\w+)`", PAGE)) - {"x"}
     assert not missing
 
@@ -206,9 +206,9 @@ def fields(verb: str) -> set[str]:
     return {name for row in re.findall(r"^\| (`.*?) \|", section(verb), re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
 
 
-NOT_COUNTED = listing.Recording(address="", client="", client_pid=None, captures=(capture(counted=False),))
-LISTED = listing.document("/store", [*RECORDINGS, NOT_COUNTED], UNUSABLE, KEPT)
-VERIFIED = verification.document([verified(), verified(repaired="new.mcpspy", marked_missing=1)])
+NOT_COUNTED = listing.RecordingLine(address="", client="", client_pid=None, captures=(capture(counted=False),))
+LISTED = listing.listing_json("/store", [*RECORDINGS, NOT_COUNTED], UNUSABLE, KEPT)
+VERIFIED = verification.verification_json([verified(), verified(repaired="new.mcpspy", marked_missing=1)])
 
 
 @pytest.mark.parametrize(("verb", "printed"), [("list --json", LISTED), ("verify --json", VERIFIED)], ids=["list", "verify"])

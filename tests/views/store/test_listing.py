@@ -6,13 +6,21 @@ from typing import Any
 
 import pytest
 
-from mcpspy.views.store.listing import Capture, Kept, Recording, State, Unusable, document, listing
+from mcpspy.views.store.listing import (
+    CaptureLine,
+    CaptureState,
+    RecordingLine,
+    StoreUsage,
+    UnreadableFile,
+    listing,
+    listing_json,
+)
 from mcpspy.views.text.line import line_cells, plain
 
 BEGIN = datetime(2026, 11, 20, 22, 37, 1, tzinfo=UTC)
 
 
-def capture(**facts: Any) -> Capture:
+def capture(**facts: Any) -> CaptureLine:
     known: dict[str, Any] = {
         "path": "/store/x.mcpspy",
         "file": "x.mcpspy",
@@ -25,35 +33,41 @@ def capture(**facts: Any) -> Capture:
         "counted": True,
         "size_bytes": 41_000,
         "gaps": 0,
-        "state": State.LIVE,
+        "state": CaptureState.LIVE,
     }
-    return Capture(**{**known, **facts})
+    return CaptureLine(**{**known, **facts})
 
 
 RECORDINGS = [
-    Recording(
+    RecordingLine(
         address="@",
         client="claude",
         client_pid=123,
         captures=(
             capture(),
             capture(
-                label="server-filesystem", file="y.mcpspy", messages=1, state=State.COMPLETE, begin=BEGIN.replace(second=2)
+                label="server-filesystem",
+                file="y.mcpspy",
+                messages=1,
+                state=CaptureState.COMPLETE,
+                begin=BEGIN.replace(second=2),
             ),
         ),
     ),
-    Recording(
+    RecordingLine(
         address="",
         client="",
         client_pid=None,
-        captures=(capture(messages=0, gaps=2, state=State.INCOMPLETE, begin=BEGIN.replace(day=19)),),
+        captures=(capture(messages=0, gaps=2, state=CaptureState.INCOMPLETE, begin=BEGIN.replace(day=19)),),
     ),
 ]
-KEPT = Kept(captures=4, size_bytes=164_000, max_bytes=2_000_000, gone_captures=7, gone_bytes=9, gone_wall_ns=1)
-UNUSABLE = [Unusable(path="/store/z.mcpspy", file="z.mcpspy", reason="its header is damaged")]
+KEPT = StoreUsage(captures=4, size_bytes=164_000, max_bytes=2_000_000, gone_captures=7, gone_bytes=9, gone_wall_ns=1)
+UNUSABLE = [UnreadableFile(path="/store/z.mcpspy", file="z.mcpspy", reason="its header is damaged")]
 
 
-def text(width: int | None, recordings: list[Recording] = RECORDINGS, unusable: list[Unusable] = UNUSABLE) -> list[str]:
+def text(
+    width: int | None, recordings: list[RecordingLine] = RECORDINGS, unusable: list[UnreadableFile] = UNUSABLE
+) -> list[str]:
     return [plain(line) for line in listing(recordings, unusable, width=width)]
 
 
@@ -77,7 +91,7 @@ def test_the_list_at_200_cells_names_the_files_and_says_all() -> None:
 
 @pytest.mark.parametrize("width", [1, 5, 20, 43, 44, 59, 60, 80, 119, 120, 200])
 def test_no_line_is_wider_than_the_screen(width: int) -> None:
-    hostile = Recording(
+    hostile = RecordingLine(
         address="@", client="天" * 99, client_pid=1, captures=(capture(label="天気" * 50), capture(label="\x1b[31m" * 9))
     )
     lines = list(listing([*RECORDINGS, hostile], UNUSABLE, width=width))
@@ -86,32 +100,32 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
 
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_a_long_label_hides_no_state(width: int) -> None:
-    recording = Recording(
-        address="@", client="c", client_pid=1, captures=(capture(label="x" * 99, gaps=2, state=State.INCOMPLETE),)
+    recording = RecordingLine(
+        address="@", client="c", client_pid=1, captures=(capture(label="x" * 99, gaps=2, state=CaptureState.INCOMPLETE),)
     )
     assert text(width, [recording], [])[1].endswith("  incomplete, 2 gaps")
 
 
 def test_a_capture_of_another_day_than_its_recording_says_which() -> None:
-    recording = Recording(address="@", client="c", client_pid=1, captures=(capture(), capture(begin=BEGIN.replace(day=21))))
+    recording = RecordingLine(address="@", client="c", client_pid=1, captures=(capture(), capture(begin=BEGIN.replace(day=21))))
     assert "2026-11-21" in text(80, [recording], [])[2]
 
 
 def test_a_capture_that_was_not_counted_to_its_end_says_so() -> None:
-    recording = Recording(address="@", client="c", client_pid=1, captures=(capture(counted=False),))
+    recording = RecordingLine(address="@", client="c", client_pid=1, captures=(capture(counted=False),))
     assert "124 messages or more" in text(80, [recording], [])[1]
 
 
 def test_a_model_s_leg_is_named_and_not_counted_in_messages() -> None:
-    recording = Recording(address="@", client="c", client_pid=1, captures=(capture(is_model=True),))
+    recording = RecordingLine(address="@", client="c", client_pid=1, captures=(capture(is_model=True),))
     assert "model's leg" in text(80, [recording], [])[1]
-    assert json.loads(document("/store", [recording], [], KEPT))["recordings"][0]["captures"][0]["leg"] == "model"
+    assert json.loads(listing_json("/store", [recording], [], KEPT))["recordings"][0]["captures"][0]["leg"] == "model"
 
 
 def test_captured_names_are_harmless() -> None:
     evil = "\x1b]0;x\x07\u202e[red]\ud800\n"
-    recording = Recording(address="@", client=evil, client_pid=1, captures=(capture(label=evil, file=evil),))
-    shown = "\n".join(text(None, [recording], [Unusable(path=evil, file=evil, reason=evil)]))
+    recording = RecordingLine(address="@", client=evil, client_pid=1, captures=(capture(label=evil, file=evil),))
+    shown = "\n".join(text(None, [recording], [UnreadableFile(path=evil, file=evil, reason=evil)]))
     assert not set(shown) & {"\x1b", "\x07", "\u202e", "\ud800"}
     assert "[red]" in shown
 
@@ -121,7 +135,7 @@ def test_an_empty_list_has_no_lines() -> None:
 
 
 def test_the_json_has_every_fact() -> None:
-    found = json.loads(document("/store", RECORDINGS, UNUSABLE, KEPT))
+    found = json.loads(listing_json("/store", RECORDINGS, UNUSABLE, KEPT))
     assert found["schema"] == 1
     assert found["recordings"][0]["captures"][0] == {
         "path": "/store/x.mcpspy",

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from mcpspy.views.store.verification import Trouble, Verified, verification
+from mcpspy.views.store.verification import CaptureProblem, VerifiedCapture, verification
 from mcpspy.views.text.line import line_cells, plain
 
 
-def verified(**facts: Any) -> Verified:
+def verified(**facts: Any) -> VerifiedCapture:
     known: dict[str, Any] = {
         "path": "weather.mcpspy",
         "status": "damaged",
@@ -20,13 +20,15 @@ def verified(**facts: Any) -> Verified:
         "frames": 120,
         "left_out_lines": 1,
         "left_out_bytes": 412,
-        "troubles": (Trouble(status="damaged", reason="crc", text="the line does not match its CRC", line=7, offset=2301),),
+        "troubles": (
+            CaptureProblem(status="damaged", reason="crc", text="the line does not match its CRC", line=7, offset=2301),
+        ),
         "more_troubles": 0,
     }
-    return Verified(**{**known, **facts})
+    return VerifiedCapture(**{**known, **facts})
 
 
-def text(found: Verified, width: int | None) -> list[str]:
+def text(found: VerifiedCapture, width: int | None) -> list[str]:
     return [plain(line) for line in verification(found, width=width)]
 
 
@@ -39,7 +41,7 @@ def test_a_damaged_capture_says_what_is_wrong_and_where(width: int | None) -> No
 
 
 def test_long_words_go_on_in_the_next_line() -> None:
-    trouble = Trouble(status="incomplete", reason="gap", text="word " * 30, line=7, offset=2301)
+    trouble = CaptureProblem(status="incomplete", reason="gap", text="word " * 30, line=7, offset=2301)
     found = text(verified(troubles=(trouble,)), 60)
     assert len(found) > 2
     assert " ".join(" ".join(found[1:]).split()).count("word") == 30
@@ -47,14 +49,14 @@ def test_long_words_go_on_in_the_next_line() -> None:
 
 @pytest.mark.parametrize("width", [1, 10, 30, 80])
 def test_no_line_is_wider_than_the_screen(width: int) -> None:
-    trouble = Trouble(status="damaged", reason="shape", text="天" * 99, line=7, offset=2301)
+    trouble = CaptureProblem(status="damaged", reason="shape", text="天" * 99, line=7, offset=2301)
     found = verified(path="天" * 99, troubles=(trouble,), repaired="天" * 99, marked_missing=3)
     assert max(map(line_cells, verification(found, width=width))) <= max(width, 10)
 
 
 def test_what_a_capture_holds_is_harmless() -> None:
     evil = "\x1b]0;x\x07\u202e\ud800\n"
-    trouble = Trouble(status="damaged", reason="shape", text=evil, line=7, offset=2301)
+    trouble = CaptureProblem(status="damaged", reason="shape", text=evil, line=7, offset=2301)
     shown = "".join(text(verified(path=evil, troubles=(trouble,), repaired=evil), None))
     assert not set(shown) & {"\x1b", "\x07", "\u202e", "\ud800", "\n"}
 

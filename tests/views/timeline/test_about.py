@@ -18,7 +18,7 @@ from mcpspy.views.json.rows import row_object
 from mcpspy.views.text.line import line_cells, plain
 from mcpspy.views.text.pretty import pretty
 from mcpspy.views.timeline.about import about_lines, about_words
-from mcpspy.views.timeline.exchange import whole
+from mcpspy.views.timeline.exchange import row_lines
 from mcpspy.views.timeline.phrases import notification_phrase, outcome_phrase
 from mcpspy.views.timeline.timeline import timeline
 from tests.transcript.dialogue import Dialogue, error, notification, request, result
@@ -242,13 +242,13 @@ def test_a_recording_of_everything_looks_as_it_did(contents: Transcript, width: 
 @pytest.mark.parametrize("target", ["get-tiny-image", "args-prompt"])
 def test_an_image_and_a_prompt_look_as_they_did(contents: Transcript, target: str, width: int) -> None:
     exchange = next(one for one in contents.exchanges if one.target == target)
-    assert same_as_golden(f"content-{target}-{width}", whole(contents, exchange, width=width, stderr=False))
+    assert same_as_golden(f"content-{target}-{width}", row_lines(contents, exchange, width=width, stderr=False))
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_no_line_of_the_recording_is_wider_than_the_screen(contents: Transcript, width: int) -> None:
     rows = [one for one in contents.rows if isinstance(one, Exchange | UnpairedMessage)]
-    assert all(line_cells(line) <= width for row in rows for line in whole(contents, row, width=width, stderr=False))
+    assert all(line_cells(line) <= width for row in rows for line in row_lines(contents, row, width=width, stderr=False))
 
 
 def test_base64_is_told_on_a_screen_and_kept_on_a_pipe() -> None:
@@ -271,7 +271,7 @@ def test_what_a_peer_says_of_itself_is_made_harmless() -> None:
     evil = "\x1b[31mname\u202e\nnext"
     scene = Dialogue().client(request(1, "initialize", {"protocolVersion": evil, "clientInfo": {"name": evil}}))
     scene.server(result(1, {"serverInfo": {"name": evil, "version": evil}}))
-    lines = [plain(line) for line in whole(scene.transcript, scene.transcript.exchanges[0], width=200)]
+    lines = [plain(line) for line in row_lines(scene.transcript, scene.transcript.exchanges[0], width=200)]
     assert not [line for line in lines if "\x1b" in line or "\u202e" in line or "\n" in line]
 
 
@@ -294,7 +294,7 @@ def test_what_is_nested_deep_is_told_as_far_as_it_helps(deep: bytes) -> None:
         scene = Dialogue().client(request(1, method)).server(b'{"jsonrpc":"2.0","id":1,"result":' + tools + b"}\n")
         (exchange,) = scene.transcript.exchanges
         assert len(outcome_phrase(exchange).detail) < 100
-        assert len(list(whole(scene.transcript, exchange, width=80))) > 400
+        assert len(list(row_lines(scene.transcript, exchange, width=80))) > 400
 
 
 MEMBERS = [
@@ -385,5 +385,5 @@ def test_any_exchange_can_be_shown(method: str, value: Any) -> None:
     scene = Dialogue().client(request(1, method, value)).server(result(1, value))
     transcript = scene.transcript
     for row in transcript.exchanges:
-        assert not [line for line in whole(transcript, row, width=60) if "\n" in plain(line)]
+        assert not [line for line in row_lines(transcript, row, width=60) if "\n" in plain(line)]
         assert row.request.kind is Kind.REQUEST

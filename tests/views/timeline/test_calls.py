@@ -10,8 +10,8 @@ from mcpspy.views.json.transactions import transaction_object
 from mcpspy.views.text.lanes import Lanes
 from mcpspy.views.text.line import line_cells, plain
 from mcpspy.views.timeline.calls import MAX_PARTS
-from mcpspy.views.timeline.exchange import whole
-from mcpspy.views.timeline.timeline import Timeline, fitting_columns, timeline
+from mcpspy.views.timeline.exchange import row_lines
+from mcpspy.views.timeline.timeline import Timeline, timeline, timeline_columns
 from tests.transcript.calls.test_join import (
     EXTENSION,
     again,
@@ -53,7 +53,7 @@ def above(told: Dialogue, row: int, width: int | None = None) -> list[str]:
     transcript = told.transcript
     found = transcript.row(row)
     assert found is not None
-    lines = [plain(line) for line in whole(transcript, found, width=width)]
+    lines = [plain(line) for line in row_lines(transcript, found, width=width)]
     begin = next((at for at, line in enumerate(lines) if line.startswith("call of row")), len(lines))
     return lines[begin : lines.index("", begin)] if begin < len(lines) else []
 
@@ -126,7 +126,7 @@ def test_live_and_offline_fold_alike() -> None:
     told = polled(Dialogue(), 5).client(poll(9)).server(result(9, task("t", "completed")))
     transcript = told.transcript
     lanes = Lanes(transcript.captures)
-    machine = Timeline(fitting_columns(transcript.rows, lanes, None), lanes)
+    machine = Timeline(timeline_columns(transcript.rows, lanes, None), lanes)
     live: list[str] = []
     for row in transcript.rows:
         live += [plain(line) for line in [*machine.feed(row), *machine.pause()]]
@@ -219,7 +219,7 @@ def test_no_line_of_a_chain_is_wider_than_the_screen() -> None:
     transcript = polled(Dialogue(), 17, EXTENSION).transcript
     found = transcript.row(1)
     assert found is not None
-    assert max(line_cells(line) for line in whole(transcript, found, width=40)) <= 40
+    assert max(line_cells(line) for line in row_lines(transcript, found, width=40)) <= 40
 
 
 def test_what_peers_call_their_tasks_harms_no_terminal() -> None:

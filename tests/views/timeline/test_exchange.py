@@ -6,7 +6,7 @@ import pytest
 
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.text.line import line_cells, plain
-from mcpspy.views.timeline.exchange import messages_of, raw_lines, whole
+from mcpspy.views.timeline.exchange import messages_of, raw_lines, row_lines
 from tests.transcript.dialogue import Dialogue, request, result
 from tests.transcript.traffic import Traffic
 from tests.views.golden import same_as_golden
@@ -15,7 +15,7 @@ from tests.views.scenes import busy_scene, call, opened, progress
 
 def shown(scene: Dialogue, number: int, **options: Any) -> list[str]:
     transcript = scene.transcript
-    return [plain(line) for line in whole(transcript, row(transcript, number), **options)]
+    return [plain(line) for line in row_lines(transcript, row(transcript, number), **options)]
 
 
 def row(transcript: Transcript, number: int) -> Any:
@@ -27,14 +27,14 @@ def row(transcript: Transcript, number: int) -> Any:
 @pytest.mark.parametrize("width", [80, None])
 def test_a_failed_call_looks_as_it_did(width: int | None) -> None:
     transcript = busy_scene().transcript
-    assert same_as_golden(f"exchange-{width or 'pipe'}", whole(transcript, row(transcript, 7), width=width))
+    assert same_as_golden(f"exchange-{width or 'pipe'}", row_lines(transcript, row(transcript, 7), width=width))
 
 
 @pytest.mark.parametrize("number", range(1, 12))
 @pytest.mark.parametrize("width", [24, 40, 80])
 def test_no_line_is_wider_than_the_screen(number: int, width: int) -> None:
     transcript = busy_scene().transcript
-    assert all(line_cells(line) <= width for line in whole(transcript, row(transcript, number), width=width))
+    assert all(line_cells(line) <= width for line in row_lines(transcript, row(transcript, number), width=width))
 
 
 def test_the_heading_names_the_row_the_call_its_outcome_and_how_long_it_took() -> None:
@@ -110,7 +110,7 @@ def test_what_does_not_fit_beside_a_message_stands_below_it(width: int) -> None:
     told = Traffic()
     told.post(request(1)).stream().event(result(1), chunks=(40, 30)).close()
     transcript = told.wire
-    lines = [plain(line) for line in whole(transcript, row(transcript, 1), width=width)]
+    lines = [plain(line) for line in row_lines(transcript, row(transcript, 1), width=width)]
     words = " ".join(line.strip() for line in lines)
     assert "transaction 1" in words
     assert "in 0x28 40, 0x1e 30" in words

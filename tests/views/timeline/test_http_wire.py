@@ -9,7 +9,7 @@ from mcpspy.transcript.model import Transcript
 from mcpspy.views.json.transactions import http_lines
 from mcpspy.views.text.escape import decoded, safe_text
 from mcpspy.views.text.line import Line, line_cells, plain
-from mcpspy.views.timeline.exchange import carried
+from mcpspy.views.timeline.exchange import carrying_transactions
 from mcpspy.views.timeline.http_wire import wire_lines
 from mcpspy.views.timeline.wire_entries import MAX_BODY_LINES, MAX_LETTERS, MAX_LINES
 from tests.transcript.dialogue import notification, request, result
@@ -21,7 +21,7 @@ WIDTHS = (80, 200, None)
 
 
 def lines_of(transcript: Transcript, **options: Any) -> list[Line]:
-    return list(wire_lines(transcript, carried(transcript, transcript.rows).values(), **options))
+    return list(wire_lines(transcript, carrying_transactions(transcript, transcript.rows).values(), **options))
 
 
 def shown(told: Traffic, **options: Any) -> list[str]:
@@ -263,7 +263,7 @@ def test_a_transaction_names_the_rows_that_it_carried() -> None:
 def test_rows_choose_the_transactions_that_carried_them() -> None:
     transcript = http_scene().wire
     row = next(one for one in transcript.exchanges if one.target == "fetch")
-    numbers = [transaction.number for transaction, _ in carried(transcript, [row]).values()]
+    numbers = [transaction.number for transaction, _ in carrying_transactions(transcript, [row]).values()]
     assert numbers == [3, 5]
 
 
@@ -272,7 +272,7 @@ def test_rows_choose_the_transactions_that_carried_them() -> None:
 
 def objects(told: Traffic) -> list[dict[str, Any]]:
     transcript = told.wire
-    return [json.loads(line) for line in http_lines(transcript, carried(transcript, transcript.rows).values())]
+    return [json.loads(line) for line in http_lines(transcript, carrying_transactions(transcript, transcript.rows).values())]
 
 
 def test_each_transaction_is_an_object_with_the_rows_that_it_carried() -> None:

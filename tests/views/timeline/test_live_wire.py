@@ -8,7 +8,7 @@ import pytest
 from mcpspy.transcript.transcribe import Transcriber
 from mcpspy.views.json.transactions import http_lines
 from mcpspy.views.text.line import plain
-from mcpspy.views.timeline.exchange import carried
+from mcpspy.views.timeline.exchange import carrying_transactions
 from mcpspy.views.timeline.http_wire import wire_lines
 from mcpspy.views.timeline.live_wire import LiveWire, LiveWireJson
 from tests.transcript.dialogue import request, result
@@ -42,7 +42,9 @@ def test_what_is_told_in_pieces_is_what_is_told_of_the_whole(step: int, width: i
     room = None if width is None else width + len("9999.000000") - len("0.106000")
     live = [plain(line) for batch in told_live(told, step, LiveWire(room)) for line in batch]
     transcript = told.wire
-    whole = [plain(line) for line in wire_lines(transcript, carried(transcript, transcript.rows).values(), width=width)]
+    whole = [
+        plain(line) for line in wire_lines(transcript, carrying_transactions(transcript, transcript.rows).values(), width=width)
+    ]
     assert entries(live) == entries(whole)
 
 
@@ -106,7 +108,7 @@ def test_only_the_transactions_of_rows_are_told_if_that_is_wanted() -> None:
 def test_the_frames_of_all_objects_are_the_stream(step: int) -> None:
     told = http_scene()
     transcript = told.wire
-    whole = [json.loads(line) for line in http_lines(transcript, carried(transcript, transcript.rows).values())]
+    whole = [json.loads(line) for line in http_lines(transcript, carrying_transactions(transcript, transcript.rows).values())]
     live = [json.loads(line) for batch in told_live(told, step, LiveWireJson()) for line in batch]
     for made in whole:
         states = [one for one in live if one["transaction"] == made["transaction"]]

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from mcpspy.transcript.log_matches import quotes
 from mcpspy.transcript.model import Numbered
-from mcpspy.views.json.rows import document
+from mcpspy.views.json.rows import transcript_json
 from mcpspy.views.text.line import line_cells, plain
-from mcpspy.views.timeline.exchange import whole
+from mcpspy.views.timeline.exchange import row_lines
 from mcpspy.views.timeline.logs import log_line, quoted_line
 from mcpspy.views.timeline.timeline import timeline
 from tests.transcript.dialogue import Dialogue, notification, request, result, tool_call
@@ -47,7 +47,7 @@ def row(number: int, width: int | None = 80) -> list[str]:
     transcript = chatty_scene().transcript
     found = transcript.row(number)
     assert found is not None
-    return [plain(line) for line in whole(transcript, found, width=width)]
+    return [plain(line) for line in row_lines(transcript, found, width=width)]
 
 
 def test_a_line_that_quotes_a_request_names_it_in_the_place_of_the_json() -> None:
@@ -64,7 +64,7 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
     lines = list(timeline(transcript, width=width, zone=UTC))
     for one in transcript.rows:
         if isinstance(one, Numbered):
-            lines += whole(transcript, one, width=width)
+            lines += row_lines(transcript, one, width=width)
     assert [plain(line) for line in lines if line_cells(line) > width] == []
 
 
@@ -93,7 +93,7 @@ def test_a_notification_has_the_lines_that_quote_it_and_no_others() -> None:
 def test_a_line_that_quotes_another_row_says_which() -> None:
     first, second = tool_call(1), tool_call(2)
     transcript = Dialogue().client(first).client(second).stderr(logged("got", second)).server(result(1)).transcript
-    lines = [plain(line) for line in whole(transcript, transcript.exchanges[0], width=80)]
+    lines = [plain(line) for line in row_lines(transcript, transcript.exchanges[0], width=80)]
     assert any("{request of row 2}, logged" in line for line in lines)
 
 
@@ -116,14 +116,14 @@ def test_no_hostile_string_in_a_quoting_line_does_anything(text: str, width: int
     before = text.replace("\n", " ").replace("{", " ")
     scene.stderr(logged(before, call(1, "x", text=text)).rstrip() + before.encode("utf-8", "surrogatepass") + b"\n")
     transcript = scene.transcript
-    lines = [*timeline(transcript, width=width, zone=UTC), *whole(transcript, transcript.exchanges[0], width=width)]
+    lines = [*timeline(transcript, width=width, zone=UTC), *row_lines(transcript, transcript.exchanges[0], width=width)]
     assert not any(dangerous(plain(line)) for line in lines)
     assert not any(width is not None and line_cells(line) > width for line in lines)
 
 
 def test_the_json_names_what_a_line_quotes() -> None:
     transcript = chatty_scene().transcript
-    made = json.loads("".join(document(transcript, transcript.rows, live=False)))
+    made = json.loads("".join(transcript_json(transcript, transcript.rows, live=False)))
     found = [one["quotes"] for one in made["rows"] if one["kind"] == "stderr" and "quotes" in one]
     assert [(one["row"], one["kind"], one["gap_ns"]) for one in found][:2] == [
         (1, "request", 902_000_000),
@@ -133,7 +133,7 @@ def test_the_json_names_what_a_line_quotes() -> None:
 
 def test_the_json_tells_how_the_server_came_up() -> None:
     transcript = chatty_scene().transcript
-    (capture,) = json.loads("".join(document(transcript, transcript.rows, live=False)))["captures"]
+    (capture,) = json.loads("".join(transcript_json(transcript, transcript.rows, live=False)))["captures"]
     assert (capture["start_up"]["first_log_ns"], capture["start_up"]["took_ns"]) == (902_000_000, 905_000_000)
     assert [one["phase"] for one in capture["phases"]] == ["start", "handshake", "calls"]
 

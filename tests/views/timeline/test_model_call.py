@@ -13,9 +13,9 @@ from mcpspy.transcript.llm.call import ModelCall
 from mcpspy.transcript.llm.tool_trips import tool_trips
 from mcpspy.transcript.model import Row, Transcript
 from mcpspy.transcript.transcribe import transcribe
-from mcpspy.views.json.rows import document
-from mcpspy.views.json.statistics import numbers_document
-from mcpspy.views.statistics import numbers_lines
+from mcpspy.views.json.rows import transcript_json
+from mcpspy.views.json.statistics import statistics_json
+from mcpspy.views.statistics import statistics_lines
 from mcpspy.views.text.line import Line, line_cells, plain
 from mcpspy.views.timeline.model_call import MAX_LINES, bodies, model_call_lines
 from mcpspy.views.timeline.timeline import timeline
@@ -51,7 +51,7 @@ def all_whole(transcript: Transcript, width: int | None) -> list[Line]:
 
 
 def objects(transcript: Transcript, *, whole: bool = False) -> Any:
-    return json.loads("".join(document(transcript, transcript.rows, live=False, whole=whole)))
+    return json.loads("".join(transcript_json(transcript, transcript.rows, live=False, whole=whole)))
 
 
 def only(transcript: Transcript) -> ModelCall:
@@ -68,14 +68,14 @@ def test_a_run_is_shown_as_before(name: str, width: int) -> None:
 
 @pytest.mark.parametrize("width", [80, 200])
 def test_the_numbers_of_a_run_are_shown_as_before(width: int) -> None:
-    lines = numbers_lines(run("agent"), width=width, zone=UTC)
+    lines = statistics_lines(run("agent"), width=width, zone=UTC)
     assert same_as_golden(f"model-numbers-{width}", dropwhile(lambda line: line, lines))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", RUNS)
 def test_no_line_is_wider_than_the_screen(name: str, width: int) -> None:
-    lines = all_whole(run(name), width) + list(numbers_lines(run(name), width=width, zone=UTC))
+    lines = all_whole(run(name), width) + list(statistics_lines(run(name), width=width, zone=UTC))
     assert [plain(line) for line in lines if line_cells(line) > width] == []
 
 
@@ -169,28 +169,28 @@ def test_without_a_model_nothing_stands_beside_the_rows() -> None:
 
 
 def test_tokens_are_those_that_the_api_counted() -> None:
-    made = json.loads(numbers_document(run("agent"), live=False))
+    made = json.loads(statistics_json(run("agent"), live=False))
     (model,) = made["models"]
     assert (model["count"], model["counted"], model["input_tokens"], model["output_tokens"]) == (2, 2, 126, 27)
     assert [one["server"] for one in made["servers"]] == ["weather"]
 
 
 def test_where_the_api_counted_none_they_are_estimated_and_said_to_be() -> None:
-    (model,) = json.loads(numbers_document(run("tags"), live=False))["models"]
+    (model,) = json.loads(statistics_json(run("tags"), live=False))["models"]
     assert (model["counted"], model["input_tokens"]) == (0, 0)
     assert model["estimated_input_tokens"] > 100
-    assert any("~" in plain(line) for line in numbers_lines(run("tags"), width=None, zone=UTC))
+    assert any("~" in plain(line) for line in statistics_lines(run("tags"), width=None, zone=UTC))
 
 
 def test_a_tool_has_what_its_offers_took_and_how_often_it_was_used() -> None:
-    tools = {one["tool"]: one for one in json.loads(numbers_document(run("agent"), live=False))["tools"]}
+    tools = {one["tool"]: one for one in json.loads(statistics_json(run("agent"), live=False))["tools"]}
     assert [(one["prompts"], one["uses"], one["called"]) for one in tools.values()] == [(1, 1, 1), (1, 0, 0)]
     assert tools["suggest_activity"]["offered_tokens"] > 10
 
 
 def test_rows_that_were_left_out_are_not_counted() -> None:
     rows: list[Row] = [*run("agent").model_calls[:1]]
-    (model,) = json.loads(numbers_document(run("agent"), rows, live=False))["models"]
+    (model,) = json.loads(statistics_json(run("agent"), rows, live=False))["models"]
     assert model["count"] == 1
 
 

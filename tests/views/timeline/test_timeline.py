@@ -13,7 +13,7 @@ from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.text.lanes import Lanes
 from mcpspy.views.text.line import line_cells, plain
 from mcpspy.views.timeline.summary import summary
-from mcpspy.views.timeline.timeline import FOLD_HEAD, FOLD_TAIL, Timeline, fitting_columns, timeline
+from mcpspy.views.timeline.timeline import FOLD_HEAD, FOLD_TAIL, Timeline, timeline, timeline_columns
 from tests.transcript.dialogue import Dialogue, notification, request, result
 from tests.views.golden import same_as_golden
 from tests.views.scenes import busy_scene, call, failed, given_up, opened, progress, refused, three_servers
@@ -297,7 +297,7 @@ def test_what_belongs_to_a_call_is_told_in_its_order() -> None:
 def test_a_pending_call_shows_how_long_it_waits_and_its_last_progress() -> None:
     scene = opened("weather").client(call(1, "forecast", token=1)).server(progress(1, 3, "asking"))
     transcript = scene.transcript
-    shape = fitting_columns(transcript.rows, Lanes(transcript.captures), None)
+    shape = timeline_columns(transcript.rows, Lanes(transcript.captures), None)
     machine = Timeline(shape, Lanes(transcript.captures))
     (row,) = transcript.exchanges
     assert "2.50 s" in plain(machine.pending(row, row.at_ns + 2_500_000_000))

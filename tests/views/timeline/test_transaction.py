@@ -8,11 +8,11 @@ import pytest
 
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.json.messages import message_lines
-from mcpspy.views.json.rows import document, state_line
+from mcpspy.views.json.rows import state_line, transcript_json
 from mcpspy.views.sequence.ladder import ladder
 from mcpspy.views.sequence.layout import diagram
 from mcpspy.views.text.line import line_cells, plain
-from mcpspy.views.timeline.exchange import whole
+from mcpspy.views.timeline.exchange import row_lines
 from mcpspy.views.timeline.timeline import timeline
 from tests.transcript.dialogue import error, notification, request, result
 from tests.transcript.traffic import Traffic, initialize, modern, opened_session
@@ -36,7 +36,7 @@ def whole_row(told: Traffic, number: int, **options: Any) -> list[str]:
     transcript = told.wire
     row = transcript.row(number)
     assert row is not None
-    return [plain(line) for line in whole(transcript, row, **options)]
+    return [plain(line) for line in row_lines(transcript, row, **options)]
 
 
 # --- The timeline ---
@@ -62,7 +62,7 @@ def _whole_lines(number: int, width: int) -> list[Any]:
     transcript = http_scene().wire
     row = transcript.row(number)
     assert row is not None
-    return list(whole(transcript, row, width=width))
+    return list(row_lines(transcript, row, width=width))
 
 
 @pytest.mark.parametrize("status", [200, 202])
@@ -197,7 +197,7 @@ def test_a_transaction_shown_whole_says_what_came_when() -> None:
 
 def test_a_stdio_exchange_has_no_transaction() -> None:
     transcript = opened("weather").client(request(1)).server(result(1)).transcript
-    assert not any("transaction" in plain(line) for line in whole(transcript, transcript.exchanges[0]))
+    assert not any("transaction" in plain(line) for line in row_lines(transcript, transcript.exchanges[0]))
 
 
 # --- Diagrams ---
@@ -227,7 +227,7 @@ def test_the_ladder_of_a_scene_looks_as_it_did() -> None:
 
 def documented(told: Traffic) -> Any:
     transcript = told.transcript
-    return json.loads("".join(document(transcript, transcript.rows, live=False)))
+    return json.loads("".join(transcript_json(transcript, transcript.rows, live=False)))
 
 
 def test_a_transaction_is_a_row_with_its_facts() -> None:
@@ -266,5 +266,5 @@ def test_a_message_names_its_transaction() -> None:
 
 def test_stdio_has_none_of_it() -> None:
     transcript = transcribe(opened("weather").client(request(1)).server(result(1)).records)
-    made = json.loads("".join(document(transcript, transcript.rows, live=False)))
+    made = json.loads("".join(transcript_json(transcript, transcript.rows, live=False)))
     assert not any("transactions" in row for row in made["rows"])
