@@ -10,7 +10,7 @@ import sys
 def main() -> int:
     """Run one command line. Returns the exit status."""
     if sys.argv[1:2] == ["run"]:
-        from .cli.run.command import main as run
+        from .cli.run import main as run
 
         # All is written. Taking the interpreter down would cost 2 ms, and PYTHONINSPECT, meant for the server, would keep it up.
         os._exit(run(sys.argv[2:]))

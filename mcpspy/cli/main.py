@@ -1,7 +1,6 @@
-"""The command line but `run`: finds the verb's module, and turns what goes wrong into one sentence and an exit status.
+"""The command line of all verbs but `run` and `mock`: imports the verb's module, and turns errors into a sentence and an exit status.
 
-A verb is a module of this room whose `command` is a click command; it is imported when it is called. Exit statuses are those of
-docs/start.md; tracebacks only with `--debug`.
+docs/start.md lists the exit statuses. Tracebacks are shown only with `--debug`.
 """
 
 from __future__ import annotations
@@ -15,14 +14,11 @@ import click
 from .. import __version__
 from ..errors import FilterError, McpspyError
 from ..live.stdio.descriptors import ensure_standard_streams
-from .verbs import VERBS, verb_command
-
-COMPLETES = "_MCPSPY_COMPLETE"
-"""The variable by which a shell asks what may come next; click's name for it."""
+from .verbs import COMPLETES, VERBS, verb_command
 
 
 class _Verbs(click.Group):
-    """A group whose commands are imported when they are wanted."""
+    """A group whose commands are imported when they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -32,23 +28,25 @@ class _Verbs(click.Group):
             return None
         command = verb_command(cmd_name)
         if COMPLETES in os.environ:
-            from .complete import offer
+            from .completion import offer
 
             offer(command)
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb, or name the one that may have been meant."""
+        """Find the verb, or suggest one with a similar name."""
         if args and args[0] not in VERBS and not args[0].startswith("-"):
             from difflib import get_close_matches
 
             from ..views.text.escape import safe_text
 
-            near = get_close_matches(args[0], VERBS, 1)
-            meant = (
-                f"Did you mean {near[0]}?" if near else "For a server: mcpspy run -- COMMAND. For a capture: mcpspy show FILE."
+            similar = get_close_matches(args[0], VERBS, 1)
+            advice = (
+                f"Did you mean {similar[0]}?"
+                if similar
+                else "To record a server: mcpspy run -- COMMAND. To read a capture: mcpspy show FILE."
             )
-            raise click.UsageError(f"there is no verb {safe_text(args[0])}. {meant}", ctx)
+            raise click.UsageError(f"there is no verb {safe_text(args[0])}. {advice}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -61,15 +59,15 @@ class _Verbs(click.Group):
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks.")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
-    """A debugging proxy between an MCP client and an MCP server.
+    """A debugging proxy for MCP: it records everything between a client and a server.
 
-    Put it before the servers of your MCP clients with `mcpspy wrap`, restart the client, then:
+    Insert it between your clients and their servers with `mcpspy wrap`, restart the clients, then:
 
     \b
-      mcpspy show        what the two said
+      mcpspy show        show the calls and their answers
       mcpspy show -f     the same, live
-      mcpspy check       what went wrong, and whose fault it is
-      mcpspy help        topics: filter, captures, replay, privacy
+      mcpspy check       find what went wrong, and whose fault it is
+      mcpspy help        list the topics: filter, captures, replay, privacy
     """
     if ctx.invoked_subcommand is None:
         from .list import overview
@@ -79,15 +77,15 @@ def cli(ctx: click.Context) -> None:
 
 def main() -> int:
     """Run the verb named on the command line. Returns the exit status."""
-    if asked := os.environ.get(COMPLETES):
-        return _complete(asked)
+    if instruction := os.environ.get(COMPLETES):
+        return _complete(instruction)
     debug = "--debug" in sys.argv[1:2]
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a locale without our signs is no reason to fail
+            stream.reconfigure(errors="backslashreplace")  # a locale without our characters is no reason to fail
     try:
-        with cli.make_context("mcpspy", sys.argv[1:]) as context:  # `cli.main` would make a closed pipe an exit status of 1
+        with cli.make_context("mcpspy", sys.argv[1:]) as context:  # `cli.main` would exit with 1 for a closed pipe
             status = cli.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as exit:
@@ -98,7 +96,7 @@ def main() -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # `| head` is done reading: nothing is wrong, and nothing more is said
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # `| head` has read enough, which is no error
         return 0
     except FilterError as error:
         if debug:
@@ -124,15 +122,15 @@ def main() -> int:
     return status if isinstance(status, int) else 0
 
 
-def _complete(asked: str) -> int:
-    """Tell a shell what may come next. Returns the exit status."""
+def _complete(instruction: str) -> int:
+    """Answer a shell that asks for completions. Returns the exit status."""
     from click.shell_completion import shell_complete
 
-    return shell_complete(cli, {}, "mcpspy", COMPLETES, asked)
+    return shell_complete(cli, {}, "mcpspy", COMPLETES, instruction)
 
 
 def _open_closed_streams() -> None:
-    """Where a standard stream was closed, have the null device there: no file of ours takes its number, and Python has all three."""
+    """Open the null device where a standard stream is closed, so that no file of ours gets its number, and Python has all three."""
     ensure_standard_streams()
     for fd, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is None:
@@ -140,7 +138,7 @@ def _open_closed_streams() -> None:
 
 
 def _flush_or_drop() -> None:
-    """Let go of what was printed and cannot be written, as on a full disk: Python would try again at its end, and complain."""
+    """Drop output that cannot be written, as on a full disk: else Python tries again when it exits, and prints an error."""
     try:
         sys.stdout.flush()
     except OSError:

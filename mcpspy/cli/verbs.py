@@ -1,38 +1,50 @@
-"""The verbs of the command line: the module and the one-line help of each."""
+"""The verbs of the command line and the topics of `mcpspy help`: where each verb's module is, and one line of help for each."""
 
 from importlib import import_module
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import click
 
+COMPLETES: Final = "_MCPSPY_COMPLETE"
+"""The environment variable with which a shell asks for completions; click's name for it."""
+
 
 class Verb(NamedTuple):
-    """A verb: its module within this room, whose `command` is a click command, and the line that `mcpspy --help` has for it."""
+    """A verb: its module within this room, whose `command` is a click command, and its line in `mcpspy --help`."""
 
     module: str
     help: str
 
 
-VERBS = {
-    "run": Verb("run.command", "wrap a stdio server; its exit status is ours"),
-    "proxy": Verb("proxy.command", "stand before an HTTP server"),
-    "wrap": Verb("wrap.command", "put `run` into clients' configuration files"),
-    "unwrap": Verb("wrap.unwrap", "take it out again, byte for byte"),
-    "show": Verb("show.command", "the timeline; one exchange whole"),
-    "check": Verb("check", "what went wrong, and whose fault it is; for people and CI"),
-    "diff": Verb("diff", "what changed from one capture to another"),
-    "export": Verb("export.command", "a page, diagrams, reports, tests, decoded messages"),
-    "web": Verb("web", "the page, live in the browser"),
+VERBS: Final = {
+    "run": Verb("run", "run a stdio server through mcpspy"),
+    "proxy": Verb("proxy.command", "record an HTTP server, or a model API, behind a local URL"),
+    "wrap": Verb("wrap.command", "insert mcpspy between your clients and their servers"),
+    "unwrap": Verb("wrap.unwrap", "remove it again, byte for byte"),
+    "show": Verb("show.command", "show the timeline, or one exchange in full"),
+    "check": Verb("check", "find what went wrong, and whose fault it is; for people and CI"),
+    "diff": Verb("diff", "show what changed from one capture to another"),
+    "export": Verb("export.command", "write a page, a diagram, a report, a test, decoded messages"),
+    "web": Verb("web", "show recordings live in the browser"),
     "mock": Verb("mock.command", "serve a capture as a server"),
-    "replay": Verb("replay.command", "drive a server with a capture, and compare"),
-    "list": Verb("list", "the newest recordings and their captures"),
-    "verify": Verb("verify", "is a capture intact; repair"),
-    "prune": Verb("prune", "old captures out of the store, when you ask for it"),
-    "demo": Verb("demo", "a small server and client through a real tap"),
-    "completion": Verb("completion", "what a shell reads to complete all this"),
-    "help": Verb("help", "a verb's options; topics such as filters"),
+    "replay": Verb("replay.command", "send a capture's requests to a server, and compare the answers"),
+    "list": Verb("list", "list the newest recordings and their captures"),
+    "verify": Verb("verify", "check that a capture is intact; repair it"),
+    "prune": Verb("prune", "delete old captures"),
+    "demo": Verb("demo", "record a small server and client, and show the result"),
+    "completion": Verb("completion", "print the shell's completion script"),
+    "help": Verb("help", "explain a verb, an option or a topic"),
 }
 """In the order that `mcpspy --help` shows."""
+
+TOPICS: Final = {
+    "filter": "which rows to show: the language of --filter",
+    "captures": "where they are, and how to name one",
+    "replay": "use a capture as a server, as a client, as a test",
+    "privacy": "what is recorded, what is replaced, what to share",
+    "rules": "what `mcpspy check` looks for; each rule is a topic too",
+}
+"""Subjects of `mcpspy help` that are no verbs, or concern several. `replay` is both: the verb's options are in `replay --help`."""
 
 
 def verb_command(verb: str) -> click.Command:

@@ -10,7 +10,7 @@ from tests.conftest import ROOT
 
 NEXT = {
     "shwo": "Did you mean show?",
-    "uvx mcp-server-time": "For a server: mcpspy run -- COMMAND.",
+    "uvx mcp-server-time": "To record a server: mcpspy run -- COMMAND.",
     "show": "mcpspy wrap puts mcpspy before the servers of your clients",
     "show gone.mcpspy": "mcpspy list shows what has been recorded",
     "show time.mcpspy:99": "the last one is 6",
@@ -33,10 +33,10 @@ NEXT = {
     "export pytest refused.mcpspy": "record a session in which something is",
     "export share time.mcpspy": "Name the new capture with -o OUT",
     "export mermaid time.mcpspy --lane x": "as in --lane weather='the server'",
-    "mock": "mcpspy list shows what there is",
-    "mock time.mcpspy:3": "leave the rows out",
+    "mock": "mcpspy list shows the captures",
+    "mock time.mcpspy:3": "leave out the rows",
     "mock time.mcpspy git.mcpspy": "name those of one",
-    "mock time.mcpspy --on-miss forward": "its command behind --, or --url URL",
+    "mock time.mcpspy --on-miss forward": "its command after --, or --url URL",
     "mock time.mcpspy --listen 0.0.0.0:0": "add --allow-remote",
     "replay time.mcpspy": "Add --yes to start it, or name a server behind --.",
     "replay oauth.mcpspy": "Add --yes to ask it, or name its URL with --url.",
@@ -47,7 +47,7 @@ NEXT = {
     "replay time.mcpspy --set x -- cat": "Write a path, = and JSON",
     "run": "usage: mcpspy run",
     "run --nope cat": "put -- before the server's command",
-    "run -- no-such-command-anywhere": "name it by its whole path",
+    "run -- no-such-command-anywhere": "use its absolute path",
     "proxy x": "http:// or https://, then its host",
     "proxy http://127.0.0.1:9 --listen x": "like 127.0.0.1:8765",
     "proxy http://127.0.0.1:9 --listen 0.0.0.0:1": "add --allow-remote",
@@ -60,7 +60,7 @@ NEXT = {
     "prune --older-than x": "like 30d or 1h30m",
     "wrap --all --client cursor": "leave it out to name some",
     "completion tcsh": "'bash', 'zsh', 'fish'",
-    "help filtr": "there is on run, proxy",
+    "help filtr": "Choose one of run, proxy",
 }
 
 

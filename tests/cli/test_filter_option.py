@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.cli.help import TOPICS
-from mcpspy.cli.verbs import VERBS
+from mcpspy.cli.verbs import TOPICS, VERBS
 from tests.cli.recording import Recording
 from tests.cli.terminal import on_pipe, on_terminal, run
 from tests.conftest import ROOT

@@ -48,4 +48,4 @@ def test_a_file_that_is_written_does_not_become_standard_output(tmp_path: Path) 
 def test_a_proxy_whose_capture_has_no_name_is_a_usage_error() -> None:
     done = run("proxy", "http://127.0.0.1:1/mcp", "--listen", "127.0.0.1:0", "--capture", "")
     assert done.returncode == 2
-    assert "--capture wants the name of a file, and got an empty one." in done.stderr
+    assert "--capture needs the name of a file; it is empty." in done.stderr

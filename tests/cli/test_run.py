@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.cli.run.options import RUN, HelpWanted, UsageError, parse, size_bytes
+from mcpspy.cli.options import RUN, HelpWanted, UsageError, parse, size_bytes
 from mcpspy.records import End, Exit, Frame, Header, Note
 from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S
@@ -76,10 +76,10 @@ def unusable(tmp_path: Path) -> dict[str, tuple[str, str]]:
     }
 
 
-NO_PROGRAM = "the server's command has to be a program of this machine that may be executed"
-NOT_THERE = "look whether it is there, and the interpreter that its first line may name"
+NO_PROGRAM = "the server's command must be an executable program for this machine"
+NOT_THERE = "check that the file exists, and the interpreter that its first line names"
 ADVICE = {
-    "absent": "name it by its whole path: a client starts servers with a PATH that is shorter than your shell's",
+    "absent": "use its absolute path: the PATH of a client is often shorter than your shell's",
     "absent path": NOT_THERE,
     "not executable": NO_PROGRAM,
     "a folder": NO_PROGRAM,
@@ -125,13 +125,13 @@ def test_a_command_that_cannot_be_run_leaves_a_capture_that_says_so() -> None:
         (["--", ""], "the server's command is missing"),
         (["--lable", "x", "--", "true"], "there is no option --lable"),
         (["-x", "true"], "there is no option -x"),
-        (["--label"], "--label wants a value"),
-        (["--label", "--", "true"], "--label wants a value"),
+        (["--label"], "--label needs a value"),
+        (["--label", "--", "true"], "--label needs a value"),
         (["--redact", "some", "--", "true"], "--redact is one of credentials, none, not some"),
         (["--max-size", "lots", "--", "true"], "a size is a number above 0"),
         (["--quiet=yes", "--", "true"], "--quiet takes no value"),
-        (["--capture", "", "--", "true"], "--capture wants the name of a file, and got an empty one"),
-        (["--capture=", "--", "true"], "--capture wants the name of a file, and got an empty one"),
+        (["--capture", "", "--", "true"], "--capture needs the name of a file; it is empty"),
+        (["--capture=", "--", "true"], "--capture needs the name of a file; it is empty"),
     ],
 )
 def test_a_command_line_that_makes_no_sense_is_2_and_says_what_to_write(arguments: list[str], complaint: str) -> None:
@@ -162,7 +162,7 @@ def test_options_before_the_verb_take_none_of_ours_away() -> None:
 
 def test_options_end_where_the_command_begins() -> None:
     assert parse(["--quiet", "--label=a b", "server", "--label", "c"], RUN) == (
-        {"quiet": "yes", "label": "a b"},
+        {"quiet": [""], "label": ["a b"]},
         ["server", "--label", "c"],
     )
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 
-from mcpspy.cli.run.options import RUN
+from mcpspy.cli.options import RUN
 from mcpspy.setup.change import unwrapped, wrapped
 from mcpspy.setup.entry import State, Syntax, entries
 from mcpspy.setup.prefix import RUN_SWITCHES, inner
@@ -198,4 +198,4 @@ def test_our_prefix_is_known_by_its_form(argv: list[str], behind: int | None) ->
 
 
 def test_the_switches_of_run_are_known() -> None:
-    assert {f"--{one.name}" for one in RUN if not one.metavar and not one.choices} == RUN_SWITCHES
+    assert {f"--{option.name}" for option in RUN if option.is_switch} == RUN_SWITCHES

@@ -11,7 +11,7 @@ from importlib import import_module
 import click
 
 from ...views.text.escape import safe_text
-from ..main import COMPLETES
+from ..verbs import COMPLETES
 
 FORMATS = {
     "mermaid": "a sequence diagram for Mermaid: in Markdown, on a page, at mermaid.live",
@@ -42,7 +42,7 @@ class _Formats(click.Group):
             return None
         command: click.Command = import_module(f"mcpspy.cli.export.{MODULES.get(cmd_name, cmd_name)}").command
         if COMPLETES in os.environ:
-            from ..complete import offer
+            from ..completion import offer
 
             offer(command)
         return command

@@ -1,6 +1,6 @@
-"""`mcpspy mock --listen`: mocks over HTTP, of one server or of all of a recording and the model's API.
+"""`mcpspy mock --listen`: mocks over HTTP, of one server or of all servers of a recording and their model API.
 
-They record as `mcpspy proxy` does, and where each is found is told on stderr.
+They record as `mcpspy proxy` does, and their URLs are printed on stderr.
 """
 
 from __future__ import annotations
@@ -10,151 +10,264 @@ import gc
 from functools import partial
 from shlex import quote
 from time import monotonic_ns, time_ns
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ...capture.file.reader import read
 from ...capture.redaction.redactor import Redactor, Verbatim
 from ...capture.redaction.sink import Redacting
 from ...capture.store.folder import key
-from ...errors import McpspyError
+from ...errors import McpspyError, ReplayError
 from ...live.mock.http.server import HttpMock
 from ...live.mock.http.server import serve as serve_all
 from ...live.stdio.signals import listen
+from ...records import Header
 from ...replay.mock.http.facts import HttpFacts
 from ...replay.mock.routing import Routing
 from ...transcript.http.transaction import ScopeKind
+from ...transcript.transcribe import transcribe
+from ..new_capture import open_writer
+from ..options import UsageError
 from ..proxy.address import address, allow_many_connections, sync_later
-from ..run.capture import open_writer
-from ..run.options import SEVERAL, UsageError
-from .command import beginning, capture_ids, live_server, matcher, on_miss, paths_of, played, refused, say, tell
-from .groups import check, grouped, with_urls
-from .pass_through import forwards_of
+from .session import (
+    capture_ids,
+    capture_start,
+    matcher,
+    miss_policy,
+    paths_of,
+    recorded_server,
+    refused,
+    report_miss,
+    say,
+)
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Iterable
 
     from ...capture.file.writer import Writer
-    from ...live.mock.llm import LlmMock
+    from ...live.mock.llm import LlmMock, LlmPassThrough
     from ...replay.mock.http.answer import Transport
     from ...transcript.model import Transcript
-    from .groups import Group
+    from .options import MockOptions
+
+MAX_PORT: Final = 65_535
 
 
-class Asked(NamedTuple):
-    """What the command line says of every mock."""
+class CaptureGroup(NamedTuple):
+    """The captures of one server, or of one model API. `url` is the live one that continues after a miss; empty: none does.
 
-    values: dict[str, str]
-    speed: float
-    command: tuple[str, ...]
-    hosts: frozenset[str]
+    Header fields of --header and `MCPSPY_AUTHORIZATION` go only to the one that `shows_login`: a login is for one server.
+    """
+
+    label: str
+    is_model: bool
+    paths: tuple[str, ...]
+    url: str = ""
+    shows_login: bool = True
+
+
+class MockSetting(NamedTuple):
+    """The settings that all mocks of one command line share. `begin_ns` (monotonic) and `wall_ns` are of the same instant."""
+
+    options: MockOptions
     begin_ns: int
     wall_ns: int
     are_several: bool
 
+    @property
+    def allowed_hosts(self) -> frozenset[str]:
+        """The host names that clients may use, in lower case."""
+        return frozenset(map(str.lower, self.options.allowed_hosts))
 
-class Mocked(NamedTuple):
-    """One mock, and what it was made of."""
+
+class ServedMock(NamedTuple):
+    """One mock with its socket, and the captures that it serves."""
 
     mock: HttpMock | LlmMock
+    listener: socket.socket
     transcript: Transcript
-    group: Group
-    lines: list[str]
-    """Where it is found, as lines for a person; made once it listens."""
+    group: CaptureGroup
 
 
-def serve(values: dict[str, str], whats: tuple[str, ...], speed: float, command: tuple[str, ...] = ()) -> int:
-    """Serve the captures named by `whats`. Returns the exit status: 2 for bad usage, 3 for no capture, 4 for no address."""
-    gc.disable()  # nothing that a start-up makes is garbage: an eighth of its time, for 20,000 exchanges
+def serve(options: MockOptions) -> int:
+    """Serve captures until a signal comes. Returns the exit status: 2 for bad usage, 3 for no capture, 4 for no address."""
+    gc.disable()  # a start-up makes no garbage: an eighth of its time, for 20,000 exchanges
     signals_fd = listen()
     begin_ns, wall_ns = monotonic_ns(), time_ns()
     try:
-        host, port = address(values["listen"], remote="allow-remote" in values, behind="what was recorded")
-        names = values["allowed-host"].split(SEVERAL) if "allowed-host" in values else ()
-        groups = with_urls(grouped(paths_of(whats)), values)
-        check(groups, values, command, port)
-        asked = Asked(values, speed, command, frozenset(map(str.lower, names)), begin_ns, wall_ns, len(groups) > 1)
-        served = [
-            _listening(_mocked(one, " ".join(whats), asked), host, port and port + at, asked) for at, one in enumerate(groups)
-        ]
+        host, port = address(options.listen or "", remote=options.allows_remote, behind="what was recorded")
+        groups = with_urls(grouped(paths_of(options.whats)), options.urls)
+        check(groups, options, port)
+        setting = MockSetting(options, begin_ns, wall_ns, are_several=len(groups) > 1)
+        served = [_served(group, host, port and port + number, setting) for number, group in enumerate(groups)]
     except (UsageError, McpspyError, OSError) as error:
         return refused(error)
-    writers = [_writer(one, asked) for one, _ in served]
+    writers = [_record(mock, setting) for mock in served]
     allow_many_connections()
     gc.freeze()
     gc.enable()
-    lines = "\n".join(line for one, _ in served for line in one.lines)
-    asyncio.run(serve_all([(one.mock, listener) for one, listener in served], signals_fd, partial(say, lines)))
-    for (one, _), writer in zip(served, writers, strict=True):
+    lines = "\n".join(line for mock in served for line in _address_lines(mock, setting))
+    asyncio.run(serve_all([(mock.mock, mock.listener) for mock in served], signals_fd, partial(say, lines)))
+    for mock, writer in zip(served, writers, strict=True):
         if writer is not None:
-            writer.close(one.mock.now_ns(), one.mock.why)
+            writer.close(mock.mock.now_ns(), mock.mock.why)
     return 0
 
 
-def _mocked(group: Group, what: str, asked: Asked) -> Mocked:
-    """The mock of one group. Raises: McpspyError, UsageError; OSError."""
-    if group.is_model:
-        from .llm import model_mock, transcript_of
+def grouped(paths: Iterable[str]) -> list[CaptureGroup]:
+    """Group captures by server, those of model APIs first, each kind in the order of the paths. Raises: CaptureError; OSError."""
+    groups: dict[tuple[bool, str], list[str]] = {}
+    for path in paths:
+        first = next(read(path), None)
+        header = first if isinstance(first, Header) else None
+        is_model = header is not None and header.tapped.get("leg") == "model"
+        groups.setdefault((not is_model, header.label if header else ""), []).append(path)
+    models_first = sorted(groups.items(), key=lambda item: item[0][0])
+    return [CaptureGroup(label, not is_server, tuple(some)) for (is_server, label), some in models_first]
 
-        transcript = transcript_of(group.paths)
-        return Mocked(model_mock(transcript, what, group, asked), transcript, group, [])
-    transcript, scenes = played(group.paths, what, over_http=True)
-    values = asked.values | ({"url": group.url} if group.url else {})
-    finder = matcher(scenes, values)
-    is_live = bool(group.url or asked.command)
-    server = live_server(values, asked.command, transcript, shows_login=group.gets_fields) if is_live else None
-    facts = HttpFacts(transcript, _transport(transcript, asked), finder.asking)
+
+def with_urls(groups: list[CaptureGroup], urls: Iterable[str]) -> list[CaptureGroup]:
+    """Give each group its live URL: from `LABEL=URL`, or from a URL alone, which is for the model API, or for the only group.
+
+    With several groups, only the URL without a label gets the fields of a login. Raises: UsageError.
+    """
+    by_label: dict[str, str] = {}
+    labelled: set[str] = set()
+    labels = [group.label for group in groups]
+    for text in urls:
+        label, sign, url = text.partition("=")
+        if not sign or label not in labels:
+            sign, label, url = "", groups[0].label, text
+            if len(groups) > 1 and not groups[0].is_model:
+                raise UsageError(f"--url {text}: for which server? Say --url LABEL=URL; the labels are {', '.join(labels)}")
+        by_label[label] = url
+        labelled.update([label] if sign and len(groups) > 1 else [])
+    return [group._replace(url=by_label.get(group.label, ""), shows_login=group.label not in labelled) for group in groups]
+
+
+def check(groups: list[CaptureGroup], options: MockOptions, port: int) -> None:
+    """Reject options that are for one mock when there are several, and a `port` followed by too few others. Raises: UsageError."""
+    if port + len(groups) - 1 > MAX_PORT:
+        raise UsageError(f"{len(groups)} mocks need a port each, and the last port is {MAX_PORT}; port 0 picks free ones")
+    if len(groups) > 1 and options.label:
+        labels = ", ".join(group.label for group in groups)
+        raise UsageError(f"--label names one mock, and there are {len(groups)}: {labels}")
+    if options.command and (len(groups) > 1 or groups[0].is_model):
+        raise UsageError("a command after -- is for one server; name live servers with --url LABEL=URL")
+
+
+def _served(group: CaptureGroup, host: str, port: int, setting: MockSetting) -> ServedMock:
+    """Make the mock of one group, and its socket. Raises: McpspyError, UsageError; OSError."""
+    what = " ".join(setting.options.whats)
+    mock: HttpMock | LlmMock
+    if group.is_model:
+        transcript = transcribe(*map(read, group.paths), keeps_frames=True, finds=False)
+        mock = _model_mock(transcript, what, group, setting)
+    else:
+        mock, transcript = _server_mock(what, group, setting)
+    return ServedMock(mock, mock.listen(host, port), transcript, group)
+
+
+def _server_mock(what: str, group: CaptureGroup, setting: MockSetting) -> tuple[HttpMock, Transcript]:
+    options = setting.options
+    transcript, replies = recorded_server(group.paths, what, over_http=True)
+    requests = matcher(replies.exchanges, options)
+    forwards = None
+    if group.url or options.command:
+        from .pass_through import http_pass_through, live_server
+
+        server = live_server(options, transcript, url=group.url, shows_login=group.shows_login)
+        forwards = http_pass_through(server, replies)
+    facts = HttpFacts(transcript, _transport(transcript, setting), requests.asking)
     mock = HttpMock(
-        scenes,
-        finder,
+        replies,
+        requests,
         facts,
         Routing(transcript, facts),
-        begin_ns=asked.begin_ns,
-        wall_ns=asked.wall_ns,
-        speed=asked.speed,
-        allowed_hosts=asked.hosts,
-        on_miss=on_miss(scenes, values),
-        forwards=forwards_of(server, scenes) if server is not None else None,
-        tell=tell,
+        begin_ns=setting.begin_ns,
+        wall_ns=setting.wall_ns,
+        speed=options.speed,
+        allowed_hosts=setting.allowed_hosts,
+        on_miss=miss_policy(replies, options),
+        forwards=forwards,
+        tell=report_miss,
     )
-    return Mocked(mock, transcript, group, [])
+    return mock, transcript
 
 
-def _transport(transcript: Transcript, asked: Asked) -> Transport:
-    """What was asked for; of several servers else what each was recorded over, of one Streamable HTTP."""
-    named = asked.values.get("transport")
-    if named is None and asked.are_several:
-        every = (one for source in transcript.captures for one in source.transactions.values())
-        named = "sse" if any(one.scope.kind is ScopeKind.STREAM for one in every) else None
-    return "sse" if named == "sse" else "streamable"
+def _transport(transcript: Transcript, setting: MockSetting) -> Transport:
+    """Choose the transport: the one asked for, else Streamable HTTP; of several servers each its recorded one."""
+    transport = setting.options.transport
+    if transport is None and setting.are_several:
+        transactions = (one for source in transcript.captures for one in source.transactions.values())
+        is_sse = any(transaction.scope.kind is ScopeKind.STREAM for transaction in transactions)
+        transport = "sse" if is_sse else None
+    return "sse" if transport == "sse" else "streamable"
 
 
-def _listening(one: Mocked, host: str, port: int, asked: Asked) -> tuple[Mocked, socket.socket]:
-    """The same where it listens. Raises: TapError."""
-    listener = one.mock.listen(host, port)
-    if isinstance(one.mock, HttpMock):
-        return one._replace(lines=[_line(one, asked)]), listener
-    from .llm import lines
+def _model_mock(transcript: Transcript, what: str, group: CaptureGroup, setting: MockSetting) -> LlmMock:
+    """Make the mock of a model API from captures of it.
 
-    return one._replace(lines=lines(one.mock)), listener
+    Raises: ReplayError: if there is nothing to serve. PathError: for an ignore rule that cannot be read. UsageError.
+    """
+    from ...live.mock.llm import LlmMock
+    from ...replay.mock.prompt_key import PromptAsking
+    from ...replay.mock.recorded_prompts import recorded
+
+    options = setting.options
+    prompts = recorded(transcript)
+    if all(prompt.unknown for prompt in prompts):
+        raise ReplayError(
+            what, "no answer of the model API was recorded, so there is nothing to serve; mcpspy show says what happened"
+        )
+    return LlmMock(
+        prompts,
+        matcher([prompt.exchange for prompt in prompts], options, rules=PromptAsking),
+        begin_ns=setting.begin_ns,
+        speed=options.speed,
+        allowed_hosts=setting.allowed_hosts,
+        plays_nearest=options.on_miss == "nearest",
+        forward=_model_pass_through(transcript, group, options) if group.url else None,
+        tell=report_miss,
+    )
 
 
-def _line(one: Mocked, asked: Asked) -> str:
-    """Where a server is found: its URL; of several with the label before it, and how to start it where it was started."""
-    if not asked.are_several:
-        return one.mock.url
-    header = one.transcript.captures[0].header
-    is_started = header is not None and header.tapped.get("transport") == "stdio"
-    command = f"  or on stdio: mcpspy mock {' '.join(map(quote, one.group.paths))}" if is_started else ""
-    return f"{one.group.label or 'server'}  {one.mock.url}{command}"
+def _model_pass_through(transcript: Transcript, group: CaptureGroup, options: MockOptions) -> LlmPassThrough:
+    """Make the client of the live model API. Raises: UsageError."""
+    from ...live.mock.llm import LlmPassThrough
+    from .pass_through import live_target, tell
+
+    target = live_target(options, transcript, group.url, shows_login=group.shows_login)
+    fields = [(name.encode(), value.encode("latin-1", "replace")) for name, value in target.fields]
+    return LlmPassThrough(target.url, fields=fields, tls=target.tls, tell=tell)
 
 
-def _writer(one: Mocked, asked: Asked) -> Writer | None:
-    known = beginning(asked.values, one.transcript, asked.wall_ns, asked.begin_ns)
-    redactor = Verbatim() if known.redact == "none" else Redactor(key())
-    url = one.mock.url
-    tapped = {"transport": "http", "url": url, "listen": url, "mock": capture_ids(one.transcript)}
-    writer, _ = open_writer(known, tapped | ({"leg": "model"} if one.group.is_model else {}))
+def _address_lines(served: ServedMock, setting: MockSetting) -> list[str]:
+    """Say where a mock is reached: its URL; for a model API the variables to set, as in a shell.
+
+    With several mocks a server's label precedes its URL, and one that was recorded on stdio gets the command that serves it there.
+    """
+    if isinstance(served.mock, HttpMock):
+        if not setting.are_several:
+            return [served.mock.url]
+        header = served.transcript.captures[0].header
+        on_stdio = header is not None and header.tapped.get("transport") == "stdio"
+        command = f"  or on stdio: mcpspy mock {' '.join(map(quote, served.group.paths))}" if on_stdio else ""
+        return [f"{served.group.label or 'server'}  {served.mock.url}{command}"]
+    from ...replay.mock.base_urls import bases
+
+    return [f"{name}={url}" for name, url in bases(served.mock.recorded, served.mock.url)] or [served.mock.url]
+
+
+def _record(served: ServedMock, setting: MockSetting) -> Writer | None:
+    """Begin the mock's own capture, if it can be created."""
+    start = capture_start(setting.options, served.transcript, setting.wall_ns, setting.begin_ns)
+    redactor = Verbatim() if start.redact == "none" else Redactor(key())
+    url = served.mock.url
+    tapped = {"transport": "http", "url": url, "listen": url, "mock": capture_ids(served.transcript)}
+    writer, _ = open_writer(start, tapped | ({"leg": "model"} if served.group.is_model else {}))
     if writer is not None:
         writer.later = sync_later
         writer(())  # the header at once, so that `list` and `show -f` see the mock
-        one.mock.record_to(writer if isinstance(redactor, Verbatim) else Redacting(writer, redactor))
+        served.mock.record_to(writer if isinstance(redactor, Verbatim) else Redacting(writer, redactor))
     return writer

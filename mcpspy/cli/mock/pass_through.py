@@ -1,17 +1,22 @@
-"""The live server of `mcpspy mock --on-miss forward`: which it is, and how it is put behind a mock."""
+"""The live server of `mcpspy mock --on-miss forward`: which one it is, and its connection to a mock."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from shlex import join
 from time import monotonic_ns
 from typing import TYPE_CHECKING
+
+from click import UsageError as ClickUsageError
 
 from ...live.mock.handover import Handover
 from ...live.upstream.pass_through import PassThroughThread
 from ...replay.mock.pass_through import Forwarding
 from ...transcript.mcp.methods import INITIALIZE
-from ..run.capture import nowhere
-from ..run.options import SEVERAL, UsageError
+from ..new_capture import nowhere
+from ..options import UsageError
+from ..replay.target import target_of
+from .session import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,10 +31,14 @@ if TYPE_CHECKING:
     from ...transcript.message import Message
     from ...transcript.model import Transcript
     from ..replay.target import Target
+    from .options import MockOptions
 
 
 class LiveServer:
-    """A server that is not started yet: `argv` on stdio, else `target`. `catches_up` says that it is told what was played."""
+    """A server that is not started yet: `argv` on stdio, else `target`.
+
+    One that `catches_up` is first sent the requests that were answered from the capture.
+    """
 
     __slots__ = ("_argv", "_target", "catches_up")
 
@@ -43,11 +52,11 @@ class LiveServer:
 
     @property
     def has_streams(self) -> bool:
-        """Whether it says on which request's stream it says something."""
+        """Whether its messages belong to the stream of a request."""
         return self._target is not None and self._target.transport == "streamable"
 
     def make(self, courier: Courier) -> UpstreamClient:
-        """A peer whose news `courier` takes. What it says is recorded by the mock."""
+        """Make a client of it, which reports to `courier`. The mock records its messages."""
         if self._target is None:
             from ...live.upstream.pass_through import PATIENCE_S
             from ...live.upstream.stdio import StdioClient
@@ -78,73 +87,72 @@ class LiveServer:
         )
 
 
-def server_of(
-    values: dict[str, str], command: tuple[str, ...], transcript: Transcript, *, shows_login: bool = True
+def live_server(
+    options: MockOptions, transcript: Transcript, *, url: str | None = None, shows_login: bool = True
 ) -> LiveServer:
-    """The server that the options name. Raises: UsageError."""
-    catches_up = "catch-up" in values
-    if command:
-        return LiveServer(command, None, catches_up=catches_up)
-    return LiveServer((), target(values, transcript, shows_login=shows_login), catches_up=catches_up)
+    """Make the server that the options name; `url` is the one to use of several. Raises: UsageError."""
+    if options.command:
+        return LiveServer(options.command, None, catches_up=options.catches_up)
+    if url is None:
+        if len(options.urls) > 1:
+            raise UsageError("a mock on stdio continues with one server; give --url once")
+        url = options.urls[0]
+    target = live_target(options, transcript, url, shows_login=shows_login)
+    return LiveServer((), target, catches_up=options.catches_up)
 
 
-def target(values: dict[str, str], transcript: Transcript, *, shows_login: bool) -> Target:
-    """Where --url leads, with the fields for it, if they are meant for it. Raises: UsageError."""
-    from dataclasses import replace
-
-    from click import UsageError as ClickUsageError
-
-    from ..replay.target import target_of
-
-    fields = tuple(values["header"].split(SEVERAL)) if "header" in values else ()
+def live_target(options: MockOptions, transcript: Transcript, url: str, *, shows_login: bool) -> Target:
+    """Make the target at `url`, with the header fields of the options only if it `shows_login`. Raises: UsageError."""
     try:
-        found = target_of(transcript.captures[0], (), values["url"], None, fields)
+        target = target_of(transcript.captures[0], (), url, None, options.headers)
     except ClickUsageError as error:
         raise UsageError(error.message.rstrip(".")) from error
-    return found if shows_login else replace(found, fields=())
+    return target if shows_login else replace(target, fields=())
 
 
-def forwarding_of(server: LiveServer, script_of: Callable[[OnMiss], Script], scenes: Scenes) -> Forwarding:
-    """What is played to one live client until a miss, and what then goes to the server."""
+def _forwarding(server: LiveServer, make_script: Callable[[OnMiss], Script], replies: Scenes) -> Forwarding:
+    """Make the machine that plays replies to one client until a miss, and then passes through to the server."""
     return Forwarding(
-        script_of, has_streams=server.has_streams, catches_up=server.catches_up, recorded_opening=_opening(scenes)
+        make_script, has_streams=server.has_streams, catches_up=server.catches_up, recorded_opening=_opening(replies)
     )
 
 
-def handover_of(
-    server: LiveServer, script_of: Callable[[OnMiss], Script], scenes: Scenes, writer: Writer | None, begin_ns: int
+def stdio_handover(
+    server: LiveServer, make_script: Callable[[OnMiss], Script], replies: Scenes, writer: Writer | None, begin_ns: int
 ) -> Handover:
-    """The same for a mock on stdio, with the way to the server."""
-    from .command import say
-
+    """Connect a mock on stdio to the server."""
     return Handover(
-        forwarding_of(server, script_of, scenes),
+        _forwarding(server, make_script, replies),
         PassThroughThread(server.make),
         sink=writer or nowhere,
         now_ns=lambda: monotonic_ns() - begin_ns,
         show=_show,
-        tell=lambda text: say(f"mcpspy mock: {text}"),
+        tell=tell,
         name=str(server),
     )
 
 
-def forwards_of(server: LiveServer, scenes: Scenes) -> ClientPassThroughs:
-    """The same for a mock over HTTP: each client has a session of its own."""
+def http_pass_through(server: LiveServer, replies: Scenes) -> ClientPassThroughs:
+    """Connect the clients of a mock over HTTP to the server, each with a session of its own."""
     from ...live.mock.http.pass_through import ClientPassThroughs
-    from .command import say
 
     return ClientPassThroughs(
-        lambda script_of: forwarding_of(server, script_of, scenes),
+        lambda make_script: _forwarding(server, make_script, replies),
         server.make,
         show=_show,
-        tell=lambda text: say(f"mcpspy mock: {text}"),
+        tell=tell,
         name=str(server),
     )
 
 
-def _opening(scenes: Scenes) -> Message | None:
-    """The recorded client's `initialize`."""
-    return next((one.request for one in scenes.exchanges if one.method == INITIALIZE), None)
+def _opening(replies: Scenes) -> Message | None:
+    """Find the recorded client's `initialize`."""
+    return next((exchange.request for exchange in replies.exchanges if exchange.method == INITIALIZE), None)
+
+
+def tell(text: str) -> None:
+    """Write a sentence about the live server to stderr."""
+    say(f"mcpspy mock: {text}")
 
 
 def _show(data: bytes) -> None:

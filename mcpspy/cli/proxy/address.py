@@ -8,7 +8,7 @@ from time import sleep
 from typing import TYPE_CHECKING
 
 from ...live.http.listener import authority
-from ..run.options import UsageError
+from ..options import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

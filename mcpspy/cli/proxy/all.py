@@ -15,7 +15,7 @@ from ...capture.store.folder import home_folder
 from ...errors import SetupError
 from ...live.watch import Watch
 from ...setup.ports import read_places
-from ..run.capture import say
+from ..new_capture import report
 from .address import allow_many_connections
 from .taps import Manner, Taps
 
@@ -45,7 +45,7 @@ def serve_all(manner: Manner, *, quiet: bool) -> int:
         if not taps.running:
             return NOT_SERVED
         if taps.waiting:
-            say("mcpspy: a port that is taken is tried again every second")
+            report("mcpspy: a port that is taken is tried again every second")
         if not quiet and sys.stdout.isatty():
             # -P: not the `mcpspy` of whatever folder this is
             shown = subprocess.Popen([sys.executable, "-P", "-m", "mcpspy", "show", "-f"])
@@ -69,7 +69,7 @@ def _serve_changed(taps: Taps, folder: Path) -> None:
     try:
         taps.serve(read_places(folder).by_port.values())
     except SetupError as error:
-        say(f"mcpspy: {error}")
+        report(f"mcpspy: {error}")
 
 
 class Stop:

@@ -14,8 +14,8 @@ from click.core import ParameterSource
 
 from ...live.http.listener import HttpOrigin, origin
 from ...live.http.tap import HttpTap
-from ..run.capture import Beginning
-from ..run.options import NO_FILE, UsageError, size_bytes
+from ..new_capture import CaptureStart
+from ..options import NO_FILE, UsageError, size_bytes
 from .address import DEFAULT_LISTEN, address, allow_many_connections
 from .captures import record_to
 from .llm import base_url, variables
@@ -185,17 +185,17 @@ def _serve(
         tls=tls() if upstream.scheme == "https" else None,
         speaks_mcp=not is_model,
     )
-    beginning = Beginning(
+    start = CaptureStart(
         wall_ns=time_ns(),
         begin_ns=tap.begin_ns,
         label=label or (upstream.host_field if is_model else str(upstream.authority)),
-        named=capture,
+        file=capture,
         redact=redact,
         max_bytes=max_bytes,
         quiet=quiet,
     )
     listener = tap.listen(host, port)
-    _record_and_serve(tap, listener, beginning, base_url(url) if is_model else url, is_model=is_model)
+    _record_and_serve(tap, listener, start, base_url(url) if is_model else url, is_model=is_model)
 
 
 def _refuse_beside_all(context: click.Context) -> None:
@@ -206,17 +206,17 @@ def _refuse_beside_all(context: click.Context) -> None:
             raise click.UsageError(f"{option.opts[0] if name != 'url' else 'A URL'} is about one server, and --all about many.")
 
 
-def _record_and_serve(tap: HttpTap, listener: socket.socket, beginning: Beginning, url: str, *, is_model: bool) -> None:
-    writer, path, own_url = record_to(tap, beginning, url, leg="model" if is_model else "")
+def _record_and_serve(tap: HttpTap, listener: socket.socket, start: CaptureStart, url: str, *, is_model: bool) -> None:
+    writer, path, own_url = record_to(tap, start, url, leg="model" if is_model else "")
     shown: subprocess.Popen[bytes] | None = None
 
     def ready() -> None:
         nonlocal shown
         click.echo(own_url)
-        if is_model and not beginning.quiet:
+        if is_model and not start.quiet:
             click.echo("\n".join(variables(f"http://{tap.own}", url)))
         sys.stdout.flush()
-        if writer is not None and not beginning.quiet and sys.stdout.isatty():
+        if writer is not None and not start.quiet and sys.stdout.isatty():
             # -P: not the `mcpspy` of whatever folder this is
             shown = subprocess.Popen([sys.executable, "-P", "-m", "mcpspy", "show", "-f", path])
 

@@ -23,7 +23,7 @@ from ...live.http.listener import after_origin, origin
 from ...live.http.tap import HttpTap
 from ...setup.address import HOST, local
 from ...views.text.escape import safe_text
-from ..run.capture import Beginning, say
+from ..new_capture import CaptureStart, report
 from .captures import record_to
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _be_a_tap(place: Place, manner: Manner, alive: int, told: int) -> NoReturn:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         status = _serve(place, manner, alive, told)
     except Exception as error:  # noqa: BLE001 - what it says may be somebody's secret, so its kind has to do
-        say(f"mcpspy: {safe_text(place.label)}: {type(error).__name__}")
+        report(f"mcpspy: {safe_text(place.label)}: {type(error).__name__}")
     finally:
         os._exit(status)
 
@@ -161,16 +161,16 @@ def _serve(place: Place, manner: Manner, alive: int, told: int) -> int:
         reason = str(error.__cause__.strerror) if isinstance(error.__cause__, OSError) else ""
         _tell(told, f"{BUSY}{HOST}:{place.port}: {reason}" if reason else str(error))
         return 1
-    beginning = Beginning(
+    start = CaptureStart(
         wall_ns=wall_ns,
         begin_ns=begin_ns,
         label=place.label,
-        named=None,
+        file=None,
         redact=manner.redact,
         max_bytes=manner.max_bytes,
         quiet=True,
     )
-    writer, _, _ = record_to(tap, beginning, place.url)
+    writer, _, _ = record_to(tap, start, place.url)
     tap.reactor.watch(alive, EPOLLIN, lambda _: tap.reactor.stop())
     try:
         tap.run(listener, lambda: _tell(told, READY))
@@ -193,4 +193,4 @@ def _show(place: Place) -> None:
 
 
 def _say(place: Place, words: str) -> None:
-    say(f"mcpspy: {safe_text(place.label)}: {safe_text(words)}")
+    report(f"mcpspy: {safe_text(place.label)}: {safe_text(words)}")

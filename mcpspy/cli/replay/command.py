@@ -21,7 +21,7 @@ from ...replay.mock.matching import Matcher
 from ...views.compare.replay import changing, intent, plan_lines
 from ...views.json.replay import plans_json
 from ...views.text.escape import safe_text
-from ..run.options import NO_FILE
+from ..options import NO_FILE
 from ..screen import Screen, say
 from ..transcripts import DEFAULT_WHAT, WhatCommand
 from .outcome import NOT_SENT, SAME, tell

@@ -17,7 +17,7 @@ from ...live.upstream.stdio import StdioClient
 from ...replay.client.answering import Answering
 from ...replay.client.driver import Driving
 from ...transcript.transcribe import transcribe
-from ..run.capture import Beginning, open_writer
+from ..new_capture import CaptureStart, open_writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -125,16 +125,16 @@ def play(plan: Plan, manner: Manner, number: int = 0) -> Drive:
 
 def _opened(manner: Manner, redactor: Redactor | Verbatim, begin_ns: int) -> tuple[Writer, str]:
     """The writer of a new capture, and its path. Raises: ReplayError: if none can be made."""
-    beginning = Beginning(
+    start = CaptureStart(
         wall_ns=time_ns(),
         begin_ns=begin_ns,
         label=manner.label,
-        named=manner.capture,
+        file=manner.capture,
         redact=manner.redact,
         max_bytes=0,
         quiet=True,
     )
-    writer, path = open_writer(beginning, _tapped(manner, redactor))
+    writer, path = open_writer(start, _tapped(manner, redactor))
     if writer is None:
         reason = "nothing was sent: a replay is compared from its own capture; name a file with --capture"
         raise ReplayError(manner.capture or manner.label, reason)

@@ -14,7 +14,7 @@ from mcpspy.capture.file.reader import read
 from mcpspy.capture.store.pruning import make_room, pruned
 from mcpspy.capture.store.quota import MIN_QUOTA_BYTES, quota_bytes, set_quota, taken
 from mcpspy.capture.store.quota_guard import Guard
-from mcpspy.cli.run.quota import guarded
+from mcpspy.cli.new_capture import with_quota_guard
 from mcpspy.records import Frame, Note
 from tests.capture.making import stored
 from tests.cli.recording import Recording
@@ -207,5 +207,5 @@ def test_a_capture_that_lies_elsewhere_is_not_asked_to_make_room(store: Path) ->
         sync()
 
     own = Recording("tap")
-    assert guarded(own._writer, str(store / "captures-of-mine" / "x.mcpspy"), later) is later
-    assert guarded(own._writer, own.path, later) is not later
+    assert with_quota_guard(later, own._writer, str(store / "captures-of-mine" / "x.mcpspy")) is later
+    assert with_quota_guard(later, own._writer, own.path) is not later

@@ -1,31 +1,32 @@
-"""Which captures a mock that listens serves together, which live server goes on for which, and who is shown the login."""
+"""Which captures a mock that listens serves together, which live server continues for which, and which of them get the login."""
 
 from pathlib import Path
 
 import pytest
 
-from mcpspy.cli.mock.groups import Group, check, grouped, with_urls
-from mcpspy.cli.run.options import SEVERAL, UsageError
+from mcpspy.cli.mock.http import CaptureGroup, check, grouped, with_urls
+from mcpspy.cli.mock.options import MockOptions
+from mcpspy.cli.options import UsageError
 from tests.conftest import ROOT
 
 CAPTURES = ROOT / "captures"
 MODEL, WEATHER, TIME = (str(CAPTURES / f"{name}.mcpspy") for name in ("agent-model", "agent-weather", "time"))
-SERVERS = [Group("weather", is_model=False, paths=("a",)), Group("time", is_model=False, paths=("b",))]
-RUN = [Group("model", is_model=True, paths=("c",)), *SERVERS]
+SERVERS = [CaptureGroup("weather", is_model=False, paths=("a",)), CaptureGroup("time", is_model=False, paths=("b",))]
+RUN = [CaptureGroup("model", is_model=True, paths=("c",)), *SERVERS]
 
 
-def urls(groups: list[Group], *given: str) -> list[tuple[str, bool]]:
+def urls(groups: list[CaptureGroup], *urls: str) -> list[tuple[str, bool]]:
     """The live URL of each, and whether it is shown a login."""
-    return [(one.url, one.gets_fields) for one in with_urls(groups, {"url": SEVERAL.join(given)})]
+    return [(group.url, group.shows_login) for group in with_urls(groups, urls)]
 
 
 def test_captures_of_one_server_are_together_and_models_come_first(tmp_path: Path) -> None:
     again = tmp_path / "again.mcpspy"
     again.write_bytes(Path(TIME).read_bytes())
     assert grouped([TIME, WEATHER, MODEL, str(again)]) == [
-        Group("model", is_model=True, paths=(MODEL,)),
-        Group("time", is_model=False, paths=(TIME, str(again))),
-        Group("weather", is_model=False, paths=(WEATHER,)),
+        CaptureGroup("model", is_model=True, paths=(MODEL,)),
+        CaptureGroup("time", is_model=False, paths=(TIME, str(again))),
+        CaptureGroup("weather", is_model=False, paths=(WEATHER,)),
     ]
 
 
@@ -43,18 +44,18 @@ def test_a_url_with_a_query_is_no_label() -> None:
     assert urls(RUN, "http://live/?key=1")[0] == ("http://live/?key=1", True)
 
 
-def test_of_several_servers_a_url_says_which() -> None:
-    with pytest.raises(UsageError, match="of which server"):
+def test_with_several_servers_a_url_needs_a_label() -> None:
+    with pytest.raises(UsageError, match="for which server"):
         urls(SERVERS, "http://live")
 
 
+LABEL, COMMAND, NONE = MockOptions((), label="x"), MockOptions((), command=("server",)), MockOptions(())
+
+
 @pytest.mark.parametrize(
-    ("groups", "values", "command", "port"),
-    [(RUN, {"label": "x"}, (), 0), (RUN, {}, ("server",), 0), (RUN[:1], {}, ("server",), 0), (RUN, {}, (), 65_534)],
+    ("groups", "options", "port"), [(RUN, LABEL, 0), (RUN, COMMAND, 0), (RUN[:1], COMMAND, 0), (RUN, NONE, 65_534)]
 )
-def test_what_is_for_one_mock_is_refused_for_several(
-    groups: list[Group], values: dict[str, str], command: tuple[str, ...], port: int
-) -> None:
+def test_options_for_one_mock_are_refused_for_several(groups: list[CaptureGroup], options: MockOptions, port: int) -> None:
     with pytest.raises(UsageError):
-        check(groups, values, command, port)
-    check(SERVERS[:1], values, command, port)
+        check(groups, options, port)
+    check(SERVERS[:1], options, port)

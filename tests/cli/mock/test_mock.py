@@ -79,15 +79,15 @@ def test_a_file_that_is_no_capture_is_refused() -> None:
     [
         ([], "which capture?"),
         (["no-such-label"], "nothing has been recorded yet"),
-        ([f"{TIME}:3"], "a mock serves whole captures; leave the rows out"),
-        (["-"], "standard input is where a mock hears its client"),
+        ([f"{TIME}:3"], "a mock serves whole captures; leave out the rows"),
+        (["-"], "a mock reads its client from standard input"),
         (
             [TIME, ROOT / "captures" / "git.mcpspy"],
             "these are captures of 2 servers (time, git), and a mock plays one; name those of one",
         ),
         ([*AGENT, TIME], "these are captures of 2 servers"),
         ([AGENT[0]], "it is of a model's API, which speaks HTTP alone; add --listen 127.0.0.1:0"),
-        ([*AGENT, "--listen", "127.0.0.1:0", "--label", "x"], "--label names one mock, and these are 2: model, weather"),
+        ([*AGENT, "--listen", "127.0.0.1:0", "--label", "x"], "--label names one mock, and there are 2: model, weather"),
         ([TIME, "--speed", "fast"], "--speed is 0, 1 or another number above 0; not fast"),
         ([TIME, "--speed", "-1"], "--speed is 0, 1 or another number above 0; not -1"),
         ([TIME, "--speed", "nan"], "not nan"),
@@ -95,7 +95,7 @@ def test_a_file_that_is_no_capture_is_refused() -> None:
         ([TIME, "--match", "exact"], "--match is one of strict, default, loose, not exact"),
         ([TIME, "--ignore", "arguments"], "a path begins with $. Write $.arguments or $..arguments."),
         ([TIME, "--guess"], "there is no option --guess; mcpspy mock --help lists them"),
-        ([TIME, "--capture="], "--capture wants the name of a file"),
+        ([TIME, "--capture="], "--capture needs the name of a file"),
     ],
 )
 def test_wrong_use_gets_a_sentence(arguments: list[str | Path], sentence: str) -> None:

@@ -22,21 +22,21 @@ def mock(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 FORWARD = ("--on-miss", "forward")
-NOT_BOTH = "a server has a command, behind --, or a URL, with --url and --header; not both"
+NOT_BOTH = "name the live server by its command after --, or by --url and --header, not by both"
 
 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (FORWARD, "--on-miss forward wants a server to go on with: its command behind --, or --url URL"),
-        ((*FORWARD, "--"), "behind -- the server's command is missing"),
+        (FORWARD, "--on-miss forward needs a live server: its command after --, or --url URL"),
+        ((*FORWARD, "--"), "the server's command after -- is missing"),
         ((*FORWARD, "--url", "http://x/", "--", "server"), NOT_BOTH),
         ((*FORWARD, "--header", "A: b", "--", "server"), NOT_BOTH),
         ((*FORWARD, "--url", "mcp.example"), "mcp.example is not the URL of a server"),
         ((*FORWARD, "--url", "http://x/", "--header", "secret"), "--header takes 'Name: value'"),
-        (("--url", "http://x/"), "--url goes with --on-miss forward"),
-        (("--catch-up",), "--catch-up goes with --on-miss forward"),
-        (("--on-miss", "nearest", "--", "server"), "a command behind -- goes with --on-miss forward"),
+        (("--url", "http://x/"), "--url needs --on-miss forward"),
+        (("--catch-up",), "--catch-up needs --on-miss forward"),
+        (("--on-miss", "nearest", "--", "server"), "a command after -- needs --on-miss forward"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("way", [(), ("--listen", "127.0.0.1:0")])

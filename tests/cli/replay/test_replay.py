@@ -310,7 +310,7 @@ def test_json_has_what_was_sent_and_the_comparison(visit: str, tmp_path: Path) -
         (["{}", "--ignore", "x", "--", "x"], "a path begins with $"),
         (["{}", "--timeout", "0", "--", "x"], "--timeout"),
         (["{}", "--speed", "nan", "--", "x"], "finite"),
-        (["{}", "--capture", "", "--", "x"], "--capture wants the name of a file"),
+        (["{}", "--capture", "", "--", "x"], "--capture needs the name of a file"),
         (["{}", "--capture", "/nowhere/x", "--", "x"], "nothing was sent"),
     ],
 )  # fmt: skip

@@ -375,8 +375,8 @@ def mocked(capture: Path, *options: str) -> tuple[int, str, str]:
     [
         (["--listen", "0.0.0.0:0"], "can be reached from other machines"),
         (["--listen", "here"], "--listen takes HOST:PORT"),
-        (["--transport", "sse"], "--transport goes with --listen"),
-        (["--stdio", "--listen", "127.0.0.1:0"], "two ways to serve"),
+        (["--transport", "sse"], "--transport needs --listen"),
+        (["--stdio", "--listen", "127.0.0.1:0"], "--stdio cannot be combined with --listen"),
         (["--listen", "127.0.0.1:0", "--transport", "carrier-pigeon"], "--transport is one of streamable, sse"),
     ],
 )

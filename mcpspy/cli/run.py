@@ -1,0 +1,140 @@
+"""`mcpspy run`: starts a server, opens a capture, and puts the tap between the server and the client that started us.
+
+A client waits for this. So the server is spawned first, and everything else is imported while it starts up. A test counts what is
+imported before that (tests/test_startup.py).
+"""
+
+from __future__ import annotations
+
+import os
+from time import monotonic_ns, time_ns
+
+from ..live.native import keep_freed_memory
+from ..live.stdio.descriptors import ensure_standard_streams
+from ..live.stdio.process import restore_locale, spawn
+from ..live.stdio.signals import listen
+from .options import NO_FILE, RUN, HelpWanted, UsageError, add_click_options, arguments_of, last, parse, size_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import click
+
+    from ..capture.file.writer import Writer
+    from ..live.stdio.process import ServerProcess
+    from .options import Values
+
+NOT_STARTED = 127
+
+USAGE = "usage: mcpspy run [--label NAME] [--capture FILE] [--redact credentials|none] [--max-size SIZE] [--quiet] -- COMMAND…"
+
+
+def main(arguments: list[str]) -> int:
+    """Run the server named in `arguments` under a tap. Returns its exit status; 127 if it could not be started, 2 for bad usage."""
+    ensure_standard_streams()
+    try:
+        values, argv = parse(arguments, RUN)
+        max_bytes = size_bytes(last(values, "max-size")) if "max-size" in values else 0
+        if not argv or not argv[0]:
+            raise UsageError("the server's command is missing")
+        if "capture" in values and not last(values, "capture"):
+            raise UsageError(NO_FILE)
+    except HelpWanted:
+        from .main import main as click_main
+
+        return click_main()
+    except UsageError as error:
+        _report(f"mcpspy run: {error}\n{USAGE}")
+        return 2
+    try:
+        signals_fd = listen()
+        restore_locale()
+        child = spawn(argv)
+    except OSError as error:
+        _report(f"mcpspy: {argv[0]} could not be started: {error.strerror}")
+        return NOT_STARTED
+    from ..live.stdio.tap import StdioTap
+    from .new_capture import nowhere, with_quota_guard
+
+    wall_ns, begin_ns = time_ns(), monotonic_ns()
+    writer, path = _writer(values, argv, max_bytes, wall_ns, begin_ns)
+    failure = child.failure()
+    if failure is not None:
+        return _not_started(argv[0], failure, child, writer, begin_ns)
+    keep_freed_memory()
+    tap = StdioTap(child, writer or nowhere, begin_ns, signals_fd)
+    if writer is not None:
+        writer.later = with_quota_guard(tap.call_later, writer, path)
+        writer(())  # the header at once, so that `list` and `show -f` see the tap
+    status = tap.run()
+    if writer is not None:
+        writer.close(tap.now_ns(), tap.why)
+    return status
+
+
+def _writer(values: Values, argv: list[str], max_bytes: int, wall_ns: int, begin_ns: int) -> tuple[Writer | None, str]:
+    from ..capture.redaction.redactor import Redactor, Verbatim
+    from ..capture.store.folder import default_label, key
+    from .new_capture import CaptureStart, open_writer
+
+    redact = last(values, "redact", "credentials")
+    redactor = Verbatim() if redact == "none" else Redactor(key())
+    start = CaptureStart(
+        wall_ns=wall_ns,
+        begin_ns=begin_ns,
+        label=last(values, "label") or default_label(argv),
+        file=last(values, "capture") or None,
+        redact=redact,
+        max_bytes=max_bytes,
+        quiet="quiet" in values,
+    )
+    return open_writer(start, {"transport": "stdio", "argv": redactor.argv(argv), "env": sorted(os.environ)})
+
+
+def _not_started(command: str, failure: OSError, child: ServerProcess, writer: Writer | None, begin_ns: int) -> int:
+    """Report on stderr and in the capture that the command could not be run."""
+    from ..records import Exit
+
+    os.waitpid(child.pid, 0)
+    reason = "command not found" if isinstance(failure, FileNotFoundError) else failure.strerror or str(failure)
+    _report(f"mcpspy: {command}: {reason}; {_advice(command, failure)}")
+    if writer is not None:
+        now_ns = monotonic_ns() - begin_ns
+        writer((Exit(at_ns=now_ns, pid=child.pid, error=reason),))
+        writer.close(now_ns, "not started")
+    return NOT_STARTED
+
+
+def _advice(command: str, failure: OSError) -> str:
+    """Say what to do about it."""
+    if not isinstance(failure, FileNotFoundError):
+        return "the server's command must be an executable program for this machine"
+    if "/" in command:
+        return "check that the file exists, and the interpreter that its first line names"
+    return "use its absolute path: the PATH of a client is often shorter than your shell's"
+
+
+def _report(line: str) -> None:
+    from .new_capture import report
+
+    report(line)
+
+
+def __getattr__(name: str) -> click.Command:
+    """Make `command` when click asks for it: for `--help`, and for calls from Python."""
+    if name != "command":
+        raise AttributeError(name)
+    import click
+
+    @click.command("run", context_settings={"allow_interspersed_args": False})
+    @click.argument("command", nargs=-1, type=click.UNPROCESSED)
+    def command(command: tuple[str, ...], **values: str | bool | None) -> int:
+        """Run a stdio server through mcpspy: forward every byte, record it, and exit with the server's status.
+
+        \b
+        Example, in a client's configuration instead of `uvx mcp-server-time`:
+          mcpspy run --label time -- uvx mcp-server-time
+        """
+        return main([*arguments_of(values), "--", *command])
+
+    add_click_options(command, RUN)
+    return command
