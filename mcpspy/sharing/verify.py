@@ -37,14 +37,14 @@ _PERSON: Final = "person "
 class Leak(NamedTuple):
     """Something that should not be there.
 
-    `number` is the record's; `place` a JSON path of a payload, or a word for where else; `kind` what it looks like: `environment`,
+    `number` is the record's; `where` a JSON path of a payload, or a word for another part; `kind` what it looks like: `environment`,
     `token`, `entropy`, `personal`, `member` (its name says so), `number` (so does the name of a number). `name` is that of the
     variable, or what of a person it is. `shown` are its first letters, `length` are its bytes. `option` is what takes it out;
     empty where sharing does without one.
     """
 
     number: int
-    place: str
+    where: str
     kind: str
     name: str
     shown: str
@@ -160,7 +160,7 @@ class _Watched:
             kind, name = _kind(kind)
             self._found[number, value] = Leak(
                 number=number,
-                place=path or _place(record),
+                where=path or _part_of(record),
                 kind=kind,
                 name=name,
                 shown=_shown(value),
@@ -181,7 +181,7 @@ def _kind(kind: str) -> tuple[str, str]:
     return (kind if kind in ("token", "entropy", "number") else "member"), ""
 
 
-def _place(record: Record | None) -> str:
+def _part_of(record: Record | None) -> str:
     match record:
         case Header():
             return "header"

@@ -32,13 +32,13 @@ def test_a_value_of_the_environment_is_seen_in_every_spelling() -> None:
     value = 'a b/"ü"1'
     texts = [value, json.dumps(value), quote(value), b64encode(f"x:{value}:x".encode()).decode()]
     found = seen(stdio(*((0, message(note=text)) for text in texts)), environment=[("MY_VALUE", value.encode())])
-    assert [(one.kind, one.name, one.place, one.option) for one in found] == [
+    assert [(one.kind, one.name, one.where, one.option) for one in found] == [
         ("environment", "MY_VALUE", "$.note", "--env MY_VALUE")
     ] * len(texts)
 
 
 @pytest.mark.parametrize(
-    ("params", "kind", "place", "option"),
+    ("params", "kind", "where", "option"),
     [
         ({"arguments": {"note": VALUE}}, "entropy", "$.arguments.note", "--path '$.arguments.note'"),
         ({"list": [1, {"odd 'name'": VALUE}]}, "entropy", r"$.list[1]['odd \'name\'']", None),
@@ -49,9 +49,9 @@ def test_a_value_of_the_environment_is_seen_in_every_spelling() -> None:
         ({"a": "/home/alice/x"}, "personal", "$.a", "--personal"),
     ],
 )
-def test_a_leak_says_where_it_is_and_what_takes_it_out(params: Any, kind: str, place: str, option: str | None) -> None:
+def test_a_leak_says_where_it_is_and_what_takes_it_out(params: Any, kind: str, where: str, option: str | None) -> None:
     (found,) = seen(stdio((0, message(**params))), people=[("home folder", b"/home/alice")])
-    assert (found.kind, found.place) == (kind, place)
+    assert (found.kind, found.where) == (kind, where)
     assert option is None or found.option == option
 
 
@@ -64,14 +64,14 @@ def test_the_path_that_a_leak_suggests_takes_it_out(params: Any) -> None:
     paths = UserPaths(
         Ignore.of([path_at(message(**params), message(**params).index(b"Z" if b"Zq" in message(**params) else b"1234"))])
     )
-    assert found.place in found.option.replace("'\\''", "'")
+    assert found.where in found.option.replace("'\\''", "'")
     assert seen(shared(capture, paths=paths)) == []
 
 
 def test_the_pattern_that_a_leak_suggests_takes_it_out_and_does_not_say_it() -> None:
     capture = stdio((2, f"hello {VALUE} there\n".encode()))
     (found,) = seen(capture)
-    assert (found.place, found.option) == ("text", f"--value '{pattern_for(VALUE.encode())}'")
+    assert (found.where, found.option) == ("text", f"--value '{pattern_for(VALUE.encode())}'")
     assert VALUE[3:] not in found.option + found.shown
     assert seen(shared(capture, values=(re.compile(pattern_for(VALUE.encode())),))) == []
 
@@ -97,7 +97,7 @@ def test_all_that_sharing_takes_out_is_seen_and_nothing_is_seen_after_it() -> No
         Frame(0, 1, 1, b'data: {"password":"k5"}\n\n', number=8),
     ]
     found = seen(capture)
-    assert [(one.place, one.length) for one in found] == [
+    assert [(one.where, one.length) for one in found] == [
         ("header", 2),
         ("header", 20),
         ("head", 1),

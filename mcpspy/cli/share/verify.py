@@ -41,7 +41,7 @@ def _looked_into(path: str, keep: tuple[re.Pattern[str], ...]) -> CaptureLeaks:
             LeakLine(
                 record=one.number,
                 row=rows.get(one.number, 0),
-                place=one.place,
+                where=one.where,
                 kind=one.kind,
                 name=one.name,
                 shown=one.shown,

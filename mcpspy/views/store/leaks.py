@@ -26,7 +26,7 @@ class LeakLine:
 
     record: int
     row: int
-    place: str
+    where: str
     kind: str
     name: str
     shown: str
@@ -88,7 +88,7 @@ def _lines(same: list[LeakLine], width: int | None) -> Iterator[Line]:
 
 def _where(one: LeakLine) -> str:
     row = f" (row {one.row})" if one.row else ""
-    return f"record {one.record}{row} {one_line(one.place)}"
+    return f"record {one.record}{row} {one_line(one.where)}"
 
 
 def _object(found: CaptureLeaks) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def _object(found: CaptureLeaks) -> dict[str, Any]:
             {
                 "record": one.record,
                 "row": one.row or None,
-                "place": one.place,
+                "where": one.where,
                 "kind": one.kind,
                 "name": one.name or None,
                 "shown": one.shown,
