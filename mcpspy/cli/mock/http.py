@@ -21,8 +21,8 @@ from ...live.mock.http.server import HttpMock
 from ...live.mock.http.server import serve as serve_all
 from ...live.stdio.signals import listen
 from ...records import Header
-from ...replay.mock.http.facts import HttpFacts
-from ...replay.mock.routing import Routing
+from ...replay.mock.http.recorded_http import HttpFacts
+from ...replay.mock.http.routing import Routing
 from ...transcript.http.transaction import ScopeKind
 from ...transcript.transcribe import transcribe
 from ..new_capture import open_writer
@@ -254,7 +254,7 @@ def _address_lines(served: ServedMock, setting: MockSetting) -> list[str]:
         on_stdio = header is not None and header.tapped.get("transport") == "stdio"
         command = f"  or on stdio: mcpspy mock {' '.join(map(quote, served.group.paths))}" if on_stdio else ""
         return [f"{served.group.label or 'server'}  {served.mock.url}{command}"]
-    from ...replay.mock.base_urls import bases
+    from ...replay.mock.recorded_prompts import bases
 
     return [f"{name}={url}" for name, url in bases(served.mock.recorded, served.mock.url)] or [served.mock.url]
 

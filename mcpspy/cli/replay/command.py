@@ -11,8 +11,7 @@ import click
 
 from ...records import SERVER
 from ...replay.client.driver import TIMEOUT_NS
-from ...replay.client.effects import Effects
-from ...replay.client.rehearsal import rehearsed
+from ...replay.client.outgoing import Effects, rehearsed
 from ...replay.compare.ignore import Ignore
 from ...replay.json.overrides import edits_of, setting_of
 from ...replay.mock.content import VOLATILE

@@ -15,8 +15,7 @@ import click
 
 from ...capture.store.folder import create
 from ...replay.client.driver import Report
-from ...replay.shrink import Shrinking
-from ...replay.shrunk import Shrunk, beyond_the_handshake, has_begun, live_rows
+from ...replay.shrink import Shrinking, Shrunk, beyond_the_handshake, has_begun, live_rows
 from ...views.compare.shrink import shrunk_json, shrunk_lines, shrunk_next_lines
 from ...views.text.escape import one_line, safe_text
 from ...views.text.units import counted

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Final
 from ...errors import UpstreamError
 from ...replay.mock.http.answer import playable
 from ...replay.mock.miss import Miss
-from ...replay.mock.pace import due_ns, hurried
-from ...replay.mock.prompt_miss import api_error
-from ...replay.mock.recorded_prompts import question
+from ...replay.mock.recorded_prompts import api_error, due_ns, hurried, question
 from ...replay.mock.scheduled_send import Unforged
 from ...transcript.http.head import EVENT_STREAM, read_head
 from ...transcript.model import Exchange

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from ...records import CLIENT
 from ...transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, Exchange, Outcome, Transcript
 from ..compare.compare import Compared
-from ..json.pseudonyms import put_pseudonyms
-from .regenerated import put_back
+from .regenerated import put_back, put_pseudonyms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container

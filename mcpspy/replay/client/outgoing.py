@@ -7,19 +7,26 @@ from __future__ import annotations
 
 import re
 from binascii import a2b_base64
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, Frame
 from ...transcript.decode import message_of
 from ...transcript.model import CaptureInfo
+from ...transcript.offers.definitions import Part, offers
 from ...wire.edits import ValueEdit, with_values
 from ...wire.jsonrpc import cut
+from ..json.canonical import read
 from ..mock.templates import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from ...transcript.model import Message
+    from ...transcript.model import Exchange, Message, Transcript
+    from .correlate.model import Carried, Carrying
+    from .plan import Plan, Send
+
 
 ID: Final = ("id",)
 TOKEN: Final = ("params", "_meta", "progressToken")
@@ -52,3 +59,82 @@ def pseudonym(data: bytes) -> str:
     texts = (a2b_base64(_BEFORE[one[0][:1]] + one[0] + b"==") for one in _in_base64(data))
     found = next(filter(None, map(_pseudonym, (data, *texts))), None)
     return found[0].decode() if found else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsed:
+    """One message of the how many-th client, from 0. `effect` is that of a request; `refused` says why it would be held back."""
+
+    client: int
+    send: Send
+    data: bytes
+    effect: Effect | None = None
+    carried: tuple[Carried, ...] = ()
+    refused: str = ""
+
+
+def rehearsed(
+    plans: Iterable[Plan], effects: Effects, carrying: Carrying, edits: Mapping[int, Sequence[ValueEdit]]
+) -> list[Rehearsed]:
+    """All that would be sent, in order."""
+    found: list[Rehearsed] = []
+    for client, plan in enumerate(plans):
+        for send in plan.sends:
+            data = with_values(outgoing(send.message), edits.get(send.row, ()))
+            carried = carrying.values(send.message)
+            name = pseudonym(data)
+            is_given = any(name in str(one.value) for one in carried)
+            found.append(
+                Rehearsed(
+                    client=client,
+                    send=send,
+                    data=data,
+                    effect=None if send.exchange is None else effects.of(send.exchange),
+                    carried=carried,
+                    refused=f"it holds a value that was redacted: {name}" if name and not is_given else "",
+                )
+            )
+    return found
+
+
+CALL = "tools/call"
+
+
+class Effect(StrEnum):
+    """What sending a request again may do."""
+
+    NONE = "none"
+    """It is no call of a tool."""
+    READS = "reads"
+    """`readOnlyHint: true`."""
+    CHANGES = "changes"
+    """The tool may change something; nobody says that it does not."""
+    DESTROYS = "destroys"
+    """`destructiveHint: true`."""
+
+
+class Effects:
+    """The effects of the tools of each capture."""
+
+    __slots__ = ("_tools",)
+
+    def __init__(self, transcript: Transcript) -> None:
+        self._tools: dict[tuple[int, str], Effect] = {}
+        for offer in offers(transcript):
+            for tool in offer.definitions(Part.TOOL):
+                self._tools[offer.source.index, tool.name] = _effect(read(tool.raw))
+
+    def of(self, request: Exchange) -> Effect:
+        """What this request may do."""
+        if request.method != CALL:
+            return Effect.NONE
+        return self._tools.get((request.capture, request.target or ""), Effect.CHANGES)
+
+
+def _effect(tool: object) -> Effect:
+    annotations = tool.get("annotations") if isinstance(tool, dict) else None
+    if not isinstance(annotations, dict):
+        return Effect.CHANGES
+    if annotations.get("readOnlyHint") is True:
+        return Effect.READS
+    return Effect.DESTROYS if annotations.get("destructiveHint") is True else Effect.CHANGES

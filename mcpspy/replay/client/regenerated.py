@@ -10,11 +10,16 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from ...wire.edits import ValueEdit, with_values
 from ...wire.json_spans import span_at
+from ..json.canonical import read
+from ..json.redacted import mask_of, masked
+from ..json.walk import at
 
 if TYPE_CHECKING:
     from ...transcript.model import Exchange, Message
     from ..compare.ignore import Step
+
 
 MIN_LETTERS: Final = 6
 """Shorter values stand in a text by chance."""
@@ -76,3 +81,20 @@ def _messages(exchanges: Iterable[Exchange]) -> Iterator[Message]:
         yield one.request
         if one.response is not None:
             yield one.response
+
+
+_MARK: Final = b"redacted-"
+
+
+def put_pseudonyms(pairs: Iterable[tuple[Exchange, Exchange]]) -> None:
+    """Exchange what fits in live messages: `pairs` are live exchanges, each with the recorded one that it is of."""
+    for live, before in pairs:
+        for now, then in ((live.request, before.request), (live.response, before.response)):
+            if now is not None and then is not None and _MARK in then.raw:
+                _put(now, then)
+
+
+def _put(now: Message, then: Message) -> None:
+    live, recorded = read(now.raw), read(then.raw)
+    holes = (hole for hole in mask_of(recorded) if masked(live, (hole,)) is not None)
+    now.raw = with_values(now.raw, [ValueEdit(hole.steps, json.dumps(at(recorded, hole.steps)).encode()) for hole in holes])

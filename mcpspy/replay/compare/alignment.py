@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from ...transcript.calls.call import ABOUT_TASKS
 from ...transcript.mcp.methods import OPENINGS
 from ...transcript.model import Exchange
-from ..json.similarity import likeness, traits
+from ..json.walk import likeness, traits
 from ..mock.content import asked_value, question_key
 from .ignore import pruned
 

@@ -19,9 +19,8 @@ from ..mock.content import VOLATILE, answer_bytes, answered, asked, asked_bytes
 from .alignment import aligned
 from .difference import NO_DIFFERENCES as _NONE
 from .difference import Differences, differences
-from .identity import identity
 from .ignore import Ignore
-from .offering import DefinitionChange, definition_changes
+from .server import DefinitionChange, definition_changes, identity
 
 if TYPE_CHECKING:
     from ...transcript.findings.rule import Finding

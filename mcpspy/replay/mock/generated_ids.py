@@ -11,7 +11,7 @@ import json
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...wire.json_spans import span_at
-from ..json.masks import is_redacted
+from ..json.redacted import is_redacted
 from .templates import HANDED
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Names:
         """Which call context a request goes on with, and the request as it would have been in the recording."""
         if not self._given or not any(word in request.raw for word in HANDED):
             return self.first, request
-        from ..client.correlate.names import INPUT, taken
+        from ..client.correlate.values import INPUT, taken
 
         call_context, edits = self.first, []
         for named, steps, is_member in taken(request, request.body):

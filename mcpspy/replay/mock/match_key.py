@@ -92,7 +92,7 @@ class Asking:
 
     def traits(self, counted: Any) -> frozenset[str]:
         """By what that is known among others like it."""
-        from ..json.similarity import traits  # for what may never be missed
+        from ..json.walk import traits  # for what may never be missed
 
         return traits(counted)
 

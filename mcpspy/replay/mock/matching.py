@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ...records import CLIENT
 from ..compare.ignore import Ignore
 from ..json.canonical import canonical
-from ..json.masks import MAX_MASKS, Mask, mask_of, masked
+from ..json.redacted import MAX_MASKS, Mask, mask_of, masked
 from .content import asked_value
 from .match_key import Asking, Rules, Strictness, key_of
 from .owner import owner
@@ -23,8 +23,7 @@ from .owner import owner
 if TYPE_CHECKING:
     from ...records import Side
     from ...transcript.model import Exchange, Message
-    from .explain import Candidate
-    from .miss import Miss
+    from .miss import Candidate, Miss
     from .owner import Owner
 
 _ROOT: Final = 0
@@ -141,7 +140,7 @@ class Matcher:
 
     def miss(self, request: Message, counted: Any) -> Miss:
         """Why there is no such question."""
-        from .explain import other_params, unknown_method, unknown_target  # 10 ms of start-up, for what may never be missed
+        from .miss import other_params, unknown_method, unknown_target  # 10 ms of start-up, for what may never be missed
 
         method = request.method or ""
         known = self._targets.get((method, request.target))
@@ -156,7 +155,7 @@ class Matcher:
 
     def _candidates(self, known: dict[str, Exchange]) -> list[Candidate]:
         """What it may have meant, with what counts of it, which is read again: kept, it would take more than the recording."""
-        from .explain import Candidate
+        from .miss import Candidate
 
         asking = self.asking
         return [Candidate(one, asking.counted(one.method, asked_value(one.request))) for one in known.values()]
@@ -273,7 +272,7 @@ class Walk:
             self._last[key] = one.exchange
             return one.exchange
         if self._matcher.reuse is Reuse.ERROR:
-            from .explain import used_up
+            from .miss import used_up
 
             return used_up(request, self._last[key], entry.count)
         self.how = How.REUSED

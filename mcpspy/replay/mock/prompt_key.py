@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..compare.difference import path_of
 from ..compare.ignore import pruned
 from ..json.canonical import canonical, embedded
-from ..json.similarity import traits
+from ..json.walk import traits
 from .match_key import Strictness
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ body. Refuses to judge which of them a client is to get.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from ...records import CLIENT, SERVER
 from ...transcript.http.head import EVENT_STREAM, Head
@@ -20,13 +21,16 @@ from ...wire.encodings import decoded
 from ...wire.sse import Events
 from ..json.canonical import Odd, read
 from .http.answer import playable
+from .http.exchanges import path_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ...transcript.http.transaction import Stream, Transaction
     from ...transcript.model import CaptureInfo, Transcript
     from .http.answer import Fields
+    from .miss import Miss
+
 
 Ends: TypeAlias = Literal["whole", "broken"]
 
@@ -189,3 +193,101 @@ def _pieces(response: Stream) -> Iterator[tuple[int, bytes, bool]]:
 def _marked(at_ns: int, pieces: Sequence[bytes], events: Events) -> Iterator[tuple[int, bytes, bool]]:
     last = len(pieces) - 1
     yield from ((at_ns, piece, events.is_part and place == last) for place, piece in enumerate(pieces))
+
+
+OPENAI: Final = "OPENAI_BASE_URL"
+ANTHROPIC: Final = "ANTHROPIC_BASE_URL"
+
+_VARIABLES: Final = (
+    ("/chat/completions", OPENAI),
+    ("/responses", OPENAI),
+    ("/v1/messages", ANTHROPIC),
+)
+"""What follows on a base in a path, and the variable from which the official clients take it."""
+
+
+def bases(recorded: Iterable[Recorded], origin: str) -> list[tuple[str, str]]:
+    """The variables to set for what was asked, each with its URL; of several bases of one API the most frequent."""
+    found: dict[str, Counter[str]] = {}
+    for one in recorded:
+        for variable, base in _named(path_of(one.transaction.target)):
+            found.setdefault(variable, Counter())[base] += 1
+    return [(variable, f"{origin}{counts.most_common(1)[0][0]}") for variable, counts in sorted(found.items(), reverse=True)]
+
+
+def _named(path: str) -> Iterator[tuple[str, str]]:
+    yield from ((variable, path.removesuffix(end)) for end, variable in _VARIABLES if path.endswith(end))
+
+
+NOT_FOUND: Final = 404
+BAD_REQUEST: Final = 400
+
+CODE: Final = "never_recorded"
+"""What OpenAI's errors say in `code`; what else there is to tell is in `mcpspy`, as in the data of MCP's misses."""
+
+
+class ApiError(NamedTuple):
+    """An error of an API: the status, and the body."""
+
+    status: int
+    body: bytes
+
+
+def api_error(miss: Miss, *, is_anthropic: bool) -> ApiError:
+    """The error that answers a miss."""
+    return error(f"mcpspy mock: {miss.sentence}", miss, is_anthropic=is_anthropic)
+
+
+def error(text: str, miss: Miss, *, is_anthropic: bool) -> ApiError:
+    """The same with other words."""
+    status = NOT_FOUND if miss.is_unknown else BAD_REQUEST
+    kind = "not_found_error" if miss.is_unknown and is_anthropic else "invalid_request_error"
+    if is_anthropic:
+        body = {"type": "error", "error": {"type": kind, "message": text}, "mcpspy": miss.data}
+    else:
+        places = [] if miss.differences is None else [one.path for one in miss.differences.listed]
+        told = {"message": text, "type": kind, "param": next(iter(places), None), "code": CODE, "mcpspy": miss.data}
+        body = {"error": told}
+    return ApiError(status, json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace"))
+
+
+AS_RECORDED: Final = 1.0
+RETRY_AFTER: Final = "retry-after"
+RETRY_AFTER_MS: Final = "retry-after-ms"
+"""The official clients ask for this field first; it is in no standard."""
+
+SHORTEST_MS: Final = 1
+"""Clients take 0 for no answer, and wait as long as they please."""
+
+
+def due_ns(delay_ns: int, speed: float) -> int:
+    """So long after the question is said what was recorded `delay_ns` after it; at once with a speed of 0."""
+    return int(delay_ns / speed) if speed else 0
+
+
+def hurried(fields: Fields, speed: float) -> Iterator[tuple[str, str]]:
+    """Header fields, with the time after which a client is to try again at the same pace as everything else."""
+    if speed == AS_RECORDED:
+        yield from fields
+        return
+    wait_ms: int | None = None
+    for name, value in fields:
+        factor = {RETRY_AFTER: 1000, RETRY_AFTER_MS: 1}.get(name.lower())
+        seconds = _number(value) if factor else None
+        if factor is None or seconds is None:
+            yield name, value
+            continue
+        due_ms = max(SHORTEST_MS, round(due_ns(int(seconds * factor * 1e6), speed) / 1e6))
+        wait_ms = due_ms if wait_ms is None or factor == 1 else wait_ms
+        if factor == 1000:
+            yield name, str(due_ms // 1000)
+    if wait_ms is not None:
+        yield RETRY_AFTER_MS, str(wait_ms)
+
+
+def _number(text: str) -> float | None:
+    try:
+        found = float(text)
+    except ValueError:  # a date
+        return None
+    return found if 0 <= found < 1e9 else None

@@ -115,7 +115,7 @@ def _blanks(message: Message, exchange: Exchange | None, listeners: Container[st
 
 def _names(message: Message, exchange: Exchange | None) -> list[_Placed]:
     """What the server gave out to be named by later, and when a task of its was made and changed."""
-    from ..client.correlate.names import INPUT, TASK_ID, given  # which few recordings want
+    from ..client.correlate.values import INPUT, TASK_ID, given  # which few recordings want
 
     method = (message.method if exchange is None else exchange.method) or ""
     wants = Wants.TASK if message.kind is Kind.REQUEST and method.startswith("tasks/") else Wants.NAME

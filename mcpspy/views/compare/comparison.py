@@ -20,7 +20,7 @@ from .differences import difference_lines, note_lines
 
 if TYPE_CHECKING:
     from ...replay.compare.compare import CallChange, Comparison, FindingChange, ServerComparison, Took
-    from ...replay.compare.offering import DefinitionChange
+    from ...replay.compare.server import DefinitionChange
     from ...transcript.model import CaptureInfo, Exchange
 
 _SIGNS: Final[dict[str, Piece]] = {"added": ("+ ", "good"), "removed": ("- ", "bad"), "changed": ("~ ", "warn")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from ...replay.client.effects import Effect
+from ...replay.client.outgoing import Effect
 from ...replay.mock.miss import named
 from ...transcript.model import Kind
 from ..text.escape import one_line, safe_text
@@ -14,9 +14,8 @@ from ..text.units import counted
 
 if TYPE_CHECKING:
     from ...replay.client.driver import Report
-    from ...replay.client.effects import Effects
+    from ...replay.client.outgoing import Effects, Rehearsed
     from ...replay.client.plan import LeftOut, Plan
-    from ...replay.client.rehearsal import Rehearsed
     from ...transcript.model import Exchange, Message
 
 MAX_LISTED: Final = 20

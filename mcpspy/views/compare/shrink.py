@@ -18,7 +18,7 @@ from ..timeline.summary import headline
 
 if TYPE_CHECKING:
     from ...replay.client.plan import Send
-    from ...replay.shrunk import Shrunk
+    from ...replay.shrink import Shrunk
     from ...transcript.model import Exchange, Message
 
 PARAMS_LETTERS: Final = 60

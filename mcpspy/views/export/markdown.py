@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
-from ...replay.compare.identity import identity
+from ...replay.compare.server import identity
 from ...transcript.findings.rule import Severity
 from ...transcript.model import CaptureInfo, Exchange, Log, ModelCall, Numbered, Outcome, Row, Transcript, UnpairedMessage
 from ..check.model import worst_first

@@ -13,7 +13,7 @@ from .rows import finding_object, source_object
 if TYPE_CHECKING:
     from ...replay.compare.compare import CallChange, Comparison, ServerComparison
     from ...replay.compare.difference import Difference, Differences
-    from ...replay.compare.offering import DefinitionChange
+    from ...replay.compare.server import DefinitionChange
     from ...transcript.model import CaptureInfo, Exchange, Transcript
 
 MAX_VALUE_LETTERS: Final = 4_000

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ...replay.client.driver import Report
+    from ...replay.client.outgoing import Rehearsed
     from ...replay.client.plan import LeftOut
-    from ...replay.client.rehearsal import Rehearsed
     from ...replay.compare.compare import Comparison
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.replay.client.effects import Effects
+from mcpspy.replay.client.outgoing import Effects
 from tests.transcript.dialogue import Dialogue, request, result, tool_call
 
 

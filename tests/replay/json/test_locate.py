@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.replay.client.correlate.opaque_values import is_made_up, words
-from mcpspy.replay.json.leaves import at, leaves
-from mcpspy.replay.json.locate import steps_now
-from mcpspy.replay.json.text_placeholders import hole
+from mcpspy.replay.client.correlate.values import is_made_up, words
+from mcpspy.replay.json.locate import hole, steps_now
+from mcpspy.replay.json.walk import at, leaves
 
 PIECES = [
     "Commit: ",

@@ -5,7 +5,7 @@ from typing import Any
 
 from mcpspy.records import Frame
 from mcpspy.replay.mock.http.answer import Asked, Live, Transport
-from mcpspy.replay.mock.http.facts import HttpFacts
+from mcpspy.replay.mock.http.recorded_http import HttpFacts
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mcpspy.errors import PathError
 from mcpspy.records import SERVER, Frame, Open
-from mcpspy.replay.json.masks import mask_of, masked
+from mcpspy.replay.json.redacted import mask_of, masked
 from mcpspy.replay.mock.match_key import Strictness
 from mcpspy.replay.mock.matching import MAX_CONSIDERED, How, Matcher, Reuse, Walk
 from mcpspy.replay.mock.miss import Miss

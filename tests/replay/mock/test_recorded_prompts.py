@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.records import Frame, Note
-from mcpspy.replay.mock.base_urls import bases
-from mcpspy.replay.mock.pace import due_ns, hurried
-from mcpspy.replay.mock.recorded_prompts import Recorded, recorded
+from mcpspy.replay.mock.recorded_prompts import Recorded, bases, due_ns, hurried, recorded
 from mcpspy.transcript.transcribe import transcribe
 from tests.transcript.dialogue import MS
 from tests.transcript.llm.traffic import MESSAGES, ModelTraffic, completion, delta, sse

@@ -7,10 +7,9 @@ import pytest
 
 from mcpspy.replay.client.correlate.model import Carrying
 from mcpspy.replay.client.driver import Report
-from mcpspy.replay.client.effects import Effects
+from mcpspy.replay.client.outgoing import Effects, rehearsed
 from mcpspy.replay.client.plan import LeftOut
 from mcpspy.replay.client.read_plan import plans
-from mcpspy.replay.client.rehearsal import rehearsed
 from mcpspy.replay.mock.miss import Miss
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.compare.replay import changing, end_lines, intent, plan_lines, report_lines

@@ -9,7 +9,7 @@ import pytest
 
 from mcpspy.replay.client.plan import Send
 from mcpspy.replay.condition import Happened
-from mcpspy.replay.shrunk import Shrunk
+from mcpspy.replay.shrink import Shrunk
 from mcpspy.views.compare.shrink import MAX_LISTED, shrunk_json, shrunk_lines, shrunk_next_lines
 from mcpspy.views.text.line import line_cells, plain
 from tests.transcript.dialogue import Dialogue, error, notification, request, result

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ....replay.mock.routing import event, priming
+from ....replay.mock.http.routing import event, priming
 from ....replay.mock.scheduled_send import Unforged
 from ....transcript.mcp.codes import SUBSCRIPTION_ID
 from ....transcript.mcp.methods import LISTEN
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     from ....records import Sink
     from ....replay.mock.http.answer import Answer, EventStyle
-    from ....replay.mock.http.facts import HttpFacts
-    from ....replay.mock.http.match_cursor import HttpWalk
+    from ....replay.mock.http.recorded_http import HttpFacts
+    from ....replay.mock.http.routing import Routing
+    from ....replay.mock.http.session import HttpWalk
     from ....replay.mock.miss import Miss
     from ....replay.mock.pass_through import Forwarding
-    from ....replay.mock.routing import Routing
     from ....replay.mock.scheduled_send import Cue, Playing
     from ....replay.mock.script import Script
     from ....transcript.model import Message

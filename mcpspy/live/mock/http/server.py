@@ -18,8 +18,8 @@ from uuid import uuid4
 
 from ....records import CLIENT, MCPSPY, Frame, Note
 from ....replay.mock.http.answer import Asked, Live
+from ....replay.mock.http.routing import endpoint_event
 from ....replay.mock.on_miss import ERROR
-from ....replay.mock.routing import endpoint_event
 from ....transcript.decode import message_of
 from ....transcript.model import CaptureInfo, Kind
 from ....wire.jsonrpc import cut
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     import socket
 
     from ....records import Sink
-    from ....replay.mock.http.facts import HttpFacts
+    from ....replay.mock.http.recorded_http import HttpFacts
+    from ....replay.mock.http.routing import Routing
     from ....replay.mock.matching import Matcher
     from ....replay.mock.miss import Miss
     from ....replay.mock.on_miss import OnMiss
     from ....replay.mock.replies import Scenes
-    from ....replay.mock.routing import Routing
     from ....replay.mock.scheduled_send import Cue
     from ....transcript.model import Message
     from .pass_through import ClientPassThroughs

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ....records import CLIENT
 from ....transcript.model import Exchange, Kind, UnpairedMessage
-from .handles import Handles
+from .values import Handles
 
 if TYPE_CHECKING:
     from ....transcript.model import Message, Transcript
     from ...compare.ignore import Step
-    from ...json.leaves import Scalar
+    from ...json.walk import Scalar
     from .run import CarryingRun
 
 VALUE: Final = "value"

@@ -15,15 +15,14 @@ from ....records import CLIENT
 from ....transcript.mcp.codes import RELATED_TASK
 from ....transcript.model import Exchange, Kind, UnpairedMessage
 from ...json.canonical import canonical, read
-from ...json.leaves import Leaf, Scalar, leaves
+from ...json.walk import Leaf, Scalar, leaves
 from .model import VALUE, Carried, Origin, Said
-from .names import TASK_ID, Named, given, taken
-from .opaque_values import MIN_DIGITS, Span, words
+from .values import MIN_DIGITS, TASK_ID, Named, Span, given, taken, words
 
 if TYPE_CHECKING:
     from ....transcript.model import Message
     from ...compare.ignore import Step
-    from .handles import Handles
+    from .values import Handles
 
 MAX_OTHERS: Final = 8
 """So many other places where a value was said are remembered, should the first not be asked for again."""

@@ -15,9 +15,8 @@ from ....transcript.model import Kind
 from ....wire.edits import ValueEdit, with_values
 from ....wire.json_spans import members, span_at
 from ...json.canonical import canonical, read
-from ...json.leaves import Scalar, at
-from ...json.locate import steps_now
-from ...json.text_placeholders import hole
+from ...json.locate import hole, steps_now
+from ...json.walk import Scalar, at
 
 if TYPE_CHECKING:
     from ....transcript.model import Message

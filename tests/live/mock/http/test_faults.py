@@ -16,10 +16,10 @@ from mcpspy.live.http.recorder import Numbers
 from mcpspy.live.mock.http.connection import Connection
 from mcpspy.live.mock.http.server import HttpMock, serve
 from mcpspy.records import Close, Frame, Note, Open
-from mcpspy.replay.mock.http.facts import HttpFacts
+from mcpspy.replay.mock.http.recorded_http import HttpFacts
+from mcpspy.replay.mock.http.routing import Routing
 from mcpspy.replay.mock.matching import Matcher
 from mcpspy.replay.mock.replies import scenes
-from mcpspy.replay.mock.routing import Routing
 from mcpspy.transcript.transcribe import transcribe
 from tests.deadlines import DEADLINE_S
 from tests.transcript.dialogue import Dialogue, request, result, tool_call

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from mcpspy.capture.file.reader import read
 from mcpspy.records import Record
 from mcpspy.replay.mock.http.answer import Asked, EventStyle, Live, Shape, Transport
-from mcpspy.replay.mock.http.facts import ACCEPTED, GONE, HttpFacts, status_of_error
+from mcpspy.replay.mock.http.recorded_http import ACCEPTED, GONE, HttpFacts, status_of_error
 from mcpspy.transcript.mcp.revisions import Era
 from mcpspy.transcript.transcribe import transcribe
 from tests.conftest import ROOT

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from mcpspy.replay.mock.http.answer import Asked, Live
-from mcpspy.replay.mock.http.facts import HttpFacts
-from mcpspy.replay.mock.http.match_cursor import HttpWalk
+from mcpspy.replay.mock.http.recorded_http import HttpFacts
+from mcpspy.replay.mock.http.session import HttpWalk
 from tests.replay.mock.asking import LIVE, call, facts, get, post
 from tests.transcript.traffic import SERVER_URL, TAP_URL, Traffic, initialize, opened_session
 

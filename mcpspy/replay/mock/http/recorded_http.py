@@ -7,29 +7,29 @@ over the other transport, get what the official SDKs do. Source: MCP specificati
 from __future__ import annotations
 
 import json
-from collections import Counter
-from typing import TYPE_CHECKING, Final
+from collections import Counter, defaultdict
+from itertools import islice
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ....records import CLIENT
 from ....transcript.mcp.codes import METHOD_NOT_FOUND
 from ....transcript.mcp.methods import INITIALIZE
 from ....transcript.mcp.revisions import Era
 from ....transcript.model import HTTP_REDIRECTS, Kind
+from ....wire.sse import Event, parse
 from ...compare.ignore import Ignore
 from ..match_key import Asking, Strictness
-from .answer import Answer, Asked, Live, Shape, Transport, playable, without_type
-from .endpoint import announced, said
-from .events import events_of
-from .exchanges import Recorded, path_of, recorded
-from .match_cursor import HttpWalk
+from .answer import Answer, Asked, EventStyle, Live, Shape, Transport, playable, without_type
+from .exchanges import Recorded, path_of, question_of, recorded
 from .names import Names, origins
-from .refusals import MCP_METHODS, Key, among_the_living, challenges, documents, refusals
+from .session import HttpWalk, announced, said
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ....transcript.model import Exchange, Transcript
     from ..match_key import Rules
+
 
 _MODERN_STATUSES: Final = {-32700: 400, -32600: 400, -32602: 400, -32020: 400, -32021: 400, -32022: 400, METHOD_NOT_FOUND: 404}
 """2026-07-28, basic/transports/streamable-http; other errors have 200."""
@@ -205,3 +205,97 @@ def _status(one: Exchange) -> int:
     error = None if one.response is None else one.response.error
     code = error.get("code") if isinstance(error, dict) else None
     return status_of_error(code, one.era) if isinstance(code, int) else 200
+
+
+Key: TypeAlias = tuple[str, str, str]
+"""HTTP method, path as it was recorded, and what is asked in JSON-RPC; of a document its query, or nothing for any."""
+
+MCP_METHODS: Final = ("POST", "GET", "DELETE")
+
+
+def challenges(asked: Sequence[Recorded], asking: Rules) -> dict[Key, Answer | None]:
+    """What was said to the first request of each kind that did not say who asks; None if it was let through."""
+    found: dict[Key, Answer | None] = {}
+    if not any(one.is_challenged for one in asked):  # reading the params of all would take half of the time
+        return found
+    for one in asked:
+        if not one.is_authorized and one.status:
+            found.setdefault(_key(one, asking), one.answer if one.is_challenged else None)
+    return found
+
+
+def refusals(asked: Sequence[Recorded], asking: Rules) -> dict[Key, list[Answer | None]]:
+    """What was said to equal POSTs, one after the other; None where they were let through. Those that always were are left out."""
+    found: defaultdict[Key, list[Answer | None]] = defaultdict(list)
+    refused = {_method(one) for one in asked if one.is_refused_alone}
+    for one in asked:
+        if one.method == "POST" and one.messages and not one.is_challenged and _method(one) in refused:
+            said = one.answer if one.is_refused_alone else None
+            if said is not None and one.is_lost:
+                said = said._replace(ends_session=True)
+            found[_key(one, asking)].append(said)
+    return {key: some for key, some in found.items() if any(some)}
+
+
+def documents(others: Iterable[Recorded]) -> dict[Key, list[Answer]]:
+    """What was said to all that is no MCP, by its path with and without its query."""
+    found: defaultdict[Key, list[Answer]] = defaultdict(list)
+    for one in others:
+        if one.status and one.is_kept:
+            _, _, query = one.target.partition("?")
+            for told in {query, ""}:
+                found[one.method, one.path, told].append(one.answer)
+    return dict(found)
+
+
+def among_the_living(every: Iterable[Recorded]) -> tuple[list[Recorded], list[Recorded]]:
+    """Transactions, and apart from them those in sessions that were deleted or lost before."""
+    living: list[Recorded] = []
+    gone: list[Recorded] = []
+    over: set[int] = set()
+    for one in every:
+        scope = one.transaction.scope
+        (gone if id(scope) in over else living).append(one)
+        if one.session and (one.is_lost or (one.method == "DELETE" and 0 < one.status < HTTP_REDIRECTS)):
+            over.add(id(scope))
+    return living, gone
+
+
+def _method(one: Recorded) -> str | None:
+    return one.messages[0].method if one.messages else None
+
+
+def _key(one: Recorded, asking: Rules) -> Key:
+    return one.method, one.path, question_of(one.messages[0] if one.messages else None, asking)
+
+
+MAX_LOOKED_AT: Final = 1_000
+"""So many events show how a server writes them: it writes all alike."""
+
+
+def events_of(every: Iterable[Recorded]) -> EventStyle:
+    """The style of all streams of these transactions; that of the official SDKs if they bring none."""
+    style = EventStyle()
+    found = list(islice(_events(every), MAX_LOOKED_AT))
+    told = [event for event, _ in found if event.data]
+    if not told:
+        return style
+    retries = [event.retry_ms for event, _ in found if event.retry_ms is not None]
+    return EventStyle(
+        ids=any(event.id for event in told),
+        primes=any(event.id and event.data == b"" for event, _ in found),
+        retry_ms=retries[0] if retries else None,
+        is_crlf=any(raw.endswith(b"\r\n") for event, raw in found if event.data),
+        names_type=any(b"event:" in raw for event, raw in found if event.data and event.type == "message"),
+    )
+
+
+def _events(every: Iterable[Recorded]) -> Iterator[tuple[Event, bytes]]:
+    """The events of streams, and their bytes. Parts of long ones are left out."""
+    for one in every:
+        response = one.transaction.response
+        if response is None or response.opened.framing != "sse":
+            continue
+        for at, frame in enumerate(response.kept):
+            if not frame.part and len(frame.data) < 1_000_000:
+                yield parse(frame.data, is_first=at == 0), frame.data

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...records import SERVER
-from ...transcript.http.head import LAST_EVENT_ID
-from ...transcript.http.transaction import ScopeKind
-from ...transcript.mcp.codes import SUBSCRIPTION_ID
-from ...transcript.mcp.methods import LISTEN
-from ...transcript.mcp.revisions import Era
-from .http.answer import playable, without_type
-from .http.facts import status_of_error
-from .scheduled_send import OF_NO_REQUEST
+from ....records import SERVER
+from ....transcript.http.head import LAST_EVENT_ID
+from ....transcript.http.transaction import ScopeKind
+from ....transcript.mcp.codes import SUBSCRIPTION_ID
+from ....transcript.mcp.methods import LISTEN
+from ....transcript.mcp.revisions import Era
+from ..scheduled_send import OF_NO_REQUEST
+from .answer import playable, without_type
+from .recorded_http import status_of_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...transcript.http.transaction import Transaction
-    from ...transcript.model import Message, Transcript
-    from .http.answer import EventStyle, Fields, Shape
-    from .http.facts import HttpFacts
-    from .scheduled_send import Cue
+    from ....transcript.http.transaction import Transaction
+    from ....transcript.model import Message, Transcript
+    from ..scheduled_send import Cue
+    from .answer import EventStyle, Fields, Shape
+    from .recorded_http import HttpFacts
 
 
 class Routing:
