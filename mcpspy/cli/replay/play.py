@@ -15,6 +15,7 @@ from ...errors import ReplayError, UpstreamError
 from ...live.upstream.replay_client import run_replay_client
 from ...live.upstream.stdio import StdioClient
 from ...replay.client.answering import Answering
+from ...replay.client.correlate.run import CarryingRun
 from ...replay.client.driver import Driving
 from ...transcript.transcribe import transcribe
 from ..new_capture import CaptureStart, open_writer
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from ...live.upstream.replay_client import ReplayClient
     from ...records import Sink
     from ...replay.client.correlate.model import Carrying
-    from ...replay.client.correlate.run import CarryingRun
     from ...replay.client.driver import Report
     from ...replay.client.plan import Plan
     from ...replay.mock.matching import Matcher
@@ -78,7 +78,7 @@ def play(plan: Plan, manner: Manner, number: int = 0) -> Drive:
     begin_ns = monotonic_ns()
     redactor = Verbatim() if manner.redact == "none" else Redactor(key())
     writer, path = _opened(manner, redactor, begin_ns)
-    run = manner.carrying.run()
+    run = CarryingRun(manner.carrying)
     driving = Driving(
         plan,
         Answering(manner.answers.walk(number)),

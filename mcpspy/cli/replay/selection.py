@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import AddressError, ReplayError
 from ...records import CLIENT
-from ...replay.client.correlate.model import Carrying
+from ...replay.client.correlate.reader import read_carrying
 from ...replay.client.read_plan import plans
 from ...transcript.model import Exchange, Numbered
 from ...views.timeline.timeline import rows_between
@@ -15,6 +15,7 @@ from ..filter_option import filtered, wanted_of
 from ..transcripts import chosen, row_of, transcript_of
 
 if TYPE_CHECKING:
+    from ...replay.client.correlate.model import Carrying
     from ...replay.client.plan import Plan
     from ...transcript.model import CaptureInfo, Transcript
 
@@ -63,7 +64,7 @@ def wanted(what: str, only: tuple[str, ...], handles: tuple[str, ...]) -> Wanted
     if len(asked.paths) > 1:
         raise AddressError(what, f"a replay plays one capture, and these are {len(asked.paths)}: {', '.join(asked.paths)}")
     transcript, _ = transcript_of(asked.paths)
-    carrying = Carrying(transcript, handles)
+    carrying = read_carrying(transcript, handles)
     every = plans(transcript)
     everything = [plan for plan in every if plan.sends]
     if not everything:

@@ -31,9 +31,10 @@ class Driven:
         if rows is not None:
             self.plan = self.plan.only(rows)
         if carries:
-            from mcpspy.replay.client.correlate.model import Carrying
+            from mcpspy.replay.client.correlate.reader import read_carrying
+            from mcpspy.replay.client.correlate.run import CarryingRun
 
-            manner["carrier"] = Carrying(self.transcript).run()
+            manner["carrier"] = CarryingRun(read_carrying(self.transcript))
         answering = Answering(Matcher(self.transcript.exchanges, side=SERVER).walk())
         self.driving = Driving(self.plan, answering, **manner)
         self.now_ns = 0

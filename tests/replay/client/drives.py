@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.records import CLIENT, Frame
-from mcpspy.replay.client.correlate.model import Carrying
+from mcpspy.replay.client.correlate.reader import read_carrying
+from mcpspy.replay.client.correlate.run import CarryingRun
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo, Exchange, UnpairedMessage
@@ -21,8 +22,8 @@ class Drive:
 
     def __init__(self, recorded: Dialogue, *handles: str) -> None:
         self.transcript = recorded.transcript
-        self.carrying = Carrying(self.transcript, handles)
-        self.run = self.carrying.run()
+        self.carrying = read_carrying(self.transcript, handles)
+        self.run = CarryingRun(self.carrying)
 
     def hears(self, row: int, message: Any) -> Drive:
         self.run.feed(row, message_of(message))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.replay.client.correlate.model import Carrying
+from mcpspy.replay.client.correlate.reader import read_carrying
 from mcpspy.replay.client.driver import Report
 from mcpspy.replay.client.outgoing import Effects, rehearsed
 from mcpspy.replay.client.plan import LeftOut
@@ -41,7 +41,7 @@ def told(word: str, width: int | None) -> list[str]:
         sends=3, unsent=left_out, late=[2], ended={3: f"404 {word}"}, lost=f"it exited with status 3; its last words: {word}",
         misses=[Miss(request=transcript.exchanges[3].request, reason="was never recorded", refused_by="target")],
     )  # fmt: skip
-    found = rehearsed([plan], effects, Carrying(transcript), {})
+    found = rehearsed([plan], effects, read_carrying(transcript), {})
     lines = [
         *plan_lines(found, left_out, width),
         *end_lines(report, 5, width),
@@ -65,7 +65,7 @@ def test_nothing_that_is_said_of_a_replay_is_dangerous(word: str, width: int | N
 @pytest.mark.parametrize("word", HOSTILE.values(), ids=HOSTILE)
 def test_the_json_of_a_dry_run_can_be_read_and_is_harmless(word: str) -> None:
     transcript = scene(word)
-    found = rehearsed(plans(transcript), Effects(transcript), Carrying(transcript), {})
+    found = rehearsed(plans(transcript), Effects(transcript), read_carrying(transcript), {})
     text = plans_json({"transport": "stdio", "argv": [word]}, found, [])
     assert not dangerous(text.replace("\n", ""))
     sends: list[Any] = json.loads(text)["sends"]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ....replay.mock.http.answer import Answer, EventStyle
     from ....replay.mock.http.recorded_http import HttpFacts
     from ....replay.mock.http.routing import Routing
-    from ....replay.mock.http.session import HttpWalk
+    from ....replay.mock.http.session import HttpCursor
     from ....replay.mock.miss import Miss
     from ....replay.mock.pass_through import Forwarding
     from ....replay.mock.scheduled_send import Cue, Playing
@@ -72,7 +72,7 @@ class LiveClient:
     )  # fmt: skip
 
     def __init__(
-        self, stage: Stage, script: Script | Forwarding, walk: HttpWalk, *, session: str = "", is_on_one_stream: bool = False
+        self, stage: Stage, script: Script | Forwarding, walk: HttpCursor, *, session: str = "", is_on_one_stream: bool = False
     ) -> None:
         self._stage = stage
         self._style: EventStyle = stage.facts.events

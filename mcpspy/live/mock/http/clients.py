@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
+from ....replay.mock.http.session import HttpCursor
 from ....replay.mock.on_miss import ERROR
 from ....replay.mock.script import Script
 from ....transcript.mcp.fields import client_name
@@ -108,7 +109,9 @@ class Clients:
         self._count += 1
         forwarding = None if self._forwards is None else self._forwards.forwarding_of(script_of)
         script = script_of(self._on_miss) if forwarding is None else forwarding
-        client = LiveClient(self._stage, script, self._stage.facts.walk(), session=session, is_on_one_stream=is_on_one_stream)
+        client = LiveClient(
+            self._stage, script, HttpCursor(self._stage.facts), session=session, is_on_one_stream=is_on_one_stream
+        )
         if forwarding is not None and self._forwards is not None:
             client.way = self._forwards.way(client, forwarding, self._stage)
         if len(self._newest) >= MAX_CLIENTS:

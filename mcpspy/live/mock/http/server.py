@@ -19,6 +19,7 @@ from uuid import uuid4
 from ....records import CLIENT, MCPSPY, Frame, Note
 from ....replay.mock.http.answer import Asked, Live
 from ....replay.mock.http.routing import endpoint_event
+from ....replay.mock.http.session import HttpCursor, session_endpoint
 from ....replay.mock.on_miss import ERROR
 from ....transcript.decode import message_of
 from ....transcript.model import CaptureInfo, Kind
@@ -147,7 +148,7 @@ class HttpMock(ListeningMock):
         self._is_sse = facts.transport == "sse"
         self._clients = Clients(self, scenes, matcher, on_miss, forwards, wall_ns=wall_ns)
         self._forwards = forwards
-        self._walk = facts.walk()
+        self._walk = HttpCursor(facts)
         """Of what comes without a session."""
         self._endpoints: dict[str, LiveClient] = {}
         """Of HTTP+SSE: where each client posts."""
@@ -263,7 +264,7 @@ class HttpMock(ListeningMock):
             return
         session = uuid4().hex
         client = self._clients.new(session=session, is_on_one_stream=True)
-        target, data = self.facts.endpoint(self._live(request), session)
+        target, data = session_endpoint(self.facts, session, self._live(request))
         self._endpoints[target] = client
         client.stand(response, [endpoint_event(data, self.facts.events)])
         self.play(client, client.script.open())

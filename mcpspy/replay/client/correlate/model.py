@@ -7,18 +7,15 @@ guess about anything else, and to know live values: `run` is for those.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-from ....records import CLIENT
-from ....transcript.model import Exchange, Kind, UnpairedMessage
-from .values import Handles
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from ....transcript.model import Message, Transcript
+    from ....transcript.model import Message
     from ...compare.ignore import Step
     from ...json.walk import Scalar
-    from .run import CarryingRun
+
+MessageKey: TypeAlias = tuple[int, int, str]
+"""Capture, number, id and method."""
 
 VALUE: Final = "value"
 """What something is called that only looks made up."""
@@ -79,30 +76,21 @@ class Carrying:
 
     __slots__ = ("_needs", "_values", "recorded")
 
-    def __init__(self, transcript: Transcript, handles: Sequence[str] = ()) -> None:
-        from .reader import Reader
-
-        named = Handles(handles)
-        readers = [Reader(named) for _ in transcript.captures]
-        for_reading = _in_order(transcript)
-        for message, _ in for_reading:
-            if message.sender == CLIENT:
-                readers[message.capture].look_ahead(message)
-        self._values: dict[tuple[int, int, str], tuple[Carried, ...]] = {}
-        for message, row in for_reading:
-            found = readers[message.capture].feed(message, row)
-            if found:
-                self._values[_key(message)] = found
-        wanted = {one.said for some in self._values.values() for each in some for one in each.origins}
-        self.recorded: dict[Said, Message] = {
-            said: message for reader in readers for said, message in reader.said.items() if said in wanted
-        }
+    def __init__(
+        self,
+        values: dict[MessageKey, tuple[Carried, ...]],
+        recorded: dict[Said, Message],
+        direct_needs: dict[int, set[int]],
+    ) -> None:
+        self._values = values
+        self.recorded = recorded
         """The server's messages that something was carried from."""
-        self._needs = _direct(transcript, self._values)
+        self._needs = direct_needs
+        """By row, the client's requests that gave out what it holds."""
 
     def values(self, message: Message) -> tuple[Carried, ...]:
         """What of a recorded message of the client's came from its server, in the order of the message."""
-        return self._values.get(_key(message), ())
+        return self._values.get(message_key(message), ())
 
     def needs(self, row: int) -> frozenset[int]:
         """The rows of the client's requests without whose answers that of this row cannot be asked; theirs included."""
@@ -115,35 +103,7 @@ class Carrying:
                 waiting.extend(self._needs.get(one, ()))
         return frozenset(found)
 
-    def run(self) -> CarryingRun:
-        """For one drive of a fresh server."""
-        from .run import CarryingRun
 
-        return CarryingRun(self)
-
-
-def _in_order(transcript: Transcript) -> list[tuple[Message, Exchange | UnpairedMessage]]:
-    """Every message that can be read, with its row, in the order in which a tap saw them."""
-    found: list[tuple[Message, Exchange | UnpairedMessage]] = []
-    for row in transcript.rows:
-        if isinstance(row, Exchange):
-            found += [(one, row) for one in row.messages]
-        elif isinstance(row, UnpairedMessage) and row.message.kind is not Kind.MALFORMED:
-            found.append((row.message, row))
-    return sorted(found, key=lambda one: (one[0].at_ns, one[0].capture, one[0].number))
-
-
-def _key(message: Message) -> tuple[int, int, str]:
+def message_key(message: Message) -> MessageKey:
     """By which a message is found again; those of a batch have one number."""
     return message.capture, message.number, f"{message.id} {message.method}"
-
-
-def _direct(transcript: Transcript, values: dict[tuple[int, int, str], tuple[Carried, ...]]) -> dict[int, set[int]]:
-    """By row, the client's requests that gave out what it holds."""
-    asked = {row.row for row in transcript.rows if isinstance(row, Exchange) and row.sender == CLIENT}
-    found: dict[int, set[int]] = {}
-    for some in values.values():
-        for one in some:
-            if one.from_row in asked and one.from_row != one.row:
-                found.setdefault(one.row, set()).add(one.from_row)
-    return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ....records import CLIENT
@@ -16,13 +16,12 @@ from ....transcript.mcp.codes import RELATED_TASK
 from ....transcript.model import Exchange, Kind, UnpairedMessage
 from ...json.canonical import canonical, read
 from ...json.walk import Leaf, Scalar, leaves
-from .model import VALUE, Carried, Origin, Said
-from .values import MIN_DIGITS, TASK_ID, Named, Span, given, taken, words
+from .model import VALUE, Carried, Carrying, MessageKey, Origin, Said, message_key
+from .values import MIN_DIGITS, TASK_ID, Handles, Named, Span, given, taken, words
 
 if TYPE_CHECKING:
-    from ....transcript.model import Message
+    from ....transcript.model import Message, Transcript
     from ...compare.ignore import Step
-    from .values import Handles
 
 MAX_OTHERS: Final = 8
 """So many other places where a value was said are remembered, should the first not be asked for again."""
@@ -237,6 +236,46 @@ class Reader:
                 yield one, self._guesses[one.text], True
             else:
                 self._own.add(one.text)
+
+
+def read_carrying(transcript: Transcript, handles: Sequence[str] = ()) -> Carrying:
+    """What a transcript carries; `handles` are what `--carry` names. Raises: PathError: for one that cannot be read."""
+    named = Handles(handles)
+    readers = [Reader(named) for _ in transcript.captures]
+    in_order = _in_order(transcript)
+    for message, _ in in_order:
+        if message.sender == CLIENT:
+            readers[message.capture].look_ahead(message)
+    values: dict[MessageKey, tuple[Carried, ...]] = {}
+    for message, row in in_order:
+        found = readers[message.capture].feed(message, row)
+        if found:
+            values[message_key(message)] = found
+    wanted = {one.said for some in values.values() for each in some for one in each.origins}
+    recorded = {said: message for reader in readers for said, message in reader.said.items() if said in wanted}
+    return Carrying(values, recorded, _direct(transcript, values))
+
+
+def _in_order(transcript: Transcript) -> list[tuple[Message, Exchange | UnpairedMessage]]:
+    """Every message that can be read, with its row, in the order in which a tap saw them."""
+    found: list[tuple[Message, Exchange | UnpairedMessage]] = []
+    for row in transcript.rows:
+        if isinstance(row, Exchange):
+            found += [(one, row) for one in row.messages]
+        elif isinstance(row, UnpairedMessage) and row.message.kind is not Kind.MALFORMED:
+            found.append((row.message, row))
+    return sorted(found, key=lambda one: (one[0].at_ns, one[0].capture, one[0].number))
+
+
+def _direct(transcript: Transcript, values: dict[MessageKey, tuple[Carried, ...]]) -> dict[int, set[int]]:
+    """By row, the client's requests that gave out what it holds."""
+    asked = {row.row for row in transcript.rows if isinstance(row, Exchange) and row.sender == CLIENT}
+    found: dict[int, set[int]] = {}
+    for some in values.values():
+        for one in some:
+            if one.from_row in asked and one.from_row != one.row:
+                found.setdefault(one.row, set()).add(one.from_row)
+    return found
 
 
 def _candidates(text: str) -> Iterator[Span]:

@@ -17,11 +17,12 @@ from ....wire.json_spans import members, span_at
 from ...json.canonical import canonical, read
 from ...json.locate import hole, steps_now
 from ...json.walk import Scalar, at
+from .model import Said
 
 if TYPE_CHECKING:
     from ....transcript.model import Message
     from ...compare.ignore import Step
-    from .model import Carried, Carrying, Origin, Said
+    from .model import Carried, Carrying, Origin
 
 MIN_SURE: Final = 6
 """A value of so many letters is put back wherever it stands; a shorter one at the places alone where it was carried."""
@@ -76,8 +77,6 @@ class CarryingRun:
 
     def feed(self, row: int, live: Message) -> None:
         """What the live server said: `row` is the recorded row that it belongs to, 0 for none."""
-        from .model import Said
-
         if live.kind in (Kind.RESULT, Kind.ERROR):
             said = Said(row)
         else:

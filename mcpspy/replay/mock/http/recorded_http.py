@@ -22,7 +22,6 @@ from ..match_key import Asking, Strictness
 from .answer import Answer, Asked, EventStyle, Live, Shape, Transport, playable, without_type
 from .exchanges import Recorded, path_of, question_of, recorded
 from .names import Names, origins
-from .session import HttpWalk, announced, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -62,7 +61,7 @@ class HttpFacts:
     """
 
     __slots__ = (
-        "_announced", "_challenges", "_shapes", "accepted", "asking", "deleted", "documents", "events", "gone", "has_sessions",
+        "_challenges", "_shapes", "accepted", "announced", "asking", "deleted", "documents", "events", "gone", "has_sessions",
         "lacking", "mcp_paths", "names", "no_stream", "paths", "refusals", "transport",
     )  # fmt: skip
 
@@ -83,7 +82,7 @@ class HttpFacts:
         self.documents = documents(one for one in every if one.path not in self.mcp_paths or one.method not in MCP_METHODS)
         self._challenges = challenges(living, self.asking)
         self.refusals = refusals(living, self.asking)
-        self._announced = announced(living)
+        self.announced = _announced(living)
         self.events = events_of(own)
         is_modern = _is_modern_alone(transcript.exchanges)
         self.has_sessions = _has_sessions(transcript.exchanges, own)
@@ -94,20 +93,12 @@ class HttpFacts:
         self.deleted = _deleted(own, is_modern=is_modern)
         self._shapes = _shapes(transcript.exchanges, own if transport == "streamable" else ())
 
-    def walk(self) -> HttpWalk:
-        """The way of a client that has asked nothing yet."""
-        return HttpWalk(self)
-
     def shape(self, row: int) -> Shape:
         """How the answer to the exchange of this row went out, or would have gone."""
         found = self._shapes.get(row, _USUAL)
         if isinstance(found, Recorded):
             found = self._shapes[row] = Shape(found.status, found.is_stream, without_type(playable(found.head)), found.is_lost)
         return found
-
-    def endpoint(self, live: Live, session: str) -> tuple[str, bytes]:
-        """Of HTTP+SSE: the target at which to take the POSTs of a session, and the data of the event that says so."""
-        return said(self._announced, session, self.names, live)
 
     def challenge(self, key: Key) -> Answer | None:
         """What is said to a request that does not say who asks; None if it is let through."""
@@ -188,6 +179,18 @@ def _deleted(own: Iterable[Recorded], *, is_modern: bool) -> Answer:
     asked = [one.answer for one in own if one.method == "DELETE" and one.status and not one.is_challenged]
     answer = asked[0] if asked else NOT_OFFERED if is_modern else DELETED
     return answer._replace(ends_session=answer.status < HTTP_REDIRECTS)
+
+
+def _announced(every: Iterable[Recorded]) -> bytes:
+    """The data of the first `endpoint` event, as the client got it; empty if there is none."""
+    for one in every:
+        if not one.is_of_sse or one.transaction.response is None:
+            continue
+        for frame in one.transaction.response.kept:
+            event = parse(frame.data if frame.forwarded is None else frame.forwarded, is_first=True)
+            if event.type == "endpoint" and event.data:
+                return event.data
+    return b""
 
 
 def _shapes(exchanges: Iterable[Exchange], own: Iterable[Recorded]) -> dict[int, Shape | Recorded]:

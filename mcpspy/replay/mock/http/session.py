@@ -11,21 +11,18 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit
 
 from ....transcript.http.scopes import endpoint, path_and_query
-from ....wire.sse import parse
 from ...json.canonical import read, spelled
 from .exchanges import path_of, question_of
 from .recorded_http import MCP_METHODS, Key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from .answer import Answer, Asked, Live
-    from .exchanges import Recorded
-    from .names import Names
     from .recorded_http import HttpFacts
 
 
-class HttpWalk:
+class HttpCursor:
     """One client's way through the refusals of a recording. Each session has one, and so has what comes without a session."""
 
     __slots__ = ("_facts", "_given")
@@ -84,26 +81,14 @@ _made_up = re.compile(
 _is_odd = re.compile(r"[\x00-\x20\x7f]").search
 
 
-def announced(every: Iterable[Recorded]) -> bytes:
-    """The data of the first `endpoint` event, as the client got it; empty if there is none."""
-    for one in every:
-        if not one.is_of_sse or one.transaction.response is None:
-            continue
-        for frame in one.transaction.response.kept:
-            event = parse(frame.data if frame.forwarded is None else frame.forwarded, is_first=True)
-            if event.type == "endpoint" and event.data:
-                return event.data
-    return b""
-
-
-def said(announced: bytes, session: str, names: Names, live: Live) -> tuple[str, bytes]:
+def session_endpoint(facts: HttpFacts, session: str, live: Live) -> tuple[str, bytes]:
     """The target at which a session's POSTs come, and the data that announces it. `session` is fit to stand in a query."""
-    told = endpoint(announced)
-    uri = names.text(_with_session(told.uri or DEFAULT, session), live)
+    told = endpoint(facts.announced)
+    uri = facts.names.text(_with_session(told.uri or DEFAULT, session), live)
     target = _target(live, uri)
     if not target:
         uri = target = DEFAULT + session
-    value = None if told.is_plain else read(announced)
+    value = None if told.is_plain else read(facts.announced)
     data = spelled({**value, "uri": uri}) if isinstance(value, dict) else uri
     return target, data.encode("utf-8", "replace")
 

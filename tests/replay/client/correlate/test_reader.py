@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.errors import PathError
-from mcpspy.replay.client.correlate.model import Carrying
+from mcpspy.replay.client.correlate.reader import read_carrying
 from tests.replay.client.drives import Drive
 from tests.transcript.dialogue import Dialogue, error, notification, request, result
 
@@ -91,7 +91,7 @@ def test_a_task_comes_from_the_call_that_made_it_and_not_from_its_polls() -> Non
         .client(request(2, "tasks/get", {"taskId": "t1"})).server(result(2, {"taskId": "t1", "status": "completed"}))
         .client(request(3, "tasks/result", {"taskId": "t1"}))
     )  # fmt: skip
-    assert Carrying(recorded.transcript).needs(3) == {1}
+    assert read_carrying(recorded.transcript).needs(3) == {1}
 
 
 def test_a_task_that_was_told_of_before_its_answer_comes_from_the_answer() -> None:
@@ -103,7 +103,7 @@ def test_a_task_that_was_told_of_before_its_answer_comes_from_the_answer() -> No
         .client(request(2, "tasks/get", {"taskId": "t1"}))
     )
     transcript = recorded.transcript
-    assert Carrying(transcript).needs(transcript.exchanges[1].row) == {transcript.exchanges[0].row}
+    assert read_carrying(transcript).needs(transcript.exchanges[1].row) == {transcript.exchanges[0].row}
 
 
 def test_a_state_is_handed_back_as_it_is_live() -> None:
@@ -253,7 +253,7 @@ def test_what_a_later_answer_repeats_comes_from_the_first_that_gave_it() -> None
         .client(request(2, "resources/list")).server(result(2, {"resources": [{"uri": f"lab://{OLD}"}]}))
         .client(call(3, id=OLD)).server(result(3))
     )  # fmt: skip
-    assert Carrying(recorded.transcript).needs(3) == {1}
+    assert read_carrying(recorded.transcript).needs(3) == {1}
 
 
 def test_it_comes_from_the_later_answer_where_the_first_is_not_there() -> None:
@@ -354,7 +354,7 @@ def test_a_handle_that_is_given_out_again_is_the_last_one() -> None:
 @pytest.mark.parametrize("handle", ["", "a b", "$.a[", "$", '""', "7"])
 def test_what_names_no_handle_is_refused(handle: str) -> None:
     with pytest.raises(PathError):
-        Carrying(Dialogue().transcript, (handle,))
+        read_carrying(Dialogue().transcript, (handle,))
 
 
 # What is missing
@@ -391,7 +391,7 @@ def test_a_row_needs_what_its_sources_need() -> None:
         .client(call(3)).server(result(3))
         .client(call(4, id=UUID)).server(result(4))
     )  # fmt: skip
-    carrying = Carrying(recorded.transcript)
+    carrying = read_carrying(recorded.transcript)
     assert [carrying.needs(row) for row in (1, 2, 3, 4)] == [set(), {1}, set(), {1, 2}]
 
 

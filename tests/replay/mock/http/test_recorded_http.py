@@ -8,6 +8,7 @@ from mcpspy.capture.file.reader import read
 from mcpspy.records import Record
 from mcpspy.replay.mock.http.answer import Asked, EventStyle, Live, Shape, Transport
 from mcpspy.replay.mock.http.recorded_http import ACCEPTED, GONE, HttpFacts, status_of_error
+from mcpspy.replay.mock.http.session import HttpCursor, session_endpoint
 from mcpspy.transcript.mcp.revisions import Era
 from mcpspy.transcript.transcribe import transcribe
 from tests.conftest import ROOT
@@ -116,7 +117,7 @@ def test_the_answer_to_what_asks_nothing_is_as_it_was() -> None:
     ],
 )
 def test_an_endpoint_is_announced_in_its_form_for_the_live_session(recorded: str, target: str, said: str) -> None:
-    assert facts(announcing(recorded), "sse").endpoint(SSE, "S") == (target, said.encode())
+    assert session_endpoint(facts(announcing(recorded), "sse"), "S", SSE) == (target, said.encode())
 
 
 def test_http_sse_accepts_as_it_did() -> None:
@@ -138,8 +139,8 @@ def test_captures_of_stdio_are_served_as_the_sdks_would() -> None:
     found = HttpFacts(told.transcript)
     assert (found.has_sessions, found.paths, found.accepted, found.gone) == (True, (), ACCEPTED["streamable"], GONE)
     assert (found.shape(1), found.shape(2)) == (Shape(), Shape())
-    assert found.walk().answer(get()) is None
-    answer = found.walk().answer(Asked("DELETE", "/mcp", LIVE))
+    assert HttpCursor(found).answer(get()) is None
+    answer = HttpCursor(found).answer(Asked("DELETE", "/mcp", LIVE))
     assert answer is not None
     assert (answer.status, answer.ends_session) == (200, True)
 
@@ -149,7 +150,7 @@ def test_the_modern_era_has_no_sessions_and_no_streams_of_its_own() -> None:
     told.client(modern(1)).server(result(1)).client(modern(2, "x/y")).server(error(2))
     found = HttpFacts(told.transcript)
     assert not found.has_sessions
-    assert [found.walk().answer(Asked(method, "/mcp", LIVE)).status for method in ("GET", "DELETE")] == [405, 405]  # type: ignore[union-attr]
+    assert [HttpCursor(found).answer(Asked(method, "/mcp", LIVE)).status for method in ("GET", "DELETE")] == [405, 405]  # type: ignore[union-attr]
     assert found.shape(2).status == 404
 
 
@@ -163,7 +164,7 @@ def test_errors_have_a_status_in_the_modern_era_alone() -> None:
 
 def test_oauth_challenges_and_says_who_it_is() -> None:
     found = captured("oauth")
-    walk = found.walk()
+    walk = HttpCursor(found)
     challenge, document = walk.answer(post(initialize())), walk.answer(get("/.well-known/oauth-protected-resource/mcp"))
     assert challenge is not None
     assert document is not None
@@ -175,7 +176,7 @@ def test_oauth_challenges_and_says_who_it_is() -> None:
 
 
 def test_a_capture_that_asks_who_asks_does_so_over_the_other_transport_too() -> None:
-    walk = captured("oauth", "sse").walk()
+    walk = HttpCursor(captured("oauth", "sse"))
     answer = walk.answer(get("/sse", live=SSE))
     assert answer is not None
     assert answer.status == 401
@@ -204,7 +205,7 @@ def test_streamable_has_a_stream_of_its_own() -> None:
 
 
 def test_sse_announces_its_endpoint() -> None:
-    assert captured("sse", "sse").endpoint(SSE, "S") == ("/messages/?session_id=S", b"/messages/?session_id=S")
+    assert session_endpoint(captured("sse", "sse"), "S", SSE) == ("/messages/?session_id=S", b"/messages/?session_id=S")
 
 
 # Whatever was recorded
@@ -218,7 +219,7 @@ def test_of_any_records_there_are_facts_that_can_be_sent(
     records: list[Record], transport: Transport, asked: list[tuple[str, str, bool]]
 ) -> None:
     found = HttpFacts(transcribe(records, keeps_frames=True), transport)
-    walk = found.walk()
+    walk = HttpCursor(found)
     said = [walk.answer(Asked(method, path, LIVE, told)) for method, path, told in asked]
     said += [found.accepted, found.gone, found.lacking, found.deleted, found.no_stream]
     fields = [one for answer in said if answer for one in answer.fields] + [
@@ -226,7 +227,7 @@ def test_of_any_records_there_are_facts_that_can_be_sent(
     ]
     assert all("\r" not in text and "\n" not in text and "\0" not in text for one in fields for text in one)
     assert all(answer.status for answer in said if answer)
-    target, data = found.endpoint(SSE, "S")
+    target, data = session_endpoint(found, "S", SSE)
     assert target.startswith("/")
     assert b"S" in data
 
@@ -237,7 +238,7 @@ def test_of_any_records_there_are_facts_that_can_be_sent(
 @given(st.text(max_size=60) | st.binary(max_size=60).map(lambda data: data.decode("latin-1")))
 def test_whatever_was_announced_another_session_can_be(uri: str) -> None:
     told = announcing(uri)
-    target, data = facts(told, "sse").endpoint(SSE, "S")
+    target, data = session_endpoint(facts(told, "sse"), "S", SSE)
     assert target.startswith("/")
     assert "S" in target
     assert not {*b"\r\n"} & {*data}
