@@ -39,7 +39,7 @@ def test_a_capture_without_faults_passes() -> None:
 def test_a_fault_fails_and_is_told_with_its_culprit() -> None:
     done = run("check", REFUSED)
     assert done.returncode == 1
-    assert done.stdout.startswith("server refused · 1 error\n  error   server-died  ")
+    assert done.stdout.startswith("server refused: 1 error\n  error   Server died  server-died  ")
 
 
 @pytest.mark.parametrize(

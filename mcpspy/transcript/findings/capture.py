@@ -9,6 +9,7 @@ from .rule import Family, Hit, Rule, Severity, hit
 
 CAPTURE_INCOMPLETE: Final = Rule(
     name="capture-incomplete",
+    title="Capture has no end",
     family=Family.CAPTURE,
     severity=Severity.INFO,
     what="The capture has no end: mcpspy was killed, or is still recording.",
@@ -21,6 +22,7 @@ CAPTURE_INCOMPLETE: Final = Rule(
 
 CAPTURE_DAMAGED: Final = Rule(
     name="capture-damaged",
+    title="Capture damaged",
     family=Family.CAPTURE,
     severity=Severity.WARNING,
     what="Lines of the capture could not be read, or are missing.",
@@ -33,6 +35,7 @@ CAPTURE_DAMAGED: Final = Rule(
 
 CAPTURE_EDITED: Final = Rule(
     name="capture-edited",
+    title="Capture edited",
     family=Family.CAPTURE,
     severity=Severity.INFO,
     what="Lines of the capture have no checksum: somebody edited them.",
@@ -45,6 +48,7 @@ CAPTURE_EDITED: Final = Rule(
 
 RECORDING_GAP: Final = Rule(
     name="recording-gap",
+    title="Messages not recorded",
     family=Family.CAPTURE,
     severity=Severity.WARNING,
     what="Recording failed for a while; traffic went on unrecorded.",

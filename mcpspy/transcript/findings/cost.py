@@ -27,6 +27,7 @@ _CALLED: Final = '\n→ tools/call 2 {"name":"read"}\n← result 2 {"content":[{
 
 COSTLY_TOOLS: Final = Rule(
     name="costly-tools",
+    title="Costly tool definitions",
     family=Family.COST,
     severity=Severity.INFO,
     what="The definitions of a server's tools take more than 10,000 tokens, estimated.",
@@ -40,6 +41,7 @@ COSTLY_TOOLS: Final = Rule(
 
 UNUSED_TOOLS: Final = Rule(
     name="unused-tools",
+    title="Tools never used",
     family=Family.COST,
     severity=Severity.INFO,
     what="Tools were offered, others of the same server were called, and these never.",
@@ -52,6 +54,7 @@ UNUSED_TOOLS: Final = Rule(
 
 LARGE_RESULT: Final = Rule(
     name="large-result",
+    title="Large result",
     family=Family.COST,
     severity=Severity.INFO,
     what="The result of a tool takes more than 10,000 tokens, estimated.",

@@ -19,6 +19,7 @@ _LIST: Final = "→ tools/list 1\n← result 1 "
 
 HIDDEN_CHARACTERS: Final = Rule(
     name="hidden-characters",
+    title="Hidden characters in a definition",
     family=Family.TRUST,
     severity=Severity.ERROR,
     what="A name, a description or the instructions have characters that nobody sees: controls, zero-width, bidi, tags.",

@@ -50,6 +50,8 @@ class Rule:
     """
 
     name: str
+    title: str
+    """A few words that name the fault, without a full stop."""
     family: Family
     severity: Severity
     what: str

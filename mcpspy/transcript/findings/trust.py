@@ -25,6 +25,7 @@ _LIST: Final = "→ tools/list 1\n← result 1 "
 
 TOOL_ADDED: Final = Rule(
     name="tool-added",
+    title="New tool since the baseline",
     family=Family.TRUST,
     severity=Severity.WARNING,
     what="A server offers a tool that was not there when its definitions were accepted.",
@@ -37,6 +38,7 @@ TOOL_ADDED: Final = Rule(
 
 TOOL_CHANGED: Final = Rule(
     name="tool-changed",
+    title="Tool changed since the baseline",
     family=Family.TRUST,
     severity=Severity.ERROR,
     what="A tool is not what it was when its definition was accepted.",
@@ -50,6 +52,7 @@ TOOL_CHANGED: Final = Rule(
 
 TOOL_REMOVED: Final = Rule(
     name="tool-removed",
+    title="Tool removed since the baseline",
     family=Family.TRUST,
     severity=Severity.WARNING,
     what="A tool that was accepted is not offered any more.",
@@ -62,6 +65,7 @@ TOOL_REMOVED: Final = Rule(
 
 OFFER_CHANGED: Final = Rule(
     name="offer-changed",
+    title="Offer changed since the baseline",
     family=Family.TRUST,
     severity=Severity.WARNING,
     what="Instructions, prompts or resource templates of a server came, went or changed since they were accepted.",
@@ -74,6 +78,7 @@ OFFER_CHANGED: Final = Rule(
 
 NOT_ACCEPTED: Final = Rule(
     name="not-accepted",
+    title="Server not in the baseline",
     family=Family.TRUST,
     severity=Severity.WARNING,
     what="Nothing of a server was ever accepted: the baseline's folder has no file for it.",
@@ -86,6 +91,7 @@ NOT_ACCEPTED: Final = Rule(
 
 TOOL_REDEFINED: Final = Rule(
     name="tool-redefined",
+    title="Tool redefined during a session",
     family=Family.TRUST,
     severity=Severity.INFO,
     what="A server defined a tool anew while it was in use: two lists of one capture have it, and not alike.",
@@ -104,6 +110,7 @@ TOOL_REDEFINED: Final = Rule(
 
 SHARED_TOOL_NAME: Final = Rule(
     name="shared-tool-name",
+    title="Tool name used by two servers",
     family=Family.TRUST,
     severity=Severity.INFO,
     what="Two servers of one client offer a tool of the same name.",

@@ -88,7 +88,7 @@ def culprit_name(checked: Checked, finding: Finding) -> str:
         case "disk":
             return "the disk"
         case "unclear":
-            return "nobody for certain"
+            return "unattributed"
         case word:
             return word
 

@@ -43,8 +43,10 @@ def _listed(rule: Rule, longest: int, width: int | None) -> Iterator[Line]:
 
 
 def rule_lines(rule: Rule, *, width: int | None = None) -> Iterator[Line]:
-    """The page of one rule."""
+    """Explain one rule."""
+    yield [(rule.title, "strong")]
     yield [(rule.name, "strong"), (f"  {rule.severity.value}", STYLES[rule.severity]), (f", {rule.family.value}", "dim")]
+    yield []
     for part in _wrapped(rule.what, width):
         yield [(part, "")]
     for title, words in (("Why this is bad", rule.why), ("Who is to blame", rule.blame), ("What to do", rule.fix)):

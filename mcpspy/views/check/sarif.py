@@ -43,7 +43,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
     return {
         "id": rule.name,
         "name": "".join(word.capitalize() for word in rule.name.split("-")),
-        "shortDescription": {"text": rule.what},
+        "shortDescription": {"text": rule.title},
         "fullDescription": {"text": f"{rule.what} {rule.why}"},
         "help": {"text": f"{rule.blame} {rule.fix}", "markdown": section(rule)},
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},

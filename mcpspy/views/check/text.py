@@ -31,24 +31,31 @@ def check_lines(checked: Checked, *, width: int | None = None) -> Iterator[Line]
     for finding in worst_first(checked.findings):
         groups.setdefault(culprit_name(checked, finding), []).append(finding)
     for name, findings in groups.items():
-        yield fitted([(safe_text(name), "strong"), (" · ", "dim"), (_counts_text(findings), "dim")], width)
+        yield fitted([(safe_text(name), "strong"), (": ", "dim"), (_counts_text(findings), "dim")], width)
         for finding in findings:
-            yield _heading(checked, finding, width)
+            yield from _heading(checked, finding, width)
             yield from _sentences(finding, width)
         yield []
     yield fitted(_totals(checked), width)
 
 
-def _heading(checked: Checked, finding: Finding, width: int | None) -> Line:
-    """Severity, rule, where, when, how often. The folder is left out of a path where there is no room for it."""
+def _heading(checked: Checked, finding: Finding, width: int | None) -> Iterator[Line]:
+    """Give severity and title; rule, place, time and count follow on the same line, or on the next where there is no room.
+
+    There the folder of a path is left out, if it has to be.
+    """
     at_ns = finding.at_ns if checked.address else finding.at_ns - checked.source(finding).shift_ns
     when = [f"{seconds(at_ns)} s", *([f"×{finding.count:,}"] if finding.count > 1 else [])]
-    head: Line = [("  ", ""), (f"{finding.severity.value:7} ", STYLES[finding.severity]), (finding.rule, "strong")]
-    for place in _places(checked, finding):
-        line: Line = [*head, ("  " + "  ".join([place, *when]), "dim")]
-        if width is None or line_cells(line) <= width:
-            return line
-    return fitted(line, width)
+    title = checked.rules[finding.rule].title
+    head: Line = [("  ", ""), (f"{finding.severity.value:7} ", STYLES[finding.severity]), (title, "strong")]
+    facts = ["  ".join([finding.rule, place, *when]) for place in _places(checked, finding)]
+    line: Line = [*head, (f"  {facts[0]}", "dim")]
+    if width is None or line_cells(line) <= width:
+        yield line
+        return
+    yield fitted(head, width)
+    below: list[Line] = [[(INDENT, ""), (text, "dim")] for text in facts]
+    yield fitted(next((line for line in below if line_cells(line) <= width), below[-1]), width)
 
 
 def _places(checked: Checked, finding: Finding) -> list[str]:
@@ -95,18 +102,18 @@ def _counts_text(findings: list[Finding]) -> str:
 
 
 def _counted(count: int, severity: Severity) -> str:
-    return counted(count, severity.value, "info" if severity is Severity.INFO else "")
+    return counted(count, "note" if severity is Severity.INFO else severity.value)
 
 
 def next_lines(checked: Checked, width: int | None = None) -> list[Line]:
-    """What to do next, behind an empty line: the worst finding's row whole, the page of its rule."""
+    """Name the next commands, after an empty line: one for the worst finding's row, one for its rule."""
     found = worst_first(checked.findings)
     if not found:
         return []
-    commands = [(f"mcpspy check --explain {found[0].rule}", "all about this rule")]
+    commands = [(f"mcpspy check --explain {found[0].rule}", "explains this rule")]
     row = next((one.row for one in found if one.row is not None), None)
     if row is not None and checked.address:
-        commands.insert(0, (f"mcpspy show {_quoted(f'{checked.address}:{row}')}", "the call that it is about, whole"))
+        commands.insert(0, (f"mcpspy show {_quoted(f'{checked.address}:{row}')}", "shows this call in full"))
     if not is_at_least(found[0].severity, Severity.WARNING):
         commands = commands[:1]
     longest = max(len(command) for command, _ in commands)

@@ -39,6 +39,7 @@ def _finding(checked: Checked, finding: Finding) -> dict[str, Any]:
     rule = checked.rules[finding.rule]
     return {
         **finding_object(finding),
+        "title": rule.title,
         "family": rule.family.value,
         "culprit_name": culprit_name(checked, finding),
         "path": checked.path(finding),

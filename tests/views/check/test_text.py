@@ -25,9 +25,9 @@ def test_a_check_looks_as_it_did(width: int) -> None:
 def test_findings_stand_with_their_culprits_and_the_worst_culprit_first() -> None:
     heads = [line for line in shown(checked(busy())) if line and not line.startswith((" ", "✗"))]
     assert heads == [
-        "client claude · 1 error",
-        "server weather · 1 error, 1 warning",
-        "nobody for certain · 1 info",
+        "client claude: 1 error",
+        "server weather: 1 error, 1 warning",
+        "unattributed: 1 note",
     ]
 
 
@@ -63,7 +63,7 @@ def test_of_captures_that_were_named_together_each_has_its_own_time() -> None:
 
 
 def test_the_totals_come_last() -> None:
-    assert shown(checked(busy()))[-1].startswith("✗ 2 errors · 1 warning · 1 info · in 4 calls of 1 capture")
+    assert shown(checked(busy()))[-1].startswith("✗ 2 errors · 1 warning · 1 note · in 4 calls of 1 capture")
 
 
 def test_nothing_found_is_said() -> None:
@@ -74,7 +74,7 @@ def test_nothing_found_is_said() -> None:
 def test_findings_below_the_limit_are_shown_and_let_pass() -> None:
     told = quiet().server(b"\n")
     assert shown(checked(told))[-1].endswith("none is as bad as a warning")
-    assert shown(checked(told, fail_on=Severity.INFO))[-1].startswith("✗ 1 info")
+    assert shown(checked(told, fail_on=Severity.INFO))[-1].startswith("✗ 1 note")
 
 
 @pytest.mark.parametrize("width", [20, 80, 200])

@@ -19,6 +19,7 @@ _WELL: Final = _ASKED + "⇐ says It is sunny."
 
 ANSWER_CUT: Final = Rule(
     name="answer-cut",
+    title="Answer cut short",
     family=Family.MODEL,
     severity=Severity.WARNING,
     what="A model's answer ends because a limit on its length was reached, or because a filter stopped it.",
@@ -31,6 +32,7 @@ ANSWER_CUT: Final = Rule(
 
 ANSWER_BROKEN: Final = Rule(
     name="answer-broken",
+    title="Answer stream broke off",
     family=Family.MODEL,
     severity=Severity.ERROR,
     what="The stream of an answer ended without the event that ends one.",
@@ -43,6 +45,7 @@ ANSWER_BROKEN: Final = Rule(
 
 ANSWER_FLAWED: Final = Rule(
     name="answer-flawed",
+    title="Malformed answer",
     family=Family.MODEL,
     severity=Severity.WARNING,
     what="An answer is none that its API has, or its stream has events that are no JSON, or pieces of what was never begun.",
@@ -55,6 +58,7 @@ ANSWER_FLAWED: Final = Rule(
 
 MODEL_REFUSED: Final = Rule(
     name="model-refused",
+    title="Prompt refused by the API",
     family=Family.MODEL,
     severity=Severity.WARNING,
     what="The API answered a prompt with an error.",

@@ -17,6 +17,7 @@ _USES: Final = "⇐ uses c1 forecast {}\n⇒ returns c1 Sunny.\n⇐ says It is s
 
 UNUSED_OFFERS: Final = Rule(
     name="unused-offers",
+    title="Offered tools never used",
     family=Family.COST,
     severity=Severity.INFO,
     what="Prompts offer tools that the model never used, while it used others.",

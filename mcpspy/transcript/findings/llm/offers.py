@@ -23,6 +23,7 @@ _SAYS: Final = "⇐ says I do not know."
 
 TOOL_NOT_OFFERED: Final = Rule(
     name="tool-not-offered",
+    title="Tool never offered to the model",
     family=Family.MODEL,
     severity=Severity.WARNING,
     what="A server lists a tool that no prompt after that offers to the model.",
@@ -35,6 +36,7 @@ TOOL_NOT_OFFERED: Final = Rule(
 
 OFFER_WITHOUT_SERVER: Final = Rule(
     name="offer-without-server",
+    title="Offered tool of no recorded server",
     family=Family.MODEL,
     severity=Severity.INFO,
     what="A prompt offers a tool that no recorded server has.",
@@ -47,6 +49,7 @@ OFFER_WITHOUT_SERVER: Final = Rule(
 
 OFFERED_TWICE: Final = Rule(
     name="offered-twice",
+    title="Tool offered twice",
     family=Family.MODEL,
     severity=Severity.WARNING,
     what="One prompt offers the same tool twice, under two names or one.",

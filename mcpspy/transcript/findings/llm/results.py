@@ -27,6 +27,7 @@ _FAILED: Final = _CALL + '← result 1 {"content":[{"type":"text","text":"Error:
 
 RESULT_CUT: Final = Rule(
     name="result-cut",
+    title="Result cut for the model",
     family=Family.MODEL,
     severity=Severity.WARNING,
     what="The model is told only a part of a tool's result.",
@@ -39,6 +40,7 @@ RESULT_CUT: Final = Rule(
 
 RESULT_CHANGED: Final = Rule(
     name="result-changed",
+    title="Result changed for the model",
     family=Family.MODEL,
     severity=Severity.INFO,
     what="The model is told something else than the tool's result.",
@@ -51,6 +53,7 @@ RESULT_CHANGED: Final = Rule(
 
 RESULT_DROPPED: Final = Rule(
     name="result-dropped",
+    title="Result never reached the model",
     family=Family.MODEL,
     severity=Severity.WARNING,
     what="A tool was called and answered, and the model is told nothing of it, or was told before the answer came.",
@@ -63,6 +66,7 @@ RESULT_DROPPED: Final = Rule(
 
 ERROR_HIDDEN: Final = Rule(
     name="error-hidden",
+    title="Error hidden from the model",
     family=Family.MODEL,
     severity=Severity.WARNING,
     what="A tool failed, and what the model is told does not say so.",

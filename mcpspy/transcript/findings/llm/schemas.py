@@ -18,6 +18,7 @@ _ASKED: Final = f"⇒ asks How is the weather?\n  offers forecast {_SCHEMA}\n"
 
 USE_INVALID: Final = Rule(
     name="use-invalid",
+    title="Model's arguments do not fit the schema",
     family=Family.MODEL,
     severity=Severity.WARNING,
     what="The model wrote arguments that the schema in its prompt does not allow; its patterns and formats are not looked at.",

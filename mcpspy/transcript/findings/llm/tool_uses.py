@@ -24,6 +24,7 @@ _WELL: Final = _CALLED + "⇒ returns c1 Sunny.\n" + _SAYS
 
 USE_NOT_CALLED: Final = Rule(
     name="use-not-called",
+    title="Tool use never reached the server",
     family=Family.MODEL,
     severity=Severity.WARNING,
     what="The model wanted a tool of a recorded server called, and the server was not called.",
@@ -36,6 +37,7 @@ USE_NOT_CALLED: Final = Rule(
 
 ARGUMENTS_CHANGED: Final = Rule(
     name="arguments-changed",
+    title="Arguments changed on the way",
     family=Family.MODEL,
     severity=Severity.WARNING,
     what="The arguments that the server was called with are not those that the model wrote.",
@@ -52,6 +54,7 @@ ARGUMENTS_CHANGED: Final = Rule(
 
 ARGUMENTS_NOT_JSON: Final = Rule(
     name="arguments-not-json",
+    title="Arguments are not JSON",
     family=Family.MODEL,
     severity=Severity.WARNING,
     what="The arguments that the model wrote for a tool are no JSON object.",
@@ -64,6 +67,7 @@ ARGUMENTS_NOT_JSON: Final = Rule(
 
 USE_NOT_OFFERED: Final = Rule(
     name="use-not-offered",
+    title="Model wants a tool it was not offered",
     family=Family.MODEL,
     severity=Severity.WARNING,
     what="The model wants a tool called that its prompt does not offer.",
@@ -76,6 +80,7 @@ USE_NOT_OFFERED: Final = Rule(
 
 USE_ID_MISMATCH: Final = Rule(
     name="use-id-mismatch",
+    title="Tool use id changed",
     family=Family.MODEL,
     severity=Severity.WARNING,
     what="The client tells the model of a tool use by another id than the model gave it.",
@@ -88,6 +93,7 @@ USE_ID_MISMATCH: Final = Rule(
 
 AMBIGUOUS_TOOL_TRIP: Final = Rule(
     name="ambiguous-tool-trip",
+    title="Tool use fits several calls",
     family=Family.MODEL,
     severity=Severity.INFO,
     what="A tool use could be one of several calls: names, arguments and what the model was told fit all of them.",

@@ -10,6 +10,7 @@ from ..words import call_name
 
 UNPAIRED_RESPONSE: Final = Rule(
     name="unpaired-response",
+    title="Response to no request",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A response to a request that was never made.",
@@ -22,6 +23,7 @@ UNPAIRED_RESPONSE: Final = Rule(
 
 DUPLICATE_RESPONSE: Final = Rule(
     name="duplicate-response",
+    title="Request answered more than once",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A request that was answered more than once.",
@@ -42,6 +44,7 @@ DUPLICATE_RESPONSE: Final = Rule(
 
 ID_TYPE_MISMATCH: Final = Rule(
     name="id-type-mismatch",
+    title="Id answered in another spelling",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what='A response whose id is spelled otherwise than the request\'s: "7" for 7, 7.0 for 7.',
@@ -54,6 +57,7 @@ ID_TYPE_MISMATCH: Final = Rule(
 
 PARTIAL_RESULT: Final = Rule(
     name="partial-result",
+    title="Result sent in parts",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A request is answered with several results, of which all but the last say isComplete: false.",
@@ -69,6 +73,7 @@ PARTIAL_RESULT: Final = Rule(
 
 AMBIGUOUS_PAIRING: Final = Rule(
     name="ambiguous-pairing",
+    title="Message could belong to several others",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A message names what several others could mean: an answer, progress, a retry with input, a task, a stream to resume.",

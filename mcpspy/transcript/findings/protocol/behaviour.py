@@ -23,6 +23,7 @@ _TASK: Final = (
 
 SLOW_CALL: Final = Rule(
     name="slow-call",
+    title="Unusually slow call",
     family=Family.BEHAVIOUR,
     severity=Severity.INFO,
     what="A call took ten times as long as calls of the same tool usually do, and more than a second.",
@@ -35,6 +36,7 @@ SLOW_CALL: Final = Rule(
 
 REPEATED_CALL: Final = Rule(
     name="repeated-call",
+    title="Same call repeated",
     family=Family.BEHAVIOUR,
     severity=Severity.INFO,
     what="The same tool was called with the same arguments several times in a row, one after the other was answered.",
@@ -47,6 +49,7 @@ REPEATED_CALL: Final = Rule(
 
 POLLING_STORM: Final = Rule(
     name="polling-storm",
+    title="Task polled too often",
     family=Family.BEHAVIOUR,
     severity=Severity.WARNING,
     what="A task is polled much more often than the server asked for: less than half its pollInterval apart, ten times or more.",

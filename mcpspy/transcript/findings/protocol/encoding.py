@@ -13,6 +13,7 @@ _SENDER: Final = "Whoever sent it: mcpspy passes bytes on as they are."
 
 def _flaw(
     name: str,
+    title: str,
     what: str,
     why: str,
     example: str,
@@ -24,7 +25,16 @@ def _flaw(
     clean: str = _CLEAN,
 ) -> Rule:
     return Rule(
-        name=name, family=family, severity=severity, what=what, why=why, blame=blame, example=example, fix=fix, clean=clean
+        name=name,
+        title=title,
+        family=family,
+        severity=severity,
+        what=what,
+        why=why,
+        blame=blame,
+        example=example,
+        fix=fix,
+        clean=clean,
     )
 
 
@@ -33,6 +43,7 @@ _ANSWER: Final = '\n← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'
 FLAWS: Final[dict[str, Rule]] = {
     "no-jsonrpc": _flaw(
         "no-jsonrpc",
+        'Message without "jsonrpc": "2.0"',
         'A message without "jsonrpc": "2.0".',
         "SDKs drop it without an answer.",
         '→ {"id":1,"method":"tools/list"}' + _ANSWER,
@@ -41,6 +52,7 @@ FLAWS: Final[dict[str, Rule]] = {
     ),
     "jsonrpc-version": _flaw(
         "jsonrpc-version",
+        'Wrong "jsonrpc" version',
         'A message in which "jsonrpc" is not the string "2.0".',
         "SDKs drop it without an answer.",
         '→ {"jsonrpc":2.0,"id":1,"method":"tools/list"}' + _ANSWER,
@@ -49,6 +61,7 @@ FLAWS: Final[dict[str, Rule]] = {
     ),
     "null-id": _flaw(
         "null-id",
+        "Null id",
         "A request or a result whose id is null.",
         "MCP allows no such id: an answer to it could belong to any request, and SDKs drop it.",
         '→ {"jsonrpc":"2.0","id":null,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":null,"result":{"tools":[]}}',
@@ -57,6 +70,7 @@ FLAWS: Final[dict[str, Rule]] = {
     ),
     "fractional-id": _flaw(
         "fractional-id",
+        "Fractional id",
         "A message whose id is a number with a fraction or an exponent.",
         "MCP allows strings and integers. Languages print 1.0 as 1, and the answer is not recognised.",
         '→ {"jsonrpc":"2.0","id":1.5,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":1.5,"result":{"tools":[]}}',
@@ -65,6 +79,7 @@ FLAWS: Final[dict[str, Rule]] = {
     ),
     "ambiguous": _flaw(
         "ambiguous-message",
+        "Message of two kinds",
         "A message with members of two kinds: a method and a result, a result and an error.",
         "Each reader takes it for something else.",
         '→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":1,"result":{"tools":[]},"error":null}',
@@ -73,6 +88,7 @@ FLAWS: Final[dict[str, Rule]] = {
     ),
     "id-in-use": _flaw(
         "id-in-use",
+        "Id already in use",
         "A request with the id of one that still waits for its answer.",
         "The answers cannot be told apart, and one of the two requests may wait forever.",
         '→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n→ {"jsonrpc":"2.0","id":1,"method":"prompts/list"}\n'
@@ -86,6 +102,7 @@ FLAWS: Final[dict[str, Rule]] = {
     ),
     "token-in-use": _flaw(
         "token-in-use",
+        "Progress token already in use",
         "A request with the progress token of one that still waits for its answer.",
         "Progress cannot be told apart: it is shown with the wrong request, or keeps the wrong one from timing out.",
         '→ tools/call 1 {"name":"a","_meta":{"progressToken":1}}\n→ tools/call 2 {"name":"b","_meta":{"progressToken":1}}\n'
@@ -98,6 +115,7 @@ FLAWS: Final[dict[str, Rule]] = {
     ),
     "bom": _flaw(
         "byte-order-mark",
+        "Byte order mark",
         "A message that begins with a byte order mark.",
         "JSON must not begin with one (RFC 8259, section 8.1); many readers refuse the message.",
         '→ \\xef\\xbb\\xbf{"jsonrpc":"2.0","id":1,"method":"tools/list"}' + _ANSWER,
@@ -105,6 +123,7 @@ FLAWS: Final[dict[str, Rule]] = {
     ),
     "invalid-utf-8": _flaw(
         "invalid-utf-8",
+        "Invalid UTF-8",
         "A message that is not valid UTF-8.",
         "SDKs put a replacement character in the place of what they cannot read: text arrives damaged, or the message is dropped.",
         '→ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"caf\\xe9"}}\n'
@@ -113,6 +132,7 @@ FLAWS: Final[dict[str, Rule]] = {
     ),
     "nan": _flaw(
         "not-a-number",
+        "NaN or infinity in JSON",
         "A message in which NaN or an infinity stands for a number.",
         "JSON has no such numbers; JavaScript and strict readers drop the message.",
         '→ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mean"}}\n'
@@ -121,6 +141,7 @@ FLAWS: Final[dict[str, Rule]] = {
     ),
     "lone-surrogate": _flaw(
         "lone-surrogate",
+        "Half a surrogate pair",
         "A string with half of a surrogate pair.",
         "It stands for no character; strict readers drop the message.",
         '→ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cut","arguments":{"text":"\\ud83d"}}}\n'
@@ -129,6 +150,7 @@ FLAWS: Final[dict[str, Rule]] = {
     ),
     "crlf": _flaw(
         "crlf",
+        "Line ends in CR LF",
         "A line that ends in CR LF.",
         "Most readers take it, some keep the CR: then the message is no JSON to them, or ids and names end in it.",
         '→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\\r' + _ANSWER,
@@ -137,6 +159,7 @@ FLAWS: Final[dict[str, Rule]] = {
     ),
     "no-final-newline": _flaw(
         "no-final-newline",
+        "No line feed at the end",
         "The last line of a stream, a whole message, has no line feed.",
         "Some readers drop it: to them it has not come to its end.",
         '← {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}…',

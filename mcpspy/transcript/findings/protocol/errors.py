@@ -15,6 +15,7 @@ _CLEAN: Final = f"{_CALL}← error 1 -32602 Unknown tool: add"
 
 MALFORMED_ERROR: Final = Rule(
     name="malformed-error",
+    title="Malformed error",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="An error has no integer code, or no message that is a string.",
@@ -27,6 +28,7 @@ MALFORMED_ERROR: Final = Rule(
 
 RESERVED_ERROR_CODE: Final = Rule(
     name="reserved-error-code",
+    title="Undefined error code in a reserved range",
     family=Family.PROTOCOL,
     severity=Severity.INFO,
     what="An error has a code of the range that JSON-RPC reserves (-32768 to -32000), and nobody defined it.",
@@ -39,6 +41,7 @@ RESERVED_ERROR_CODE: Final = Rule(
 
 ERROR_CODE_NOT_IN_REVISION: Final = Rule(
     name="error-code-not-in-revision",
+    title="Error code of another revision",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="An error has a code that MCP defines in other revisions than the one in force.",

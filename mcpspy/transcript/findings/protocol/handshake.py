@@ -17,6 +17,7 @@ from ..words import call_name, quoted
 
 SECOND_INITIALIZE: Final = Rule(
     name="second-initialize",
+    title="Initialized twice",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="The client sends initialize again, after it was answered with a result.",
@@ -33,6 +34,7 @@ SECOND_INITIALIZE: Final = Rule(
 
 EARLY_REQUEST: Final = Rule(
     name="early-request",
+    title="Request before the handshake",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="The client sends a request before its initialize is answered.",
@@ -50,6 +52,7 @@ EARLY_REQUEST: Final = Rule(
 
 EARLY_SERVER_REQUEST: Final = Rule(
     name="early-server-request",
+    title="Server request before the handshake ended",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="The server sends a request before the client said notifications/initialized.",
@@ -66,6 +69,7 @@ EARLY_SERVER_REQUEST: Final = Rule(
 
 MISSING_INITIALIZED: Final = Rule(
     name="missing-initialized",
+    title="No notifications/initialized",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="The client goes on after initialize without ever sending notifications/initialized.",
@@ -82,6 +86,7 @@ MISSING_INITIALIZED: Final = Rule(
 
 UNKNOWN_REVISION: Final = Rule(
     name="unknown-revision",
+    title="Unknown protocol revision",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A peer names a revision of MCP that was never released, or spells it its own way.",
@@ -98,6 +103,7 @@ UNKNOWN_REVISION: Final = Rule(
 
 UNDECLARED_CAPABILITY: Final = Rule(
     name="undeclared-capability",
+    title="Undeclared capability used",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A side uses what the handshake did not declare: a list the server does not offer, a question the client does not take.",
@@ -110,6 +116,7 @@ UNDECLARED_CAPABILITY: Final = Rule(
 
 INITIALIZE_IN_BATCH: Final = Rule(
     name="initialize-in-batch",
+    title="initialize in a batch",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="The client sends initialize as a member of a batch.",
@@ -127,6 +134,7 @@ INITIALIZE_IN_BATCH: Final = Rule(
 
 BATCH_NOT_IN_REVISION: Final = Rule(
     name="batch-not-in-revision",
+    title="Batch in a revision without batches",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="Messages are sent as a batch, an array, under a revision that has none: only 2025-03-26 does.",

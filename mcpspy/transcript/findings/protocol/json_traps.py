@@ -18,6 +18,7 @@ _CLEAN: Final = _CALL + '← {"jsonrpc":"2.0","id":1,"result":{"content":[],"str
 
 DUPLICATE_KEYS: Final = Rule(
     name="duplicate-keys",
+    title="Duplicate member name",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
     what="An object of a message has the same name twice.",
@@ -31,6 +32,7 @@ DUPLICATE_KEYS: Final = Rule(
 
 UNSAFE_INTEGER: Final = Rule(
     name="unsafe-integer",
+    title="Integer too large for a double",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
     what="A message has an integer beyond ±9,007,199,254,740,991, which a double cannot hold exactly.",

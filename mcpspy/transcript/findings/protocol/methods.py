@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 WRONG_DIRECTION: Final = Rule(
     name="wrong-direction",
+    title="Message from the wrong side",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A side sends what only the other side may send.",
@@ -33,6 +34,7 @@ WRONG_DIRECTION: Final = Rule(
 
 WRONG_KIND: Final = Rule(
     name="wrong-kind",
+    title="Request and notification confused",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A request was sent as a notification, without an id; or a notification as a request.",
@@ -45,6 +47,7 @@ WRONG_KIND: Final = Rule(
 
 METHOD_NOT_IN_REVISION: Final = Rule(
     name="method-not-in-revision",
+    title="Method not in this revision",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A method is used that the revision in force does not have: not yet, or no longer.",
@@ -63,6 +66,7 @@ METHOD_NOT_IN_REVISION: Final = Rule(
 
 REQUEST_IN_MODERN_ERA: Final = Rule(
     name="server-request-in-modern-era",
+    title="Server request in a revision without them",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="The server sends a request though the client speaks a revision from 2026-07-28 on, which has no such requests.",
@@ -83,6 +87,7 @@ REQUEST_IN_MODERN_ERA: Final = Rule(
 
 DEPRECATED_METHOD: Final = Rule(
     name="deprecated-method",
+    title="Deprecated method",
     family=Family.PROTOCOL,
     severity=Severity.INFO,
     what="A method is used that the revision in force has, and calls deprecated.",

@@ -32,6 +32,7 @@ _ADDING: Final = (
 
 REFUSED_REVISION: Final = Rule(
     name="refused-revision",
+    title="Refused revision used again",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="The client goes on with a revision that the server had refused, though the server said which ones it speaks.",
@@ -44,6 +45,7 @@ REFUSED_REVISION: Final = Rule(
 
 UNSUBSCRIBED_NOTIFICATION: Final = Rule(
     name="unsubscribed-notification",
+    title="Notification without a subscription",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="The server tells of a change for no subscription, or for one that did not ask for it, from 2026-07-28 on.",
@@ -59,6 +61,7 @@ UNSUBSCRIBED_NOTIFICATION: Final = Rule(
 
 UNASKED_LOG: Final = Rule(
     name="unasked-log",
+    title="Log message that nobody requested",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="The server sends a log message though the request did not ask for any, under a revision from 2026-07-28 on.",
@@ -71,6 +74,7 @@ UNASKED_LOG: Final = Rule(
 
 DEPRECATED_TRANSPORT: Final = Rule(
     name="deprecated-transport",
+    title="Deprecated transport",
     family=Family.PROTOCOL,
     severity=Severity.INFO,
     what="HTTP+SSE, the transport of 2024-11-05, is used under a later revision, which calls it deprecated.",

@@ -26,6 +26,7 @@ _CLEAN: Final = (
 
 PROGRESS_AFTER_END: Final = Rule(
     name="progress-after-end",
+    title="Progress after the answer",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="Progress is reported on a request that was answered before.",
@@ -38,6 +39,7 @@ PROGRESS_AFTER_END: Final = Rule(
 
 PROGRESS_NOT_INCREASING: Final = Rule(
     name="progress-not-increasing",
+    title="Progress does not increase",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="The progress of a request does not grow with each notification.",
@@ -53,6 +55,7 @@ PROGRESS_NOT_INCREASING: Final = Rule(
 
 UNKNOWN_PROGRESS_TOKEN: Final = Rule(
     name="unknown-progress-token",
+    title="Unknown progress token",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="Progress is reported under a token that no request gave out.",
@@ -68,6 +71,7 @@ UNKNOWN_PROGRESS_TOKEN: Final = Rule(
 
 CANCELLED_INITIALIZE: Final = Rule(
     name="cancelled-initialize",
+    title="initialize cancelled",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="The client cancels initialize.",
@@ -83,6 +87,7 @@ CANCELLED_INITIALIZE: Final = Rule(
 
 CANCELLED_UNKNOWN_REQUEST: Final = Rule(
     name="cancelled-unknown-request",
+    title="Cancellation of an unknown request",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A cancellation names a request that its sender never made.",
@@ -95,6 +100,7 @@ CANCELLED_UNKNOWN_REQUEST: Final = Rule(
 
 LATE_CANCELLATION: Final = Rule(
     name="late-cancellation",
+    title="Cancellation after the answer",
     family=Family.PROTOCOL,
     severity=Severity.INFO,
     what="A request is cancelled long after it was answered.",

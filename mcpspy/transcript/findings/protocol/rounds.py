@@ -26,6 +26,7 @@ _WELL: Final = f"{_MODERN}← result 1 {_ASKED}\n{_ANSWERED}{_DONE}"
 
 MISPLACED_INPUT_REQUEST: Final = Rule(
     name="misplaced-input-request",
+    title="Input request out of place",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A result asks for input where it may not: of a method that cannot, with nothing asked, or with what is no input request.",
@@ -41,6 +42,7 @@ MISPLACED_INPUT_REQUEST: Final = Rule(
 
 UNDECLARED_INPUT: Final = Rule(
     name="undeclared-input",
+    title="Undeclared kind of input requested",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A result asks for input that the client did not declare that it can give.",
@@ -53,6 +55,7 @@ UNDECLARED_INPUT: Final = Rule(
 
 CHANGED_REQUEST_STATE: Final = Rule(
     name="changed-request-state",
+    title="requestState changed",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A retry with input does not send back the requestState of the result that asked for it, as it was.",
@@ -68,6 +71,7 @@ CHANGED_REQUEST_STATE: Final = Rule(
 
 UNASKED_INPUT: Final = Rule(
     name="unasked-input",
+    title="Input that nobody requested",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A retry brings input that no result before it asked for.",
@@ -80,6 +84,7 @@ UNASKED_INPUT: Final = Rule(
 
 UNASKED_TASK: Final = Rule(
     name="unasked-task",
+    title="Task that nobody requested",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A request that did not ask for a task is answered with one.",

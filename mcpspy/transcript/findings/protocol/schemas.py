@@ -18,6 +18,7 @@ _WELL: Final = f'{_LISTED}{_CALL}← result 2 {{"content":[{{"type":"text","text
 
 ARGUMENTS_INVALID: Final = Rule(
     name="arguments-invalid",
+    title="Arguments do not fit the schema",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A tool is called with arguments that its inputSchema does not allow; its patterns and formats are not looked at.",
@@ -30,6 +31,7 @@ ARGUMENTS_INVALID: Final = Rule(
 
 STRUCTURED_CONTENT_INVALID: Final = Rule(
     name="structured-content-invalid",
+    title="Structured content does not fit the schema",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="The structuredContent of a result is missing, or is not as the tool's outputSchema promises.",
@@ -42,6 +44,7 @@ STRUCTURED_CONTENT_INVALID: Final = Rule(
 
 TOOL_SCHEMA_INVALID: Final = Rule(
     name="tool-schema-invalid",
+    title="Invalid input schema of a tool",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what='A tool is listed without an inputSchema that is a schema of an object: "type": "object".',
@@ -54,6 +57,7 @@ TOOL_SCHEMA_INVALID: Final = Rule(
 
 UNKNOWN_TOOL: Final = Rule(
     name="unknown-tool",
+    title="Call of an unknown tool",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A tool is called that the server's complete list does not have, and the server fails it.",

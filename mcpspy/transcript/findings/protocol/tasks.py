@@ -28,6 +28,7 @@ _AGAIN: Final = '→ tasks/get 3 {"taskId":"t1"}\n← result 3 {"taskId":"t1","s
 
 TASK_NOT_OFFERED: Final = Rule(
     name="task-not-offered",
+    title="Task requested where none is offered",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A request asks to be run as a task, which the other side did not declare that it does for such requests.",
@@ -40,6 +41,7 @@ TASK_NOT_OFFERED: Final = Rule(
 
 TASK_GOES_ON: Final = Rule(
     name="task-goes-on",
+    title="Finished task changes its status",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A task that was completed, failed or cancelled has another status later.",
@@ -52,6 +54,7 @@ TASK_GOES_ON: Final = Rule(
 
 OTHER_TASK: Final = Rule(
     name="other-task",
+    title="Answer about another task",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="Who asks about one task is told of another.",
@@ -64,6 +67,7 @@ OTHER_TASK: Final = Rule(
 
 UNMARKED_TASK_RESULT: Final = Rule(
     name="unmarked-task-result",
+    title="Task result without its task id",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="The result of a task does not say in its _meta that it belongs to it.",

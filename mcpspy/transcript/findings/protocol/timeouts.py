@@ -11,6 +11,7 @@ from ..words import call_name, seconds
 
 TIMED_OUT: Final = Rule(
     name="timed-out",
+    title="Request timed out",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
     what="A request was given up after a round time, as a timeout does: 5, 10, 30, 60, 120 or 300 seconds to a fraction.",

@@ -17,6 +17,7 @@ _LIST: Final = "· handshake 2025-11-25, server: tools\n→ tools/list 1\n"
 
 NOT_AS_SPECIFIED: Final = Rule(
     name="not-as-specified",
+    title="Message does not fit the specification",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="The params or the result of a message are not of the type that its method has: a member is missing, or is something else.",

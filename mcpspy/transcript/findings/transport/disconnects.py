@@ -13,6 +13,7 @@ from .server_exits import PATIENCE_NS, UNANSWERED_REQUEST, is_due
 
 ACCEPTED_REQUEST: Final = Rule(
     name="accepted-request",
+    title="Request answered with 202 Accepted",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="The server answered a request with 202 Accepted, which is for notifications, and nothing more came.",

@@ -28,6 +28,7 @@ _LISTED: Final = '  tools/list 1\n← 200 OK\n  result 1 {"tools":[]}'
 
 HEADER_CONTRADICTS: Final = Rule(
     name="header-contradicts",
+    title="Header field contradicts the message",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A header field says something else than the message in the body, or than the handshake: Mcp-Method, Mcp-Name or "
@@ -41,6 +42,7 @@ HEADER_CONTRADICTS: Final = Rule(
 
 MISSING_HEADER: Final = Rule(
     name="missing-header",
+    title="Required header field missing",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A request over HTTP lacks a field that its revision requires: Mcp-Method, Mcp-Name or MCP-Protocol-Version.",
@@ -53,6 +55,7 @@ MISSING_HEADER: Final = Rule(
 
 DUPLICATE_HEADER: Final = Rule(
     name="duplicate-header",
+    title="Duplicate header field",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A field by which requests are routed comes more than once.",
@@ -65,6 +68,7 @@ DUPLICATE_HEADER: Final = Rule(
 
 MISSING_ENVELOPE: Final = Rule(
     name="missing-envelope",
+    title="Revision or capabilities missing in _meta",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A request of 2026-07-28 or later lacks its revision, or what the client can do, in its _meta.",

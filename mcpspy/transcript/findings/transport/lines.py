@@ -12,6 +12,7 @@ from ..words import quoted
 
 STDOUT_NOISE: Final = Rule(
     name="stdout-noise",
+    title="Text on stdout that is no message",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
     what="The server writes something to stdout that is no JSON-RPC message.",
@@ -24,6 +25,7 @@ STDOUT_NOISE: Final = Rule(
 
 MALFORMED_MESSAGE: Final = Rule(
     name="malformed-message",
+    title="Unreadable message",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="A line that begins like a message is none: broken JSON, several values, or an object without a method or a result.",
@@ -36,6 +38,7 @@ MALFORMED_MESSAGE: Final = Rule(
 
 BLANK_LINE: Final = Rule(
     name="blank-line",
+    title="Empty line between messages",
     family=Family.TRANSPORT,
     severity=Severity.INFO,
     what="An empty line between messages.",

@@ -31,6 +31,7 @@ _LISTED: Final = '← 200 OK\n  result 1 {"tools":[]}'
 
 ERROR_STATUS: Final = Rule(
     name="error-status",
+    title="Wrong HTTP status for an error",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="An error of the revision 2026-07-28 or later comes with another HTTP status than the one that its code has.",
@@ -43,6 +44,7 @@ ERROR_STATUS: Final = Rule(
 
 NOTIFICATION_ANSWERED: Final = Rule(
     name="notification-answered",
+    title="Notification not answered with 202",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A POST with a notification or a response, which wants no answer, is answered otherwise than with 202 and no body.",
@@ -55,6 +57,7 @@ NOTIFICATION_ANSWERED: Final = Rule(
 
 NARROW_ACCEPT: Final = Rule(
     name="narrow-accept",
+    title="Accept lacks a required type",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A request to Streamable HTTP does not accept both application/json and text/event-stream.",
@@ -70,6 +73,7 @@ NARROW_ACCEPT: Final = Rule(
 
 UNACCEPTED_TYPE: Final = Rule(
     name="unaccepted-type",
+    title="Unexpected content type",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A request is answered with 200 and a body that is neither application/json nor text/event-stream.",
@@ -82,6 +86,7 @@ UNACCEPTED_TYPE: Final = Rule(
 
 REMOVED_HTTP_METHOD: Final = Rule(
     name="removed-http-method",
+    title="HTTP method that the revision removed",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="GET or DELETE is used on the MCP endpoint under 2026-07-28 or later, which has POST alone.",
@@ -94,6 +99,7 @@ REMOVED_HTTP_METHOD: Final = Rule(
 
 RESUME_IN_MODERN_ERA: Final = Rule(
     name="resume-in-modern-era",
+    title="Resumption in a revision without it",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A request of the revision 2026-07-28 or later wants to resume a stream, with Last-Event-ID.",

@@ -28,6 +28,7 @@ _CALL: Final = (
 
 UNKNOWN_EVENT: Final = Rule(
     name="unknown-event",
+    title="Resumption after an unknown event",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="The client wants a stream to go on after an event that the server never sent in that session.",
@@ -40,6 +41,7 @@ UNKNOWN_EVENT: Final = Rule(
 
 REPLAYED_EVENT: Final = Rule(
     name="replayed-event",
+    title="Event sent again",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A server that was asked to go on after an event sends that event again, or one before it.",
@@ -52,6 +54,7 @@ REPLAYED_EVENT: Final = Rule(
 
 FOREIGN_EVENT: Final = Rule(
     name="foreign-event",
+    title="Event of another stream",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A server that was asked to resume one stream sends events that came on another one.",
@@ -65,6 +68,7 @@ FOREIGN_EVENT: Final = Rule(
 
 EVENT_ID_AGAIN: Final = Rule(
     name="event-id-again",
+    title="Event id used twice",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="Two events of a session have the same id.",

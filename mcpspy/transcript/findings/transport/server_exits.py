@@ -11,6 +11,7 @@ from ..words import call_name, quoted, seconds
 
 UNANSWERED_REQUEST: Final = Rule(
     name="unanswered-request",
+    title="Request never answered",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="A request that was never answered and not cancelled.",
@@ -23,6 +24,7 @@ UNANSWERED_REQUEST: Final = Rule(
 
 SERVER_DIED: Final = Rule(
     name="server-died",
+    title="Server died",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="The server's process ended while the client was there, with calls pending or with a failure.",
@@ -36,6 +38,7 @@ SERVER_DIED: Final = Rule(
 
 SERVER_NOT_STARTED: Final = Rule(
     name="server-not-started",
+    title="Server did not start",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="The server's command could not be started.",
@@ -48,6 +51,7 @@ SERVER_NOT_STARTED: Final = Rule(
 
 DESCENDANTS_LEFT: Final = Rule(
     name="descendants-left",
+    title="Processes left behind",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
     what="The server ended and left processes behind that it had started.",
@@ -60,6 +64,7 @@ DESCENDANTS_LEFT: Final = Rule(
 
 UNUSED_START: Final = Rule(
     name="unused-start",
+    title="Server started but never used",
     family=Family.TRANSPORT,
     severity=Severity.INFO,
     what="The server was started, ran for five seconds or more, and nobody sent a message.",

@@ -19,6 +19,7 @@ _TOOLS: Final = '→ POST /mcp\n  tools/list 1\n← 200 OK\n  result 1 {"tools":
 
 SESSION_UNKNOWN: Final = Rule(
     name="session-unknown",
+    title="Client keeps using an unknown session",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="The server answers 404 to a session that it gave out, and the client does not initialize again.",
@@ -38,6 +39,7 @@ SESSION_UNKNOWN: Final = Rule(
 
 SESSION_MISSING: Final = Rule(
     name="session-missing",
+    title="Request without its session",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
     what="The server gave out a session, and the client asks without naming it and is refused.",
@@ -53,6 +55,7 @@ SESSION_MISSING: Final = Rule(
 
 SECOND_STREAM: Final = Rule(
     name="second-stream",
+    title="Second GET stream refused",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
     what="The client opens a second stream with GET while its first one is open, and is refused with 409.",
@@ -71,6 +74,7 @@ SECOND_STREAM: Final = Rule(
 
 MODERN_SESSION: Final = Rule(
     name="session-in-modern-era",
+    title="Session in a revision without sessions",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A request of the revision 2026-07-28 or later, or the answer to one, has an Mcp-Session-Id.",

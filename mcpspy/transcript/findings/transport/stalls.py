@@ -10,6 +10,7 @@ from ..words import quoted, seconds
 
 READER_STALLED: Final = Rule(
     name="reader-stalled",
+    title="Reader stopped reading",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
     what="One side stopped reading for more than a second while the other was writing.",
@@ -22,6 +23,7 @@ READER_STALLED: Final = Rule(
 
 HALF_LINE: Final = Rule(
     name="half-line",
+    title="Unfinished line or event",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
     what="The beginning of a line, or of an event of SSE, came, and for more than five seconds not its end.",

@@ -17,6 +17,7 @@ _CLEAN_STREAM: Final = "→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /me
 
 UPSTREAM_FAILED: Final = Rule(
     name="upstream-failed",
+    title="Server unreachable",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="mcpspy could not reach the server, or got no answer from it, and told the client so with 502 or 504.",
@@ -29,6 +30,7 @@ UPSTREAM_FAILED: Final = Rule(
 
 REQUEST_REFUSED: Final = Rule(
     name="request-refused",
+    title="Request refused by mcpspy",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
     what="mcpspy refused a request before it reached the server: it names another host or origin, or is no sound HTTP.",
@@ -41,6 +43,7 @@ REQUEST_REFUSED: Final = Rule(
 
 STATUS_CONTRADICTS: Final = Rule(
     name="status-contradicts",
+    title="Result with an HTTP error status",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
     what="A result came with an HTTP status of 400 or more.",
@@ -56,6 +59,7 @@ STATUS_CONTRADICTS: Final = Rule(
 
 FOREIGN_ENDPOINT: Final = Rule(
     name="foreign-endpoint",
+    title="Endpoint at another origin",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="The endpoint event of HTTP+SSE names another origin than the URL of the stream.",
@@ -68,6 +72,7 @@ FOREIGN_ENDPOINT: Final = Rule(
 
 ENDPOINT_USER: Final = Rule(
     name="endpoint-user",
+    title="User name in the endpoint URL",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="The URL in the endpoint event of HTTP+SSE has a user's name, or a password, before its host.",
@@ -80,6 +85,7 @@ ENDPOINT_USER: Final = Rule(
 
 ENDPOINT_DIALECT: Final = Rule(
     name="endpoint-dialect",
+    title="Endpoint sent as JSON",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="The endpoint event of HTTP+SSE holds JSON where a URI should stand alone.",
@@ -92,6 +98,7 @@ ENDPOINT_DIALECT: Final = Rule(
 
 MISSING_ENDPOINT: Final = Rule(
     name="missing-endpoint",
+    title="No endpoint announced",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="The stream of HTTP+SSE never says where to POST, and nothing else passes.",
@@ -107,6 +114,7 @@ MISSING_ENDPOINT: Final = Rule(
 
 FOREIGN_RESOURCE: Final = Rule(
     name="foreign-resource",
+    title="Resource metadata names another origin",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="The metadata of a protected resource names another origin than the URL at which mcpspy asks the server.",
@@ -125,6 +133,7 @@ FOREIGN_RESOURCE: Final = Rule(
 
 AMBIGUOUS_STREAM: Final = Rule(
     name="ambiguous-stream",
+    title="Streams cannot be told apart",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
     what="Several streams are open, and what is POSTed could be answered on any: they announced no endpoint, or the same one.",
@@ -142,6 +151,7 @@ AMBIGUOUS_STREAM: Final = Rule(
 
 DONE_EVENT: Final = Rule(
     name="done-event",
+    title="[DONE] event",
     family=Family.TRANSPORT,
     severity=Severity.INFO,
     what="An event with [DONE], the end mark of chat completions.",
@@ -160,6 +170,7 @@ DONE_EVENT: Final = Rule(
 
 DPOP_PROOF: Final = Rule(
     name="dpop-proof",
+    title="DPoP proof for another URL",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
     what="The client proves that it holds a key, by DPoP, for the URL that it knows: mcpspy's.",

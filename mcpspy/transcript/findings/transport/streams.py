@@ -21,6 +21,7 @@ _LISTENING: Final = "· HTTP\n· handshake 2025-11-25\n→ GET /mcp\n  Accept: t
 
 EVENTS_IN_BURST: Final = Rule(
     name="events-in-burst",
+    title="Events delivered all at once",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
     what="All events of a stream came at the same instant, after a long silence, and among them some that are sent one by one.",
@@ -42,6 +43,7 @@ EVENTS_IN_BURST: Final = Rule(
 
 LATE_HEAD: Final = Rule(
     name="late-head",
+    title="Response head comes late",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
     what="The head of a stream of events came only with its first event, long after it was asked for.",
@@ -56,6 +58,7 @@ LATE_HEAD: Final = Rule(
 
 KEEP_ALIVE_STOPPED: Final = Rule(
     name="keep-alive-stopped",
+    title="Keep-alives stopped",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
     what="A stream that was kept alive by regular comments fell silent for several times their interval, and then broke.",
@@ -74,6 +77,7 @@ KEEP_ALIVE_STOPPED: Final = Rule(
 
 IDLE_STREAM_CUT: Final = Rule(
     name="idle-stream-cut",
+    title="Idle stream cut off",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
     what="A stream without keep-alives broke off after a long silence.",
@@ -88,6 +92,7 @@ IDLE_STREAM_CUT: Final = Rule(
 
 BODY_WAITS: Final = Rule(
     name="body-waits",
+    title="Response body 40 ms late",
     family=Family.TRANSPORT,
     severity=Severity.INFO,
     what="The bodies of small responses come about 40 ms after their heads, time and again.",
