@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from benchmarks.reader import frames
 from mcpspy.records import CLIENT, SERVER, Header, Open
-from mcpspy.transcript.filter.filter import Matcher, filter_of
+from mcpspy.transcript.filter.filter import FilterMatcher, filter_of
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import Transcriber
 
@@ -54,7 +54,7 @@ def cost(expression: str, on: Transcript, rounds: int) -> Cost:
     assert wanted is not None
     best_s, rows = float("inf"), 0
     for _ in range(rounds):
-        matches = Matcher(wanted, on).matches
+        matches = FilterMatcher(wanted, on).matches
         began_s = time.process_time()
         rows = sum(1 for row in on.rows if matches(row))
         best_s = min(best_s, time.process_time() - began_s)

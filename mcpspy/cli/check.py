@@ -11,7 +11,7 @@ from ..capture.file.reader import read
 from ..capture.store.address import STDIN
 from ..errors import CaptureError
 from ..records import Header
-from ..transcript.filter.result import about
+from ..transcript.filter.result import findings_about
 from ..transcript.findings.registry import rule_named, selected_rules
 from ..transcript.findings.rule import Finding, Rule, Severity
 from ..transcript.findings.run import all_findings, findings
@@ -106,7 +106,7 @@ def command(
         found = [one for one in found if one.row in numbers]
     if wanted is not None:
         left = len(found)
-        found = about(filtered(wanted, transcript, transcript.rows), found)
+        found = findings_about(filtered(wanted, transcript, transcript.rows), found)
         if len(found) < left:
             say(f"mcpspy: {counted(left - len(found), 'finding')} left out by the filter")
     checked = _checked(transcript, found, rules, Severity(fail_on), asked, what, since)
@@ -126,8 +126,8 @@ def _examined(
         transcript.findings = all_findings(transcript, accepted, rules)
         return transcript
     kept = of_late(transcript, asked.paths, since)
-    transcript.findings = findings(transcript, kept.tells)
-    return Transcript(transcript.captures, kept.rows, all_findings(transcript, accepted, rules, kept.tells))
+    transcript.findings = findings(transcript, kept.is_about)
+    return Transcript(transcript.captures, kept.rows, all_findings(transcript, accepted, rules, kept.is_about))
 
 
 def _explain(told: Rule | dict[str, Rule], screen: Screen, *, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from .screen import say
 if TYPE_CHECKING:
     from ..errors import FilterError
     from ..transcript.filter.filter import Filter
-    from ..transcript.filter.result import Filtered
+    from ..transcript.filter.result import FilterResult
     from ..transcript.model import Row, Transcript
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -46,11 +46,11 @@ def wanted_of(filters: tuple[str, ...]) -> Filter | None:
     return filter_of(filters)
 
 
-def filtered(wanted: Filter, transcript: Transcript, rows: Sequence[Row]) -> Filtered:
+def filtered(wanted: Filter, transcript: Transcript, rows: Sequence[Row]) -> FilterResult:
     """What of `rows` a filter lets through."""
-    from ..transcript.filter.filter import filtered as held
+    from ..transcript.filter.filter import filter_rows
 
-    return held(wanted, transcript, rows)
+    return filter_rows(wanted, transcript, rows)
 
 
 def passed(wanted: Filter | None, transcript: Transcript, rows: list[Row]) -> list[Row]:
@@ -63,7 +63,7 @@ def passed(wanted: Filter | None, transcript: Transcript, rows: list[Row]) -> li
     return found.rows
 
 
-def say_nothing_matches(found: Filtered) -> None:
+def say_nothing_matches(found: FilterResult) -> None:
     """Say it to whoever waits for rows."""
     say(f"mcpspy: {plain(filter_line(found))}")
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ..records import Header
     from ..transcript.model import Transcript
-    from ..transcript.recent import Recent
+    from ..transcript.recent import RecentRows
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -148,17 +148,17 @@ def chosen_since(whats: tuple[str, ...], since: Since) -> tuple[Chosen, tuple[st
     return Chosen(paths=tuple(paths)), tuple(name for name, _ in spoken if name)
 
 
-def of_late(transcript: Transcript, paths: Sequence[str], since: Since) -> Recent:
+def of_late(transcript: Transcript, paths: Sequence[str], since: Since) -> RecentRows:
     """Which rows of the captures at `paths` were alive since then."""
     from ..capture.store.catalog import entry
-    from ..transcript.recent import Recent
+    from ..transcript.recent import RecentRows
 
     files = {one.header.capture_id: path for path in paths if (one := entry(path)) is not None and one.header is not None}
     since_ns: dict[int, int] = {}
     for source in transcript.captures:
         path = files.get(source.header.capture_id, "") if source.header is not None else ""
         since_ns[source.index] = since.on_clock_ns(source.header, path, source.last_ns) + source.shift_ns
-    return Recent(transcript, since_ns)
+    return RecentRows(transcript, since_ns)
 
 
 def narrowed(transcript: Transcript, paths: Sequence[str], since: Since) -> Transcript:
@@ -167,7 +167,7 @@ def narrowed(transcript: Transcript, paths: Sequence[str], since: Since) -> Tran
     from ..transcript.model import Transcript as Narrowed
 
     found = of_late(transcript, paths, since)
-    return Narrowed(transcript.captures, found.rows, findings(transcript, found.tells))
+    return Narrowed(transcript.captures, found.rows, findings(transcript, found.is_about))
 
 
 def _local(wall_ns: int) -> datetime:

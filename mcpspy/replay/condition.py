@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ..errors import FilterError, ReplayError, RuleError
 from ..records import CLIENT, SERVER, Close, Exit, Note
-from ..transcript.filter.filter import Filter, Matcher, filter_of
+from ..transcript.filter.filter import Filter, FilterMatcher, filter_of
 from ..transcript.filter.grammar import Text
 from ..transcript.findings.registry import selected_rules
 from ..transcript.findings.run import all_findings, findings
@@ -178,7 +178,7 @@ def _filter_test(wanted: Filter, written: str) -> Test:
     def test(live: Transcript, _: Report) -> Happened | None:
         if "rule" in wanted.keys:
             live.findings = _found(live)
-        matches = Matcher(wanted, live).matches
+        matches = FilterMatcher(wanted, live).matches
         row = next((one for one in live.rows if isinstance(one, Numbered) and matches(one)), None)
         return None if row is None else Happened(f"row {row.row} of the capture matches {written}", row.row)
 

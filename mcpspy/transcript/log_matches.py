@@ -29,7 +29,7 @@ _Key: TypeAlias = tuple[int, str, str]
 """What a quote and its message have in common before either is compared whole: capture, method, id."""
 
 
-class Quote(NamedTuple):
+class LogMatch(NamedTuple):
     """A message that a line of a log quotes, and the row it stands in. `begin` and `end` are where in the line's text the quote is.
 
     `gap_ns` is how long after the message the line came; what a server sends it often logs before.
@@ -52,7 +52,7 @@ class _Found(NamedTuple):
     end: int
 
 
-def quotes(rows: Iterable[Row]) -> dict[LineKey, Quote]:
+def log_matches(rows: Iterable[Row]) -> dict[LineKey, LogMatch]:
     """The lines among `rows` that quote a message among them, by capture and record."""
     rows = list(rows)
     found = [one for row in rows if isinstance(row, Log) and b"{" in row.raw for one in _in_line(row)]
@@ -65,13 +65,13 @@ def quotes(rows: Iterable[Row]) -> dict[LineKey, Quote]:
             said[message.capture, digest].append((number, message))
     for those in said.values():
         those.sort(key=lambda one: one[1].at_ns)
-    made: dict[LineKey, Quote] = {}
+    made: dict[LineKey, LogMatch] = {}
     for one in found:
         quoted = _quoted(one.log, said.get((one.log.capture, one.digest), []))
         if quoted is not None:
             number, message = quoted
             key = one.log.capture, one.log.number
-            made.setdefault(key, Quote(number, message, one.log.at_ns - message.at_ns, one.begin, one.end))
+            made.setdefault(key, LogMatch(number, message, one.log.at_ns - message.at_ns, one.begin, one.end))
     return made
 
 

@@ -68,7 +68,7 @@ class StartUp:
         return None if self.first_answer_ns is None else max(0, self.first_answer_ns - self.spawned_ns)
 
 
-class Course:
+class Lifecycle:
     """How one capture went. A machine: `feed` takes its rows in their order; `phases` and `start_up` say what they made."""
 
     __slots__ = (
@@ -177,9 +177,9 @@ class Course:
             self._left_ns = at_ns
 
 
-def courses(transcript: Transcript) -> list[Course]:
+def lifecycles(transcript: Transcript) -> list[Lifecycle]:
     """One for each capture of `transcript`."""
-    found = [Course(source) for source in transcript.captures]
+    found = [Lifecycle(source) for source in transcript.captures]
     for row in transcript.rows:
         found[row.capture].feed(row)
     return found

@@ -20,7 +20,7 @@ EVER: Final = 1 << 80
 """Later than anything."""
 
 
-class Recent:
+class RecentRows:
     """The rows of `transcript` that were alive since a moment.
 
     `since_ns` is that moment on the transcript's clock, for each capture by its index; all rows of a capture that is not named are.
@@ -36,12 +36,12 @@ class Recent:
             call
         ) in transcript.calls:  # its polls and its news may be of late, or it still works: then what it is about is wanted too
             hangs = call.outcome is Outcome.PENDING and not captures[call.first.capture].closed
-            if hangs or any(id(row) in alive for row in (*call.exchanges, *call.told)):
+            if hangs or any(id(row) in alive for row in (*call.exchanges, *call.notifications)):
                 alive |= {id(row) for row in call.rounds}
         self.rows: list[Row] = [row for row in transcript.rows if id(row) in alive]
         self._numbers = {getattr(row, "row", None) for row in self.rows}
 
-    def tells(self, finding: Finding) -> bool:
+    def is_about(self, finding: Finding) -> bool:
         """Whether a finding is about one of the rows; of one about no row, whether it was met since then."""
         if finding.row is not None:
             return finding.row in self._numbers

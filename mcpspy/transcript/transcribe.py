@@ -21,8 +21,8 @@ from .mcp.probes import Openings
 from .model import CaptureInfo, ChannelEvent, Exchange, Kind, Message, Row, Transcript
 
 if TYPE_CHECKING:
-    from .calls.join import Calls
-    from .http.assemble import Transactions
+    from .calls.join import CallJoiner
+    from .http.assemble import TransactionAssembler
     from .llm.assemble import ModelLeg
 
 _ERROR: Final = Kind.ERROR
@@ -132,22 +132,22 @@ class _Capture:
         rows: list[Row],
         next_row: Callable[[], int],
         named: Callable[[CaptureInfo, str], None],
-        make_http: Callable[[], Transactions | ModelLeg],
+        make_http: Callable[[], TransactionAssembler | ModelLeg],
         *,
         joins: bool,
     ) -> None:
         self.source = source
-        self._http: Transactions | ModelLeg | None = None
+        self._http: TransactionAssembler | ModelLeg | None = None
         self._make_http = make_http
         self._rows = rows
         self._named = named
         self._decoder = Decoder(source)
-        self._calls: Calls | None = None
+        self._calls: CallJoiner | None = None
         self._joined: frozenset[str] = frozenset()
         if joins:
-            from .calls.join import JOINED, Calls
+            from .calls.join import JOINED, CallJoiner
 
-            self._calls, self._joined = Calls(source), JOINED
+            self._calls, self._joined = CallJoiner(source), JOINED
         self._openings = Openings()
         self._correlator = Correlator(next_row, self._openings)
         self._knows_client = False
@@ -262,15 +262,15 @@ def _transactions(
     *,
     keeps_frames: bool,
     joins: bool,
-) -> Transactions | ModelLeg:
+) -> TransactionAssembler | ModelLeg:
     """What HTTP needs, imported when the first of it comes: 9 of 89 ms of imports, for which a mock of stdio need not wait."""
     if source.is_model:
         from .llm.assemble import ModelLeg
 
         return ModelLeg(source, rows, next_row, keeps_frames=keeps_frames)
-    from .http.assemble import Transactions
+    from .http.assemble import TransactionAssembler
 
-    return Transactions(source, rows, next_row, named, keeps_frames=keeps_frames, joins=joins)
+    return TransactionAssembler(source, rows, next_row, named, keeps_frames=keeps_frames, joins=joins)
 
 
 def _merged(captures: Sequence[Iterable[Record]], transcriber: Transcriber) -> Iterator[tuple[Record, int]]:

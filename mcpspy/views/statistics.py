@@ -10,7 +10,7 @@ from ..transcript.llm.agent_runs import AgentRun
 from ..transcript.llm.statistics import LegNumbers, ModelNumbers, ToolNumbers, leg_numbers
 from ..transcript.model import Numbered, Outcome, Row, Transcript
 from ..transcript.stats.http import HttpNumbers
-from ..transcript.stats.statistics import WELL, Calls, ClientNumbers, Latency, ServerNumbers, Told, numbers
+from ..transcript.stats.statistics import WELL, CallNumbers, ClientNumbers, Latency, NotificationNumbers, ServerNumbers, numbers
 from .text.cells import cells, padded, wrapped
 from .text.escape import one_line
 from .text.line import Line, Piece, fitted
@@ -100,7 +100,7 @@ def _server(one: ServerNumbers, width: int | None) -> Iterator[Line]:
         yield from found
     yield from _calls("call", one.calls, width)
     yield from _calls("asked by the server", one.requests, width)
-    yield from _table(_TOLD, [_told(told) for told in one.told], width)
+    yield from _table(_TOLD, [_told(told) for told in one.notifications], width)
     if len(one.clients) > 1:
         yield from _table(_CLIENTS, [_client(client) for client in one.clients], width)
     yield from _context(one, width)
@@ -116,7 +116,7 @@ def _table(columns: tuple[Column, ...], rows: list[list[Piece]], width: int | No
         yield [(f"… {counted(len(rows) - len(shown), 'more row')}", "dim")]
 
 
-def _calls(name: str, calls: list[Calls], width: int | None) -> Iterator[Line]:
+def _calls(name: str, calls: list[CallNumbers], width: int | None) -> Iterator[Line]:
     """The table of calls; where there is no room for how they failed, that is said below it."""
     all_calls = [one for whole in calls for one in (whole, *whole.parts)]
     rows = [_row(one) for one in all_calls]
@@ -131,7 +131,7 @@ def _calls(name: str, calls: list[Calls], width: int | None) -> Iterator[Line]:
             yield from ([("  " + part, "warn")] for part in (wrapped(text, max((width or 0) - 2, 2), 2)))
 
 
-def _row(one: Calls) -> list[Piece]:
+def _row(one: CallNumbers) -> list[Piece]:
     name = one_line(one.method) if one.target is None else "  " + (one_line(one.target) or "(no name)")
     took = _took(one.latency)
     return [
@@ -157,7 +157,7 @@ def _took(took: Latency | None) -> list[str]:
     return [duration(one) for one in (took.min_ns, took.p50_ns, took.p90_ns, took.p99_ns, took.max_ns)]
 
 
-def _how(one: Calls) -> str:
+def _how(one: CallNumbers) -> str:
     """The kinds of failures, and how often each: `2 error -32601, 1 cancelled`."""
     codes = [f"{count:,} error {one_line(code)}".rstrip() for code, count in one.codes.items()]
     others = [
@@ -169,7 +169,7 @@ def _how(one: Calls) -> str:
     return ", ".join([*codes, *others, *repeated])
 
 
-def _told(told: Told) -> list[Piece]:
+def _told(told: NotificationNumbers) -> list[Piece]:
     return [(one_line(told.method), ""), (told.sender, "dim"), (f"{told.count:,}", ""), (size(told.bytes), "dim")]
 
 
@@ -199,10 +199,10 @@ def _context(one: ServerNumbers, width: int | None) -> Iterator[Line]:
 
 def _facts(one: ServerNumbers, width: int | None) -> Iterator[Line]:
     """A line for each fact, or more where it is long."""
-    start_up = one.course.start_up
+    start_up = one.lifecycle.start_up
     found = {
         "start-up": start_up_words(start_up) if start_up else [],
-        "phases": phase_words(one.course.phases),
+        "phases": phase_words(one.lifecycle.phases),
         "process": _process(one),
         "messages": [] if one.source.is_model else _messages(one),
         "http": _http(one.http) if one.http else [],
@@ -220,7 +220,7 @@ def _process(one: ServerNumbers) -> list[str]:
     source = one.source
     if source.exit is None:
         return []
-    start_up = one.course.start_up
+    start_up = one.lifecycle.start_up
     ran_ns = source.exit.at_ns + source.shift_ns - (start_up.spawned_ns if start_up else source.shift_ns)
     return [f"{exit_words(source.exit)}" + ("" if source.exit.error else f" after {duration(ran_ns)}")]
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from mcpspy import read, transcribe
-from mcpspy.transcript.log_matches import quotes
+from mcpspy.transcript.log_matches import log_matches
 from mcpspy.transcript.model import Log, Outcome, Transcript
-from mcpspy.transcript.phases import courses
+from mcpspy.transcript.phases import lifecycles
 from tests.conftest import PEERS, DebianProgram, Peer
 from tests.deadlines import DEADLINE_S
 
@@ -34,14 +34,14 @@ def test_a_java_server_is_started_recorded_understood_and_without_fault(transcri
     assert [one.outcome for one in transcript.exchanges] == [Outcome.OK] * 3
     assert [one.method for one in transcript.exchanges] == ["initialize", "tools/list", "tools/call"]
     assert transcript.captures[0].complete
-    (course,) = courses(transcript)
+    (course,) = lifecycles(transcript)
     assert [one.name for one in course.phases] == ["start", "handshake", "discovery", "calls", "shutdown"]
     assert course.start_up is not None
     assert course.start_up.first_log_ns is not None
     assert course.start_up.first_answer_ns is not None
     begin_ns = course.start_up.spawned_ns + JVM_NS
     assert min(course.start_up.first_log_ns, course.start_up.first_answer_ns) > begin_ns
-    quoted = {id(one.message) for one in quotes(transcript.rows).values()}
+    quoted = {id(one.message) for one in log_matches(transcript.rows).values()}
     assert [one for one in transcript.messages if id(one) not in quoted] == []
     assert any("启动".encode() in row.raw for row in transcript.rows if isinstance(row, Log))
     assert [one.rule for one in transcript.findings] == []

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.transcript.log_matches import MAX_LINE_BYTES, MAX_TRIES, Quote, line_text, quotes
+from mcpspy.transcript.log_matches import MAX_LINE_BYTES, MAX_TRIES, LogMatch, line_text, log_matches
 from mcpspy.transcript.transcribe import transcribe
 from tests.transcript.dialogue import MS, Dialogue, notification, request, result
 
@@ -20,12 +20,12 @@ def logged(words: str, value: Any = None) -> bytes:
     return f"[main] DEBUG c.e.McpServer - {words}{text}\n".encode()
 
 
-def found(scene: Dialogue) -> list[Quote]:
+def found(scene: Dialogue) -> list[LogMatch]:
     """The quotes of a scene, in the order of their lines."""
-    return list(quotes(scene.transcript.rows).values())
+    return list(log_matches(scene.transcript.rows).values())
 
 
-def only(scene: Dialogue) -> Quote:
+def only(scene: Dialogue) -> LogMatch:
     (quote,) = found(scene)
     return quote
 
@@ -96,7 +96,7 @@ def test_of_equal_messages_the_nearest_in_time_is_quoted() -> None:
 
 def test_equal_messages_of_two_captures_are_told_apart() -> None:
     first, second = Dialogue("a").client(CALL), Dialogue("b").client(CALL).stderr(logged("", CALL))
-    (key,) = quotes(transcribe(first.records, second.records).rows)
+    (key,) = log_matches(transcribe(first.records, second.records).rows)
     assert key[0] == 1
 
 
@@ -133,7 +133,7 @@ def test_messages_are_not_parsed_where_no_line_can_quote_them(monkeypatch: pytes
         raise AssertionError("a message was parsed")
 
     monkeypatch.setattr("mcpspy.transcript.log_matches._digest_of", refuse)
-    assert not quotes(scene.rows)
+    assert not log_matches(scene.rows)
 
 
 PIECES = st.sampled_from(
@@ -145,7 +145,7 @@ PIECES = st.sampled_from(
 def test_no_line_and_no_message_raises(text: str) -> None:
     raw = text.encode() + b"\n"
     scene = Dialogue().client(raw).stderr(b"{" + raw).server(b'{"jsonrpc":"2.0","id":' + raw)
-    for key, quote in quotes(scene.transcript.rows).items():
+    for key, quote in log_matches(scene.transcript.rows).items():
         assert key[0] == 0
         assert quote.end > quote.begin >= 0
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpspy.transcript.phases import Course, PhaseName, courses
+from mcpspy.transcript.phases import Lifecycle, PhaseName, lifecycles
 from mcpspy.transcript.transcribe import transcribe
 from tests.transcript.dialogue import MS, Dialogue, error, make_header, notification, request, result, tool_call
 from tests.transcript.traffic import Traffic, opened_session
@@ -16,8 +16,8 @@ def scene() -> Dialogue:
     return made
 
 
-def course(made: Dialogue) -> Course:
-    (found,) = courses(made.transcript)
+def course(made: Dialogue) -> Lifecycle:
+    (found,) = lifecycles(made.transcript)
     return found
 
 
@@ -105,10 +105,10 @@ def test_a_signal_that_ends_the_server_begins_the_shutdown() -> None:
 def test_over_http_there_are_no_phases() -> None:
     traffic = Traffic()
     opened_session(traffic, "s")
-    (found,) = courses(traffic.transcript)
+    (found,) = lifecycles(traffic.transcript)
     assert (found.phases, found.start_up) == ([], None)
 
 
 def test_servers_have_phases_of_their_own() -> None:
     records = [Dialogue(header=make_header(label=name)).client(request(0, "initialize")).records for name in "ab"]
-    assert [len(one.phases) for one in courses(transcribe(*records))] == [2, 2]
+    assert [len(one.phases) for one in lifecycles(transcribe(*records))] == [2, 2]

@@ -5,7 +5,7 @@ import pytest
 from mcpspy.records import CLIENT, SERVER, Close, End, Exit, Frame, Open, Record, Spawn
 from mcpspy.transcript.findings.run import findings
 from mcpspy.transcript.model import ChannelEvent, Exchange, Log, Numbered, Transcript
-from mcpspy.transcript.recent import Recent
+from mcpspy.transcript.recent import RecentRows
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.capture.making import header
 
@@ -45,7 +45,7 @@ def growing(*records: Record) -> Transcript:
 
 def numbers(transcript: Transcript, second: float) -> list[int]:
     """The numbers of the rows that were alive since then."""
-    rows = Recent(transcript, {0: int(second * SECOND_NS)}).rows
+    rows = RecentRows(transcript, {0: int(second * SECOND_NS)}).rows
     return [row.row for row in rows if isinstance(row, Numbered)]
 
 
@@ -99,24 +99,24 @@ def test_lines_and_events_count_by_their_time(second: float, kinds: set[type]) -
         said(2, 30, b"hm\n"),
         Close(at_ns=40 * SECOND_NS, stream=0, by="client", how="eof"),
     ]
-    assert {type(row) for row in Recent(growing(*records), {0: int(second * SECOND_NS)}).rows} == kinds
+    assert {type(row) for row in RecentRows(growing(*records), {0: int(second * SECOND_NS)}).rows} == kinds
 
 
 def test_a_capture_for_which_no_moment_is_named_is_there_with_all_its_rows() -> None:
     found = growing(*TALK)
-    assert Recent(found, {}).rows == found.rows
+    assert RecentRows(found, {}).rows == found.rows
 
 
 def test_what_repeats_is_counted_from_then_on_and_points_at_the_first_since() -> None:
     noise = [said(1, second, b"Debug: loaded\n") for second in (1, 2, 30, 40)]
     found = growing(*noise)
     (whole,) = [one for one in findings(found) if one.rule == "stdout-noise"]
-    kept = Recent(found, {0: 20 * SECOND_NS})
-    (late,) = [one for one in findings(found, kept.tells) if one.rule == "stdout-noise"]
+    kept = RecentRows(found, {0: 20 * SECOND_NS})
+    (late,) = [one for one in findings(found, kept.is_about) if one.rule == "stdout-noise"]
     assert ((whole.count, whole.at_ns), (late.count, late.at_ns)) == ((4, SECOND_NS), (2, 30 * SECOND_NS))
 
 
 def test_a_capture_that_is_cut_off_is_told_if_it_was_then() -> None:
     found = transcribe([*opened(), *TALK])
-    told = [Recent(found, {0: second * SECOND_NS}).tells(found.findings[-1]) for second in (29, 31)]
+    told = [RecentRows(found, {0: second * SECOND_NS}).is_about(found.findings[-1]) for second in (29, 31)]
     assert (found.findings[-1].rule, told) == ("capture-incomplete", [True, False])

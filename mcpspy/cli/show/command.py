@@ -22,7 +22,7 @@ from ..transcripts import Chosen, WhatCommand, chosen, row_of, transcript_of
 
 if TYPE_CHECKING:
     from ...transcript.filter.filter import Filter
-    from ...transcript.filter.result import Filtered
+    from ...transcript.filter.result import FilterResult
     from .follow import Output
 
 
@@ -120,7 +120,7 @@ def _refuse(how: _How, *, follow: bool) -> None:
 
 
 def _print(
-    transcript: Transcript, rows: list[Row], asked: _Asked, screen: Screen, how: _How, found: Filtered | None, *, live: bool
+    transcript: Transcript, rows: list[Row], asked: _Asked, screen: Screen, how: _How, found: FilterResult | None, *, live: bool
 ) -> None:
     numbers, since = asked.chosen.rows, asked.since
     is_one = numbers is not None and numbers[0] == numbers[1]

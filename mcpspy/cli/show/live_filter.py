@@ -2,7 +2,7 @@
 
 import click
 
-from ...transcript.filter.filter import Filter, Matcher
+from ...transcript.filter.filter import Filter, FilterMatcher
 from ...transcript.model import Numbered, Row
 from ...views.text.filter_lines import matching_line
 from ...views.text.line import Line
@@ -18,7 +18,7 @@ class Sieve:
         if "rule" in wanted.keys:
             raise click.UsageError("rule: asks for findings, which are made when all has been read: leave out -f.")
         self._wanted = wanted
-        self._matchers: dict[Followed, Matcher] = {}
+        self._matchers: dict[Followed, FilterMatcher] = {}
         self._shown: set[tuple[Followed, int]] = set()
         self._ended: set[tuple[Followed, int]] = set()
         """Rows that had ended before they matched."""
@@ -49,7 +49,7 @@ class Sieve:
     def _matches(self, followed: Followed, row: Row) -> bool:
         matcher = self._matchers.get(followed)
         if matcher is None:
-            matcher = self._matchers[followed] = Matcher(self._wanted, followed.growing.transcript)
+            matcher = self._matchers[followed] = FilterMatcher(self._wanted, followed.growing.transcript)
         return matcher.matches(row)
 
 

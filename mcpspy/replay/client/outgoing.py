@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from ...records import CLIENT, Frame
 from ...transcript.decode import message_of
 from ...transcript.model import CaptureInfo
-from ...transcript.offers.definitions import Part, offers
+from ...transcript.offers.definitions import DefinitionKind, offers
 from ...wire.edits import ValueEdit, with_values
 from ...wire.jsonrpc import cut
 from ..json.canonical import read
@@ -121,7 +121,7 @@ class Effects:
     def __init__(self, transcript: Transcript) -> None:
         self._tools: dict[tuple[int, str], Effect] = {}
         for offer in offers(transcript):
-            for tool in offer.definitions(Part.TOOL):
+            for tool in offer.definitions(DefinitionKind.TOOL):
                 self._tools[offer.source.index, tool.name] = _effect(read(tool.raw))
 
     def of(self, request: Exchange) -> Effect:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from ...transcript.calls.call import Part
+from ...transcript.calls.call import CallPart
 from ...transcript.model import CaptureInfo, Exchange, Outcome, Transcript
 from ...transcript.offers.definitions import LISTINGS, offers
 from ..mock.content import VOLATILE, answer_bytes, answered, asked, asked_bytes
@@ -177,7 +177,7 @@ def _calls(side: Compared) -> defaultdict[int, list[Exchange]]:
         if not isinstance(row, Exchange) or (side.rows is not None and row.row not in side.rows):
             continue
         call = side.transcript.call_of(row)
-        if call is None or side.rows is not None or call.part(row) is not Part.POLL or row is call.polls[-1]:
+        if call is None or side.rows is not None or call.part(row) is not CallPart.POLL or row is call.polls[-1]:
             found[row.capture].append(row)
     return found
 

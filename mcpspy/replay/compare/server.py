@@ -14,7 +14,7 @@ from ...transcript.mcp.codes import CLIENT_CAPABILITIES, CLIENT_INFO, SERVER_INF
 from ...transcript.mcp.methods import INITIALIZE, OPENINGS
 from ...transcript.mcp.revisions import Era
 from ...transcript.model import Exchange, Kind
-from ...transcript.offers.definitions import Definition, Offer, Part
+from ...transcript.offers.definitions import Definition, DefinitionKind, Offer
 from ..json.canonical import read
 from ..mock.content import answered, asked_value
 from .difference import NO_DIFFERENCES, Differences, differences
@@ -82,7 +82,7 @@ class DefinitionChange:
     """One definition that came, went or changed; `fields` are the differences of what changed."""
 
     how: Literal["added", "changed", "removed"]
-    part: Part
+    part: DefinitionKind
     name: str
     before: Definition | None = None
     after: Definition | None = None
@@ -91,7 +91,7 @@ class DefinitionChange:
 
 def definition_changes(before: Offer, after: Offer, ignore: Ignore) -> Iterator[DefinitionChange]:
     """What differs, part by part, in the order in which the server lists it now; what went comes last."""
-    for part in Part:
+    for part in DefinitionKind:
         old, new = before.current.get(part), after.current.get(part)
         if old is None or new is None:
             continue
@@ -106,7 +106,7 @@ def definition_changes(before: Offer, after: Offer, ignore: Ignore) -> Iterator[
             yield from (DefinitionChange(how="removed", part=part, name=name, before=one) for name, one in gone)
 
 
-def _changed(part: Part, before: Definition, after: Definition, ignore: Ignore) -> Iterator[DefinitionChange]:
+def _changed(part: DefinitionKind, before: Definition, after: Definition, ignore: Ignore) -> Iterator[DefinitionChange]:
     if before.raw == after.raw:
         return
     fields = differences(read(before.raw), read(after.raw), ignore)

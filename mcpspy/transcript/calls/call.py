@@ -24,7 +24,7 @@ UNSUBSCRIBE: Final = "resources/unsubscribe"
 SUBSCRIPTIONS: Final = frozenset((LISTEN, SUBSCRIBE))
 
 
-class Part(StrEnum):
+class CallPart(StrEnum):
     """What an exchange is to its call."""
 
     ROUND = "round"
@@ -44,10 +44,10 @@ class Part(StrEnum):
 
 
 ABOUT_TASKS: Final = {
-    "tasks/get": Part.POLL,
-    "tasks/result": Part.RESULT,
-    "tasks/update": Part.INPUT,
-    "tasks/cancel": Part.CANCEL,
+    "tasks/get": CallPart.POLL,
+    "tasks/result": CallPart.RESULT,
+    "tasks/update": CallPart.INPUT,
+    "tasks/cancel": CallPart.CANCEL,
 }
 
 _ENDINGS: Final = {"completed": Outcome.OK, "failed": Outcome.ERROR, "cancelled": Outcome.CANCELLED}
@@ -86,7 +86,7 @@ class Task:
 class Call:
     """What one side wanted once. `exchanges` are all that it took, in the order in which they began; never none.
 
-    `told` are the notifications about it: the status of its task, what a subscription brings, the end of an elicitation.
+    `notifications` are those about it: the status of its task, what a subscription brings, the end of an elicitation.
     `wire_ns` is how long its answered exchanges took, added up; `duration_ns` how long it took in all.
     """
 
@@ -95,7 +95,7 @@ class Call:
     """Those of them that ask for it. None, if it was asked for before the capture began."""
     polls: list[Exchange] = field(default_factory=list)
     """Those of them that ask how its task stands."""
-    told: list[UnpairedMessage] = field(default_factory=list)
+    notifications: list[UnpairedMessage] = field(default_factory=list)
     task: Task | None = None
     wire_ns: int = 0
     needed_input: Exchange | None = None
@@ -165,18 +165,18 @@ class Call:
         took_ns = None if self.outcome is Outcome.PENDING else self.last_round.duration_ns
         return None if took_ns is None else self.last_round.at_ns + took_ns - self.first.at_ns
 
-    def part(self, exchange: Exchange) -> Part:
+    def part(self, exchange: Exchange) -> CallPart:
         """What one of its exchanges is to it."""
         if exchange.sender != self.sender:
-            return Part.QUESTION
+            return CallPart.QUESTION
         if exchange.method == UNSUBSCRIBE:
-            return Part.END
-        return ABOUT_TASKS.get(exchange.method, Part.ROUND)
+            return CallPart.END
+        return ABOUT_TASKS.get(exchange.method, CallPart.ROUND)
 
     def count(self, exchange: Exchange) -> int:
         """The how many-th of its rounds, or of its polls, an exchange is; 0 where it is neither."""
         part = self.part(exchange)
-        among = self.rounds if part is Part.ROUND else self.polls if part is Part.POLL else []
+        among = self.rounds if part is CallPart.ROUND else self.polls if part is CallPart.POLL else []
         return bisect_right(among, exchange.row, key=lambda one: one.row)
 
     @property

@@ -12,7 +12,7 @@ from ...records import CLIENT, SERVER
 from ..mcp.fields import INPUT_REQUIRED, TASK
 from ..mcp.methods import LISTEN
 from ..model import CaptureInfo, Exchange, Kind, Message, Outcome, UnpairedMessage
-from .call import ABOUT_TASKS, SUBSCRIBE, UNSUBSCRIBE, Call, Part, Task
+from .call import ABOUT_TASKS, SUBSCRIBE, UNSUBSCRIBE, Call, CallPart, Task
 from .candidates import NOTHING, Candidates, Found, Name
 from .references import (
     MAY_NEED_INPUT,
@@ -49,7 +49,7 @@ Asker: TypeAlias = "Scope | str"
 """Who asks, as far as that can be told: a session or a stream of HTTP+SSE, else what the client calls itself; empty on stdio."""
 
 
-class Calls:
+class CallJoiner:
     """The calls of the capture `source`, in `source.calls` by the numbers of all their rows.
 
     `feed` takes each message with the row it has become part of: where there are calls all of them, else those whose method is
@@ -158,7 +158,7 @@ class Calls:
             self._tasks.add((row.sender, task), self._asker(message), call)
         else:
             self._join(call, row)
-        if ABOUT_TASKS[row.method] is Part.POLL:
+        if ABOUT_TASKS[row.method] is CallPart.POLL:
             call.polls.append(row)
         return call
 
@@ -216,7 +216,7 @@ class Calls:
         if call.task is None:
             call.task = Task(facts.id)
         for early in self._early.pop((*name, asker), ()):
-            call.told.append(early)
+            call.notifications.append(early)
             self._calls[early.row] = call
         self._note_status(call, facts, message.at_ns)
 
@@ -224,17 +224,17 @@ class Calls:
         """An answer that is one, to an exchange of a call."""
         part, is_error = call.part(row), message.kind is Kind.ERROR
         match part:
-            case Part.ROUND if row is call.last_round and row.method not in (SUBSCRIBE, _ELICIT):
+            case CallPart.ROUND if row is call.last_round and row.method not in (SUBSCRIBE, _ELICIT):
                 call.answered = row
-            case Part.RESULT if not is_error or (call.task is not None and call.task.over):
+            case CallPart.RESULT if not is_error or (call.task is not None and call.task.over):
                 call.answered = row
-            case Part.END if not is_error:
+            case CallPart.END if not is_error:
                 call.ended_ns = message.at_ns
-            case Part.POLL | Part.CANCEL if not is_error:
+            case CallPart.POLL | CallPart.CANCEL if not is_error:
                 facts = task_facts(message)
                 if facts is not None and (call.task is None or facts.id == call.task.id):
                     self._note_status(call, facts, message.at_ns)
-                elif part is Part.CANCEL and call.task is not None and not call.task.over:  # an acknowledgement alone
+                elif part is CallPart.CANCEL and call.task is not None and not call.task.over:  # an acknowledgement alone
                     call.task.cancelled = True
                     call.ended_ns = message.at_ns
             case _:
@@ -255,7 +255,7 @@ class Calls:
                 call = None if call is None or call.ended_ns is not None else call
             call = call or self._of_subscription(message) or self._related(message)
         if call is not None:
-            call.told.append(row)
+            call.notifications.append(row)
             self._calls[row.row] = call
         return call
 

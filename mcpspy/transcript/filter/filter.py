@@ -18,7 +18,7 @@ from . import facts
 from .facts import Subject
 from .grammar import AllOf, AnyOf, Node, Not, Term, Text, parse, terms
 from .keys import HINTS, KEYS, Test, checked
-from .result import Filtered
+from .result import FilterResult
 
 if TYPE_CHECKING:
     from ..message import Message
@@ -58,7 +58,7 @@ def filter_of(expressions: Iterable[str]) -> Filter | None:
     return Filter(parts[0] if len(parts) == 1 else AllOf(parts=tuple(parts)))
 
 
-class Matcher:
+class FilterMatcher:
     """Says which rows a filter lets through. `zone` is the time zone of its times of day; None: the system's.
 
     Of findings it knows those that the transcript has when it is made; rows may come and change later.
@@ -107,12 +107,12 @@ class Matcher:
         return self._test(self._subject)
 
 
-def filtered(wanted: Filter, transcript: Transcript, rows: Sequence[Row], zone: tzinfo | None = None) -> Filtered:
-    """What of `rows`, rows of `transcript`, a filter lets through. `zone` is that of `Matcher`."""
-    matches = Matcher(wanted, transcript, zone).matches
+def filter_rows(wanted: Filter, transcript: Transcript, rows: Sequence[Row], zone: tzinfo | None = None) -> FilterResult:
+    """What of `rows`, rows of `transcript`, a filter lets through. `zone` is that of `FilterMatcher`."""
+    matches = FilterMatcher(wanted, transcript, zone).matches
     found = [row for row in rows if matches(row)]
     matching, of = (sum(1 for row in some if isinstance(row, Numbered)) for some in (found, rows))
-    return Filtered(wanted=wanted, rows=found, matching=matching, of=of)
+    return FilterResult(wanted=wanted, rows=found, matching=matching, of=of)
 
 
 def _rules(transcript: Transcript) -> dict[int, set[str]]:

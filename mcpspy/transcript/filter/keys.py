@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, TypeAlias
 
-from ..calls.call import Part
+from ..calls.call import CallPart
 from ..findings.registry import RULES
 from ..mcp.revisions import Era
 from ..model import Outcome
@@ -194,7 +194,7 @@ _KINDS: Final = (
     "event", *_EVENTS,
 )  # fmt: skip
 
-_PARTS: Final = (*(one.value for one in Part), "notification")
+_PARTS: Final = (*(one.value for one in CallPart), "notification")
 
 _GLOB: Final = "a word"
 _SIDE: Final = "`client` (or `→`), `server` (or `←`)"

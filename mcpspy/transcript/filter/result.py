@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filtered:
+class FilterResult:
     """What a filter let through: `rows`, in their order. `matching` and `of` count those with numbers, of these and of all."""
 
     wanted: Filter
@@ -28,7 +28,7 @@ class Filtered:
         return frozenset(row.row for row in self.rows if isinstance(row, Numbered))
 
 
-def about(found: Filtered, findings: Iterable[Finding]) -> list[Finding]:
+def findings_about(found: FilterResult, findings: Iterable[Finding]) -> list[Finding]:
     """The findings that point at rows which a filter let through; those about no numbered row by their record, as an exit."""
     numbers = found.numbers
     records = {(row.capture, row.record.number) for row in found.rows if isinstance(row, ChannelEvent)}

@@ -6,7 +6,7 @@ from typing import Final
 from ..offers.baseline import value_of
 from ..offers.definitions import Definition, offer
 from ..offers.drift import strings
-from ..offers.invisible_characters import Hidden, hidden_characters, spelled_by_tags
+from ..offers.invisible_characters import HiddenCharacter, hidden_characters, spelled_by_tags
 from .facts import CaptureFacts
 from .rule import Family, Hit, Rule, Severity, hit_in
 from .trust import called
@@ -45,14 +45,14 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             yield hit_in(HIDDEN_CHARACTERS, one.message, one.row, _smuggled(one, path, hidden, tags))
 
 
-def _hidden(one: Definition) -> Iterator[tuple[str, list[Hidden], str]]:
+def _hidden(one: Definition) -> Iterator[tuple[str, list[HiddenCharacter], str]]:
     for path, text in strings(value_of(one.raw)):
         hidden = hidden_characters(text)
         if hidden:
             yield path, hidden, spelled_by_tags(text)
 
 
-def _smuggled(one: Definition, path: str, hidden: list[Hidden], tags: str) -> str:
+def _smuggled(one: Definition, path: str, hidden: list[HiddenCharacter], tags: str) -> str:
     names = ", ".join(f"{each.name}{f' ×{each.count}' if each.count > 1 else ''}" for each in hidden[:LISTED])
     more = f" and {len(hidden) - LISTED} more kinds" if len(hidden) > LISTED else ""
     spelled = f" The tags spell {quoted(tags.encode())}." if tags else ""

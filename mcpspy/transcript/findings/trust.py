@@ -8,8 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from ..offers.baseline import Baseline, label_of, value_of
-from ..offers.definitions import Definition, Offer, Part, offers
-from ..offers.drift import Change, changes, differences
+from ..offers.definitions import Definition, DefinitionKind, Offer, offers
+from ..offers.drift import DefinitionChange, changes, differences
 from .facts import TranscriptFacts
 from .rule import Family, Hit, Rule, Severity, hit, hit_in
 from .words import quoted
@@ -141,9 +141,9 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
 
 def _compared(offered: Offer, accepted: Baseline | None) -> Iterator[Hit]:
     if accepted is None:
-        first = next((one for part in Part for one in offered.definitions(part)), None)
+        first = next((one for part in DefinitionKind for one in offered.definitions(part)), None)
         if first is not None:
-            counts = [_counted(part, len(offered.definitions(part))) for part in Part if offered.definitions(part)]
+            counts = [_counted(part, len(offered.definitions(part))) for part in DefinitionKind if offered.definitions(part)]
             what = f"The server {quoted(label_of(offered.source).encode())} has no baseline; it offers {', '.join(counts)}."
             yield hit_in(NOT_ACCEPTED, first.message, first.row, what, culprit="unclear")
         return
@@ -151,9 +151,9 @@ def _compared(offered: Offer, accepted: Baseline | None) -> Iterator[Hit]:
         yield _changed(offered, change)
 
 
-def _changed(offered: Offer, change: Change) -> Hit:
+def _changed(offered: Offer, change: DefinitionChange) -> Hit:
     rules = {"added": TOOL_ADDED, "changed": TOOL_CHANGED, "removed": TOOL_REMOVED}
-    rule = rules[change.how] if change.part is Part.TOOL else OFFER_CHANGED
+    rule = rules[change.how] if change.part is DefinitionKind.TOOL else OFFER_CHANGED
     subject = called(change.part, change.name)
     match change.how:
         case "added":
@@ -175,7 +175,7 @@ def _changed(offered: Offer, change: Change) -> Hit:
 def _redefined(offered: Offer) -> Iterator[Hit]:
     before: dict[str, Definition] = {}
     for one in offered.ever.values():
-        if one.part is not Part.TOOL:
+        if one.part is not DefinitionKind.TOOL:
             continue
         first = before.setdefault(one.name, one)
         if first is one:
@@ -184,7 +184,7 @@ def _redefined(offered: Offer) -> Iterator[Hit]:
         if paths:
             more = " and more" if len(paths) > LISTED else ""
             where = ", ".join(path[:200] for path in paths[:LISTED])
-            what = f"{called(Part.TOOL, one.name)} was defined anew, with changes at {where}{more}."
+            what = f"{called(DefinitionKind.TOOL, one.name)} was defined anew, with changes at {where}{more}."
             yield hit_in(TOOL_REDEFINED, one.message, one.row, what, group=one.name)
 
 
@@ -192,19 +192,20 @@ def _shared(offered: list[Offer]) -> Iterator[Hit]:
     seen: dict[str, tuple[str, Message]] = {}
     for one in offered:
         label = label_of(one.source)
-        for tool in one.definitions(Part.TOOL):
+        for tool in one.definitions(DefinitionKind.TOOL):
             other, _ = seen.setdefault(tool.name, (label, tool.message))
             if other != label:
-                what = f"{called(Part.TOOL, tool.name)} is offered by {quoted(other.encode())} and {quoted(label.encode())}."
+                servers = f"{quoted(other.encode())} and {quoted(label.encode())}"
+                what = f"{called(DefinitionKind.TOOL, tool.name)} is offered by {servers}."
                 yield hit_in(SHARED_TOOL_NAME, tool.message, tool.row, what, culprit="unclear", group=other)
 
 
-def _counted(part: Part, count: int) -> str:
-    return str(part) if part is Part.INSTRUCTIONS else f"{count:,} {part}{'s' if count > 1 else ''}"
+def _counted(part: DefinitionKind, count: int) -> str:
+    return str(part) if part is DefinitionKind.INSTRUCTIONS else f"{count:,} {part}{'s' if count > 1 else ''}"
 
 
-def called(part: Part, name: str) -> str:
+def called(part: DefinitionKind, name: str) -> str:
     """What is spoken of, at the beginning of a sentence."""
-    if part is Part.INSTRUCTIONS:
+    if part is DefinitionKind.INSTRUCTIONS:
         return "What the server says as its instructions"
     return f"The {part} {quoted(name.encode('utf-8', 'replace'))}"

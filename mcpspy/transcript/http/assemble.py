@@ -17,16 +17,16 @@ from ..correlate import appended
 from ..decode import message_of
 from ..model import CaptureInfo, Exchange, Kind, Row, UnpairedMessage
 from .chunks import Chunks
-from .correlate import HttpCorrelator, Work
+from .correlate import HttpCorrelator, OpenTransaction
 from .decode import BodyDecoder, CompressedEventDecoder, EventDecoder, StreamDecoder, Unit
 from .head import EVENT_STREAM, LAST_EVENT_ID, Head, read_head
 from .payloads import DONE
-from .scopes import Reach, Sent, endpoint, origin
+from .scopes import ScopeState, SentEvent, endpoint, origin
 from .transaction import MAX_INJECTED_BYTES, Anomaly, ScopeKind, Stream, Transaction
 
 if TYPE_CHECKING:
     from ...records import Close, Frame, Note, Open
-    from ..calls.join import Calls
+    from ..calls.join import CallJoiner
 
 ENDPOINT: Final = "endpoint"
 RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
@@ -40,7 +40,7 @@ class _Body:
 
     __slots__ = ("broken", "chunks", "decoder", "is_metadata", "stream", "work")
 
-    def __init__(self, stream: Stream, work: Work, decoder: StreamDecoder | None) -> None:
+    def __init__(self, stream: Stream, work: OpenTransaction, decoder: StreamDecoder | None) -> None:
         self.stream = stream
         self.work = work
         self.decoder = decoder
@@ -50,7 +50,7 @@ class _Body:
         """The last message that could not be read: cut short, if the stream turns out to be."""
 
 
-class Transactions:
+class TransactionAssembler:
     """The HTTP traffic of the capture `source`. New rows go into `rows`, numbered by `next_row`.
 
     `frame`, `close` and `note` return None for records that are not HTTP's. `named` is told each name that a client gives itself,
@@ -75,16 +75,16 @@ class Transactions:
         self._rows = rows
         self._next_row = next_row
         self._keeps_frames = keeps_frames
-        self._calls: Calls | None = None
+        self._calls: CallJoiner | None = None
         self._joined: frozenset[str] = frozenset()
         if joins:
-            from ..calls.join import JOINED, Calls
+            from ..calls.join import JOINED, CallJoiner
 
-            self._calls, self._joined = Calls(source), JOINED
+            self._calls, self._joined = CallJoiner(source), JOINED
         self._correlator = HttpCorrelator(source, next_row, named)
         self._scopes = self._correlator.scopes
         self._bodies: dict[int, _Body] = {}
-        self._works: dict[int, Work] = {}
+        self._works: dict[int, OpenTransaction] = {}
         """Transactions that go on, by number."""
 
     def open(self, record: Open) -> Sequence[Row]:
@@ -203,12 +203,12 @@ class Transactions:
         self._bodies[record.stream] = _Body(stream, work, decoder)
         return work.rows
 
-    def _begin(self, record: Open, stream: Stream, reach: Reach, head: Head) -> Work:
+    def _begin(self, record: Open, stream: Stream, reach: ScopeState, head: Head) -> OpenTransaction:
         number = record.transaction
         transaction = Transaction(
             self._source.index, number, record.connection, reach.facts, stream.at_ns, head.method, head.target
         )
-        work = Work(transaction, reach, resumes=head.get(LAST_EVENT_ID))
+        work = OpenTransaction(transaction, reach, resumes=head.get(LAST_EVENT_ID))
         self._source.transactions[number] = transaction
         self._works[number] = work
         if self._correlator.begin(work, head):
@@ -275,7 +275,7 @@ class Transactions:
             return self._is_redelivered(work, unit, event.id, event.data)
         return False
 
-    def _is_redelivered(self, work: Work, unit: Unit, id: str, data: bytes) -> bool:
+    def _is_redelivered(self, work: OpenTransaction, unit: Unit, id: str, data: bytes) -> bool:
         """Whether an event is one that came before: servers that count anew on each stream repeat ids, and no data by that."""
         before = work.reach.sent.get(hash((id, data))) if work.resumes else None
         if before is None:
@@ -292,14 +292,14 @@ class Transactions:
                 self._note_anomaly(work, unit, "replayed-event", id.encode("utf-8", "replace"))
         return True
 
-    def _take_note(self, work: Work, unit: Unit, id: str, data: bytes) -> bool:
+    def _take_note(self, work: OpenTransaction, unit: Unit, id: str, data: bytes) -> bool:
         """An event with an id came for the first time. Whether another of the session has the same id.
 
         A stream that resumes one goes on as that one. There an event that came before may be spelled anew.
         """
         reach, key = work.reach, hash(id)
         after = reach.ids.get(hash(work.resumes)) if work.resumes else None
-        sent = Sent(work.transaction.number if after is None else after.stream, unit.frame.number)
+        sent = SentEvent(work.transaction.number if after is None else after.stream, unit.frame.number)
         if data:
             reach.sent.setdefault(hash((id, data)), sent)
         if key not in reach.ids:
@@ -310,7 +310,7 @@ class Transactions:
         reach.ids[key] = None
         return not work.resumes
 
-    def _announce(self, work: Work, event: Event, unit: Unit) -> None:
+    def _announce(self, work: OpenTransaction, event: Event, unit: Unit) -> None:
         """The stream says where to POST: what is POSTed there is answered on it."""
         forwarded, transaction = unit.frame.forwarded, work.transaction
         told = endpoint(event.data or b"")
@@ -324,19 +324,19 @@ class Transactions:
         if self._correlator.announce(work, uris):
             self._note_anomaly(work, unit, "shared-endpoint", told.uri.encode("utf-8", "replace"))
 
-    def _resource(self, work: Work, unit: Unit) -> None:
+    def _resource(self, work: OpenTransaction, unit: Unit) -> None:
         """The server says which resource it is: clients take no other than the one that they asked."""
         value = members(unit.frame.data).get("resource")
         resource = "" if value is None else string(value) or ""
         if resource and origin(resource) != origin(self._scopes.url):
             self._note_anomaly(work, unit, "foreign-resource", resource.encode("utf-8", "replace"))
 
-    def _note_anomaly(self, work: Work, unit: Unit, name: str, data: bytes) -> None:
+    def _note_anomaly(self, work: OpenTransaction, unit: Unit, name: str, data: bytes) -> None:
         frame, transaction = unit.frame, work.transaction
         anomaly = Anomaly(frame.number, frame.at_ns + self._source.shift_ns, name, data)
         transaction.anomalies = appended(transaction.anomalies, anomaly)
 
-    def _over(self, work: Work) -> list[Row]:
+    def _over(self, work: OpenTransaction) -> list[Row]:
         """A transaction ended."""
         self._works.pop(work.transaction.number, None)
         self._row(work)
@@ -346,7 +346,7 @@ class Transactions:
         """`rows`, and the first rows of the calls that change with them."""
         return rows if self._calls is None else [*rows, *self._calls.firsts([row for row in rows if isinstance(row, Exchange)])]
 
-    def _row(self, work: Work) -> Sequence[Row]:
+    def _row(self, work: OpenTransaction) -> Sequence[Row]:
         """A transaction whose request carries no message has a row of its own."""
         transaction = work.transaction
         if transaction.asked or transaction.row:
@@ -356,7 +356,7 @@ class Transactions:
         return (transaction,)
 
 
-def _is_unheard_of(work: Work) -> bool:
+def _is_unheard_of(work: OpenTransaction) -> bool:
     """Whether no event of its session had the id by which it resumes one. Ids that are not ASCII have no spelling in a head."""
     return work.reach.facts.kind is ScopeKind.SESSION and work.resumes.isascii() and hash(work.resumes) not in work.reach.ids
 

@@ -14,7 +14,7 @@ from ..mcp.methods import INITIALIZE, PROGRESS
 from ..mcp.revisions import Era
 from ..model import HTTP_ERRORS, HTTP_REDIRECTS, CaptureInfo, Exchange, Kind, Message, Row, UnpairedMessage
 from .head import SESSION, Head
-from .scopes import Reach, Scopes, named_request, path_and_query
+from .scopes import Scopes, ScopeState, named_request, path_and_query
 from .transaction import ScopeKind, Transaction
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ HTTP_NOT_FOUND: Final = 404
 _METHOD_NOT_FOUND: Final = b"-32601"
 
 
-class Work:
+class OpenTransaction:
     """A transaction that goes on, and what its request asks. `reach` is the scope of its ids."""
 
     __slots__ = ("asked", "asked_back", "is_modern", "reach", "resumes", "taken_up", "transaction")
 
-    def __init__(self, transaction: Transaction, reach: Reach, *, resumes: str) -> None:
+    def __init__(self, transaction: Transaction, reach: ScopeState, *, resumes: str) -> None:
         self.transaction = transaction
         self.reach = reach
         self.asked: list[Exchange] = []
@@ -40,7 +40,7 @@ class Work:
         self.is_modern = False
         self.resumes = resumes
         """The id of the event after which it asks for more; empty if it does not."""
-        self.taken_up: Work | None = None
+        self.taken_up: OpenTransaction | None = None
         """What was asked without a session, and is answered here, because its own stream broke off."""
 
     @property
@@ -64,20 +64,20 @@ class HttpCorrelator:
         self._source = source
         self._named = named
         self.scopes = Scopes(next_row)
-        self._alone: dict[int, Work] = {}
+        self._alone: dict[int, OpenTransaction] = {}
         """Transactions whose ids mean something in them alone, also ended ones whose answer may come on another stream."""
-        self._unannounced: dict[int, Work] = {}
+        self._unannounced: dict[int, OpenTransaction] = {}
         """Open streams of events that a GET brought, without a session and without an endpoint."""
-        self._held: list[Work] = []
+        self._held: list[OpenTransaction] = []
         """Ended ones whose answers may come on such a stream."""
-        self._broken_off: dict[str, dict[int, Work]] = {}
+        self._broken_off: dict[str, dict[int, OpenTransaction]] = {}
         """What nobody answered before its stream ended, without a session: by the last event, by which it may be resumed."""
-        self._waiting: dict[tuple[Side, str], dict[int, Work]] = {}
+        self._waiting: dict[tuple[Side, str], dict[int, OpenTransaction]] = {}
         """Of `_alone` those that asked, by who asks and with what id; also some that wait no more."""
-        self._told: dict[str, dict[int, Work]] = {}
+        self._told: dict[str, dict[int, OpenTransaction]] = {}
         """Of `_alone` those that asked for progress, by its token."""
 
-    def begin(self, work: Work, head: Head) -> bool:
+    def begin(self, work: OpenTransaction, head: Head) -> bool:
         """A transaction began, with this head. Whether it resumes a stream, and cannot be told which."""
         work.reach.correlator.negotiation.hear(head.get("mcp-protocol-version"))
         if work.reach.facts.kind is not ScopeKind.TRANSACTION:
@@ -91,7 +91,7 @@ class HttpCorrelator:
             self._alone[work.transaction.number] = work
         return len(resumed) > 1
 
-    def answer(self, work: Work, head: Head, *, is_stream: bool) -> None:
+    def answer(self, work: OpenTransaction, head: Head, *, is_stream: bool) -> None:
         """The head of its response came."""
         number, session = work.transaction.number, head.get(SESSION)
         if session and not work.is_modern and self.scopes.bind(work.reach, session):
@@ -102,7 +102,7 @@ class HttpCorrelator:
         if work.transaction.status == HTTP_NOT_FOUND:
             self.scopes.lose(work.transaction)
 
-    def announce(self, work: Work, uris: Iterable[str]) -> bool:
+    def announce(self, work: OpenTransaction, uris: Iterable[str]) -> bool:
         """Its stream announced an endpoint, in these forms: what is POSTed there is answered on it. Whether another did the same."""
         transaction = work.transaction
         targets = [target for uri in uris if (target := path_and_query(self.scopes.resolved(transaction, uri)))]
@@ -114,7 +114,7 @@ class HttpCorrelator:
         self._unannounced.pop(transaction.number, None)
         return self.scopes.announce(work.reach, transaction.number, targets)
 
-    def feed(self, work: Work, message: Message) -> Sequence[Exchange | UnpairedMessage]:
+    def feed(self, work: OpenTransaction, message: Message) -> Sequence[Exchange | UnpairedMessage]:
         """The rows that a message begins or changes."""
         transaction = work.transaction
         if message.sender == CLIENT:
@@ -141,7 +141,7 @@ class HttpCorrelator:
                 return [*self.scopes.openings.take(), row]
         return [row]
 
-    def close(self, work: Work) -> Sequence[Exchange]:
+    def close(self, work: OpenTransaction) -> Sequence[Exchange]:
         """The response ended: the exchanges to which that is news."""
         transaction, facts = work.transaction, work.reach.facts
         if transaction.number in self._unannounced:
@@ -163,7 +163,7 @@ class HttpCorrelator:
         alone = [exchange for work in self._alone.values() for exchange in work.reach.correlator.close()]
         return [*alone, *self.scopes.close()]
 
-    def _meet_client(self, work: Work, request: Message) -> None:
+    def _meet_client(self, work: OpenTransaction, request: Message) -> None:
         """Learn from a request what is true of its scope: its era, and who asks."""
         if request.era is Era.MODERN:  # which it says itself: what its scope agreed on is not told to it yet
             work.is_modern = True
@@ -180,7 +180,7 @@ class HttpCorrelator:
         if request.method == INITIALIZE and work.reach.facts.kind is ScopeKind.TRANSACTION:
             self.scopes.renew(work.transaction)
 
-    def _about_request(self, work: Work, message: Message) -> list[Exchange]:
+    def _about_request(self, work: OpenTransaction, message: Message) -> list[Exchange]:
         """What an error without an id of use is about: the requests that its response answers."""
         if message.kind is not Kind.ERROR:
             return []
@@ -191,7 +191,7 @@ class HttpCorrelator:
             return [] if is_known else work.waiting
         return work.waiting
 
-    def _reach(self, work: Work, message: Message) -> Reach:
+    def _reach(self, work: OpenTransaction, message: Message) -> ScopeState:
         """The scope that a message belongs to. One that nobody knows here may be about what came in another transaction."""
         number, own = work.transaction.number, work.reach
         if number not in self._unannounced and own.facts.kind is not ScopeKind.TRANSACTION:
@@ -206,7 +206,7 @@ class HttpCorrelator:
                 self._join(elsewhere[0], work)
         return elsewhere[0].reach if len(elsewhere) == 1 else own
 
-    def _leave(self, work: Work) -> None:
+    def _leave(self, work: OpenTransaction) -> None:
         """Its ids mean something elsewhere too, or nothing any more."""
         number = work.transaction.number
         if self._alone.pop(number, None) is None:
@@ -215,7 +215,7 @@ class HttpCorrelator:
             _remove(self._waiting, (exchange.sender, exchange.request.id or ""), number)
             _remove(self._told, exchange.request.token, number)
 
-    def _elsewhere(self, work: Work, message: Message) -> list[Work]:
+    def _elsewhere(self, work: OpenTransaction, message: Message) -> list[OpenTransaction]:
         """Other transactions whose request a message may be about: none, one, or two for any more than that."""
         if message.method == PROGRESS and message.token is not None and work.transaction.number in self._unannounced:
             return list(islice(self._told.get(message.token, {}).values(), 2))
@@ -223,7 +223,7 @@ class HttpCorrelator:
         if about is None or work.reach.correlator.waits(*about):
             return []
         asked = self._waiting.get(about)
-        found: list[Work] = []
+        found: list[OpenTransaction] = []
         while asked and len(found) < 2:
             number, one = asked.popitem()
             if self._alone.get(number) is one and one.reach.correlator.waits(*about):
@@ -232,14 +232,14 @@ class HttpCorrelator:
             asked.update((one.transaction.number, one) for one in found)  # the others wait no more: each is looked at once
         return found
 
-    def _join(self, asking: Work, answering: Work) -> None:
+    def _join(self, asking: OpenTransaction, answering: OpenTransaction) -> None:
         """A stream without an endpoint answers what was POSTed: they are one client's."""
         scope = answering.reach.facts
         scope.kind, scope.stream = ScopeKind.STREAM, answering.transaction.number
         scope.client = scope.client or asking.reach.facts.client
         asking.transaction.scope = scope
 
-    def _ended_alone(self, work: Work) -> Sequence[Exchange]:
+    def _ended_alone(self, work: OpenTransaction) -> Sequence[Exchange]:
         root = work
         while root.taken_up is not None:
             root = root.taken_up
@@ -257,7 +257,7 @@ class HttpCorrelator:
                 exchange.left_ns = transaction.ended_ns
         return work.reach.correlator.close()
 
-    def _fell_silent(self, work: Work) -> list[Exchange]:
+    def _fell_silent(self, work: OpenTransaction) -> list[Exchange]:
         """A stream without an endpoint ended. After the last one nothing can be answered that its own response did not."""
         number = work.transaction.number
         del self._unannounced[number]
@@ -270,13 +270,13 @@ class HttpCorrelator:
         return news
 
 
-def _remove(works: dict[Any, dict[int, Work]], key: object, number: int) -> None:
+def _remove(works: dict[Any, dict[int, OpenTransaction]], key: object, number: int) -> None:
     asked = works.get(key)
     if asked is not None and asked.pop(number, None) is not None and not asked:
         del works[key]
 
 
-def _move(work: Work, reach: Reach) -> None:
+def _move(work: OpenTransaction, reach: ScopeState) -> None:
     work.reach = reach
     work.transaction.scope = reach.facts
 

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from ...records import Side
 
 
-class Sent(msgspec.Struct, frozen=True, gc=False):
+class SentEvent(msgspec.Struct, frozen=True, gc=False):
     """An event with an id: the transaction that began its stream, and its record."""
 
     stream: int
     number: int
 
 
-class Reach:
+class ScopeState:
     """One scope at work. `facts` is what a transcript says of it; `sent` are its events that have ids, by hashes of id and data.
 
     `ids` are the same by hashes of their ids alone: None for an id that several have.
@@ -42,8 +42,8 @@ class Reach:
     def __init__(self, kind: ScopeKind, next_row: Callable[[], int], openings: Openings, *, session: str = "") -> None:
         self.facts = Scope(kind, session=session)
         self.correlator = Correlator(next_row, openings)
-        self.sent: dict[int, Sent] = {}
-        self.ids: dict[int, Sent | None] = {}
+        self.sent: dict[int, SentEvent] = {}
+        self.ids: dict[int, SentEvent | None] = {}
         self.is_open = True
         """Whether the stream of HTTP+SSE goes on."""
 
@@ -63,13 +63,13 @@ class Scopes:
     def __init__(self, next_row: Callable[[], int]) -> None:
         self._next_row = next_row
         self.openings = Openings()
-        self._sessions: dict[str, Reach] = {}
-        self._endpoints: dict[str, Reach] = {}
+        self._sessions: dict[str, ScopeState] = {}
+        self._endpoints: dict[str, ScopeState] = {}
         self._lost: dict[int | str, dict[str, Transaction]] = {}
         """Sessions that the server knows no more and no other has followed: by the connection that was told so, and by the client."""
         self.url = ""
 
-    def of_request(self, target: str, head: Head) -> Reach:
+    def of_request(self, target: str, head: Head) -> ScopeState:
         """The scope of a transaction, as far as the head of its request says it: the endpoint decides, then the session."""
         announced, session = self._endpoints.get(target), head.get(SESSION)
         if announced is not None and session not in self._sessions:
@@ -78,14 +78,14 @@ class Scopes:
             return self.alone()
         found = self._sessions.get(session)
         if found is None:
-            found = self._sessions[session] = Reach(ScopeKind.SESSION, self._next_row, self.openings, session=session)
+            found = self._sessions[session] = ScopeState(ScopeKind.SESSION, self._next_row, self.openings, session=session)
         return found
 
-    def alone(self) -> Reach:
+    def alone(self) -> ScopeState:
         """The scope of one transaction."""
-        return Reach(ScopeKind.TRANSACTION, self._next_row, self.openings)
+        return ScopeState(ScopeKind.TRANSACTION, self._next_row, self.openings)
 
-    def bind(self, reach: Reach, session: str) -> bool:
+    def bind(self, reach: ScopeState, session: str) -> bool:
         """A response names the session that its transaction began. Whether that is news."""
         if reach.facts.kind is not ScopeKind.TRANSACTION or session in self._sessions:
             return False
@@ -120,7 +120,7 @@ class Scopes:
         for mark in (lost.connection, lost.scope.client):
             self._lost.get(mark, {}).pop(lost.scope.session, None)
 
-    def announce(self, reach: Reach, stream: int, targets: Iterable[str]) -> bool:
+    def announce(self, reach: ScopeState, stream: int, targets: Iterable[str]) -> bool:
         """What is POSTed to these targets is answered on the stream of this transaction. Whether another open one said the same."""
         reach.facts.kind, reach.facts.stream = ScopeKind.STREAM, stream
         taken = False

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..offers.definitions import Part, offers
+from ..offers.definitions import DefinitionKind, offers
 
 if TYPE_CHECKING:
     from ..model import Exchange, Transcript
@@ -134,7 +134,7 @@ def tool_names(transcript: Transcript, calls: Iterable[Exchange]) -> ToolNames:
     for offer in offers(transcript):
         source = offer.source
         servers[source.index] = {source.server, source.header.label if source.header else ""}
-        tools += [Tool(source.index, one.name) for one in offer.definitions(Part.TOOL) if one.name]
+        tools += [Tool(source.index, one.name) for one in offer.definitions(DefinitionKind.TOOL) if one.name]
     listed = frozenset(tools)
     tools += [Tool(one.capture, one.target) for one in calls if one.target]
     return ToolNames(tools, servers, listed)

@@ -155,7 +155,7 @@ METHODS: Final = (
 )
 
 
-class Standing(StrEnum):
+class MethodStanding(StrEnum):
     """What a revision says of a message's method."""
 
     KNOWN = "known"
@@ -186,19 +186,19 @@ def row(name: str, sender: "Side", revision: str) -> Method | None:
     return next((one for one in rows(name) if one.sender == sender and one.is_in(revision)), None)
 
 
-def standing(name: str, kind: MethodKind, sender: "Side", revision: str) -> Standing:
+def method_standing(name: str, kind: MethodKind, sender: "Side", revision: str) -> MethodStanding:
     """What `revision` says of a method that `sender` sends as a message of this kind: the first thing that is wrong with it."""
     found = rows(name)
     if not found:
-        return Standing.UNKNOWN
+        return MethodStanding.UNKNOWN
     if found[0].kind != kind:
-        return Standing.OTHER_KIND
+        return MethodStanding.OTHER_KIND
     own = [one for one in found if one.sender == sender]
     here = [one for one in own if one.is_in(revision)]
     if not here:
         in_revision = any(one.is_in(revision) for one in found)
-        return Standing.OTHER_SIDE if not own or in_revision else Standing.OTHER_REVISION
-    return Standing.INSIDE_ONLY if here[0].inside else Standing.KNOWN
+        return MethodStanding.OTHER_SIDE if not own or in_revision else MethodStanding.OTHER_REVISION
+    return MethodStanding.INSIDE_ONLY if here[0].inside else MethodStanding.KNOWN
 
 
 TARGETS: Final[dict[str, str]] = {one.name: one.about for one in METHODS if one.about}

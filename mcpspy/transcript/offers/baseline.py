@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from ...wire.jsonrpc import parse
-from .definitions import Offer, Part
+from .definitions import DefinitionKind, Offer
 
 if TYPE_CHECKING:
     from ..model import CaptureInfo
@@ -24,10 +24,10 @@ MAX_LEVELS: Final = 100
 """Python's JSON writer takes a few hundred levels; no tool wants more than a dozen."""
 
 ACCEPTED: Final = {
-    Part.INSTRUCTIONS: "instructions",
-    Part.TOOL: "tools",
-    Part.PROMPT: "prompts",
-    Part.TEMPLATE: "resourceTemplates",
+    DefinitionKind.INSTRUCTIONS: "instructions",
+    DefinitionKind.TOOL: "tools",
+    DefinitionKind.PROMPT: "prompts",
+    DefinitionKind.TEMPLATE: "resourceTemplates",
 }
 """The parts that are accepted, and their members in the document. Resources are data, and come and go."""
 
@@ -63,7 +63,7 @@ class Baseline:
     """The accepted definitions of one server: by part and name their values. A part that is absent was never accepted."""
 
     server: str
-    parts: dict[Part, dict[str, Any]] = field(default_factory=dict)
+    parts: dict[DefinitionKind, dict[str, Any]] = field(default_factory=dict)
 
     def taken(self, offered: Offer) -> Baseline:
         """This baseline with what `offered` has instead; parts whose lists were not seen whole stay as they are."""
@@ -76,7 +76,7 @@ def label_of(source: CaptureInfo) -> str:
     return (source.header.label if source.header else "") or "server"
 
 
-def _values(offered: Offer, part: Part) -> dict[str, Any]:
+def _values(offered: Offer, part: DefinitionKind) -> dict[str, Any]:
     return {one.name: value_of(one.raw) for one in offered.definitions(part)}
 
 

@@ -15,7 +15,7 @@ from ...wire.json_spans import UNREADABLE, Slice, items, members, string
 from ..model import CaptureInfo, Exchange, Kind, Message, Transcript
 
 
-class Part(StrEnum):
+class DefinitionKind(StrEnum):
     """What is defined."""
 
     TOOL = "tool"
@@ -26,10 +26,10 @@ class Part(StrEnum):
 
 
 _LISTS: Final = {
-    "tools/list": (Part.TOOL, "tools", "name"),
-    "prompts/list": (Part.PROMPT, "prompts", "name"),
-    "resources/list": (Part.RESOURCE, "resources", "uri"),
-    "resources/templates/list": (Part.TEMPLATE, "resourceTemplates", "uriTemplate"),
+    "tools/list": (DefinitionKind.TOOL, "tools", "name"),
+    "prompts/list": (DefinitionKind.PROMPT, "prompts", "name"),
+    "resources/list": (DefinitionKind.RESOURCE, "resources", "uri"),
+    "resources/templates/list": (DefinitionKind.TEMPLATE, "resourceTemplates", "uriTemplate"),
 }
 """By the method that lists them: what is listed, in which member of the result, and the member that names one."""
 
@@ -43,7 +43,7 @@ LISTINGS: Final = frozenset((*_LISTS, *_GREETINGS))
 class Definition:
     """One thing that a server offers. `raw` is its JSON; `name` is empty where it has none; `row` and `message` brought it."""
 
-    part: Part
+    part: DefinitionKind
     name: str
     raw: bytes
     row: int
@@ -55,13 +55,13 @@ class Offer:
     """All that one capture's server offers. A part stands in `complete` if a list of it was seen from its beginning to its end."""
 
     source: CaptureInfo
-    current: dict[Part, dict[str, Definition]] = field(default_factory=dict)
+    current: dict[DefinitionKind, dict[str, Definition]] = field(default_factory=dict)
     """What is offered at the end: by part and name, in the order in which the server lists it."""
-    complete: set[Part] = field(default_factory=set)
-    ever: dict[tuple[Part, bytes], Definition] = field(default_factory=dict)
+    complete: set[DefinitionKind] = field(default_factory=set)
+    ever: dict[tuple[DefinitionKind, bytes], Definition] = field(default_factory=dict)
     """Everything that was ever offered, what differs by a byte being two; each as it came first."""
 
-    def definitions(self, part: Part) -> list[Definition]:
+    def definitions(self, part: DefinitionKind) -> list[Definition]:
         """What is offered of this part at the end."""
         return list(self.current.get(part, {}).values())
 
@@ -98,7 +98,7 @@ class _Reader:
 
     def __init__(self, made: Offer) -> None:
         self.offer = made
-        self._pages: dict[tuple[Part, str], _Listing] = {}
+        self._pages: dict[tuple[DefinitionKind, str], _Listing] = {}
         """What a cursor goes on with."""
 
     def feed(self, exchange: Exchange) -> None:
@@ -135,10 +135,10 @@ class _Reader:
         raw = bytes(result.get("instructions", b""))
         found: dict[str, Definition] = {}
         if string(raw):
-            made = Definition(part=Part.INSTRUCTIONS, name="", raw=raw, row=exchange.row, message=response)
+            made = Definition(part=DefinitionKind.INSTRUCTIONS, name="", raw=raw, row=exchange.row, message=response)
             self._add(found, made)
-        self.offer.complete.add(Part.INSTRUCTIONS)
-        self.offer.current[Part.INSTRUCTIONS] = found
+        self.offer.complete.add(DefinitionKind.INSTRUCTIONS)
+        self.offer.current[DefinitionKind.INSTRUCTIONS] = found
 
     def _add(self, found: dict[str, Definition], made: Definition) -> None:
         found[made.name] = self.offer.ever.setdefault((made.part, made.raw), made)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from .baseline import ACCEPTED, Baseline, canonical, value_of
-from .definitions import Definition, Offer, Part
+from .definitions import Definition, DefinitionKind, Offer
 
 MAX_PATHS: Final = 50
 """So many places of one definition are told apart; past that it is another one altogether."""
@@ -19,20 +19,20 @@ _is_name = re.compile(r"[A-Za-z_]\w*", re.ASCII).fullmatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class DefinitionChange:
     """One definition that differs. `paths` are the places where it does; empty for what came or went.
 
     `definition` is what is offered now, None for what went.
     """
 
     how: Literal["added", "changed", "removed"]
-    part: Part
+    part: DefinitionKind
     name: str
     definition: Definition | None = None
     paths: tuple[str, ...] = ()
 
 
-def changes(offered: Offer, accepted: Baseline) -> Iterator[Change]:
+def changes(offered: Offer, accepted: Baseline) -> Iterator[DefinitionChange]:
     """What differs between what is offered and what was accepted, part by part, in the order of the server.
 
     Of a list that was not seen whole nothing is said to be missing; of one that was not seen at all, nothing.
@@ -44,14 +44,14 @@ def changes(offered: Offer, accepted: Baseline) -> Iterator[Change]:
         before = accepted.parts.get(part, {})
         for name, definition in now.items():
             if name not in before:
-                yield Change(how="added", part=part, name=name, definition=definition)
+                yield DefinitionChange(how="added", part=part, name=name, definition=definition)
                 continue
             value = value_of(definition.raw)
             if canonical(value) != canonical(before[name]):
                 paths = tuple(_first(differences(before[name], value)))
-                yield Change(how="changed", part=part, name=name, definition=definition, paths=paths)
+                yield DefinitionChange(how="changed", part=part, name=name, definition=definition, paths=paths)
         if part in offered.complete:
-            yield from (Change(how="removed", part=part, name=name) for name in before if name not in now)
+            yield from (DefinitionChange(how="removed", part=part, name=name) for name in before if name not in now)
 
 
 def differences(before: Any, after: Any) -> Iterator[str]:

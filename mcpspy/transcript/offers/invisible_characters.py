@@ -28,7 +28,7 @@ _CONTROL_NAMES: Final = {0x00: "NULL", 0x08: "BACKSPACE", 0x1B: "ESCAPE", 0x7F: 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hidden:
+class HiddenCharacter:
     """One kind of character, how often it stands in the text, and where first: the first letter is number 1."""
 
     character: str
@@ -43,20 +43,20 @@ class Hidden:
         return f"U+{code:04X} {named}"
 
 
-def hidden_characters(text: str) -> list[Hidden]:
+def hidden_characters(text: str) -> list[HiddenCharacter]:
     """What is hidden in `text`, by character, in order of appearance. Linear."""
     if text.isascii() and text.isprintable():
         return []
     flagless = _flag(lambda found: "·" * len(found[0]), text)
     runs_left = not text.isascii() and any(map(_runs_left, flagless))
-    found: dict[str, Hidden] = {}
+    found: dict[str, HiddenCharacter] = {}
     for suspect in _suspects(flagless):
         at = suspect.start()
         if _is_innocent(flagless, at, runs_left=runs_left):
             continue
         character = suspect[0][0]
         known = found.get(character)
-        found[character] = Hidden(
+        found[character] = HiddenCharacter(
             character=character, count=known.count + 1 if known else 1, first=known.first if known else at + 1
         )
     return list(found.values())

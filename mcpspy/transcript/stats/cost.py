@@ -13,7 +13,7 @@ import msgspec
 
 from ...wire.json_spans import UNREADABLE, Slice, members
 from ..model import Exchange, Kind, Message, Transcript
-from ..offers.definitions import Definition, Offer, Part, offers
+from ..offers.definitions import Definition, DefinitionKind, Offer, offers
 from .tokens import estimated_tokens, weight
 
 TOLD: Final = ("name", "description", "inputSchema")
@@ -159,14 +159,14 @@ class _Weighing:
     __slots__ = ("_cost", "_held", "_tools")
 
     def __init__(self, offered: Offer) -> None:
-        instructions = offered.definitions(Part.INSTRUCTIONS)
+        instructions = offered.definitions(DefinitionKind.INSTRUCTIONS)
         self._cost = ServerCost(
             offered=offered,
-            listed=Part.TOOL in offered.current,
+            listed=DefinitionKind.TOOL in offered.current,
             instructions_bytes=sum(len(one.raw) for one in instructions),
             instructions_tokens=sum(estimated_tokens(one.raw) for one in instructions),
         )
-        self._tools = {one.name: _defined(one) for one in offered.definitions(Part.TOOL)}
+        self._tools = {one.name: _defined(one) for one in offered.definitions(DefinitionKind.TOOL)}
         self._held: dict[str, _Held] = {}
 
     def feed(self, exchange: Exchange) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ..calls.call import Call, Part
+from ..calls.call import Call, CallPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 def joined(call: Call | None, row: Exchange) -> Call | None:
     """The call that an exchange is a round of, if it took more than one exchange; a subscription has no end to be measured."""
-    if call is None or len(call.exchanges) == 1 or call.is_subscription or call.part(row) is not Part.ROUND or not call.rounds:
+    if (
+        call is None
+        or len(call.exchanges) == 1
+        or call.is_subscription
+        or call.part(row) is not CallPart.ROUND
+        or not call.rounds
+    ):
         return None
     return call
 

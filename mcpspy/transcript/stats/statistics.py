@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from ...records import CLIENT, SERVER
 from ...wire.json_spans import members
 from ..model import CaptureInfo, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
-from ..phases import Course
+from ..phases import Lifecycle
 from .cost import ServerCost, costs
 from .http import HttpNumbers, http_numbers
 from .outcomes import joined
@@ -58,7 +58,7 @@ def nearest_rank(ordered: list[int], percent: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calls:
+class CallNumbers:
     """What became of the calls of one method, or of those about one target; `parts` are the former by target.
 
     A call may take several exchanges: rounds with the input that was required, a task. `count`, `outcomes` and `latency` are of
@@ -81,7 +81,7 @@ class Calls:
     repeated: int
     """Answers after the first."""
     tokens: int | None = None
-    parts: tuple[Calls, ...] = ()
+    parts: tuple[CallNumbers, ...] = ()
 
     @property
     def failed(self) -> int:
@@ -95,7 +95,7 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class NotificationNumbers:
     """The notifications of one method from one side."""
 
     sender: Side
@@ -118,7 +118,7 @@ class ClientNumbers:
 class ServerNumbers:
     """One capture in numbers. `calls` are the client's requests, `requests` those of the server; both sorted by method.
 
-    `http` is what HTTP carried, None on stdio; `course` says how a server came up that a tap started, and its phases. `sent_bytes`
+    `http` is what HTTP carried, None on stdio; `lifecycle` says how a server came up that a tap started, and its phases. `sent_bytes`
     are the payloads by their sender. `unmatched` counts answers that nobody asked for, `malformed` payloads that are no message,
     `log_lines` and `log_bytes` what came on stderr.
     """
@@ -126,10 +126,10 @@ class ServerNumbers:
     source: CaptureInfo
     cost: ServerCost
     http: HttpNumbers | None
-    course: Course
-    calls: list[Calls]
-    requests: list[Calls]
-    told: list[Told]
+    lifecycle: Lifecycle
+    calls: list[CallNumbers]
+    requests: list[CallNumbers]
+    notifications: list[NotificationNumbers]
     clients: list[ClientNumbers]
     messages: int
     sent_bytes: dict[Side, int]
@@ -150,7 +150,7 @@ def numbers(transcript: Transcript, rows: list[Row] | None = None) -> list[Serve
 
 
 class _Group:
-    """Requests of one kind on their way to `Calls`."""
+    """Requests of one kind on their way to `CallNumbers`."""
 
     __slots__ = (
         "codes", "durations_ns", "exchanges", "is_joined", "outcomes", "progress", "repeated", "request_bytes", "response_bytes",
@@ -212,8 +212,8 @@ class _Group:
         self.progress += other.progress
         self.repeated += other.repeated
 
-    def close(self, method: str, target: str | None, tokens: int | None, parts: tuple[Calls, ...] = ()) -> Calls:
-        return Calls(
+    def close(self, method: str, target: str | None, tokens: int | None, parts: tuple[CallNumbers, ...] = ()) -> CallNumbers:
+        return CallNumbers(
             method=method,
             target=target,
             count=self.outcomes.total(),
@@ -251,7 +251,7 @@ class _Counter:
 
     def __init__(self, source: CaptureInfo) -> None:
         self._source = source
-        self._course = Course(source)
+        self._course = Lifecycle(source)
         self._calls_by_row = source.calls
         self._groups: defaultdict[tuple[Side, str, str | None], _Group] = defaultdict(_Group)
         self._by_client: defaultdict[str, _Group] = defaultdict(_Group)
@@ -276,11 +276,11 @@ class _Counter:
             source=source,
             cost=cost,
             http=http_numbers(source) if source.transactions else None,
-            course=self._course,
+            lifecycle=self._course,
             calls=self._calls(CLIENT, tokens),
             requests=self._calls(SERVER, {}),
-            told=[
-                Told(sender=sender, method=method, count=len(sizes), bytes=sum(sizes))
+            notifications=[
+                NotificationNumbers(sender=sender, method=method, count=len(sizes), bytes=sum(sizes))
                 for (sender, method), sizes in sorted(self._told.items())
             ],
             clients=[_client(name, group) for name, group in self._by_client.items()],
@@ -331,7 +331,7 @@ class _Counter:
         self._seen.add(id(response))
         return known
 
-    def _calls(self, side: Side, tokens: dict[str, int]) -> list[Calls]:
+    def _calls(self, side: Side, tokens: dict[str, int]) -> list[CallNumbers]:
         """The requests of one side by method, and where they are counted by target, these within."""
         methods: defaultdict[str, dict[str | None, _Group]] = defaultdict(dict)
         for (sender, method, target), group in self._groups.items():
@@ -340,7 +340,7 @@ class _Counter:
         return [_of_method(method, methods[method], tokens if method == "tools/call" else {}) for method in sorted(methods)]
 
 
-def _of_method(method: str, groups: dict[str | None, _Group], tokens: dict[str, int]) -> Calls:
+def _of_method(method: str, groups: dict[str | None, _Group], tokens: dict[str, int]) -> CallNumbers:
     if method not in BY_TARGET:
         return groups[None].close(method, None, None)
     whole = _Group()

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...transcript.findings.rule import Finding, Severity
 from ...transcript.offers.baseline import ACCEPTED, Baseline, canonical
-from ...transcript.offers.definitions import Part
+from ...transcript.offers.definitions import DefinitionKind
 from ...transcript.stats.outcomes import outcomes
 from ..text.cells import wrapped
 from ..text.escape import one_line, safe_text
@@ -155,12 +155,12 @@ def _baseline_changes(before: Baseline | None, now: Baseline) -> str:
     return ", ".join(changes) or "nothing changed"
 
 
-def _part_changes(part: Part, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+def _part_changes(part: DefinitionKind, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     added = [name for name in new if name not in old]
     removed = [name for name in old if name not in new]
     changed = [name for name in new if name in old and canonical(new[name]) != canonical(old[name])]
     for verb, names in (("added", added), ("changed", changed), ("removed", removed)):
-        if names and part is Part.INSTRUCTIONS:
+        if names and part is DefinitionKind.INSTRUCTIONS:
             yield f"instructions {verb}"
         elif names:
             listed = ", ".join(safe_text(name[:MAX_NAME_LETTERS]) for name in names[:MAX_ACCEPTED_NAMES])

@@ -9,10 +9,10 @@ from typing import Any
 
 from ...records import Record
 from ...transcript.calls.call import Call, Task
-from ...transcript.filter.result import Filtered, about
+from ...transcript.filter.result import FilterResult, findings_about
 from ...transcript.findings.rule import Finding
 from ...transcript.http.transaction import Transaction
-from ...transcript.log_matches import Quote, quotes
+from ...transcript.log_matches import LogMatch, log_matches
 from ...transcript.mcp.content import content_facts
 from ...transcript.model import (
     CaptureInfo,
@@ -27,7 +27,7 @@ from ...transcript.model import (
     Transcript,
     UnpairedMessage,
 )
-from ...transcript.phases import Course, courses
+from ...transcript.phases import Lifecycle, lifecycles
 from ...transcript.stats.outcomes import outcomes
 from ..text.json_text import SCHEMA, as_json, payload
 from ..timeline.phrases import PROGRESS
@@ -44,7 +44,7 @@ def transcript_json(
     *,
     live: bool,
     whole: bool = False,
-    found: Filtered | None = None,
+    found: FilterResult | None = None,
     since_wall_ns: int | None = None,
 ) -> Iterator[str]:
     """The text of one object, in pieces: one line per row. `whole` puts the messages with all they say into the rows.
@@ -52,9 +52,10 @@ def transcript_json(
     `since_wall_ns` is the moment, as Unix time, since when all of `transcript` was alive, if it was asked for like that.
     """
     captures = [
-        source_object(one) | course_object(course) for one, course in zip(transcript.captures, courses(transcript), strict=True)
+        source_object(one) | course_object(course)
+        for one, course in zip(transcript.captures, lifecycles(transcript), strict=True)
     ]
-    quoted = quotes(transcript.rows)
+    quoted = log_matches(transcript.rows)
     head = {"schema": SCHEMA, "captures": captures, "summary": summary_object(transcript, live=live)}
     if since_wall_ns is not None:
         head["since_wall_ns"] = since_wall_ns
@@ -68,7 +69,7 @@ def transcript_json(
             made |= quote_object(quoted.get((row.capture, row.number)))
         yield between + as_json(made)
         between = ",\n"
-    told = transcript.findings if found is None else about(found, transcript.findings)
+    told = transcript.findings if found is None else findings_about(found, transcript.findings)
     findings = ",\n".join(as_json(finding_object(one)) for one in told)
     joined = "".join(f',\n"{name}":{as_json(value)}' for name, value in llm_objects(transcript).items())
     yield f'],\n"findings":[{findings}]{joined}}}\n'
@@ -259,9 +260,9 @@ def _whole_call(call: Call) -> dict[str, Any]:
         "wire_ns": call.wire_ns,
         "rounds": len(call.rounds),
         "polls": len(call.polls),
-        "notifications": len(call.told),
+        "notifications": len(call.notifications),
         "needs_input": call.needs_input,
-        "last_row": max(call.exchanges[-1].row, call.told[-1].row if call.told else 0),
+        "last_row": max(call.exchanges[-1].row, call.notifications[-1].row if call.notifications else 0),
     }
     if call.task is not None:
         made["task"] = _task(call.task)
@@ -276,7 +277,7 @@ def _task(task: Task) -> dict[str, Any]:
     return made | ({"cancelled": True} if task.cancelled else {})
 
 
-def course_object(course: Course) -> dict[str, Any]:
+def course_object(course: Lifecycle) -> dict[str, Any]:
     """Members for a capture: empty where no tap started the server."""
     start_up = course.start_up
     if start_up is None:
@@ -294,7 +295,7 @@ def course_object(course: Course) -> dict[str, Any]:
     return {"start_up": {**asdict(start_up), "took_ns": start_up.took_ns}, "phases": phases}
 
 
-def quote_object(quote: Quote | None) -> dict[str, Any]:
+def quote_object(quote: LogMatch | None) -> dict[str, Any]:
     """Members for a line of stderr: empty where it quotes nothing."""
     if quote is None:
         return {}
@@ -306,7 +307,7 @@ def quote_object(quote: Quote | None) -> dict[str, Any]:
         "from": message.sender,
         "gap_ns": quote.gap_ns,
     }
-    return {"quotes": said}
+    return {"log_matches": said}
 
 
 def finding_object(finding: Finding) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 from ...transcript.llm.statistics import ModelNumbers, ToolNumbers, leg_numbers
 from ...transcript.model import Numbered, Outcome, Row, Transcript
 from ...transcript.stats.cost import ServerCost
-from ...transcript.stats.statistics import Calls, Latency, ServerNumbers, numbers
+from ...transcript.stats.statistics import CallNumbers, Latency, ServerNumbers, numbers
 from ..text.json_text import SCHEMA, as_json
 from .llm import run_object
 from .rows import course_object, source_object, summary_object
@@ -49,11 +49,11 @@ def _server(one: ServerNumbers) -> dict[str, Any]:
     made = source_object(one.source)
     del made["messages"]
     made |= {
-        **course_object(one.course),
+        **course_object(one.lifecycle),
         "calls": [_calls(calls) for calls in one.calls],
         "requests": [_calls(calls) for calls in one.requests],
         "notifications": [
-            {"from": told.sender, "method": told.method, "count": told.count, "bytes": told.bytes} for told in one.told
+            {"from": told.sender, "method": told.method, "count": told.count, "bytes": told.bytes} for told in one.notifications
         ],
         "by_client": [
             {"client": each.name, "count": each.calls, "failed": each.failed, "latency": _latency(each.latency)}
@@ -73,7 +73,7 @@ def _server(one: ServerNumbers) -> dict[str, Any]:
     return made
 
 
-def _calls(one: Calls) -> dict[str, Any]:
+def _calls(one: CallNumbers) -> dict[str, Any]:
     made: dict[str, Any] = {"method": one.method}
     if one.target is not None:
         made["target"] = one.target

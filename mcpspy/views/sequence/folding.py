@@ -12,10 +12,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT
-from ...transcript.calls.call import Call, Part
+from ...transcript.calls.call import Call, CallPart
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, ModelCall, Row, Transcript
-from ...transcript.phases import ANY_TIME, DISCOVERY, HANDSHAKE, Course, PhaseName
+from ...transcript.phases import ANY_TIME, DISCOVERY, HANDSHAKE, Lifecycle, PhaseName
 from ..text.escape import one_line
 from ..text.units import counted, duration
 from .model import Arrow, ArrowKind, Aside, Group, GroupKind, LeftOut, Step
@@ -85,7 +85,7 @@ def _phases(transcript: Transcript, rows: Sequence[Row], steps: Sequence[Flat]) 
     source = transcript.captures[captures.pop()]
     if len(source.clients) > 1:
         return None
-    course = Course(source)
+    course = Lifecycle(source)
     for row in transcript.rows:
         if row.capture == source.index:
             course.feed(row)
@@ -161,7 +161,7 @@ def _with_rounds(steps: Sequence[Flat], transcript: Transcript) -> list[Step]:
 
 def _end(steps: Sequence[Flat], begin: int, call: Call, counts: Counter[int]) -> int:
     """Behind the last step of a call that begins here; `begin` itself if anything else comes between, or one round alone is drawn."""
-    own = {one.row for one in call.exchanges} | {one.row for one in call.told}
+    own = {one.row for one in call.exchanges} | {one.row for one in call.notifications}
     end = begin
     while end < len(steps) and _row(steps[end]) in own:
         end += 1
@@ -174,7 +174,7 @@ def _rounds(call: Call) -> str:
     first: Exchange = call.first
     took_ns = call.duration_ns
     words = one_line(f"{first.method} {first.target or ''}".rstrip())
-    told = f"{words}: {counted(sum(call.part(one) is Part.ROUND for one in call.exchanges), 'round')}"
+    told = f"{words}: {counted(sum(call.part(one) is CallPart.ROUND for one in call.exchanges), 'round')}"
     return told if took_ns is None else f"{told} · {duration(took_ns)}"
 
 

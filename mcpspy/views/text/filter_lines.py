@@ -11,11 +11,11 @@ from .units import counted
 
 if TYPE_CHECKING:
     from ...transcript.filter.filter import Filter
-    from ...transcript.filter.result import Filtered
+    from ...transcript.filter.result import FilterResult
     from .line import Line
 
 
-def filter_line(found: Filtered) -> Line:
+def filter_line(found: FilterResult) -> Line:
     """`17 of 1,234 rows match tool:search*`, and how many lines of stderr."""
     logs = sum(1 for row in found.rows if isinstance(row, Log))
     return matching_line(found.wanted, found.matching, found.of, logs)

@@ -6,7 +6,7 @@ Polls that bring nothing new are held back, and counted in the next that does. R
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ...transcript.calls.call import Call, Part
+from ...transcript.calls.call import Call, CallPart
 from ...transcript.calls.join import TASK_NEWS
 from ...transcript.calls.references import TaskFacts, task_facts
 from ...transcript.mcp.fields import INPUT_REQUIRED
@@ -23,11 +23,11 @@ MAX_PARTS = 40
 _ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
 _WORDS = {
-    Part.RESULT: "result of row {}",
-    Part.INPUT: "input for row {}",
-    Part.CANCEL: "cancels row {}",
-    Part.QUESTION: "for row {}",
-    Part.END: "ends row {}",
+    CallPart.RESULT: "result of row {}",
+    CallPart.INPUT: "input for row {}",
+    CallPart.CANCEL: "cancels row {}",
+    CallPart.QUESTION: "for row {}",
+    CallPart.END: "ends row {}",
 }
 
 
@@ -43,7 +43,7 @@ def with_call(phrase: Phrase, row: Exchange | UnpairedMessage, source: CaptureIn
     else:
         phrase = part_phrase(phrase, row, call)
         details = [_part_words(row, call, held), phrase.detail]
-        if call.part(row) is Part.POLL:
+        if call.part(row) is CallPart.POLL:
             details.reverse()
         if held:
             phrase = phrase._replace(word=f"{phrase.word} ×{held + 1}")
@@ -56,7 +56,7 @@ def part_phrase(phrase: Phrase, row: Exchange, call: Call) -> Phrase:
         return phrase
     if row.response.result_type == INPUT_REQUIRED:
         return Phrase("needs input", "wait", phrase.detail.removeprefix("wants "))
-    if call.part(row) not in (Part.POLL, Part.CANCEL) or (facts := task_facts(row.response)) is None:
+    if call.part(row) not in (CallPart.POLL, CallPart.CANCEL) or (facts := task_facts(row.response)) is None:
         return phrase
     if phrase.detail.startswith("wants "):
         return phrase
@@ -75,16 +75,16 @@ def _took(call: Call, end_ns: int) -> str:
 
 def _part_words(row: Exchange, call: Call, held: int) -> str:
     if row is call.first:
-        news = [one for one in call.told if one.message.method != _ACKNOWLEDGED] if row.method == LISTEN else []
+        news = [one for one in call.notifications if one.message.method != _ACKNOWLEDGED] if row.method == LISTEN else []
         return counted(len(news), "notification") if news else ""
     part, count = call.part(row), call.count(row)
-    if part is Part.ROUND:
+    if part is CallPart.ROUND:
         words = f"round {count} of row {call.row}"
-    elif part is Part.POLL:
+    elif part is CallPart.POLL:
         words = f"polls {count - held}–{count} of row {call.row}" if held else f"poll {count} of row {call.row}"
     else:
         words = _WORDS[part].format(call.row)
-    if row.response is None or not (call.answered is row or (part is Part.END and call.ended_ns == row.response.at_ns)):
+    if row.response is None or not (call.answered is row or (part is CallPart.END and call.ended_ns == row.response.at_ns)):
         return words
     return f"{words}, {_took(call, row.response.at_ns)} in all"
 
@@ -112,7 +112,7 @@ class PollFolder:
         before = self._statuses.get(call.row)
         self._note(row, call)
         is_news = flagged or row.outcome is not Outcome.OK or before != self._statuses.get(call.row)
-        if is_news or call.part(row) is not Part.POLL:
+        if is_news or call.part(row) is not CallPart.POLL:
             return False
         run = self._runs.get(call.row)
         self._runs[call.row] = PollRun(row, 0, row) if run is None else PollRun(row, run.before + 1, run.first)
@@ -161,7 +161,7 @@ def _facts(call: Call) -> list[Line]:
     facts.append(f"{duration(call.wire_ns)} on the wire")
     facts += [counted(len(call.rounds), "round")] if len(call.rounds) > 1 else []
     facts += [counted(len(call.polls), "poll")] if call.polls else []
-    facts += [counted(len(call.told), "notification")] if call.told else []
+    facts += [counted(len(call.notifications), "notification")] if call.notifications else []
     facts += [f"{call.completed} of {counted(call.elicitations, 'URL')} done with"] if call.elicitations else []
     facts += [one_line(f"task {call.task.id} {call.task.status}".rstrip())] if call.task is not None else []
     return [*made, *([(one, "")] for one in facts)]
@@ -169,7 +169,7 @@ def _facts(call: Call) -> list[Line]:
 
 def _entries(call: Call) -> list[list[Exchange | UnpairedMessage]]:
     """Its rows in order: polls that follow each other in one entry, notifications of one method too."""
-    rows: list[Exchange | UnpairedMessage] = sorted([*call.exchanges, *call.told], key=lambda one: one.row)
+    rows: list[Exchange | UnpairedMessage] = sorted([*call.exchanges, *call.notifications], key=lambda one: one.row)
     entries: list[list[Exchange | UnpairedMessage]] = []
     for row in rows:
         if entries and _alike(entries[-1][-1], row, call):
@@ -186,7 +186,7 @@ def _alike(before: Exchange | UnpairedMessage, row: Exchange | UnpairedMessage, 
             and isinstance(row, UnpairedMessage)
             and before.message.method == row.message.method
         )
-    return call.part(before) is Part.POLL and call.part(row) is Part.POLL
+    return call.part(before) is CallPart.POLL and call.part(row) is CallPart.POLL
 
 
 def _entry(rows: list[Exchange | UnpairedMessage], call: Call, shown: Exchange | UnpairedMessage, width: int | None) -> Line:

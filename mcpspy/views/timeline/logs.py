@@ -6,7 +6,7 @@ Refuses to look for quotes: `transcript.quotes` finds them.
 import re
 from collections.abc import Iterator
 
-from ...transcript.log_matches import Quote, line_text, quotes
+from ...transcript.log_matches import LogMatch, line_text, log_matches
 from ...transcript.model import CaptureInfo, ChannelEvent, Exchange, Log, Numbered, Row, Transcript
 from ..text.cells import ELLIPSIS, cells, chopped, cut
 from ..text.escape import safe_text
@@ -45,7 +45,7 @@ def _without_beginning(text: str) -> str:
     return text if begin is None else f"{begin[1]} {ELLIPSIS} {text[begin.end() :]}"
 
 
-def quoted_line(raw: bytes, quote: Quote, room: int | None, *, inside: int | None = None) -> Line:
+def quoted_line(raw: bytes, quote: LogMatch, room: int | None, *, inside: int | None = None) -> Line:
     """A line of the log that quotes a message, in `room` cells; `inside` is the row below which it stands, if any.
 
     On a screen what is quoted gives way to its name, and of the words before it the last ones stay: they say what was done with it.
@@ -66,7 +66,7 @@ def quoted_line(raw: bytes, quote: Quote, room: int | None, *, inside: int | Non
 
 def meanwhile(transcript: Transcript, row: Numbered, width: int | None, *, stderr: bool) -> Iterator[Line]:
     """What the server wrote to stderr, and what happened to the channel, while an exchange ran; and every line that quotes it."""
-    found = quotes(one for one in transcript.rows if one.capture == row.capture) if stderr else {}
+    found = log_matches(one for one in transcript.rows if one.capture == row.capture) if stderr else {}
     source = transcript.captures[row.capture]
     begin_ns, until_ns = _span(row)
     lines: list[Line] = []
@@ -94,7 +94,7 @@ def _span(row: Numbered) -> tuple[int, int | None]:
     return row.at_ns, row.at_ns - 1
 
 
-def _line(other: Row, quote: Quote | None, row: int, source: CaptureInfo, width: int | None, *, stderr: bool) -> Line | None:
+def _line(other: Row, quote: LogMatch | None, row: int, source: CaptureInfo, width: int | None, *, stderr: bool) -> Line | None:
     at = f"{microseconds(other.at_ns)} "
     if isinstance(other, Log) and stderr:
         head: Line = [(at, "dim"), ("stderr ", "dim")]
@@ -118,7 +118,7 @@ def microseconds(at_ns: int) -> str:
     return f"{whole}.{rest // MICROSECOND_NS:06d}"
 
 
-def _gap(quote: Quote, *, spelled: bool) -> str:
+def _gap(quote: LogMatch, *, spelled: bool) -> str:
     """How long after its message a line came: `+1.20 ms`, or in words."""
     gap = duration(abs(quote.gap_ns))
     if not spelled:

@@ -8,7 +8,7 @@ from datetime import datetime, tzinfo
 
 from ...transcript.findings.rule import Severity
 from ...transcript.model import CaptureInfo, Outcome, Transcript
-from ...transcript.phases import Course, Phase, StartUp, courses
+from ...transcript.phases import Lifecycle, Phase, StartUp, lifecycles
 from ...transcript.stats.outcomes import outcomes
 from ..text.cells import cells
 from ..text.escape import safe_text
@@ -78,7 +78,7 @@ def source_lines(
     `phases` puts the phases of a server that was started below it, in `width` cells. `since` is as for `summary`.
     """
     lines: list[Line] = []
-    shown, found = shown_sources(transcript, since), courses(transcript)
+    shown, found = shown_sources(transcript, since), lifecycles(transcript)
     for one in shown[:MAX_SOURCES]:
         if one.header:
             lines.append(source_line(one, zone))
@@ -219,7 +219,7 @@ def start_up_words(start_up: StartUp) -> list[str]:
     return [f"{what} after {duration(max(0, at_ns - start_up.spawned_ns))}" for at_ns, what in known]
 
 
-def phases_lines(course: Course, width: int | None) -> list[Line]:
+def phases_lines(course: Lifecycle, width: int | None) -> list[Line]:
     """The phases in a line of `width` cells, or in more; none where no tap started the server, and where it never answered."""
     start_up = course.start_up
     if start_up is None or start_up.first_answer_ns is None:

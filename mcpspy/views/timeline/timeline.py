@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 
 from ...records import Spawn
-from ...transcript.calls.call import Part
-from ...transcript.filter.result import Filtered, about
+from ...transcript.calls.call import CallPart
+from ...transcript.filter.result import FilterResult, findings_about
 from ...transcript.http.transaction import Transaction
-from ...transcript.log_matches import LineKey, Quote, quotes
+from ...transcript.log_matches import LineKey, LogMatch, log_matches
 from ...transcript.mcp.methods import INITIALIZE
 from ...transcript.model import (
     HTTP_ERRORS,
@@ -26,7 +26,7 @@ from ...transcript.model import (
     Transcript,
     UnpairedMessage,
 )
-from ...transcript.phases import StartUp, courses
+from ...transcript.phases import StartUp, lifecycles
 from ..text.cells import cells, cut, padded, wrapped
 from ..text.columns import GAP, Columns, columns
 from ..text.escape import one_line, safe_text
@@ -56,7 +56,7 @@ MAX_NOTIFICATIONS = 200
 class Timeline:
     """Lines from rows. `stderr` says whether the server's stderr is shown, `fold` whether long runs of it are folded.
 
-    `flagged` are the numbers of rows with findings, `quotes` the messages that lines of stderr quote, `start_ups` says how
+    `flagged` are the numbers of rows with findings, `log_matches` the messages that lines of stderr quote, `start_ups` says how
     servers came up, by their captures. A row is fed once, when it has ended.
     """
 
@@ -82,14 +82,14 @@ class Timeline:
         stderr: bool = True,
         fold: bool = True,
         flagged: frozenset[int] = frozenset(),
-        quotes: Mapping[LineKey, Quote] | None = None,
+        log_matches: Mapping[LineKey, LogMatch] | None = None,
         start_ups: Mapping[int, StartUp] | None = None,
     ) -> None:
         self.columns = columns
         self.lanes = lanes
         self.fold = fold
         self._flagged = flagged
-        self._quotes = quotes or {}
+        self._quotes = log_matches or {}
         self._start_ups = start_ups or {}
         self._stderr = stderr
         self._run: tuple[int, int] | None = None  # the capture whose stderr is being read, and how many lines of it
@@ -161,7 +161,7 @@ class Timeline:
             self._one_exchange(row, lines)
         elif not self._polls.feed(row, call, flagged=row.row in self._flagged):
             run = self._polls.take(call)
-            is_poll = call.part(row) is Part.POLL
+            is_poll = call.part(row) is CallPart.POLL
             if run is not None and not is_poll:
                 self._one_exchange(run.last, lines, run.before)
             self._one_exchange(row, lines, run.before + 1 if run is not None and is_poll else 0)
@@ -320,7 +320,7 @@ def timeline(
     rows: tuple[int, int] | None = None,
     live: bool = False,
     zone: tzinfo | None = None,
-    found: Filtered | None = None,
+    found: FilterResult | None = None,
     since: str = "",
 ) -> Iterator[Line]:
     """The whole timeline: summary, captures, the names of the columns, rows. `width` in cells; None: as wide as it wants.
@@ -346,15 +346,19 @@ def timeline(
         stderr=stderr,
         fold=rows is None and found is None,
         flagged=flagged,
-        quotes=quotes(transcript.rows) if stderr else {},
-        start_ups={at: one.start_up for at, one in enumerate(courses(transcript)) if one.start_up is not None},
+        log_matches=log_matches(transcript.rows) if stderr else {},
+        start_ups={at: one.start_up for at, one in enumerate(lifecycles(transcript)) if one.start_up is not None},
     )
     yield []
     yield fitted(shape.header(), width)
     for row in chosen:
         yield from machine.feed(row)
     yield from machine.close()
-    told = transcript if found is None else Transcript(transcript.captures, transcript.rows, about(found, transcript.findings))
+    told = (
+        transcript
+        if found is None
+        else Transcript(transcript.captures, transcript.rows, findings_about(found, transcript.findings))
+    )
     if rows is None and told.findings:
         yield []
         yield from (fitted(line, width) for line in finding_lines(told, width=width))

@@ -14,7 +14,7 @@ CAPTURE = str(Path(__file__).parents[3] / "captures" / "logs.mcpspy")
 def test_every_message_is_quoted_by_a_line_of_the_log() -> None:
     rows = json.loads(run("show", "--json", CAPTURE).stdout)["rows"]
     messages = {one["record"] for row in rows for name in ("request", "response", "message") if (one := row.get(name))}
-    quoted = {row["quotes"]["record"] for row in rows if "quotes" in row}
+    quoted = {row["log_matches"]["record"] for row in rows if "log_matches" in row}
     assert quoted == messages
 
 

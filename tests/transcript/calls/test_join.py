@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.transcript.calls.call import Call, Part
+from mcpspy.transcript.calls.call import Call, CallPart
 from mcpspy.transcript.model import Exchange, Outcome, UnpairedMessage
 from tests.transcript.dialogue import MS, Dialogue, cancelled, error, notification, progress, request, result
 
@@ -229,18 +229,18 @@ def done(named: str) -> dict[str, Any]:
 def test_the_end_of_an_elicitation_belongs_to_the_request_that_began_it() -> None:
     told = Dialogue().server(url_elicitation(1, "e")).client(result(1, {"action": "accept"})).wait(5000).server(done("e"))
     call = only(told)
-    assert (call.completed, [one.row for one in call.told], call.duration_ns) == (1, [2], 5002 * MS)
+    assert (call.completed, [one.row for one in call.notifications], call.duration_ns) == (1, [2], 5002 * MS)
 
 
 def test_elicitations_end_in_any_order() -> None:
     told = Dialogue().server(url_elicitation(1, "a")).server(url_elicitation(2, "b"))
     told.server(done("b")).client(result(1)).client(result(2)).server(done("a"))
-    assert [(call.row, [one.row for one in call.told]) for call in told.transcript.calls] == [(1, [4]), (2, [3])]
+    assert [(call.row, [one.row for one in call.notifications]) for call in told.transcript.calls] == [(1, [4]), (2, [3])]
 
 
 def test_the_end_of_an_elicitation_that_nobody_began_stands_alone() -> None:
     told = Dialogue().server(url_elicitation(1, "a")).server(done("b"))
-    assert only(told).told == []
+    assert only(told).notifications == []
 
 
 def test_a_form_is_no_call_of_more_than_an_exchange() -> None:
@@ -365,12 +365,12 @@ def test_a_task_that_has_no_result_yet_goes_on() -> None:
 def test_the_server_may_tell_how_a_task_stands(revision: str) -> None:
     told = polled(Dialogue(), 0, revision).server(status_told("t", "completed", revision))
     call = only(told)
-    assert (len(call.told), call.outcome, call.duration_ns) == (1, Outcome.OK, 2 * MS)
+    assert (len(call.notifications), call.outcome, call.duration_ns) == (1, Outcome.OK, 2 * MS)
 
 
 def test_what_is_told_of_a_task_before_the_answer_that_makes_it_belongs_to_its_call() -> None:
     told = Dialogue().client(ask(1)).server(status_told("t", "working")).server(created(1))
-    assert [one.row for one in only(told).told] == [2]
+    assert [one.row for one in only(told).notifications] == [2]
 
 
 def test_what_is_told_after_the_end_of_a_task_changes_nothing() -> None:
@@ -393,7 +393,7 @@ def test_a_cancellation_that_was_acknowledged_need_not_have_stopped_the_task() -
 def test_input_for_a_task_is_a_part_of_the_call() -> None:
     told = polled(Dialogue(), 1, EXTENSION).client(poll(5, method="tasks/update")).server(result(5))
     call = only(told)
-    assert [call.part(one) for one in call.exchanges] == [Part.ROUND, Part.POLL, Part.INPUT]
+    assert [call.part(one) for one in call.exchanges] == [CallPart.ROUND, CallPart.POLL, CallPart.INPUT]
 
 
 def test_what_the_server_asks_for_a_task_is_a_part_of_the_call() -> None:
@@ -401,7 +401,10 @@ def test_what_the_server_asks_for_a_task_is_a_part_of_the_call() -> None:
     told = polled(Dialogue(), 0).server(request(1, "elicitation/create", related)).client(result(1))
     told.server(request(2, "sampling/createMessage", related)).server(request(3, "roots/list"))
     call = only(told)
-    assert ([call.part(one) for one in call.exchanges], call.wire_ns) == ([Part.ROUND, Part.QUESTION, Part.QUESTION], MS)
+    assert ([call.part(one) for one in call.exchanges], call.wire_ns) == (
+        [CallPart.ROUND, CallPart.QUESTION, CallPart.QUESTION],
+        MS,
+    )
 
 
 def test_what_is_told_for_a_task_belongs_to_the_call() -> None:
@@ -411,7 +414,7 @@ def test_what_is_told_for_a_task_belongs_to_the_call() -> None:
         .server(notification("notifications/message", related))
         .server(notification("notifications/message"))
     )
-    assert [one.row for one in only(told).told] == [2]
+    assert [one.row for one in only(told).notifications] == [2]
 
 
 def test_progress_of_a_task_goes_on_after_the_answer_that_made_it() -> None:
@@ -472,12 +475,12 @@ def on(id: Any, method: str = "tools/list_changed") -> dict[str, Any]:
 
 def test_what_a_subscription_brings_belongs_to_it() -> None:
     told = Dialogue().client(listen(1)).server(on(1, "subscriptions/acknowledged")).server(on(1)).server(on(2))
-    assert [one.row for one in only(told).told] == [2, 3]
+    assert [one.row for one in only(told).notifications] == [2, 3]
 
 
 def test_subscriptions_interleave() -> None:
     told = Dialogue().client(listen(1)).client(listen("1")).server(on("1")).server(on(1)).server(on("1"))
-    assert [[one.row for one in call.told] for call in told.transcript.calls] == [[4], [3, 5]]
+    assert [[one.row for one in call.notifications] for call in told.transcript.calls] == [[4], [3, 5]]
 
 
 @pytest.mark.parametrize(
@@ -512,25 +515,25 @@ def updated(uri: str = "x:1") -> dict[str, Any]:
 
 def test_the_news_of_a_resource_belong_to_its_subscription() -> None:
     told = Dialogue().client(subscribe(1)).server(result(1)).server(updated()).server(updated("x:2")).server(updated())
-    assert ([one.row for one in only(told).told], only(told).outcome) == ([2, 4], Outcome.PENDING)
+    assert ([one.row for one in only(told).notifications], only(told).outcome) == ([2, 4], Outcome.PENDING)
 
 
 def test_unsubscribing_ends_a_subscription() -> None:
     told = Dialogue().client(subscribe(1)).server(result(1)).client(subscribe(2, method="unsubscribe")).server(result(2))
     told.server(updated())
     call = only(told)
-    assert (calls(told), call.outcome, call.duration_ns, call.told) == ([[1, 2]], Outcome.OK, 3 * MS, [])
+    assert (calls(told), call.outcome, call.duration_ns, call.notifications) == ([[1, 2]], Outcome.OK, 3 * MS, [])
 
 
 def test_subscribing_twice_is_one_subscription() -> None:
     told = Dialogue().client(subscribe(1)).server(result(1)).client(subscribe(2)).server(result(2)).server(updated())
-    assert (calls(told), len(only(told).told)) == ([[1, 2]], 1)
+    assert (calls(told), len(only(told).notifications)) == ([[1, 2]], 1)
 
 
 def test_a_resource_can_be_subscribed_to_again() -> None:
     told = Dialogue().client(subscribe(1)).server(result(1)).client(subscribe(2, method="unsubscribe")).server(result(2))
     told.client(subscribe(3)).server(result(3)).server(updated())
-    assert (calls(told), [len(call.told) for call in told.transcript.calls]) == ([[1, 2], [3]], [0, 1])
+    assert (calls(told), [len(call.notifications) for call in told.transcript.calls]) == ([[1, 2], [3]], [0, 1])
 
 
 def test_a_subscription_that_was_refused_has_failed() -> None:

@@ -158,7 +158,7 @@ def test_the_end_of_an_elicitation_is_found_on_another_stream_of_its_session() -
     told.post(tool_call(1), session="a").stream().event(url_elicitation(1, "e"))
     told.post(result(1, {"action": "accept"}), session="a").answer(202)
     get.event(done("e"))
-    assert [(call.first.method, len(call.told)) for call in told.transcript.calls] == [("elicitation/create", 1)]
+    assert [(call.first.method, len(call.notifications)) for call in told.transcript.calls] == [("elicitation/create", 1)]
 
 
 def test_a_subscription_is_that_of_its_own_stream() -> None:
@@ -166,7 +166,7 @@ def test_a_subscription_is_that_of_its_own_stream() -> None:
     streams = [told.post(modern(1, "subscriptions/listen", name)).stream() for name in ("ada", "ada")]
     streams[1].event(on(1, "subscriptions/acknowledged")).event(on(1))
     streams[0].event(on(1))
-    assert [len(call.told) for call in told.transcript.calls] == [1, 2]
+    assert [len(call.notifications) for call in told.transcript.calls] == [1, 2]
 
 
 # --- Whatever happens ---
@@ -275,7 +275,7 @@ def dialogue(steps: list[tuple[bool, Any]], label: str = "weather") -> Dialogue:
 def test_every_exchange_is_in_one_call_at_most_and_once(steps: list[tuple[bool, Any]]) -> None:
     transcript = dialogue(steps).transcript
     joined = [row.row for call in transcript.calls for row in call.exchanges]
-    joined += [row.row for call in transcript.calls for row in call.told]
+    joined += [row.row for call in transcript.calls for row in call.notifications]
     assert len(joined) == len(set(joined))
     assert set(joined) == {row for source in transcript.captures for row in source.calls}
     for call in transcript.calls:
@@ -337,7 +337,15 @@ def _stood(transcriber: Transcriber, changed: Any) -> dict[int, Any]:
 
 
 def _standing(call: Any) -> Any:
-    return call.outcome, call.duration_ns, call.wire_ns, len(call.rounds), len(call.polls), len(call.told), spelled(call.task)
+    return (
+        call.outcome,
+        call.duration_ns,
+        call.wire_ns,
+        len(call.rounds),
+        len(call.polls),
+        len(call.notifications),
+        spelled(call.task),
+    )
 
 
 def test_ten_thousand_equal_rounds_take_time_in_proportion() -> None:

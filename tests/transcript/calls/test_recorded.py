@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.capture.file.reader import read
-from mcpspy.transcript.calls.call import Call, Part
+from mcpspy.transcript.calls.call import Call, CallPart
 from mcpspy.transcript.model import Outcome, Transcript, UnpairedMessage
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 
@@ -18,20 +18,20 @@ def transcript(name: str) -> Transcript:
     return transcribe(read(RECORDED / f"{name}.mcpspy"))
 
 
-def parts(call: Call) -> list[Part]:
+def parts(call: Call) -> list[CallPart]:
     """What its exchanges are to it."""
     return [call.part(one) for one in call.exchanges]
 
 
 def told(call: Call) -> set[str | None]:
     """The notifications about it."""
-    return {one.message.method for one in call.told}
+    return {one.message.method for one in call.notifications}
 
 
 @pytest.mark.parametrize("name", ["greet-stdio-auto", "greet-sse-auto", "greet-http-auto"])
 def test_a_question_of_the_modern_era_makes_two_rounds_on_every_transport(name: str) -> None:
     (call,) = transcript(name).calls
-    assert (call.first.target, parts(call), call.outcome) == ("greet", [Part.ROUND, Part.ROUND], Outcome.OK)
+    assert (call.first.target, parts(call), call.outcome) == ("greet", [CallPart.ROUND, CallPart.ROUND], Outcome.OK)
     assert call.duration_ns is not None
     assert 0 < call.wire_ns < call.duration_ns
 
@@ -45,7 +45,7 @@ def test_a_question_of_the_legacy_era_is_a_request_of_the_server() -> None:
 def test_a_tool_that_runs_as_a_task_is_one_call() -> None:
     (call,) = transcript("research").calls
     assert (len(call.rounds), len(call.polls), call.outcome) == (1, 3, Outcome.OK)
-    assert (parts(call)[-2:], told(call)) == ([Part.RESULT, Part.QUESTION], {"notifications/tasks/status"})
+    assert (parts(call)[-2:], told(call)) == ([CallPart.RESULT, CallPart.QUESTION], {"notifications/tasks/status"})
     assert call.task is not None
     assert (call.task.status, call.task.poll_interval_ms, call.needs_input) == ("completed", 1000, False)
 
@@ -55,15 +55,15 @@ def test_every_notification_about_a_task_belongs_to_it_also_the_one_before_the_a
     (call,) = found.calls
     assert call.task is not None
     about = [row for row in found.rows if isinstance(row, UnpairedMessage) and row.message.target == call.task.id]
-    assert sorted(row.row for row in call.told) == [row.row for row in about]
+    assert sorted(row.row for row in call.notifications) == [row.row for row in about]
     assert call.first.response is not None
-    assert call.told[0].at_ns < call.first.response.at_ns
+    assert call.notifications[0].at_ns < call.first.response.at_ns
 
 
 def test_a_task_that_the_client_runs_is_a_call_of_the_server() -> None:
     (call,) = transcript("sampling").calls
     assert (call.sender, call.first.method, call.outcome) == ("server", "sampling/createMessage", Outcome.OK)
-    assert parts(call) == [Part.ROUND, *[Part.POLL] * len(call.polls), Part.RESULT]
+    assert parts(call) == [CallPart.ROUND, *[CallPart.POLL] * len(call.polls), CallPart.RESULT]
 
 
 def test_a_call_that_was_sent_to_a_url_is_tried_again() -> None:
@@ -75,7 +75,7 @@ def test_a_call_that_was_sent_to_a_url_is_tried_again() -> None:
 
 def test_a_subscription_lasts_until_it_is_given_up() -> None:
     (call,) = transcript("updates").calls
-    assert (parts(call), told(call)) == ([Part.ROUND, Part.END], {"notifications/resources/updated"})
+    assert (parts(call), told(call)) == ([CallPart.ROUND, CallPart.END], {"notifications/resources/updated"})
     assert call.outcome is Outcome.OK
 
 
@@ -91,7 +91,7 @@ def test_calls_are_the_same_live_offline_and_among_others(name: str) -> None:
         live.feed(record)
     live.close()
     others = transcribe(*(read(RECORDED / f"{one}.mcpspy") for one in NAMES))
-    alone = [(len(call.exchanges), len(call.told), call.wire_ns) for call in transcript(name).calls]
-    assert [(len(call.exchanges), len(call.told), call.wire_ns) for call in live.transcript.calls] == alone
-    among = [(len(call.exchanges), len(call.told), call.wire_ns) for call in others.calls]
+    alone = [(len(call.exchanges), len(call.notifications), call.wire_ns) for call in transcript(name).calls]
+    assert [(len(call.exchanges), len(call.notifications), call.wire_ns) for call in live.transcript.calls] == alone
+    among = [(len(call.exchanges), len(call.notifications), call.wire_ns) for call in others.calls]
     assert all(one in among for one in alone)

@@ -13,7 +13,7 @@ import pytest
 
 from mcpspy.capture.file.reader import read
 from mcpspy.errors import FilterError
-from mcpspy.transcript.filter.filter import Matcher, filter_of, filtered
+from mcpspy.transcript.filter.filter import FilterMatcher, filter_of, filter_rows
 from mcpspy.transcript.filter.keys import HINTS, KEYS
 from mcpspy.transcript.filter.values import words
 from mcpspy.transcript.model import ChannelEvent, Exchange, Log, Numbered, Transcript
@@ -49,7 +49,7 @@ def transcript(name: str) -> Transcript:
 def matching(expression: str, on: Transcript) -> list[Any]:
     wanted = filter_of([expression])
     assert wanted is not None
-    return filtered(wanted, on, on.rows, UTC).rows
+    return filter_rows(wanted, on, on.rows, UTC).rows
 
 
 def numbers(expression: str, on: Transcript) -> list[int]:
@@ -158,7 +158,7 @@ def test_a_matcher_sees_rows_as_they_are_at_the_moment() -> None:
     dialogue = Dialogue().client(request(1)).server(result(1))
     wanted = filter_of(["status:ok"])
     assert wanted is not None
-    matcher = Matcher(wanted, transcriber.transcript)
+    matcher = FilterMatcher(wanted, transcriber.transcript)
     said = [
         matcher.matches(row) for record in dialogue.records for row in transcriber.feed(record) if isinstance(row, Exchange)
     ]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mcpspy.errors import FilterError
 from mcpspy.records import Record
-from mcpspy.transcript.filter.filter import Filter, Matcher, filter_of, filtered
+from mcpspy.transcript.filter.filter import Filter, FilterMatcher, filter_of, filter_rows
 from mcpspy.transcript.filter.grammar import AllOf, AnyOf, Node, Not, Term, Text
 from mcpspy.transcript.filter.keys import KEYS
 from mcpspy.transcript.filter.values import words
@@ -102,7 +102,7 @@ def test_no_filter_raises_on_any_transcript_or_changes_the_order_of_rows(express
     assume(wanted is not None)
     assert wanted is not None
     transcript = transcribe(records)
-    found = filtered(wanted, transcript, transcript.rows, UTC)
+    found = filter_rows(wanted, transcript, transcript.rows, UTC)
     shown = {id(row) for row in found.rows}
     assert found.rows == [row for row in transcript.rows if id(row) in shown]
     assert found.matching <= found.of
@@ -115,7 +115,7 @@ def test_a_row_without_exchange_matches_a_term_or_its_negation_and_never_both(ex
     assert plain is not None
     assert negated is not None
     transcript = transcribe(records)
-    matchers = [Matcher(one, transcript, UTC) for one in (plain, negated)]
+    matchers = [FilterMatcher(one, transcript, UTC) for one in (plain, negated)]
     for row in transcript.rows:
         said = [matcher.matches(row) for matcher in matchers]
         assert any(said)

@@ -19,10 +19,10 @@ from mcpspy.transcript.mcp.methods import (
     TARGETS,
     Method,
     MethodKind,
-    Standing,
+    MethodStanding,
+    method_standing,
     row,
     rows,
-    standing,
 )
 from mcpspy.transcript.mcp.revisions import LATEST, REVISIONS, WITH_BATCHES, Era, era, is_known, nearest, position, span
 
@@ -194,24 +194,24 @@ def test_batches_are_of_one_revision() -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "sender", "revision", "expected"),
     [
-        ("tools/call", "request", CLIENT, "2024-11-05", Standing.KNOWN),
-        ("tools/call", "request", SERVER, "2024-11-05", Standing.OTHER_SIDE),
-        ("ping", "notification", CLIENT, "2024-11-05", Standing.OTHER_KIND),
-        ("ping", "request", CLIENT, "2026-07-28", Standing.OTHER_REVISION),
-        ("elicitation/create", "request", SERVER, "2025-03-26", Standing.OTHER_REVISION),
-        ("elicitation/create", "request", SERVER, "2025-06-18", Standing.KNOWN),
-        ("elicitation/create", "request", SERVER, "2026-07-28", Standing.INSIDE_ONLY),
-        ("notifications/progress", "notification", CLIENT, "2026-07-28", Standing.OTHER_SIDE),
-        ("server/discover", "request", CLIENT, "2025-11-25", Standing.OTHER_REVISION),
-        ("tasks/list", "request", SERVER, "2025-11-25", Standing.KNOWN),
-        ("tasks/list", "request", CLIENT, "2026-07-28", Standing.OTHER_REVISION),
-        ("acme/anything", "request", CLIENT, "2026-07-28", Standing.UNKNOWN),
+        ("tools/call", "request", CLIENT, "2024-11-05", MethodStanding.KNOWN),
+        ("tools/call", "request", SERVER, "2024-11-05", MethodStanding.OTHER_SIDE),
+        ("ping", "notification", CLIENT, "2024-11-05", MethodStanding.OTHER_KIND),
+        ("ping", "request", CLIENT, "2026-07-28", MethodStanding.OTHER_REVISION),
+        ("elicitation/create", "request", SERVER, "2025-03-26", MethodStanding.OTHER_REVISION),
+        ("elicitation/create", "request", SERVER, "2025-06-18", MethodStanding.KNOWN),
+        ("elicitation/create", "request", SERVER, "2026-07-28", MethodStanding.INSIDE_ONLY),
+        ("notifications/progress", "notification", CLIENT, "2026-07-28", MethodStanding.OTHER_SIDE),
+        ("server/discover", "request", CLIENT, "2025-11-25", MethodStanding.OTHER_REVISION),
+        ("tasks/list", "request", SERVER, "2025-11-25", MethodStanding.KNOWN),
+        ("tasks/list", "request", CLIENT, "2026-07-28", MethodStanding.OTHER_REVISION),
+        ("acme/anything", "request", CLIENT, "2026-07-28", MethodStanding.UNKNOWN),
     ],
 )
 def test_a_revision_says_whether_a_message_may_be_sent(
     name: str, kind: MethodKind, sender: "Side", revision: str, expected: Any
 ) -> None:
-    assert standing(name, kind, sender, revision) is expected
+    assert method_standing(name, kind, sender, revision) is expected
 
 
 def test_a_method_of_2025_needs_other_capabilities_than_its_namesake_of_the_extension() -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mcpspy.transcript.offers.definitions import Offer, Part, offers
+from mcpspy.transcript.offers.definitions import DefinitionKind, Offer, offers
 from tests.transcript.dialogue import Dialogue, request, result
 
 
@@ -23,7 +23,7 @@ def offer(told: Dialogue) -> Offer:
 
 
 def names(told: Dialogue) -> list[str]:
-    return [one.name for one in offer(told).definitions(Part.TOOL)]
+    return [one.name for one in offer(told).definitions(DefinitionKind.TOOL)]
 
 
 def test_pages_of_a_list_are_joined_in_order() -> None:
@@ -42,11 +42,11 @@ def test_a_list_that_is_being_fetched_again_does_not_count_before_its_last_page(
 
 def test_a_list_without_its_last_page_is_not_complete_and_yet_there() -> None:
     told = fetched(Dialogue(), 1, ["a"], next_cursor="x")
-    assert (names(told), Part.TOOL in offer(told).complete) == (["a"], False)
+    assert (names(told), DefinitionKind.TOOL in offer(told).complete) == (["a"], False)
 
 
 def test_a_list_without_its_first_page_is_not_complete() -> None:
-    assert Part.TOOL not in offer(fetched(Dialogue(), 1, ["a"], cursor="x")).complete
+    assert DefinitionKind.TOOL not in offer(fetched(Dialogue(), 1, ["a"], cursor="x")).complete
 
 
 def test_two_clients_may_go_through_the_pages_side_by_side() -> None:
@@ -55,7 +55,7 @@ def test_two_clients_may_go_through_the_pages_side_by_side() -> None:
 
 
 def test_an_empty_cursor_ends_a_list() -> None:
-    assert Part.TOOL in offer(fetched(Dialogue(), 1, ["a"], next_cursor="")).complete
+    assert DefinitionKind.TOOL in offer(fetched(Dialogue(), 1, ["a"], next_cursor="")).complete
 
 
 def test_a_definition_that_came_twice_is_one_and_one_that_changed_is_two() -> None:
@@ -67,13 +67,13 @@ def test_a_definition_that_came_twice_is_one_and_one_that_changed_is_two() -> No
 def test_a_definition_is_the_bytes_that_came() -> None:
     raw = b'{"name" : "a", "n": 1.0e5}'
     told = Dialogue().client(request(1)).server(b'{"jsonrpc":"2.0","id":1,"result":{"tools":[' + raw + b"]}}\n")
-    assert [one.raw for one in offer(told).definitions(Part.TOOL)] == [raw]
+    assert [one.raw for one in offer(told).definitions(DefinitionKind.TOOL)] == [raw]
 
 
 def test_instructions_come_with_the_greeting_of_either_era() -> None:
     for method in ("initialize", "server/discover"):
         told = Dialogue().client(request(1, method)).server(result(1, {"instructions": "Be quick."}))
-        assert [one.raw for one in offer(told).definitions(Part.INSTRUCTIONS)] == [b'"Be quick."']
+        assert [one.raw for one in offer(told).definitions(DefinitionKind.INSTRUCTIONS)] == [b'"Be quick."']
 
 
 def test_prompts_resources_and_templates_are_known_by_their_names() -> None:
@@ -81,7 +81,11 @@ def test_prompts_resources_and_templates_are_known_by_their_names() -> None:
     told.client(request(2, "resources/list")).server(result(2, {"resources": [{"uri": "file:///r"}]}))
     told.client(request(3, "resources/templates/list")).server(result(3, {"resourceTemplates": [{"uriTemplate": "t"}]}))
     found = offer(told)
-    assert [name for part in (Part.PROMPT, Part.RESOURCE, Part.TEMPLATE) for name in found.current[part]] == [
+    assert [
+        name
+        for part in (DefinitionKind.PROMPT, DefinitionKind.RESOURCE, DefinitionKind.TEMPLATE)
+        for name in found.current[part]
+    ] == [
         "p",
         "file:///r",
         "t",

@@ -11,7 +11,7 @@ from mcpspy.transcript.findings.registry import RULES
 from mcpspy.transcript.findings.rule import Family, Finding
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.offers.baseline import Baseline, canonical, document, label_of, read_document, value_of
-from mcpspy.transcript.offers.definitions import Part, offers
+from mcpspy.transcript.offers.definitions import DefinitionKind, offers
 from mcpspy.transcript.offers.drift import MAX_PATHS, changes, differences, step, strings
 from tests.transcript.dialogue import Dialogue, request, result
 
@@ -145,9 +145,9 @@ def test_every_string_and_every_name_has_a_place() -> None:
 
 @given(st.dictionaries(st.text(), JSON, max_size=4))
 def test_a_document_is_read_back(tools: dict[str, Any]) -> None:
-    made = document(Baseline("weather", {Part.TOOL: tools}))
+    made = document(Baseline("weather", {DefinitionKind.TOOL: tools}))
     found = read_document(json.loads(json.dumps(made)))
-    assert (found.server, found.parts) == ("weather", {Part.TOOL: tools})
+    assert (found.server, found.parts) == ("weather", {DefinitionKind.TOOL: tools})
 
 
 def test_a_document_is_the_same_in_whatever_order_tools_are_listed() -> None:
@@ -177,7 +177,7 @@ def test_what_was_not_seen_again_stays_accepted() -> None:
     before = accepted(offering(READ, instructions="Be quick."))
     told = Dialogue().client(request(0, "initialize")).server(result(0))
     after = before.taken(offers(told.transcript)[0])
-    assert (list(after.parts[Part.TOOL]), after.parts[Part.INSTRUCTIONS]) == (["read"], {})
+    assert (list(after.parts[DefinitionKind.TOOL]), after.parts[DefinitionKind.INSTRUCTIONS]) == (["read"], {})
 
 
 @given(st.binary(max_size=200))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mcpspy import read
 from mcpspy.transcript.model import Exchange, Outcome, Transcript
-from mcpspy.transcript.stats.statistics import Calls, ServerNumbers, latency, nearest_rank, numbers
+from mcpspy.transcript.stats.statistics import CallNumbers, ServerNumbers, latency, nearest_rank, numbers
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.transcript.dialogue import MS, Dialogue, error, notification, progress, request, result, tool_call
 from tests.transcript.traffic import Traffic, initialize, modern, opened_session
@@ -34,7 +34,7 @@ def counted(scene: Dialogue | Traffic | Transcript, *rows: int) -> ServerNumbers
     return found
 
 
-def calls(scene: Dialogue | Traffic | Transcript) -> dict[str, Calls]:
+def calls(scene: Dialogue | Traffic | Transcript) -> dict[str, CallNumbers]:
     """The client's requests by method, and those with parts by target too."""
     found = counted(scene).calls
     return {one.method: one for one in found} | {part.target or "": part for one in found for part in one.parts}
@@ -137,7 +137,7 @@ def test_requests_of_the_server_are_apart() -> None:
 def test_notifications_are_counted_by_method_and_sender() -> None:
     scene = Dialogue().client(notification()).client(tool_call(1, token=9)).server(progress(9)).server(progress(9, 2))
     found = counted(scene)
-    assert [(one.sender, one.method, one.count) for one in found.told] == [
+    assert [(one.sender, one.method, one.count) for one in found.notifications] == [
         ("client", "notifications/initialized", 1),
         ("server", "notifications/progress", 2),
     ]
@@ -185,7 +185,7 @@ def test_each_capture_has_its_own_numbers() -> None:
 
 def test_the_phases_of_a_server_that_was_started_are_told() -> None:
     found = counted(Dialogue().client(request(0, "initialize")).server(result(0)).closes())
-    assert [one.name for one in found.course.phases] == ["start", "handshake", "shutdown"]
+    assert [one.name for one in found.lifecycle.phases] == ["start", "handshake", "shutdown"]
 
 
 def http_scene() -> Traffic:

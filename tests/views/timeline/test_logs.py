@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.transcript.log_matches import quotes
+from mcpspy.transcript.log_matches import log_matches
 from mcpspy.transcript.model import Numbered
 from mcpspy.views.json.rows import transcript_json
 from mcpspy.views.text.line import line_cells, plain
@@ -124,7 +124,7 @@ def test_no_hostile_string_in_a_quoting_line_does_anything(text: str, width: int
 def test_the_json_names_what_a_line_quotes() -> None:
     transcript = chatty_scene().transcript
     made = json.loads("".join(transcript_json(transcript, transcript.rows, live=False)))
-    found = [one["quotes"] for one in made["rows"] if one["kind"] == "stderr" and "quotes" in one]
+    found = [one["log_matches"] for one in made["rows"] if one["kind"] == "stderr" and "log_matches" in one]
     assert [(one["row"], one["kind"], one["gap_ns"]) for one in found][:2] == [
         (1, "request", 902_000_000),
         (1, "result", -1_000_000),
@@ -148,7 +148,7 @@ def test_the_timeline_tells_how_the_server_came_up() -> None:
 def test_a_quote_is_found_behind_any_number_of_letters() -> None:
     raw = ("天" * 500).encode() + logged("", tool_call(1))
     transcript = Dialogue().client(tool_call(1)).stderr(raw).transcript
-    (quote,) = quotes(transcript.rows).values()
+    (quote,) = log_matches(transcript.rows).values()
     line = quoted_line(raw, quote, 60)
     assert plain(line).startswith("…")
     assert line_cells(line) <= 60

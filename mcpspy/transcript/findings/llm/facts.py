@@ -11,8 +11,8 @@ from ....wire.json_spans import members, string
 from ...llm.model import offer_text
 from ...llm.tool_names import Likeness, Tool, tool_names
 from ...llm.tool_trips import result_of, tool_calls, tool_trips
+from ...offers.definitions import DefinitionKind, offers
 from ...offers.definitions import Offer as Defined
-from ...offers.definitions import Part, offers
 
 if TYPE_CHECKING:
     from ...llm.call import ModelCall
@@ -141,7 +141,12 @@ class ModelFacts:
     def definition(self, tool: Tool) -> Definition | None:
         """What the server says of a tool; None where it does not list it."""
         return next(
-            (one.current.get(Part.TOOL, {}).get(tool.name) for one in self.defined if one.source.index == tool.capture), None
+            (
+                one.current.get(DefinitionKind.TOOL, {}).get(tool.name)
+                for one in self.defined
+                if one.source.index == tool.capture
+            ),
+            None,
         )
 
     def saw(self, capture: int, at_ns: int) -> bool:

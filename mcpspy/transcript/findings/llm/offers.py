@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from ...offers.definitions import Definition, Part
+from ...offers.definitions import Definition, DefinitionKind
 from ...offers.definitions import Offer as Defined
 from ..rule import Family, Hit, Rule, Severity, hit
 from .records import record_of
@@ -82,8 +82,8 @@ def find(facts: ModelFacts) -> Iterator[Hit]:
 
 def _left_out(facts: ModelFacts, defined: Defined, sure: set[Tool], likely: set[Tool]) -> Iterator[Hit]:
     """Tools that a server listed and no prompt has. The list has to be whole, and prompts have to have come after it."""
-    tools = defined.definitions(Part.TOOL)
-    if Part.TOOL not in defined.complete or not tools:
+    tools = defined.definitions(DefinitionKind.TOOL)
+    if DefinitionKind.TOOL not in defined.complete or not tools:
         return
     capture, offered = defined.source.index, sure | likely
     missing = [one for one in tools if one.name and facts.tool(capture, one.name) not in offered]

@@ -7,7 +7,7 @@ from typing import Final
 
 from ....records import CLIENT
 from ....wire.json_spans import members
-from ...calls.call import Call, Part
+from ...calls.call import Call, CallPart
 from ...model import Exchange, Outcome
 from ..facts import CaptureFacts
 from ..rule import Family, Hit, Rule, Severity, hit_in
@@ -150,7 +150,7 @@ def _polled(one: Call) -> Iterator[Hit]:
     interval_ms = None if one.task is None else one.task.poll_interval_ms
     if not interval_ms or len(one.polls) < _POLLS:
         return
-    polls = [exchange for exchange in one.exchanges if one.part(exchange) is Part.POLL]
+    polls = [exchange for exchange in one.exchanges if one.part(exchange) is CallPart.POLL]
     hasty = [later for sooner, later in pairwise(polls) if later.at_ns - sooner.at_ns < interval_ms * 500_000]
     if len(hasty) >= _POLLS:
         took = seconds(polls[-1].at_ns - polls[0].at_ns)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from ....records import CLIENT, SERVER
-from ...mcp.methods import MethodKind, Standing, row, rows, standing
+from ...mcp.methods import MethodKind, MethodStanding, method_standing, row, rows
 from ...mcp.revisions import Era, era
 from ...model import Exchange, Kind
 from ..rule import Family, Hit, Rule, Severity, hit_in
@@ -122,38 +122,38 @@ def _used(key: UseKey, use: Use) -> Iterator[Hit]:
     side = CLIENT if sender == CLIENT else SERVER
     said = _standing(method, side, revision, is_request=is_request)
     name = f"{method} {'request' if is_request else 'notification'}"
-    if said is Standing.OTHER_SIDE:
+    if said is MethodStanding.OTHER_SIDE:
         what = f"The {sender} sent a {name}, which is the other side's to send."
         yield hit_in(WRONG_DIRECTION, message, first.row, what, count=use.count)
-    elif said is Standing.OTHER_KIND:
+    elif said is MethodStanding.OTHER_KIND:
         kind = "notification, without an id, and it is a request" if not is_request else "request, and it is a notification"
         what = f"The {sender} sent {method} as a {kind}."
         yield hit_in(WRONG_KIND, message, first.row, what, count=use.count)
     elif revision is None:
         return
-    elif said in (Standing.OTHER_REVISION, Standing.INSIDE_ONLY):
+    elif said in (MethodStanding.OTHER_REVISION, MethodStanding.INSIDE_ONLY):
         if side == SERVER and is_request and era(revision) is Era.MODERN:
             return
         what = f"The {sender} sent a {name}, which {revision} does not have."
         yield hit_in(METHOD_NOT_IN_REVISION, message, first.row, what, count=use.count)
-    elif said is Standing.KNOWN:
+    elif said is MethodStanding.KNOWN:
         known = row(method, side, revision)
         if known is not None and known.deprecated and known.deprecated <= revision:
             what = f"{method} is deprecated since {known.deprecated}."
             yield hit_in(DEPRECATED_METHOD, message, first.row, what, count=use.count)
 
 
-def _standing(method: str, side: Side, revision: str | None, *, is_request: bool) -> Standing:
+def _standing(method: str, side: Side, revision: str | None, *, is_request: bool) -> MethodStanding:
     """What the revision says of a method; where none is known, what all of them say."""
     kind: MethodKind = "request" if is_request else "notification"
     if revision is not None:
-        return standing(method, kind, side, revision)
+        return method_standing(method, kind, side, revision)
     known = rows(method)
     if not known:
-        return Standing.UNKNOWN
+        return MethodStanding.UNKNOWN
     if known[0].kind != kind:
-        return Standing.OTHER_KIND
-    return Standing.KNOWN if any(one.sender == side for one in known) else Standing.OTHER_SIDE
+        return MethodStanding.OTHER_KIND
+    return MethodStanding.KNOWN if any(one.sender == side for one in known) else MethodStanding.OTHER_SIDE
 
 
 def _asked_in_modern_era(facts: CaptureFacts) -> Iterator[Hit]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ....wire.json_spans import Slice, members
-from ...calls.call import Call, Part
+from ...calls.call import Call, CallPart
 from ...mcp.codes import CLIENT_CAPABILITIES
 from ...mcp.fields import INPUT_REQUIRED, TASK
 from ...mcp.methods import INPUT_REQUESTS, MAY_NEED_INPUT, TASKS, row
@@ -187,7 +187,7 @@ def _states(one: Call) -> Iterator[Hit]:
     before: Exchange | None = None
     asked: set[str] = set()
     for exchange in one.exchanges:
-        if one.part(exchange) is not Part.ROUND:
+        if one.part(exchange) is not CallPart.ROUND:
             continue
         response = None if before is None else before.response
         if response is not None and response.result_type == INPUT_REQUIRED:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ....records import CLIENT, SERVER
 from ....wire.json_spans import members
-from ...calls.call import Call, Part
+from ...calls.call import Call, CallPart
 from ...calls.references import task_facts
 from ...mcp.codes import RELATED_TASK
 from ...mcp.methods import MAY_BE_TASKS
@@ -82,7 +82,7 @@ RULES: Final = (TASK_NOT_OFFERED, TASK_GOES_ON, OTHER_TASK, UNMARKED_TASK_RESULT
 
 _ENDINGS: Final = frozenset({"completed", "failed", "cancelled"})
 _REVISION: Final = "2025-11-25"
-_NAMING: Final = (Part.POLL, Part.CANCEL)
+_NAMING: Final = (CallPart.POLL, CallPart.CANCEL)
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
@@ -168,7 +168,7 @@ def _unmarked(one: Call) -> Iterator[Hit]:
     """Results of tasks are those of the requests that became tasks, and bear the task's name."""
     for exchange in one.exchanges:
         response = exchange.response
-        if response is None or response.kind is not Kind.RESULT or one.part(exchange) is not Part.RESULT:
+        if response is None or response.kind is not Kind.RESULT or one.part(exchange) is not CallPart.RESULT:
             continue
         if exchange.revision == _REVISION and RELATED_TASK.encode() not in response.raw:
             what = f"The result of the task of {call_name(one.first)} does not name its task."
