@@ -6,7 +6,7 @@ import time
 import click
 
 from ..capture.store.address import addresses
-from ..capture.store.catalog import Count, Entry, Recording, count, entries, has_message, recordings
+from ..capture.store.catalog import CatalogEntry, Count, Recording, count, entries, has_message, recordings
 from ..capture.store.folder import captures_folder
 from ..capture.store.pruning import empty_files, pruned
 from ..capture.store.quota import quota_bytes, taken
@@ -137,7 +137,7 @@ def _recording(recording: Recording, address: str, counts: dict[str, Count], now
     )
 
 
-def _capture(entry: Entry, counted: Count, now_ns: int) -> CaptureLine:
+def _capture(entry: CatalogEntry, counted: Count, now_ns: int) -> CaptureLine:
     state = CaptureState.COMPLETE if entry.end else CaptureState.LIVE if entry.live else CaptureState.INCOMPLETE
     return CaptureLine(
         path=entry.path,

@@ -81,9 +81,9 @@ def with_quota_guard(
         nonlocal look
         sync()
         if look is None:
-            from ..capture.store.quota_guard import Guard  # a second after the start, when nobody waits for us
+            from ..capture.store.quota_guard import QuotaGuard  # a second after the start, when nobody waits for us
 
-            look = Guard(writer).look
+            look = QuotaGuard(writer).look
         look()
 
     return lambda sync: later(lambda: sync_and_look(sync))

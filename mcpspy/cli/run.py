@@ -72,12 +72,12 @@ def main(arguments: list[str]) -> int:
 
 
 def _writer(values: Values, argv: list[str], max_bytes: int, wall_ns: int, begin_ns: int) -> tuple[Writer | None, str]:
-    from ..capture.redaction.redactor import Redactor, Verbatim
+    from ..capture.redaction.redactor import NoRedaction, Redactor
     from ..capture.store.folder import default_label, key
     from .new_capture import CaptureStart, open_writer
 
     redact = last(values, "redact", "credentials")
-    redactor = Verbatim() if redact == "none" else Redactor(key())
+    redactor = NoRedaction() if redact == "none" else Redactor(key())
     start = CaptureStart(
         wall_ns=wall_ns,
         begin_ns=begin_ns,

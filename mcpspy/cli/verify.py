@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from ..capture.file.repair import Repaired, repair
+from ..capture.file.repair import RepairResult, repair
 from ..capture.file.verify import Status, Summary, verify, verify_file
 from ..capture.store.address import STDIN, resolve
 from ..errors import AddressError, RepairError
@@ -56,13 +56,13 @@ def _summary(path: str) -> Summary:
     return verify(path) if path != STDIN else verify_file(sys.stdin.buffer, "standard input")
 
 
-def _repaired(summary: Summary, out: str) -> Repaired:
+def _repaired(summary: Summary, out: str) -> RepairResult:
     if summary.live:
         raise RepairError(f"{summary.path} is still being recorded; wait until its server has ended")
     return repair(summary.path, out)
 
 
-def _verified(summary: Summary, repaired: Repaired | None) -> VerifiedCapture:
+def _verified(summary: Summary, repaired: RepairResult | None) -> VerifiedCapture:
     return VerifiedCapture(
         path=summary.path,
         status=summary.status,

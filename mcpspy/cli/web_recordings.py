@@ -8,7 +8,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
 
-from ..capture.store.catalog import Entry, Recording, has_message, recordings
+from ..capture.store.catalog import CatalogEntry, Recording, has_message, recordings
 from ..capture.store.folder import captures_folder
 from ..transcript.findings.run import findings
 from ..transcript.llm.tool_trips import tool_trips
@@ -145,7 +145,7 @@ def _letters(text: str) -> str:
     return _SPELLED.sub(lambda found: chr(int(found[1], 16)), text) if "\\u" in text else text
 
 
-def _paths(name: str, captures: list[Entry]) -> list[str]:
+def _paths(name: str, captures: list[CatalogEntry]) -> list[str]:
     """Those captures that are of the recording with this name."""
     found = next((one for one in recordings(captures) if _name(one) == name), None)
     return [] if found is None else [one.path for one in found.entries]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from operator import attrgetter
 
-from ..capture.store.catalog import Entry, entry
+from ..capture.store.catalog import CatalogEntry, entry
 from ..capture.store.folder import EXTENSION, captures_folder
 
 _newest_first = attrgetter("begin_ns", "path")
@@ -18,11 +18,11 @@ class Store:
     """What is known of each capture, by its path, its size and its time of change."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, int, int], Entry] = {}
+        self._known: dict[tuple[str, int, int], CatalogEntry] = {}
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CatalogEntry]:
         """The captures, the newest first; empty where there is no store. Raises: OSError: if the store cannot be read."""
-        known, found = self._known, dict[tuple[str, int, int], Entry]()
+        known, found = self._known, dict[tuple[str, int, int], CatalogEntry]()
         for key in _files():
             one = known.get(key)
             if one is None or one.live:

@@ -14,7 +14,7 @@ from typing import Any
 PROTOCOL_VERSION = "2025-06-18"
 
 
-class Client:
+class DemoClient:
     """One conversation with the server `command`; requests are made one at a time, and its requests are answered on the way."""
 
     def __init__(self, command: list[str]) -> None:
@@ -60,7 +60,7 @@ class Client:
         self._process.stdin.flush()
 
 
-def play(client: Client) -> None:
+def play(client: DemoClient) -> None:
     """The scene."""
     info = {"name": "demo-client", "version": "1.0"}
     capabilities = {"roots": {"listChanged": False}}
@@ -80,7 +80,7 @@ def play(client: Client) -> None:
 
 def main() -> int:
     """Play the scene with the command on the command line. Returns its exit status."""
-    client = Client(sys.argv[1:])
+    client = DemoClient(sys.argv[1:])
     play(client)
     return client.close()
 

@@ -29,7 +29,7 @@ TOOLS = [
 ]
 
 
-class Server:
+class DemoServer:
     """Answers requests line by line; slow calls run in a thread each, so that they can be cancelled."""
 
     def __init__(self, output: TextIO) -> None:
@@ -101,7 +101,7 @@ def main() -> None:
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # they are text streams on files here
     print("weather: ready", file=sys.stderr, flush=True)
-    server = Server(sys.stdout)
+    server = DemoServer(sys.stdout)
     for line in sys.stdin:
         server.receive(json.loads(line))
 

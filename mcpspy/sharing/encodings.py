@@ -132,7 +132,7 @@ _TO_URL = bytes.maketrans(b"+/", b"-_")
 _no_text = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]").search
 
 
-class Run(NamedTuple):
+class Base64Run(NamedTuple):
     """A stretch of base64 that says a text; `data[start:end]`."""
 
     start: int
@@ -149,7 +149,7 @@ class Run(NamedTuple):
         return Edit(self.start, self.end, new.translate(_TO_URL) if self.is_for_urls else new, edits[0].kind)
 
 
-def runs(data: bytes) -> Iterable[Run]:
+def runs(data: bytes) -> Iterable[Base64Run]:
     """The stretches of base64, standard or for URLs, that say a text in UTF-8; in paths and in words with hyphens too."""
     for match in _RUN.finditer(data):
         run = _run(data, *match.span())
@@ -161,7 +161,7 @@ def runs(data: bytes) -> Iterable[Run]:
                 yield from (one for piece in pieces(data, *match.span()) if (one := _run(data, *piece.span())) is not None)
 
 
-def _run(data: bytes, start: int, end: int) -> Run | None:
+def _run(data: bytes, start: int, end: int) -> Base64Run | None:
     """What `data[start:end]` is as base64; None where it is none that says a text."""
     found = data[start:end]
     bare = found.rstrip(b"=")
@@ -174,7 +174,7 @@ def _run(data: bytes, start: int, end: int) -> Run | None:
         return None
     if not text or not _is_text(text):
         return None
-    return Run(start, end, text, len(found) % 4 == 0, is_for_urls)
+    return Base64Run(start, end, text, len(found) % 4 == 0, is_for_urls)
 
 
 def _is_text(data: bytes) -> bool:

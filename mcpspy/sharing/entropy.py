@@ -9,7 +9,7 @@ from math import log2
 from typing import Final
 
 from .encodings import runs
-from .patterns import STAND_IN, Span
+from .patterns import STAND_IN, SecretSpan
 
 SHORTEST: Final = 20
 LONGEST: Final = 512
@@ -40,7 +40,7 @@ _named = re.compile(
 _BEFORE: Final = 24
 
 
-def chance_spans(data: bytes, name: bytes) -> Iterator[Span]:
+def chance_spans(data: bytes, name: bytes) -> Iterator[SecretSpan]:
     """Words of `data` that look as if chance had made them; `name` is that of the member whose value it is.
 
     Pseudonyms are none, nor are ids and digests where a name says that they are, before them in the text or that of the member.
@@ -56,7 +56,7 @@ def chance_spans(data: bytes, name: bytes) -> Iterator[Span]:
             start = run.start() + match.start()
             bare = match[0].rstrip(b"=")
             if _is_made(bare) and not STAND_IN.search(bare) and not _named(data[max(start - _BEFORE, 0) : start]):
-                yield Span(start, start + len(match[0]), "entropy", match[0])
+                yield SecretSpan(start, start + len(match[0]), "entropy", match[0])
 
 
 def bits(word: bytes) -> float:

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from ..wire.edits import Edit, settled, shifted
 from ..wire.json_spans import JsonWalk, Leaf, Position, looks_like_json
 from .encodings import JSON, PERCENT, runs
-from .names import Names, is_scheme
-from .patterns import STAND_IN, Span, assigned_spans, is_plain, may_assign, personal_spans, token_spans, url_spans
-from .prefilter import Harmless
+from .names import SecretNames, is_scheme
+from .patterns import STAND_IN, SecretSpan, assigned_spans, is_plain, may_assign, personal_spans, token_spans, url_spans
+from .prefilter import Prefilter
 from .user_paths import MessagePaths, UserPaths
 
 if TYPE_CHECKING:
-    from .known import Known
+    from .known import KnownValues
 
 Marked: TypeAlias = tuple[int, int, str, bytes]
-"""Where a secret stands, its kind, and its value: a `Span`, or what `capture.spans` finds."""
+"""Where a secret stands, its kind, and its value: a `SecretSpan`, or what `capture.spans` finds."""
 
 MAX_LAYERS: Final = 8
 """So deep texts within texts are read: JSON in base64 in JSON in JSON in a log."""
@@ -59,7 +59,7 @@ _members_inside = re.compile(rb"\{\s*[\"{]|\[\s*[\"{]").search
 
 
 @dataclass(slots=True, kw_only=True)
-class Wanted:
+class FinderOptions:
     """What is to be taken out: `names` say which members hold secrets, `paths` and `values` are the user's, `keep` spares values.
 
     `stand_in` makes a pseudonym of a value, and of an earlier pseudonym what takes its place. `more` finds what else is wanted in a
@@ -68,20 +68,20 @@ class Wanted:
     """
 
     stand_in: Callable[[bytes], bytes]
-    names: Names = field(default_factory=Names)
+    names: SecretNames = field(default_factory=SecretNames)
     paths: UserPaths | None = None
     values: tuple[re.Pattern[str], ...] = ()
     keep: tuple[re.Pattern[str], ...] = ()
     personal: bool = False
-    more: Callable[[bytes, bytes], Iterator[Span]] | None = None
+    more: Callable[[bytes, bytes], Iterator[SecretSpan]] | None = None
     spares_stand_ins: bool = False
     takes_numbers: bool = False
 
 
-class Finder:
+class SecretFinder:
     """Edits of texts. While `learns`, what is found is added to what is `known`; afterwards that is sought everywhere."""
 
-    def __init__(self, wanted: Wanted, known: Known) -> None:
+    def __init__(self, wanted: FinderOptions, known: KnownValues) -> None:
         self._wanted = wanted
         self._known = known
         self._words: set[bytes] = set()
@@ -90,7 +90,7 @@ class Finder:
         self._texts: dict[tuple[bytes, bytes, int], list[Edit]] = {}
         self._takes_bare = wanted.takes_numbers or wanted.names.has_more or bool(wanted.values)
         self._is_quick = not self._takes_bare and wanted.more is None
-        self._is_harmless = Harmless(wanted.names, known, personal=wanted.personal)
+        self._is_harmless = Prefilter(wanted.names, known, personal=wanted.personal)
         self.learns = False
 
     def learned(self) -> None:
@@ -257,9 +257,9 @@ class Finder:
             yield from self._whole(data, blank + 1, end, "key", read)
         elif kind == "cookie" and b"=" in value:
             for match in _cookies.finditer(data, start, end):
-                yield from self._edits([Span(*match.span(1), kind, read(match[1]))])
+                yield from self._edits([SecretSpan(*match.span(1), kind, read(match[1]))])
         elif value:
-            yield from self._edits([Span(start, end, kind, value)])
+            yield from self._edits([SecretSpan(start, end, kind, value)])
 
     # Text
 
@@ -360,7 +360,7 @@ _unfinished_sign = re.compile(rb"%[0-9a-fA-F]?\Z")
 _cookies = re.compile(rb"[^=;\s]+=([^;]+)")
 
 
-def _matches(pattern: re.Pattern[str], data: bytes) -> Iterator[Span]:
+def _matches(pattern: re.Pattern[str], data: bytes) -> Iterator[SecretSpan]:
     """What the user's pattern finds: its first group if it has one, else all that it matches."""
     text = data.decode("utf-8", "surrogateescape")
     group = 1 if pattern.groups else 0
@@ -369,4 +369,4 @@ def _matches(pattern: re.Pattern[str], data: bytes) -> Iterator[Span]:
         if start >= 0:
             value = text[start:end].encode("utf-8", "surrogateescape")
             begin = start if text.isascii() else len(text[:start].encode("utf-8", "surrogateescape"))
-            yield Span(begin, begin + len(value), "value", value)
+            yield SecretSpan(begin, begin + len(value), "value", value)

@@ -47,7 +47,7 @@ def is_telling(value: bytes) -> bool:
 _is_number = re.compile(rb"-?[0-9][0-9.eE+-]*").fullmatch
 
 
-class Known:
+class KnownValues:
     """The values: `add` them, then `close`, then ask for `edits`."""
 
     def __init__(self, stand_in: Callable[[bytes], bytes]) -> None:

@@ -15,7 +15,7 @@ _MEMBERS: Final = {"auth", "bearer", "otp", "pass", "passcode", "pwd", "requests
 _MAX_NAME_BYTES: Final = 128
 
 
-class Names:
+class SecretNames:
     """What names say; `more` are those that the user gave, in any spelling of case, `_` and `-`."""
 
     def __init__(self, more: Iterable[str] = ()) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from .encodings import JSON, PERCENT
-from .names import Names, is_scheme
+from .names import SecretNames, is_scheme
 
 STAND_IN: Final = re.compile(rb"redacted-[0-9a-f]{12}")
 """What a secret was replaced by before."""
@@ -29,7 +29,7 @@ def is_plain(data: bytes) -> bool:
     return _plain(data) is not None and b"--" not in data
 
 
-class Span(NamedTuple):
+class SecretSpan(NamedTuple):
     """A secret: where it stands, what kind it is of, and its value, which is the same wherever it stands."""
 
     start: int
@@ -64,7 +64,7 @@ _BEGINNINGS: Final = (
 """One of these is in a text that holds a token: to ask for each takes a tenth of looking for all at each letter."""
 
 
-def token_spans(data: bytes) -> Iterator[Span]:
+def token_spans(data: bytes) -> Iterator[SecretSpan]:
     """Tokens of well-known services, JWTs, private keys, and what stands behind `Bearer`."""
     if not has_digit(data) and b"PRIVATE KEY" not in data:
         return
@@ -72,14 +72,14 @@ def token_spans(data: bytes) -> Iterator[Span]:
         if beginning in data:
             for match in _tokens.finditer(data):
                 if has_digit(match[0]):
-                    yield Span(match.start(), match.end(), "token", match[0])
+                    yield SecretSpan(match.start(), match.end(), "token", match[0])
             break
     if b"PRIVATE KEY" in data:
         for match in _private_keys.finditer(data):
-            yield Span(match.start(), match.end(), "key", match[0])
+            yield SecretSpan(match.start(), match.end(), "key", match[0])
     for match in _bearers.finditer(data):
         if has_digit(match[1]) and not STAND_IN.fullmatch(match[1]):
-            yield Span(match.start(1), match.end(1), "authorization", match[1])
+            yield SecretSpan(match.start(1), match.end(1), "authorization", match[1])
 
 
 def has_digit(value: bytes) -> bool:
@@ -123,7 +123,7 @@ _NO_VALUES: Final = {
 }  # fmt: skip
 
 
-def assigned_spans(data: bytes, names: Names) -> Iterator[Span]:
+def assigned_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
     """Values behind `NAME=`, `name: `, `"name": "`, `--name=`, `--name ` where the name says that they are secret.
 
     Behind a colon or blanks a value without quotes has to look like none of the words that descriptions go on with.
@@ -140,21 +140,21 @@ def assigned_spans(data: bytes, names: Names) -> Iterator[Span]:
         found = _value_of(data, match)
         if found is not None:
             value = data[slice(*found)]
-            yield Span(*found, kind, JSON.read(value) if match["double"] is not None else value)
+            yield SecretSpan(*found, kind, JSON.read(value) if match["double"] is not None else value)
             at = found[1]
     if b"--" in data:
         for option in _options.finditer(data):
             kind = names.assigned(option[1])
             if kind is not None:
                 which = option.lastindex or 0
-                yield Span(*option.span(which), kind, option[which])
+                yield SecretSpan(*option.span(which), kind, option[which])
 
 
-def _cookie_spans(data: bytes, match: re.Match[bytes]) -> Iterator[Span]:
+def _cookie_spans(data: bytes, match: re.Match[bytes]) -> Iterator[SecretSpan]:
     """The values of a line of cookies; of one that sets a cookie the first, for the others are its attributes."""
     line = _line.match(data, match.end("sign"))
     for pair in _pairs.finditer(data, match.end("sign"), line.end() if line else len(data)):
-        yield Span(*pair.span(1), "cookie", pair[1])
+        yield SecretSpan(*pair.span(1), "cookie", pair[1])
         if match["name"].lower().startswith(b"set"):
             break
 
@@ -198,16 +198,16 @@ _users = re.compile(rb"://(?:[^/\s\"'<>@:]*:)?([^/\s\"'<>@]+)@(?=[^\s@])")
 _forms = re.compile(rb"[\w.%\[\]-]+=[^\s&=]*(?:&[\w.%\[\]-]+=[^\s&]*)*\s*").fullmatch
 
 
-def url_spans(data: bytes, names: Names) -> Iterator[Span]:
+def url_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
     """Values of secret parameters, and passwords before the host; also of forms. Their values are what the signs stand for."""
     if b"=" in data and (b"?" in data or _forms(data)):
         for match in _parameters.finditer(data):
             kind = names.parameter(match[1])
             if kind is not None:
-                yield Span(match.start(2), match.end(2), kind, PERCENT.read(match[2].replace(b"+", b" ")))
+                yield SecretSpan(match.start(2), match.end(2), kind, PERCENT.read(match[2].replace(b"+", b" ")))
     if b"://" in data and b"@" in data:
         for match in _users.finditer(data):
-            yield Span(match.start(1), match.end(1), "userinfo", PERCENT.read(match[1]))
+            yield SecretSpan(match.start(1), match.end(1), "userinfo", PERCENT.read(match[1]))
 
 
 # --- What is personal ---
@@ -217,13 +217,13 @@ _homes = re.compile(rb"(?:/home/|/Users/|\b[A-Za-z]:[\\/]+(?i:users)[\\/]+)([^/\
 _NOBODY: Final = {b"Public", b"Shared", b"Default", b"runner", b"user", b"username", b"you"}
 
 
-def personal_spans(data: bytes) -> Iterator[Span]:
+def personal_spans(data: bytes) -> Iterator[SecretSpan]:
     """E-mail addresses, and whose home a path lies in."""
     if b"@" in data:
-        yield from (Span(match.start(), match.end(), "personal", match[0]) for match in _mails.finditer(data))
+        yield from (SecretSpan(match.start(), match.end(), "personal", match[0]) for match in _mails.finditer(data))
     for match in _homes.finditer(data):
         if match[1] not in _NOBODY:
-            yield Span(match.start(1), match.end(1), "personal", match[1])
+            yield SecretSpan(match.start(1), match.end(1), "personal", match[1])
 
 
-Spans = Callable[[bytes], Iterator[Span]]
+Spans = Callable[[bytes], Iterator[SecretSpan]]

@@ -1,6 +1,6 @@
 """Tells at a glance of most texts that nothing in them is secret, so that they need not be taken apart.
 
-Where it says so, a `Finder` finds nothing; where it does not, there may be nothing all the same. Refuses to say what there
+Where it says so, a `SecretFinder` finds nothing; where it does not, there may be nothing all the same. Refuses to say what there
 is.
 """
 
@@ -15,8 +15,8 @@ from .encodings import JSON, runs
 from .patterns import HINTS, token_spans
 
 if TYPE_CHECKING:
-    from .known import Known
-    from .names import Names
+    from .known import KnownValues
+    from .names import SecretNames
 
 MAX_REMEMBERED: Final = 50_000
 """So many names, words and texts are remembered of each; what is new is looked at again and again then."""
@@ -46,18 +46,18 @@ _LONGEST: Final = 256
 """Longer words do not come again."""
 
 
-class Harmless:
-    """Says of a text whether a `Finder` that wants no more than names and looks would find nothing in it."""
+class Prefilter:
+    """Says of a text whether a `SecretFinder` that wants no more than names and looks would find nothing in it."""
 
     __slots__ = ("_is_personal", "_known", "_silent_names", "_silent_words", "_texts")
 
-    def __init__(self, names: Names, known: Known, *, personal: bool) -> None:
+    def __init__(self, names: SecretNames, known: KnownValues, *, personal: bool) -> None:
         self._is_personal = personal
         self._known = known
         self._texts: set[int] = set()
         """Hashes of texts in which nothing was that is secret by itself: most are asked about twice."""
-        self._silent_names = _Silent(lambda name: names.member(name) is None and names.assigned(name) is None)
-        self._silent_words = _Silent(_is_silent_word)
+        self._silent_names = _HarmlessWords(lambda name: names.member(name) is None and names.assigned(name) is None)
+        self._silent_words = _HarmlessWords(_is_silent_word)
 
     def __call__(self, data: bytes) -> bool:
         code = hash(data)
@@ -118,7 +118,7 @@ def _spelled_out(data: bytes, depth: int = 0) -> list[bytes] | None:
     return found
 
 
-class _Silent:
+class _HarmlessWords:
     """Names or words that say nothing, by what asks `is_silent` of one, and remembered."""
 
     __slots__ = ("_found", "_is_silent")

@@ -14,7 +14,7 @@ MAX_HELD_BYTES: Final = 1 << 26
 """So many bytes wait for the end of a frame at the most."""
 
 
-class Group:
+class FrameParts:
     """The parts of one frame, in order. `is_cut_off`: its end never came."""
 
     __slots__ = ("frames", "is_complete", "is_cut_off", "is_given_up")
@@ -27,11 +27,11 @@ class Group:
         """It was too long to be read: its parts, and those that come yet, keep their lengths alone."""
 
 
-Ready: TypeAlias = Group | Record
+Ready: TypeAlias = FrameParts | Record
 """A record, or a frame with all its parts; a group comes before the records of its parts."""
 
 
-class Whole:
+class Reassembly:
     """Records and groups. `feed` and `close` give what is ready: a group, then, in the order seen, the records that it held up."""
 
     __slots__ = ("_bytes", "_joined", "_open", "_queue", "given_up")
@@ -39,8 +39,8 @@ class Whole:
     def __init__(self) -> None:
         self.given_up = 0
         """How many frames were too long."""
-        self._queue: deque[tuple[Record, Group | None]] = deque()
-        self._open: dict[int, Group] = {}
+        self._queue: deque[tuple[Record, FrameParts | None]] = deque()
+        self._open: dict[int, FrameParts] = {}
         self._joined: set[int] = set()
         self._bytes = 0
 
@@ -69,7 +69,7 @@ class Whole:
         return [*ready, *self._passed()]
 
     def _frame(self, frame: Frame) -> list[Ready]:
-        group = self._open.pop(frame.stream, None) or Group()
+        group = self._open.pop(frame.stream, None) or FrameParts()
         if group.is_given_up:
             empty(frame)
         else:
@@ -82,7 +82,7 @@ class Whole:
             return self._passed()
         return [*self._completed(group), *self._passed()]
 
-    def _completed(self, group: Group) -> list[Ready]:
+    def _completed(self, group: FrameParts) -> list[Ready]:
         if group.is_given_up:
             return []
         group.is_complete = True

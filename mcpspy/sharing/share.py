@@ -16,9 +16,9 @@ from ..capture.redaction.spans import endpoint_spans, head_spans
 from ..records import Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Stall, Unknown
 from ..wire.edits import Edit, edited, edited_parts, event_edits, shifted, with_kinds
 from ..wire.encodings import decoded
-from ..wire.sse import Events
+from ..wire.sse import SseEvents
 from .deltas import delta_edits
-from .reassembly import Group, Whole, empty
+from .reassembly import FrameParts, Reassembly, empty
 
 if TYPE_CHECKING:
     from .finder import Marked
@@ -29,7 +29,7 @@ SHARED: Final = "shared"
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
-class _Stream(NamedTuple):
+class _StreamFacts(NamedTuple):
     """What is to be known of a stream: how it is cut, what its body was compressed with, and whether events spell texts in pieces."""
 
     is_events: bool
@@ -37,11 +37,11 @@ class _Stream(NamedTuple):
     has_deltas: bool = False
 
 
-_PLAIN: Final = _Stream(is_events=False, coding="")
+_PLAIN: Final = _StreamFacts(is_events=False, coding="")
 
 
-class Finds(Protocol):
-    """Says what of texts is to be replaced: a `Finder`, or who watches one."""
+class TextFinder(Protocol):
+    """Says what of texts is to be replaced: a `SecretFinder`, or who watches one."""
 
     def payload(self, data: bytes) -> list[Edit]:
         """Edits of what a frame says, which may be a message."""
@@ -74,13 +74,13 @@ class Sharing:
     """
 
     def __init__(
-        self, finder: Finds, hide: Callable[[bytes], bytes], meet: Callable[[Group | Record], None] = lambda one: None
+        self, finder: TextFinder, hide: Callable[[bytes], bytes], meet: Callable[[FrameParts | Record], None] = lambda one: None
     ) -> None:
         self._finder = finder
         self._hide = hide
         self._meet = meet
-        self._whole = Whole()
-        self._streams: dict[int, _Stream] = {}
+        self._whole = Reassembly()
+        self._streams: dict[int, _StreamFacts] = {}
         self._left_out: set[int] = set()
         self._is_model = False
         self.counts: Counter[str] = Counter()
@@ -107,11 +107,11 @@ class Sharing:
         """No more will come."""
         return self._shared(self._whole.close())
 
-    def _shared(self, ready: list[Group | Record]) -> list[Record]:
+    def _shared(self, ready: list[FrameParts | Record]) -> list[Record]:
         found: list[Record] = []
         for one in ready:
             self._meet(one)
-            if isinstance(one, Group):
+            if isinstance(one, FrameParts):
                 self._group(one)
             elif id(one) in self._left_out:
                 self._left_out.remove(id(one))
@@ -121,7 +121,7 @@ class Sharing:
 
     # Frames
 
-    def _group(self, group: Group) -> None:
+    def _group(self, group: FrameParts) -> None:
         """A frame with all its parts."""
         frames = group.frames
         stream = self._streams.get(frames[0].stream, _PLAIN)
@@ -146,7 +146,7 @@ class Sharing:
         ):
             self._frame(frame, part, ranges, stream)
 
-    def _frame(self, frame: Frame, data: bytes, ranges: tuple[tuple[int, int, str], ...], stream: _Stream) -> None:
+    def _frame(self, frame: Frame, data: bytes, ranges: tuple[tuple[int, int, str], ...], stream: _StreamFacts) -> None:
         if frame.data and not data:  # it was a part of one secret, which stands in the part in which it ends
             self._left_out.add(id(frame))
         frame.data = data
@@ -161,7 +161,7 @@ class Sharing:
             edits = self._sealed(forwarded, stream) if stream.coding else self._payload(forwarded, stream)
             frame.rare["forwarded"] = b"" if edits is None else edited(forwarded, edits)
 
-    def _payload(self, data: bytes, stream: _Stream, *, is_cut: bool = False) -> list[Edit]:
+    def _payload(self, data: bytes, stream: _StreamFacts, *, is_cut: bool = False) -> list[Edit]:
         if not stream.is_events:
             return self._finder.payload(data)
         if stream.has_deltas:
@@ -171,7 +171,7 @@ class Sharing:
 
     def _deltas(self, data: bytes, *, is_cut: bool) -> list[Edit]:
         """What is to be replaced in a whole stream of events: in each, and in the texts that they spell together."""
-        pieces = Events()
+        pieces = SseEvents()
         events = [*pieces.feed(data), *pieces.close()]
         finder = self._finder
         found = delta_edits(events, self._ending(finder.payload, is_cut=is_cut), self._ending(finder.text, is_cut=is_cut))
@@ -185,13 +185,13 @@ class Sharing:
         """The same, which in texts whose end is missing finds what is begun there."""
         return (lambda data: self._finder.cut_off(data, find(data))) if is_cut else find
 
-    def _sealed(self, data: bytes, stream: _Stream, *, is_cut: bool = False) -> list[Edit] | None:
+    def _sealed(self, data: bytes, stream: _StreamFacts, *, is_cut: bool = False) -> list[Edit] | None:
         """The one edit of a compressed body, if it takes any; None where nobody here can read it, or write it again."""
         try:
             body = decoded(data, stream.coding.encode())
         except ValueError:
             return None
-        events = Events()
+        events = SseEvents()
         is_cut = stream.is_events and not stream.has_deltas
         pieces = [*events.feed(body), *events.close()] if is_cut else [body]
         made: list[bytes] = []
@@ -317,11 +317,11 @@ def _kinds(frames: list[Frame]) -> dict[tuple[int, int], str]:
     return found
 
 
-def _stream(record: Open, *, is_model: bool) -> _Stream:
+def _stream(record: Open, *, is_model: bool) -> _StreamFacts:
     coding = _field(record.head, b"content-encoding")
     is_sealed_stream = bool(coding) and _field(record.head, b"content-type").startswith("text/event-stream")
     is_events = record.framing == "sse" or is_sealed_stream
-    return _Stream(is_events=is_events, coding="" if coding == "identity" else coding, has_deltas=is_events and is_model)
+    return _StreamFacts(is_events=is_events, coding="" if coding == "identity" else coding, has_deltas=is_events and is_model)
 
 
 def _field(head: bytes, name: bytes) -> str:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ..records import Frame, Header, Open, Record
 from ..wire.json_spans import JsonWalk, looks_like_json
 from .entropy import chance_spans
-from .finder import Finder, Marked, Wanted
-from .known import Known
+from .finder import FinderOptions, Marked, SecretFinder
+from .known import KnownValues
 from .patterns import STAND_IN
-from .reassembly import Group
+from .reassembly import FrameParts
 from .share import Sharing
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Leak(NamedTuple):
     option: str
 
 
-class Lookout:
+class LeakFinder:
     """Leaks in a capture: `feed` its records, then `close`. `environment` and `people` are names with values that are sought too."""
 
     def __init__(
@@ -62,14 +62,14 @@ class Lookout:
         people: Iterable[tuple[str, bytes]] = (),
         keep: tuple[re.Pattern[str], ...] = (),
     ) -> None:
-        known = Known(_as_it_is)
+        known = KnownValues(_as_it_is)
         for name, value in environment:
             known.add(value, f"{_ENVIRONMENT}{name}", telling=True)
         for name, value in people:
             known.add(value, f"{_PERSON}{name}", telling=True)
         known.close()
-        wanted = Wanted(stand_in=_as_it_is, keep=keep, more=chance_spans, spares_stand_ins=True, takes_numbers=True)
-        self._watched = _Watched(Finder(wanted, known))
+        wanted = FinderOptions(stand_in=_as_it_is, keep=keep, more=chance_spans, spares_stand_ins=True, takes_numbers=True)
+        self._watched = _LeakNotes(SecretFinder(wanted, known))
         self._sharing = Sharing(self._watched, _as_it_is, self._watched.meet)
         self._told = 0
         self.more = 0
@@ -98,15 +98,15 @@ class Lookout:
         return told
 
 
-class _Watched:
+class _LeakNotes:
     """A finder that takes note of what is found, and in which record, and has nothing edited."""
 
-    def __init__(self, finder: Finder) -> None:
+    def __init__(self, finder: SecretFinder) -> None:
         self._finder = finder
-        self._here: Group | Record | None = None
+        self._here: FrameParts | Record | None = None
         self._found: dict[tuple[int, bytes], Leak] = {}
 
-    def meet(self, one: Group | Record) -> None:
+    def meet(self, one: FrameParts | Record) -> None:
         """What is looked into next."""
         self._here = one
 
@@ -154,7 +154,7 @@ class _Watched:
         if not value or STAND_IN.fullmatch(value):
             return
         here = self._here
-        record = here.frames[-1] if isinstance(here, Group) else here
+        record = here.frames[-1] if isinstance(here, FrameParts) else here
         number = 0 if record is None else record.number
         if (number, value) not in self._found:
             kind, name = _kind(kind)

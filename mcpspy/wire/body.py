@@ -10,7 +10,7 @@ from .lines import MAX_HELD_BYTES, character_boundary
 _LINE_TYPES: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/jsonlines")
 
 
-class Whole:
+class WholeBody:
     """A body as one frame, from chunks cut anywhere: complete when it closes, in parts from `max_held_bytes` on.
 
     `feed` and `close` return pieces; joined, the pieces are the body. What `feed` returns is a part, and more of the body follows;

@@ -20,7 +20,7 @@ _ZLIB_HEAD_BYTES: Final = 2
 _DEFLATED: Final = 8
 
 
-class Unpacking:
+class Decompressor:
     """What a body says, given its Content-Encoding, from pieces cut anywhere.
 
     `feed` and `close` return bytes; joined, they are what `codings.decoded` would say. After what cannot be decoded nothing more

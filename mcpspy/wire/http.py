@@ -1,7 +1,7 @@
 """Cuts the two directions of an HTTP/1.x connection into heads, pieces of bodies and ends, each with its raw bytes.
 
 Joined, the raw bytes of the pieces are the input, always: a relay forwards the pieces, or what it read. Refuses to hold bodies,
-and to guess: where two readers could find different messages in the same bytes, there is a `Refused` and no further message.
+and to guess: where two readers could find different messages in the same bytes, there is a `RefusedBytes` and no further message.
 
 Strategy: each state is a method that takes what it can of a read, from an offset on, and returns the new offset. What cannot be
 cut yet (half a head, half a chunk size) waits in `_Waiting` until a second look is worth it, so that all work is linear in
@@ -19,12 +19,12 @@ from typing import Final, TypeAlias
 from .http_body import (
     END,
     MAX_CHUNK_LINE_BYTES,
-    Blank,
+    BlankLines,
     Body,
-    End,
-    Incomplete,
-    Opaque,
-    Refused,
+    BodyEnd,
+    IncompleteMessage,
+    OpaqueBytes,
+    RefusedBytes,
     chunk_line,
     is_trailers,
 )
@@ -40,7 +40,7 @@ from .http_head import (
     response_objection,
 )
 
-Piece: TypeAlias = RequestHead | ResponseHead | Body | End | Blank | Opaque | Refused | Incomplete
+Piece: TypeAlias = RequestHead | ResponseHead | Body | BodyEnd | BlankLines | OpaqueBytes | RefusedBytes | IncompleteMessage
 
 _CRLF: Final = b"\r\n"
 _EMPTY_LINE: Final = b"\r\n\r\n"
@@ -53,7 +53,7 @@ _BETWEEN: Final = -1
 
 
 class Requests:
-    """The client's direction: pieces from reads. After a `Refused` everything is opaque."""
+    """The client's direction: pieces from reads. After a `RefusedBytes` everything is opaque."""
 
     __slots__ = ("_messages",)
 
@@ -79,7 +79,7 @@ class Requests:
 class Responses:
     """The server's direction: pieces from reads. `expect` comes before the response does; without it, bytes are refused.
 
-    After a `Refused`, and after a head that ends by an upgrade, everything is opaque.
+    After a `RefusedBytes`, and after a head that ends by an upgrade, everything is opaque.
     """
 
     __slots__ = ("_messages", "_methods")
@@ -155,9 +155,9 @@ class _Messages:
         if step == _Messages._opaque or (step == _Messages._head and not held):
             return []
         if step == _Messages._head and (reason := self._objection(held)):
-            return [Refused(held, reason)]
+            return [RefusedBytes(held, reason)]
         missing_bytes = left if step in (_Messages._length, _Messages._chunks) and left > 0 else None
-        return [Incomplete(held, missing_bytes)]
+        return [IncompleteMessage(held, missing_bytes)]
 
     @property
     def is_between_chunks(self) -> bool:
@@ -170,7 +170,7 @@ class _Messages:
     def switch(self) -> list[Piece]:
         held = self._take_waiting()
         self._step = _Messages._opaque
-        return [Opaque(held)] if held else []
+        return [OpaqueBytes(held)] if held else []
 
     def _head(self, data: bytes, at: int, pieces: list[Piece]) -> int:
         if data[at] == _CR:
@@ -205,7 +205,7 @@ class _Messages:
         while data.startswith(_CRLF, end):
             end += 2
         if end > at:
-            pieces.append(Blank(data[at:end]))
+            pieces.append(BlankLines(data[at:end]))
         elif len(data) - at > 1:
             return self._refuse(data, at, pieces, self._objection(data[at:]))
         else:
@@ -230,7 +230,7 @@ class _Messages:
         return len(data)
 
     def _opaque(self, data: bytes, at: int, pieces: list[Piece]) -> int:
-        pieces.append(Opaque(data[at:]))
+        pieces.append(OpaqueBytes(data[at:]))
         return len(data)
 
     def _chunks(self, data: bytes, at: int, pieces: list[Piece]) -> int:
@@ -290,7 +290,7 @@ class _Messages:
     def _last_chunk(self, data: bytes, at: int, line_end: int, pieces: list[Piece]) -> int:
         end = data.find(_EMPTY_LINE, line_end - 2, at + MAX_HEAD_BYTES) + 4
         if end >= 4 and is_trailers(data, line_end, end - 2):
-            pieces.append(End(data[at:end], data[line_end : end - 2]))
+            pieces.append(BodyEnd(data[at:end], data[line_end : end - 2]))
             self._step = _Messages._head
             return end
         section = data[at : end if end >= 4 else at + MAX_HEAD_BYTES]
@@ -301,7 +301,7 @@ class _Messages:
         return self._refuse(data, at, pieces, "malformed trailers")
 
     def _refuse(self, data: bytes, at: int, pieces: list[Piece], reason: str) -> int:
-        pieces.append(Refused(data[at:], reason))
+        pieces.append(RefusedBytes(data[at:], reason))
         self._step = _Messages._opaque
         return len(data)
 

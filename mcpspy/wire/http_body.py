@@ -26,26 +26,26 @@ class Body(msgspec.Struct, frozen=True, gc=False):
     chunks: tuple[int, ...] = ()
 
 
-class End(msgspec.Struct, frozen=True, gc=False):
+class BodyEnd(msgspec.Struct, frozen=True, gc=False):
     """A message is complete. `raw` is what came behind the last byte of a chunked body, its trailer section (`trailers`) included."""
 
     raw: bytes = b""
     trailers: bytes = b""
 
 
-class Blank(msgspec.Struct, frozen=True, gc=False):
+class BlankLines(msgspec.Struct, frozen=True, gc=False):
     """Empty lines where a head was to begin, which belong to no message (RFC 9112, section 2.2)."""
 
     raw: bytes
 
 
-class Opaque(msgspec.Struct, frozen=True, gc=False):
+class OpaqueBytes(msgspec.Struct, frozen=True, gc=False):
     """Bytes that are not ours to cut: of another protocol after an upgrade, or whatever follows a refusal."""
 
     raw: bytes
 
 
-class Refused(msgspec.Struct, frozen=True, gc=False):
+class RefusedBytes(msgspec.Struct, frozen=True, gc=False):
     """From here on the connection is not HTTP that everybody reads in the same way; `raw` is the rest of the read.
 
     A request like this is to be answered 400, a response to be relayed as it comes until the close.
@@ -55,7 +55,7 @@ class Refused(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-class Incomplete(msgspec.Struct, frozen=True, gc=False):
+class IncompleteMessage(msgspec.Struct, frozen=True, gc=False):
     """The connection closed within a message; `raw` is what was still held back of it.
 
     `missing_bytes` of payload are known to be missing: of the Content-Length, or of the last chunk. None where nobody can tell:
@@ -66,7 +66,7 @@ class Incomplete(msgspec.Struct, frozen=True, gc=False):
     missing_bytes: int | None = None
 
 
-END: Final = End()
+END: Final = BodyEnd()
 """The end of every message that was not chunked."""
 
 _field = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\0]*\r\n"

@@ -31,7 +31,7 @@ _find_end = re.compile(rb"\n(?:\n|\r\n|\r(?=[^\n]))|\r(?:\r|\n(?:\n|\r\n|\r(?=[^
 _empty_line = re.compile(rb"\n|\r\n|\r(?=[^\n])").match
 
 
-class Events:
+class SseEvents:
     """Events with the empty lines that end them, from chunks cut anywhere.
 
     `feed` and `close` return pieces; joined, the pieces are the stream. `is_part` says that the last piece returned is a part, and
@@ -168,7 +168,7 @@ def _cut(whole: bytes, *, begun: bool) -> list[bytes]:
     return events
 
 
-class Event(msgspec.Struct, frozen=True, gc=False):
+class SseEvent(msgspec.Struct, frozen=True, gc=False):
     """What an event says. `type` is `message` unless it names another; `data` are the values of its data lines, joined with LF.
 
     `data` is None where there is no data line: then nothing is dispatched, while a line without a value dispatches an empty one.
@@ -196,7 +196,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
         return (self.data or b"").decode("utf-8", "replace")
 
 
-def parse(event: bytes, *, is_first: bool = False) -> Event:
+def parse(event: bytes, *, is_first: bool = False) -> SseEvent:
     """What the event says, which may hold whatever bytes. A byte order mark counts for none at the start of the first of a stream."""
     lines = (event.removeprefix(BOM) if is_first else event).splitlines()
     kind = b""
@@ -219,7 +219,7 @@ def parse(event: bytes, *, is_first: bool = False) -> Event:
             others.append((name, value))
         elif line:
             comments.append(value)
-    return Event(
+    return SseEvent(
         type=kind.decode("utf-8", "replace") or "message",
         data=b"\n".join(data) if data else None,
         id=id,

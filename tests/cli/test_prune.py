@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture.store.catalog import Entry, Recording, entries, recordings
+from mcpspy.capture.store.catalog import CatalogEntry, Recording, entries, recordings
 from mcpspy.capture.store.pruning import Bounds, beyond, prune
 from mcpspy.capture.store.quota import quota_bytes
 from tests.cli.terminal import run
@@ -44,7 +44,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def recording(days: int, size_bytes: int = 100, *, live: bool = False) -> Recording:
-    one = Entry(path=f"/{days}", size_bytes=size_bytes, begin_ns=NOW_NS - days * DAY_NS, last_ns=0, live=live)
+    one = CatalogEntry(path=f"/{days}", size_bytes=size_bytes, begin_ns=NOW_NS - days * DAY_NS, last_ns=0, live=live)
     return Recording(entries=(one,))
 
 

@@ -17,8 +17,8 @@ from mcpspy.capture.file.reader import Reader
 from mcpspy.cli.share.copy import Copier, Original, Pseudonyms
 from mcpspy.errors import CaptureError, ShareError
 from mcpspy.records import Damage, Frame, Header, Open
-from mcpspy.sharing.finder import Wanted
-from mcpspy.sharing.known import Known
+from mcpspy.sharing.finder import FinderOptions
+from mcpspy.sharing.known import KnownValues
 from tests.cli.recording import Recording
 from tests.cli.terminal import run
 from tests.conftest import ROOT
@@ -206,7 +206,7 @@ def test_whatever_a_file_holds_it_is_shared_or_refused_and_what_is_shared_is_sou
     path.write_bytes(data)
     out = io.BytesIO()
     pseudonyms = Pseudonyms(b"key", same_key=False)
-    copier = Copier(Wanted(stand_in=pseudonyms), Known(pseudonyms), pseudonyms)
+    copier = Copier(FinderOptions(stand_in=pseudonyms), KnownValues(pseudonyms), pseudonyms)
     try:
         with path.open("rb") as file:
             original = Original(file, "fuzzed")

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from mcpspy.capture.file.format import header_line, record_line
 from mcpspy.records import Header, Record
-from mcpspy.sharing.finder import Finder, Wanted
-from mcpspy.sharing.known import Known
+from mcpspy.sharing.finder import FinderOptions, SecretFinder
+from mcpspy.sharing.known import KnownValues
 from mcpspy.sharing.patterns import STAND_IN
 from mcpspy.sharing.share import Sharing
 
@@ -23,22 +23,22 @@ def stand_in(value: bytes) -> bytes:
     return value if STAND_IN.fullmatch(value) else b"redacted-" + blake2b(value, key=KEY, digest_size=6).hexdigest().encode()
 
 
-def finder(*known: bytes, **wanted: object) -> Finder:
+def finder(*known: bytes, **wanted: object) -> SecretFinder:
     """A finder that knows these values, and has learned all it will."""
-    values = Known(stand_in)
+    values = KnownValues(stand_in)
     for value in known:
         values.add(value, telling=True)
-    made = Finder(Wanted(stand_in=stand_in, **wanted), values)  # type: ignore[arg-type]  # whatever the test wants
+    made = SecretFinder(FinderOptions(stand_in=stand_in, **wanted), values)  # type: ignore[arg-type]  # whatever the test wants
     made.learned()
     return made
 
 
 def shared(records: Iterable[Record], *known: bytes, **wanted: object) -> list[Record]:
     """Records as they can be shared, in two passes. They are copied first, by way of the file format."""
-    values = Known(stand_in)
+    values = KnownValues(stand_in)
     for value in known:
         values.add(value, telling=True)
-    made = Finder(Wanted(stand_in=stand_in, **wanted), values)  # type: ignore[arg-type]
+    made = SecretFinder(FinderOptions(stand_in=stand_in, **wanted), values)  # type: ignore[arg-type]
     made.learns = True
     kept = list(records)
     _pass(made, kept)
@@ -46,7 +46,7 @@ def shared(records: Iterable[Record], *known: bytes, **wanted: object) -> list[R
     return _pass(made, kept)
 
 
-def _pass(made: Finder, records: list[Record]) -> list[Record]:
+def _pass(made: SecretFinder, records: list[Record]) -> list[Record]:
     sharing = Sharing(made, stand_in)
     found: list[Record] = []
     for record in records:

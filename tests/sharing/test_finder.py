@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.replay.compare.ignore import Ignore
-from mcpspy.sharing.finder import MIN_REMEMBERED_BYTES, Finder, Wanted
-from mcpspy.sharing.known import Known
-from mcpspy.sharing.names import Names
+from mcpspy.sharing.finder import MIN_REMEMBERED_BYTES, FinderOptions, SecretFinder
+from mcpspy.sharing.known import KnownValues
+from mcpspy.sharing.names import SecretNames
 from mcpspy.sharing.user_paths import UserPaths
 from mcpspy.wire.edits import edited
 from tests.sharing.hiding import finder, held, stand_in, told
@@ -125,7 +125,7 @@ def test_numbers_under_a_path_become_texts_and_stay_json() -> None:
 
 
 def test_numbers_under_a_name_that_the_user_gives_become_texts() -> None:
-    assert made('{"Customer-Id":17,"customer_id":["a",2],"id":3}', names=Names(["customerId"])) == (
+    assert made('{"Customer-Id":17,"customer_id":["a",2],"id":3}', names=SecretNames(["customerId"])) == (
         '{"Customer-Id":"R","customer_id":["R","R"],"id":3}'
     )
 
@@ -210,7 +210,7 @@ def test_a_text_that_is_said_once_more_is_not_looked_into_again() -> None:
         return stand_in(value)
 
     text = json.dumps(f'杭州 {JWT} "' + "word " * MIN_REMEMBERED_BYTES)
-    found = Finder(Wanted(stand_in=counted), Known(counted))
+    found = SecretFinder(FinderOptions(stand_in=counted), KnownValues(counted))
     first, second = f"[{text}]".encode(), f"[1, {text}, [{text}]]".encode()
     one = edited(first, found.payload(first))
     times = len(asked)
@@ -220,7 +220,7 @@ def test_a_text_that_is_said_once_more_is_not_looked_into_again() -> None:
 
 def test_what_stands_for_a_value_may_be_another_once_it_was_forgotten() -> None:
     pseudonyms = iter([b"redacted-0123456789ab", b"redacted-ba9876543210"])
-    found = Finder(Wanted(stand_in=lambda _: next(pseudonyms)), Known(stand_in))
+    found = SecretFinder(FinderOptions(stand_in=lambda _: next(pseudonyms)), KnownValues(stand_in))
     data = json.dumps([f"{JWT} " + "word " * MIN_REMEMBERED_BYTES]).encode()
     first = edited(data, found.payload(data))
     found.forget()

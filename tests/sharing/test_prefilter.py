@@ -8,22 +8,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.sharing.finder import Finder, Wanted
-from mcpspy.sharing.known import Known
-from mcpspy.sharing.names import Names
-from mcpspy.sharing.patterns import Span
-from mcpspy.sharing.prefilter import Harmless
+from mcpspy.sharing.finder import FinderOptions, SecretFinder
+from mcpspy.sharing.known import KnownValues
+from mcpspy.sharing.names import SecretNames
+from mcpspy.sharing.patterns import SecretSpan
+from mcpspy.sharing.prefilter import Prefilter
 from tests.sharing.hiding import finder, stand_in
 
 KNOWN = b"hunter2 hunter2"
 
 
 def harmless(data: bytes, *known: bytes) -> bool:
-    values = Known(stand_in)
+    values = KnownValues(stand_in)
     for value in known:
         values.add(value)
     values.close()
-    return Harmless(Names(), values, personal=True)(data)
+    return Prefilter(SecretNames(), values, personal=True)(data)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_what_may_hold_a_secret_is_not(text: str) -> None:
     assert not harmless(text.encode(), KNOWN)
 
 
-def nothing_more(data: bytes, name: bytes) -> Iterator[Span]:
+def nothing_more(data: bytes, name: bytes) -> Iterator[SecretSpan]:
     """Whoever wants more than names and looks has every text taken apart."""
     return iter(())
 
@@ -100,8 +100,8 @@ def test_every_text_is_edited_as_if_it_were_taken_apart(texts: list[str], is_per
 
 
 def test_what_was_harmless_until_a_secret_was_known_is_so_no_more() -> None:
-    known = Known(stand_in)
-    one = Finder(Wanted(stand_in=stand_in), known)
+    known = KnownValues(stand_in)
+    one = SecretFinder(FinderOptions(stand_in=stand_in), known)
     one.learns = True
     texts = [b'{"a":"say 123-456 \\n"}', b'{"password":"123-456"}']
     assert one.payload(texts[0]) == []
@@ -115,8 +115,8 @@ def test_what_was_harmless_until_a_secret_was_known_is_so_no_more() -> None:
 def test_the_same_is_learned_as_if_it_were_taken_apart(texts: list[str]) -> None:
     found = []
     for more in (None, nothing_more):
-        known = Known(stand_in)
-        one = Finder(Wanted(stand_in=stand_in, more=more), known)
+        known = KnownValues(stand_in)
+        one = SecretFinder(FinderOptions(stand_in=stand_in, more=more), known)
         one.learns = True
         for text in (*texts, '{"method":"hunter2/list"}', '{"password":"hunter2/list"}'):
             one.payload(text.encode())

@@ -15,7 +15,7 @@ from mcpspy.records import CLIENT, Frame, Header, Note, Open, Record
 from mcpspy.replay.compare.ignore import Ignore
 from mcpspy.sharing.entropy import chance_spans
 from mcpspy.sharing.user_paths import UserPaths
-from mcpspy.sharing.verify import Leak, Lookout, path_at, pattern_for
+from mcpspy.sharing.verify import Leak, LeakFinder, path_at, pattern_for
 from tests.capture.strategies import HEADERS, RECORDS
 from tests.sharing.hiding import shared, stand_in
 from tests.sharing.test_share import message, stdio
@@ -24,7 +24,7 @@ VALUE = "Zq8-fjW2kLp0Xv6TnB3r"
 
 
 def seen(records: list[Record], **sought: Any) -> list[Leak]:
-    lookout = Lookout(**sought)
+    lookout = LeakFinder(**sought)
     return [*(leak for record in records for leak in lookout.feed(record)), *lookout.close()]
 
 

@@ -1,7 +1,7 @@
 """What the tests of the HTTP framing share: feeding a whole direction, and pieces put together again."""
 
 from mcpspy.wire.http import Piece, Requests, Responses
-from mcpspy.wire.http_body import Blank, Body, Opaque, Refused
+from mcpspy.wire.http_body import BlankLines, Body, OpaqueBytes, RefusedBytes
 
 
 def of_requests(data: list[bytes]) -> list[Piece]:
@@ -25,12 +25,12 @@ def merged(pieces: list[Piece]) -> list[Piece]:
         match found[-1:], piece:
             case [Body(raw, payload, chunks)], Body():
                 found[-1] = Body(raw + piece.raw, payload + piece.payload, chunks + piece.chunks)
-            case [Blank(raw)], Blank():
-                found[-1] = Blank(raw + piece.raw)
-            case [Opaque(raw)], Opaque():
-                found[-1] = Opaque(raw + piece.raw)
-            case [Refused(raw, reason)], Opaque():
-                found[-1] = Refused(raw + piece.raw, reason)
+            case [BlankLines(raw)], BlankLines():
+                found[-1] = BlankLines(raw + piece.raw)
+            case [OpaqueBytes(raw)], OpaqueBytes():
+                found[-1] = OpaqueBytes(raw + piece.raw)
+            case [RefusedBytes(raw, reason)], OpaqueBytes():
+                found[-1] = RefusedBytes(raw + piece.raw, reason)
             case _:
                 found.append(piece)
     return found

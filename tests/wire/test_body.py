@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.wire import body
-from mcpspy.wire.body import Whole, framing
+from mcpspy.wire.body import WholeBody, framing
 from mcpspy.wire.lines import MAX_HELD_BYTES
 from tests.wire.cutting import CUTS, reads
 
 
 def pieces(data: list[bytes]) -> list[bytes]:
-    machine = Whole()
+    machine = WholeBody()
     return [piece for read in data for piece in machine.feed(read)] + machine.close()
 
 
@@ -32,7 +32,7 @@ def test_the_parts_of_a_long_body_joined_are_the_body(data: bytes, sizes: list[i
 
 @given(st.binary(min_size=1), CUTS)
 def test_something_is_left_to_complete_a_body(data: bytes, sizes: list[int]) -> None:
-    machine = Whole()
+    machine = WholeBody()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(body, "MAX_HELD_BYTES", 8)
         for read in reads(data, sizes):
@@ -50,14 +50,14 @@ def test_parts_of_utf8_are_utf8(text: str, sizes: list[int]) -> None:
 
 
 def test_no_more_than_the_bound_and_one_read_is_held() -> None:
-    machine = Whole()
+    machine = WholeBody()
     for _ in range(64):
         machine.feed(b"x" * (1 << 16))
         assert machine.held_bytes < MAX_HELD_BYTES
 
 
 def test_after_the_close_nothing_is_held() -> None:
-    machine = Whole()
+    machine = WholeBody()
     machine.feed(b"a")
     machine.close()
     assert (machine.close(), machine.held_bytes) == ([], 0)

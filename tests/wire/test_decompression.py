@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.wire import decompression as unpacking
-from mcpspy.wire.decompression import Unpacking
+from mcpspy.wire.decompression import Decompressor
 from mcpspy.wire.encodings import MAX_DECODED_BYTES
 
 
@@ -27,7 +27,7 @@ PACKED = {
 
 
 def unpacked(encoding: str, data: bytes, cuts: list[int]) -> tuple[bytes, str]:
-    machine = Unpacking(encoding)
+    machine = Decompressor(encoding)
     edges = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
     said = b"".join(machine.feed(data[begin:end]) for begin, end in pairwise(edges))
     return said + machine.close(), machine.flaw
@@ -48,7 +48,7 @@ def test_all_members_and_frames_are_read(members: list[bytes], cuts: list[int]) 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
 def test_what_was_flushed_is_said_at_once(encoding: str) -> None:
     packer = zlib.compressobj(wbits=31 if encoding == "gzip" else zlib.MAX_WBITS)
-    machine = Unpacking(encoding)
+    machine = Decompressor(encoding)
     for said in (b"data: 1\n\n", b"data: 2\n\n"):
         assert machine.feed(packer.compress(said) + packer.flush(zlib.Z_SYNC_FLUSH)) == said
 

@@ -8,9 +8,18 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from mcpspy.wire.http import Piece, Requests, Responses
-from mcpspy.wire.http_body import END, MAX_CHUNK_LINE_BYTES, Blank, Body, End, Incomplete, Opaque, Refused
+from mcpspy.wire.http_body import (
+    END,
+    MAX_CHUNK_LINE_BYTES,
+    BlankLines,
+    Body,
+    BodyEnd,
+    IncompleteMessage,
+    OpaqueBytes,
+    RefusedBytes,
+)
 from mcpspy.wire.http_head import MAX_HEAD_BYTES, RequestHead, ResponseHead
-from mcpspy.wire.sse import Events, event_of_chunk
+from mcpspy.wire.sse import SseEvents, event_of_chunk
 from tests.wire.cutting import CUTS, reads
 from tests.wire.messages import merged, of_requests, of_responses, raw
 
@@ -85,7 +94,7 @@ def test_what_is_known_as_one_event_in_a_chunk_would_be_that_if_it_were_fed(befo
     cut.feed(before)
     event = event_of_chunk(data)
     if event is not None:
-        assert Events().feed(event) == [event]
+        assert SseEvents().feed(event) == [event]
     if event is not None and cut.is_between_chunks:
         assert cut.feed(data) == [Body(data, event, (len(event),))]
         assert cut.is_between_chunks
@@ -140,7 +149,7 @@ def test_the_limit_of_a_head_does_not_depend_on_the_reads(over: int, *, terminat
     data = begin + b"x" * (MAX_HEAD_BYTES + over - len(begin) - 4) + (b"\r\n\r\n" if terminated else b"xxxx")
     whole = merged(of_requests([data]))
     assert merged(of_requests(reads(data, [1]))) == whole
-    assert isinstance(whole[0], Refused) == (over > 0)
+    assert isinstance(whole[0], RefusedBytes) == (over > 0)
 
 
 def test_what_stands_behind_the_limit_of_a_head_is_not_looked_at() -> None:
@@ -148,7 +157,7 @@ def test_what_stands_behind_the_limit_of_a_head_is_not_looked_at() -> None:
     assert (
         merged(of_requests(reads(data, [1])))
         == merged(of_requests([data]))
-        == [Refused(data, "the head is larger than 64 KiB")]
+        == [RefusedBytes(data, "the head is larger than 64 KiB")]
     )
 
 
@@ -159,7 +168,7 @@ def test_the_limit_of_a_chunk_size_does_not_depend_on_the_reads(over: int, *, te
     data = CHUNKED_POST + line + b"hello\r\n0\r\n\r\n"
     whole = merged(of_requests([data]))
     assert merged(of_requests(reads(data, [1]))) == whole
-    assert isinstance(whole[-1], Refused) == (over > 0 or not terminated)
+    assert isinstance(whole[-1], RefusedBytes) == (over > 0 or not terminated)
 
 
 @pytest.mark.parametrize("terminated", [True, False])
@@ -168,7 +177,7 @@ def test_the_limit_of_trailers_does_not_depend_on_the_reads(over: int, *, termin
     trailers = b"0\r\nX: " + b"x" * (MAX_HEAD_BYTES + over - 10) + (b"\r\n\r\n" if terminated else b"xxxx")
     whole = merged(of_requests([CHUNKED_POST + trailers]))
     assert merged(of_requests(reads(CHUNKED_POST + trailers, [1]))) == whole
-    assert isinstance(whole[-1], Refused) == (over > 0 or (over == 0 and not terminated))
+    assert isinstance(whole[-1], RefusedBytes) == (over > 0 or (over == 0 and not terminated))
 
 
 # --- Bodies ---
@@ -215,7 +224,7 @@ def test_all_but_half_a_chunk_size_is_handed_on_at_once() -> None:
 
 
 def test_trailers_belong_to_the_end() -> None:
-    assert of_requests([CHUNKED_POST + b"0\r\nX-Took: 3\r\nY: \r\n\r\n"])[-1] == End(
+    assert of_requests([CHUNKED_POST + b"0\r\nX-Took: 3\r\nY: \r\n\r\n"])[-1] == BodyEnd(
         b"0\r\nX-Took: 3\r\nY: \r\n\r\n", b"X-Took: 3\r\nY: \r\n"
     )
 
@@ -247,14 +256,14 @@ MALFORMED_CHUNKS = {
 @pytest.mark.parametrize("chunks", MALFORMED_CHUNKS.values(), ids=MALFORMED_CHUNKS)
 def test_a_malformed_chunk_size_is_refused_from_there_on(chunks: bytes) -> None:
     refused = merged(of_requests([CHUNKED_POST + chunks + b"\r\n0\r\n\r\n"]))[-1]
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedBytes)
     assert refused.reason == "malformed chunk size"
 
 
 def test_a_chunk_longer_than_its_size_is_refused() -> None:
     assert merged(of_requests([CHUNKED_POST + b"5\r\nhello!\r\n"]))[1:] == [
         Body(b"5\r\nhello", b"hello", (5,)),
-        Refused(b"!\r\n", "a chunk is longer than its size"),
+        RefusedBytes(b"!\r\n", "a chunk is longer than its size"),
     ]
 
 
@@ -262,7 +271,7 @@ def test_a_chunk_longer_than_its_size_is_refused() -> None:
     "trailers", [b"no colon\r\n\r\n", b"A : b\r\n\r\n", b"A: b\r\n c\r\n\r\n", b"A: b\0\r\n\r\n", b"A: \r.\r\n\r\n"]
 )
 def test_malformed_trailers_are_refused(trailers: bytes) -> None:
-    assert of_requests([CHUNKED_POST + b"0\r\n" + trailers])[-1] == Refused(b"0\r\n" + trailers, "malformed trailers")
+    assert of_requests([CHUNKED_POST + b"0\r\n" + trailers])[-1] == RefusedBytes(b"0\r\n" + trailers, "malformed trailers")
 
 
 def test_trailers_that_end_in_lf_are_refused_before_more_comes() -> None:
@@ -276,7 +285,7 @@ def test_after_a_message_comes_the_next() -> None:
 
 
 def test_empty_lines_before_a_request_belong_to_no_message() -> None:
-    assert of_requests([b"\r\n\r\n" + GET])[0] == Blank(b"\r\n\r\n")
+    assert of_requests([b"\r\n\r\n" + GET])[0] == BlankLines(b"\r\n\r\n")
 
 
 @pytest.mark.parametrize("junk", [b"\rX", b"\n", b"\x16\x03\x01"])
@@ -329,16 +338,16 @@ def test_the_final_response_follows_the_interim_ones() -> None:
 
 
 def test_a_response_that_nobody_asked_for_is_refused() -> None:
-    assert of_responses([OK]) == [Refused(OK, "a response that nobody asked for")]
+    assert of_responses([OK]) == [RefusedBytes(OK, "a response that nobody asked for")]
 
 
 def test_bytes_behind_the_content_length_are_refused_and_not_taken_for_a_response() -> None:
-    assert of_responses([OK + b" and more"], b"GET")[-1] == Refused(b" and more", "a response that nobody asked for")
+    assert of_responses([OK + b" and more"], b"GET")[-1] == RefusedBytes(b" and more", "a response that nobody asked for")
 
 
 def test_after_an_upgrade_everything_is_opaque() -> None:
     pieces = of_responses([SWITCHING + b"\x81\x05hello", OK], b"GET", b"GET")
-    assert pieces[1:] == [Opaque(b"\x81\x05hello"), Opaque(OK)]
+    assert pieces[1:] == [OpaqueBytes(b"\x81\x05hello"), OpaqueBytes(OK)]
 
 
 def test_the_client_goes_on_in_the_other_protocol_when_it_is_told() -> None:
@@ -347,8 +356,8 @@ def test_the_client_goes_on_in_the_other_protocol_when_it_is_told() -> None:
     assert isinstance(head, RequestHead)
     assert end == END
     assert machine.feed(b"PO") == []
-    assert machine.switch() == [Opaque(b"PO")]
-    assert machine.feed(POST) == [Opaque(POST)]
+    assert machine.switch() == [OpaqueBytes(b"PO")]
+    assert machine.feed(POST) == [OpaqueBytes(POST)]
 
 
 def test_an_upgrade_that_is_not_granted_leaves_http_as_it_is() -> None:
@@ -377,7 +386,7 @@ UNFINISHED = [
 
 @pytest.mark.parametrize(("data", "held", "missing_bytes"), UNFINISHED)
 def test_a_close_within_a_message_says_how_many_bytes_are_missing(data: bytes, held: bytes, missing_bytes: int | None) -> None:
-    assert of_responses([data], b"GET")[-1] == Incomplete(held, missing_bytes)
+    assert of_responses([data], b"GET")[-1] == IncompleteMessage(held, missing_bytes)
 
 
 def test_the_close_ends_a_body_that_lasts_until_then() -> None:
@@ -534,7 +543,7 @@ def test_a_request_that_h11_refuses_is_refused(lines: list[bytes], body: bytes) 
     assume(b"Transfer-Encoding: gzip" not in lines)  # h11 refuses every coding but chunked: it would have to decode it
     data = b"".join(line + b"\r\n" for line in [b"POST / HTTP/1.1", b"Host: a", *lines]) + b"\r\n" + body
     if h11_reads(data, h11.SERVER) is None:
-        assert any(isinstance(piece, Refused) for piece in of_requests([data]))
+        assert any(isinstance(piece, RefusedBytes) for piece in of_requests([data]))
 
 
 @given(ODD_FRAMINGS, ODD_BODIES)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mcpspy.wire import sse
 from mcpspy.wire.lines import MAX_HELD_BYTES
-from mcpspy.wire.sse import BOM, Event, Events, _cut, parse, with_data
+from mcpspy.wire.sse import BOM, SseEvent, SseEvents, _cut, parse, with_data
 from tests.wire.cutting import CUTS, reads
 
 PARTICLES = [
@@ -31,7 +31,7 @@ LINE_ENDS = st.sampled_from([b"\n", b"\r\n", b"\r"])
 
 def cut(data: list[bytes]) -> list[bytes]:
     """The events, from pieces that may be parts."""
-    machine = Events()
+    machine = SseEvents()
     found: list[bytes] = []
     is_part = False
     for read in data:
@@ -114,7 +114,7 @@ def test_what_is_dispatched_is_what_the_specification_says(data: bytes) -> None:
 
 @given(st.text(alphabet="aé\U0001f600\n:", min_size=1), CUTS)
 def test_parts_of_utf8_are_utf8(text: str, sizes: list[int]) -> None:
-    machine = Events()
+    machine = SseEvents()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sse, "MAX_HELD_BYTES", 8)
         for read in reads(text.encode(), sizes):
@@ -128,26 +128,26 @@ def test_every_event_ends_with_its_empty_line() -> None:
 
 @pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r", b"\n\r\n", b"\r\n\n"])
 def test_an_event_is_complete_with_the_last_byte_of_its_end(end: bytes) -> None:
-    machine = Events()
+    machine = SseEvents()
     assert machine.feed(b"data: a" + end) == [b"data: a" + end]
 
 
 @pytest.mark.parametrize("end", [b"\n\r", b"\r\n\r"])
 def test_a_cr_that_may_be_half_of_a_crlf_waits_for_the_lf(end: bytes) -> None:
-    machine = Events()
+    machine = SseEvents()
     assert machine.feed(b"data: a" + end) == []
     assert machine.feed(b"\n") == [b"data: a" + end + b"\n"]
 
 
 @pytest.mark.parametrize("end", [b"\n\r", b"\r\n\r"])
 def test_a_cr_that_was_an_end_of_line_is_one_when_other_bytes_follow(end: bytes) -> None:
-    machine = Events()
+    machine = SseEvents()
     machine.feed(b"data: a" + end)
     assert machine.feed(b"data: b") == [b"data: a" + end]
 
 
 def test_an_end_split_between_cr_and_lf_makes_no_event_more() -> None:
-    machine = Events()
+    machine = SseEvents()
     machine.feed(b"data: a\r")
     assert machine.feed(b"\n\r") == []
     assert machine.feed(b"\ndata: b\r\n\r\n") == [b"data: a\r\n\r\n", b"data: b\r\n\r\n"]
@@ -161,27 +161,27 @@ def test_empty_lines_between_events_are_pieces_of_their_own(line_end: bytes) -> 
 
 
 def test_an_event_without_its_empty_line_comes_at_the_close() -> None:
-    machine = Events()
+    machine = SseEvents()
     machine.feed(b"data: a\n\ndata: b\n")
     assert machine.close() == [b"data: b\n"]
 
 
 def test_after_the_close_nothing_is_held() -> None:
-    machine = Events()
+    machine = SseEvents()
     machine.feed(b"data: b")
     machine.close()
     assert (machine.close(), machine.held_bytes, machine.held) == ([], 0, b"")
 
 
 def test_what_waits_for_its_end_can_be_looked_at() -> None:
-    machine = Events()
+    machine = SseEvents()
     machine.feed(b"data: a\n\ndata:")
     machine.feed(b" b")
     assert (machine.held, machine.held_bytes) == (b"data: b", 7)
 
 
 def test_a_part_is_told_from_the_piece_that_completes_the_event() -> None:
-    machine = Events()
+    machine = SseEvents()
     assert len(machine.feed(b"data: " + b"x" * MAX_HELD_BYTES)) == 1
     assert machine.is_part
     assert machine.feed(b"y\n\n") == [b"xy\n\n"]
@@ -189,13 +189,13 @@ def test_a_part_is_told_from_the_piece_that_completes_the_event() -> None:
 
 
 def test_an_event_may_end_before_a_part_of_the_next() -> None:
-    machine = Events()
+    machine = SseEvents()
     assert len(machine.feed(b"data: a\n\ndata: " + b"x" * MAX_HELD_BYTES)) == 2
     assert machine.is_part
 
 
 def test_no_more_than_the_bound_and_one_read_is_held() -> None:
-    machine = Events()
+    machine = SseEvents()
     for _ in range(64):
         machine.feed(b"x" * (1 << 16))
         assert machine.held_bytes < MAX_HELD_BYTES
@@ -217,44 +217,44 @@ def test_what_waits_is_not_looked_at_again_but_for_its_last_bytes(monkeypatch: p
 # --- An event ---
 
 EVENTS = [
-    (b"data: a\n\n", Event(data=b"a")),
-    (b"data:a\n\n", Event(data=b"a")),
-    (b"data:  a\n\n", Event(data=b" a")),
-    (b"data: a:b\n\n", Event(data=b"a:b")),
-    (b"data: a\r\ndata:\r\ndata: b\r\n\r\n", Event(data=b"a\n\nb")),
-    (b"data: a\rdata: b\r\r", Event(data=b"a\nb")),
-    (b"data\n\n", Event(data=b"")),
-    (b"id: 7\ndata: \n\n", Event(id="7", data=b"")),
-    (b"id: 7\n\n", Event(id="7")),
-    (b"id\ndata: a\n\n", Event(id="", data=b"a")),
-    (b"id: a\0b\ndata: a\n\n", Event(data=b"a", others=((b"id", b"a\0b"),))),
-    (b"id: 1\nid: 2\n\n", Event(id="2")),
-    (b"event: endpoint\ndata: /m\n\n", Event(type="endpoint", data=b"/m")),
-    (b"event:\ndata: a\n\n", Event(data=b"a")),
-    (b"retry: 3000\n\n", Event(retry_ms=3000)),
-    (b"retry: 3s\n\n", Event(others=((b"retry", b"3s"),))),
-    (b"retry: -3\n\n", Event(others=((b"retry", b"-3"),))),
-    (b"retry: \xd9\xa3\n\n", Event(others=((b"retry", b"\xd9\xa3"),))),
-    (b"retry:\n\n", Event(others=((b"retry", b""),))),
-    (b"retry: " + b"9" * 5000 + b"\n\n", Event(others=((b"retry", b"9" * 5000),))),
-    (b": ping\n:pong\n:\n\n", Event(comments=(b"ping", b"pong", b""))),
-    (b"Data: a\ndatabase: b\n data: c\n\n", Event(others=((b"Data", b"a"), (b"database", b"b"), (b" data", b"c")))),
-    (b"data: a\n", Event(data=b"a", is_terminated=False)),
-    (b"data: a", Event(data=b"a", is_terminated=False)),
-    (b"\n", Event()),
-    (b"", Event(is_terminated=False)),
-    (BOM + b"data: a\n\n", Event(others=((BOM + b"data", b"a"),))),
-    ("data: \u2028\x85\x0b\n\n".encode("utf-8"), Event(data="\u2028\x85\x0b".encode())),
+    (b"data: a\n\n", SseEvent(data=b"a")),
+    (b"data:a\n\n", SseEvent(data=b"a")),
+    (b"data:  a\n\n", SseEvent(data=b" a")),
+    (b"data: a:b\n\n", SseEvent(data=b"a:b")),
+    (b"data: a\r\ndata:\r\ndata: b\r\n\r\n", SseEvent(data=b"a\n\nb")),
+    (b"data: a\rdata: b\r\r", SseEvent(data=b"a\nb")),
+    (b"data\n\n", SseEvent(data=b"")),
+    (b"id: 7\ndata: \n\n", SseEvent(id="7", data=b"")),
+    (b"id: 7\n\n", SseEvent(id="7")),
+    (b"id\ndata: a\n\n", SseEvent(id="", data=b"a")),
+    (b"id: a\0b\ndata: a\n\n", SseEvent(data=b"a", others=((b"id", b"a\0b"),))),
+    (b"id: 1\nid: 2\n\n", SseEvent(id="2")),
+    (b"event: endpoint\ndata: /m\n\n", SseEvent(type="endpoint", data=b"/m")),
+    (b"event:\ndata: a\n\n", SseEvent(data=b"a")),
+    (b"retry: 3000\n\n", SseEvent(retry_ms=3000)),
+    (b"retry: 3s\n\n", SseEvent(others=((b"retry", b"3s"),))),
+    (b"retry: -3\n\n", SseEvent(others=((b"retry", b"-3"),))),
+    (b"retry: \xd9\xa3\n\n", SseEvent(others=((b"retry", b"\xd9\xa3"),))),
+    (b"retry:\n\n", SseEvent(others=((b"retry", b""),))),
+    (b"retry: " + b"9" * 5000 + b"\n\n", SseEvent(others=((b"retry", b"9" * 5000),))),
+    (b": ping\n:pong\n:\n\n", SseEvent(comments=(b"ping", b"pong", b""))),
+    (b"Data: a\ndatabase: b\n data: c\n\n", SseEvent(others=((b"Data", b"a"), (b"database", b"b"), (b" data", b"c")))),
+    (b"data: a\n", SseEvent(data=b"a", is_terminated=False)),
+    (b"data: a", SseEvent(data=b"a", is_terminated=False)),
+    (b"\n", SseEvent()),
+    (b"", SseEvent(is_terminated=False)),
+    (BOM + b"data: a\n\n", SseEvent(others=((BOM + b"data", b"a"),))),
+    ("data: \u2028\x85\x0b\n\n".encode("utf-8"), SseEvent(data="\u2028\x85\x0b".encode())),
 ]
 
 
 @pytest.mark.parametrize(("raw", "expected"), EVENTS, ids=[repr(row[0][:40]) for row in EVENTS])
-def test_an_event_says_what_the_specification_reads_in_it(raw: bytes, expected: Event) -> None:
+def test_an_event_says_what_the_specification_reads_in_it(raw: bytes, expected: SseEvent) -> None:
     assert parse(raw) == expected
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_event_of_a_stream() -> None:
-    assert parse(BOM + b"data: a\n\n", is_first=True) == Event(data=b"a")
+    assert parse(BOM + b"data: a\n\n", is_first=True) == SseEvent(data=b"a")
 
 
 def test_only_one_byte_order_mark_is_taken_away() -> None:
@@ -275,7 +275,7 @@ def test_invalid_utf8_is_replaced_in_text_and_kept_in_data() -> None:
 
 @given(st.binary())
 def test_arbitrary_bytes_are_an_event_and_raise_nothing(data: bytes) -> None:
-    assert isinstance(parse(data), Event)
+    assert isinstance(parse(data), SseEvent)
 
 
 # --- Other data ---

@@ -15,13 +15,13 @@ from ..store.catalog import entry
 from ..store.folder import EXTENSION
 from .format import header_line, record_line
 from .reader import CHUNK_BYTES, seal_holds
-from .verify import Inspector, Line, usable_lines
+from .verify import Inspector, UsableLine, usable_lines
 
 WHY = "repaired"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repaired:
+class RepairResult:
     """What `repair` made: how many lines were copied, and how many records are marked as missing."""
 
     path: str
@@ -29,7 +29,7 @@ class Repaired:
     missing: int
 
 
-def repair(path: str, out: str) -> Repaired:
+def repair(path: str, out: str) -> RepairResult:
     """Copy what is sound in the capture at `path` into a new file `out`.
 
     Raises: RepairError: if `out` exists, or nothing in `path` is sound. CaptureError: if `path` is no capture. OSError: if it
@@ -54,7 +54,7 @@ def repair(path: str, out: str) -> Repaired:
     if not copy.lines:
         os.unlink(out)
         raise RepairError(f"nothing in {path} is sound; nothing was written")
-    return Repaired(path=out, lines=copy.lines, missing=copy.missing)
+    return RepairResult(path=out, lines=copy.lines, missing=copy.missing)
 
 
 class _Copy:
@@ -76,7 +76,7 @@ class _Copy:
         self.lines = 0
         self.missing = 0
 
-    def take(self, line: Line) -> None:
+    def take(self, line: UsableLine) -> None:
         """Copy one usable line, and mark what is missing before it."""
         self._changed |= line.offset != self._read_to
         self._read_to = line.end
@@ -105,7 +105,7 @@ class _Copy:
     def _miscounts(self, end: End) -> bool:
         return self._inspector.as_written and end.frames != self._frames
 
-    def _copy(self, line: Line) -> None:
+    def _copy(self, line: UsableLine) -> None:
         self._source.seek(line.offset)
         left = line.end - line.offset
         last = b""
@@ -116,7 +116,7 @@ class _Copy:
         if not last.endswith(b"\n"):
             self._file.write(b"\n")
 
-    def _copy_header(self, line: Line, header: Header) -> None:
+    def _copy_header(self, line: UsableLine, header: Header) -> None:
         self._source.seek(line.offset)
         if seal_holds(self._source.read(line.end - line.offset).rstrip(b"\n")) is False:
             self._changed = True

@@ -35,7 +35,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class UsableLine:
     """A line of the file that can be used: its bytes are `file[offset:end]`."""
 
     offset: int
@@ -84,7 +84,7 @@ def verify_file(file: BinaryIO, name: str, *, live: bool = False) -> Summary:
     return inspector.summary(name, live=live)
 
 
-def usable_lines(inspector: Inspector, file: BinaryIO, *, live: bool = False) -> Iterator[Line]:
+def usable_lines(inspector: Inspector, file: BinaryIO, *, live: bool = False) -> Iterator[UsableLine]:
     """The lines of the file that can be used, while `inspector` takes note of the others. Raises: CaptureError, OSError."""
     while piece := file.readline(CHUNK_BYTES):
         yield from inspector.feed(piece)
@@ -117,13 +117,13 @@ class Inspector:
         self.frames = 0
         self.status = Status.INTACT
 
-    def feed(self, piece: bytes) -> list[Line]:
+    def feed(self, piece: bytes) -> list[UsableLine]:
         """Look at the next bytes of the file, which hold no newline but at their end."""
         self._pending += self._reader.feed(piece)
         self._offset += len(piece)
         return self._line_ended() if piece.endswith(b"\n") else []
 
-    def close(self, *, live: bool) -> list[Line]:
+    def close(self, *, live: bool) -> list[UsableLine]:
         """Look at the end of the file. `live`: a tap writes it, so what is missing may still come."""
         self._pending += self._reader.close()
         lines = self._line_ended() if self._pending or self._offset > self._begin else []
@@ -149,7 +149,7 @@ class Inspector:
             status=self.status,
         )
 
-    def _line_ended(self) -> list[Line]:
+    def _line_ended(self) -> list[UsableLine]:
         self._line += 1
         records, self._pending = self._pending, []
         begin, self._begin = self._begin, self._offset
@@ -162,7 +162,7 @@ class Inspector:
         if usable is None or not self._in_place(usable, begin):
             self._leave_out(self._offset - begin, counts=usable is None and self._offset - begin > 1)
             return []
-        line = Line(
+        line = UsableLine(
             offset=begin, end=self._offset, record=usable, lost=self._missing(usable, begin), lost_bytes=self.lost_bytes
         )
         self.lost = self.lost_bytes = 0

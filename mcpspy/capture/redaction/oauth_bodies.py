@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .names import Kind
     from .redactor import Redacted
 
-    Body: TypeAlias = "Form | Json | Sealed | Untold"
+    Body: TypeAlias = "FormBody | JsonBody | SealedBody | UndecidedBody"
 
 MAX_SECRET_BYTES = 1 << 16
 """A secret that is longer is known by its beginning: all of it is left out, and so much of it is what the pseudonym stands for."""
@@ -35,7 +35,7 @@ _FORM_TYPE = "application/x-www-form-urlencoded"
 _JSON_RPC = b'"jsonrpc"'
 
 
-class _Out:
+class _Output:
     """What goes on of one piece of a body."""
 
     __slots__ = ("_length", "_pieces", "_ranges")
@@ -57,7 +57,7 @@ class _Out:
         return b"".join(self._pieces), tuple(self._ranges)
 
 
-class Json:
+class JsonBody:
     """A JSON object without the values of OAuth's secret members, at any depth, also of one that was cut off. Nothing is parsed."""
 
     __slots__ = ("_is_escaped", "_name", "_pseudonym", "_secret", "_state")
@@ -71,7 +71,7 @@ class Json:
 
     def feed(self, data: bytes) -> Redacted:
         """What goes on of the body's next bytes."""
-        out, at = _Out(), 0
+        out, at = _Output(), 0
         while at < len(data):
             match self._state:
                 case "text":
@@ -86,11 +86,11 @@ class Json:
 
     def close(self) -> Redacted:
         """The body has ended: what was cut off of a secret is one."""
-        out = _Out()
+        out = _Output()
         self._end_secret(out)
         return out.redacted()
 
-    def _text(self, data: bytes, at: int, out: _Out) -> int:
+    def _text(self, data: bytes, at: int, out: _Output) -> int:
         quote = data.find(b'"', at)
         end = len(data) if quote < 0 else quote + 1
         out.put(data[at:end])
@@ -102,7 +102,7 @@ class Json:
         """A quote: every one may stand before a name, so that text that is no JSON hides none."""
         self._state, self._name = "name", b""
 
-    def _in_name(self, data: bytes, at: int, out: _Out) -> int:
+    def _in_name(self, data: bytes, at: int, out: _Output) -> int:
         end = _end(_NAME, data, at)
         self._name = (self._name + data[at:end])[: _MAX_MEMBER_BYTES + 1]
         if end < len(data):
@@ -114,7 +114,7 @@ class Json:
         out.put(data[at:end])
         return end
 
-    def _between(self, data: bytes, at: int, out: _Out) -> int:
+    def _between(self, data: bytes, at: int, out: _Output) -> int:
         """Behind a name: blanks, a colon, blanks, a quote; anything else, and it was none."""
         end = _end(_BLANKS, data, at)
         if self._state == "behind name" and end > at:
@@ -132,7 +132,7 @@ class Json:
         out.put(data[at:end])
         return end
 
-    def _in_value(self, data: bytes, at: int, out: _Out) -> int:
+    def _in_value(self, data: bytes, at: int, out: _Output) -> int:
         if self._is_escaped:
             end, self._is_escaped = at + 1, False
         else:
@@ -150,13 +150,13 @@ class Json:
             end += 1
         return end
 
-    def _end_secret(self, out: _Out) -> None:
+    def _end_secret(self, out: _Output) -> None:
         if self._secret:
             out.replace(self._pseudonym(unescaped(bytes(self._secret))), "token")
         self._secret = None
 
 
-class Form:
+class FormBody:
     """A form without the values of its secret parameters. `;` and `?` separate some; behind a secret name all is secret."""
 
     __slots__ = ("_kind", "_name", "_pseudonym", "_secret", "_state")
@@ -170,7 +170,7 @@ class Form:
 
     def feed(self, data: bytes) -> Redacted:
         """What goes on of the body's next bytes."""
-        out, at = _Out(), 0
+        out, at = _Output(), 0
         while at < len(data):
             end = _end(_PARAMETERS[self._state], data, at)
             if self._state == "secret":
@@ -188,7 +188,7 @@ class Form:
 
     def close(self) -> Redacted:
         """The body has ended, and with it its last value. What is fed next is another's."""
-        out = _Out()
+        out = _Output()
         self._end_secret(out)
         self._state, self._name = "name", b""
         return out.redacted()
@@ -201,14 +201,14 @@ class Form:
         kind = kind_of_parameter(percent_decoded(self._name).decode("latin-1"))
         self._state, self._kind = ("value", self._kind) if kind is None else ("secret", kind)
 
-    def _end_secret(self, out: _Out) -> None:
+    def _end_secret(self, out: _Output) -> None:
         if self._secret:
             value = percent_decoded(bytes(self._secret).replace(b"+", b" "))
             out.replace(self._pseudonym(value), self._kind)
             self._secret.clear()
 
 
-class Sealed:
+class SealedBody:
     """A compressed body: nobody can say where in it the secrets are, so that it is one."""
 
     __slots__ = ("_begin", "_digest", "_is_empty", "_word")
@@ -234,7 +234,7 @@ class Sealed:
         return stand_in, ((0, len(stand_in), "token"),)
 
 
-class Untold:
+class UndecidedBody:
     """A body of which is yet to be seen whether it is JSON, and whether JSON-RPC. What is no JSON object goes on as it is."""
 
     __slots__ = ("_held", "_is_told", "_json", "_pseudonym")
@@ -243,7 +243,7 @@ class Untold:
         self._pseudonym = pseudonym
         self._held = b""
         self._is_told = False
-        self._json: Json | None = None
+        self._json: JsonBody | None = None
 
     def feed(self, data: bytes) -> Redacted:
         """What goes on of the body's next bytes."""
@@ -266,14 +266,14 @@ class Untold:
     def _tell(self) -> Redacted:
         held, self._held, self._is_told = self._held, b"", True
         if held.lstrip()[:1] == b"{" and _JSON_RPC not in held[:MAX_UNTOLD_BYTES]:
-            self._json = Json(self._pseudonym)
+            self._json = JsonBody(self._pseudonym)
             return self._json.feed(held)
         return held, ()
 
 
-def body(content_type: str, pseudonym: Callable[[bytes], bytes]) -> Form | Untold:
+def body(content_type: str, pseudonym: Callable[[bytes], bytes]) -> FormBody | UndecidedBody:
     """What a body of this type passes through that is not compressed."""
-    return (Form if content_type.partition(";")[0].strip().lower() == _FORM_TYPE else Untold)(pseudonym)
+    return (FormBody if content_type.partition(";")[0].strip().lower() == _FORM_TYPE else UndecidedBody)(pseudonym)
 
 
 _QUOTE, _COLON, _BACKSLASH, _EQUALS = b'":\\='

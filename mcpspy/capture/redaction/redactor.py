@@ -102,7 +102,7 @@ class Redactor:
         from . import oauth_bodies as bodies
 
         if sealed:
-            return bodies.Sealed(self._key, PREFIX.encode(), DIGITS // 2)
+            return bodies.SealedBody(self._key, PREFIX.encode(), DIGITS // 2)
         return bodies.body(content_type, self.pseudonym)
 
     def _argument(self, text: str, *, nested: bool = False) -> str:
@@ -172,7 +172,7 @@ class Redactor:
         return b"".join((*pieces, data[done:])), tuple(ranges)
 
 
-class Verbatim:
+class NoRedaction:
     """Redacts nothing: `--redact none`, which is explicit and stands in the capture's header."""
 
     __slots__ = ()

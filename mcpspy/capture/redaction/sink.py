@@ -29,7 +29,7 @@ MAX_ENDPOINT_BYTES = 1 << 13
 """An event that announces an endpoint is short; a longer one is not looked at."""
 
 
-class Redacting:
+class RedactingSink:
     """Passes records on to `sink`, redacted. stdio records are passed on as they are."""
 
     __slots__ = ("_bodies", "_event", "_events", "_heads", "_oauth", "_opaque", "_redactor", "_sink", "_sse")

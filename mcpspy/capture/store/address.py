@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from ...errors import AddressError, CaptureError
 from ...records import SERVER, Frame, Open
 from ..file.reader import read
-from .catalog import Entry, Recording, entries, has_message, recordings
+from .catalog import CatalogEntry, Recording, entries, has_message, recordings
 from .folder import EXTENSION, captures_folder
 
 STDIN = "-"
@@ -93,7 +93,7 @@ def _file(what: str, path: str) -> str:
     return path
 
 
-def _recording(what: str, back: int, known: list[Entry]) -> tuple[str, ...]:
+def _recording(what: str, back: int, known: list[CatalogEntry]) -> tuple[str, ...]:
     """The paths of the newest recording but `back`."""
     if not known:
         raise _nothing_yet(what)
@@ -110,7 +110,7 @@ def _recording(what: str, back: int, known: list[Entry]) -> tuple[str, ...]:
     return tuple(one.path for one in found[back].entries)
 
 
-def _labelled(what: str, name: str, known: list[Entry]) -> str:
+def _labelled(what: str, name: str, known: list[CatalogEntry]) -> str:
     """The path of the newest capture with this label, or of this name in the store."""
     candidates = [one for one in known if one.header and one.label == name]
     if candidates:
@@ -129,7 +129,7 @@ def _labelled(what: str, name: str, known: list[Entry]) -> str:
     raise AddressError(what, f"there is no such file, and no capture has this label{hint}", looked=captures_folder())
 
 
-def _meant(candidates: list[Entry]) -> Entry:
+def _meant(candidates: list[CatalogEntry]) -> CatalogEntry:
     """Of captures with one label, the newest first, the newest that counts.
 
     Some clients start a server several times at once and end all but one of them: these do not hide the one that they keep.
@@ -141,7 +141,7 @@ def _meant(candidates: list[Entry]) -> Entry:
     return max(filter(has_message, beside), key=lambda one: (one.live, one.begin_ns + one.last_ns), default=newest)
 
 
-def _was_dropped(capture: Entry) -> bool:
+def _was_dropped(capture: CatalogEntry) -> bool:
     """Whether the client ended it by a signal; or in a moment, before the server had said anything."""
     if capture.live:
         return False
@@ -151,7 +151,7 @@ def _was_dropped(capture: Entry) -> bool:
     return why not in ("server exited", "not started") and capture.last_ns < MOMENT_NS and not _has_answer(capture)
 
 
-def _has_answer(capture: Entry) -> bool:
+def _has_answer(capture: CatalogEntry) -> bool:
     outputs = set()
     try:
         for record in read(capture.path):

@@ -21,7 +21,7 @@ COUNTED_BYTES = 1 << 26
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CatalogEntry:
     """One capture of the store. `header` is None where it has none that can be used; `error` then says why.
 
     `begin_ns` is Unix time; `last_ns` is when its last record was made, since it began, as far as is known without reading all.
@@ -89,7 +89,7 @@ class Recording:
     With them those of a model's leg that overlap with these, whoever started their taps.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[CatalogEntry, ...]
 
     @property
     def begin_ns(self) -> int:
@@ -102,12 +102,12 @@ class Recording:
         return self.own[0].client
 
     @property
-    def own(self) -> Sequence[Entry]:
+    def own(self) -> Sequence[CatalogEntry]:
         """Its captures without those of a model's leg, which it may share with others; these, if there are no others."""
         return [one for one in self.entries if not one.is_model] or self.entries
 
 
-def entries(folder: str | None = None) -> list[Entry]:
+def entries(folder: str | None = None) -> list[CatalogEntry]:
     """The captures in `folder` (the store's by default), the newest first. Empty where there is no such folder.
 
     Raises: OSError: if the folder cannot be read.
@@ -121,7 +121,7 @@ def entries(folder: str | None = None) -> list[Entry]:
     return sorted((one for one in found if one is not None), key=lambda one: (one.begin_ns, one.path), reverse=True)
 
 
-def entry(path: str) -> Entry | None:
+def entry(path: str) -> CatalogEntry | None:
     """The capture at `path`. None where there is no regular file (any more), or one that may not be read."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
@@ -133,7 +133,7 @@ def entry(path: str) -> Entry | None:
     except OSError:
         return None
     header, error = _header(path, first)
-    return Entry(
+    return CatalogEntry(
         path=path,
         size_bytes=status.st_size,
         begin_ns=header.wall_ns if header else status.st_mtime_ns,
@@ -145,7 +145,7 @@ def entry(path: str) -> Entry | None:
     )
 
 
-def recordings(captures: Iterable[Entry], *, shares_models: bool = True) -> list[Recording]:
+def recordings(captures: Iterable[CatalogEntry], *, shares_models: bool = True) -> list[Recording]:
     """The captures that can be used, by recording: the recording whose newest capture is newest first.
 
     A capture of a model's leg is in every recording of the same boot that it overlaps; else, and without `shares_models`, it is in
@@ -161,7 +161,7 @@ def recordings(captures: Iterable[Entry], *, shares_models: bool = True) -> list
     return sorted(joined, key=lambda recording: max((one.begin_ns, one.path) for one in recording.own), reverse=True)
 
 
-def count(capture: Entry) -> Count:
+def count(capture: CatalogEntry) -> Count:
     """How many messages and gaps a capture holds: from its `end` record, or by reading it."""
     if capture.end:
         return Count(messages=capture.end.messages, gaps=capture.end.gaps)
@@ -183,7 +183,7 @@ def count(capture: Entry) -> Count:
     return Count(messages=messages, gaps=gaps, whole=capture.size_bytes <= COUNTED_BYTES)
 
 
-def has_message(capture: Entry) -> bool:
+def has_message(capture: CatalogEntry) -> bool:
     """True if anything of the protocol passed: a server that nobody spoke to does not make a recording the newest."""
     if capture.end:
         return capture.end.messages > 0
@@ -225,29 +225,29 @@ def _last(fd: int, size_bytes: int) -> tuple[int, End | None]:
     return 0, None
 
 
-def _by_parent(captures: Iterable[Entry]) -> list[Recording]:
-    groups: dict[tuple[object, ...], list[Entry]] = {}
+def _by_parent(captures: Iterable[CatalogEntry]) -> list[Recording]:
+    groups: dict[tuple[object, ...], list[CatalogEntry]] = {}
     for one in captures:
         groups.setdefault(one.parent, []).append(one)
     return [recording for group in groups.values() for recording in _overlapping(group)]
 
 
-def _with_models(recording: Recording, legs: Iterable[Entry]) -> Recording:
+def _with_models(recording: Recording, legs: Iterable[CatalogEntry]) -> Recording:
     """The recording, with the captures of a model's leg that overlap with one of its own."""
     met = [leg for leg in legs if any(_meet(leg, one) for one in recording.entries)]
     return Recording(entries=tuple(sorted((*recording.entries, *met), key=_begin))) if met else recording
 
 
-def _meet(one: Entry, other: Entry) -> bool:
+def _meet(one: CatalogEntry, other: CatalogEntry) -> bool:
     """Whether both were recorded at some instant of one boot."""
     if not (one.header and other.header and one.header.boot_id and one.header.boot_id == other.header.boot_id):
         return False
     return _begin(one) <= _until(other) and _begin(other) <= _until(one)
 
 
-def _overlapping(group: list[Entry]) -> list[Recording]:
+def _overlapping(group: list[CatalogEntry]) -> list[Recording]:
     """Cut one parent's captures where nothing was being recorded. Times of one boot compare on its monotonic clock."""
-    runs: list[list[Entry]] = []
+    runs: list[list[CatalogEntry]] = []
     until = 0
     for one in sorted(group, key=_begin):
         if not runs or _begin(one) > until:
@@ -258,10 +258,10 @@ def _overlapping(group: list[Entry]) -> list[Recording]:
     return [Recording(entries=tuple(run)) for run in runs]
 
 
-def _until(capture: Entry) -> int:
+def _until(capture: CatalogEntry) -> int:
     return 1 << 100 if capture.live else _begin(capture) + capture.last_ns
 
 
-def _begin(capture: Entry) -> int:
+def _begin(capture: CatalogEntry) -> int:
     header = capture.header
     return header.monotonic_ns if header and header.boot_id else capture.begin_ns

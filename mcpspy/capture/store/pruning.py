@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .catalog import Entry, Recording, entry, recordings
+from .catalog import CatalogEntry, Recording, entry, recordings
 from .folder import EXTENSION, captures_folder, home_folder, is_live
 
 LEDGER = "pruned.json"
@@ -28,7 +28,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pruned:
+class PruneTotals:
     """What went so far, and when something last did, as Unix time."""
 
     recordings: int = 0
@@ -86,7 +86,7 @@ def _oldest_first(found: Sequence[Recording]) -> list[Recording]:
     return [*sorted(over, key=last_ns), *sorted(ended, key=last_ns)]
 
 
-def prune(going: Iterable[Recording], *, wall_ns: int, by_quota: bool = False) -> Pruned:
+def prune(going: Iterable[Recording], *, wall_ns: int, by_quota: bool = False) -> PruneTotals:
     """Remove the captures of these recordings and note that they went. Captures that are being written stay. Raises: OSError."""
     count = captures = size = 0
     for recording in going:
@@ -94,7 +94,7 @@ def prune(going: Iterable[Recording], *, wall_ns: int, by_quota: bool = False) -
         count += bool(gone)
         captures += len(gone)
         size += sum(one.size_bytes for one in gone)
-    made = Pruned(recordings=count, captures=captures, bytes=size, last_wall_ns=wall_ns)
+    made = PruneTotals(recordings=count, captures=captures, bytes=size, last_wall_ns=wall_ns)
     if captures:
         _write_down(made, by_quota=by_quota)
     return made
@@ -110,14 +110,14 @@ def remove_empty_files(*, wall_ns: int) -> int:
     return sum(map(_unlinked, empty_files(wall_ns=wall_ns)))
 
 
-def pruned(*, by_quota: bool = False) -> Pruned:
+def pruned(*, by_quota: bool = False) -> PruneTotals:
     """What went so far, by hand or for the store's quota; nothing where that was never written down, or not by us."""
     found = _ledger()
     try:
         kept = found[_BY_QUOTA] if by_quota else found
-        return Pruned(**{name: int(kept[name]) for name in _NAMES})
+        return PruneTotals(**{name: int(kept[name]) for name in _NAMES})
     except (ValueError, KeyError, TypeError):
-        return Pruned()
+        return PruneTotals()
 
 
 _BY_QUOTA = "by_quota"
@@ -140,7 +140,7 @@ def _is_empty(path: str, wall_ns: int) -> bool:
     return status.st_size == 0 and status.st_mtime_ns < wall_ns - SETTLED_NS
 
 
-def _looked_at(path: str, pause: Callable[[], None]) -> Entry | None:
+def _looked_at(path: str, pause: Callable[[], None]) -> CatalogEntry | None:
     pause()
     return entry(path)
 
@@ -149,7 +149,7 @@ def _is_live(recording: Recording) -> bool:
     return any(one.live for one in recording.entries)
 
 
-def _removed(one: Entry) -> bool:
+def _removed(one: CatalogEntry) -> bool:
     """Remove it, holding the lock of whoever records into it. Where there are no locks, only what has its end is known to be over."""
     try:
         fd = os.open(one.path, os.O_RDONLY)
@@ -170,7 +170,7 @@ def _unlinked(path: str) -> bool:
     return True
 
 
-def _may_be_live(fd: int, one: Entry) -> bool:
+def _may_be_live(fd: int, one: CatalogEntry) -> bool:
     """Whether somebody may still record into it; if not, its lock is ours. Without locks only an `end` tells."""
     from fcntl import LOCK_EX, LOCK_NB, flock
 
@@ -192,7 +192,7 @@ def _ledger() -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _write_down(made: Pruned, *, by_quota: bool) -> None:
+def _write_down(made: PruneTotals, *, by_quota: bool) -> None:
     """Add it to what went before. Another pruning at the same instant may get lost in the count, never a capture."""
     before = pruned(by_quota=by_quota)
     total = {

@@ -33,7 +33,7 @@ message takes on its way does not change by more than the noise (CPython 3.11).
 _LOCK = "pruning.lock"
 
 
-class Guard:
+class QuotaGuard:
     """Looks after the store for the tap that writes with `writer`. `look` may be called as often as is liked."""
 
     __slots__ = ("_due_ns", "_looked_bytes", "_share_bytes", "_writer")

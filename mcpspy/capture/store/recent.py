@@ -12,13 +12,13 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from .address import addresses
-from .catalog import Entry, Recording, entries, has_message, recordings
+from .catalog import CatalogEntry, Recording, entries, has_message, recordings
 
 if TYPE_CHECKING:
     from ...records import Header
 
 
-def touched(since_ns: int) -> tuple[list[tuple[str, Recording]], Entry | None]:
+def touched(since_ns: int) -> tuple[list[tuple[str, Recording]], CatalogEntry | None]:
     """The recordings into which was recorded since that moment (Unix time), the newest first; and the capture last heard of, if any.
 
     Each comes with what WHAT calls it, which is empty where nothing was said in it.
@@ -36,12 +36,12 @@ def touched(since_ns: int) -> tuple[list[tuple[str, Recording]], Entry | None]:
     return [(name, one) for name, one, is_wanted in zip(names, grouped, wanted, strict=False) if is_wanted], newest
 
 
-def is_touched(capture: Entry, since_ns: int) -> bool:
+def is_touched(capture: CatalogEntry, since_ns: int) -> bool:
     """Whether something was recorded into it since that moment, or a tap still stands ready to."""
     return capture.live or last_heard_ns(capture) >= since_ns
 
 
-def last_heard_ns(capture: Entry) -> int:
+def last_heard_ns(capture: CatalogEntry) -> int:
     """When its last record was made, as Unix time; by the file where no record tells."""
     if capture.header is None or not capture.last_ns:
         return max(capture.begin_ns, _changed_ns(capture.path))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ...capture.store.address import STDIN
 from ...capture.store.folder import key
 from ...errors import ShareError
-from ...sharing.finder import Wanted
-from ...sharing.known import Known
+from ...sharing.finder import FinderOptions
+from ...sharing.known import KnownValues
 from ...transcript.transcribe import transcribe
 from ..share.copy import Copier, Original, Pseudonyms
 from ..share.environment import people, secret_variables
@@ -26,12 +26,12 @@ def masked(paths: tuple[str, ...], *, keeps_frames: bool = False) -> Transcript:
     if STDIN in paths:
         raise ShareError("standard input can be read only once, and masking takes two passes. Write it to a file first")
     pseudonyms = Pseudonyms(key(), same_key=False)
-    known = Known(pseudonyms)
+    known = KnownValues(pseudonyms)
     for _, value in secret_variables():
         known.add(value)
     for _, value in people():
         known.add(value, "personal", telling=True)
-    copier = Copier(Wanted(stand_in=pseudonyms, personal=True), known, pseudonyms)
+    copier = Copier(FinderOptions(stand_in=pseudonyms, personal=True), known, pseudonyms)
     with ExitStack() as files:
         originals = [Original(files.enter_context(open(path, "rb")), path) for path in paths]
         for original in originals:

@@ -13,8 +13,8 @@ from time import monotonic_ns, time_ns
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...capture.file.reader import read
-from ...capture.redaction.redactor import Redactor, Verbatim
-from ...capture.redaction.sink import Redacting
+from ...capture.redaction.redactor import NoRedaction, Redactor
+from ...capture.redaction.sink import RedactingSink
 from ...capture.store.folder import key
 from ...errors import McpspyError, ReplayError
 from ...live.mock.http.server import HttpMock
@@ -262,12 +262,12 @@ def _address_lines(served: ServedMock, setting: MockSetting) -> list[str]:
 def _record(served: ServedMock, setting: MockSetting) -> Writer | None:
     """Begin the mock's own capture, if it can be created."""
     start = capture_start(setting.options, served.transcript, setting.wall_ns, setting.begin_ns)
-    redactor = Verbatim() if start.redact == "none" else Redactor(key())
+    redactor = NoRedaction() if start.redact == "none" else Redactor(key())
     url = served.mock.url
     tapped = {"transport": "http", "url": url, "listen": url, "mock": capture_ids(served.transcript)}
     writer, _ = open_writer(start, tapped | ({"leg": "model"} if served.group.is_model else {}))
     if writer is not None:
         writer.later = sync_later
         writer(())  # the header at once, so that `list` and `show -f` see the mock
-        served.mock.record_to(writer if isinstance(redactor, Verbatim) else Redacting(writer, redactor))
+        served.mock.record_to(writer if isinstance(redactor, NoRedaction) else RedactingSink(writer, redactor))
     return writer

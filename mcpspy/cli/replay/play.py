@@ -8,8 +8,8 @@ from time import monotonic_ns, time_ns
 from typing import TYPE_CHECKING
 
 from ...capture.file.reader import read
-from ...capture.redaction.redactor import Redactor, Verbatim
-from ...capture.redaction.sink import Redacting
+from ...capture.redaction.redactor import NoRedaction, Redactor
+from ...capture.redaction.sink import RedactingSink
 from ...capture.store.folder import key
 from ...errors import ReplayError, UpstreamError
 from ...live.upstream.replay_client import run_replay_client
@@ -76,7 +76,7 @@ class Drive:
 def play(plan: Plan, manner: Manner, number: int = 0) -> Drive:
     """Play one plan to a fresh server. It is the how many-th, counted from 0. Raises: ReplayError: where nothing can be recorded."""
     begin_ns = monotonic_ns()
-    redactor = Verbatim() if manner.redact == "none" else Redactor(key())
+    redactor = NoRedaction() if manner.redact == "none" else Redactor(key())
     writer, path = _opened(manner, redactor, begin_ns)
     run = CarryingRun(manner.carrying)
     driving = Driving(
@@ -92,7 +92,7 @@ def play(plan: Plan, manner: Manner, number: int = 0) -> Drive:
     def now_ns() -> int:
         return monotonic_ns() - begin_ns
 
-    sink: Sink = writer if isinstance(redactor, Verbatim) else Redacting(writer, redactor)
+    sink: Sink = writer if isinstance(redactor, NoRedaction) else RedactingSink(writer, redactor)
     failure: UpstreamError | None = None
     why = "done"
     try:
@@ -123,7 +123,7 @@ def play(plan: Plan, manner: Manner, number: int = 0) -> Drive:
     )
 
 
-def _opened(manner: Manner, redactor: Redactor | Verbatim, begin_ns: int) -> tuple[Writer, str]:
+def _opened(manner: Manner, redactor: Redactor | NoRedaction, begin_ns: int) -> tuple[Writer, str]:
     """The writer of a new capture, and its path. Raises: ReplayError: if none can be made."""
     start = CaptureStart(
         wall_ns=time_ns(),
@@ -162,7 +162,7 @@ def _peer(plan: Plan, target: Target, driver: ReplayClient, sink: Sink, now_ns: 
     )  # fmt: skip
 
 
-def _tapped(manner: Manner, redactor: Redactor | Verbatim) -> dict[str, object]:
+def _tapped(manner: Manner, redactor: Redactor | NoRedaction) -> dict[str, object]:
     """What the header of the capture says of the server."""
     target = manner.target
     if target.url:

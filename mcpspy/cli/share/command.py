@@ -13,9 +13,9 @@ from ...capture.store.folder import EXTENSION, key
 from ...errors import ShareError
 from ...replay.compare.ignore import Ignore
 from ...sharing.excerpt import Excerpt
-from ...sharing.finder import Wanted
-from ...sharing.known import Known
-from ...sharing.names import Names
+from ...sharing.finder import FinderOptions
+from ...sharing.known import KnownValues
+from ...sharing.names import SecretNames
 from ...sharing.user_paths import UserPaths
 from ...views.text.units import counted
 from ...views.timeline.timeline import rows_between
@@ -113,11 +113,11 @@ class _Asked:
         personal: bool,
     ) -> None:
         self._paths = UserPaths(Ignore.of(paths)) if paths else None
-        self._names, self._values, self._keep, self._personal = Names(keys), values, keep, personal
+        self._names, self._values, self._keep, self._personal = SecretNames(keys), values, keep, personal
         self._variables = named_values(variables)
 
-    def wanted(self, stand_in: Callable[[bytes], bytes]) -> Wanted:
-        return Wanted(
+    def wanted(self, stand_in: Callable[[bytes], bytes]) -> FinderOptions:
+        return FinderOptions(
             stand_in=stand_in,
             names=self._names,
             paths=self._paths,
@@ -126,9 +126,9 @@ class _Asked:
             personal=self._personal,
         )
 
-    def known(self, stand_in: Callable[[bytes], bytes]) -> Known:
+    def known(self, stand_in: Callable[[bytes], bytes]) -> KnownValues:
         """What is known to be secret before anything was read."""
-        known = Known(stand_in)
+        known = KnownValues(stand_in)
         for _, value in secret_variables():
             known.add(value)
         for value in self._variables:

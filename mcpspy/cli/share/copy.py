@@ -13,8 +13,8 @@ from ...capture.redaction.redactor import PREFIX, Redactor
 from ...errors import ShareError
 from ...records import End, Frame, Gap, Header, Open, Record
 from ...sharing.excerpt import Excerpt
-from ...sharing.finder import Finder, Wanted
-from ...sharing.known import Known
+from ...sharing.finder import FinderOptions, SecretFinder
+from ...sharing.known import KnownValues
 from ...sharing.share import SHARED, Sharing
 
 FRESH_KEY_BYTES = 32
@@ -85,8 +85,8 @@ def spooled(file: BinaryIO, name: str) -> Original:
 class Copier:
     """Makes copies: `learn` every capture first, then `copy` each."""
 
-    def __init__(self, wanted: Wanted, known: Known, pseudonyms: Pseudonyms) -> None:
-        self._finder = Finder(wanted, known)
+    def __init__(self, wanted: FinderOptions, known: KnownValues, pseudonyms: Pseudonyms) -> None:
+        self._finder = SecretFinder(wanted, known)
         self._finder.learns = True
         self._pseudonyms = pseudonyms
 

@@ -9,7 +9,7 @@ import click
 from ...capture.file.reader import CHUNK_BYTES, Reader, read
 from ...capture.store.address import STDIN
 from ...records import Record
-from ...sharing.verify import Leak, Lookout
+from ...sharing.verify import Leak, LeakFinder
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, ModelCall, UnpairedMessage
 from ...views.store.leaks import CaptureLeaks, LeakLine, leaks_json, report_lines
@@ -29,7 +29,7 @@ def report(paths: Iterable[str], keep: tuple[re.Pattern[str], ...], *, as_json: 
 
 
 def _looked_into(path: str, keep: tuple[re.Pattern[str], ...]) -> CaptureLeaks:
-    lookout = Lookout(environment=telling_variables(), people=people(), keep=keep)
+    lookout = LeakFinder(environment=telling_variables(), people=people(), keep=keep)
     leaks: list[Leak] = []
     for record in _records(path):
         leaks += lookout.feed(record)

@@ -14,7 +14,7 @@ from typing import Protocol
 import click
 
 from ...capture.store.address import STDIN
-from ...capture.store.catalog import Entry, Recording, entries, entry, recordings
+from ...capture.store.catalog import CatalogEntry, Recording, entries, entry, recordings
 from ...capture.store.folder import EXTENSION, captures_folder
 from ...capture.store.pruning import SETTLED_NS
 from ...errors import AddressError
@@ -107,7 +107,7 @@ class Follower:
         self,
         output: Output,
         watch: Watch,
-        wants: Callable[[Entry], bool],
+        wants: Callable[[CatalogEntry], bool],
         *,
         keeps_frames: bool = False,
         since: Since | None = None,
@@ -185,7 +185,7 @@ class Follower:
         new = [*self._unborn, *sorted(os.path.join(captures_folder(), name) for name in names - self._known)]
         self._known = names
         self._unborn = []
-        followed: list[tuple[bool, str, Entry]] = []
+        followed: list[tuple[bool, str, CatalogEntry]] = []
         for path in new:
             found = None if self._follows(path) else entry(path)
             if found is None:
@@ -201,7 +201,7 @@ class Follower:
                 self._all.append(recording)
             self._add(recording, path, found)
 
-    def _await_birth(self, path: str, found: Entry) -> None:
+    def _await_birth(self, path: str, found: CatalogEntry) -> None:
         """Look again when the tap has written its header, which one that was killed at once never will."""
         if found.live or time.time_ns() - found.begin_ns < SETTLED_NS:
             self._unborn.append(path)
@@ -212,12 +212,12 @@ class Follower:
     def _follows(self, path: str) -> bool:
         return any(tail.path == path for followed in self._all for tail in followed.growing.tails)
 
-    def _recording(self, found: Entry) -> Followed | None:
+    def _recording(self, found: CatalogEntry) -> Followed | None:
         """The recording that we follow and that this capture belongs to: the same client, and something of it still records."""
         alive = (one for one in self._all if one.growing.live and one.parent is not None)
         return next((one for one in alive if one.parent == found.parent), None)
 
-    def _add(self, followed: Followed, path: str, found: Entry | None) -> None:
+    def _add(self, followed: Followed, path: str, found: CatalogEntry | None) -> None:
         followed.growing.add(path)
         if found is not None:
             followed.parent = found.parent if followed.parent is None else followed.parent
@@ -298,13 +298,13 @@ def _apart(found: list[Recording]) -> list[tuple[str, ...]]:
     return groups
 
 
-def _is_touched(capture: Entry, since: Since | None) -> bool:
+def _is_touched(capture: CatalogEntry, since: Since | None) -> bool:
     from ...capture.store.recent import is_touched
 
     return since is not None and is_touched(capture, since.wall_ns)
 
 
-def _wants(whats: tuple[str, ...]) -> Callable[[Entry], bool]:
+def _wants(whats: tuple[str, ...]) -> Callable[[CatalogEntry], bool]:
     """Who follows labels gets newer captures with these labels; everybody else gets all."""
     labels = {one for one in whats if not one.startswith(DEFAULT_WHAT) and one != STDIN and not os.path.exists(one)}
     if not labels:

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from ...capture.file.reader import sound_record
-from ...capture.store.catalog import Entry, entries
+from ...capture.store.catalog import CatalogEntry, entries
 from ...capture.store.folder import captures_folder
 from ...capture.store.pruning import pruned
 from ...capture.store.quota import quota_bytes, taken
@@ -41,7 +41,7 @@ class Mishap:
 
 
 @cache
-def known() -> list[Entry]:
+def known() -> list[CatalogEntry]:
     """The captures of the store, the newest first; looked at once."""
     return entries()
 
@@ -125,7 +125,7 @@ def mishaps() -> list[Mishap]:
     return sorted(found, key=lambda one: one.wall_ns, reverse=True)[:SHOWN_ERRORS]
 
 
-def _of(one: Entry) -> list[Mishap]:
+def _of(one: CatalogEntry) -> list[Mishap]:
     try:
         if one.size_bytes <= WHOLE_BYTES:
             return list(_findings(one))
@@ -138,13 +138,13 @@ def _of(one: Entry) -> list[Mishap]:
         return []  # it went away
 
 
-def _findings(one: Entry) -> Iterator[Mishap]:
+def _findings(one: CatalogEntry) -> Iterator[Mishap]:
     for found in transcript_of((one.path,))[0].findings:
         if found.severity is Severity.ERROR:
             yield Mishap(wall_ns=one.begin_ns + found.at_ns, label=one.label, rule=found.rule, text=found.what, path=one.path)
 
 
-def _tail(one: Entry) -> Iterator[Record]:
+def _tail(one: CatalogEntry) -> Iterator[Record]:
     with open(one.path, "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
         for line in file.read(TAIL_BYTES).split(b"\n")[1:]:

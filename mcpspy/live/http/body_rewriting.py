@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...wire.http_fields import removed, with_value
-from ...wire.sse import BOM, Events, parse, with_data
+from ...wire.sse import BOM, SseEvents, parse, with_data
 
 if TYPE_CHECKING:
     from ...records import Open, Record
-    from ...wire.http_body import Body, End
+    from ...wire.http_body import Body, BodyEnd
     from ...wire.http_head import ResponseHead
     from .rewriting import Mapping
 
@@ -35,7 +35,7 @@ class EndpointWatch:
 
     def __init__(self, head: ResponseHead, mapping: Mapping) -> None:
         self._mapping = mapping
-        self._events = Events()
+        self._events = SseEvents()
         self._chunks = _Chunks() if head.ends_by == "chunks" else None
         self._is_first = True
         self._is_over = head.ends_by == "length"  # one that has been sent leaves no room for another
@@ -154,7 +154,7 @@ class MetadataHold:
             return self.release()
         return b""
 
-    def close(self, end: End) -> bytes:
+    def close(self, end: BodyEnd) -> bytes:
         """The body is whole: what to send on for it."""
         if self._sent:
             return end.raw

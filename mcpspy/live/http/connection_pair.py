@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...records import CLIENT, MCPSPY, SERVER, Record
 from ...wire.http import Requests
-from ...wire.http_body import Blank, Body, End, Incomplete, Opaque, Refused
+from ...wire.http_body import BlankLines, Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
 from ...wire.http_head import RequestHead
 from ...wire.sse import event_of_chunk
 from .channel import Channel
@@ -91,18 +91,18 @@ class Link:
                     if self._sending is not None:
                         records += self._sending.request.took(piece, now_ns)
                     out.append(piece.raw)
-                case End():
+                case BodyEnd():
                     if self._sending is not None:
                         records += self._sending.request.ended(now_ns, CLIENT, "eof", trailers=piece.trailers)
                         self._sending = None
                     out.append(piece.raw)
-                case Refused():
+                case RefusedBytes():
                     self._refusal = Refusal(status=400, reason=piece.reason)
                     records += self._opaque.took(CLIENT, piece.raw, now_ns)
-                case Opaque():
+                case OpaqueBytes():
                     records += self._opaque.took(CLIENT, piece.raw, now_ns)
                     out.append(piece.raw)
-                case Blank():
+                case BlankLines():
                     out.append(piece.raw)
             if self._refusal is not None:
                 break
@@ -155,11 +155,11 @@ class Link:
         now_ns = self._tap.now_ns()
         records: list[Record] = []
         for piece in self._requests.close():
-            if isinstance(piece, Incomplete) and self._sending is not None:
+            if isinstance(piece, IncompleteMessage) and self._sending is not None:
                 broken = how if how != "eof" else "broken" if by == SERVER else "abort"
                 records += self._sending.request.ended(now_ns, by, broken, missing_bytes=piece.missing_bytes)
                 self._sending = None
-            elif isinstance(piece, Incomplete):
+            elif isinstance(piece, IncompleteMessage):
                 records += self._opaque.took(CLIENT, piece.raw, now_ns)  # half a head
         records += self._answers.abandoned(now_ns, by, how)
         if self._sending is not None and self._sending.request.is_open:  # it has its answer, and was refused after that

@@ -10,15 +10,15 @@ from os.path import basename
 from typing import TYPE_CHECKING
 
 from ...records import CLIENT, Close, Frame, Note, Open, Partial, Record
-from ...wire.body import Whole
+from ...wire.body import WholeBody
 from ...wire.http_body import Body, ChunkSizes
 from ...wire.lines import Lines
-from ...wire.sse import Events
+from ...wire.sse import SseEvents
 
 if TYPE_CHECKING:
     from ...records import Framing, Side
 
-_FRAMINGS: dict[str, type[Lines | Events | Whole]] = {"lines": Lines, "sse": Events, "body": Whole}
+_FRAMINGS: dict[str, type[Lines | SseEvents | WholeBody]] = {"lines": Lines, "sse": SseEvents, "body": WholeBody}
 
 FLOW_BYTES = 8
 """Of a body that flows so much is recorded at once; less waits for what comes next, so that something is left to complete it."""
@@ -60,7 +60,7 @@ class Recorded:
         self.sender: Side = sender
         self.is_open = True
         self.framing: Framing = framing
-        self._cut = Whole(FLOW_BYTES) if flows else _FRAMINGS[framing]()
+        self._cut = WholeBody(FLOW_BYTES) if flows else _FRAMINGS[framing]()
         self._flows = flows
         self._sizes: ChunkSizes | None = None  # few requests and no short responses are chunked
         self._first_ns = 0
@@ -103,7 +103,13 @@ class Recorded:
             self._sizes.add(body.chunks)
         pieces = self._cut.feed(body.payload)
         records: list[Record] = []
-        if run is not None and pieces and self._sizes is not None and isinstance(self._cut, Events) and not self._cut.is_part:
+        if (
+            run is not None
+            and pieces
+            and self._sizes is not None
+            and isinstance(self._cut, SseEvents)
+            and not self._cut.is_part
+        ):
             if was_begun:
                 records.append(self._frame(pieces.pop(0), now_ns, began_ns))
                 began_ns = now_ns
@@ -134,7 +140,7 @@ class Recorded:
     def is_between_events(self) -> bool:
         """Whether a whole event that comes next, in a chunk of its own, is a frame that need not be taken."""
         cut = self._cut
-        return isinstance(cut, Events) and cut.is_between and (self._sizes is None or self._sizes.is_between)
+        return isinstance(cut, SseEvents) and cut.is_between and (self._sizes is None or self._sizes.is_between)
 
     def ended(self, now_ns: int, by: str, how: str, *, trailers: bytes = b"", missing_bytes: int | None = None) -> list[Record]:
         """What is left of the body, and the stream's `close` record."""

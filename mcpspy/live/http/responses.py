@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...records import CLIENT, SERVER, Frame, Record
 from ...wire.http import Responses
-from ...wire.http_body import Blank, Body, End, Incomplete, Opaque, Refused
+from ...wire.http_body import BlankLines, Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
 from ...wire.http_head import ResponseHead
 from .body_rewriting import EndpointWatch, MetadataHold
 from .recorder import Recorded, note
@@ -82,9 +82,9 @@ class Answers:
                     self._took(piece, now_ns, records, out)
                 case ResponseHead():
                     self._answered(piece, now_ns, records, out)
-                case End():
+                case BodyEnd():
                     self._finished(piece, now_ns, records, out)
-                case Refused():
+                case RefusedBytes():
                     text = f"{piece.reason}; what follows is relayed as it comes"
                     number = self.waiting[0].number if self.waiting else 0
                     records.append(note(now_ns, "response-refused", text, self._number, number))
@@ -92,10 +92,10 @@ class Answers:
                     self._let_go(records, out)
                     records += self._opaque.took(SERVER, piece.raw, now_ns)
                     out.append(piece.raw)
-                case Opaque():
+                case OpaqueBytes():
                     records += self._opaque.took(SERVER, piece.raw, now_ns)
                     out.append(piece.raw)
-                case Blank():
+                case BlankLines():
                     out.append(piece.raw)
         return run
 
@@ -145,7 +145,7 @@ class Answers:
             if watch.is_idle:
                 self._substitution = None
 
-    def _finished(self, end: End, now_ns: int, records: list[Record], out: list[bytes], *, how: str = "eof") -> None:
+    def _finished(self, end: BodyEnd, now_ns: int, records: list[Record], out: list[bytes], *, how: str = "eof") -> None:
         transaction = self.waiting[0]
         watch, self._substitution = self._substitution, None
         if transaction.response is not None:
@@ -169,16 +169,16 @@ class Answers:
         is_broken = self.is_raw
         ends_by_close = False
         for piece in self._responses.close():
-            if isinstance(piece, End):
+            if isinstance(piece, BodyEnd):
                 ends_by_close = True
                 self._finished(piece, now_ns, records, out, how=how)
-            elif isinstance(piece, Incomplete) and self.waiting and self.waiting[0].response is not None:
+            elif isinstance(piece, IncompleteMessage) and self.waiting and self.waiting[0].response is not None:
                 is_broken = True
                 self._let_go(records, out)
                 out.append(piece.raw)
                 broken = "abort" if how == "eof" else how
                 records += self.waiting[0].response.ended(now_ns, SERVER, broken, missing_bytes=piece.missing_bytes)
-            elif isinstance(piece, Incomplete | Refused):
+            elif isinstance(piece, IncompleteMessage | RefusedBytes):
                 records += self._opaque.took(SERVER, piece.raw, now_ns)  # half a head, which is not passed on
         records += self._opaque.closed(now_ns, SERVER, how)
         return is_broken, ends_by_close

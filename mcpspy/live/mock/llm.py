@@ -20,9 +20,9 @@ from ...transcript.http.head import EVENT_STREAM, read_head
 from ...transcript.model import Exchange
 from ...wire.encodings import decoded
 from ...wire.http import Responses
-from ...wire.http_body import Body, End, Opaque, Refused
+from ...wire.http_body import Body, BodyEnd, OpaqueBytes, RefusedBytes
 from ...wire.http_head import ResponseHead
-from ...wire.sse import Events
+from ...wire.sse import SseEvents
 from ..http.recorder import note
 from ..upstream.http import UnreachableError, Wire
 from .http.server import ListeningMock
@@ -288,7 +288,7 @@ class Relay(asyncio.Protocol):
         self._responses = Responses()
         self._head: ResponseHead | None = None
         self._body: list[bytes] = []
-        self._events: Events | None = None
+        self._events: SseEvents | None = None
         self.is_over = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -328,11 +328,11 @@ class Relay(asyncio.Protocol):
                 self._say(self._events.feed(piece.payload))
             case Body():
                 self._body.append(piece.payload)
-            case End() if self._head is not None:
+            case BodyEnd() if self._head is not None:
                 self._ended()
                 if self._transport is not None:
                     self._transport.close()
-            case Refused() | Opaque():
+            case RefusedBytes() | OpaqueBytes():
                 self._response.cut_off()
             case _:
                 pass
@@ -341,7 +341,7 @@ class Relay(asyncio.Protocol):
         self._head = head
         told = read_head(head.raw)
         if told.media_type == EVENT_STREAM and not told.get("content-encoding"):
-            self._events = Events()
+            self._events = SseEvents()
             self._response.begin(told.status, list(playable(told)), reason=told.reason)
 
     def _ended(self) -> None:

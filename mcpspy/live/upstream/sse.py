@@ -23,7 +23,7 @@ from .protocol import Failed, Failure, Heard, Lost, ignored
 if TYPE_CHECKING:
     from ...records import Sink
     from ...wire.http_head import ResponseHead
-    from ...wire.sse import Event
+    from ...wire.sse import SseEvent
     from ..http.recorder import Numbers
     from .transaction import Transaction
 
@@ -122,7 +122,7 @@ class SseClient:
         elif media_type != b"text/event-stream":
             self._refuse(f"it answers with {media_type.decode('latin-1') or 'no media type'}, not with text/event-stream")
 
-    def event(self, event: Event) -> None:
+    def event(self, event: SseEvent) -> None:
         """The server said something, or named its endpoint."""
         if event.type == "endpoint" and event.data is not None and not self._named.is_set():
             self._name(event.text)
@@ -197,7 +197,7 @@ class _Post:
         if head.status < HTTP_REDIRECTS:
             self.taken.set()
 
-    def event(self, event: Event) -> None:
+    def event(self, event: SseEvent) -> None:
         """Nothing is said here."""
 
     def body(self, body: bytes) -> None:

@@ -14,7 +14,7 @@ from ...wire.jsonrpc import cut
 
 if TYPE_CHECKING:
     from ...wire.http_head import ResponseHead
-    from ...wire.sse import Event
+    from ...wire.sse import SseEvent
     from .headers import Outgoing
     from .streamable import StreamableClient
     from .transaction import Transaction
@@ -49,7 +49,7 @@ class Post:
         if self.is_taken:
             self.taken.set()
 
-    def event(self, event: Event) -> None:
+    def event(self, event: SseEvent) -> None:
         _note_place(self, event)
         _hear_event(self._peer, event, self.about)
 
@@ -87,7 +87,7 @@ class Events:
         self.status = head.status
         self.opened.set()
 
-    def event(self, event: Event) -> None:
+    def event(self, event: SseEvent) -> None:
         self.has_come = self.has_come or event.data is not None
         _note_place(self, event)
         _hear_event(self._peer, event, self._about)
@@ -108,7 +108,7 @@ class Ending:
 
     def answered(self, head: ResponseHead) -> None: ...
 
-    def event(self, event: Event) -> None: ...
+    def event(self, event: SseEvent) -> None: ...
 
     def body(self, body: bytes) -> None: ...
 
@@ -116,7 +116,7 @@ class Ending:
         self.over_event.set()
 
 
-def _note_place(stream: Post | Events, event: Event) -> None:
+def _note_place(stream: Post | Events, event: SseEvent) -> None:
     """Remember the place in a stream: an id stays in force until the next, and an empty one takes it back (WHATWG HTML, 9.2.6)."""
     if event.id is not None:
         stream.last_event_id = event.id.encode("utf-8", "replace") or None
@@ -124,7 +124,7 @@ def _note_place(stream: Post | Events, event: Event) -> None:
         stream.retry_ms = event.retry_ms
 
 
-def _hear_event(peer: StreamableClient, event: Event, about: str | None) -> None:
+def _hear_event(peer: StreamableClient, event: SseEvent, about: str | None) -> None:
     if event.type == "message" and event.data:
         for piece in cut(event.data):
             peer.hear(piece, about)

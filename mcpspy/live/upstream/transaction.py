@@ -13,9 +13,9 @@ from ...records import CLIENT, SERVER, Frame
 from ...wire.body import framing
 from ...wire.encodings import decoded
 from ...wire.http import Responses
-from ...wire.http_body import Body, End, Incomplete, Opaque, Refused
+from ...wire.http_body import Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
 from ...wire.http_head import ResponseHead
-from ...wire.sse import Event, parse
+from ...wire.sse import SseEvent, parse
 from ..http.opaque import Opaque as OpaqueStreams
 from ..http.recorder import Recorded, note
 from .partials import Partials
@@ -31,7 +31,7 @@ class Receiver(Protocol):
 
     def answered(self, head: ResponseHead) -> None: ...
 
-    def event(self, event: Event) -> None:
+    def event(self, event: SseEvent) -> None:
         """One whole event of a stream."""
 
     def body(self, body: bytes) -> None:
@@ -98,9 +98,9 @@ class Transaction(asyncio.Protocol):
                     self._answered(piece, now_ns)
                 case Body():
                     self._took(piece, now_ns)
-                case End():
+                case BodyEnd():
                     self._ended(piece, now_ns, "eof")
-                case Refused() | Opaque():
+                case RefusedBytes() | OpaqueBytes():
                     self._refuse(piece, now_ns)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -112,15 +112,15 @@ class Transaction(asyncio.Protocol):
         why = "it closed the connection before its response" if exc is None else "the connection was reset"
         records: list[Record] = []
         for piece in self._responses.close():
-            if isinstance(piece, End):
+            if isinstance(piece, BodyEnd):
                 self._ended(piece, now_ns, how)
                 return
-            if isinstance(piece, Incomplete) and self._response is not None:
+            if isinstance(piece, IncompleteMessage) and self._response is not None:
                 why = "the response was cut short" if exc is None else why
                 broken = "abort" if how == "eof" else how
                 records += self._response.ended(now_ns, SERVER, broken, missing_bytes=piece.missing_bytes)
                 self._response = None
-            elif isinstance(piece, Incomplete | Refused) and self._opaque is not None:
+            elif isinstance(piece, IncompleteMessage | RefusedBytes) and self._opaque is not None:
                 records += self._opaque.took(SERVER, piece.raw, now_ns)
         if self.head is None:
             records.append(note(now_ns, "left", why, self._connection, self._number, by=SERVER))
@@ -179,7 +179,7 @@ class Transaction(asyncio.Protocol):
             self._wire.sink(records)
         self._hear(frames)
 
-    def _ended(self, end: End, now_ns: int, how: str) -> None:
+    def _ended(self, end: BodyEnd, now_ns: int, how: str) -> None:
         """The response is whole. An interim one has an end too."""
         if self._response is None or self.head is None:
             return
@@ -194,11 +194,13 @@ class Transaction(asyncio.Protocol):
             self._transport.close()
         self._receiver.over(why)
 
-    def _refuse(self, piece: Refused | Opaque, now_ns: int) -> None:
+    def _refuse(self, piece: RefusedBytes | OpaqueBytes, now_ns: int) -> None:
         """The server speaks no HTTP, or something else from here on."""
         assert self._opaque is not None
         why = (
-            f"its response is no sound HTTP: {piece.reason}" if isinstance(piece, Refused) else "it went on in another protocol"
+            f"its response is no sound HTTP: {piece.reason}"
+            if isinstance(piece, RefusedBytes)
+            else "it went on in another protocol"
         )
         records: list[Record] = [note(now_ns, "response-refused", why, self._connection, self._number)]
         if self._response is not None:

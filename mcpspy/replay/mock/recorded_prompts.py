@@ -16,9 +16,9 @@ from ...transcript.llm.apis import api_of
 from ...transcript.llm.call import METHODS, ModelCall
 from ...transcript.message import Kind, Message
 from ...transcript.model import Exchange
-from ...wire.decompression import Unpacking
+from ...wire.decompression import Decompressor
 from ...wire.encodings import decoded
-from ...wire.sse import Events
+from ...wire.sse import SseEvents
 from ..json.canonical import Odd, read
 from .http.answer import playable
 from .http.exchanges import path_of
@@ -182,7 +182,7 @@ def _pieces(response: Stream) -> Iterator[tuple[int, bytes, bool]]:
     if response.opened.framing == "sse":
         yield from ((frame.at_ns, frame.data, frame.part) for frame in response.kept)
         return
-    unpacking, events, at_ns = Unpacking(response.head.get("content-encoding")), Events(), 0
+    unpacking, events, at_ns = Decompressor(response.head.get("content-encoding")), SseEvents(), 0
     for frame in response.kept:
         at_ns = frame.at_ns
         yield from _marked(at_ns, events.feed(unpacking.feed(frame.data)), events)
@@ -190,7 +190,7 @@ def _pieces(response: Stream) -> Iterator[tuple[int, bytes, bool]]:
     yield from _marked(at_ns, events.close(), events)
 
 
-def _marked(at_ns: int, pieces: Sequence[bytes], events: Events) -> Iterator[tuple[int, bytes, bool]]:
+def _marked(at_ns: int, pieces: Sequence[bytes], events: SseEvents) -> Iterator[tuple[int, bytes, bool]]:
     last = len(pieces) - 1
     yield from ((at_ns, piece, events.is_part and place == last) for place, piece in enumerate(pieces))
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from ...records import CLIENT, SERVER
 from ...wire.json_spans import members, string
-from ...wire.sse import Event, parse
+from ...wire.sse import SseEvent, parse
 from ..correlate import appended
 from ..decode import message_of
 from ..model import CaptureInfo, Exchange, Kind, Row, UnpairedMessage
@@ -256,7 +256,7 @@ class TransactionAssembler:
                     rows += [first for row in found if (first := self._calls.feed(row, message)) is not None]
         return rows
 
-    def _came_before(self, body: _Body, event: Event, unit: Unit) -> bool:
+    def _came_before(self, body: _Body, event: SseEvent, unit: Unit) -> bool:
         """Take note of an event. Whether it came before in this session, and is sent again because somebody asked for that."""
         stream, work = body.stream, body.work
         stream.comments += len(event.comments)
@@ -310,7 +310,7 @@ class TransactionAssembler:
         reach.ids[key] = None
         return not work.resumes
 
-    def _announce(self, work: OpenTransaction, event: Event, unit: Unit) -> None:
+    def _announce(self, work: OpenTransaction, event: SseEvent, unit: Unit) -> None:
         """The stream says where to POST: what is POSTed there is answered on it."""
         forwarded, transaction = unit.frame.forwarded, work.transaction
         told = endpoint(event.data or b"")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ...wire.encodings import MissingDecoderError, decoded
 from ...wire.jsonrpc import Piece, cut, malformed
-from ...wire.sse import Event, Events, parse
+from ...wire.sse import SseEvent, SseEvents, parse
 from ..decode import joined
 from .payloads import DONE, body_pieces
 
@@ -30,7 +30,7 @@ class Unit(NamedTuple):
 
     frame: Frame
     pieces: Sequence[Piece] = ()
-    event: Event | None = None
+    event: SseEvent | None = None
     damaged: bool = False
     """Whether records were lost within it, or just before it."""
 
@@ -128,7 +128,7 @@ class CompressedEventDecoder:
         if not self._held:
             return []
         whole, self._held = joined(self._held), []
-        events = Events()
+        events = SseEvents()
         try:
             data = _read(whole.data, self._encoding)
         except MissingDecoderError as error:
@@ -157,7 +157,7 @@ def sealed(data: bytes, error: MissingDecoderError) -> Piece:
     return malformed(data, f"{SEALED} {error.coding}")
 
 
-def event_pieces(event: Event) -> list[Piece]:
+def event_pieces(event: SseEvent) -> list[Piece]:
     """The messages in an event; none in one without data, of another type, or with the end mark of another protocol."""
     data = event.data
     if event.type != MESSAGE or not data or data.strip() == DONE:

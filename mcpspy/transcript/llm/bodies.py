@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ...wire.decompression import Unpacking
+from ...wire.decompression import Decompressor
 from ...wire.encodings import MissingDecoderError, decoded
-from ...wire.sse import Event, Events, parse
+from ...wire.sse import SseEvent, SseEvents, parse
 from ..http.head import EVENT_STREAM
 from ..outcome import HTTP_ERRORS
 from .apis import assembler
@@ -70,11 +70,11 @@ class AnswerDecoder:
         self._status = head.status
         is_stream = is_cut_into_events or head.media_type == EVENT_STREAM
         self._payload = None if is_stream else Payload(head)
-        self._unpacking = Unpacking(head.get("content-encoding")) if is_stream and not is_cut_into_events else None
-        self._cut = Events()
+        self._unpacking = Decompressor(head.get("content-encoding")) if is_stream and not is_cut_into_events else None
+        self._cut = SseEvents()
         self._parts: list[Frame] = []
         self._is_first = True
-        self._last: Event | None = None
+        self._last: SseEvent | None = None
         self._flaws: dict[str, None] = {}
         self._made: Answer | None = None
         self.events = 0
@@ -150,7 +150,7 @@ class AnswerDecoder:
         else:
             self._last = event
 
-    def _feed(self, event: Event, at_ns: int) -> None:
+    def _feed(self, event: SseEvent, at_ns: int) -> None:
         if self._assembler.feed(event.type, event.data or b"", at_ns) and self.first_ns is None:
             self.first_ns = at_ns
 

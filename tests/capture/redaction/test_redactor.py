@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.capture.redaction.redactor import PREFIX, Redactor, Verbatim
+from mcpspy.capture.redaction.redactor import PREFIX, NoRedaction, Redactor
 from tests.deadlines import DEADLINE_S
 
 REDACT = Redactor(b"k" * 32)
@@ -313,7 +313,7 @@ def test_a_long_head_takes_time_in_proportion(piece: bytes) -> None:
 
 
 def test_redacting_nothing_changes_nothing() -> None:
-    off = Verbatim()
+    off = NoRedaction()
     head = field("Authorization", "Bearer x")
     assert (off.argv(["--token", "x"]), off.url("/?token=x")) == (["--token", "x"], "/?token=x")
     assert (off.head(head), off.endpoint(head), off.body(head, "")) == ((head, ()), (head, ()), (head, ()))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcpspy.capture.redaction.redactor import PREFIX, Redactor
-from mcpspy.capture.redaction.sink import Redacting
+from mcpspy.capture.redaction.sink import RedactingSink
 from mcpspy.records import CLIENT, SERVER, Close, Frame, Open, Record
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Disk:
 
     def __init__(self) -> None:
         self.records: list[Record] = []
-        self._sink = Redacting(self.records.extend, REDACTOR)
+        self._sink = RedactingSink(self.records.extend, REDACTOR)
         self._stream = -1
 
     def opened(self, side: Side, head: bytes, *, transaction: int = 1, framing: Framing = "body") -> Open:

@@ -13,7 +13,7 @@ import pytest
 from mcpspy.capture.file.reader import read
 from mcpspy.capture.store.pruning import make_room, pruned
 from mcpspy.capture.store.quota import MIN_QUOTA_BYTES, quota_bytes, set_quota, taken
-from mcpspy.capture.store.quota_guard import Guard
+from mcpspy.capture.store.quota_guard import QuotaGuard
 from mcpspy.cli.new_capture import with_quota_guard
 from mcpspy.records import Frame, Note
 from tests.capture.making import stored
@@ -37,7 +37,7 @@ def large(name: str, *, day: int, client: int = 0, ended: bool = True) -> Path:
 
 def look() -> None:
     """What a tap does a second after it began: one whose capture is small."""
-    Guard(Recording("tap")._writer).look()
+    QuotaGuard(Recording("tap")._writer).look()
 
 
 def names(*paths: Path) -> list[bool]:
@@ -107,7 +107,7 @@ def test_what_one_client_records_for_weeks_does_not_keep_it_from_making_room() -
 def test_where_what_is_live_fills_the_store_payloads_are_not_kept_until_there_is_room() -> None:
     set_quota(QUOTA)
     tap = Recording("tap").ask(1, name="x" * QUOTA)
-    guard = Guard(tap._writer)
+    guard = QuotaGuard(tap._writer)
     guard.look()
     tap.ask(2, name="secret of no room")
     set_quota(10 * QUOTA)
@@ -124,7 +124,7 @@ def test_a_small_capture_keeps_its_payloads_though_others_fill_the_store() -> No
     set_quota(QUOTA)
     Recording("large").ask(1, name="x" * QUOTA)
     small = Recording("small")
-    Guard(small._writer).look()
+    QuotaGuard(small._writer).look()
     small.ask(1).end()
     assert all(one.data for one in read(small.path) if isinstance(one, Frame))
 
@@ -132,7 +132,7 @@ def test_a_small_capture_keeps_its_payloads_though_others_fill_the_store() -> No
 def test_it_is_looked_at_again_when_the_own_capture_has_grown_and_not_before() -> None:
     set_quota(QUOTA)
     tap = Recording("tap")
-    guard = Guard(tap._writer)
+    guard = QuotaGuard(tap._writer)
     guard.look()
     old = [large(f"c{day}", day=day) for day in range(4)]
     guard.look()
@@ -156,7 +156,7 @@ def test_while_another_one_removes_nobody_else_does(store: Path) -> None:
 def test_twenty_that_look_at_once_remove_no_more_than_one_would_and_count_it_once() -> None:
     paths = [large(f"c{day}", day=day) for day in range(8)]
     set_quota(QUOTA)
-    guards = [Guard(Recording(f"tap{number}")._writer) for number in range(20)]
+    guards = [QuotaGuard(Recording(f"tap{number}")._writer) for number in range(20)]
     with ThreadPoolExecutor(20) as pool:
         list(pool.map(lambda one: one.look(), guards))
     assert names(*paths) == [False] * 5 + [True] * 3

@@ -7,7 +7,7 @@ from mcpspy.live.http.body_rewriting import MAX_HELD_BYTES, EndpointWatch
 from mcpspy.live.http.listener import Authority, HttpOrigin
 from mcpspy.live.http.rewriting import Mapping
 from mcpspy.wire.http import Responses
-from mcpspy.wire.http_body import Body, End
+from mcpspy.wire.http_body import Body, BodyEnd
 from mcpspy.wire.http_head import ResponseHead
 
 MAPPING = Mapping(upstream=HttpOrigin("http", Authority("127.0.0.1", 9)), own="localhost:8765")
@@ -55,7 +55,7 @@ def watched(raw: bytes, reads: list[int]) -> tuple[bytes, EndpointWatch]:
             match piece:
                 case Body():
                     out.append(watch.feed(piece))
-                case End():
+                case BodyEnd():
                     out += (watch.release(), piece.raw)
     return b"".join(out), watch
 
@@ -65,7 +65,7 @@ def payload(raw: bytes) -> bytes:
     responses = Responses()
     responses.expect(b"GET")
     _, *pieces = responses.feed(HEAD + raw)
-    assert isinstance(pieces[-1], End)
+    assert isinstance(pieces[-1], BodyEnd)
     return b"".join(piece.payload for piece in pieces if isinstance(piece, Body))
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from captures.serving import PEERS, port, started
 from mcpspy.capture.redaction.redactor import Redactor
-from mcpspy.capture.redaction.sink import Redacting
+from mcpspy.capture.redaction.sink import RedactingSink
 from mcpspy.errors import UpstreamError
 from mcpspy.live.upstream.headers import Outgoing, spelled
 from mcpspy.live.upstream.protocol import Failure
@@ -178,7 +178,7 @@ async def test_secrets_are_redacted_on_their_way_to_the_capture() -> None:
     records: list[Any] = []
     async with puppet(WELCOME) as server:
         met = Meeting()
-        callbacks = {**met.callbacks(), "sink": Redacting(records.extend, Redactor(b"k" * 32))}
+        callbacks = {**met.callbacks(), "sink": RedactingSink(records.extend, Redactor(b"k" * 32))}
         met.peer = StreamableClient(server.url, **callbacks, headers=[(b"Authorization", b"Bearer s3cr3t")])
         await met.peer.start()
         await met.asks(OPENING)

@@ -17,7 +17,7 @@ from mcpspy.transcript.http.transaction import Transaction
 from mcpspy.transcript.model import ModelCall, Outcome
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from mcpspy.views.json.messages import message_lines
-from mcpspy.wire.sse import Events
+from mcpspy.wire.sse import SseEvents
 from tests.transcript.dialogue import MS
 from tests.transcript.llm.traffic import CHAT, MESSAGES, RESPONSES, ModelTraffic, completion, delta, sse
 
@@ -279,7 +279,7 @@ def test_wherever_the_wire_is_cut_the_answer_is_the_same(cuts: list[int], is_pac
     coding = b"Content-Encoding: gzip\r\n" if is_packed else b""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n%b\r\n" % coding
     call.response = traffic.open(call, "response", head, "body" if is_packed else "sse")
-    events = Events()
+    events = SseEvents()
     for chunk in chunks:
         for piece in [chunk] if is_packed else events.feed(chunk):
             traffic.frame(call.response, piece, part=bool(is_packed))

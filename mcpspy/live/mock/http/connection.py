@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from ....records import CLIENT, MCPSPY, SERVER
 from ....wire.body import framing
 from ....wire.http import Requests
-from ....wire.http_body import Blank, Body, End, Incomplete, Opaque, Refused
+from ....wire.http_body import BlankLines, Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
 from ....wire.http_head import RequestHead
 from ...http.host_check import Refusal
 from ...http.opaque import Opaque as OpaqueStreams
@@ -154,19 +154,19 @@ class Connection(asyncio.Protocol):
                 self._body_bytes += len(piece.payload)
                 if self._body_bytes > MAX_BODY_BYTES:
                     self._refuse(Refusal(status=413, reason=f"a request may have {MAX_BODY_BYTES >> 20} MiB"))
-            case End() if self._request is not None and self._head is not None:
+            case BodyEnd() if self._request is not None and self._head is not None:
                 self._records += self._request.ended(now_ns, CLIENT, "eof", trailers=piece.trailers)
                 request = Request(self._head, b"".join(self._body), self)
                 self._request, self._body, self._body_bytes = None, [], 0
                 assert self._response is None
                 self._response = response = self._new_response()
                 self.serving.asked(request, response)
-            case Refused():
+            case RefusedBytes():
                 self._records += self._opaque.took(CLIENT, piece.raw, now_ns)
                 self._refuse(Refusal(status=400, reason=piece.reason))
-            case Opaque():
+            case OpaqueBytes():
                 self._records += self._opaque.took(CLIENT, piece.raw, now_ns)
-            case Blank() | _:
+            case BlankLines() | _:
                 pass
 
     def _begin(self, head: RequestHead, now_ns: int) -> None:
@@ -269,11 +269,11 @@ class Connection(asyncio.Protocol):
             self._timer.cancel()
         response, self._response = self._response, None
         for piece in self._requests.close():
-            if isinstance(piece, Incomplete) and self._request is not None:
+            if isinstance(piece, IncompleteMessage) and self._request is not None:
                 broken = "abort" if how == "eof" else how
                 self._records += self._request.ended(now_ns, by, broken, missing_bytes=piece.missing_bytes)
                 self._request = None
-            elif isinstance(piece, Incomplete | Refused):
+            elif isinstance(piece, IncompleteMessage | RefusedBytes):
                 self._records += self._opaque.took(CLIENT, piece.raw, now_ns)
         if response is not None:
             self._records += response.lost(by, how)

@@ -16,7 +16,7 @@ from ....transcript.mcp.codes import METHOD_NOT_FOUND
 from ....transcript.mcp.methods import INITIALIZE
 from ....transcript.mcp.revisions import Era
 from ....transcript.model import HTTP_REDIRECTS, Kind
-from ....wire.sse import Event, parse
+from ....wire.sse import SseEvent, parse
 from ...compare.ignore import Ignore
 from ..match_key import Asking, Strictness
 from .answer import Answer, Asked, EventStyle, Live, Shape, Transport, playable, without_type
@@ -293,7 +293,7 @@ def events_of(every: Iterable[Recorded]) -> EventStyle:
     )
 
 
-def _events(every: Iterable[Recorded]) -> Iterator[tuple[Event, bytes]]:
+def _events(every: Iterable[Recorded]) -> Iterator[tuple[SseEvent, bytes]]:
     """The events of streams, and their bytes. Parts of long ones are left out."""
     for one in every:
         response = one.transaction.response
