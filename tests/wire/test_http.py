@@ -202,11 +202,11 @@ def test_a_request_and_its_body_in_one_read_are_a_head_a_body_and_an_end() -> No
 
 
 def test_a_request_without_framing_has_no_body() -> None:
-    assert kinds(of_requests([GET + GET])) == ["RequestHead", "End", "RequestHead", "End"]
+    assert kinds(of_requests([GET + GET])) == ["RequestHead", "BodyEnd", "RequestHead", "BodyEnd"]
 
 
 def test_a_content_length_of_zero_is_an_end_at_once() -> None:
-    assert kinds(Requests().feed(POST.replace(b"5", b"0", 1)[:-5])) == ["RequestHead", "End"]
+    assert kinds(Requests().feed(POST.replace(b"5", b"0", 1)[:-5])) == ["RequestHead", "BodyEnd"]
 
 
 def test_chunks_are_told_where_they_begin_and_their_payload_as_it_comes() -> None:
@@ -232,7 +232,7 @@ def test_trailers_belong_to_the_end() -> None:
 @pytest.mark.parametrize("line", [b"5", b"005", b"5;a", b"5 ;a=b", b'5;a="b;c"', b"0000000000000005"])
 def test_a_chunk_size_may_have_zeros_and_extensions(line: bytes) -> None:
     pieces = of_requests([CHUNKED_POST + line + b"\r\nhello\r\n0\r\n\r\n"])
-    assert (payload(pieces), kinds(pieces)[-1]) == (b"hello", "End")
+    assert (payload(pieces), kinds(pieces)[-1]) == (b"hello", "BodyEnd")
 
 
 MALFORMED_CHUNKS = {
@@ -276,7 +276,7 @@ def test_malformed_trailers_are_refused(trailers: bytes) -> None:
 
 def test_trailers_that_end_in_lf_are_refused_before_more_comes() -> None:
     machine = Requests()
-    assert kinds(machine.feed(CHUNKED_POST + b"0\r\nA: b\n\n")) == ["RequestHead", "Refused"]
+    assert kinds(machine.feed(CHUNKED_POST + b"0\r\nA: b\n\n")) == ["RequestHead", "RefusedBytes"]
 
 
 def test_after_a_message_comes_the_next() -> None:
@@ -290,13 +290,13 @@ def test_empty_lines_before_a_request_belong_to_no_message() -> None:
 
 @pytest.mark.parametrize("junk", [b"\rX", b"\n", b"\x16\x03\x01"])
 def test_what_begins_no_request_is_refused_before_more_comes(junk: bytes) -> None:
-    assert kinds(Requests().feed(junk)) == ["Refused"]
+    assert kinds(Requests().feed(junk)) == ["RefusedBytes"]
 
 
 def test_a_head_that_ends_in_lf_is_refused_before_more_comes() -> None:
     machine = Requests()
     assert machine.feed(b"GET / HTTP/1.1\r\nHost: a") == []
-    assert kinds(machine.feed(b"\n\n")) == ["Refused"]
+    assert kinds(machine.feed(b"\n\n")) == ["RefusedBytes"]
 
 
 # --- What a response ends by (RFC 9112, section 6.3) ---
@@ -366,7 +366,7 @@ def test_an_upgrade_that_is_not_granted_leaves_http_as_it_is() -> None:
 
 
 def test_after_a_refused_response_everything_is_opaque() -> None:
-    assert kinds(of_responses([b"ICY 200 OK\r\n\r\n", OK], b"GET", b"GET")) == ["Refused"]
+    assert kinds(of_responses([b"ICY 200 OK\r\n\r\n", OK], b"GET", b"GET")) == ["RefusedBytes"]
 
 
 # --- The close ---
