@@ -51,7 +51,7 @@ def accept(folder: str, offered: Iterable[Offer], before: dict[str, Baseline]) -
     """
     accepted = dict(before)
     for one in offered:
-        label = label_of(one.source)
+        label = label_of(one.capture_info)
         accepted[label] = accepted.get(label, Baseline(label)).taken(one)
     os.makedirs(folder, exist_ok=True)
     written: dict[str, tuple[str, Baseline]] = {}

@@ -74,7 +74,7 @@ class _Asked:
             exchange.request.flaws = (*exchange.request.flaws, "id-in-use")
         else:
             self.waiting[id] = exchange
-        token = exchange.request.token
+        token = exchange.request.correlation_key
         if token is not None:
             before = self.by_token.get(token)
             if before is not None and _takes_progress(before):
@@ -133,7 +133,7 @@ class _Asked:
 
     def told(self, message: Message) -> Exchange | None:
         """The newest exchange with the progress token of `message`; failing that, with another spelling of it."""
-        by_token, token = self.by_token, message.token or ""
+        by_token, token = self.by_token, message.correlation_key or ""
         found = by_token.get(token)
         if found is None:
             alike = [one for one in spellings(token) if one in by_token]
@@ -259,14 +259,14 @@ class Correlator:
 
     def _notified(self, message: Message) -> Exchange | None:
         """Progress goes to who asked; a cancellation comes from who asked."""
-        if message.token is None:
+        if message.correlation_key is None:
             return None
         if message.method == PROGRESS:
             exchange = self._asked[_OTHER[message.sender]].told(message)
         elif message.method == CANCELLED:
-            exchange = self._asked[message.sender].named(message.token)
+            exchange = self._asked[message.sender].named(message.correlation_key)
             if exchange is None:  # a server may end a subscription of its client so (2026-07-28, basic/patterns/cancellation)
-                exchange = self._asked[_OTHER[message.sender]].listens(message.token)
+                exchange = self._asked[_OTHER[message.sender]].listens(message.correlation_key)
             if exchange is not None and exchange.cancelled is None:
                 exchange.cancelled = message
         else:

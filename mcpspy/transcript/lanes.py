@@ -25,13 +25,13 @@ def name_lanes(captures: list[CaptureInfo], client_names: dict[int, str]) -> Non
         for source in group:
             source.client = name
     for source in filter(_is_http, captures):
-        source.client = next(iter(source.names)) if len(source.names) == 1 else "client"
+        source.client = next(iter(source.client_names)) if len(source.client_names) == 1 else "client"
     _name_askers([source for source in captures if source.is_model], [source for source in captures if not source.is_model])
 
 
 def _name_askers(models: list[CaptureInfo], others: list[CaptureInfo]) -> None:
     """Who asks a model does not say its name there: it is the client of the servers beside it, if that is one."""
-    known = {name for source in others for name in (*source.names, source.client)}
+    known = {name for source in others for name in (*source.client_names, source.client)}
     if len(known) > 1:
         known.discard("client")
     if len(known) == 1:

@@ -58,7 +58,7 @@ class Message(msgspec.Struct, eq=False, gc=False):
     batch: bool = False
     is_error: bool = False
     """Whether this is a result with `isError: true`."""
-    token: str | None = None
+    correlation_key: str | None = None
     unkept_bytes: int = 0
     """How many bytes it had, where past `--max-size` they were not kept and `raw` is empty."""
     result_type: str | None = None

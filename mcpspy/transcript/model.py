@@ -71,7 +71,7 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
     """The transaction that carried the request; None on stdio. The one that carried the answer may be another."""
     left_ns: int | None = None
     """When the client closed the stream that was to bring the answer, which cancels a request of the modern era."""
-    probes: bool = False
+    is_probe: bool = False
     """Whether a failure says no more than that the server speaks something else: the client was opening, and can go on."""
 
     @property
@@ -123,7 +123,7 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
     @property
     def outcome(self) -> Outcome:
         """What became of it so far."""
-        if self.probes and self.has_failed:
+        if self.is_probe and self.has_failed:
             return Outcome.PROBE
         if self.response is None:
             if self.cancelled is not None or self.left_ns is not None:
@@ -157,7 +157,7 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
     @property
     def _unanswered(self) -> Outcome:
         """Why there is no answer, as far as HTTP says it."""
-        status = 0 if self.transaction is None or self.transaction.asked == 0 else self.transaction.status
+        status = 0 if self.transaction is None or self.transaction.request_messages == 0 else self.transaction.status
         if status < HTTP_REDIRECTS:
             return Outcome.UNANSWERED
         return Outcome.REDIRECTED if status < HTTP_ERRORS else Outcome.HTTP_ERROR
@@ -231,7 +231,7 @@ class CaptureInfo(msgspec.Struct, eq=False):
     """How each of its streams was opened, by its number."""
     transactions: dict[int, Transaction] = {}
     """Its HTTP transactions, by their numbers; none on stdio."""
-    names: dict[str, None] = {}
+    client_names: dict[str, None] = {}
     """What clients of HTTP called themselves, each name once."""
     calls: dict[int, Call] = {}
     """The calls of more than one exchange, and those that tasks, subscriptions and notifications belong to: by all their rows."""

@@ -76,11 +76,11 @@ def statistics_lines(
     for line in source_lines(transcript, zone, phases=False, since=since):
         yield fitted(line, width)
     shown = {one.index for one in shown_sources(transcript, since)}
-    servers = [one for one in numbers(transcript, rows) if one.source.index in shown]
+    servers = [one for one in numbers(transcript, rows) if one.capture_info.index in shown]
     for one in servers:
         if len(servers) > 1:
             yield []
-            yield fitted([(one_line(one.source.server), "strong")], width)
+            yield fitted([(one_line(one.capture_info.server), "strong")], width)
         yield from _server(one, width)
     legend: tuple[str, ...] = LEGEND
     if transcript.model_calls:
@@ -204,7 +204,7 @@ def _facts(one: ServerNumbers, width: int | None) -> Iterator[Line]:
         "start-up": start_up_words(start_up) if start_up else [],
         "phases": phase_words(one.lifecycle.phases),
         "process": _process(one),
-        "messages": [] if one.source.is_model else _messages(one),
+        "messages": [] if one.capture_info.is_model else _messages(one),
         "http": _http(one.http) if one.http else [],
         "context": _context_words(one),
     }
@@ -217,7 +217,7 @@ def _facts(one: ServerNumbers, width: int | None) -> Iterator[Line]:
 
 
 def _process(one: ServerNumbers) -> list[str]:
-    source = one.source
+    source = one.capture_info
     if source.exit is None:
         return []
     start_up = one.lifecycle.start_up

@@ -63,7 +63,7 @@ def found(name: str) -> list[Finding]:
         return all_findings(told(name), rules=wanted)
     accepted: dict[str, Baseline] = {}
     for offer in [] if rule is NOT_ACCEPTED else offers(told(f"{rule.name}.clean")):
-        label = label_of(offer.source)
+        label = label_of(offer.capture_info)
         accepted[label] = Baseline(label).taken(offer)
     return all_findings(told(name), accepted, wanted)
 

@@ -179,15 +179,18 @@ def test_a_target_with_a_lone_surrogate_is_kept() -> None:
 
 
 def test_a_request_gives_out_its_progress_token() -> None:
-    assert Dialogue().client(tool_call(1, token=7)).exchange.request.token == "7"
+    assert Dialogue().client(tool_call(1, token=7)).exchange.request.correlation_key == "7"
 
 
 def test_progress_names_its_token() -> None:
-    assert Dialogue().server(progress("a")).unpaired.token == '"a"'
+    assert Dialogue().server(progress("a")).unpaired.correlation_key == '"a"'
 
 
 def test_other_notifications_name_no_request() -> None:
-    assert Dialogue().server(notification("notifications/message", {"requestId": 1, "progressToken": 1})).unpaired.token is None
+    assert (
+        Dialogue().server(notification("notifications/message", {"requestId": 1, "progressToken": 1})).unpaired.correlation_key
+        is None
+    )
 
 
 # --- Values ---

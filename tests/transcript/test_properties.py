@@ -236,7 +236,7 @@ def test_recording_in_parts_makes_no_difference(lines: list[tuple[int, bytes]], 
 
 
 def plain(message: Message) -> tuple[Any, ...]:
-    return message.raw, message.kind, message.id, message.method, message.token, message.flaws, message.reason
+    return message.raw, message.kind, message.id, message.method, message.correlation_key, message.flaws, message.reason
 
 
 @given(CAPTURES, st.lists(st.integers(1, 40), min_size=1))

@@ -89,8 +89,8 @@ def _recorded(found: Exchange, question: Message, id: str) -> list[Answer]:
             continue
         if one is found.response:
             edits = (exchanged(ID, id),)
-        elif one.method == PROGRESS and question.token is not None:
-            edits = (exchanged(TOLD_TOKEN, question.token),)
+        elif one.method == PROGRESS and question.correlation_key is not None:
+            edits = (exchanged(TOLD_TOKEN, question.correlation_key),)
         else:
             continue  # who gives out no token is told nothing
         is_last = one is found.response

@@ -254,8 +254,8 @@ class Driving:
         if step.exchange is not None:
             id = self._free(step.message.id, self._taken)
             edits.append(exchanged(ID, id))
-            if step.message.token is not None:
-                token = self._free(step.message.token, self._tokens)
+            if step.message.correlation_key is not None:
+                token = self._free(step.message.correlation_key, self._tokens)
                 edits.append(exchanged(TOKEN, token))
             edits += self._edits.get(step.row, ())
         data = outgoing(step.message, edits)
@@ -329,11 +329,11 @@ class Driving:
             self._answered.add(row)
 
     def _was_told(self, message: Message) -> None:
-        row = self._tokens.get(message.token or "", 0) if message.method == PROGRESS else 0
+        row = self._tokens.get(message.correlation_key or "", 0) if message.method == PROGRESS else 0
         self._carrier.feed(row, message)
         self._told[key_of(message), row] += 1
         if message.method == CANCELLED:  # it needs no answer any more
-            self._later = [one for one in self._later if one[2].id != message.token]
+            self._later = [one for one in self._later if one[2].id != message.correlation_key]
             heapify(self._later)
 
     def _was_asked(self, message: Message, now_ns: int) -> None:

@@ -122,7 +122,7 @@ class Effects:
         self._tools: dict[tuple[int, str], Effect] = {}
         for offer in offers(transcript):
             for tool in offer.definitions(DefinitionKind.TOOL):
-                self._tools[offer.source.index, tool.name] = _effect(read(tool.raw))
+                self._tools[offer.capture_info.index, tool.name] = _effect(read(tool.raw))
 
     def of(self, request: Exchange) -> Effect:
         """What this request may do."""

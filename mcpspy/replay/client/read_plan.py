@@ -61,7 +61,7 @@ class _Clients:
         self._source = source
         self._sessions: dict[str, dict[str, int]] = {}
         """By client, its sessions, and when each was last heard of."""
-        self._only = next(iter(source.names)) if len(source.names) == 1 else ""
+        self._only = next(iter(source.client_names)) if len(source.client_names) == 1 else ""
         """Who says no name where there are no sessions: before the modern era a client says its own in `initialize` alone."""
         for one in source.transactions.values():
             if not one.scope.is_one_transaction:
@@ -83,8 +83,8 @@ class _Clients:
 
 def _session(scope: Scope) -> str:
     """One name for a session and for those that took its place when it was lost."""
-    while scope.before is not None:
-        scope = scope.before
+    while scope.replaces is not None:
+        scope = scope.replaces
     return scope.session or f"stream {scope.stream}"
 
 

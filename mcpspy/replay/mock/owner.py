@@ -21,6 +21,6 @@ def owner(capture: int, transaction: Transaction | None) -> Owner:
     scope = transaction.scope
     if scope.is_one_transaction:
         return capture, scope.client
-    while scope.before is not None:
-        scope = scope.before
+    while scope.replaces is not None:
+        scope = scope.replaces
     return capture, id(scope)

@@ -177,12 +177,12 @@ class Forwarding:
 
     def _owe(self, message: Message, playing: Playing) -> None:
         self._owed[message.id or "null"] = playing
-        if message.token is not None:
-            self._of_token[message.token] = playing
+        if message.correlation_key is not None:
+            self._of_token[message.correlation_key] = playing
         self._pass_on(message.raw)
 
     def _cancelled(self, message: Message) -> list[Cue]:
-        id = message.token or ""
+        id = message.correlation_key or ""
         if id not in self._owed:
             return self._script.feed(message)
         self._given_up.add(id)

@@ -40,7 +40,7 @@ class Playing:
         self.request = request
         self.began_ns = scene.at_ns
         self.id = "" if request is None else request.id or "null"
-        self.token = None if request is None else request.token
+        self.token = None if request is None else request.correlation_key
         self.again = self.was_played = False
         self.next = 0
         self.asked: dict[str, str] = {}

@@ -82,7 +82,7 @@ class Script:
             case Kind.REQUEST:
                 return self._requested(message)
             case Kind.NOTIFICATION if message.method == CANCELLED:
-                return self._cancelled(message.token or "")
+                return self._cancelled(message.correlation_key or "")
             case Kind.NOTIFICATION:
                 return self._notified(message.method or "")
             case Kind.RESULT | Kind.ERROR:

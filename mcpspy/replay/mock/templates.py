@@ -134,9 +134,9 @@ def _of_notification(message: Message, exchange: Exchange | None, listeners: Con
     if message.method == PROGRESS:  # of which nobody knows whose it is, that is nobody's now
         wants = Wants.ASKED if exchange is None else Wants.TOKEN
         found.append((_PATHS["progress"], Blank(wants=wants)))
-    if message.method == CANCELLED and message.token is not None:
-        wants = Wants.LISTENS if message.token in listeners else Wants.ASKED
-        found.append((_PATHS["cancelled"], Blank(wants=wants, token=message.token)))
+    if message.method == CANCELLED and message.correlation_key is not None:
+        wants = Wants.LISTENS if message.correlation_key in listeners else Wants.ASKED
+        found.append((_PATHS["cancelled"], Blank(wants=wants, token=message.correlation_key)))
     if SUBSCRIPTION_ID.encode() in message.raw:
         named = span_at(message.raw, _PATHS["subscription"])
         if named is not None:

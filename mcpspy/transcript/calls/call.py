@@ -102,9 +102,9 @@ class Call:
     """The last round whose answer was that input is required."""
     elicitations: int = 0
     """To how many URLs it sends the user."""
-    completed: int = 0
+    completed_elicitations: int = 0
     """How many of these are said to be done with."""
-    answered: Exchange | None = None
+    answered_by: Exchange | None = None
     """The exchange whose answer is the answer to the call."""
     ended_ns: int | None = None
     """When its task ended, or it was unsubscribed."""
@@ -146,8 +146,8 @@ class Call:
     @property
     def outcome(self) -> Outcome:
         """What became of it so far: pending while input is required, while its task works, while a subscription lasts."""
-        if self.answered is not None:
-            return self.answered.outcome
+        if self.answered_by is not None:
+            return self.answered_by.outcome
         if self.task is not None:
             ending = _ENDINGS.get(self.task.status, Outcome.CANCELLED if self.task.cancelled else Outcome.PENDING)
             return Outcome.TOOL_ERROR if self.task_failed and ending is Outcome.OK else ending
@@ -158,8 +158,8 @@ class Call:
     @property
     def duration_ns(self) -> int | None:
         """From the first request's last byte to the end of the call; None while it goes on."""
-        if self.answered is not None and self.answered.response is not None:
-            return self.answered.response.at_ns - self.first.at_ns
+        if self.answered_by is not None and self.answered_by.response is not None:
+            return self.answered_by.response.at_ns - self.first.at_ns
         if self.ended_ns is not None:
             return self.ended_ns - self.first.at_ns
         took_ns = None if self.outcome is Outcome.PENDING else self.last_round.duration_ns

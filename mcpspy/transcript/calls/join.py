@@ -139,7 +139,7 @@ class CallJoiner:
             return None
         candidates.take(call)
         call.rounds.append(row)
-        call.answered = None
+        call.answered_by = None
         return self._join(call, row)
 
     def _about_task(self, row: Exchange, message: Message) -> Call | None:
@@ -225,9 +225,9 @@ class CallJoiner:
         part, is_error = call.part(row), message.kind is Kind.ERROR
         match part:
             case CallPart.ROUND if row is call.last_round and row.method not in (SUBSCRIBE, _ELICIT):
-                call.answered = row
+                call.answered_by = row
             case CallPart.RESULT if not is_error or (call.task is not None and call.task.over):
-                call.answered = row
+                call.answered_by = row
             case CallPart.END if not is_error:
                 call.ended_ns = message.at_ns
             case CallPart.POLL | CallPart.CANCEL if not is_error:
@@ -282,8 +282,8 @@ class CallJoiner:
             _flag(message)
         call = found.call
         if call is not None:
-            call.completed += 1
-            if call.first.method == _ELICIT and call.completed >= call.elicitations and call.ended_ns is None:
+            call.completed_elicitations += 1
+            if call.first.method == _ELICIT and call.completed_elicitations >= call.elicitations and call.ended_ns is None:
                 call.ended_ns = message.at_ns
         return call
 
@@ -331,9 +331,9 @@ class CallJoiner:
         asker = self._asker(message)
         found = self._tasks.find((wants, task), asker)
         for _ in range(MAX_LOST_SESSIONS):
-            if found != NOTHING or isinstance(asker, str) or asker.before is None:
+            if found != NOTHING or isinstance(asker, str) or asker.replaces is None:
                 break
-            asker = asker.before
+            asker = asker.replaces
             found = self._tasks.find((wants, task), asker)
         return found
 

@@ -252,8 +252,8 @@ def ids(subject: Subject) -> tuple[str, ...]:
 def tokens(subject: Subject) -> tuple[str, ...]:
     """The progress token that a request gives out, or a notification names."""
     exchange, message = subject.exchange, subject.message
-    found = _spelled(message.token) if message is not None and message.method != "notifications/cancelled" else ()
-    return found if exchange is None or message is exchange.request else (*found, *_spelled(exchange.request.token))
+    found = _spelled(message.correlation_key) if message is not None and message.method != "notifications/cancelled" else ()
+    return found if exchange is None or message is exchange.request else (*found, *_spelled(exchange.request.correlation_key))
 
 
 def _spelled(token: str | None) -> tuple[str, ...]:

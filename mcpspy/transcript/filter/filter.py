@@ -112,7 +112,7 @@ def filter_rows(wanted: Filter, transcript: Transcript, rows: Sequence[Row], zon
     matches = FilterMatcher(wanted, transcript, zone).matches
     found = [row for row in rows if matches(row)]
     matching, of = (sum(1 for row in some if isinstance(row, Numbered)) for some in (found, rows))
-    return FilterResult(wanted=wanted, rows=found, matching=matching, of=of)
+    return FilterResult(filter=wanted, rows=found, matching=matching, total=of)
 
 
 def _rules(transcript: Transcript) -> dict[int, set[str]]:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 class FilterResult:
     """What a filter let through: `rows`, in their order. `matching` and `of` count those with numbers, of these and of all."""
 
-    wanted: Filter
+    filter: Filter
     rows: list[Row]
     matching: int
-    of: int
+    total: int
 
     @property
     def numbers(self) -> frozenset[int]:

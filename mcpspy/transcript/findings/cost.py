@@ -74,7 +74,7 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
     """What the servers of a transcript cost, where it is much."""
     labelled: dict[str, list[ServerCost]] = {}
     for cost in costs(facts.transcript):
-        labelled.setdefault(label_of(cost.offered.source), []).append(cost)
+        labelled.setdefault(label_of(cost.offered.capture_info), []).append(cost)
         yield from _costly(cost)
     for sessions in labelled.values():
         yield from _unused(sessions)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..offers.baseline import Baseline, label_of, value_of
 from ..offers.definitions import Definition, DefinitionKind, Offer, offers
-from ..offers.drift import DefinitionChange, changes, differences
+from ..offers.drift import OfferChange, changes, differences
 from .facts import TranscriptFacts
 from .rule import Family, Hit, Rule, Severity, hit, hit_in
 from .words import quoted
@@ -135,7 +135,7 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
         yield from _redefined(one)
     if facts.baselines is not None:
         for one in offered:
-            yield from _compared(one, facts.baselines.get(label_of(one.source)))
+            yield from _compared(one, facts.baselines.get(label_of(one.capture_info)))
     yield from _shared(offered)
 
 
@@ -144,14 +144,16 @@ def _compared(offered: Offer, accepted: Baseline | None) -> Iterator[Hit]:
         first = next((one for part in DefinitionKind for one in offered.definitions(part)), None)
         if first is not None:
             counts = [_counted(part, len(offered.definitions(part))) for part in DefinitionKind if offered.definitions(part)]
-            what = f"The server {quoted(label_of(offered.source).encode())} has no baseline; it offers {', '.join(counts)}."
+            what = (
+                f"The server {quoted(label_of(offered.capture_info).encode())} has no baseline; it offers {', '.join(counts)}."
+            )
             yield hit_in(NOT_ACCEPTED, first.message, first.row, what, culprit="unclear")
         return
     for change in changes(offered, accepted):
         yield _changed(offered, change)
 
 
-def _changed(offered: Offer, change: DefinitionChange) -> Hit:
+def _changed(offered: Offer, change: OfferChange) -> Hit:
     rules = {"added": TOOL_ADDED, "changed": TOOL_CHANGED, "removed": TOOL_REMOVED}
     rule = rules[change.how] if change.part is DefinitionKind.TOOL else OFFER_CHANGED
     subject = called(change.part, change.name)
@@ -167,7 +169,7 @@ def _changed(offered: Offer, change: DefinitionChange) -> Hit:
     brought = change.definition or next(iter(offered.definitions(change.part)), None)
     if brought is not None:
         return hit_in(rule, brought.message, brought.row, what)
-    source = offered.source  # the list is empty now: nothing in it can be pointed at
+    source = offered.capture_info  # the list is empty now: nothing in it can be pointed at
     at_ns = source.last_ns + source.shift_ns
     return hit(rule, at_ns=at_ns, capture=source.index, number=-1, row=None, what=what, culprit="server")
 
@@ -191,7 +193,7 @@ def _redefined(offered: Offer) -> Iterator[Hit]:
 def _shared(offered: list[Offer]) -> Iterator[Hit]:
     seen: dict[str, tuple[str, Message]] = {}
     for one in offered:
-        label = label_of(one.source)
+        label = label_of(one.capture_info)
         for tool in one.definitions(DefinitionKind.TOOL):
             other, _ = seen.setdefault(tool.name, (label, tool.message))
             if other != label:

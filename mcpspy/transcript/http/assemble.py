@@ -196,7 +196,7 @@ class TransactionAssembler:
         transaction.response, transaction.status = stream, status
         is_stream = record.framing == "sse" or head.media_type == EVENT_STREAM
         self._correlator.answer(work, head, is_stream=is_stream)
-        decoder: StreamDecoder = BodyDecoder(head, answers=transaction.asked > 0)
+        decoder: StreamDecoder = BodyDecoder(head, answers=transaction.request_messages > 0)
         if is_stream:
             compressed = record.framing != "sse"
             decoder = CompressedEventDecoder(head.get("content-encoding")) if compressed else EventDecoder()
@@ -349,7 +349,7 @@ class TransactionAssembler:
     def _row(self, work: OpenTransaction) -> Sequence[Row]:
         """A transaction whose request carries no message has a row of its own."""
         transaction = work.transaction
-        if transaction.asked or transaction.row:
+        if transaction.request_messages or transaction.row:
             return ()
         transaction.row = self._next_row()
         self._rows.append(transaction)

@@ -118,11 +118,11 @@ class HttpCorrelator:
         """The rows that a message begins or changes."""
         transaction = work.transaction
         if message.sender == CLIENT:
-            transaction.asked += 1
+            transaction.request_messages += 1
             if message.kind is Kind.REQUEST:
                 self._meet_client(work, message)
         else:
-            transaction.answered += 1
+            transaction.response_messages += 1
             told = self._about_request(work, message)
             if told:
                 for exchange in told:
@@ -135,8 +135,8 @@ class HttpCorrelator:
                 (work.asked if message.sender == CLIENT else work.asked_back).append(row)
                 if transaction.number in self._alone:
                     self._waiting.setdefault((message.sender, message.id or ""), {})[transaction.number] = work
-                    if message.token is not None and message.sender == CLIENT:
-                        self._told.setdefault(message.token, {})[transaction.number] = work
+                    if message.correlation_key is not None and message.sender == CLIENT:
+                        self._told.setdefault(message.correlation_key, {})[transaction.number] = work
             if self.scopes.openings.changed:
                 return [*self.scopes.openings.take(), row]
         return [row]
@@ -174,8 +174,8 @@ class HttpCorrelator:
             name = client_name(request.raw)
             if name is not None:
                 work.reach.facts.client = name
-                if name not in self._source.names:
-                    self._source.names[name] = None
+                if name not in self._source.client_names:
+                    self._source.client_names[name] = None
                     self._named(self._source, name)
         if request.method == INITIALIZE and work.reach.facts.kind is ScopeKind.TRANSACTION:
             self.scopes.renew(work.transaction)
@@ -213,12 +213,12 @@ class HttpCorrelator:
             return
         for exchange in (*work.asked, *work.asked_back):
             _remove(self._waiting, (exchange.sender, exchange.request.id or ""), number)
-            _remove(self._told, exchange.request.token, number)
+            _remove(self._told, exchange.request.correlation_key, number)
 
     def _elsewhere(self, work: OpenTransaction, message: Message) -> list[OpenTransaction]:
         """Other transactions whose request a message may be about: none, one, or two for any more than that."""
-        if message.method == PROGRESS and message.token is not None and work.transaction.number in self._unannounced:
-            return list(islice(self._told.get(message.token, {}).values(), 2))
+        if message.method == PROGRESS and message.correlation_key is not None and work.transaction.number in self._unannounced:
+            return list(islice(self._told.get(message.correlation_key, {}).values(), 2))
         about = named_request(message)
         if about is None or work.reach.correlator.waits(*about):
             return []
@@ -244,7 +244,7 @@ class HttpCorrelator:
         while root.taken_up is not None:
             root = root.taken_up
         transaction, waiting = work.transaction, root.waiting
-        if waiting and self._unannounced and 0 < transaction.status < HTTP_REDIRECTS and not transaction.answered:
+        if waiting and self._unannounced and 0 < transaction.status < HTTP_REDIRECTS and not transaction.response_messages:
             self._held.append(work)
             return ()  # HTTP+SSE whose server announces no endpoint: the answer comes on the stream
         if waiting and not root.is_modern and _may_be_resumed(transaction):

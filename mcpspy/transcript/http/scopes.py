@@ -96,15 +96,15 @@ class Scopes:
     def lose(self, transaction: Transaction) -> None:
         """A request was answered with 404: its session, if it has one, is gone (2025-03-26, basic/transports, session management)."""
         scope = transaction.scope
-        if scope.kind is ScopeKind.SESSION and not scope.lost:
-            scope.lost = transaction.number
+        if scope.kind is ScopeKind.SESSION and not scope.unknown_since:
+            scope.unknown_since = transaction.number
             for mark in (transaction.connection, scope.client):
                 self._lost.setdefault(mark, {})[scope.session] = transaction
 
     def keep(self, transaction: Transaction) -> None:
         """That 404 was about something else."""
-        if transaction.scope.lost == transaction.number:
-            transaction.scope.lost = 0
+        if transaction.scope.unknown_since == transaction.number:
+            transaction.scope.unknown_since = 0
             self._followed(transaction)
 
     def renew(self, transaction: Transaction) -> None:
@@ -113,7 +113,7 @@ class Scopes:
         alike = self._lost.get(transaction.connection) or self._lost.get(scope.client) or {}
         if len(alike) == 1:
             (lost,) = alike.values()
-            scope.before = lost.scope
+            scope.replaces = lost.scope
             self._followed(lost)
 
     def _followed(self, lost: Transaction) -> None:
@@ -176,6 +176,6 @@ def named_request(message: Message) -> tuple[Side, str] | None:
     """Which request a message is about, by the side that asked and its id; None if it is about none."""
     if message.kind in (Kind.RESULT, Kind.ERROR):
         return None if message.id is None else (SERVER if message.sender == CLIENT else CLIENT, message.id)
-    if message.method == "notifications/cancelled" and message.token is not None:
-        return message.sender, message.token
+    if message.method == "notifications/cancelled" and message.correlation_key is not None:
+        return message.sender, message.correlation_key
     return None

@@ -41,9 +41,9 @@ class Scope(msgspec.Struct, eq=False, gc=False):
     session: str = ""
     stream: int = 0
     client: str = ""
-    lost: int = 0
+    unknown_since: int = 0
     """The first transaction that was told that the server knows the session no more; 0 if none was."""
-    before: Scope | None = None
+    replaces: Scope | None = None
     """The session that was lost, where this one took its place."""
 
     @property
@@ -123,9 +123,9 @@ class Transaction(msgspec.Struct, eq=False, gc=False):
     left_by: str = ""
     """Who ended the connection before there was a response: `client`, `server` or `mcpspy`."""
     left_ns: int | None = None
-    asked: int = 0
+    request_messages: int = 0
     """Messages in its request."""
-    answered: int = 0
+    response_messages: int = 0
     """Messages in its response."""
     redelivered: Sequence[int] = ()
     """The records of events that had come before, on a stream that this one resumes. They are not counted again."""

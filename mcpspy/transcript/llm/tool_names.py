@@ -132,7 +132,7 @@ def tool_names(transcript: Transcript, calls: Iterable[Exchange]) -> ToolNames:
     servers: dict[int, set[str]] = {}
     tools: list[Tool] = []
     for offer in offers(transcript):
-        source = offer.source
+        source = offer.capture_info
         servers[source.index] = {source.server, source.header.label if source.header else ""}
         tools += [Tool(source.index, one.name) for one in offer.definitions(DefinitionKind.TOOL) if one.name]
     listed = frozenset(tools)

@@ -97,7 +97,7 @@ def result_of(transcript: Transcript, exchange: Exchange) -> Message | None:
     call = transcript.call_of(exchange)
     if call is None:
         return exchange.response
-    return None if call.answered is None else call.answered.response
+    return None if call.answered_by is None else call.answered_by.response
 
 
 def arguments_of(exchange: Exchange) -> str:

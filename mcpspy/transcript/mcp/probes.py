@@ -35,12 +35,12 @@ class Openings:
         """A client opens, or asks again how it should."""
         name = client_name(exchange.request.raw) or ""
         if exchange.method == DISCOVER:
-            exchange.probes = name not in self._agreed
+            exchange.is_probe = name not in self._agreed
             self._discovers[name] = exchange
             return
         self._tried.setdefault(name, []).append(exchange)
         discover = self._discovers.pop(name, None)
-        if discover is not None and discover.probes and discover.response is None and not discover.over:
+        if discover is not None and discover.is_probe and discover.response is None and not discover.over:
             discover.over = True  # who goes on to `initialize` waits for it no longer
             self.changed.append(discover)
 
@@ -52,7 +52,7 @@ class Openings:
         self._agreed.add(name)
         for earlier in self._tried.pop(name, ()):
             if earlier.has_failed and _way(earlier) != _way(exchange):
-                earlier.probes = True
+                earlier.is_probe = True
                 self.changed.append(earlier)
 
     def take(self) -> list[Exchange]:

@@ -54,7 +54,7 @@ class Definition:
 class Offer:
     """All that one capture's server offers. A part stands in `complete` if a list of it was seen from its beginning to its end."""
 
-    source: CaptureInfo
+    capture_info: CaptureInfo
     current: dict[DefinitionKind, dict[str, Definition]] = field(default_factory=dict)
     """What is offered at the end: by part and name, in the order in which the server lists it."""
     complete: set[DefinitionKind] = field(default_factory=set)

@@ -19,7 +19,7 @@ _is_name = re.compile(r"[A-Za-z_]\w*", re.ASCII).fullmatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DefinitionChange:
+class OfferChange:
     """One definition that differs. `paths` are the places where it does; empty for what came or went.
 
     `definition` is what is offered now, None for what went.
@@ -32,7 +32,7 @@ class DefinitionChange:
     paths: tuple[str, ...] = ()
 
 
-def changes(offered: Offer, accepted: Baseline) -> Iterator[DefinitionChange]:
+def changes(offered: Offer, accepted: Baseline) -> Iterator[OfferChange]:
     """What differs between what is offered and what was accepted, part by part, in the order of the server.
 
     Of a list that was not seen whole nothing is said to be missing; of one that was not seen at all, nothing.
@@ -44,14 +44,14 @@ def changes(offered: Offer, accepted: Baseline) -> Iterator[DefinitionChange]:
         before = accepted.parts.get(part, {})
         for name, definition in now.items():
             if name not in before:
-                yield DefinitionChange(how="added", part=part, name=name, definition=definition)
+                yield OfferChange(how="added", part=part, name=name, definition=definition)
                 continue
             value = value_of(definition.raw)
             if canonical(value) != canonical(before[name]):
                 paths = tuple(_first(differences(before[name], value)))
-                yield DefinitionChange(how="changed", part=part, name=name, definition=definition, paths=paths)
+                yield OfferChange(how="changed", part=part, name=name, definition=definition, paths=paths)
         if part in offered.complete:
-            yield from (DefinitionChange(how="removed", part=part, name=name) for name in before if name not in now)
+            yield from (OfferChange(how="removed", part=part, name=name) for name in before if name not in now)
 
 
 def differences(before: Any, after: Any) -> Iterator[str]:

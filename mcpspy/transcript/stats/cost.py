@@ -60,12 +60,12 @@ class ServerCost:
     @property
     def capture(self) -> int:
         """The index of its capture, in `Transcript.captures`."""
-        return self.offered.source.index
+        return self.offered.capture_info.index
 
     @property
     def server(self) -> str:
         """Its lane."""
-        return self.offered.source.server
+        return self.offered.capture_info.server
 
     @property
     def definition_bytes(self) -> int:

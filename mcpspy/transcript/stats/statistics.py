@@ -123,7 +123,7 @@ class ServerNumbers:
     `log_lines` and `log_bytes` what came on stderr.
     """
 
-    source: CaptureInfo
+    capture_info: CaptureInfo
     cost: ServerCost
     http: HttpNumbers | None
     lifecycle: Lifecycle
@@ -273,7 +273,7 @@ class _Counter:
     def close(self, cost: ServerCost) -> ServerNumbers:
         source, tokens = self._source, {one.name: one.result_tokens for one in cost.tools}
         return ServerNumbers(
-            source=source,
+            capture_info=source,
             cost=cost,
             http=http_numbers(source) if source.transactions else None,
             lifecycle=self._course,

@@ -60,7 +60,7 @@ def transcript_json(
     if since_wall_ns is not None:
         head["since_wall_ns"] = since_wall_ns
     if found is not None:
-        head["filter"] = {"expression": str(found.wanted), "matching": found.matching, "of": found.of}
+        head["filter"] = {"expression": str(found.filter), "matching": found.matching, "of": found.total}
     yield as_json(head)[:-1] + ',"rows":['
     between = "\n"
     for row in rows:
@@ -267,7 +267,7 @@ def _whole_call(call: Call) -> dict[str, Any]:
     if call.task is not None:
         made["task"] = _task(call.task)
     if call.elicitations:
-        made["elicitations"] = {"asked": call.elicitations, "completed": call.completed}
+        made["elicitations"] = {"asked": call.elicitations, "completed": call.completed_elicitations}
     return made
 
 

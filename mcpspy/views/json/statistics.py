@@ -15,7 +15,7 @@ from .rows import course_object, source_object, summary_object
 def statistics_json(transcript: Transcript, rows: list[Row] | None = None, *, live: bool) -> str:
     """The text of the object, one server per line; `rows` are those to be counted, all where that is None."""
     head = as_json({"schema": SCHEMA, "summary": summary_object(transcript, live=live)})[:-1]
-    servers = ",\n".join(as_json(_server(one)) for one in numbers(transcript, rows) if not one.source.is_model)
+    servers = ",\n".join(as_json(_server(one)) for one in numbers(transcript, rows) if not one.capture_info.is_model)
     return f'{head},"servers":[\n{servers}]{_leg(transcript, rows)}}}\n'
 
 
@@ -46,7 +46,7 @@ def _tool(one: ToolNumbers) -> dict[str, Any]:
 
 
 def _server(one: ServerNumbers) -> dict[str, Any]:
-    made = source_object(one.source)
+    made = source_object(one.capture_info)
     del made["messages"]
     made |= {
         **course_object(one.lifecycle),

@@ -26,10 +26,10 @@ def transaction_object(transaction: Transaction) -> dict[str, Any]:
     }
     if scope.session:
         made["session"] = scope.session
-    if scope.lost:
-        made["session_unknown"] = scope.lost
-    if scope.before is not None:
-        made["session_before"] = scope.before.session
+    if scope.unknown_since:
+        made["session_unknown"] = scope.unknown_since
+    if scope.replaces is not None:
+        made["session_before"] = scope.replaces.session
     if scope.stream:
         made["stream"] = scope.stream
     if transaction.redelivered:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def filter_line(found: FilterResult) -> Line:
     """`17 of 1,234 rows match tool:search*`, and how many lines of stderr."""
     logs = sum(1 for row in found.rows if isinstance(row, Log))
-    return matching_line(found.wanted, found.matching, found.of, logs)
+    return matching_line(found.filter, found.matching, found.total, logs)
 
 
 def matching_line(wanted: Filter, matching: int, of: int, logs: int = 0) -> Line:

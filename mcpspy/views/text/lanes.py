@@ -40,4 +40,4 @@ class Lanes:
 
 
 def _participants(captures: list[CaptureInfo]) -> int:
-    return len(captures) + sum(len(one.names) for one in captures)
+    return len(captures) + sum(len(one.client_names) for one in captures)

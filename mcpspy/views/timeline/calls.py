@@ -84,7 +84,7 @@ def _part_words(row: Exchange, call: Call, held: int) -> str:
         words = f"polls {count - held}–{count} of row {call.row}" if held else f"poll {count} of row {call.row}"
     else:
         words = _WORDS[part].format(call.row)
-    if row.response is None or not (call.answered is row or (part is CallPart.END and call.ended_ns == row.response.at_ns)):
+    if row.response is None or not (call.answered_by is row or (part is CallPart.END and call.ended_ns == row.response.at_ns)):
         return words
     return f"{words}, {_took(call, row.response.at_ns)} in all"
 
@@ -162,7 +162,7 @@ def _facts(call: Call) -> list[Line]:
     facts += [counted(len(call.rounds), "round")] if len(call.rounds) > 1 else []
     facts += [counted(len(call.polls), "poll")] if call.polls else []
     facts += [counted(len(call.notifications), "notification")] if call.notifications else []
-    facts += [f"{call.completed} of {counted(call.elicitations, 'URL')} done with"] if call.elicitations else []
+    facts += [f"{call.completed_elicitations} of {counted(call.elicitations, 'URL')} done with"] if call.elicitations else []
     facts += [one_line(f"task {call.task.id} {call.task.status}".rstrip())] if call.task is not None else []
     return [*made, *([(one, "")] for one in facts)]
 

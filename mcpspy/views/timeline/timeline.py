@@ -215,7 +215,7 @@ class Timeline:
         """`phrase`, and the HTTP status where it is one that should be told."""
         source = self.lanes.captures[row.capture]
         note = status_note(row, source) if source.transactions else ""
-        if isinstance(row, Exchange) and row.method == INITIALIZE and row.transaction and row.transaction.scope.before:
+        if isinstance(row, Exchange) and row.method == INITIALIZE and row.transaction and row.transaction.scope.replaces:
             note = "in the place of a session that was lost"
         is_told = phrase.word in ("http error", "redirected") or (
             isinstance(row, Exchange) and row.outcome is Outcome.PROBE and row.response is None

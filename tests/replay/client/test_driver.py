@@ -530,7 +530,7 @@ def test_every_recorded_request_is_sent_once_and_in_order_to_its_own_server_and_
                 driven.now_ns = max(driven.driving.next_ns, driven.now_ns)
                 sent = driven.due()
         assert driven.is_over
-        wanted = [(one.row, one.message.token) for one in driven.plan.sends if one.exchange is not None]
+        wanted = [(one.row, one.message.correlation_key) for one in driven.plan.sends if one.exchange is not None]
         assert list(driven.report.sent) == [row for row, _ in wanted]
         told = [json.loads(one) for one in driven.bytes]
         ids = [one["id"] for one in told if "method" in one and "id" in one]

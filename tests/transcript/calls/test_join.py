@@ -229,7 +229,7 @@ def done(named: str) -> dict[str, Any]:
 def test_the_end_of_an_elicitation_belongs_to_the_request_that_began_it() -> None:
     told = Dialogue().server(url_elicitation(1, "e")).client(result(1, {"action": "accept"})).wait(5000).server(done("e"))
     call = only(told)
-    assert (call.completed, [one.row for one in call.notifications], call.duration_ns) == (1, [2], 5002 * MS)
+    assert (call.completed_elicitations, [one.row for one in call.notifications], call.duration_ns) == (1, [2], 5002 * MS)
 
 
 def test_elicitations_end_in_any_order() -> None:
@@ -251,7 +251,7 @@ def test_a_request_that_was_sent_to_urls_is_tried_again() -> None:
     told = Dialogue().client(ask(1)).server(to_urls(1, "e", "f")).server(done("e")).server(done("f"))
     told.client(ask(2)).server(result(2))
     call = only(told)
-    assert (calls(told), call.completed, call.elicitations, call.outcome) == ([[1, 4]], 2, 2, Outcome.OK)
+    assert (calls(told), call.completed_elicitations, call.elicitations, call.outcome) == ([[1, 4]], 2, 2, Outcome.OK)
 
 
 def test_another_request_is_no_retry() -> None:

@@ -105,7 +105,7 @@ def test_no_filter_raises_on_any_transcript_or_changes_the_order_of_rows(express
     found = filter_rows(wanted, transcript, transcript.rows, UTC)
     shown = {id(row) for row in found.rows}
     assert found.rows == [row for row in transcript.rows if id(row) in shown]
-    assert found.matching <= found.of
+    assert found.matching <= found.total
 
 
 @given(LEAVES, CAPTURES)

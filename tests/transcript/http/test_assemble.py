@@ -60,7 +60,7 @@ def test_a_stream_that_carries_answers_is_a_row_all_the_same() -> None:
     told.get("/sse").stream().event("/messages?s=1", kind="endpoint").event(notification()).close("client", "reset")
     (row,) = told.transactions
     assert row.response is not None
-    assert (row.asked, row.answered, row.response.events) == (0, 1, 2)
+    assert (row.request_messages, row.response_messages, row.response.events) == (0, 1, 2)
 
 
 def test_a_request_that_was_never_finished_is_a_row_when_all_is_over() -> None:

@@ -632,7 +632,7 @@ def forgotten(told: Traffic, session: str, connection: int = 0) -> Call:
 def scopes(told: Traffic) -> dict[str, str]:
     """Of each session that took the place of another, which."""
     found = {one.scope.session: one.scope for one in told.transcript.captures[0].transactions.values()}
-    return {session: scope.before.session for session, scope in found.items() if scope.before is not None}
+    return {session: scope.replaces.session for session, scope in found.items() if scope.replaces is not None}
 
 
 def test_a_session_that_is_opened_after_a_404_takes_the_place_of_the_one_that_was_lost() -> None:
@@ -649,7 +649,7 @@ def test_a_session_says_which_transaction_was_told_that_it_is_lost() -> None:
     opened_session(told, "s")
     first = forgotten(told, "s")
     forgotten(told, "s")
-    assert {one.scope.lost for one in told.transcript.captures[0].transactions.values()} == {first.number}
+    assert {one.scope.unknown_since for one in told.transcript.captures[0].transactions.values()} == {first.number}
 
 
 def test_lost_sessions_are_told_apart_by_their_clients() -> None:

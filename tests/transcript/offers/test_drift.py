@@ -35,7 +35,7 @@ def offering(*tools: Any, next_cursor: str | None = None, **more: Any) -> Dialog
 
 def accepted(told: Dialogue) -> Baseline:
     (offered,) = offers(told.transcript)
-    return Baseline(label_of(offered.source)).taken(offered)
+    return Baseline(label_of(offered.capture_info)).taken(offered)
 
 
 def changed(before: Dialogue, after: Dialogue) -> list[tuple[str, str, str, tuple[str, ...]]]:

@@ -94,7 +94,7 @@ class Recorded:
     @property
     def is_lost(self) -> bool:
         """Whether it was the first to be told that its session is no more."""
-        return self.transaction.scope.lost == self.transaction.number
+        return self.transaction.scope.unknown_since == self.transaction.number
 
     @property
     def is_challenged(self) -> bool:

@@ -69,7 +69,7 @@ class ModelFacts:
         """The rows of calls whose answers came to their end: what others want done, no client has to do."""
         self.servers: list[CaptureInfo] = [one for one in transcript.captures if not one.is_model and one.messages]
         """The captures of servers."""
-        self.defined: list[Defined] = [one for one in offers(transcript) if not one.source.is_model]
+        self.defined: list[Defined] = [one for one in offers(transcript) if not one.capture_info.is_model]
         calls = tool_calls(transcript)
         self.names = tool_names(transcript, calls)
         driven = {one.call.capture for one in self.tool_trips if one.call is not None}
@@ -144,7 +144,7 @@ class ModelFacts:
             (
                 one.current.get(DefinitionKind.TOOL, {}).get(tool.name)
                 for one in self.defined
-                if one.source.index == tool.capture
+                if one.capture_info.index == tool.capture
             ),
             None,
         )

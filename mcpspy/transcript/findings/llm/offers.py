@@ -85,7 +85,7 @@ def _left_out(facts: ModelFacts, defined: Defined, sure: set[Tool], likely: set[
     tools = defined.definitions(DefinitionKind.TOOL)
     if DefinitionKind.TOOL not in defined.complete or not tools:
         return
-    capture, offered = defined.source.index, sure | likely
+    capture, offered = defined.capture_info.index, sure | likely
     missing = [one for one in tools if one.name and facts.tool(capture, one.name) not in offered]
     after = [one for one in facts.calls if one.at_ns >= tools[0].message.at_ns]
     if not missing or not after:

@@ -157,7 +157,12 @@ def _asked_for_logs(facts: CaptureFacts, message: Message, asked_ns: float) -> b
             return None
         return asked_ns <= message.at_ns
     asked = facts.asked_in.get(transaction.number)
-    if asked is None or asked.era is not Era.MODERN or transaction.asked != 1 or transaction.scope.kind is ScopeKind.STREAM:
+    if (
+        asked is None
+        or asked.era is not Era.MODERN
+        or transaction.request_messages != 1
+        or transaction.scope.kind is ScopeKind.STREAM
+    ):
         return None
     return LOG_LEVEL.encode() in asked.request.raw
 

@@ -137,15 +137,15 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
                 yield from _cancelled(exchange, message)
     for unpaired in facts.untold:
         message = unpaired.message
-        if facts.is_unseen(unpaired.at_ns) or message.token is None or facts.source.header is None:
+        if facts.is_unseen(unpaired.at_ns) or message.correlation_key is None or facts.source.header is None:
             continue
         if "late-progress" in message.flaws or "ambiguous-progress" in message.flaws or not _is_known(facts, message):
             continue
         if message.method == PROGRESS:
-            what = f"Progress was reported under the token {message.token}, which no request gave out."
-            yield hit_in(UNKNOWN_PROGRESS_TOKEN, message, unpaired.row, what, group=message.token)
+            what = f"Progress was reported under the token {message.correlation_key}, which no request gave out."
+            yield hit_in(UNKNOWN_PROGRESS_TOKEN, message, unpaired.row, what, group=message.correlation_key)
         else:
-            what = f"A cancellation names the request {message.token}, which the {message.sender} never made."
+            what = f"A cancellation names the request {message.correlation_key}, which the {message.sender} never made."
             yield hit_in(CANCELLED_UNKNOWN_REQUEST, message, unpaired.row, what)
 
 

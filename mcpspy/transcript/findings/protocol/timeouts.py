@@ -40,7 +40,7 @@ _LATE_NS: Final = 250_000_000
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Requests given up after a round time."""
-    for exchange in (one for one in facts.cancelled if not one.probes):
+    for exchange in (one for one in facts.cancelled if not one.is_probe):
         gave_up_ns = exchange.left_ns if exchange.cancelled is None else exchange.cancelled.at_ns
         if gave_up_ns is None or (exchange.response is not None and exchange.response.at_ns <= gave_up_ns):
             continue

@@ -34,7 +34,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Who left whom without an answer. Where a stream was still open when recording ended, nobody did."""
     for exchange in facts.unanswered:
         hidden = facts.last_hole_ns is not None and facts.last_hole_ns >= exchange.at_ns
-        if exchange.transaction is None or hidden or exchange.probes or not is_due(exchange):
+        if exchange.transaction is None or hidden or exchange.is_probe or not is_due(exchange):
             continue
         if exchange.sender == CLIENT:
             yield from _unanswered(facts, exchange, exchange.transaction)

@@ -217,7 +217,7 @@ def _takes(accept: str, name: str) -> bool:
 def _unasked_answer(facts: CaptureFacts, one: Transaction, agreed: Mapping[ScopeKey, str], unread: set[int]) -> Iterator[Hit]:
     """What came back for notifications and responses, in a session of which the handshake was seen."""
     response, request = one.response, one.request
-    if response is None or request is None or one.number in facts.asked_in or not one.asked:
+    if response is None or request is None or one.number in facts.asked_in or not one.request_messages:
         return
     if one.scope.kind is not ScopeKind.SESSION or one.scope.session not in agreed or request.opened.stream in unread:
         return

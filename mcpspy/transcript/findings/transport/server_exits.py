@@ -120,7 +120,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             if left_alone or record.signal or record.code:
                 yield _about_process(SERVER_DIED, facts, at_ns, record, _obituary(facts, record, left_alone))
     question = max((one for one in pending if one.sender == SERVER), key=lambda one: one.at_ns, default=None)
-    for exchange in (one for one in pending if not one.probes):
+    for exchange in (one for one in pending if not one.is_probe):
         if question is not None and exchange.sender == CLIENT and question.at_ns > exchange.at_ns:
             what = f"{call_name(exchange)} was never answered: the server had asked {call_name(question)}, and waited for that."
             yield hit_in(UNANSWERED_REQUEST, exchange.request, exchange.row, what, culprit=CLIENT, severity=Severity.INFO)

@@ -255,7 +255,7 @@ def _unannounced(facts: CaptureFacts) -> Iterator[Hit]:
     """Streams that a client kept open, or left, for want of an endpoint: nothing but them is there."""
     gets = []
     for one in facts.source.transactions.values():
-        if one.asked and one.status < HTTP_ERRORS:
+        if one.request_messages and one.status < HTTP_ERRORS:
             return
         if one.method == "GET" and one.scope.kind is ScopeKind.TRANSACTION and one.is_stream:
             gets.append(one)
