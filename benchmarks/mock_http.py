@@ -17,14 +17,14 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 
 import mcpspy
-from mcpspy.replay.mock.replies import scenes
+from mcpspy.replay.mock.replies import read_replies
 
 HEAD = "POST /mcp HTTP/1.1\r\nHost: {host}\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
 
 
 def asked(capture: Path) -> tuple[bytes, bytes]:
     """The recorded `initialize` and the first tool call that says nothing before its answer."""
-    found = scenes(mcpspy.transcribe(mcpspy.read(capture)))
+    found = read_replies(mcpspy.transcribe(mcpspy.read(capture)))
     opening = next(one for one in found.exchanges if one.method == "initialize")
     call = next(one for one in found.exchanges if one.method == "tools/call" and len(found.of_request[one.row].steps) == 1)
     return opening.request.raw.strip(), call.request.raw.strip()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..capture.store.address import STDIN
-from ..replay.compare.compare import Compared, Limit, compare
+from ..replay.compare.compare import ComparedSide, Limit, compare
 from ..replay.compare.ignore import Ignore
 from ..transcript.findings.run import all_findings
 from ..transcript.model import Numbered
@@ -75,7 +75,7 @@ def command(
     return DIFFERENT if found.different else 0
 
 
-def _side(what: str, wanted: Filter | None) -> Compared:
+def _side(what: str, wanted: Filter | None) -> ComparedSide:
     """What a WHAT names, of it the rows that were asked for and match."""
     asked = chosen((what,))
     transcript, _ = transcript_of(asked.paths)
@@ -87,8 +87,8 @@ def _side(what: str, wanted: Filter | None) -> Compared:
     if wanted is not None:
         rows = filtered(wanted, transcript, transcript.rows if rows is None else rows).rows
     if rows is None:
-        return Compared(transcript=transcript)
-    return Compared(transcript=transcript, rows=frozenset(one.row for one in rows if isinstance(one, Numbered)))
+        return ComparedSide(transcript=transcript)
+    return ComparedSide(transcript=transcript, rows=frozenset(one.row for one in rows if isinstance(one, Numbered)))
 
 
 def _address(what: str) -> str:

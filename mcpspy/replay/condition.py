@@ -27,7 +27,7 @@ from ..transcript.model import ChannelEvent, Exchange, Kind, Numbered, Outcome, 
 
 if TYPE_CHECKING:
     from ..transcript.findings.rule import Finding
-    from .client.driver import Report
+    from .client.player import Report
 
 CRASH: Final = "crash"
 TIMEOUT: Final = "timeout"
@@ -40,14 +40,14 @@ _status = re.compile(r"status:([1-5](?:\d\d|xx))").fullmatch
 _rule = re.compile(r"rule:([\w*?,-]+)").fullmatch
 
 
-class Happened(NamedTuple):
+class Occurrence(NamedTuple):
     """That it happened: what, for people and not safe to be shown, and in which live row, None where it is in none."""
 
     what: str
     row: int | None = None
 
 
-Test: TypeAlias = "Callable[[Transcript, Report], Happened | None]"
+Test: TypeAlias = "Callable[[Transcript, Report], Occurrence | None]"
 
 
 class Condition:
@@ -60,7 +60,7 @@ class Condition:
         self._test = test
         self.is_timeout = is_timeout
 
-    def held(self, live: Transcript, report: Report) -> Happened | None:
+    def held(self, live: Transcript, report: Report) -> Occurrence | None:
         """What happened, if it did."""
         return self._test(live, report)
 
@@ -103,11 +103,11 @@ def _filter(text: str, written: str) -> Filter:
 # --- What each looks at ---
 
 
-def _crash(live: Transcript, report: Report) -> Happened | None:
+def _crash(live: Transcript, report: Report) -> Occurrence | None:
     """The server's process ended before its input did, or by a signal or with a status that nobody asked for."""
     for index, source in enumerate(live.captures):
         if source.transactions and report.lost:
-            return Happened(f"the server is gone: {report.lost}", _pending(live, index))
+            return Occurrence(f"the server is gone: {report.lost}", _pending(live, index))
         left = escalated = False
         for record in (row.record for row in live.rows if isinstance(row, ChannelEvent) and row.capture == index):
             match record:
@@ -116,7 +116,7 @@ def _crash(live: Transcript, report: Report) -> Happened | None:
                 case Note(topic="escalation" | "signal"):
                     escalated = True
                 case Exit() as end if not end.error and not escalated and (not left or end.signal or end.code):
-                    return Happened(_ending(end, left=left), _pending(live, index))
+                    return Occurrence(_ending(end, left=left), _pending(live, index))
                 case _:
                     pass
     return None
@@ -133,22 +133,22 @@ def _pending(live: Transcript, capture: int) -> int | None:
     return next((row.row for row in _asked(live) if row.capture == capture and row.outcome in waits), None)
 
 
-def _late(live: Transcript, report: Report) -> Happened | None:
+def _late(live: Transcript, report: Report) -> Occurrence | None:
     """A request that waited as long as it may; it is among those without an answer."""
     if not report.late:
         return None
     id = report.sent.get(report.late[0])
     row = next((one.row for one in _asked(live) if one.request.id == id), None)
-    return Happened("a request was not answered in time", row)
+    return Occurrence("a request was not answered in time", row)
 
 
 def _error_test(code: int | None) -> Test:
-    def test(live: Transcript, _: Report) -> Happened | None:
+    def test(live: Transcript, _: Report) -> Occurrence | None:
         for row, error in _errors(live):
             told = error.get("code") if isinstance(error, dict) else None
             if code is None or (told == code and not isinstance(told, bool)):
                 message = error.get("message") if isinstance(error, dict) else None
-                return Happened(f"error {told}: {message}", row)
+                return Occurrence(f"error {told}: {message}", row)
         return None
 
     return test
@@ -167,20 +167,20 @@ def _errors(live: Transcript) -> Iterator[tuple[int, object]]:
 
 
 def _rule_test(rules: frozenset[str]) -> Test:
-    def test(live: Transcript, _: Report) -> Happened | None:
+    def test(live: Transcript, _: Report) -> Occurrence | None:
         found = next((one for one in _found(live) if one.rule in rules), None)
-        return None if found is None else Happened(f"{found.rule}: {found.what}", found.row)
+        return None if found is None else Occurrence(f"{found.rule}: {found.what}", found.row)
 
     return test
 
 
 def _filter_test(wanted: Filter, written: str) -> Test:
-    def test(live: Transcript, _: Report) -> Happened | None:
+    def test(live: Transcript, _: Report) -> Occurrence | None:
         if "rule" in wanted.keys:
             live.findings = _found(live)
         matches = FilterMatcher(wanted, live).matches
         row = next((one for one in live.rows if isinstance(one, Numbered) and matches(one)), None)
-        return None if row is None else Happened(f"row {row.row} of the capture matches {written}", row.row)
+        return None if row is None else Occurrence(f"row {row.row} of the capture matches {written}", row.row)
 
     return test
 

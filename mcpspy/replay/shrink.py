@@ -20,9 +20,9 @@ from .client.plan import INITIALIZED, Send
 
 if TYPE_CHECKING:
     from ..transcript.model import Exchange, Message, Transcript
-    from .client.driver import Report
     from .client.plan import Plan
-    from .condition import Happened
+    from .client.player import Report
+    from .condition import Occurrence
 
 
 Rows: TypeAlias = tuple[int, ...]
@@ -35,7 +35,7 @@ _Search: TypeAlias = Generator[Rows, bool, bool]
 """Yields what to run, is sent whether it happened. What it returns is said where it is."""
 
 
-class Shrinking:
+class Shrinker:
     """See above. `rows` are all that could be sent, in order; `needs` says of a row, which others must be sent for it.
 
     `best` is the smallest sequence with which it happened: None where it never did. `runs` counts what was told, `unresolved` those
@@ -174,7 +174,7 @@ def _reached(rows: Iterable[int], further: Mapping[int, Iterable[int]]) -> set[i
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shrunk:
+class ShrinkResult:
     """The smallest sequence. `sends` are what is left of the `of` messages that the recording has behind its handshake.
 
     `live` are the live exchanges by recorded rows. `is_minimal` says that without any one of it, it did not happen; `runs` how
@@ -182,7 +182,7 @@ class Shrunk:
     """
 
     until: str
-    happened: Happened
+    happened: Occurrence
     sends: tuple[Send, ...]
     live: dict[int, Exchange]
     of: int

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..replay.mock.miss import named
+from ..replay.mock.miss import request_name
 from ..transcript.model import Transcript
 from ..views.text.escape import safe_text
 from ..views.text.line import plain
@@ -44,7 +44,7 @@ def misses_words(name: str, misses: Sequence[Miss], asked: int, anew: str) -> st
 
 def left_over_words(name: str, left: Sequence[Exchange]) -> str:
     """What was recorded and not asked for."""
-    rows = [f"  row {one.row}  {safe_text(named(one.request))}" for one in left[:MAX_LEFT]]
+    rows = [f"  row {one.row}  {safe_text(request_name(one.request))}" for one in left[:MAX_LEFT]]
     more = [f"  … and {len(left) - MAX_LEFT} more"] if len(left) > MAX_LEFT else []
     return "\n".join(
         [f"{name}: {counted(len(left), 'recorded request')} {'was' if len(left) == 1 else 'were'} not made", *rows, *more]

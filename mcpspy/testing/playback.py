@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from ..capture.file.reader import read
 from ..errors import ReplayError
 from ..replay.mock.match_key import Strictness
-from ..replay.mock.matching import Matcher, Reuse
-from ..replay.mock.served import served
+from ..replay.mock.matching import RequestMatcher, Reuse
+from ..replay.mock.served import served_replies
 from ..transcript.transcribe import transcribe
 from . import requests as asked
 from .process import LISTEN, Process
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..replay.mock.miss import Miss
-    from ..replay.mock.replies import Scenes
+    from ..replay.mock.replies import RecordedReplies
     from ..transcript.model import Exchange, Transcript
 
 HOW: Final = ("match", "ignore", "reuse", "on_miss", "speed", "transport")
@@ -42,7 +42,7 @@ class Playing:
         self._how = how
         self._scenes = _served(paths, name)
         ignore = how.get("ignore", ())
-        self._matcher = Matcher(
+        self._matcher = RequestMatcher(
             self._scenes.exchanges,
             strictness=Strictness(str(how.get("match", "default"))),
             ignore=[ignore] if isinstance(ignore, str) else ignore,
@@ -75,13 +75,13 @@ class Playing:
         return asked.left_over(transcript, self._scenes.exchanges, self._matcher, plays_nearest=plays_nearest)
 
 
-def _served(paths: Sequence[Path], name: str) -> Scenes:
+def _served(paths: Sequence[Path], name: str) -> RecordedReplies:
     """What can be played. Raises: AddressError, CaptureError, ReplayError: as the mock itself would say."""
     try:
         transcript = transcribe(*map(read, paths), finds=False)
     except OSError as error:
         raise ReplayError(name, error.strerror or str(error)) from error
-    return served(transcript, name, over_http=True)
+    return served_replies(transcript, name, over_http=True)
 
 
 def _options(how: dict[str, str | Sequence[str]]) -> list[str]:

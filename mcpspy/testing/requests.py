@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..capture.file.reader import read
 from ..records import CLIENT, Note
-from ..replay.mock.miss import Miss, named
+from ..replay.mock.miss import Miss, request_name
 from ..replay.mock.played import played
 from ..transcript.mcp.methods import OPENINGS
 from ..transcript.model import ChannelEvent, Exchange, Outcome, Transcript
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from ..replay.mock.matching import Matcher
+    from ..replay.mock.matching import RequestMatcher
 
 CLIENT_ERRORS = range(400, 500)
 """Statuses by which a server refuses what it was asked; RFC 9110, section 15.5."""
@@ -52,7 +52,7 @@ def refuses(transcript: Transcript) -> bool:
     return any(one.status in CLIENT_ERRORS for source in transcript.captures for one in source.transactions.values())
 
 
-def misses(transcript: Transcript, matcher: Matcher) -> list[Miss]:
+def misses(transcript: Transcript, matcher: RequestMatcher) -> list[Miss]:
     """What was asked and never recorded. The mock's own notes say that it was; the matcher says once more why.
 
     A probe is none: the client finds out that way what the recorded server speaks, and goes on.
@@ -65,7 +65,9 @@ def misses(transcript: Transcript, matcher: Matcher) -> list[Miss]:
     return [one for one in found if id(one.request) not in probes]
 
 
-def left_over(transcript: Transcript, recorded: Sequence[Exchange], matcher: Matcher, *, plays_nearest: bool) -> list[Exchange]:
+def left_over(
+    transcript: Transcript, recorded: Sequence[Exchange], matcher: RequestMatcher, *, plays_nearest: bool
+) -> list[Exchange]:
     """The recorded exchanges that were not played; what clients ask by themselves is not counted."""
     given = played(transcript, matcher)
     nearest = {one.nearest.row for one in given.misses if one.nearest is not None} if plays_nearest else set()
@@ -80,6 +82,6 @@ def _is_miss(row: ChannelEvent) -> bool:
 def _spelled_out(text: str, asked: Sequence[Exchange]) -> Miss:
     """A miss of which the mock's sentence is all that is known."""
     for one in asked:
-        if text.startswith(named(one.request)):
-            return Miss(request=one.request, reason=text.removeprefix(named(one.request)).lstrip())
+        if text.startswith(request_name(one.request)):
+            return Miss(request=one.request, reason=text.removeprefix(request_name(one.request)).lstrip())
     return Miss(request=asked[-1].request, reason=text)

@@ -8,16 +8,16 @@ import pytest
 
 from mcpspy.errors import ReplayError
 from mcpspy.records import Note
-from mcpspy.replay.client.driver import Report
+from mcpspy.replay.client.player import Report
 from mcpspy.replay.condition import condition_of
 from tests.transcript.dialogue import Dialogue, error, notification, request, result, tool_call
 from tests.transcript.traffic import Traffic, modern
 
 if TYPE_CHECKING:
-    from mcpspy.replay.condition import Happened
+    from mcpspy.replay.condition import Occurrence
 
 
-def held(written: str, live: Dialogue | Traffic, report: Report | None = None) -> Happened | None:
+def held(written: str, live: Dialogue | Traffic, report: Report | None = None) -> Occurrence | None:
     return condition_of(written).held(live.transcript, report or Report())
 
 

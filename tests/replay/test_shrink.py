@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.replay.shrink import Shrinking
+from mcpspy.replay.shrink import Shrinker
 
 if TYPE_CHECKING:
     from mcpspy.replay.shrink import Rows
@@ -18,9 +18,9 @@ Needs = dict[int, frozenset[int]]
 Happens = Callable[[frozenset[int]], "bool | None"]
 
 
-def shrunk(rows: range, happens: Happens, needs: Needs | None = None, max_runs: int = 10_000) -> tuple[Shrinking, list[Rows]]:
+def shrunk(rows: range, happens: Happens, needs: Needs | None = None, max_runs: int = 10_000) -> tuple[Shrinker, list[Rows]]:
     """The search when it is over, and all that was run."""
-    found = Shrinking(rows, lambda row: (needs or {}).get(row, ()), max_runs=max_runs)
+    found = Shrinker(rows, lambda row: (needs or {}).get(row, ()), max_runs=max_runs)
     ran: list[Rows] = []
     while (some := found.next()) is not None:
         ran.append(some)
@@ -29,7 +29,7 @@ def shrunk(rows: range, happens: Happens, needs: Needs | None = None, max_runs: 
 
 
 def test_all_of_the_requests_are_run_first() -> None:
-    assert Shrinking(range(1, 5), lambda _: (), max_runs=1).next() == (1, 2, 3, 4)
+    assert Shrinker(range(1, 5), lambda _: (), max_runs=1).next() == (1, 2, 3, 4)
 
 
 def test_what_does_not_happen_with_all_is_not_looked_for() -> None:
@@ -50,7 +50,7 @@ def test_three_of_sixty_requests_are_found_in_few_runs(of: set[int], limit: int)
 
 
 def test_where_it_happened_saves_the_search_for_the_end() -> None:
-    found = Shrinking(range(60), lambda _: (), max_runs=100)
+    found = Shrinker(range(60), lambda _: (), max_runs=100)
     found.told(happened=True, at=33)
     found.told(happened=False)
     assert found.next() == tuple(range(34))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ...capture.file.writer import Writer
     from ...live.mock.handover import Handover
-    from ...replay.mock.pass_through import Forwarding
+    from ...replay.mock.pass_through import PassThrough
     from ...replay.mock.script import Script
     from ...transcript.model import Transcript
     from .options import MockOptions
@@ -64,7 +64,7 @@ def _serve_stdio(options: MockOptions) -> int:
     writer = _writer(options, transcript, wall_ns, begin_ns)
     from ...replay.mock.script import Script
 
-    make_script = partial(Script, replies, requests.walk(), wall_ns=wall_ns)
+    make_script = partial(Script, replies, requests.cursor(), wall_ns=wall_ns)
     if server is None:
         return _run(make_script(miss_policy(replies, options)), options.speed, writer, begin_ns, signals_fd)
     from .pass_through import stdio_handover
@@ -81,7 +81,7 @@ def _writer(options: MockOptions, transcript: Transcript, wall_ns: int, begin_ns
 
 
 def _run(
-    script: Script | Forwarding,
+    script: Script | PassThrough,
     speed: float,
     writer: Writer | None,
     begin_ns: int,

@@ -178,7 +178,7 @@ def _server_mock(what: str, group: CaptureGroup, setting: MockSetting) -> tuple[
 
         server = live_server(options, transcript, url=group.url, shows_login=group.shows_login)
         forwards = http_pass_through(server, replies)
-    facts = HttpFacts(transcript, _transport(transcript, setting), requests.asking)
+    facts = HttpFacts(transcript, _transport(transcript, setting), requests.rules)
     mock = HttpMock(
         replies,
         requests,
@@ -211,18 +211,18 @@ def _model_mock(transcript: Transcript, what: str, group: CaptureGroup, setting:
     Raises: ReplayError: if there is nothing to serve. PathError: for an ignore rule that cannot be read. UsageError.
     """
     from ...live.mock.llm import LlmMock
-    from ...replay.mock.prompt_key import PromptAsking
-    from ...replay.mock.recorded_prompts import recorded
+    from ...replay.mock.prompt_key import PromptRules
+    from ...replay.mock.recorded_prompts import recorded_prompts
 
     options = setting.options
-    prompts = recorded(transcript)
+    prompts = recorded_prompts(transcript)
     if all(prompt.unknown for prompt in prompts):
         raise ReplayError(
             what, "no answer of the model API was recorded, so there is nothing to serve; mcpspy show says what happened"
         )
     return LlmMock(
         prompts,
-        matcher([prompt.exchange for prompt in prompts], options, rules=PromptAsking),
+        matcher([prompt.exchange for prompt in prompts], options, rules=PromptRules),
         begin_ns=setting.begin_ns,
         speed=options.speed,
         allowed_hosts=setting.allowed_hosts,
@@ -254,9 +254,9 @@ def _address_lines(served: ServedMock, setting: MockSetting) -> list[str]:
         on_stdio = header is not None and header.tapped.get("transport") == "stdio"
         command = f"  or on stdio: mcpspy mock {' '.join(map(quote, served.group.paths))}" if on_stdio else ""
         return [f"{served.group.label or 'server'}  {served.mock.url}{command}"]
-    from ...replay.mock.recorded_prompts import bases
+    from ...replay.mock.recorded_prompts import base_url_variables
 
-    return [f"{name}={url}" for name, url in bases(served.mock.recorded, served.mock.url)] or [served.mock.url]
+    return [f"{name}={url}" for name, url in base_url_variables(served.mock.recorded, served.mock.url)] or [served.mock.url]
 
 
 def _record(served: ServedMock, setting: MockSetting) -> Writer | None:

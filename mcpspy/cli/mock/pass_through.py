@@ -11,7 +11,7 @@ from click import UsageError as ClickUsageError
 
 from ...live.mock.handover import Handover
 from ...live.upstream.pass_through import PassThroughThread
-from ...replay.mock.pass_through import Forwarding
+from ...replay.mock.pass_through import PassThrough
 from ...transcript.mcp.methods import INITIALIZE
 from ..new_capture import nowhere
 from ..options import UsageError
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ...live.mock.http.pass_through import ClientPassThroughs
     from ...live.upstream.pass_through import Courier
     from ...live.upstream.protocol import UpstreamClient
-    from ...replay.mock.on_miss import OnMiss
-    from ...replay.mock.replies import Scenes
+    from ...replay.mock.on_miss import MissPolicy
+    from ...replay.mock.replies import RecordedReplies
     from ...replay.mock.script import Script
     from ...transcript.message import Message
     from ...transcript.model import Transcript
@@ -110,15 +110,19 @@ def live_target(options: MockOptions, transcript: Transcript, url: str, *, shows
     return target if shows_login else replace(target, fields=())
 
 
-def _forwarding(server: LiveServer, make_script: Callable[[OnMiss], Script], replies: Scenes) -> Forwarding:
+def _forwarding(server: LiveServer, make_script: Callable[[MissPolicy], Script], replies: RecordedReplies) -> PassThrough:
     """Make the machine that plays replies to one client until a miss, and then passes through to the server."""
-    return Forwarding(
+    return PassThrough(
         make_script, has_streams=server.has_streams, catches_up=server.catches_up, recorded_opening=_opening(replies)
     )
 
 
 def stdio_handover(
-    server: LiveServer, make_script: Callable[[OnMiss], Script], replies: Scenes, writer: Writer | None, begin_ns: int
+    server: LiveServer,
+    make_script: Callable[[MissPolicy], Script],
+    replies: RecordedReplies,
+    writer: Writer | None,
+    begin_ns: int,
 ) -> Handover:
     """Connect a mock on stdio to the server."""
     return Handover(
@@ -132,7 +136,7 @@ def stdio_handover(
     )
 
 
-def http_pass_through(server: LiveServer, replies: Scenes) -> ClientPassThroughs:
+def http_pass_through(server: LiveServer, replies: RecordedReplies) -> ClientPassThroughs:
     """Connect the clients of a mock over HTTP to the server, each with a session of its own."""
     from ...live.mock.http.pass_through import ClientPassThroughs
 
@@ -145,7 +149,7 @@ def http_pass_through(server: LiveServer, replies: Scenes) -> ClientPassThroughs
     )
 
 
-def _opening(replies: Scenes) -> Message | None:
+def _opening(replies: RecordedReplies) -> Message | None:
     """Find the recorded client's `initialize`."""
     return next((exchange.request for exchange in replies.exchanges if exchange.method == INITIALIZE), None)
 

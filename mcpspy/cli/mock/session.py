@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from ...errors import McpspyError
     from ...replay.compare.ignore import Ignore
-    from ...replay.mock.match_key import Rules, Strictness
-    from ...replay.mock.matching import Matcher
+    from ...replay.mock.match_key import MatchRules, Strictness
+    from ...replay.mock.matching import RequestMatcher
     from ...replay.mock.miss import Miss
-    from ...replay.mock.on_miss import OnMiss
-    from ...replay.mock.replies import Scenes
+    from ...replay.mock.on_miss import MissPolicy
+    from ...replay.mock.replies import RecordedReplies
     from ...transcript.model import Exchange, Transcript
     from ..new_capture import CaptureStart
     from .options import MockOptions
@@ -45,44 +45,44 @@ def _paths(what: str) -> tuple[str, ...]:
     return address.captures
 
 
-def recorded_server(paths: Iterable[str], what: str, *, over_http: bool = False) -> tuple[Transcript, Scenes]:
+def recorded_server(paths: Iterable[str], what: str, *, over_http: bool = False) -> tuple[Transcript, RecordedReplies]:
     """Read the captures of one server, and the replies that a mock can serve; `over_http` these include HTTP refusals.
 
     Raises: AddressError, CaptureError, ReplayError; OSError.
     """
     from ...capture.file.reader import read
     from ...errors import AddressError
-    from ...replay.mock.served import served
+    from ...replay.mock.served import served_replies
     from ...transcript.transcribe import transcribe
 
     transcript = transcribe(*map(read, paths), keeps_frames=over_http, finds=False)
     try:
-        return transcript, served(transcript, what, over_http=over_http)
+        return transcript, served_replies(transcript, what, over_http=over_http)
     except AddressError as error:
         raise AddressError(error.what, f"{error.reason}, or serve them all with --listen 127.0.0.1:0") from error
 
 
 def matcher(
-    exchanges: Iterable[Exchange], options: MockOptions, rules: Callable[[Strictness, Ignore], Rules] | None = None
-) -> Matcher:
+    exchanges: Iterable[Exchange], options: MockOptions, rules: Callable[[Strictness, Ignore], MatchRules] | None = None
+) -> RequestMatcher:
     """Make the matcher of recorded requests that the options ask for, by the rules of MCP or others. Raises: PathError."""
-    from ...replay.mock.match_key import Asking, Strictness
-    from ...replay.mock.matching import Matcher, Reuse
+    from ...replay.mock.match_key import RequestRules, Strictness
+    from ...replay.mock.matching import RequestMatcher, Reuse
 
-    return Matcher(
+    return RequestMatcher(
         exchanges,
         strictness=Strictness(options.match),
         ignore=options.ignore,
         reuse=Reuse(options.reuse),
-        rules=rules or Asking,
+        rules=rules or RequestRules,
     )
 
 
-def miss_policy(replies: Scenes, options: MockOptions) -> OnMiss:
+def miss_policy(replies: RecordedReplies, options: MockOptions) -> MissPolicy:
     """Make the policy for misses that the options ask for; a pass-through replaces it."""
-    from ...replay.mock.on_miss import ERROR, Nearest
+    from ...replay.mock.on_miss import ERROR, NearestPolicy
 
-    return Nearest(replies.unknown) if options.on_miss == "nearest" else ERROR
+    return NearestPolicy(replies.unknown) if options.on_miss == "nearest" else ERROR
 
 
 def capture_start(options: MockOptions, transcript: Transcript, wall_ns: int, begin_ns: int) -> CaptureStart:

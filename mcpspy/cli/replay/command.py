@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ...records import SERVER
-from ...replay.client.driver import TIMEOUT_NS
-from ...replay.client.outgoing import Effects, rehearsed
+from ...replay.client.outgoing import Effects, planned_messages
+from ...replay.client.player import TIMEOUT_NS
 from ...replay.compare.ignore import Ignore
-from ...replay.json.overrides import edits_of, setting_of
+from ...replay.json.overrides import override_edits, override_of
 from ...replay.mock.content import VOLATILE
 from ...replay.mock.match_key import Strictness
-from ...replay.mock.matching import Matcher
+from ...replay.mock.matching import RequestMatcher
 from ...views.compare.replay import changing, intent, plan_lines
 from ...views.json.replay import plans_json
 from ...views.text.escape import safe_text
@@ -161,17 +161,19 @@ def command(
     Ignore.of(ignore)
     _check(speed, timeout, capture)
     condition = _condition(until, max_runs)
-    edits = [setting_of(one) for one in settings]
+    edits = [override_of(one) for one in settings]
     wanted = wanted_by(what, only, handles)
     target = target_of(wanted.source, ctx.meta[__name__], url, transport, headers, tls(insecure=insecure, ca=ca))
     effects = Effects(wanted.transcript)
-    found = edits_of(edits, wanted.requests, wanted.asked_requests)
+    found = override_edits(edits, wanted.requests, wanted.asked_requests)
     if dry_run:
         return _rehearse(wanted, target, effects, found, as_json=as_json)
     runs = (max_runs or MAX_RUNS) if condition else 0
     _announce(what, wanted, target, effects, runs)
     confirm(target, changing(wanted.plans, effects), yes=yes)
-    answers = Matcher(wanted.transcript.exchanges, side=SERVER, strictness=Strictness(match), ignore=(*VOLATILE, *ignore))
+    answers = RequestMatcher(
+        wanted.transcript.exchanges, side=SERVER, strictness=Strictness(match), ignore=(*VOLATILE, *ignore)
+    )
     manner = _manner(wanted, target, answers, found, speed=speed, timeout=timeout, label=label, capture=capture)
     if condition is not None:
         from .until import until as shrunk
@@ -193,7 +195,7 @@ def _drives(wanted: Wanted, manner: Manner) -> list[Drive]:
 def _manner(
     wanted: Wanted,
     target: Target,
-    answers: Matcher,
+    answers: RequestMatcher,
     edits: dict[int, list[ValueEdit]],
     *,
     speed: float,
@@ -204,7 +206,7 @@ def _manner(
     return Manner(
         target=target,
         answers=answers,
-        carrying=wanted.carrying,
+        correlations=wanted.correlations,
         edits=edits,
         speed=speed,
         timeout_ns=int(timeout * NS),
@@ -248,7 +250,7 @@ def _announce(what: str, wanted: Wanted, target: Target, effects: Effects, runs:
 
 def _rehearse(wanted: Wanted, target: Target, effects: Effects, edits: dict[int, list[ValueEdit]], *, as_json: bool) -> int:
     """Say what would be sent."""
-    found = rehearsed(wanted.plans, effects, wanted.carrying, edits)
+    found = planned_messages(wanted.plans, effects, wanted.correlations, edits)
     left_out = [one for plan in wanted.plans for one in plan.left_out]
     if as_json:
         sys.stdout.write(plans_json(target.facts, found, left_out))

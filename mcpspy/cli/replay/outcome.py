@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...capture.store.address import STDIN
 from ...capture.store.folder import captures_folder
-from ...replay.client.counterpart import Played, sides
+from ...replay.client.counterpart import PlayedPlan, compared_sides
 from ...replay.compare.compare import compare
 from ...views.compare.comparison import comparison_lines, next_lines
 from ...views.compare.replay import end_lines, report_lines
@@ -73,8 +73,8 @@ def _own_address(drives: Sequence[Drive], number: int) -> str:
 
 
 def _compared(wanted: Wanted, drive: Drive, rules: tuple[str, ...]) -> Comparison:
-    played = Played(plan=drive.plan, report=drive.report, asked=wanted.asked, put_back=drive.run.as_recorded)
-    return compare(*sides(wanted.transcript, drive.transcript, played), rules)
+    played = PlayedPlan(plan=drive.plan, report=drive.report, asked=wanted.asked, restore=drive.run.as_recorded)
+    return compare(*compared_sides(wanted.transcript, drive.transcript, played), rules)
 
 
 def _status(drive: Drive, compared: Comparison) -> int:

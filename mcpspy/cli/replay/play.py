@@ -14,9 +14,9 @@ from ...capture.store.folder import key
 from ...errors import ReplayError, UpstreamError
 from ...live.upstream.replay_client import run_replay_client
 from ...live.upstream.stdio import StdioClient
-from ...replay.client.answering import Answering
-from ...replay.client.correlate.run import CarryingRun
-from ...replay.client.driver import Driving
+from ...replay.client.answering import RecordedAnswers
+from ...replay.client.correlate.run import CorrelationRun
+from ...replay.client.player import PlanPlayer
 from ...transcript.transcribe import transcribe
 from ..new_capture import CaptureStart, open_writer
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from ...live.upstream.protocol import UpstreamClient
     from ...live.upstream.replay_client import ReplayClient
     from ...records import Sink
-    from ...replay.client.correlate.model import Carrying
-    from ...replay.client.driver import Report
+    from ...replay.client.correlate.model import Correlations
     from ...replay.client.plan import Plan
-    from ...replay.mock.matching import Matcher
+    from ...replay.client.player import Report
+    from ...replay.mock.matching import RequestMatcher
     from ...transcript.model import Transcript
     from ...wire.edits import ValueEdit
     from .target import Target
@@ -41,8 +41,8 @@ class Manner:
     """How plans are played: to which server, how fast, with which values. `answers` finds what was answered to a question."""
 
     target: Target
-    answers: Matcher
-    carrying: Carrying
+    answers: RequestMatcher
+    correlations: Correlations
     edits: Mapping[int, Sequence[ValueEdit]]
     speed: float
     timeout_ns: int
@@ -61,7 +61,7 @@ class Drive:
 
     plan: Plan
     report: Report
-    run: CarryingRun
+    run: CorrelationRun
     path: str
     transcript: Transcript
     failure: UpstreamError | None = None
@@ -78,10 +78,10 @@ def play(plan: Plan, manner: Manner, number: int = 0) -> Drive:
     begin_ns = monotonic_ns()
     redactor = NoRedaction() if manner.redact == "none" else Redactor(key())
     writer, path = _opened(manner, redactor, begin_ns)
-    run = CarryingRun(manner.carrying)
-    driving = Driving(
+    run = CorrelationRun(manner.correlations)
+    driving = PlanPlayer(
         plan,
-        Answering(manner.answers.walk(number)),
+        RecordedAnswers(manner.answers.cursor(number)),
         carrier=run,
         edits=manner.edits,
         speed=manner.speed,

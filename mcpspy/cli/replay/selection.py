@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from ...errors import AddressError, ReplayError
 from ...records import CLIENT
-from ...replay.client.correlate.reader import read_carrying
-from ...replay.client.read_plan import plans
+from ...replay.client.correlate.reader import read_correlations
+from ...replay.client.read_plan import read_plans
 from ...transcript.model import Exchange, Numbered
 from ...views.timeline.timeline import rows_between
 from ..filter_option import filtered, wanted_of
 from ..transcripts import chosen, row_of, transcript_of
 
 if TYPE_CHECKING:
-    from ...replay.client.correlate.model import Carrying
+    from ...replay.client.correlate.model import Correlations
     from ...replay.client.plan import Plan
     from ...transcript.model import CaptureInfo, Transcript
 
@@ -29,7 +29,7 @@ class Wanted:
     source: CaptureInfo
     plans: list[Plan]
     asked: frozenset[int] | None
-    carrying: Carrying
+    correlations: Correlations
 
     @property
     def label(self) -> str:
@@ -64,8 +64,8 @@ def wanted(what: str, only: tuple[str, ...], handles: tuple[str, ...]) -> Wanted
     if len(asked.paths) > 1:
         raise AddressError(what, f"a replay plays one capture, and these are {len(asked.paths)}: {', '.join(asked.paths)}")
     transcript, _ = transcript_of(asked.paths)
-    carrying = read_carrying(transcript, handles)
-    every = plans(transcript)
+    correlations = read_correlations(transcript, handles)
+    every = read_plans(transcript)
     everything = [plan for plan in every if plan.sends]
     if not everything:
         raise ReplayError(what, _why_nothing(every))
@@ -82,20 +82,20 @@ def wanted(what: str, only: tuple[str, ...], handles: tuple[str, ...]) -> Wanted
             source=transcript.captures[0],
             plans=everything,
             asked=None,
-            carrying=carrying,
+            correlations=correlations,
         )
     numbers = frozenset(one.row for one in rows if isinstance(one, Numbered))
     asked_rows = numbers & {send.row for plan in everything for send in plan.sends}
     if not asked_rows:
         raise ReplayError(what, _why_none(transcript, numbers, is_filtered=matching is not None))
-    parts = [plan.only(plan.rows & asked_rows, carrying.needs) for plan in everything if plan.rows & asked_rows]
+    parts = [plan.only(plan.rows & asked_rows, correlations.needs) for plan in everything if plan.rows & asked_rows]
     return Wanted(
         path=asked.paths[0],
         transcript=transcript,
         source=transcript.captures[0],
         plans=parts,
         asked=asked_rows,
-        carrying=carrying,
+        correlations=correlations,
     )
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ...capture.store.folder import create
-from ...replay.client.driver import Report
-from ...replay.shrink import Shrinking, Shrunk, beyond_the_handshake, has_begun, live_rows
+from ...replay.client.player import Report
+from ...replay.shrink import Shrinker, ShrinkResult, beyond_the_handshake, has_begun, live_rows
 from ...views.compare.shrink import shrunk_json, shrunk_lines, shrunk_next_lines
 from ...views.text.escape import one_line, safe_text
 from ...views.text.units import counted
@@ -23,9 +23,9 @@ from ..screen import Screen, say
 from .play import play
 
 if TYPE_CHECKING:
-    from ...replay.client.correlate.model import Carrying
+    from ...replay.client.correlate.model import Correlations
     from ...replay.client.plan import Plan
-    from ...replay.condition import Condition, Happened
+    from ...replay.condition import Condition, Occurrence
     from ...transcript.model import Transcript
     from .play import Drive, Manner
     from .target import Target
@@ -87,13 +87,13 @@ class _Search:
         self.condition = condition
         self.plan = plan
         self.manner = replace(manner, stops_when_late=condition.is_timeout)
-        self.carrying: Carrying = manner.carrying
+        self.correlations: Correlations = manner.correlations
         self.sends = beyond_the_handshake(plan)
-        self.shrinking = Shrinking([send.row for send in self.sends], self.carrying.needs, max_runs=max_runs)
+        self.shrinking = Shrinker([send.row for send in self.sends], self.correlations.needs, max_runs=max_runs)
         self.folder = folder
         self.progress = _Progress(len(self.sends))
         self.best: Drive | None = None
-        self.happened: Happened | None = None
+        self.happened: Occurrence | None = None
         self.failure: str = ""
 
     def run(self) -> None:
@@ -123,13 +123,13 @@ class _Search:
                 f"{' What --url names has to be started anew whenever it ends.' if self.manner.target.url else ''}"
             )
 
-    def found(self) -> Shrunk | None:
+    def found(self) -> ShrinkResult | None:
         """What was found so far."""
         best, happened = self.best, self.happened
         if best is None or happened is None:
             return None
         kept = {send.row for send in best.plan.sends} - {one.row for one in best.report.unsent}
-        return Shrunk(
+        return ShrinkResult(
             until=self.condition.written,
             happened=happened,
             sends=tuple(send for send in self.sends if send.row in kept),
@@ -143,7 +143,7 @@ class _Search:
 
     def _driven(self, rows: tuple[int, ...]) -> Drive:
         is_all = len(rows) == len(self.sends)
-        plan = self.plan if is_all else self.plan.only(rows, self.carrying.needs)
+        plan = self.plan if is_all else self.plan.only(rows, self.correlations.needs)
         named = os.path.join(self.folder, f"run-{self.shrinking.runs + 1}.mcpspy")
         drive = play(plan, replace(self.manner, capture=named))
         if drive.report.stopped is not None:
@@ -155,7 +155,7 @@ class _Search:
                 say(f"mcpspy: row {held.row} is not sent: {safe_text(held.why)}")
         return drive
 
-    def _row_of(self, drive: Drive, happened: Happened | None) -> int | None:
+    def _row_of(self, drive: Drive, happened: Occurrence | None) -> int | None:
         """The recorded row in which it happened; of what is in none, the last one that was sent."""
         if happened is None:
             return None
@@ -173,7 +173,7 @@ class _Progress:
         self._is_terminal = sys.stderr.isatty()
         self._width = 0
 
-    def tell(self, shrinking: Shrinking) -> None:
+    def tell(self, shrinking: Shrinker) -> None:
         """After a run."""
         size = None if shrinking.best is None else len(shrinking.best)
         is_less = size is not None and size < self._sizes[-1]
@@ -225,7 +225,7 @@ def _kept(path: str, manner: Manner) -> str:
     return os.path.abspath(kept)
 
 
-def _again(found: Shrunk, target: Target, handles: tuple[str, ...], timeout_ns: int) -> str:
+def _again(found: ShrinkResult, target: Target, handles: tuple[str, ...], timeout_ns: int) -> str:
     """The command that sends it once more, and says whether anything came otherwise."""
     words = ["mcpspy", "replay", found.path]
     for handle in handles:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...records import Record, Sink
-    from ...replay.mock.pass_through import Forwarding
-    from ...replay.mock.scheduled_send import Cue
+    from ...replay.mock.pass_through import PassThrough
+    from ...replay.mock.scheduled_send import ScheduledSend
     from ..upstream.pass_through import PassThroughThread
     from ..upstream.protocol import Failure
 
@@ -40,7 +40,7 @@ class Handover:
 
     def __init__(
         self,
-        forwarding: Forwarding,
+        forwarding: PassThrough,
         forward: PassThroughThread,
         *,
         sink: Sink,
@@ -56,7 +56,7 @@ class Handover:
         self._show = show
         self._tell = tell
         self._name = name
-        self._play: Callable[[list[Cue]], None] = _nothing
+        self._play: Callable[[list[ScheduledSend]], None] = _nothing
         self._stderr: Recorded | None = None
         self._is_leaving = False
         self.is_over = False
@@ -67,7 +67,7 @@ class Handover:
         """Can be read when the server has said something."""
         return self._forward.fd
 
-    def play_to(self, play: Callable[[list[Cue]], None]) -> None:
+    def play_to(self, play: Callable[[list[ScheduledSend]], None]) -> None:
         """Who plays what is to be said."""
         self._play = play
 
@@ -151,5 +151,5 @@ class Handover:
         self._sink((Note(at_ns=self._now_ns(), topic="pass-through", text=text),))
 
 
-def _nothing(cues: list[Cue]) -> None:
+def _nothing(cues: list[ScheduledSend]) -> None:
     """Who plays before anybody does."""

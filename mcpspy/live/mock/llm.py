@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ...errors import UpstreamError
-from ...replay.mock.http.answer import playable
+from ...replay.mock.http.answer import playable_fields
 from ...replay.mock.miss import Miss
-from ...replay.mock.recorded_prompts import api_error, due_ns, hurried, question
-from ...replay.mock.scheduled_send import Unforged
+from ...replay.mock.recorded_prompts import api_error, prompt_exchange, scaled_delay_ns, with_scaled_retry
+from ...replay.mock.scheduled_send import LiveServerBytes
 from ...transcript.http.head import EVENT_STREAM, read_head
 from ...transcript.model import Exchange
 from ...wire.encodings import decoded
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     import ssl
 
     from ...records import Framing
-    from ...replay.mock.matching import Matcher
-    from ...replay.mock.recorded_prompts import Recorded, Reply
+    from ...replay.mock.matching import RequestMatcher
+    from ...replay.mock.recorded_prompts import PromptReply, RecordedPrompt
     from .http.connection import Serving
     from .http.response import Request, Response
 
@@ -70,8 +70,8 @@ class LlmMock(ListeningMock):
 
     def __init__(
         self,
-        recorded: Sequence[Recorded],
-        finds: Matcher,
+        recorded: Sequence[RecordedPrompt],
+        finds: RequestMatcher,
         *,
         begin_ns: int,
         speed: float = 0.0,
@@ -81,15 +81,15 @@ class LlmMock(ListeningMock):
         tell: Callable[[Miss], None],
     ) -> None:
         super().__init__(begin_ns=begin_ns, allowed_hosts=allowed_hosts)
-        self._recorded: Mapping[int, Recorded] = {one.exchange.row: one for one in recorded}
-        self._walk = finds.walk()
+        self._recorded: Mapping[int, RecordedPrompt] = {one.exchange.row: one for one in recorded}
+        self._walk = finds.cursor()
         self._speed = speed
         self._plays_nearest = plays_nearest
         self._forward = forward
         self._tell = tell
 
     @property
-    def recorded(self) -> list[Recorded]:
+    def recorded(self) -> list[RecordedPrompt]:
         """What it plays."""
         return list(self._recorded.values())
 
@@ -106,7 +106,7 @@ class LlmMock(ListeningMock):
 
     def asked(self, request: Request, response: Response) -> None:
         """A request came, whole."""
-        live = question(read_head(request.head.raw), _plain(request), at_ns=self.now_ns()).request
+        live = prompt_exchange(read_head(request.head.raw), _plain(request), at_ns=self.now_ns()).request
         found = self._walk.match(live)
         if not isinstance(found, Exchange):
             self._missed(found, request, response)
@@ -143,7 +143,7 @@ class Playing:
 
     __slots__ = ("_begin_s", "_loop", "_next", "_reply", "_response", "_speed", "_timer")
 
-    def __init__(self, reply: Reply, response: Response, speed: float) -> None:
+    def __init__(self, reply: PromptReply, response: Response, speed: float) -> None:
         self._reply = reply
         self._response = response
         self._speed = speed
@@ -170,7 +170,7 @@ class Playing:
             self._say_whole()
             return
         if not self._response.has_begun and self._reply.status:
-            fields = list(hurried(self._reply.fields, self._speed))
+            fields = list(with_scaled_retry(self._reply.fields, self._speed))
             framing: Framing = "sse" if self._reply.is_stream else "body"
             self._response.begin(self._reply.status, fields, framing=framing, reason=self._reply.reason)
         parts = self._reply.parts
@@ -191,7 +191,7 @@ class Playing:
         if reply.parts and not self._is_due(reply.parts[-1].delay_ns):
             return
         body = b"".join(one.data for one in reply.parts)
-        self._response.whole(reply.status, list(hurried(reply.fields, self._speed)), body, reason=reply.reason)
+        self._response.whole(reply.status, list(with_scaled_retry(reply.fields, self._speed)), body, reason=reply.reason)
 
     def _end(self) -> None:
         if self._reply.ends == "whole":
@@ -201,7 +201,7 @@ class Playing:
 
     def _is_due(self, delay_ns: int) -> bool:
         """Whether what was said so long after the question is to be said by now; if not, the timer is set."""
-        wait_s = self._begin_s + due_ns(delay_ns, self._speed) / 1e9 - self._loop.time()
+        wait_s = self._begin_s + scaled_delay_ns(delay_ns, self._speed) / 1e9 - self._loop.time()
         if wait_s <= 0:
             return True
         if self._timer is not None:
@@ -342,7 +342,7 @@ class Relay(asyncio.Protocol):
         told = read_head(head.raw)
         if told.media_type == EVENT_STREAM and not told.get("content-encoding"):
             self._events = SseEvents()
-            self._response.begin(told.status, list(playable(told)), reason=told.reason)
+            self._response.begin(told.status, list(playable_fields(told)), reason=told.reason)
 
     def _ended(self) -> None:
         assert self._head is not None
@@ -357,11 +357,11 @@ class Relay(asyncio.Protocol):
         except ValueError:
             self._response.cut_off()
             return
-        self._response.whole(told.status, list(playable(told)), Unforged(body), reason=told.reason)
+        self._response.whole(told.status, list(playable_fields(told)), LiveServerBytes(body), reason=told.reason)
 
     def _say(self, events: Sequence[bytes]) -> None:
         if events:
-            self._response.tell(*map(Unforged, events))
+            self._response.tell(*map(LiveServerBytes, events))
 
 
 def refuse(request: Request, response: Response, miss: Miss) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open
 from ...replay.mock.batches import Batches
-from ...replay.mock.scheduled_send import Unforged
+from ...replay.mock.scheduled_send import LiveServerBytes
 from ...transcript.decode import Decoder
 from ...transcript.message import Message
 from ...transcript.model import CaptureInfo, Kind
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from ...records import Record, Sink
     from ...replay.mock.miss import Miss
-    from ...replay.mock.pass_through import Forwarding
-    from ...replay.mock.replies import Leave
-    from ...replay.mock.scheduled_send import Cue, Playing
+    from ...replay.mock.pass_through import PassThrough
+    from ...replay.mock.replies import ExitProcess
+    from ...replay.mock.scheduled_send import ReplyState, ScheduledSend
     from ...replay.mock.script import Script
     from .handover import Handover
 
@@ -65,7 +65,7 @@ class Mock:
 
     def __init__(
         self,
-        script: Script | Forwarding,
+        script: Script | PassThrough,
         sink: Sink,
         *,
         begin_ns: int,
@@ -83,11 +83,11 @@ class Mock:
         self._handover = handover
         self._lines = Lines()
         self._decoder = Decoder(CaptureInfo(0))
-        self._cues: list[tuple[int, int, Cue]] = []
+        self._cues: list[tuple[int, int, ScheduledSend]] = []
         """What is due later: when, on our clock, and in which order."""
         self._count = 0
         self._batches = Batches()
-        self._floors: dict[Playing, int] = {}
+        self._floors: dict[ReplyState, int] = {}
         """When the last cue of a scene is due: none of it comes before."""
         self._waiting: deque[memoryview] = deque()
         self._waiting_bytes = 0
@@ -191,21 +191,21 @@ class Mock:
         if self._handover is not None:
             self._handover.carry()
 
-    def _heard(self, frame: Record) -> list[Cue]:
+    def _heard(self, frame: Record) -> list[ScheduledSend]:
         messages = [one for one in self._decoder.feed(frame) if isinstance(one, Message)]  # type: ignore[arg-type]  # a Frame
         if messages and messages[0].batch:
             return self._heard_batch(messages)
         feed = self._script.feed
         return [cue for one in messages for cue in feed(one)]
 
-    def _heard_batch(self, messages: list[Message]) -> list[Cue]:
-        cues: list[Cue] = []
-        members: list[Playing] = []
+    def _heard_batch(self, messages: list[Message]) -> list[ScheduledSend]:
+        cues: list[ScheduledSend] = []
+        members: list[ReplyState] = []
         for one in messages:
             fed = self._script.feed(one)
             cues += fed
             if one.kind is Kind.REQUEST:
-                answered = next((cue.playing for cue in fed if cue.answers), None) or self._script.waits(one.id or "null")
+                answered = next((cue.state for cue in fed if cue.answers), None) or self._script.open_request(one.id or "null")
                 members += [answered] if answered is not None else []
         self._batches.add(members)
         return cues
@@ -228,28 +228,28 @@ class Mock:
 
     # What we say
 
-    def _play_live(self, cues: list[Cue]) -> None:
+    def _play_live(self, cues: list[ScheduledSend]) -> None:
         """Say what a live server says."""
         self._play([], cues, self.now_ns())
 
-    def _play(self, heard: list[Record], cues: list[Cue], now_ns: int) -> None:
+    def _play(self, heard: list[Record], cues: list[ScheduledSend], now_ns: int) -> None:
         """Say what is due at once, and put off the rest. `heard` is recorded before it."""
         lines = self._batches.given_up() if self._batches else []
-        leave: Leave | None = None
+        leave: ExitProcess | None = None
         for cue in cues:
-            if self._speed and (cue.delay_ns or cue.playing in self._floors):
+            if self._speed and (cue.delay_ns or cue.state in self._floors):
                 self._put_off(cue, now_ns)
             elif leave is None and self._script.is_due(cue):
-                leave = cue.leave
+                leave = cue.exit
                 self._add(cue, heard, lines)
         self._say(heard, lines)
         if leave is not None:
             self._leave(leave)
 
-    def _put_off(self, cue: Cue, now_ns: int) -> None:
+    def _put_off(self, cue: ScheduledSend, now_ns: int) -> None:
         due_ns = now_ns + int(cue.delay_ns / self._speed)
-        if cue.playing is not None:
-            due_ns = self._floors[cue.playing] = max(due_ns, self._floors.get(cue.playing, 0))
+        if cue.state is not None:
+            due_ns = self._floors[cue.state] = max(due_ns, self._floors.get(cue.state, 0))
         self._count += 1
         heappush(self._cues, (due_ns, self._count, cue))
 
@@ -258,18 +258,18 @@ class Mock:
         lines: list[bytes] = []
         while self._cues and self._cues[0][0] <= now_ns:
             due_ns, _, cue = heappop(self._cues)
-            if self._floors.get(cue.playing) == due_ns:
-                del self._floors[cue.playing]
+            if self._floors.get(cue.state) == due_ns:
+                del self._floors[cue.state]
             if not self._script.is_due(cue):
                 continue
-            if cue.leave is not None:
+            if cue.exit is not None:
                 self._say(records, lines)
-                self._leave(cue.leave)
+                self._leave(cue.exit)
                 return
             self._add(cue, records, lines)
         self._say(records, lines)
 
-    def _add(self, cue: Cue, records: list[Record], lines: list[bytes]) -> None:
+    def _add(self, cue: ScheduledSend, records: list[Record], lines: list[bytes]) -> None:
         if cue.data:
             line = self._batches.line(cue) if self._batches else cue.data
             lines += [line] if line else []
@@ -312,7 +312,7 @@ class Mock:
 
     # The end
 
-    def _leave(self, leave: Leave) -> None:
+    def _leave(self, leave: ExitProcess) -> None:
         """The recorded server's process ended here, and so does ours."""
         if leave.signal is None:
             self._status = leave.code or 0
@@ -336,6 +336,6 @@ class Mock:
 def _frame(now_ns: int, data: bytes) -> Frame:
     return (
         Frame(STDOUT, now_ns, now_ns, data)
-        if isinstance(data, Unforged)
+        if isinstance(data, LiveServerBytes)
         else Frame(STDOUT, now_ns, now_ns, data, injected=True)
     )

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from ...errors import UpstreamError
-from ...replay.mock.pass_through import GiveUp
+from ...replay.mock.pass_through import CancelRequest
 
 if TYPE_CHECKING:
     import asyncio
     from threading import Thread
 
-    from ...replay.mock.pass_through import Out
+    from ...replay.mock.pass_through import ToServer
     from .protocol import Failure, UpstreamClient
 
 PATIENCE_S: Final = 0.5
@@ -74,10 +74,10 @@ class Courier:
         self._make = make
         self._tell = tell
         self._handshake_s = handshake_s
-        self._out: asyncio.Queue[Out | None] = asyncio.Queue()
+        self._out: asyncio.Queue[ToServer | None] = asyncio.Queue()
         self._peer: UpstreamClient | None = None
 
-    def put(self, out: Out | None) -> None:
+    def put(self, out: ToServer | None) -> None:
         """This is to go there; None is the end. To be called in the loop's thread."""
         self._out.put_nowait(out)
 
@@ -104,7 +104,7 @@ class Courier:
         timer = loop.call_later(patience_s, self._tell, lambda listener: listener.late(patience_s))
         try:
             while (out := await self._out.get()) is not None:
-                if isinstance(out, GiveUp):
+                if isinstance(out, CancelRequest):
                     await peer.cancel(out.id)
                 else:
                     await peer.send(out)
@@ -160,7 +160,7 @@ class PassThroughThread:
         self._thread = Thread(target=self._run, args=(self._loop, self._courier), daemon=True)
         self._thread.start()
 
-    def put(self, out: Out | None) -> None:
+    def put(self, out: ToServer | None) -> None:
         """This is to go to the server; None is the end."""
         if self._courier is not None:
             self._call(self._courier.put, out)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ...records import Sink
-    from ...replay.client.driver import Driving, Sent
+    from ...replay.client.player import OutgoingMessage, PlanPlayer
     from .protocol import Failure, UpstreamClient
 
 POLL_S: Final = 0.02
@@ -29,7 +29,7 @@ END_S: Final = 2.0
 
 
 def run_replay_client(
-    driving: Driving,
+    driving: PlanPlayer,
     make: Callable[[ReplayClient], UpstreamClient],
     *,
     sink: Sink,
@@ -62,11 +62,11 @@ class ReplayClient:
 
     __slots__ = ("_driving", "_is_done", "_is_process", "_now_ns", "_refused", "_out", "_sink", "_source", "_told", "_wake")
 
-    def __init__(self, driving: Driving, *, sink: Sink, now_ns: Callable[[], int], is_process: bool = False) -> None:
+    def __init__(self, driving: PlanPlayer, *, sink: Sink, now_ns: Callable[[], int], is_process: bool = False) -> None:
         self._driving = driving
         self._sink = sink
         self._now_ns = now_ns
-        self._out: deque[Sent] = deque()
+        self._out: deque[OutgoingMessage] = deque()
         self._wake = asyncio.Event()
         self._source = CaptureInfo(0)
         self._told = 0
@@ -125,7 +125,7 @@ class ReplayClient:
 
     # What follows
 
-    def _push(self, sent: Iterable[Sent]) -> None:
+    def _push(self, sent: Iterable[OutgoingMessage]) -> None:
         self._out.extend(sent)
         self._wake.set()
 

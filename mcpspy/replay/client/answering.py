@@ -12,20 +12,20 @@ from ...records import CLIENT
 from ...transcript.mcp.methods import PROGRESS
 from ...transcript.model import Exchange
 from ..mock.miss import Miss, error_line
-from .outgoing import ID, TOLD_TOKEN, exchanged
-from .plan import key_of
+from .outgoing import ID, TOLD_TOKEN, value_edit
+from .plan import message_key
 
 if TYPE_CHECKING:
     from ...transcript.model import Message
     from ...wire.edits import ValueEdit
-    from .plan import Key
+    from .plan import MessageKey
 
 PING: Final = "ping"
 INTERNAL_ERROR: Final = -32603
 NOT_RECORDED: Final = ("", "")
 
 
-class Matcher(Protocol):
+class AnswerMatcher(Protocol):
     """Finds for what the server asks the recorded exchange in which it asked the same."""
 
     def match(self, request: Message) -> Exchange | Miss:
@@ -33,12 +33,12 @@ class Matcher(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class AnswerMessage:
     """One thing to say to a question, `after_ns` after it: `recorded` with these values exchanged, or `data` where nothing was."""
 
     row: int
     id: str
-    key: Key = NOT_RECORDED
+    key: MessageKey = NOT_RECORDED
     recorded: Message | None = None
     edits: tuple[ValueEdit, ...] = ()
     data: bytes = b""
@@ -47,57 +47,64 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
+class AnswerMessages:
     """What to say to a question: in order, nothing where nothing was said. `miss` says why a question is answered with an error."""
 
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[AnswerMessage, ...] = ()
     recorded: Exchange | None = None
     miss: Miss | None = None
 
 
-class Answering:
+class RecordedAnswers:
     """Answers the questions of one live server; `matcher` finds the recorded ones."""
 
     __slots__ = ("_matcher",)
 
-    def __init__(self, matcher: Matcher) -> None:
+    def __init__(self, matcher: AnswerMatcher) -> None:
         self._matcher = matcher
 
-    def feed(self, question: Message) -> Answers:
+    def feed(self, question: Message) -> AnswerMessages:
         """What is said to a request of the server's."""
         found = self._matcher.match(question)
         id = question.id or "null"
         if isinstance(found, Exchange):
-            return Answers(answers=tuple(_recorded(found, question, id)), recorded=found)
+            return AnswerMessages(answers=tuple(_recorded(found, question, id)), recorded=found)
         if question.method == PING and found.is_unknown:  # every client answers it (basic/utilities/ping)
-            return Answers(answers=(Answer(row=0, id=id, data=f'{{"jsonrpc":"2.0","id":{id},"result":{{}}}}'.encode()),))
+            pong = f'{{"jsonrpc":"2.0","id":{id},"result":{{}}}}'.encode()
+            return AnswerMessages(answers=(AnswerMessage(row=0, id=id, data=pong),))
         data = self.refusal(id, found.sentence, found.code, found.data)
-        return Answers(answers=(Answer(row=0, id=id, data=data),), miss=found)
+        return AnswerMessages(answers=(AnswerMessage(row=0, id=id, data=data),), miss=found)
 
     def refusal(self, id: str, why: str, code: int = INTERNAL_ERROR, data: dict[str, Any] | None = None) -> bytes:
         """The error that a question gets which has no recorded answer."""
         return error_line(id, code, f"mcpspy replay: {why}", data or {}).rstrip(b"\n")
 
 
-def _recorded(found: Exchange, question: Message, id: str) -> list[Answer]:
+def _recorded(found: Exchange, question: Message, id: str) -> list[AnswerMessage]:
     """All that the recorded client said to it, in order; nothing if it never answered."""
     if found.response is None:
         return []
-    said: list[Answer] = []
+    said: list[AnswerMessage] = []
     for one in sorted((*found.notifications, found.response), key=lambda one: (one.at_ns, one.number)):
         if one.sender != CLIENT:
             continue
         if one is found.response:
-            edits = (exchanged(ID, id),)
+            edits = (value_edit(ID, id),)
         elif one.method == PROGRESS and question.correlation_key is not None:
-            edits = (exchanged(TOLD_TOKEN, question.correlation_key),)
+            edits = (value_edit(TOLD_TOKEN, question.correlation_key),)
         else:
             continue  # who gives out no token is told nothing
         is_last = one is found.response
         after_ns = max(0, one.at_ns - found.at_ns)
         said.append(
-            Answer(
-                row=found.row, id=id, key=key_of(found.request), recorded=one, edits=edits, after_ns=after_ns, is_last=is_last
+            AnswerMessage(
+                row=found.row,
+                id=id,
+                key=message_key(found.request),
+                recorded=one,
+                edits=edits,
+                after_ns=after_ns,
+                is_last=is_last,
             )
         )
     return said

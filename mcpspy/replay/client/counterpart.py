@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 from ...records import CLIENT
 from ...transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, Exchange, Outcome, Transcript
-from ..compare.compare import Compared
-from .regenerated import put_back, put_pseudonyms
+from ..compare.compare import ComparedSide
+from .regenerated import restore_pseudonyms, restore_regenerated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
-    from .driver import Report
     from .plan import Plan
+    from .player import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class PlayedPlan:
     """One plan that was played: `asked` are the rows that were asked for, None for all.
 
     `put_back` makes of a live payload that belongs to a recorded row what it would be with the recorded values that were carried.
@@ -30,32 +30,32 @@ class Played:
     plan: Plan
     report: Report
     asked: frozenset[int] | None = None
-    put_back: Callable[[int, bytes], bytes] | None = None
+    restore: Callable[[int, bytes], bytes] | None = None
 
 
-def sides(before: Transcript, after: Transcript, played: Played) -> tuple[Compared, Compared]:
+def compared_sides(before: Transcript, after: Transcript, played: PlayedPlan) -> tuple[ComparedSide, ComparedSide]:
     """The two sides of the comparison of a recording with what was played of it. Without findings: they are about one run each."""
     report = played.report
     after = _arrived(after)
     live = {id: row for row, id in report.sent.items()}
     pairs = _pairs(after, live, report.questions)
-    if played.put_back is not None:
-        _put_back(pairs, played.put_back)
+    if played.restore is not None:
+        _put_back(pairs, played.restore)
     rows_before = {one.row: one for one in before.exchanges}
     exchanges = [(one, rows_before[row]) for one, row in pairs if row in rows_before]
-    put_back(exchanges)
-    put_pseudonyms(exchanges)
+    restore_regenerated(exchanges)
+    restore_pseudonyms(exchanges)
     unknown = _unknown(before) | (report.stopped or set())
     again = {row for _, row in pairs} - unknown
     if played.asked is not None:
         rows = frozenset(played.asked & again)
         live_rows = frozenset(one.row for one, row in pairs if row in rows)
-        return Compared(transcript=_unjudged(before), rows=rows), Compared(transcript=_unjudged(after), rows=live_rows)
+        return ComparedSide(transcript=_unjudged(before), rows=rows), ComparedSide(transcript=_unjudged(after), rows=live_rows)
     unknown_live = {one.row for one, row in pairs if row in unknown}
     rows_after = [row for row in after.rows if not isinstance(row, Exchange) or row.row not in unknown_live]
     return (
-        Compared(transcript=_of(before, played, again, unknown)),
-        Compared(transcript=Transcript(captures=after.captures, rows=rows_after)),
+        ComparedSide(transcript=_of(before, played, again, unknown)),
+        ComparedSide(transcript=Transcript(captures=after.captures, rows=rows_after)),
     )
 
 
@@ -103,7 +103,7 @@ def _unknown(before: Transcript) -> set[int]:
     }
 
 
-def _of(before: Transcript, played: Played, again: Container[int], unknown: Container[int]) -> Transcript:
+def _of(before: Transcript, played: PlayedPlan, again: Container[int], unknown: Container[int]) -> Transcript:
     """The recording without what was not played `again`: requests that were not sent, and what the server asked behind them."""
     report = played.report
     left_out = {one.row for one in played.plan.left_out}

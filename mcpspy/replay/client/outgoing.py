@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ...transcript.model import Exchange, Message, Transcript
-    from .correlate.model import Carried, Carrying
+    from .correlate.model import CorrelatedValue, Correlations
     from .plan import Plan, Send
 
 
@@ -44,7 +44,7 @@ def outgoing(recorded: Message, edits: Sequence[ValueEdit] = ()) -> bytes:
     return with_values(one_line(recorded.raw).rstrip(b"\r\n"), edits)
 
 
-def exchanged(steps: tuple[str, ...], value: str) -> ValueEdit:
+def value_edit(steps: tuple[str, ...], value: str) -> ValueEdit:
     """The edit that puts the token of an id, or of progress, in its place."""
     return ValueEdit(steps, value.encode("utf-8", "surrogatepass"))
 
@@ -62,30 +62,30 @@ def pseudonym(data: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rehearsed:
+class PlannedMessage:
     """One message of the how many-th client, from 0. `effect` is that of a request; `refused` says why it would be held back."""
 
     client: int
     send: Send
     data: bytes
     effect: Effect | None = None
-    carried: tuple[Carried, ...] = ()
+    carried: tuple[CorrelatedValue, ...] = ()
     refused: str = ""
 
 
-def rehearsed(
-    plans: Iterable[Plan], effects: Effects, carrying: Carrying, edits: Mapping[int, Sequence[ValueEdit]]
-) -> list[Rehearsed]:
+def planned_messages(
+    plans: Iterable[Plan], effects: Effects, correlations: Correlations, edits: Mapping[int, Sequence[ValueEdit]]
+) -> list[PlannedMessage]:
     """All that would be sent, in order."""
-    found: list[Rehearsed] = []
+    found: list[PlannedMessage] = []
     for client, plan in enumerate(plans):
         for send in plan.sends:
             data = with_values(outgoing(send.message), edits.get(send.row, ()))
-            carried = carrying.values(send.message)
+            carried = correlations.values(send.message)
             name = pseudonym(data)
             is_given = any(name in str(one.value) for one in carried)
             found.append(
-                Rehearsed(
+                PlannedMessage(
                     client=client,
                     send=send,
                     data=data,

@@ -22,7 +22,7 @@ INITIALIZED: Final = "notifications/initialized"
 POLL: Final = "tasks/get"
 _TOLD_APART: Final = frozenset({"notifications/resources/updated", "notifications/message"})
 
-Key: TypeAlias = tuple[str, str]
+MessageKey: TypeAlias = tuple[str, str]
 """What the server says on its own is told apart by its method and by what it is about."""
 
 
@@ -60,7 +60,7 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AwaitAnswer:
+class ExpectedAnswer:
     """The client has the answer to its request of this row. `is_recorded`: or it has waited for one in vain, until it left."""
 
     row: int
@@ -69,28 +69,28 @@ class AwaitAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AwaitTold:
+class ExpectedNotification:
     """The server has said something on its own; `row` is that of the client's request that it belongs to, else 0."""
 
-    key: Key
+    key: MessageKey
     row: int = 0
     gap_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AwaitQuestion:
+class ExpectedRequest:
     """The client has answered the server's request of this row."""
 
-    key: Key
+    key: MessageKey
     row: int
     gap_ns: int = 0
 
 
-Step: TypeAlias = Send | Cancel | AwaitAnswer | AwaitTold | AwaitQuestion
+PlanStep: TypeAlias = Send | Cancel | ExpectedAnswer | ExpectedNotification | ExpectedRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class UnsentMessage:
     """Something that the recorded client sent and that is not sent again, and why."""
 
     row: int
@@ -105,9 +105,9 @@ class Plan:
     `listens` says that it would hear what the server says on its own, over HTTP by a GET of its own.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     rows: frozenset[int] = frozenset()
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[UnsentMessage, ...] = ()
     listens: bool = True
 
     @property
@@ -128,7 +128,7 @@ class Plan:
         )
 
 
-def key_of(message: Message) -> Key:
+def message_key(message: Message) -> MessageKey:
     """What a thing that the server says on its own is told apart by: never by what it has made up, as a task's id."""
     method = message.method or ""
     return method, (message.target or "") if method in _TOLD_APART else ""
@@ -150,14 +150,14 @@ def _closed(rows: Iterable[int], needs: Callable[[int], Iterable[int]]) -> set[i
     return found
 
 
-def _kept(steps: Iterable[Step], rows: set[int]) -> list[Step]:
+def _kept(steps: Iterable[PlanStep], rows: set[int]) -> list[PlanStep]:
     """The steps of these rows. What the server said on its own while it was asked something else is not waited for."""
-    kept: list[Step] = []
+    kept: list[PlanStep] = []
     left_out: set[int] = set()
     last = 0
     for step in steps:
         match step:
-            case Send() | Cancel() | AwaitAnswer():
+            case Send() | Cancel() | ExpectedAnswer():
                 if step.row in rows:
                     kept.append(step)
                     last = len(kept)
@@ -165,7 +165,7 @@ def _kept(steps: Iterable[Step], rows: set[int]) -> list[Step]:
                     left_out |= {step.row} if step.exchange is not None else set()
                 else:
                     left_out.discard(step.row)
-            case AwaitTold(row=row) if row:
+            case ExpectedNotification(row=row) if row:
                 if row in rows:
                     kept.append(step)
             case _:

@@ -23,24 +23,34 @@ from ...transcript.model import (
     Transcript,
     UnpairedMessage,
 )
-from .plan import AwaitAnswer, AwaitQuestion, AwaitTold, Cancel, LeftOut, Plan, Send, Step, key_of
+from .plan import (
+    Cancel,
+    ExpectedAnswer,
+    ExpectedNotification,
+    ExpectedRequest,
+    Plan,
+    PlanStep,
+    Send,
+    UnsentMessage,
+    message_key,
+)
 
 UNKEPT: Final = "it was recorded past --max-size, where payloads are not kept"
 HTTP_DELETE: Final = "DELETE"
 
 
-def plans(transcript: Transcript) -> list[Plan]:
+def read_plans(transcript: Transcript) -> list[Plan]:
     """The plans of all clients of a transcript, in the order in which they began. All that a client sent may be left out of one."""
-    clients: dict[int, _Clients] = {}
-    readers: dict[tuple[int, str], _Reader] = {}
+    clients: dict[int, _ClientIds] = {}
+    readers: dict[tuple[int, str], _PlanReader] = {}
     for row in transcript.rows:
         if isinstance(row, Exchange | UnpairedMessage):
             source = transcript.captures[row.capture]
             if source.index not in clients:
-                clients[source.index] = _Clients(source)
+                clients[source.index] = _ClientIds(source)
             who = (source.index, clients[source.index].of(row))
             if who not in readers:
-                readers[who] = _Reader(source)
+                readers[who] = _PlanReader(source)
             readers[who].feed(row)
         elif isinstance(row, Transaction) and row.method == HTTP_DELETE and 0 < row.status < HTTP_REDIRECTS:
             for reader in readers.values():
@@ -52,7 +62,7 @@ def plans(transcript: Transcript) -> list[Plan]:
     return [one for one in made if one.sends or one.left_out]
 
 
-class _Clients:
+class _ClientIds:
     """Whose the rows of a capture are: over HTTP a session's; without any, a client's by its name; on stdio there is one client."""
 
     __slots__ = ("_only", "_sessions", "_source")
@@ -88,15 +98,15 @@ def _session(scope: Scope) -> str:
     return scope.session or f"stream {scope.stream}"
 
 
-class _Reader:
+class _PlanReader:
     """Reads the rows of one client; `close` makes its plan."""
 
     __slots__ = ("_deleted", "_done", "_left_ns", "_left_out", "_rows", "_source", "_timed")
 
     def __init__(self, source: CaptureInfo) -> None:
         self._source = source
-        self._timed: list[tuple[int, int, Step]] = []
-        self._left_out: list[LeftOut] = []
+        self._timed: list[tuple[int, int, PlanStep]] = []
+        self._left_out: list[UnsentMessage] = []
         self._rows: set[int] = set()
         self._left_ns = source.last_ns + source.shift_ns
         self._done = False
@@ -129,20 +139,20 @@ class _Reader:
         requests = [step.exchange for _, _, step in self._timed if isinstance(step, Send) and step.exchange is not None]
         for one in requests:
             if one.response is None and one.cancelled is None and one.left_ns is None and not _status(one):
-                self._add(max(self._left_ns, one.at_ns), 1 << 62, AwaitAnswer(row=one.row, is_recorded=False))
+                self._add(max(self._left_ns, one.at_ns), 1 << 62, ExpectedAnswer(row=one.row, is_recorded=False))
         self._timed.sort(key=lambda one: one[:2])
-        steps: list[Step] = []
+        steps: list[PlanStep] = []
         before_ns = self._timed[0][0] if self._timed else 0
         for at_ns, _, step in self._timed:
             steps.append(replace(step, gap_ns=at_ns - before_ns))
             before_ns = at_ns
         return Plan(steps=tuple(steps), rows=frozenset(self._rows), left_out=tuple(self._left_out), listens=self._listens())
 
-    def _add(self, at_ns: int, number: int, step: Step) -> None:
+    def _add(self, at_ns: int, number: int, step: PlanStep) -> None:
         self._timed.append((at_ns, number, step))
 
     def _told(self, message: Message, row: int = 0) -> None:
-        self._add(message.at_ns, message.number, AwaitTold(key=key_of(message), row=row))
+        self._add(message.at_ns, message.number, ExpectedNotification(key=message_key(message), row=row))
 
     def _unpaired(self, row: UnpairedMessage) -> None:
         message = row.message
@@ -158,7 +168,7 @@ class _Reader:
         elif message.method == CANCELLED:
             why = "it cancels nothing that was asked"
         if why:
-            self._left_out.append(LeftOut(row=row.row, message=message, why=why))
+            self._left_out.append(UnsentMessage(row=row.row, message=message, why=why))
         else:
             self._add(message.at_ns, message.number, Send(message=message, row=row.row))
 
@@ -168,17 +178,17 @@ class _Reader:
         if self._deleted is not None and row.transaction is not None and row.transaction.scope is self._deleted:
             why = "the client had ended the session"
         if why:
-            self._left_out.append(LeftOut(row=row.row, message=request, why=why))
+            self._left_out.append(UnsentMessage(row=row.row, message=request, why=why))
             return
         self._add(row.at_ns, request.number, Send(message=request, row=row.row, exchange=row))
         if response is not None:
             is_owed = (
                 row.cancelled is None or response.at_ns <= row.cancelled.at_ns
             )  # who was told to stop may or may not answer
-            self._add(response.at_ns, response.number, AwaitAnswer(row=row.row, is_recorded=is_owed))
+            self._add(response.at_ns, response.number, ExpectedAnswer(row=row.row, is_recorded=is_owed))
         elif row.transaction is not None and row.transaction.response is not None and _status(row):
             opened = row.transaction.response
-            self._add(opened.at_ns, opened.opened.number, AwaitAnswer(row=row.row))
+            self._add(opened.at_ns, opened.opened.number, ExpectedAnswer(row=row.row))
         for one in row.notifications:
             if one.sender == SERVER:
                 self._told(one, row.row if one.method == PROGRESS else 0)
@@ -191,8 +201,8 @@ class _Reader:
 
     def _was_asked(self, row: Exchange) -> None:
         if row.response is not None:
-            key = key_of(row.request)
-            self._add(row.response.at_ns, row.response.number, AwaitQuestion(key=key, row=row.row))
+            key = message_key(row.request)
+            self._add(row.response.at_ns, row.response.number, ExpectedRequest(key=key, row=row.row))
         for one in row.notifications:
             if one.sender == SERVER:
                 self._told(one)

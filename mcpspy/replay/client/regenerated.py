@@ -1,6 +1,6 @@
 """Values that a server makes anew at each run by the specification, put back to the recorded ones wherever the live server says them.
 
-So a task's id in a text is no difference. Refuses to guess: what only looks made up is for `carrying`, and only if it was carried.
+So a task's id in a text is no difference. Refuses to guess: what only looks made up is for `correlate`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...wire.edits import ValueEdit, with_values
 from ...wire.json_spans import span_at
 from ..json.canonical import read
 from ..json.redacted import mask_of, masked
-from ..json.walk import at
+from ..json.walk import value_at
 
 if TYPE_CHECKING:
     from ...transcript.model import Exchange, Message
@@ -42,7 +42,7 @@ _IN_ANSWERS: Final[tuple[tuple[Step, ...], ...]] = (
 _NAMES: Final = re.compile(rb'"(?:elicitationId|taskId|nextCursor|requestState)"')
 
 
-def put_back(pairs: Iterable[tuple[Exchange, Exchange]]) -> None:
+def restore_regenerated(pairs: Iterable[tuple[Exchange, Exchange]]) -> None:
     """Exchange these values in live messages: `pairs` are live exchanges, each with the recorded one that it is of."""
     listed = list(pairs)
     recorded: dict[bytes, bytes] = {}
@@ -86,7 +86,7 @@ def _messages(exchanges: Iterable[Exchange]) -> Iterator[Message]:
 _MARK: Final = b"redacted-"
 
 
-def put_pseudonyms(pairs: Iterable[tuple[Exchange, Exchange]]) -> None:
+def restore_pseudonyms(pairs: Iterable[tuple[Exchange, Exchange]]) -> None:
     """Exchange what fits in live messages: `pairs` are live exchanges, each with the recorded one that it is of."""
     for live, before in pairs:
         for now, then in ((live.request, before.request), (live.response, before.response)):
@@ -97,4 +97,6 @@ def put_pseudonyms(pairs: Iterable[tuple[Exchange, Exchange]]) -> None:
 def _put(now: Message, then: Message) -> None:
     live, recorded = read(now.raw), read(then.raw)
     holes = (hole for hole in mask_of(recorded) if masked(live, (hole,)) is not None)
-    now.raw = with_values(now.raw, [ValueEdit(hole.steps, json.dumps(at(recorded, hole.steps)).encode()) for hole in holes])
+    now.raw = with_values(
+        now.raw, [ValueEdit(hole.steps, json.dumps(value_at(recorded, hole.steps)).encode()) for hole in holes]
+    )

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from ...transcript.calls.call import ABOUT_TASKS
 from ...transcript.mcp.methods import OPENINGS
 from ...transcript.model import Exchange
-from ..json.walk import likeness, traits
-from ..mock.content import asked_value, question_key
+from ..json.walk import similarity, traits
+from ..mock.content import match_digest, params_value
 from .ignore import pruned
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class _Question(NamedTuple):
     exchange: Exchange
 
 
-def aligned(before: Sequence[Exchange], after: Sequence[Exchange], ignore: Ignore) -> list[Pair]:
+def call_pairs(before: Sequence[Exchange], after: Sequence[Exchange], ignore: Ignore) -> list[Pair]:
     """Every call of both sides once, in the order of `after`; what went stands behind what came before it."""
     partner: dict[int, int] = {}
     old, new = _paired(before, after, lambda one: _key(one, ignore), partner)
@@ -49,7 +49,7 @@ def aligned(before: Sequence[Exchange], after: Sequence[Exchange], ignore: Ignor
 
 
 def _key(exchange: Exchange, ignore: Ignore) -> bytes:
-    return question_key(exchange.sender, exchange.method, asked_value(exchange.request), ignore)
+    return match_digest(exchange.sender, exchange.method, params_value(exchange.request), ignore)
 
 
 def _group(exchange: Exchange) -> _Group:
@@ -89,8 +89,8 @@ def _nearest(old: list[_Question], new: list[_Question], ignore: Ignore) -> Iter
     if len(old) <= 1 >= len(new) or max(len(old), len(new)) > MAX_COMPARED:
         yield from zip(old, new, strict=False)
         return
-    olds, news = ([traits(pruned(asked_value(one.exchange.request), ignore)) for one in some] for some in (old, new))
-    ranked = sorted((-likeness(one, other), abs(i - j), i, j) for i, one in enumerate(olds) for j, other in enumerate(news))
+    olds, news = ([traits(pruned(params_value(one.exchange.request), ignore)) for one in some] for some in (old, new))
+    ranked = sorted((-similarity(one, other), abs(i - j), i, j) for i, one in enumerate(olds) for j, other in enumerate(news))
     taken_old: set[int] = set()
     taken_new: set[int] = set()
     for _, _, i, j in ranked:

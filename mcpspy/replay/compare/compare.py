@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from ...transcript.calls.call import CallPart
 from ...transcript.model import CaptureInfo, Exchange, Outcome, Transcript
 from ...transcript.offers.definitions import LISTINGS, offers
-from ..mock.content import VOLATILE, answer_bytes, answered, asked, asked_bytes
-from .alignment import aligned
+from ..mock.content import VOLATILE, answer_bytes, answer_reading, params_bytes, params_reading
+from .alignment import call_pairs
 from .difference import NO_DIFFERENCES as _NONE
 from .difference import Differences, differences
 from .ignore import Ignore
@@ -46,7 +46,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class ComparedSide:
     """One side of a comparison. `rows` are those that are compared, by their numbers; None: all, and what is not in rows too."""
 
     transcript: Transcript
@@ -73,7 +73,7 @@ class CallChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Took:
+class DurationChange:
     """A call that took another time, past the limit."""
 
     before: Exchange
@@ -100,7 +100,7 @@ class ServerComparison:
     identity: Differences = _NONE
     definitions: list[DefinitionChange] = field(default_factory=list)
     calls: list[CallChange] = field(default_factory=list)
-    took: list[Took] = field(default_factory=list)
+    took: list[DurationChange] = field(default_factory=list)
     findings: list[FindingChange] = field(default_factory=list)
     same: int = 0
 
@@ -124,7 +124,7 @@ class Comparison:
     """Whether all was compared; else calls of some rows, and findings about them."""
 
     @property
-    def slower(self) -> list[Took]:
+    def slower(self) -> list[DurationChange]:
         """Calls that took longer, past the limit."""
         return [one for server in self.servers for one in server.took if one.after_ns > one.before_ns]
 
@@ -137,7 +137,7 @@ class Comparison:
         ) or (self.limit.counts and bool(self.slower))
 
 
-def compare(before: Compared, after: Compared, ignore: Sequence[str] = (), limit: Limit | None = None) -> Comparison:
+def compare(before: ComparedSide, after: ComparedSide, ignore: Sequence[str] = (), limit: Limit | None = None) -> Comparison:
     """What changed from `before` to `after`. `ignore` comes to what is volatile anyway. Raises: PathError: for a path of `ignore`."""
     rules = Ignore.of((*VOLATILE, *ignore))
     limit = limit or Limit()
@@ -170,7 +170,7 @@ def _servers(before: list[CaptureInfo], after: list[CaptureInfo]) -> list[tuple[
     return [pair for olds, news in named.values() for pair in zip_longest(olds, news)]
 
 
-def _calls(side: Compared) -> defaultdict[int, list[Exchange]]:
+def _calls(side: ComparedSide) -> defaultdict[int, list[Exchange]]:
     """The exchanges that are compared, by capture. How often a task was asked how it stands is chance: the last time counts."""
     found: defaultdict[int, list[Exchange]] = defaultdict(list)
     for row in side.transcript.rows:
@@ -197,7 +197,7 @@ def _compare_calls(
         exits = made.before.exit, made.after.exit  # of a server that still runs, or was not started by a tap, there is none
         ends = exits if None not in exits else (None, None)
         made.identity = differences(identity(old, ends[0]), identity(new, ends[1]), rules)
-    for before, after in aligned(old, new, rules):
+    for before, after in call_pairs(old, new, rules):
         change = _call_change(before, after, rules, whole=whole)
         if change is None:
             made.same += 1
@@ -226,16 +226,16 @@ def _call_change(before: Exchange | None, after: Exchange | None, rules: Ignore,
 
 
 def _params(before: Exchange, after: Exchange, rules: Ignore) -> tuple[Differences, tuple[str, ...]]:
-    if asked_bytes(before.request) == asked_bytes(after.request):
+    if params_bytes(before.request) == params_bytes(after.request):
         return _NONE, ()
-    old, new = asked(before.request), asked(after.request)
+    old, new = params_reading(before.request), params_reading(after.request)
     return differences(old.value, new.value, rules), (*old.repeated, *new.repeated)
 
 
 def _answers(before: Exchange, after: Exchange, rules: Ignore) -> tuple[Differences, tuple[str, ...]]:
     if answer_bytes(before) == answer_bytes(after) or _is_unkept(before) or _is_unkept(after):
         return _NONE, ()
-    old, new = answered(before), answered(after)
+    old, new = answer_reading(before), answer_reading(after)
     return differences(old.value, new.value, rules), (*old.repeated, *new.repeated)
 
 
@@ -244,11 +244,11 @@ def _is_unkept(exchange: Exchange) -> bool:
     return exchange.response is not None and exchange.response.unkept_bytes > 0
 
 
-def _took(before: Exchange, after: Exchange, limit: Limit) -> Took | None:
+def _took(before: Exchange, after: Exchange, limit: Limit) -> DurationChange | None:
     before_ns, after_ns = before.duration_ns, after.duration_ns
     if before_ns is None or after_ns is None or not limit.is_passed(before_ns, after_ns):
         return None
-    return Took(before=before, after=after, before_ns=before_ns, after_ns=after_ns)
+    return DurationChange(before=before, after=after, before_ns=before_ns, after_ns=after_ns)
 
 
 def _compare_offers(made: list[ServerComparison], before: Transcript, after: Transcript, rules: Ignore) -> None:
@@ -258,7 +258,7 @@ def _compare_offers(made: list[ServerComparison], before: Transcript, after: Tra
             one.definitions = list(definition_changes(old[one.before.index], new[one.after.index], rules))
 
 
-def _findings(side: Compared, source: CaptureInfo | None) -> list[tuple[tuple[str, ...], Finding]]:
+def _findings(side: ComparedSide, source: CaptureInfo | None) -> list[tuple[tuple[str, ...], Finding]]:
     """What was found about a capture, each with what makes it the same at another time: its rule and what its row asks."""
     if source is None:
         return []

@@ -87,18 +87,18 @@ def differences(
     rules = ignore.into(*under)
     if rules is None:
         return Differences()
-    found = walk(before, after, rules, under)
+    found = _differences(before, after, rules, under)
     listed = tuple(islice(found, limit))
     return Differences(listed=listed, count=len(listed) + sum(1 for _ in found))
 
 
-def joined(parts: Sequence[Differences], *, limit: int = MAX_LISTED) -> Differences:
+def joined_differences(parts: Sequence[Differences], *, limit: int = MAX_LISTED) -> Differences:
     """The differences of several pairs of values as those of one."""
     listed = [one for part in parts for one in part.listed]
     return Differences(listed=tuple(listed[:limit]), count=sum(part.count for part in parts))
 
 
-def walk(before: Any, after: Any, ignore: Ignore, steps: tuple[Step, ...]) -> Iterator[Difference]:
+def _differences(before: Any, after: Any, ignore: Ignore, steps: tuple[Step, ...]) -> Iterator[Difference]:
     """All differences, in the order of the values: what was there before first, what came last."""
     if isinstance(before, dict) and isinstance(after, dict):
         yield from _members(before, after, ignore, steps)
@@ -120,7 +120,7 @@ def _members(before: dict[str, Any], after: dict[str, Any], ignore: Ignore, step
             if _is_left(old, rules):
                 yield Difference(steps=(*steps, name), how="removed", before=old)
         elif old is not after[name]:
-            yield from walk(old, after[name], rules, (*steps, name))
+            yield from _differences(old, after[name], rules, (*steps, name))
     for name, new in after.items():
         if name not in before and (rules := ignore.into(name)) is not None and _is_left(new, rules):
             yield Difference(steps=(*steps, name), how="added", after=new)
@@ -137,7 +137,7 @@ def _texts(before: str, after: str, ignore: Ignore, steps: tuple[Step, ...]) -> 
     if steps and steps[-1] == _HOLDS_JSON and len(steps) <= MAX_LEVELS:  # texts within texts could go on for long
         old, new = embedded(before), embedded(after)
         if old is not None and new is not None:
-            yield from walk(old, new, ignore, steps)
+            yield from _differences(old, new, ignore, steps)
             return
     yield Difference(steps=steps, how="changed", before=before, after=after)
 
@@ -155,7 +155,7 @@ def _items(before: list[Any], after: list[Any], ignore: Ignore, steps: tuple[Ste
         elif old_at is None:
             yield Difference(steps=here, how="added", after=after[at])
         else:
-            yield from walk(before[old_at], after[at], rules, here)
+            yield from _differences(before[old_at], after[at], rules, here)
 
 
 def _aligned(before: list[Any], after: list[Any], ignore: Ignore) -> Iterator[tuple[int | None, int | None]]:

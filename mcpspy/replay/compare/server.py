@@ -16,7 +16,7 @@ from ...transcript.mcp.revisions import Era
 from ...transcript.model import Exchange, Kind
 from ...transcript.offers.definitions import Definition, DefinitionKind, Offer
 from ..json.canonical import read
-from ..mock.content import answered, asked_value
+from ..mock.content import answer_reading, params_value
 from .difference import NO_DIFFERENCES, Differences, differences
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _introduction(exchanges: Iterable[Exchange]) -> Exchange | None:
 
 
 def _legacy(opening: Exchange) -> dict[str, Any]:
-    params, result = _object(asked_value(opening.request)), _object(_object(answered(opening).value).get("result"))
+    params, result = _object(params_value(opening.request)), _object(_object(answer_reading(opening).value).get("result"))
     return {
         "client": _object(params.get("clientInfo")) | _capabilities(params.get("capabilities")),
         "server": _object(result.get("serverInfo")) | _capabilities(result.get("capabilities")),
@@ -59,8 +59,8 @@ def _legacy(opening: Exchange) -> dict[str, Any]:
 
 
 def _modern(first: Exchange) -> dict[str, Any]:
-    meta = _object(_object(asked_value(first.request)).get("_meta"))
-    result = _object(_object(answered(first).value).get("result"))
+    meta = _object(_object(params_value(first.request)).get("_meta"))
+    result = _object(_object(answer_reading(first).value).get("result"))
     discovered = result.get("capabilities") if first.method in OPENINGS else None
     server = _object(_object(result.get("_meta")).get(SERVER_INFO)) or _object(result.get("serverInfo"))
     return {

@@ -21,7 +21,7 @@ _EXACT_DOUBLES: Final = 2**53
 _brackets = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL).finditer
 
 
-class Odd:
+class UnrepresentableValue:
     """What JSON can say and Python's numbers, lists and dicts cannot hold: equal texts of one kind are equal values.
 
     A `number` has too many digits; a `constant` is `NaN` or an infinity, which is no JSON; what is nested too `deep`, or cannot be
@@ -35,7 +35,7 @@ class Odd:
         self.text = text
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Odd) and (self.kind, self.text) == (other.kind, other.text)
+        return isinstance(other, UnrepresentableValue) and (self.kind, self.text) == (other.kind, other.text)
 
     def __hash__(self) -> int:
         return hash((self.kind, self.text))
@@ -104,10 +104,10 @@ def embedded(text: str) -> Any:
     return value if isinstance(value, dict | list) else None
 
 
-def _digest(kind: Literal["deep", "bytes"], raw: bytes) -> Odd:
+def _digest(kind: Literal["deep", "bytes"], raw: bytes) -> UnrepresentableValue:
     from hashlib import sha256
 
-    return Odd(kind, sha256(raw).hexdigest())
+    return UnrepresentableValue(kind, sha256(raw).hexdigest())
 
 
 def _note_repeated(pairs: list[tuple[str, Any]], repeated: dict[str, None]) -> None:
@@ -133,43 +133,43 @@ def _is_deep(text: str) -> bool:
     return False
 
 
-def _integer(text: str) -> int | Odd:
+def _integer(text: str) -> int | UnrepresentableValue:
     return int(text) if len(text.removeprefix("-")) <= MAX_DIGITS else _large(text)
 
 
-def _fraction(text: str) -> int | float | Odd:
+def _fraction(text: str) -> int | float | UnrepresentableValue:
     number = float(text)
     if abs(number) < _EXACT_DOUBLES:
         return int(number) if number.is_integer() else number
     try:
         exact = Decimal(text)
     except InvalidOperation:  # an exponent of twenty digits
-        return Odd("number", text.lower())
+        return UnrepresentableValue("number", text.lower())
     if exact.adjusted() >= MAX_DIGITS:
         return _large(text)
     return int(exact)  # what such a number has behind its point is less than doubles can tell
 
 
-def _large(text: str) -> Odd:
+def _large(text: str) -> UnrepresentableValue:
     """A number of very many digits: they and an exponent, in one spelling."""
     sign, digits, exponent = Decimal(text).as_tuple()
     written = "".join(map(str, digits))
     kept = written.rstrip("0")
-    return Odd("number", f"{'-' * sign}{kept}e{int(exponent) + len(written) - len(kept)}")
+    return UnrepresentableValue("number", f"{'-' * sign}{kept}e{int(exponent) + len(written) - len(kept)}")
 
 
-def _constant(name: str) -> Odd:
-    return Odd("constant", name)
+def _constant(name: str) -> UnrepresentableValue:
+    return UnrepresentableValue("constant", name)
 
 
 def _marked(value: object) -> dict[str, str]:
     """What stands for an Odd in canonical text: no member of a peer's begins so."""
-    assert isinstance(value, Odd)
+    assert isinstance(value, UnrepresentableValue)
     return {f"\0{value.kind}": value.text}
 
 
 def _shown(value: object) -> str:
-    assert isinstance(value, Odd)
+    assert isinstance(value, UnrepresentableValue)
     return value.text if value.kind in ("number", "constant") else f"<{value.kind}, sha256 {value.text[:12]}…>"
 
 

@@ -24,7 +24,7 @@ _value = re.compile("[=~](.*)", re.DOTALL).search
 _has_digit = re.compile("[0-9]").search
 
 
-def steps_now(recorded: Any, live: Any, steps: tuple[Step, ...]) -> tuple[Step, ...] | None:
+def live_steps(recorded: Any, live: Any, steps: tuple[Step, ...]) -> tuple[Step, ...] | None:
     """The steps that lead in `live` to what stands at `steps` in `recorded`; None where nothing does, or nobody can tell."""
     found: list[Step] = []
     for at, step in enumerate(steps):
@@ -97,7 +97,7 @@ _has_digit = re.compile("[0-9]").search
 _has_letter = re.compile(r"[^\W\d_]").search
 
 
-def hole(recorded: str, live: str, start: int, end: int) -> str | None:
+def live_text(recorded: str, live: str, start: int, end: int) -> str | None:
     """What stands in `live` where `recorded` has its letters from `start` to `end`; None where that cannot be told."""
     value = recorded[start:end]
     begin = recorded.rfind("\n", 0, start) + 1

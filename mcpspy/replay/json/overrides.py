@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..compare.ignore import Step
 
 
-class Setting(NamedTuple):
+class Override(NamedTuple):
     """A value, as JSON, and where it goes in the `params` of a request; `path` is how that was written."""
 
     path: str
@@ -31,7 +31,7 @@ class Setting(NamedTuple):
         return ValueEdit(("params", *self.steps), self.value, adds)
 
 
-def setting_of(text: str) -> Setting:
+def override_of(text: str) -> Override:
     """What one `--set` says. Raises: PathError: where there is no path, no value, or no JSON."""
     at = text.find("=")
     if at < 0:
@@ -44,13 +44,13 @@ def setting_of(text: str) -> Setting:
             failed = failed or error
             at = text.find("=", at + 1)
             continue
-        return Setting(text[:at].strip(), steps, _json(text, at + 1))
+        return Override(text[:at].strip(), steps, _json(text, at + 1))
     assert failed is not None
     raise failed
 
 
-def edits_of(
-    settings: Sequence[Setting], requests: Sequence[Exchange], asked: Sequence[Exchange]
+def override_edits(
+    settings: Sequence[Override], requests: Sequence[Exchange], asked: Sequence[Exchange]
 ) -> dict[int, list[ValueEdit]]:
     """By row, what is to be exchanged: in every request that is sent and has the place. Where none has it, the one asked for gets it.
 

@@ -25,20 +25,20 @@ def is_redacted(text: str) -> bool:
     return len(_split(text)) > 1
 
 
-class Hole(NamedTuple):
+class RedactedText(NamedTuple):
     """A text that holds pseudonyms: where it stands, and what is around and between them."""
 
     steps: tuple[Step, ...]
     around: tuple[str, ...]
 
 
-Mask = tuple[Hole, ...]
+Mask = tuple[RedactedText, ...]
 """The holes of one question, in the order of their places."""
 
 
 def mask_of(value: Any) -> Mask:
     """The holes of a recorded value; none where nothing is redacted."""
-    found: list[Hole] = []
+    found: list[RedactedText] = []
     waiting: list[tuple[tuple[Step, ...], Any]] = [((), value)]
     while waiting:
         steps, one = waiting.pop()
@@ -47,7 +47,7 @@ def mask_of(value: Any) -> Mask:
         elif isinstance(one, list):
             waiting.extend(((*steps, at), inner) for at, inner in enumerate(one))
         elif isinstance(one, str) and len(around := _split(one)) > 1:
-            found.append(Hole(steps, tuple(around)))
+            found.append(RedactedText(steps, tuple(around)))
     return tuple(sorted(found, key=lambda hole: [(isinstance(step, str), step) for step in hole.steps]))
 
 

@@ -58,7 +58,7 @@ def named_leaves(value: Any, rules: Ignore) -> Iterator[Leaf]:
             waiting.extend(((*here, at), one[at], left.into(at)) for at in range(len(one) - 1, -1, -1))
 
 
-def at(value: Any, steps: tuple[Step, ...]) -> Any:
+def value_at(value: Any, steps: tuple[Step, ...]) -> Any:
     """The value at these steps, texts that hold JSON being looked into; None where there is none."""
     for step in steps:
         if isinstance(value, str):
@@ -99,7 +99,7 @@ def traits(value: Any) -> frozenset[str]:
     return frozenset(found)
 
 
-def likeness(one: frozenset[str], other: frozenset[str]) -> float:
+def similarity(one: frozenset[str], other: frozenset[str]) -> float:
     """From 0, nothing in common, to 1, of the traits of two values."""
     size = len(one) + len(other)
     return 2 * len(one & other) / size if size else 1.0

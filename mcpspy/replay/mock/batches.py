@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .scheduled_send import Cue, Playing
+    from .scheduled_send import ReplyState, ScheduledSend
 
 
 class _Batch:
@@ -18,7 +18,7 @@ class _Batch:
 
     __slots__ = ("answers", "waiting")
 
-    def __init__(self, waiting: set[Playing]) -> None:
+    def __init__(self, waiting: set[ReplyState]) -> None:
         self.waiting = waiting
         self.answers: list[bytes] = []
 
@@ -34,29 +34,29 @@ class Batches:
     __slots__ = ("_of",)
 
     def __init__(self) -> None:
-        self._of: dict[Playing, _Batch] = {}
+        self._of: dict[ReplyState, _Batch] = {}
 
     def __bool__(self) -> bool:
         return bool(self._of)
 
-    def add(self, members: Iterable[Playing]) -> None:
+    def add(self, members: Iterable[ReplyState]) -> None:
         """Requests that came in one batch, and will be answered."""
         batch = _Batch(set(members))
         self._of.update(dict.fromkeys(batch.waiting, batch))
 
-    def line(self, cue: Cue) -> bytes:
+    def line(self, cue: ScheduledSend) -> bytes:
         """What to say for a cue that is due: its line, and of an answer within a batch the whole batch if it is the last."""
-        batch = self._of.get(cue.playing) if cue.answers else None
+        batch = self._of.get(cue.state) if cue.answers else None
         if batch is None:
             return cue.data
         batch.answers.append(cue.data.rstrip(b"\r\n"))
-        return self._done(batch, cue.playing)
+        return self._done(batch, cue.state)
 
     def given_up(self) -> list[bytes]:
         """The batches that wait for nothing any more since the client has given the rest of them up."""
         return [line for one, batch in list(self._of.items()) if one.is_over and (line := self._done(batch, one))]
 
-    def _done(self, batch: _Batch, playing: Playing) -> bytes:
+    def _done(self, batch: _Batch, playing: ReplyState) -> bytes:
         del self._of[playing]
         batch.waiting.discard(playing)
         return b"" if batch.waiting else batch.line

@@ -20,12 +20,12 @@ from .miss import error_line
 if TYPE_CHECKING:
     from ...transcript.model import Message
     from ...wire.jsonrpc import Piece
-    from .scheduled_send import Cue
+    from .scheduled_send import ScheduledSend
 
 UNKNOWN: Final = "mcpspy mock: nobody has asked this before, so there is no answer to repeat"
 
 
-class Repeating:
+class CatchUp:
     """Nothing of a session, at first. The handshake is somebody else's."""
 
     __slots__ = ("_answers", "_asked", "_is_answered", "_left", "_said", "_waits_for")
@@ -51,10 +51,10 @@ class Repeating:
         elif message.kind is Kind.REQUEST or (message.kind is Kind.NOTIFICATION and message.method != CANCELLED):
             self._said.append(message)
 
-    def said(self, cue: Cue) -> None:
+    def said(self, cue: ScheduledSend) -> None:
         """The mock said this to the client."""
         if cue.answers:
-            self._is_answered.add(cue.playing.id)
+            self._is_answered.add(cue.state.id)
         elif cue.data:
             piece = cut(cue.data)[0]
             if piece.kind == "request" and piece.id is not None:

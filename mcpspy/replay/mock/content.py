@@ -44,16 +44,16 @@ VOLATILE: Final = (
 _ANSWERS: Final = {Kind.RESULT: "result", Kind.ERROR: "error"}
 
 
-def asked(request: Message) -> Reading:
+def params_reading(request: Message) -> Reading:
     """What a request, or a notification, asks: its `params`. None are the same as empty ones."""
-    found = reading(asked_bytes(request) or b"{}")
+    found = reading(params_bytes(request) or b"{}")
     _drop_empty_meta(found.value)
     return found
 
 
-def asked_value(request: Message) -> Any:
+def params_value(request: Message) -> Any:
     """The same without what is odd about its spelling, which takes half the time."""
-    value = read(asked_bytes(request) or b"{}")
+    value = read(params_bytes(request) or b"{}")
     _drop_empty_meta(value)
     return value
 
@@ -63,12 +63,12 @@ def _drop_empty_meta(params: Any) -> None:
         del params["_meta"]  # it says as much as none
 
 
-def asked_bytes(request: Message) -> bytes:
+def params_bytes(request: Message) -> bytes:
     """The same as the bytes that were sent, by which equal questions are told fast."""
     return bytes(members(request.raw).get("params", b""))
 
 
-def answered(exchange: Exchange) -> Reading:
+def answer_reading(exchange: Exchange) -> Reading:
     """What came back: an object with `result`, `error` or, where HTTP gave no message, `status`; empty where nothing did."""
     response = exchange.response
     name = None if response is None else _ANSWERS.get(response.kind)
@@ -88,7 +88,7 @@ def answer_bytes(exchange: Exchange) -> bytes:
     return name.encode() + bytes(members(response.raw).get(name, b""))
 
 
-def question_key(sender: str, method: str, params: Any, ignore: Ignore) -> bytes:
+def match_digest(sender: str, method: str, params: Any, ignore: Ignore) -> bytes:
     """The digest by which an equal question is found: who asks, the method, and what of its params counts."""
     from hashlib import sha256
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...wire.json_spans import span_at
 from ..json.redacted import is_redacted
-from .templates import HANDED
+from .templates import ID_MEMBERS
 
 if TYPE_CHECKING:
     from ...transcript.model import Exchange, Message
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .owner import Owner
 
 
-class Finder(Protocol):
+class ExchangeFinder(Protocol):
     """Finds for what one client asks the recorded exchange that is to be played, as a walk of a matcher does."""
 
     @property
@@ -30,7 +30,7 @@ class Finder(Protocol):
     def match(self, request: Message) -> Exchange | Miss:
         """The exchange, which counts as given then; or why there is none."""
 
-    def branch(self, exchange: Exchange) -> Finder:
+    def branch(self, exchange: Exchange) -> ExchangeFinder:
         """Another that stands behind this exchange, and to which nothing was given yet."""
 
 
@@ -42,14 +42,14 @@ class CallContext:
 
     __slots__ = ("finder", "names", "number", "played")
 
-    def __init__(self, finder: Finder, number: int = 0) -> None:
+    def __init__(self, finder: ExchangeFinder, number: int = 0) -> None:
         self.finder = finder
         self.number = number
         self.played: set[int] = set()
         self.names: dict[str, str] = {}
 
 
-class Given(NamedTuple):
+class GeneratedId(NamedTuple):
     """What a live name stands for: the recorded one, within a call context; and by how much later it was given than that."""
 
     call_context: CallContext
@@ -57,24 +57,24 @@ class Given(NamedTuple):
     later_ns: int
 
 
-class Names:
+class GeneratedIds:
     """The names that were given to one live client."""
 
     __slots__ = ("_given", "_latest", "first")
 
-    def __init__(self, finder: Finder) -> None:
+    def __init__(self, finder: ExchangeFinder) -> None:
         self.first = CallContext(finder)
-        self._given: dict[str, Given] = {}
+        self._given: dict[str, GeneratedId] = {}
         self._latest: dict[str, str] = {}
 
     def call_context_of(self, request: Message) -> tuple[CallContext, Message]:
         """Which call context a request goes on with, and the request as it would have been in the recording."""
-        if not self._given or not any(word in request.raw for word in HANDED):
+        if not self._given or not any(word in request.raw for word in ID_MEMBERS):
             return self.first, request
-        from ..client.correlate.values import INPUT, taken
+        from ..client.correlate.values import INPUT, returned_values
 
         call_context, edits = self.first, []
-        for named, steps, is_member in taken(request, request.body):
+        for named, steps, is_member in returned_values(request, request.body):
             given = self._given.get(named.value)
             if given is None or is_member or named.what == INPUT:
                 continue
@@ -94,7 +94,7 @@ class Names:
         if live is None:
             live = self._fresh(recorded, call_context)
             call_context.names[recorded] = self._latest[recorded] = live
-            self._given[live] = Given(call_context, recorded, later_ns)
+            self._given[live] = GeneratedId(call_context, recorded, later_ns)
         return live
 
     def known(self, recorded: str, call_context: CallContext) -> str | None:
@@ -116,7 +116,7 @@ class Names:
         return live
 
 
-def name_in(raw: bytes, path: tuple[str, ...]) -> str | None:
+def text_at(raw: bytes, path: tuple[str, ...]) -> str | None:
     """The text at a place of a message; None where there is none."""
     at = span_at(raw, path)
     try:
@@ -126,7 +126,7 @@ def name_in(raw: bytes, path: tuple[str, ...]) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _edited(request: Message, edits: list[tuple[tuple[int, int], bytes]], given: dict[str, Given]) -> Message:
+def _edited(request: Message, edits: list[tuple[tuple[int, int], bytes]], given: dict[str, GeneratedId]) -> Message:
     from copy import copy
 
     raw = request.raw
@@ -143,7 +143,7 @@ def _spelled(name: str) -> bytes:
     return json.dumps(name).encode()
 
 
-def spelled(live: str, recorded: bytes) -> bytes:
+def id_as_json(live: str, recorded: bytes) -> bytes:
     """A live name as JSON; as it was spelled, where it is the recorded one."""
     try:
         if json.loads(recorded) == live:
@@ -153,7 +153,7 @@ def spelled(live: str, recorded: bytes) -> bytes:
     return _spelled(live)
 
 
-def moved(recorded: bytes, later_ns: int) -> bytes:
+def shifted_time(recorded: bytes, later_ns: int) -> bytes:
     """A time (ISO 8601, in quotes) moved by so much, spelled as it was; what is none stays as it is."""
     import re
     from datetime import datetime, timedelta

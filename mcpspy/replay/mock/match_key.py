@@ -36,7 +36,7 @@ class Strictness(StrEnum):
     """The same; where nothing matches so, method and target are enough."""
 
 
-class Rules(Protocol):
+class MatchRules(Protocol):
     """By which questions are the same.
 
     `what` is what they call that of which something counts; `counts_target` says whether the target is part of it.
@@ -50,7 +50,7 @@ class Rules(Protocol):
     @property
     def counts_target(self) -> bool: ...
 
-    def less(self) -> Rules:
+    def less(self) -> MatchRules:
         """The same rules, by default strictness."""
 
     def counted(self, method: str, params: Any) -> Any:
@@ -63,7 +63,7 @@ class Rules(Protocol):
         """The ignore rule that leaves this place out."""
 
 
-class Asking:
+class RequestRules:
     """The rules of MCP."""
 
     __slots__ = ("_ignore", "strictness")
@@ -75,9 +75,9 @@ class Asking:
         self.strictness = strictness
         self._ignore = ignore
 
-    def less(self) -> Asking:
+    def less(self) -> RequestRules:
         """The same rules, by default strictness."""
-        return Asking(Strictness.DEFAULT, self._ignore)
+        return RequestRules(Strictness.DEFAULT, self._ignore)
 
     def counted(self, method: str, params: Any) -> Any:
         """What of params counts. `_meta` is taken out by hand: rules would take ten times as long."""
@@ -111,7 +111,7 @@ class Asking:
         return {**made, "_meta": kept} if kept else made
 
 
-def key_of(method: str, counted: Any) -> str:
+def match_key(method: str, counted: Any) -> str:
     """The text by which a question is found; of a long one its digest, for prompts of one conversation repeat each other."""
     text = canonical(counted)
     if len(text) > MAX_KEY_LETTERS:

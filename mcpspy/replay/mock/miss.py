@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...transcript.mcp.methods import OPENINGS
 from ..compare.difference import Differences, differences
-from ..json.walk import likeness
+from ..json.walk import similarity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ...transcript.model import Exchange, Message
     from ..compare.difference import Difference
-    from .match_key import Rules
+    from .match_key import MatchRules
 
 
 METHOD_NOT_FOUND: Final = -32601
@@ -97,18 +97,18 @@ class Miss:
     @property
     def name_of_nearest(self) -> str:
         """`tools/call echo` of the nearest, where that is something else than what was asked."""
-        name = "" if self.nearest is None else named(self.nearest.request)
-        return name if name != named(self.request) else ""
+        name = "" if self.nearest is None else request_name(self.nearest.request)
+        return name if name != request_name(self.request) else ""
 
     def _told(self) -> str:
         shown = "" if self.differences or self.nearest is None else _with(self.request)
-        return f"{named(self.request)}{shown} {self.reason}"
+        return f"{request_name(self.request)}{shown} {self.reason}"
 
     def _nearest_words(self) -> str:
         name = f", {self.name_of_nearest}" if self.name_of_nearest else ""
         if not self.differences or self.nearest is None:
             return name + ("" if self.nearest is None else _with(self.nearest.request))
-        places = "; ".join(told(one) for one in self.differences.listed[:MAX_IN_A_SENTENCE])
+        places = "; ".join(difference_text(one) for one in self.differences.listed[:MAX_IN_A_SENTENCE])
         more = self.differences.count - MAX_IN_A_SENTENCE
         return f"{name}, where {places}" + (f"; and {more} more" if more > 0 else "")
 
@@ -143,7 +143,7 @@ def error_line(id: str | None, code: int, text: str, data: dict[str, Any]) -> by
     return line.encode("utf-8", "backslashreplace")  # which spells a lone surrogate as JSON does
 
 
-def named(request: Message) -> str:
+def request_name(request: Message) -> str:
     """`tools/call echo`."""
     return f"{request.method} {request.target}" if request.target else request.method or ""
 
@@ -163,7 +163,7 @@ def _with(request: Message) -> str:
     return f" with {text if len(text) <= MAX_LETTERS else text[:MAX_LETTERS] + '…'}"
 
 
-def told(one: Difference, letters: int = MAX_VALUE_LETTERS) -> str:
+def difference_text(one: Difference, letters: int = MAX_VALUE_LETTERS) -> str:
     """`$.arguments.path: "a" ≠ "b"`: where it is, what was recorded, what is asked; of a long value the part that differs."""
     if one.how == "added":
         return f"{one.path}: nothing ≠ {excerpt(_spelled(one.after), 0, letters)}"
@@ -220,7 +220,7 @@ class Candidate(NamedTuple):
     counted: Any
 
 
-def unknown_method(request: Message, methods: Iterable[str]) -> Miss:
+def method_miss(request: Message, methods: Iterable[str]) -> Miss:
     """A miss of a method that was never recorded, while `methods` were."""
     known = list(methods)
     opening = [one for one in known if one in OPENINGS]
@@ -233,7 +233,7 @@ def unknown_method(request: Message, methods: Iterable[str]) -> Miss:
     return Miss(request=request, reason=reason, refused_by=METHOD)
 
 
-def unknown_target(request: Message, candidates: Sequence[Candidate]) -> Miss:
+def target_miss(request: Message, candidates: Sequence[Candidate]) -> Miss:
     """A miss of a target that was never recorded; its method was. Never without candidates."""
     targets = {one.exchange.target or "": one.exchange for one in reversed(candidates)}
     close = get_close_matches(request.target or "", targets, n=1, cutoff=0)
@@ -241,7 +241,9 @@ def unknown_target(request: Message, candidates: Sequence[Candidate]) -> Miss:
     return Miss(request=request, reason="was never recorded", refused_by=TARGET, nearest=nearest)
 
 
-def other_params(request: Message, counted: Any, candidates: Sequence[Candidate], rules: Rules, options: Sequence[str]) -> Miss:
+def params_miss(
+    request: Message, counted: Any, candidates: Sequence[Candidate], rules: MatchRules, options: Sequence[str]
+) -> Miss:
     """A miss by params alone. `counted` is what of them counts, by `rules`. Never without candidates."""
     nearest, found = _nearest(counted, candidates, rules)
     ignore = tuple(dict.fromkeys(rules.leave_out(one.steps) for one in found.listed if one.steps))
@@ -256,15 +258,15 @@ def other_params(request: Message, counted: Any, candidates: Sequence[Candidate]
     )
 
 
-def used_up(request: Message, last: Exchange, count: int) -> Miss:
+def reuse_miss(request: Message, last: Exchange, count: int) -> Miss:
     """A miss of what was asked more often than the `count` times that it was recorded, and `last` so."""
     times = "once" if count == 1 else f"{count} times"
     reason = f"was recorded {times} and asked for once more"
     return Miss(request=request, reason=reason, refused_by="--reuse error", nearest=last, options=("--reuse last",))
 
 
-def _nearest(counted: Any, candidates: Sequence[Candidate], rules: Rules) -> tuple[Exchange, Differences]:
+def _nearest(counted: Any, candidates: Sequence[Candidate], rules: MatchRules) -> tuple[Exchange, Differences]:
     """The most alike of the candidates, and where what is asked differs from it."""
     asked = rules.traits(counted)
-    best = max(candidates, key=lambda one: likeness(rules.traits(one.counted), asked))
+    best = max(candidates, key=lambda one: similarity(rules.traits(one.counted), asked))
     return best.exchange, differences(best.counted, counted)

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from .miss import Miss
 
 
-class OnMiss(Protocol):
+class MissPolicy(Protocol):
     """What becomes of a request that the recording has no answer for."""
 
     def missed(self, miss: Miss) -> Exchange | bytes | None:
         """The recorded exchange to play instead, or the line to say; None to say nothing, as somebody else will answer."""
 
 
-class Error:
+class ErrorPolicy:
     """The policy that answers a miss with the error that explains it."""
 
     __slots__ = ()
@@ -31,7 +31,7 @@ class Error:
         return miss.line
 
 
-class Nearest:
+class NearestPolicy:
     """The policy that plays what comes nearest, if anything does: `unknown` are the rows whose answers are not there."""
 
     __slots__ = ("_unknown",)
@@ -45,4 +45,4 @@ class Nearest:
         return miss.line if nearest is None or nearest.row in self._unknown else nearest
 
 
-ERROR: Final = Error()
+ERROR: Final = ErrorPolicy()

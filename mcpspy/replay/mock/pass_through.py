@@ -17,9 +17,9 @@ from ...transcript.mcp.methods import CANCELLED, DISCOVER, INITIALIZE, OPENINGS,
 from ...transcript.model import Kind
 from ...wire.json_spans import span_at
 from ...wire.jsonrpc import Piece, cut, parse
-from .catch_up import Repeating
-from .miss import error_line, named
-from .scheduled_send import OF_NO_REQUEST, Cue, Unforged
+from .catch_up import CatchUp
+from .miss import error_line, request_name
+from .scheduled_send import OF_NO_REQUEST, LiveServerBytes, ScheduledSend
 from .templates import one_line
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
     from ...transcript.model import Message
     from .miss import Miss
-    from .on_miss import OnMiss
-    from .scheduled_send import Playing
+    from .on_miss import MissPolicy
+    from .scheduled_send import ReplyState
     from .script import Script
 
 INITIALIZED: Final = "notifications/initialized"
 INITIALIZED_LINE: Final = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
 
-class GiveUp:
+class CancelRequest:
     """The live server is to be told that the request with this id is given up, in the way of its transport."""
 
     __slots__ = ("id",)
@@ -44,10 +44,10 @@ class GiveUp:
         self.id = id
 
 
-Out: TypeAlias = bytes | GiveUp
+ToServer: TypeAlias = bytes | CancelRequest
 
 
-class Forwarding:
+class PassThrough:
     """Plays what `script_of` makes, which is given what becomes of a miss, until there is one.
 
     `has_streams` says that the live server tells on whose stream it says something, as over Streamable HTTP. `catches_up`: what was
@@ -57,7 +57,7 @@ class Forwarding:
 
     def __init__(
         self,
-        script_of: Callable[[OnMiss], Script],
+        script_of: Callable[[MissPolicy], Script],
         *,
         has_streams: bool = False,
         catches_up: bool = False,
@@ -65,7 +65,7 @@ class Forwarding:
     ) -> None:
         self._script = script_of(self)
         self._has_streams = has_streams
-        self.out: deque[Out] = deque()
+        self.out: deque[ToServer] = deque()
         self.notes: list[str] = []
         self.wants_server = False
         self._state = "playing"  # then: reaching, opening, repeating, live; gone at any time
@@ -75,22 +75,22 @@ class Forwarding:
         """The client's `initialize`, which the recording answered."""
         self._agreed: str | None = None
         self._initialized: bytes = b""
-        self._repeating = Repeating() if catches_up else None
-        self._queue: deque[Out] = deque()
+        self._repeating = CatchUp() if catches_up else None
+        self._queue: deque[ToServer] = deque()
         """What the client has said while the live server was not ready for it."""
-        self._owed: dict[str, Playing] = {}
+        self._owed: dict[str, ReplyState] = {}
         """What the live server has to answer, by the ids of the client's requests."""
         self._given_up: set[str] = set()
-        self._of_token: dict[str, Playing] = {}
+        self._of_token: dict[str, ReplyState] = {}
         self._renamed: dict[str, str] = {}
         """The live ids of the server's requests, by those under which the client knows them."""
 
     # The face of a script
 
-    def open(self) -> list[Cue]:
+    def open(self) -> list[ScheduledSend]:
         return self._script.open()
 
-    def feed(self, message: Message) -> list[Cue]:
+    def feed(self, message: Message) -> list[ScheduledSend]:
         if self._state != "playing":
             return self._heard_live(message)
         cues = self._script.feed(message)
@@ -100,26 +100,26 @@ class Forwarding:
         self._state = "reaching"
         if self._opening is None and message.method not in OPENINGS and message.revision is None:
             self._opening, self._initialized = self._recorded_opening, INITIALIZED_LINE
-        self._owe(message, cues[-1].playing)
+        self._owe(message, cues[-1].state)
         return cues
 
     @property
     def exit_code(self) -> int:
         return self._script.exit_code
 
-    def close(self) -> list[Cue]:
+    def close(self) -> list[ScheduledSend]:
         return self._script.close() if self._state == "playing" else []
 
-    def cancel(self, id: str) -> list[Cue]:
+    def cancel(self, id: str) -> list[ScheduledSend]:
         if self._owed.pop(id, None) is None:
             return self._script.cancel(id)
-        self._pass_on(GiveUp(id))
+        self._pass_on(CancelRequest(id))
         return []
 
-    def unheard(self, question: Cue) -> list[Cue]:
-        return self._script.unheard(question)
+    def skip_unheard(self, question: ScheduledSend) -> list[ScheduledSend]:
+        return self._script.skip_unheard(question)
 
-    def is_due(self, cue: Cue) -> bool:
+    def is_due(self, cue: ScheduledSend) -> bool:
         is_due = self._script.is_due(cue)
         if is_due and self._repeating is not None and self._state in ("playing", "reaching", "opening"):
             self._repeating.said(cue)
@@ -132,9 +132,9 @@ class Forwarding:
         self.wants_server = True
         return None
 
-    def waits(self, id: str) -> Playing | None:
+    def open_request(self, id: str) -> ReplyState | None:
         """The request of the client's with this id, as long as it is not answered."""
-        return self._owed.get(id) or self._script.waits(id)
+        return self._owed.get(id) or self._script.open_request(id)
 
     @property
     def owes(self) -> bool:
@@ -148,7 +148,7 @@ class Forwarding:
 
     # The client
 
-    def _remember(self, message: Message, cues: list[Cue]) -> None:
+    def _remember(self, message: Message, cues: list[ScheduledSend]) -> None:
         """What a live server has to be told first."""
         if message.kind is Kind.REQUEST and message.method == INITIALIZE:
             self._opening = message
@@ -159,14 +159,14 @@ class Forwarding:
         elif self._repeating is not None:
             self._repeating.heard(message)
 
-    def _heard_live(self, message: Message) -> list[Cue]:
+    def _heard_live(self, message: Message) -> list[ScheduledSend]:
         match message.kind:
             case Kind.REQUEST:
                 playing = self._script.beside(message)
                 if self._state == "gone":
                     return [self._refused(playing, self._why_gone)]
                 self._owe(message, playing)
-                return [Cue(playing)]  # so that the response to it stays open
+                return [ScheduledSend(playing)]  # so that the response to it stays open
             case Kind.NOTIFICATION if message.method == CANCELLED:
                 return self._cancelled(message)
             case Kind.NOTIFICATION:
@@ -175,13 +175,13 @@ class Forwarding:
                 return self._answered(message)
         return []
 
-    def _owe(self, message: Message, playing: Playing) -> None:
+    def _owe(self, message: Message, playing: ReplyState) -> None:
         self._owed[message.id or "null"] = playing
         if message.correlation_key is not None:
             self._of_token[message.correlation_key] = playing
         self._pass_on(message.raw)
 
-    def _cancelled(self, message: Message) -> list[Cue]:
+    def _cancelled(self, message: Message) -> list[ScheduledSend]:
         id = message.correlation_key or ""
         if id not in self._owed:
             return self._script.feed(message)
@@ -189,7 +189,7 @@ class Forwarding:
         self._pass_on(message.raw)
         return []
 
-    def _answered(self, message: Message) -> list[Cue]:
+    def _answered(self, message: Message) -> list[ScheduledSend]:
         id = message.id or ""
         live = next((one for one in (id, *spellings(id)) if one in self._renamed), None)
         if live is not None:
@@ -200,7 +200,7 @@ class Forwarding:
             self._pass_on(message.raw)
         return []
 
-    def _pass_on(self, out: Out) -> None:
+    def _pass_on(self, out: ToServer) -> None:
         if self._state == "live":
             self.out.append(out)
         elif self._state != "gone":
@@ -208,7 +208,7 @@ class Forwarding:
 
     # The live server
 
-    def reached(self) -> list[Cue]:
+    def reached(self) -> list[ScheduledSend]:
         """It was started, or can be reached."""
         if self._opening is not None:
             self._state = "opening"
@@ -217,7 +217,7 @@ class Forwarding:
             self._catch_up()
         return []
 
-    def heard(self, data: bytes, about: str | None) -> list[Cue]:
+    def heard(self, data: bytes, about: str | None) -> list[ScheduledSend]:
         """It says this, on the stream of the request `about`."""
         piece = cut(data)[0]
         if self._state == "opening" and piece.kind in ("result", "error") and self._opening is not None:
@@ -237,7 +237,7 @@ class Forwarding:
             case _:
                 return [self._say(self._restored(piece), self._whose(piece, about))]
 
-    def failed(self, id: str | None, why: str) -> list[Cue]:
+    def failed(self, id: str | None, why: str) -> list[ScheduledSend]:
         """It will not answer this request, or did not take a notification."""
         if self._state == "opening":
             return self.lost(f"it did not answer initialize: {why}")
@@ -250,11 +250,11 @@ class Forwarding:
             return []
         return [self._refused(playing, f"the live server gave no answer: {why}")]
 
-    def late(self, patience_s: float) -> list[Cue]:
+    def late(self, patience_s: float) -> list[ScheduledSend]:
         """It has had so long for the handshake."""
         return self.lost(f"it did not answer initialize within {patience_s:g} s") if self._state == "opening" else []
 
-    def lost(self, why: str) -> list[Cue]:
+    def lost(self, why: str) -> list[ScheduledSend]:
         """It is gone, or there never was one."""
         if self._state == "gone":
             return []
@@ -265,7 +265,7 @@ class Forwarding:
         self.out.clear()
         return [self._refused(playing, self._why_gone) for id, playing in owed.items() if id not in self._given_up]
 
-    def _opened(self, piece: Piece, opening: Message) -> list[Cue]:
+    def _opened(self, piece: Piece, opening: Message) -> list[ScheduledSend]:
         """The live server's side of the handshake, which the client does not hear: it has had its own."""
         if piece.id is not None and opening.id not in (piece.id, *spellings(piece.id)):
             return []
@@ -296,13 +296,13 @@ class Forwarding:
 
     # What it says, for the client
 
-    def _answer(self, piece: Piece, about: str | None) -> Cue:
+    def _answer(self, piece: Piece, about: str | None) -> ScheduledSend:
         id = piece.id or "null"
         found = next((one for one in (id, *spellings(id)) if one in self._owed), None)
         if found is None:
             return self._say(piece.raw, self._whose(piece, about))
         self._given_up.discard(found)
-        return Cue(self._owed.pop(found), Unforged(one_line(piece.raw)), answers=True)
+        return ScheduledSend(self._owed.pop(found), LiveServerBytes(one_line(piece.raw)), answers=True)
 
     def _question(self, piece: Piece) -> bytes:
         """A request of the live server's, under an id that no other question to this client has."""
@@ -319,7 +319,7 @@ class Forwarding:
         known = next((own for own, live in self._renamed.items() if live == named), None)
         return piece.raw if known in (None, named) else _with_value(piece.raw, ("params", "requestId"), known or "")
 
-    def _whose(self, piece: Piece, about: str | None) -> Playing:
+    def _whose(self, piece: Piece, about: str | None) -> ReplyState:
         """The request that this belongs to, or none: by its stream, its progress token, else the newest that waits."""
         if about is not None and about in self._owed:
             return self._owed[about]
@@ -331,16 +331,16 @@ class Forwarding:
         return next(reversed(self._owed.values()))
 
     @staticmethod
-    def _say(data: bytes, playing: Playing) -> Cue:
-        return Cue(playing, Unforged(one_line(data)))
+    def _say(data: bytes, playing: ReplyState) -> ScheduledSend:
+        return ScheduledSend(playing, LiveServerBytes(one_line(data)))
 
     @staticmethod
-    def _refused(playing: Playing, why: str) -> Cue:
+    def _refused(playing: ReplyState, why: str) -> ScheduledSend:
         request = playing.request
-        asked = "" if request is None else named(request)
+        asked = "" if request is None else request_name(request)
         data: dict[str, Any] = {} if request is None else {"method": request.method, "target": request.target}
         text = f"mcpspy mock: {asked} is for the live server, as all is from the first miss on, and {why}"
-        return Cue(playing, error_line(playing.id, INTERNAL_ERROR, text, data), answers=True)
+        return ScheduledSend(playing, error_line(playing.id, INTERNAL_ERROR, text, data), answers=True)
 
 
 def _revision(answer: bytes) -> str | None:

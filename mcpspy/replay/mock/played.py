@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from .matching import ways
+from .matching import client_sequences
 from .miss import Miss
 
 if TYPE_CHECKING:
     from ...transcript.model import Transcript
-    from .matching import Matcher
+    from .matching import RequestMatcher
 
 
 class Played(NamedTuple):
@@ -22,14 +22,14 @@ class Played(NamedTuple):
     misses: tuple[Miss, ...]
 
 
-def played(live: Transcript, matcher: Matcher) -> Played:
+def played(live: Transcript, matcher: RequestMatcher) -> Played:
     """What became of all that live clients asked. A client of stdio is the first of its mock, those of HTTP are counted."""
     given: set[int] = set()
     misses: list[Miss] = []
     counts: dict[int, int] = {}
-    for way in ways(live.exchanges):
+    for way in client_sequences(live.exchanges):
         capture = way[0].capture
-        walk = matcher.walk(counts.get(capture, 0))
+        walk = matcher.cursor(counts.get(capture, 0))
         counts[capture] = counts.get(capture, 0) + 1
         for exchange in way:
             found = walk.match(exchange.request)

@@ -31,7 +31,7 @@ _OF_ONE_ITEM: Final = frozenset({"reasoning", "message", *_USES})
 _TURNS: Final = ("messages", "input")
 
 
-class PromptAsking:
+class PromptRules:
     """The rules by which prompts are the same.
 
     By default strictness ids of tool uses count by where they stand and not by their names, since some clients make up their own;
@@ -49,9 +49,9 @@ class PromptAsking:
         self.strictness = strictness
         self._ignore = ignore
 
-    def less(self) -> PromptAsking:
+    def less(self) -> PromptRules:
         """The same rules, by default strictness."""
-        return PromptAsking(Strictness.DEFAULT, self._ignore)
+        return PromptRules(Strictness.DEFAULT, self._ignore)
 
     def counted(self, method: str, params: Any) -> Any:
         """What of a body counts."""

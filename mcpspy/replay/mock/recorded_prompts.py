@@ -19,8 +19,8 @@ from ...transcript.model import Exchange
 from ...wire.decompression import Decompressor
 from ...wire.encodings import decoded
 from ...wire.sse import SseEvents
-from ..json.canonical import Odd, read
-from .http.answer import playable
+from ..json.canonical import UnrepresentableValue, read
+from .http.answer import playable_fields
 from .http.exchanges import path_of
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 Ends: TypeAlias = Literal["whole", "broken"]
 
 
-class Part(NamedTuple):
+class ReplyPart(NamedTuple):
     """What of a body is said so long after the request had come: an event, or all there is."""
 
     delay_ns: int
     data: bytes
 
 
-class Reply(NamedTuple):
+class PromptReply(NamedTuple):
     """A recorded response, whose head came `head_ns` after the request. Of a stream of events `parts` are these.
 
     `ends` says how: `whole`, or `broken`, by whomever. With a `status` of 0 there was none: the server closed the connection.
@@ -51,13 +51,13 @@ class Reply(NamedTuple):
     status: int
     reason: str
     fields: Fields
-    parts: Sequence[Part]
+    parts: Sequence[ReplyPart]
     is_stream: bool
     ends: Ends
     head_ns: int
 
 
-class Recorded(NamedTuple):
+class RecordedPrompt(NamedTuple):
     """One request of the model's leg: as a question, and the response to it. `unknown` says why there is none to be played."""
 
     exchange: Exchange
@@ -66,12 +66,12 @@ class Recorded(NamedTuple):
     unknown: str = ""
 
     @property
-    def reply(self) -> Reply:
+    def reply(self) -> PromptReply:
         """The response, read anew at each call. Only where it is not `unknown`."""
         return _reply(self.transaction, self.exchange.at_ns, self.source.shift_ns)
 
 
-def recorded(transcript: Transcript) -> list[Recorded]:
+def recorded_prompts(transcript: Transcript) -> list[RecordedPrompt]:
     """The requests of the captures of a model's leg, in the order in which they came. Best of a transcript that keeps frames."""
     rows = {id(one.transaction): one.row for one in transcript.rows if isinstance(one, ModelCall)}
     found = (
@@ -84,12 +84,12 @@ def recorded(transcript: Transcript) -> list[Recorded]:
     return sorted(said, key=lambda one: one.exchange.at_ns)
 
 
-def question(head: Head, body: bytes, *, row: int = 0, at_ns: int = 0, capture: int = 0) -> Exchange:
+def prompt_exchange(head: Head, body: bytes, *, row: int = 0, at_ns: int = 0, capture: int = 0) -> Exchange:
     """A request to the API as a question: its method is `chat.completions`, or `GET /v1/models`, its target the model."""
     api = api_of(head, body)
     params = body.strip()
     held = read(params) if params else {}
-    if isinstance(held, Odd):
+    if isinstance(held, UnrepresentableValue):
         params = json.dumps(body.decode("utf-8", "replace")).encode()
     name = f"{head.method} {head.target}" if api is None else METHODS[api]
     raw = b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}' % (row, json.dumps(name).encode(), params or b"{}")
@@ -114,13 +114,13 @@ def _model(body: Any) -> str | None:
     return model if isinstance(model, str) else None
 
 
-def _recorded(transaction: Transaction, source: CaptureInfo, row: int) -> Recorded:
+def _recorded(transaction: Transaction, source: CaptureInfo, row: int) -> RecordedPrompt:
     request = transaction.request
     data = b"" if request is None else _bytes(request)
     at_ns = transaction.at_ns if request is None or request.last_ns is None else request.last_ns
     head = Head(f"{transaction.method} {transaction.target}") if request is None else request.head
-    asked = question(head, data or b"", row=row, at_ns=at_ns, capture=transaction.capture)
-    return Recorded(asked, transaction, source, _unknown(transaction))
+    asked = prompt_exchange(head, data or b"", row=row, at_ns=at_ns, capture=transaction.capture)
+    return RecordedPrompt(asked, transaction, source, _unknown(transaction))
 
 
 def _unknown(transaction: Transaction) -> str:
@@ -146,35 +146,35 @@ def _bytes(stream: Stream) -> bytes | None:
         return None
 
 
-def _reply(transaction: Transaction, asked_ns: int, shift_ns: int) -> Reply:
+def _reply(transaction: Transaction, asked_ns: int, shift_ns: int) -> PromptReply:
     response = transaction.response
     if response is None:
         gone_ns = 0 if transaction.left_ns is None else transaction.left_ns - asked_ns
-        return Reply(0, "", (), (), is_stream=False, ends="broken", head_ns=max(0, gone_ns))
+        return PromptReply(0, "", (), (), is_stream=False, ends="broken", head_ns=max(0, gone_ns))
     head, close = response.head, response.close
     is_stream = head.media_type == EVENT_STREAM
     parts = _events(response, asked_ns, shift_ns) if is_stream else _body(response, asked_ns)
     ends: Ends = "whole" if close is not None and close.how == "eof" else "broken"
     head_ns = max(0, response.at_ns - asked_ns)
-    return Reply(head.status, head.reason, playable(head), list(parts), is_stream, ends, head_ns)
+    return PromptReply(head.status, head.reason, playable_fields(head), list(parts), is_stream, ends, head_ns)
 
 
-def _body(response: Stream, asked_ns: int) -> Iterator[Part]:
+def _body(response: Stream, asked_ns: int) -> Iterator[ReplyPart]:
     data = _bytes(response)
     if data:
-        yield Part(max(0, (response.last_ns or response.at_ns) - asked_ns), data)
+        yield ReplyPart(max(0, (response.last_ns or response.at_ns) - asked_ns), data)
 
 
-def _events(response: Stream, asked_ns: int, shift_ns: int) -> Iterator[Part]:
+def _events(response: Stream, asked_ns: int, shift_ns: int) -> Iterator[ReplyPart]:
     """The events of a stream, plain, each when its last byte had come."""
     held: list[bytes] = []
     for at_ns, piece, is_part in _pieces(response):
         held.append(piece)
         if not is_part:
-            yield Part(max(0, at_ns + shift_ns - asked_ns), b"".join(held))
+            yield ReplyPart(max(0, at_ns + shift_ns - asked_ns), b"".join(held))
             held.clear()
     if held:
-        yield Part(max(0, (response.last_ns or response.at_ns) - asked_ns), b"".join(held))
+        yield ReplyPart(max(0, (response.last_ns or response.at_ns) - asked_ns), b"".join(held))
 
 
 def _pieces(response: Stream) -> Iterator[tuple[int, bytes, bool]]:
@@ -206,7 +206,7 @@ _VARIABLES: Final = (
 """What follows on a base in a path, and the variable from which the official clients take it."""
 
 
-def bases(recorded: Iterable[Recorded], origin: str) -> list[tuple[str, str]]:
+def base_url_variables(recorded: Iterable[RecordedPrompt], origin: str) -> list[tuple[str, str]]:
     """The variables to set for what was asked, each with its URL; of several bases of one API the most frequent."""
     found: dict[str, Counter[str]] = {}
     for one in recorded:
@@ -235,10 +235,10 @@ class ApiError(NamedTuple):
 
 def api_error(miss: Miss, *, is_anthropic: bool) -> ApiError:
     """The error that answers a miss."""
-    return error(f"mcpspy mock: {miss.sentence}", miss, is_anthropic=is_anthropic)
+    return worded_api_error(f"mcpspy mock: {miss.sentence}", miss, is_anthropic=is_anthropic)
 
 
-def error(text: str, miss: Miss, *, is_anthropic: bool) -> ApiError:
+def worded_api_error(text: str, miss: Miss, *, is_anthropic: bool) -> ApiError:
     """The same with other words."""
     status = NOT_FOUND if miss.is_unknown else BAD_REQUEST
     kind = "not_found_error" if miss.is_unknown and is_anthropic else "invalid_request_error"
@@ -260,12 +260,12 @@ SHORTEST_MS: Final = 1
 """Clients take 0 for no answer, and wait as long as they please."""
 
 
-def due_ns(delay_ns: int, speed: float) -> int:
+def scaled_delay_ns(delay_ns: int, speed: float) -> int:
     """So long after the question is said what was recorded `delay_ns` after it; at once with a speed of 0."""
     return int(delay_ns / speed) if speed else 0
 
 
-def hurried(fields: Fields, speed: float) -> Iterator[tuple[str, str]]:
+def with_scaled_retry(fields: Fields, speed: float) -> Iterator[tuple[str, str]]:
     """Header fields, with the time after which a client is to try again at the same pace as everything else."""
     if speed == AS_RECORDED:
         yield from fields
@@ -277,7 +277,7 @@ def hurried(fields: Fields, speed: float) -> Iterator[tuple[str, str]]:
         if factor is None or seconds is None:
             yield name, value
             continue
-        due_ms = max(SHORTEST_MS, round(due_ns(int(seconds * factor * 1e6), speed) / 1e6))
+        due_ms = max(SHORTEST_MS, round(scaled_delay_ns(int(seconds * factor * 1e6), speed) / 1e6))
         wait_ms = due_ms if wait_ms is None or factor == 1 else wait_ms
         if factor == 1000:
             yield name, str(due_ms // 1000)

@@ -20,7 +20,7 @@ from .owner import owner
 
 if TYPE_CHECKING:
     from .owner import Owner
-    from .templates import Part
+    from .templates import TemplatePart
 
 ROOTS: Final = "roots/list"
 
@@ -28,7 +28,7 @@ LIST_CHANGED: Final = "/list_changed"
 """How the notifications end after which clients ask for a list again: said anew with each list, they would never stop asking."""
 
 
-class Say:
+class SendMessage:
     """The server says a message.
 
     `answers` says that it is the answer to the scene's request; `once`, that it is left out when the scene is played again.
@@ -43,7 +43,7 @@ class Say:
         self.at_ns = message.at_ns
         self.answers = answers
         self.once = once
-        self.parts: list[Part] | None = None
+        self.parts: list[TemplatePart] | None = None
 
 
 class AwaitAnswer:
@@ -65,7 +65,7 @@ class AwaitCancel:
         self.at_ns = at_ns
 
 
-class Leave:
+class ExitProcess:
     """The server's process ended while the client waited for it: with `code`, or by `signal`."""
 
     __slots__ = ("at_ns", "code", "signal")
@@ -76,10 +76,10 @@ class Leave:
         self.signal = signal
 
 
-Step = Say | AwaitAnswer | AwaitCancel | Leave
+ReplyStep = SendMessage | AwaitAnswer | AwaitCancel | ExitProcess
 
 
-class Scene:
+class RecordedReply:
     """What followed one message of the client's, which came at `at_ns`. `exchange` is that of a request."""
 
     __slots__ = ("at_ns", "exchange", "steps")
@@ -87,7 +87,7 @@ class Scene:
     def __init__(self, at_ns: int = 0, exchange: Exchange | None = None) -> None:
         self.at_ns = at_ns
         self.exchange = exchange
-        self.steps: list[Step] = []
+        self.steps: list[ReplyStep] = []
 
     @property
     def gives(self) -> bool:
@@ -95,11 +95,11 @@ class Scene:
         answer = None if self.exchange is None else self.exchange.response
         if answer is not None and answer.result_type in (TASK, INPUT_REQUIRED):
             return True
-        asked = (one.message for one in self.steps if isinstance(one, Say) and one.message.kind is Kind.REQUEST)
+        asked = (one.message for one in self.steps if isinstance(one, SendMessage) and one.message.kind is Kind.REQUEST)
         return any(b'"elicitationId"' in one.raw for one in asked)
 
 
-class Scenes:
+class RecordedReplies:
     """All scenes of a recording: by the row of the request, and by client and method of the notification, in their order.
 
     They never change once they are read, so that any number of live clients are played to from the same ones.
@@ -109,10 +109,10 @@ class Scenes:
     __slots__ = ("closing", "exit_codes", "listeners", "of_notification", "of_request", "opening", "unknown", "wall_ns")
 
     def __init__(self) -> None:
-        self.of_request: dict[int, Scene] = {}
-        self.of_notification: dict[tuple[Owner, str], list[Scene]] = {}
-        self.opening: dict[Owner, Scene] = {}
-        self.closing: dict[Owner, Scene] = {}
+        self.of_request: dict[int, RecordedReply] = {}
+        self.of_notification: dict[tuple[Owner, str], list[RecordedReply]] = {}
+        self.opening: dict[Owner, RecordedReply] = {}
+        self.closing: dict[Owner, RecordedReply] = {}
         self.listeners: set[str] = set()
         """The tokens of the ids of subscriptions."""
         self.unknown: dict[int, str] = {}
@@ -132,14 +132,14 @@ class Scenes:
         """Whether the server said anything."""
         of_notification = (one for some in self.of_notification.values() for one in some)
         told = [*self.of_request.values(), *of_notification, *self.opening.values()]
-        return any(isinstance(step, Say) for scene in told for step in scene.steps)
+        return any(isinstance(step, SendMessage) for scene in told for step in scene.steps)
 
 
-def scenes(transcript: Transcript) -> Scenes:
+def read_replies(transcript: Transcript) -> RecordedReplies:
     """The scenes of a transcript. Those of several captures stand side by side."""
-    found = Scenes()
+    found = RecordedReplies()
     found.wall_ns = next((one.header.wall_ns - one.shift_ns for one in transcript.captures if one.header is not None), 0)
-    readers = [_Reader(source, found) for source in transcript.captures]
+    readers = [_ReplyReader(source, found) for source in transcript.captures]
     for one in _in_order(transcript):
         if isinstance(one, ChannelEvent):
             readers[one.capture].happened(one)
@@ -182,24 +182,24 @@ def _in_order(transcript: Transcript) -> list[ChannelEvent | tuple[Message, Exch
     return [one[3] for one in found]
 
 
-class _Reader:
+class _ReplyReader:
     """Reads one capture into `scenes`: `feed` takes its messages and `happened` its events, in their order."""
 
     __slots__ = ("_asking", "_current", "_is_http", "_is_left", "_of_transaction", "_scenes", "_source", "_waiting")
 
-    def __init__(self, source: CaptureInfo, scenes: Scenes) -> None:
+    def __init__(self, source: CaptureInfo, scenes: RecordedReplies) -> None:
         self._source = source
         self._scenes = scenes
         self._is_http = bool(source.transactions)
         self._is_left = False
         """Whether the client has closed the server's input, or somebody has sent the server away."""
-        self._current: dict[int, Scene] = {}
+        self._current: dict[int, RecordedReply] = {}
         """The scene of the client's last message, by whose it was: on stdio there is one client."""
         self._waiting: dict[int, Exchange] = {}
         """Requests of the client that are not answered yet, by their rows."""
-        self._asking: dict[int, Scene] = {}
+        self._asking: dict[int, RecordedReply] = {}
         """The scenes in which the server asks, by the rows of its requests."""
-        self._of_transaction: dict[int, Scene] = {}
+        self._of_transaction: dict[int, RecordedReply] = {}
 
     def feed(self, message: Message, row: Exchange | UnpairedMessage) -> None:
         if message.sender == CLIENT:
@@ -209,13 +209,13 @@ class _Reader:
         elif message.kind is not Kind.MALFORMED:
             self._said(message, row)
         elif not self._is_http and message.raw:  # what is no JSON-RPC is of interest as noise on stdout alone
-            self._about(message).steps.append(Say(message, None, once=True))
+            self._about(message).steps.append(SendMessage(message, None, once=True))
 
     def happened(self, event: ChannelEvent) -> None:
         match event.record:
             case Close(stream=stream, by="client") if self._is_stdin(stream):
                 self._is_left = True
-                self._scenes.closing[event.capture, ""] = self._current[0] = Scene(event.at_ns)
+                self._scenes.closing[event.capture, ""] = self._current[0] = RecordedReply(event.at_ns)
             case Note(topic="signal" | "escalation"):
                 self._is_left = True
             case Exit(code=code, signal=signal):
@@ -227,12 +227,12 @@ class _Reader:
                     and scene.exchange is not None
                     and scene.exchange.row in self._waiting
                 ):
-                    scene.steps.append(Leave(event.at_ns, code, signal))
+                    scene.steps.append(ExitProcess(event.at_ns, code, signal))
                     self._scenes.unknown.pop(scene.exchange.row, None)
 
     # The client
 
-    def _heard(self, message: Message, row: Exchange | UnpairedMessage) -> Scene | None:
+    def _heard(self, message: Message, row: Exchange | UnpairedMessage) -> RecordedReply | None:
         """The scene that a message of the client's begins, or goes on with."""
         if isinstance(row, UnpairedMessage):
             return self._told(message) if message.kind is Kind.NOTIFICATION else None
@@ -249,16 +249,16 @@ class _Reader:
             scene.steps.append(AwaitAnswer(message.at_ns, row.row))
         return scene
 
-    def _told(self, message: Message) -> Scene:
-        scene = Scene(message.at_ns)
+    def _told(self, message: Message) -> RecordedReply:
+        scene = RecordedReply(message.at_ns)
         who = owner(message.capture, self._source.transaction_of(message.stream))
         self._scenes.of_notification.setdefault((who, message.method or ""), []).append(scene)
         return scene
 
-    def _asked(self, row: Exchange) -> Scene | None:
+    def _asked(self, row: Exchange) -> RecordedReply | None:
         if not is_served(row):
             return None
-        scene = self._scenes.of_request[row.row] = Scene(row.at_ns, row)
+        scene = self._scenes.of_request[row.row] = RecordedReply(row.at_ns, row)
         if row.method == LISTEN and row.request.id is not None:
             self._scenes.listeners.add(row.request.id)
         self._waiting[row.row] = row
@@ -278,7 +278,7 @@ class _Reader:
             self._say_of_request(message, row)
         elif row.request is message:
             scene = self._asking[row.row] = self._asker(message, row)
-            scene.steps.append(Say(message, row))
+            scene.steps.append(SendMessage(message, row))
         else:
             self._say_on_its_own(message, row)
 
@@ -286,24 +286,28 @@ class _Reader:
         scene = self._scenes.of_request.get(row.row)
         if scene is not None:
             answers = row.response is message
-            scene.steps.append(Say(message, row, answers=answers))
+            scene.steps.append(SendMessage(message, row, answers=answers))
             if answers:
                 self._waiting.pop(row.row, None)
 
     def _say_on_its_own(self, message: Message, row: Exchange | None) -> None:
         scene = self._about(message)
         is_over = scene.exchange is not None and scene.exchange.row not in self._waiting
-        scene.steps.append(Say(message, row, once=is_over or (message.method or "").endswith(LIST_CHANGED)))
+        scene.steps.append(SendMessage(message, row, once=is_over or (message.method or "").endswith(LIST_CHANGED)))
 
-    def _about(self, message: Message) -> Scene:
+    def _about(self, message: Message) -> RecordedReply:
         """The scene in which the server says something on its own."""
         transaction = self._source.transaction_of(message.stream)
         if transaction is not None and transaction.number in self._of_transaction:
             return self._of_transaction[transaction.number]
         current = self._current.get(self._who(message))
-        return self._scenes.opening.setdefault(owner(message.capture, transaction), Scene()) if current is None else current
+        return (
+            self._scenes.opening.setdefault(owner(message.capture, transaction), RecordedReply())
+            if current is None
+            else current
+        )
 
-    def _asker(self, message: Message, asked: Exchange) -> Scene:
+    def _asker(self, message: Message, asked: Exchange) -> RecordedReply:
         """The scene in which the server asks: the current one, unless only others were answered after its question had been.
 
         After a notification of the client's it asks for a request that waits, but for the roots, which such news may be of. Over HTTP

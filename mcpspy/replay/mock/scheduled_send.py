@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .replies import Scene
+from .replies import RecordedReply
 
 if TYPE_CHECKING:
     from ...transcript.model import Message
     from .generated_ids import CallContext
     from .miss import Miss
-    from .replies import Leave, Say
+    from .replies import ExitProcess, SendMessage
 
 OF_NO_REQUEST: Final = ("/list_changed", "/updated", "/complete", "/status")
 """How the notifications end that are news of a server, and of no request: on stdio nothing else says so."""
 
-NOTHING: Final = Scene()
+NO_REPLY: Final = RecordedReply()
 """The scene of a request that has none, since it was never recorded."""
 
 
-class Playing:
+class ReplyState:
     """A scene that is being played. `id` and `token` are the live request's, empty and None where none began it.
 
     `call_context` is what it hangs together with; `again` says that it was played on it before, and `was_played` that it was on any.
@@ -30,15 +30,15 @@ class Playing:
     """
 
     __slots__ = (
-        "again", "asked", "began_ns", "given_up", "id", "is_over", "next", "request", "scene", "call_context", "tasks", "token",
+        "again", "asked", "began_ns", "given_up", "id", "is_over", "next", "request", "reply", "call_context", "tasks", "token",
         "unanswered", "was_played",
     )  # fmt: skip
 
-    def __init__(self, scene: Scene, call_context: CallContext, request: Message | None = None) -> None:
-        self.scene = scene
+    def __init__(self, reply: RecordedReply, call_context: CallContext, request: Message | None = None) -> None:
+        self.reply = reply
         self.call_context = call_context
         self.request = request
-        self.began_ns = scene.at_ns
+        self.began_ns = reply.at_ns
         self.id = "" if request is None else request.id or "null"
         self.token = None if request is None else request.correlation_key
         self.again = self.was_played = False
@@ -50,13 +50,13 @@ class Playing:
         self.given_up = 0
 
 
-class Unforged(bytes):
+class LiveServerBytes(bytes):
     """Bytes that a live server sent: all else that a mock sends is injected. A subclass of bytes, to pass wherever bytes do."""
 
     __slots__ = ()
 
 
-class Cue:
+class ScheduledSend:
     """What a mock is to do `delay_ns` after what it heard: say `data`, a line, or end its process as the recorded one ended.
 
     `playing` is the scene that it is of: whose request it belongs to, if any. `say` is the recorded step; there is none where the
@@ -64,24 +64,24 @@ class Cue:
     answers it). `answers` says that it is the answer to the request of `playing`. `since` is how often that had been given up.
     """
 
-    __slots__ = ("answers", "data", "delay_ns", "leave", "miss", "playing", "say", "since")
+    __slots__ = ("answers", "data", "delay_ns", "exit", "miss", "state", "step", "since")
 
     def __init__(
         self,
-        playing: Playing,
+        state: ReplyState,
         data: bytes = b"",
         delay_ns: int = 0,
         *,
-        say: Say | None = None,
+        step: SendMessage | None = None,
         answers: bool = False,
         miss: Miss | None = None,
-        leave: Leave | None = None,
+        exit: ExitProcess | None = None,
     ) -> None:
-        self.playing = playing
+        self.state = state
         self.data = data
         self.delay_ns = delay_ns
-        self.say = say
+        self.step = step
         self.answers = answers
         self.miss = miss
-        self.leave = leave
-        self.since = playing.given_up
+        self.exit = exit
+        self.since = state.given_up

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...errors import AddressError, ReplayError
-from .replies import Scenes, scenes
+from .replies import RecordedReplies, read_replies
 
 if TYPE_CHECKING:
     from ...transcript.model import Transcript
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _REFUSED: Final = 400
 
 
-def served(transcript: Transcript, what: str, *, over_http: bool) -> Scenes:
+def served_replies(transcript: Transcript, what: str, *, over_http: bool) -> RecordedReplies:
     """The scenes of the captures that people call `what`; `over_http` those without an answer too, if HTTP refused something.
 
     Raises: AddressError: if they are of several servers. ReplayError: if there is nothing to serve.
@@ -30,13 +30,13 @@ def served(transcript: Transcript, what: str, *, over_http: bool) -> Scenes:
         )
     if transcript.captures and not spoken:
         raise ReplayError(what, "it is of a model's API, which speaks HTTP alone; add --listen 127.0.0.1:0")
-    found = scenes(transcript)
-    if not found.has_answers and not (over_http and refusals(transcript)):
+    found = read_replies(transcript)
+    if not found.has_answers and not (over_http and refused_statuses(transcript)):
         raise ReplayError(what, _nothing(transcript))
     return found
 
 
-def refusals(transcript: Transcript) -> list[int]:
+def refused_statuses(transcript: Transcript) -> list[int]:
     """The HTTP statuses by which the server refused what it was asked, as it does who wants a login first; none of a tap's own."""
     every = (one for source in transcript.captures for one in source.transactions.values())
     return [one.status for one in every if one.status >= _REFUSED and one.response is not None and not one.response.injected]
@@ -44,7 +44,7 @@ def refusals(transcript: Transcript) -> list[int]:
 
 def _nothing(transcript: Transcript) -> str:
     """Why there is nothing to serve, and what to do."""
-    statuses = refusals(transcript)
+    statuses = refused_statuses(transcript)
     if statuses:
         told = ", ".join(f"{status} ×{statuses.count(status)}" for status in dict.fromkeys(statuses))
         return (

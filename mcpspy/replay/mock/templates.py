@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
 
-class Wants(Enum):
+class PlaceholderKind(Enum):
     """Which live value a blank wants."""
 
     ID = auto()
@@ -39,22 +39,22 @@ class Wants(Enum):
     """The time, `recorded` being that of the task which the server gave out as `token`."""
 
 
-class Blank:
+class Placeholder:
     """Where a live value goes; `token` is the recorded one, `recorded` its bytes."""
 
     __slots__ = ("recorded", "token", "wants")
 
-    def __init__(self, *, wants: Wants, token: str = "") -> None:
+    def __init__(self, *, wants: PlaceholderKind, token: str = "") -> None:
         self.wants = wants
         self.token = token
         self.recorded = b""
 
 
-Part = bytes | Blank
+TemplatePart = bytes | Placeholder
 
-_Placed: TypeAlias = "tuple[Sequence[str | int], Blank]"
+_Placed: TypeAlias = "tuple[Sequence[str | int], Placeholder]"
 
-HANDED: Final = (b'"taskId', b'"requestState"', b'"cursor"', b'"nextCursor"', b'"elicitationId"')
+ID_MEMBERS: Final = (b'"taskId', b'"requestState"', b'"cursor"', b'"nextCursor"', b'"elicitationId"')
 """A message without these words names nothing that a server gives out to be named by later."""
 
 _TIMES: Final = ("createdAt", "lastUpdatedAt")
@@ -68,19 +68,19 @@ _PATHS: Final = {
 }
 
 
-def line(message: Message, exchange: Exchange | None, *, listeners: Container[str] = ()) -> list[Part]:
+def line_template(message: Message, exchange: Exchange | None, *, listeners: Container[str] = ()) -> list[TemplatePart]:
     """The parts of the line that says `message` of the server's, with its end.
 
     `exchange` is the one that it belongs to, if any; `listeners` are the recorded ids of subscriptions (2026-07-28).
     """
     data = one_line(message.raw)
-    blanks: list[tuple[int, int, Blank]] = []
+    blanks: list[tuple[int, int, Placeholder]] = []
     for path, blank in _blanks(message, exchange, listeners):
         found = span_at(data, path)
         if found is not None:
             blank.recorded = data[found[0] : found[1]]
             blanks.append((*found, blank))
-    parts: list[Part] = []
+    parts: list[TemplatePart] = []
     at = 0
     for start, end, blank in sorted(blanks, key=lambda one: one[0]):
         parts += [data[at:start], blank]
@@ -99,47 +99,47 @@ def _blanks(message: Message, exchange: Exchange | None, listeners: Container[st
     found: list[_Placed]
     match message.kind:
         case Kind.RESULT | Kind.ERROR if exchange is not None:
-            found = [(_PATHS["id"], Blank(wants=Wants.ID))]
+            found = [(_PATHS["id"], Placeholder(wants=PlaceholderKind.ID))]
             if exchange.method == LISTEN:
-                found.append((_PATHS["subscription result"], Blank(wants=Wants.ID)))
+                found.append((_PATHS["subscription result"], Placeholder(wants=PlaceholderKind.ID)))
         case Kind.REQUEST:
-            found = [(_PATHS["id"], Blank(wants=Wants.OWN_ID, token=message.id or ""))]
+            found = [(_PATHS["id"], Placeholder(wants=PlaceholderKind.OWN_ID, token=message.id or ""))]
         case Kind.NOTIFICATION:
             found = _of_notification(message, exchange, listeners)
         case _:
             return []
-    if any(word in message.raw for word in HANDED):
+    if any(word in message.raw for word in ID_MEMBERS):
         found += _names(message, exchange)
     return found
 
 
 def _names(message: Message, exchange: Exchange | None) -> list[_Placed]:
     """What the server gave out to be named by later, and when a task of its was made and changed."""
-    from ..client.correlate.values import INPUT, TASK_ID, given  # which few recordings want
+    from ..client.correlate.values import INPUT, TASK_ID, issued_values  # which few recordings want
 
     method = (message.method if exchange is None else exchange.method) or ""
-    wants = Wants.TASK if message.kind is Kind.REQUEST and method.startswith("tasks/") else Wants.NAME
+    wants = PlaceholderKind.TASK if message.kind is Kind.REQUEST and method.startswith("tasks/") else PlaceholderKind.NAME
     found: list[_Placed] = []
-    for named, steps, is_member in given(message, method, message.body):
+    for named, steps, is_member in issued_values(message, method, message.body):
         if is_member or named.what == INPUT:
             continue
-        found.append((steps, Blank(wants=wants, token=named.value)))
+        found.append((steps, Placeholder(wants=wants, token=named.value)))
         if named.what == TASK_ID:
-            found += [((*steps[:-1], name), Blank(wants=Wants.TIME, token=named.value)) for name in _TIMES]
+            found += [((*steps[:-1], name), Placeholder(wants=PlaceholderKind.TIME, token=named.value)) for name in _TIMES]
     return found
 
 
 def _of_notification(message: Message, exchange: Exchange | None, listeners: Container[str]) -> list[_Placed]:
     found: list[_Placed] = []
     if message.method == PROGRESS:  # of which nobody knows whose it is, that is nobody's now
-        wants = Wants.ASKED if exchange is None else Wants.TOKEN
-        found.append((_PATHS["progress"], Blank(wants=wants)))
+        wants = PlaceholderKind.ASKED if exchange is None else PlaceholderKind.TOKEN
+        found.append((_PATHS["progress"], Placeholder(wants=wants)))
     if message.method == CANCELLED and message.correlation_key is not None:
-        wants = Wants.LISTENS if message.correlation_key in listeners else Wants.ASKED
-        found.append((_PATHS["cancelled"], Blank(wants=wants, token=message.correlation_key)))
+        wants = PlaceholderKind.LISTENS if message.correlation_key in listeners else PlaceholderKind.ASKED
+        found.append((_PATHS["cancelled"], Placeholder(wants=wants, token=message.correlation_key)))
     if SUBSCRIPTION_ID.encode() in message.raw:
         named = span_at(message.raw, _PATHS["subscription"])
         if named is not None:
             token = message.raw[named[0] : named[1]].decode("utf-8", "replace")
-            found.append((_PATHS["subscription"], Blank(wants=Wants.LISTENS, token=token)))
+            found.append((_PATHS["subscription"], Placeholder(wants=PlaceholderKind.LISTENS, token=token)))
     return found

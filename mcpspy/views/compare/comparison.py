@@ -19,7 +19,7 @@ from ..timeline.summary import headline, source_line
 from .differences import difference_lines, note_lines
 
 if TYPE_CHECKING:
-    from ...replay.compare.compare import CallChange, Comparison, FindingChange, ServerComparison, Took
+    from ...replay.compare.compare import CallChange, Comparison, DurationChange, FindingChange, ServerComparison
     from ...replay.compare.server import DefinitionChange
     from ...transcript.model import CaptureInfo, Exchange
 
@@ -140,7 +140,7 @@ def _call(one: CallChange, width: int | None) -> Iterator[Line]:
         yield from note_lines(f"an object has more than one {names}: the last one was compared", indent=6, width=width)
 
 
-def _took(one: Took, width: int | None) -> Iterator[Line]:
+def _took(one: DurationChange, width: int | None) -> Iterator[Line]:
     style = "bad" if one.after_ns > one.before_ns else "good"
     times: Line = [(duration(one.before_ns), "dim"), (" → ", "dim"), (duration(one.after_ns), style)]
     yield fitted([("    ", ""), *_asked(one.after), ("  ", ""), *times, *_rows(one.before, one.after)], width)

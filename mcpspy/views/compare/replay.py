@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from ...replay.client.outgoing import Effect
-from ...replay.mock.miss import named
+from ...replay.mock.miss import request_name
 from ...transcript.model import Kind
 from ..text.escape import one_line, safe_text
 from ..text.line import Line, Piece, fitted
 from ..text.units import counted
 
 if TYPE_CHECKING:
-    from ...replay.client.driver import Report
-    from ...replay.client.outgoing import Effects, Rehearsed
-    from ...replay.client.plan import LeftOut, Plan
+    from ...replay.client.outgoing import Effects, PlannedMessage
+    from ...replay.client.plan import Plan, UnsentMessage
+    from ...replay.client.player import Report
     from ...transcript.model import Exchange, Message
 
 MAX_LISTED: Final = 20
@@ -51,19 +51,19 @@ def changing(plans: Iterable[Plan], effects: Effects) -> list[str]:
         for one in plan.requests:
             effect = effects.of(one)
             if effect in (Effect.CHANGES, Effect.DESTROYS):
-                found[one_line(named(one.request), 80)] = effect
+                found[one_line(request_name(one.request), 80)] = effect
     ranked = sorted(found.items(), key=lambda one: one[1] is not Effect.DESTROYS)
     return [f"{name}{' (destructive)' if effect is Effect.DESTROYS else ''}" for name, effect in ranked]
 
 
-def plan_lines(found: Iterable[Rehearsed], left_out: Iterable[LeftOut], width: int | None) -> Iterator[Line]:
+def plan_lines(found: Iterable[PlannedMessage], left_out: Iterable[UnsentMessage], width: int | None) -> Iterator[Line]:
     """What would be sent, in order, and what would not."""
     for one in found:
         yield from _rehearsed_lines(one, width)
     yield from unsent_lines(left_out, width)
 
 
-def _rehearsed_lines(one: Rehearsed, width: int | None) -> Iterator[Line]:
+def _rehearsed_lines(one: PlannedMessage, width: int | None) -> Iterator[Line]:
     sign: Piece = ("✗ ", "bad") if one.refused else ("→ ", "")
     line: Line = [(f"{one.send.row:>4} ", "dim"), sign, *_named(one.send.message)]
     words = _WORDS[one.effect or Effect.NONE]
@@ -110,7 +110,7 @@ def report_lines(report: Report, recorded: dict[int, Exchange], width: int | Non
         yield from _more(len(report.misses))
 
 
-def unsent_lines(unsent: Iterable[LeftOut], width: int | None) -> Iterator[Line]:
+def unsent_lines(unsent: Iterable[UnsentMessage], width: int | None) -> Iterator[Line]:
     """What was not sent, and why."""
     listed = list(unsent)
     if listed:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
-from ...replay.mock.miss import named
+from ...replay.mock.miss import request_name
 from ...transcript.model import Kind
 from ...wire.json_spans import members
 from ..text.escape import one_line, safe_text
@@ -18,7 +18,7 @@ from ..timeline.summary import headline
 
 if TYPE_CHECKING:
     from ...replay.client.plan import Send
-    from ...replay.shrink import Shrunk
+    from ...replay.shrink import ShrinkResult
     from ...transcript.model import Exchange, Message
 
 PARAMS_LETTERS: Final = 60
@@ -26,7 +26,7 @@ PARAMS_LETTERS: Final = 60
 MAX_LISTED: Final = 50
 
 
-def shrunk_lines(found: Shrunk, width: int | None) -> Iterator[Line]:
+def shrunk_lines(found: ShrinkResult, width: int | None) -> Iterator[Line]:
     """What happened, in how many runs, and each message that it takes, with what became of it when it happened."""
     parts: list[Line] = [
         [(one_line(found.until), "strong")],
@@ -44,7 +44,7 @@ def shrunk_lines(found: Shrunk, width: int | None) -> Iterator[Line]:
         yield [(f"     and {len(found.sends) - MAX_LISTED:,} more", "dim")]
 
 
-def shrunk_next_lines(found: Shrunk, again: str, width: int | None) -> Iterator[Line]:
+def shrunk_next_lines(found: ShrinkResult, again: str, width: int | None) -> Iterator[Line]:
     """What to do with it, behind an empty line; `again` is the command that sends it once more."""
     commands = ((f"mcpspy show {quote(found.path)}", "what passed"), (again, "sends it once more"))
     longest = max(len(command) for command, _ in commands)
@@ -53,7 +53,7 @@ def shrunk_next_lines(found: Shrunk, again: str, width: int | None) -> Iterator[
         yield fitted([(safe_text(command.ljust(longest)), "strong"), (f"   {why}", "dim")], width)
 
 
-def _how(found: Shrunk) -> str:
+def _how(found: ShrinkResult) -> str:
     told = counted(found.runs, "run")
     if found.unresolved:
         told += f", {found.unresolved:,} of them without a server"
@@ -62,8 +62,8 @@ def _how(found: Shrunk) -> str:
     return f"{told}; there may be a smaller sequence"
 
 
-def _send_line(send: Send, found: Shrunk) -> Line:
-    line: Line = [(f"{send.row:>4} ", "dim"), ("→ ", ""), (one_line(named(send.message) or "no JSON-RPC"), "")]
+def _send_line(send: Send, found: ShrinkResult) -> Line:
+    line: Line = [(f"{send.row:>4} ", "dim"), ("→ ", ""), (one_line(request_name(send.message) or "no JSON-RPC"), "")]
     params = _params(send.message)
     line += [(" ", ""), (params, "dim")] if params else []
     live = found.live.get(send.row)
@@ -88,7 +88,7 @@ def _outcome(live: Exchange) -> Line:
     return [*line, (f": {phrase.detail}", "")] if phrase.detail else line
 
 
-def shrunk_json(found: Shrunk | None, until: str, again: str, *, of: int, runs: int, unresolved: int) -> str:
+def shrunk_json(found: ShrinkResult | None, until: str, again: str, *, of: int, runs: int, unresolved: int) -> str:
     """One object; of what did not happen, only that."""
     made: dict[str, Any] = {"schema": SCHEMA, "until": until, "happened": found is not None, "of": of, "runs": runs}
     made["unresolved"] = unresolved
@@ -104,7 +104,7 @@ def shrunk_json(found: Shrunk | None, until: str, again: str, *, of: int, runs: 
     return as_json(made) + "\n"
 
 
-def _send_object(send: Send, found: Shrunk) -> dict[str, Any]:
+def _send_object(send: Send, found: ShrinkResult) -> dict[str, Any]:
     live = found.live.get(send.row)
     return {
         "row": send.row,

@@ -10,9 +10,9 @@ from .comparison import comparison_json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ...replay.client.driver import Report
-    from ...replay.client.outgoing import Rehearsed
-    from ...replay.client.plan import LeftOut
+    from ...replay.client.outgoing import PlannedMessage
+    from ...replay.client.plan import UnsentMessage
+    from ...replay.client.player import Report
     from ...replay.compare.compare import Comparison
 
 
@@ -36,13 +36,13 @@ def replays_json(target: Mapping[str, Any], clients: Sequence[dict[str, Any]], s
     return as_json({"schema": SCHEMA, "target": target, "exit": status, "clients": list(clients)}) + "\n"
 
 
-def plans_json(target: Mapping[str, Any], found: Iterable[Rehearsed], left_out: Iterable[LeftOut]) -> str:
+def plans_json(target: Mapping[str, Any], found: Iterable[PlannedMessage], left_out: Iterable[UnsentMessage]) -> str:
     """What would be sent: one object, with a message per line."""
     head = as_json({"schema": SCHEMA, "target": target, "unsent": unsent_objects(left_out)})[:-1]
     return f'{head},"sends":[\n' + ",\n".join(as_json(_rehearsed_object(one)) for one in found) + "]}\n"
 
 
-def _rehearsed_object(one: Rehearsed) -> dict[str, Any]:
+def _rehearsed_object(one: PlannedMessage) -> dict[str, Any]:
     message = one.send.message
     made: dict[str, Any] = {
         "client": one.client, "row": one.send.row, "kind": message.kind.value, "method": message.method, "target": message.target,
@@ -54,6 +54,6 @@ def _rehearsed_object(one: Rehearsed) -> dict[str, Any]:
     return made | {"refused": one.refused or None} | payload(one.data)
 
 
-def unsent_objects(unsent: Iterable[LeftOut]) -> list[dict[str, Any]]:
+def unsent_objects(unsent: Iterable[UnsentMessage]) -> list[dict[str, Any]]:
     """What was not sent, and why."""
     return [{"row": one.row, "method": one.message.method, "target": one.message.target, "why": one.why} for one in unsent]

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from ...records import CLIENT, SERVER
-from ...replay.mock.matching import ways
+from ...replay.mock.matching import client_sequences
 from ...transcript.mcp.methods import INITIALIZE
 from ...transcript.model import CaptureInfo, Exchange, Kind, Outcome, Row, Transcript
 from ..text.escape import safe_text
@@ -88,7 +88,7 @@ class _Test:
         if callbacks:
             yield from ("", *callbacks)
         asked = [row for row in rows if isinstance(row, Exchange) and row.capture == self._source.index]
-        clients = [lines for way in ways(asked) if (lines := self._asks(way))]
+        clients = [lines for way in client_sequences(asked) if (lines := self._asks(way))]
         told = [list(self._client(lines, one_of=len(clients))) for lines in clients] or [[f"{INDENT}pass"]]
         for at, lines in enumerate(told):
             yield from lines if at == 0 else ("", *lines)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...replay.mock.miss import named, told
+from ...replay.mock.miss import difference_text, request_name
 from ..text.escape import safe_text
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def miss_lines(miss: Miss, *, who: str = "mcpspy mock: ", advice: Sequence[str] 
 
     `advice` is what lets it match; where that is None, the options of a mock.
     """
-    lines = [f"{who}{named(miss.request)} {miss.reason}"]
+    lines = [f"{who}{request_name(miss.request)} {miss.reason}"]
     if miss.nearest is not None:
         lines.append(f"  nearest  row {miss.nearest.row}{', ' if miss.name_of_nearest else ''}{miss.name_of_nearest}")
     differences = miss.differences
@@ -50,4 +50,4 @@ def miss_lines(miss: Miss, *, who: str = "mcpspy mock: ", advice: Sequence[str] 
 
 def _place(one: Difference) -> str:
     around = len("  differs  ") + len(one.path) + len(": … ≠ …")
-    return told(one, max(MIN_LETTERS, (COLUMNS - around) // 2 - len("…")))
+    return difference_text(one, max(MIN_LETTERS, (COLUMNS - around) // 2 - len("…")))

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from mcpspy.live.mock.http.server import serve
 from mcpspy.live.mock.llm import LlmMock
 from mcpspy.replay.mock.match_key import Strictness
-from mcpspy.replay.mock.matching import Matcher, Reuse
-from mcpspy.replay.mock.prompt_key import PromptAsking
-from mcpspy.replay.mock.recorded_prompts import recorded
+from mcpspy.replay.mock.matching import RequestMatcher, Reuse
+from mcpspy.replay.mock.prompt_key import PromptRules
+from mcpspy.replay.mock.recorded_prompts import recorded_prompts
 from mcpspy.transcript.transcribe import transcribe
 from tests.deadlines import DEADLINE_S
 from tests.transcript.dialogue import make_header
@@ -58,9 +58,9 @@ class ModelMocking:
         plays_nearest: bool = False,
         forward: LlmPassThrough | None = None,
     ) -> None:
-        found = recorded(transcribe(traffic.records, keeps_frames=True, finds=False))
+        found = recorded_prompts(transcribe(traffic.records, keeps_frames=True, finds=False))
         exchanges = [one.exchange for one in found]
-        finds = Matcher(exchanges, strictness=strictness, ignore=ignore, reuse=reuse, rules=PromptAsking)
+        finds = RequestMatcher(exchanges, strictness=strictness, ignore=ignore, reuse=reuse, rules=PromptRules)
         self.missed: list[Miss] = []
         self.records: list[Record] = []
         self._mock = LlmMock(

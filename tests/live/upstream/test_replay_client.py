@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from mcpspy.live.upstream.replay_client import ReplayClient, run_replay_client
 from mcpspy.live.upstream.stdio import StdioClient
 from mcpspy.records import SERVER, Frame, Note, Record
-from mcpspy.replay.client.answering import Answering
-from mcpspy.replay.client.driver import Driving
-from mcpspy.replay.client.read_plan import plans
-from mcpspy.replay.mock.matching import Matcher
+from mcpspy.replay.client.answering import RecordedAnswers
+from mcpspy.replay.client.player import PlanPlayer
+from mcpspy.replay.client.read_plan import read_plans
+from mcpspy.replay.mock.matching import RequestMatcher
 from tests.transcript.dialogue import Dialogue, cancelled, notification, request, result, tool_call
 
 if TYPE_CHECKING:
-    from mcpspy.replay.client.driver import Report
+    from mcpspy.replay.client.player import Report
 
 SERVER_OF_WORDS = """
 import json, sys
@@ -31,8 +31,8 @@ class Driven:
 
     def __init__(self, recorded: Dialogue, server: str, **manner: Any) -> None:
         transcript = recorded.transcript
-        (plan,) = plans(transcript)
-        driving = Driving(plan, Answering(Matcher(transcript.exchanges, side=SERVER).walk()), **manner)
+        (plan,) = read_plans(transcript)
+        driving = PlanPlayer(plan, RecordedAnswers(RequestMatcher(transcript.exchanges, side=SERVER).cursor()), **manner)
         self.records: list[Record] = []
         begin_ns = time.monotonic_ns()
 

@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.records import SERVER
-from mcpspy.replay.client.answering import Answering
-from mcpspy.replay.client.driver import Driving, Sent
-from mcpspy.replay.client.read_plan import plans
-from mcpspy.replay.mock.matching import Matcher
+from mcpspy.replay.client.answering import RecordedAnswers
+from mcpspy.replay.client.player import OutgoingMessage, PlanPlayer
+from mcpspy.replay.client.read_plan import read_plans
+from mcpspy.replay.mock.matching import RequestMatcher
 from tests.replay.client.drives import message_of
 from tests.transcript.dialogue import MS
 
@@ -27,16 +27,16 @@ class Driven:
         self, recorded: Dialogue | Traffic, *, rows: Iterable[int] | None = None, carries: bool = False, **manner: Any
     ) -> None:
         self.transcript = recorded.transcript
-        (self.plan,) = plans(self.transcript)
+        (self.plan,) = read_plans(self.transcript)
         if rows is not None:
             self.plan = self.plan.only(rows)
         if carries:
-            from mcpspy.replay.client.correlate.reader import read_carrying
-            from mcpspy.replay.client.correlate.run import CarryingRun
+            from mcpspy.replay.client.correlate.reader import read_correlations
+            from mcpspy.replay.client.correlate.run import CorrelationRun
 
-            manner["carrier"] = CarryingRun(read_carrying(self.transcript))
-        answering = Answering(Matcher(self.transcript.exchanges, side=SERVER).walk())
-        self.driving = Driving(self.plan, answering, **manner)
+            manner["carrier"] = CorrelationRun(read_correlations(self.transcript))
+        answering = RecordedAnswers(RequestMatcher(self.transcript.exchanges, side=SERVER).cursor())
+        self.driving = PlanPlayer(self.plan, answering, **manner)
         self.now_ns = 0
         self.bytes: list[bytes] = []
         """All that was sent."""
@@ -65,6 +65,6 @@ class Driven:
     def ends(self, id: str, why: str = "404 Not Found") -> list[Any]:
         return self._sent(self.driving.end(id, why, self.now_ns))
 
-    def _sent(self, sent: list[Sent]) -> list[Any]:
+    def _sent(self, sent: list[OutgoingMessage]) -> list[Any]:
         self.bytes += [one.data for one in sent if one.data]
         return [json.loads(one.data) if one.data else f"left {one.leaves}" for one in sent]

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.records import CLIENT, Frame
-from mcpspy.replay.client.correlate.reader import read_carrying
-from mcpspy.replay.client.correlate.run import CarryingRun
+from mcpspy.replay.client.correlate.reader import read_correlations
+from mcpspy.replay.client.correlate.run import CorrelationRun
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo, Exchange, UnpairedMessage
@@ -22,8 +22,8 @@ class Drive:
 
     def __init__(self, recorded: Dialogue, *handles: str) -> None:
         self.transcript = recorded.transcript
-        self.carrying = read_carrying(self.transcript, handles)
-        self.run = CarryingRun(self.carrying)
+        self.correlations = read_correlations(self.transcript, handles)
+        self.run = CorrelationRun(self.correlations)
 
     def hears(self, row: int, message: Any) -> Drive:
         self.run.feed(row, message_of(message))

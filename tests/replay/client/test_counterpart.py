@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
-from mcpspy.replay.client.counterpart import Played, sides
-from mcpspy.replay.client.driver import Report
-from mcpspy.replay.client.plan import LeftOut
-from mcpspy.replay.client.read_plan import plans
+from mcpspy.replay.client.counterpart import PlayedPlan, compared_sides
+from mcpspy.replay.client.plan import UnsentMessage
+from mcpspy.replay.client.player import Report
+from mcpspy.replay.client.read_plan import read_plans
 from mcpspy.replay.compare.compare import Comparison, compare
 from tests.transcript.dialogue import Dialogue, error, request, result, tool_call
 from tests.transcript.traffic import Traffic, opened_session
@@ -23,13 +23,15 @@ def compared(
     **facts: Any,
 ) -> Comparison:
     """The comparison of a recording, of which these rows were sent under their own ids, with what was heard live."""
-    (plan,) = plans(recorded.transcript)
+    (plan,) = read_plans(recorded.transcript)
     report = Report(sent={one.row: one.request.id or "" for one in plan.requests if one.row in set(sent)}, questions={"0": 2})
     report.unsent = [
-        LeftOut(row=one.row, message=one.message, why="") for one in plan.sends if one.exchange and one.row not in report.sent
+        UnsentMessage(row=one.row, message=one.message, why="")
+        for one in plan.sends
+        if one.exchange and one.row not in report.sent
     ]
-    played = Played(plan=plan, report=report, asked=None if asked is None else frozenset(asked), **facts)
-    return compare(*sides(recorded.transcript, live.transcript, played))
+    played = PlayedPlan(plan=plan, report=report, asked=None if asked is None else frozenset(asked), **facts)
+    return compare(*compared_sides(recorded.transcript, live.transcript, played))
 
 
 def calls(*ids: int, answers: int = 9) -> Dialogue:
@@ -86,7 +88,7 @@ def test_an_answer_that_never_came_is_another_outcome() -> None:
 
 def test_live_values_that_were_carried_are_put_back_before() -> None:
     live = Dialogue().client(tool_call(1, n=1)).server(result(1, {"n": 77})).closes()
-    assert not compared(calls(1).closes(), live, [1], put_back=lambda _, data: data.replace(b"77", b"1")).different
+    assert not compared(calls(1).closes(), live, [1], restore=lambda _, data: data.replace(b"77", b"1")).different
 
 
 def test_what_a_server_makes_anew_at_each_run_is_put_back_wherever_it_says_it() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.replay.compare.compare import CallChange, Compared, Comparison, Limit, ServerComparison, compare
+from mcpspy.replay.compare.compare import CallChange, ComparedSide, Comparison, Limit, ServerComparison, compare
 from mcpspy.transcript.model import Outcome, Transcript
 from tests.transcript.dialogue import Dialogue, error, notification, request, result
 
@@ -44,7 +44,7 @@ def opened(client: Any = None, server: Any = None, tools: Any = (TOOL,)) -> Dial
 
 
 def compared(before: Dialogue, after: Dialogue, *ignore: str, limit: Limit | None = None) -> Comparison:
-    return compare(Compared(transcript=before.transcript), Compared(transcript=after.transcript), ignore, limit)
+    return compare(ComparedSide(transcript=before.transcript), ComparedSide(transcript=after.transcript), ignore, limit)
 
 
 def only(found: Comparison) -> ServerComparison:
@@ -165,7 +165,7 @@ def test_members_that_a_payload_has_twice_are_said() -> None:
 
 def test_two_single_calls_are_compared_whatever_they_ask() -> None:
     made = told((call(1, "one", path="a"), text(1, "x")), (call(2, "two", path="a"), text(2, "x"))).transcript
-    first, second = (Compared(transcript=made, rows=frozenset({row})) for row in (1, 2))
+    first, second = (ComparedSide(transcript=made, rows=frozenset({row})) for row in (1, 2))
     (change,) = only(compare(first, second)).calls
     assert spelled(change) == "changed two $.name"
 
@@ -273,13 +273,13 @@ def labelled(*labels: str) -> Transcript:
 
 def test_servers_are_brought_together_by_label_in_order() -> None:
     before, after = labelled("git", "time", "time"), labelled("time", "git", "time")
-    found = compare(Compared(transcript=before), Compared(transcript=after))
+    found = compare(ComparedSide(transcript=before), ComparedSide(transcript=after))
     assert sorted(one.name for one in found.servers) == ["git", "time", "time 2"]
     assert not found.different
 
 
 def test_a_server_on_one_side_alone_is_a_difference() -> None:
-    found = compare(Compared(transcript=labelled("git", "time")), Compared(transcript=labelled("git", "new")))
+    found = compare(ComparedSide(transcript=labelled("git", "time")), ComparedSide(transcript=labelled("git", "new")))
     assert [(one.name, one.before is None, one.after is None) for one in found.servers] == [
         ("git", False, False),
         ("time", False, True),
@@ -289,7 +289,7 @@ def test_a_server_on_one_side_alone_is_a_difference() -> None:
 
 
 def test_one_server_on_either_side_is_the_same_whatever_its_label() -> None:
-    found = compare(Compared(transcript=labelled("old")), Compared(transcript=labelled("new")))
+    found = compare(ComparedSide(transcript=labelled("old")), ComparedSide(transcript=labelled("new")))
     assert [spelled(one) for one in only(found).calls] == ["changed read $.result.content[0].text"]
 
 

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.replay.json.canonical import MAX_DIGITS, MAX_LEVELS, Odd, canonical, embedded, read, reading, same, spelled
+from mcpspy.replay.json.canonical import (
+    MAX_DIGITS,
+    MAX_LEVELS,
+    UnrepresentableValue,
+    canonical,
+    embedded,
+    read,
+    reading,
+    same,
+    spelled,
+)
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
@@ -107,8 +117,8 @@ def test_repeated_members_are_said_and_the_last_one_holds() -> None:
 
 def test_what_is_nested_too_deep_goes_by_its_digest() -> None:
     deep = b"[" * (MAX_LEVELS + 1) + b"]" * (MAX_LEVELS + 1)
-    assert isinstance(read(deep), Odd)
-    assert not isinstance(read(deep[1:-1]), Odd)
+    assert isinstance(read(deep), UnrepresentableValue)
+    assert not isinstance(read(deep[1:-1]), UnrepresentableValue)
     assert same(read(deep), read(deep))
     assert not same(read(deep), read(b" " + deep))
 
@@ -119,13 +129,13 @@ def test_brackets_in_texts_and_side_by_side_nest_nothing() -> None:
 
 
 def test_a_hundred_thousand_levels_are_read_in_time() -> None:
-    assert isinstance(read(b"[" * 100_000), Odd)
+    assert isinstance(read(b"[" * 100_000), UnrepresentableValue)
 
 
 def test_a_number_of_a_million_digits_is_read_in_time() -> None:
-    assert isinstance(read(b"7" * 1_000_000), Odd)
-    assert isinstance(read(b"7" * (MAX_DIGITS + 1)), Odd)
-    assert isinstance(read(b"1e99999999999999999999999"), Odd | int | float)
+    assert isinstance(read(b"7" * 1_000_000), UnrepresentableValue)
+    assert isinstance(read(b"7" * (MAX_DIGITS + 1)), UnrepresentableValue)
+    assert isinstance(read(b"1e99999999999999999999999"), UnrepresentableValue | int | float)
 
 
 @pytest.mark.parametrize(("text", "value"), [('{"a": 1}', {"a": 1}), (" [1]", [1]), ("1", None), ("[1", None), ("text", None)])

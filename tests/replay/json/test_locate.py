@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.replay.client.correlate.values import is_made_up, words
-from mcpspy.replay.json.locate import hole, steps_now
-from mcpspy.replay.json.walk import at, leaves
+from mcpspy.replay.client.correlate.values import is_opaque, opaque_words
+from mcpspy.replay.json.locate import live_steps, live_text
+from mcpspy.replay.json.walk import leaves, value_at
 
 PIECES = [
     "Commit: ",
@@ -43,7 +43,7 @@ LIVE = st.sampled_from(["77de0123", "zz-11", "q"])
 def test_a_value_in_a_text_is_the_live_one_or_none(before: str, after: str, recorded: str, live: str) -> None:
     if recorded in before + after or live in before + after or before[-1:].isalnum() or after[:1].isalnum():
         return
-    found = hole(before + recorded + after, before + live + after, len(before), len(before) + len(recorded))
+    found = live_text(before + recorded + after, before + live + after, len(before), len(before) + len(recorded))
     assert found in (live, None)
 
 
@@ -62,26 +62,26 @@ def test_a_value_in_a_text_is_the_live_one_or_none(before: str, after: str, reco
 )
 def test_a_value_is_found_by_the_words_of_its_line(recorded: str, live: str, expected: str | None) -> None:
     start, end = recorded.index("{"), recorded.index("}") - 1
-    assert hole(recorded.replace("{", "").replace("}", ""), live, start, end) == expected
+    assert live_text(recorded.replace("{", "").replace("}", ""), live, start, end) == expected
 
 
 @pytest.mark.parametrize("word", ["8f3a9c01", "550e8400-e29b-41d4-a716-446655440000", "redacted-0123456789ab", "run-8f3a9c01",
                                   "sess_01HXYZ3K9", "123456789012", "deadbee0"])  # fmt: skip
 def test_it_looks_made_up(word: str) -> None:
-    assert is_made_up(word)
+    assert is_opaque(word)
 
 
 @pytest.mark.parametrize("word", ["1", "h1", "report2026", "get_user_v2", "2026-11-21", "deadbeef", "1234567890", "ISO8601",
                                   "utf8mb4_general", "tool-calls-2-of-10"])  # fmt: skip
 def test_it_could_be_anything(word: str) -> None:
-    assert not is_made_up(word)
+    assert not is_opaque(word)
 
 
 @given(st.text(max_size=80))
 def test_what_is_cut_out_of_a_text_stands_there_and_looks_made_up(text: str) -> None:
-    for span in words(text):
+    for span in opaque_words(text):
         assert text[span.start : span.end] == span.text
-        assert is_made_up(span.text)
+        assert is_opaque(span.text)
 
 
 VALUES = st.recursive(
@@ -94,6 +94,6 @@ VALUES = st.recursive(
 @given(VALUES, VALUES)
 def test_every_place_of_a_message_is_found_in_the_same_message(recorded: Any, live: Any) -> None:
     for steps, leaf in leaves(recorded, into_texts=True):
-        assert at(recorded, steps) == leaf
-        assert steps_now(recorded, recorded, steps) == steps
-        steps_now(recorded, live, steps)
+        assert value_at(recorded, steps) == leaf
+        assert live_steps(recorded, recorded, steps) == steps
+        live_steps(recorded, live, steps)

@@ -3,7 +3,7 @@
 import pytest
 
 from mcpspy.errors import PathError
-from mcpspy.replay.json.overrides import edits_of, setting_of
+from mcpspy.replay.json.overrides import override_edits, override_of
 from mcpspy.wire.edits import ValueEdit
 from tests.transcript.dialogue import Dialogue, request, result, tool_call
 
@@ -18,7 +18,7 @@ from tests.transcript.dialogue import Dialogue, request, result, tool_call
     ],
 )
 def test_a_setting_is_a_path_and_json(text: str, steps: tuple[str | int, ...], value: bytes) -> None:
-    found = setting_of(text)
+    found = override_of(text)
     assert (found.steps, found.value) == (steps, value)
 
 
@@ -36,7 +36,7 @@ def test_a_setting_is_a_path_and_json(text: str, steps: tuple[str | int, ...], v
 )
 def test_a_setting_that_makes_no_sense_says_what_to_write(text: str, said: str) -> None:
     with pytest.raises(PathError, match=r"^the path") as found:
-        setting_of(text)
+        override_of(text)
     assert said in str(found.value)
 
 
@@ -53,20 +53,20 @@ CALLS = (
 
 
 def test_a_value_is_exchanged_in_every_request_that_has_the_place() -> None:
-    found = edits_of([setting_of("$.arguments.path=1")], CALLS, CALLS)
+    found = override_edits([override_of("$.arguments.path=1")], CALLS, CALLS)
     assert found == {row: [ValueEdit(("params", "arguments", "path"), b"1")] for row in (1, 2)}
 
 
 def test_a_value_that_is_nowhere_comes_to_the_request_that_was_asked_for() -> None:
-    assert edits_of([setting_of("$.x=1")], CALLS, CALLS[2:]) == {3: [ValueEdit(("params", "x"), b"1", adds=True)]}
+    assert override_edits([override_of("$.x=1")], CALLS, CALLS[2:]) == {3: [ValueEdit(("params", "x"), b"1", adds=True)]}
 
 
 @pytest.mark.parametrize("text", ["$.arguments[0]=1", "$.arguments.path.x=1", "$.arguments.list[2]=1"])
 def test_a_value_that_cannot_be_added_is_refused_rather_than_not_sent(text: str) -> None:
     with pytest.raises(PathError, match="only a member of an object can be added"):
-        edits_of([setting_of(text)], CALLS, CALLS[:1])
+        override_edits([override_of(text)], CALLS, CALLS[:1])
 
 
 def test_a_value_that_is_nowhere_has_no_place_among_several() -> None:
     with pytest.raises(PathError, match="no request that is sent has this place"):
-        edits_of([setting_of("$.x=1")], CALLS, CALLS)
+        override_edits([override_of("$.x=1")], CALLS, CALLS)

@@ -4,14 +4,14 @@ import json
 from typing import Any
 
 from mcpspy.records import Frame
-from mcpspy.replay.mock.http.answer import Asked, Live, Transport
+from mcpspy.replay.mock.http.answer import HttpRequest, MockAddress, Transport
 from mcpspy.replay.mock.http.recorded_http import HttpFacts
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo
 from tests.transcript.traffic import Traffic
 
-LIVE = Live("http://127.0.0.1:4321", "/mcp")
+LIVE = MockAddress("http://127.0.0.1:4321", "/mcp")
 
 
 def facts(told: Traffic, transport: Transport = "streamable") -> HttpFacts:
@@ -27,12 +27,12 @@ def message(value: Any) -> Message:
     return found
 
 
-def post(value: Any, target: str = "/mcp", *, is_authorized: bool = False, live: Live = LIVE) -> Asked:
-    return Asked("POST", target, live, is_authorized, message(value))
+def post(value: Any, target: str = "/mcp", *, is_authorized: bool = False, live: MockAddress = LIVE) -> HttpRequest:
+    return HttpRequest("POST", target, live, is_authorized, message(value))
 
 
-def get(target: str = "/mcp", *, is_authorized: bool = False, live: Live = LIVE) -> Asked:
-    return Asked("GET", target, live, is_authorized)
+def get(target: str = "/mcp", *, is_authorized: bool = False, live: MockAddress = LIVE) -> HttpRequest:
+    return HttpRequest("GET", target, live, is_authorized)
 
 
 def call(name: str, id: Any = 7, **arguments: Any) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from mcpspy.records import Frame
 from mcpspy.replay.mock.match_key import Strictness
-from mcpspy.replay.mock.matching import Matcher, Reuse
-from mcpspy.replay.mock.on_miss import ERROR, OnMiss
-from mcpspy.replay.mock.replies import scenes
+from mcpspy.replay.mock.matching import RequestMatcher, Reuse
+from mcpspy.replay.mock.on_miss import ERROR, MissPolicy
+from mcpspy.replay.mock.replies import read_replies
 from mcpspy.replay.mock.script import Script
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
@@ -19,7 +19,7 @@ from mcpspy.transcript.transcribe import transcribe
 
 if TYPE_CHECKING:
     from mcpspy.records import Record
-    from mcpspy.replay.mock.scheduled_send import Cue
+    from mcpspy.replay.mock.scheduled_send import ScheduledSend
 
 
 class Recorded(Protocol):
@@ -38,16 +38,16 @@ class Play:
         recorded: Recorded,
         reuse: str = "last",
         match: str = "default",
-        on_miss: OnMiss = ERROR,
+        on_miss: MissPolicy = ERROR,
         wall_ns: int = 0,
     ) -> None:
-        self.scenes = scenes(transcribe(recorded.records))
-        self.matcher = Matcher(self.scenes.exchanges, reuse=Reuse(reuse), strictness=Strictness(match))
+        self.replies = read_replies(transcribe(recorded.records))
+        self.matcher = RequestMatcher(self.replies.exchanges, reuse=Reuse(reuse), strictness=Strictness(match))
         self._on_miss, self._wall_ns = on_miss, wall_ns
         self._begin()
 
     def _begin(self, number: int = 0) -> None:
-        self.script = Script(self.scenes, self.matcher.walk(number), self._on_miss, wall_ns=self._wall_ns)
+        self.script = Script(self.replies, self.matcher.cursor(number), self._on_miss, wall_ns=self._wall_ns)
         self._decoder = Decoder(CaptureInfo(0))
 
     def another(self, number: int = 0) -> Self:
@@ -56,7 +56,7 @@ class Play:
         other._begin(number)
         return other
 
-    def cues(self, line: Any) -> list[Cue]:
+    def cues(self, line: Any) -> list[ScheduledSend]:
         data = line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n"
         messages = [one for one in self._decoder.feed(Frame(0, 0, 0, data)) if isinstance(one, Message)]
         return [cue for message in messages for cue in self.script.feed(message)]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.capture.file.reader import read
-from mcpspy.replay.mock.generated_ids import moved
+from mcpspy.replay.mock.generated_ids import shifted_time
 from mcpspy.transcript.mcp.codes import RELATED_TASK
 from tests.conftest import ROOT
 from tests.replay.mock.playing import Play
@@ -108,7 +108,7 @@ def test_the_times_of_a_task_are_those_of_now() -> None:
     ],
 )
 def test_a_time_is_moved_and_spelled_as_it_was(recorded: bytes, later_ns: int, now: bytes) -> None:
-    assert moved(recorded, later_ns) == now
+    assert shifted_time(recorded, later_ns) == now
 
 
 def test_what_a_server_asks_for_a_task_of_the_client_has_the_live_id() -> None:
@@ -263,4 +263,4 @@ def test_whatever_is_asked_no_two_calls_share_a_name(asked: list[tuple[str, str]
 def test_two_captures_tell_their_times_by_their_own_clocks() -> None:
     first = Dialogue(header=make_header(wall_ns=WALL_NS)).client(request(1)).server(result(1))
     play = Play(first)
-    assert play.scenes.wall_ns == WALL_NS
+    assert play.replies.wall_ns == WALL_NS

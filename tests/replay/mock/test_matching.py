@@ -12,9 +12,9 @@ from mcpspy.errors import PathError
 from mcpspy.records import SERVER, Frame, Open
 from mcpspy.replay.json.redacted import mask_of, masked
 from mcpspy.replay.mock.match_key import Strictness
-from mcpspy.replay.mock.matching import MAX_CONSIDERED, How, Matcher, Reuse, Walk
+from mcpspy.replay.mock.matching import MAX_CONSIDERED, MatchCursor, MatchedBy, RequestMatcher, Reuse
 from mcpspy.replay.mock.miss import Miss
-from mcpspy.replay.mock.replies import scenes
+from mcpspy.replay.mock.replies import read_replies
 from mcpspy.replay.mock.script import Script
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.model import CaptureInfo, Exchange, Message
@@ -50,21 +50,21 @@ def live(asked: Asked | bytes) -> Message:
     return message
 
 
-def say(walk: Walk, *asked: Asked | bytes) -> list[str]:
+def say(walk: MatchCursor, *asked: Asked | bytes) -> list[str]:
     """What was answered; `miss` where nothing was."""
-    return [said(walk.match(live(one)), walk.how) for one in asked]
+    return [said(walk.match(live(one)), walk.matched_by) for one in asked]
 
 
-def said(one: Exchange | Miss, how: How) -> str:
+def said(one: Exchange | Miss, how: MatchedBy) -> str:
     if isinstance(one, Miss):
         return "miss"
     assert one.response is not None
     answer: str = one.response.result["said"]
-    return f"{answer} again" if how is How.REUSED else answer
+    return f"{answer} again" if how is MatchedBy.REUSED else answer
 
 
-def missed(matcher: Matcher, asked: Asked, before: tuple[Asked, ...] = ()) -> Miss:
-    walk = matcher.walk()
+def missed(matcher: RequestMatcher, asked: Asked, before: tuple[Asked, ...] = ()) -> Miss:
+    walk = matcher.cursor()
     say(walk, *before)
     found = walk.match(live(asked))
     assert isinstance(found, Miss)
@@ -89,14 +89,14 @@ PING: Asked = ("ping", None)
 )  # fmt: skip
 def test_how_a_question_is_spelled_counts_for_nothing(params: bytes) -> None:
     line = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":' + params + b"}\n"
-    assert say(Matcher(recorded([READ])).walk(), line) == ["0.0"]
+    assert say(RequestMatcher(recorded([READ])).cursor(), line) == ["0.0"]
 
 
 @pytest.mark.parametrize(
     "asked", [tool("read", path="y"), tool("read", path="x", more=1), tool("list", path="x"), ("tools/list", None), ("x", {})]
 )
 def test_another_question_is_a_miss(asked: Asked) -> None:
-    assert say(Matcher(recorded([READ])).walk(), asked) == ["miss"]
+    assert say(RequestMatcher(recorded([READ])).cursor(), asked) == ["miss"]
 
 
 @pytest.mark.parametrize(
@@ -109,24 +109,24 @@ def test_another_question_is_a_miss(asked: Asked) -> None:
 )
 def test_how_strict_it_is_decides_what_counts(strictness: Strictness, answers: list[str]) -> None:
     opening = ("initialize", {"protocolVersion": "2025-11-25", "clientInfo": {"name": "c", "version": "1"}})
-    matcher = Matcher(recorded([tool("read", MODERN, path="x"), opening]), strictness=strictness)
+    matcher = RequestMatcher(recorded([tool("read", MODERN, path="x"), opening]), strictness=strictness)
     asked = (
         tool("read", {**MODERN, "progressToken": 9}, path="x"),
         tool("read", path="x"),
         ("initialize", {"protocolVersion": "2025-11-25", "clientInfo": {"name": "c", "version": "2"}}),
         tool("read", path="other"),
     )
-    assert say(matcher.walk(), *asked) == answers
+    assert say(matcher.cursor(), *asked) == answers
 
 
 def test_rules_leave_places_out() -> None:
-    matcher = Matcher(recorded([tool("read", path="x", at=1)]), ignore=["$.arguments.at"])
-    assert say(matcher.walk(), tool("read", path="x", at=2), tool("read", path="y", at=1)) == ["0.0", "miss"]
+    matcher = RequestMatcher(recorded([tool("read", path="x", at=1)]), ignore=["$.arguments.at"])
+    assert say(matcher.cursor(), tool("read", path="x", at=2), tool("read", path="y", at=1)) == ["0.0", "miss"]
 
 
 def test_a_rule_that_cannot_be_read_is_refused() -> None:
     with pytest.raises(PathError):
-        Matcher(recorded([READ]), ignore=["arguments"])
+        RequestMatcher(recorded([READ]), ignore=["arguments"])
 
 
 def test_requests_of_the_server_are_questions_to_who_plays_the_client() -> None:
@@ -137,21 +137,21 @@ def test_requests_of_the_server_are_questions_to_who_plays_the_client() -> None:
         .client(result(0, {"said": "roots"}))
         .server(result(1))
     )
-    matcher = Matcher(told.exchanges, side=SERVER)
-    assert say(matcher.walk(), ("roots/list", None), ("x", None)) == ["roots", "miss"]
+    matcher = RequestMatcher(told.exchanges, side=SERVER)
+    assert say(matcher.cursor(), ("roots/list", None), ("x", None)) == ["roots", "miss"]
 
 
 # --- Which of several ---
 
 
 def test_equal_questions_get_their_answers_in_order() -> None:
-    matcher = Matcher(recorded([READ, PING, READ, READ]))
-    assert say(matcher.walk(), READ, READ, READ, READ, READ) == ["0.0", "0.2", "0.3", "0.3 again", "0.3 again"]
+    matcher = RequestMatcher(recorded([READ, PING, READ, READ]))
+    assert say(matcher.cursor(), READ, READ, READ, READ, READ) == ["0.0", "0.2", "0.3", "0.3 again", "0.3 again"]
 
 
 def test_a_question_that_is_used_up_may_be_a_miss() -> None:
-    matcher = Matcher(recorded([READ, READ]), reuse=Reuse.ERROR)
-    assert say(matcher.walk(), READ, READ, READ) == ["0.0", "0.1", "miss"]
+    matcher = RequestMatcher(recorded([READ, READ]), reuse=Reuse.ERROR)
+    assert say(matcher.cursor(), READ, READ, READ) == ["0.0", "0.1", "miss"]
     found = missed(matcher, READ, (READ, READ))
     assert found.sentence == (
         'tools/call read with {"path": "x"} was recorded 2 times and asked for once more; the nearest is row 2 with {"path": "x"};'
@@ -160,35 +160,35 @@ def test_a_question_that_is_used_up_may_be_a_miss() -> None:
 
 
 def test_each_walk_is_given_everything() -> None:
-    matcher = Matcher(recorded([READ, READ]))
-    assert [say(matcher.walk(), READ, READ) for _ in range(3)] == [["0.0", "0.1"]] * 3
+    matcher = RequestMatcher(recorded([READ, READ]))
+    assert [say(matcher.cursor(), READ, READ) for _ in range(3)] == [["0.0", "0.1"]] * 3
 
 
 def test_where_ways_branch_a_walk_gets_the_answers_of_its_branch() -> None:
-    matcher = Matcher(recorded([PING, WRITE_A, READ], [PING, WRITE_B, READ]))
-    assert say(matcher.walk(), PING, WRITE_B, READ) == ["0.0", "1.1", "1.2"]
-    assert say(matcher.walk(), PING, WRITE_A, READ) == ["0.0", "0.1", "0.2"]
+    matcher = RequestMatcher(recorded([PING, WRITE_A, READ], [PING, WRITE_B, READ]))
+    assert say(matcher.cursor(), PING, WRITE_B, READ) == ["0.0", "1.1", "1.2"]
+    assert say(matcher.cursor(), PING, WRITE_A, READ) == ["0.0", "0.1", "0.2"]
 
 
 def test_a_branch_is_found_again_after_a_detour() -> None:
-    matcher = Matcher(recorded([PING, WRITE_A, READ], [PING, WRITE_B, READ]))
-    assert say(matcher.walk(), PING, tool("new"), WRITE_B, tool("new"), READ) == ["0.0", "miss", "1.1", "miss", "1.2"]
+    matcher = RequestMatcher(recorded([PING, WRITE_A, READ], [PING, WRITE_B, READ]))
+    assert say(matcher.cursor(), PING, tool("new"), WRITE_B, tool("new"), READ) == ["0.0", "miss", "1.1", "miss", "1.2"]
 
 
 def test_on_one_way_what_was_asked_before_decides() -> None:
-    matcher = Matcher(recorded([WRITE_A, READ, WRITE_B, READ]))
-    assert say(matcher.walk(), WRITE_B, READ) == ["0.2", "0.3"]
+    matcher = RequestMatcher(recorded([WRITE_A, READ, WRITE_B, READ]))
+    assert say(matcher.cursor(), WRITE_B, READ) == ["0.2", "0.3"]
 
 
 def test_questions_that_overtake_each_other_are_answered() -> None:
-    matcher = Matcher(recorded([PING, WRITE_A, WRITE_B, READ]))
-    assert say(matcher.walk(), PING, WRITE_B, WRITE_A, READ) == ["0.0", "0.2", "0.1", "0.3"]
+    matcher = RequestMatcher(recorded([PING, WRITE_A, WRITE_B, READ]))
+    assert say(matcher.cursor(), PING, WRITE_B, WRITE_A, READ) == ["0.0", "0.2", "0.1", "0.3"]
 
 
 def test_the_second_of_equal_clients_follows_the_second_recording() -> None:
-    matcher = Matcher(recorded([PING, READ], [PING, READ]))
-    assert say(matcher.walk(1), PING, READ) == ["1.0", "1.1"]
-    assert say(matcher.walk(2), PING, READ) == ["0.0", "0.1"]
+    matcher = RequestMatcher(recorded([PING, READ], [PING, READ]))
+    assert say(matcher.cursor(1), PING, READ) == ["1.0", "1.1"]
+    assert say(matcher.cursor(2), PING, READ) == ["0.0", "0.1"]
 
 
 QUESTIONS = st.lists(st.sampled_from([READ, WRITE_A, WRITE_B, PING]), max_size=8)
@@ -196,17 +196,17 @@ QUESTIONS = st.lists(st.sampled_from([READ, WRITE_A, WRITE_B, PING]), max_size=8
 
 @given(st.lists(QUESTIONS, min_size=1, max_size=4))
 def test_whoever_asks_as_was_recorded_gets_what_was_recorded(ways: list[list[Asked]]) -> None:
-    matcher = Matcher(recorded(*ways))
+    matcher = RequestMatcher(recorded(*ways))
     asked = [one for one in ways if one]
-    for number in range(matcher.ways):
-        answers = say(matcher.walk(number), *asked[number])
+    for number in range(matcher.sequences):
+        answers = say(matcher.cursor(number), *asked[number])
         assert [one.split(".")[1] for one in answers] == [str(at) for at in range(len(answers))]
         assert len({one.split(".")[0] for one in answers}) == 1
 
 
 @given(st.lists(QUESTIONS, min_size=1, max_size=3), st.lists(st.sampled_from([READ, WRITE_A, WRITE_B, PING]), max_size=20))
 def test_no_answer_is_given_twice_before_all_are(ways: list[list[Asked]], asked: list[Asked]) -> None:
-    answers = say(Matcher(recorded(*ways)).walk(), *asked)
+    answers = say(RequestMatcher(recorded(*ways)).cursor(), *asked)
     fresh = [one for one in answers if one != "miss" and not one.endswith("again")]
     assert len(set(fresh)) == len(fresh)
     for question in (READ, WRITE_A, WRITE_B, PING):
@@ -220,9 +220,9 @@ def test_no_answer_is_given_twice_before_all_are(ways: list[list[Asked]], asked:
 
 
 def test_a_pseudonym_stands_for_any_value() -> None:
-    matcher = Matcher(recorded([tool("login", token="Bearer redacted-0123456789ab", user="ada"), READ]))
+    matcher = RequestMatcher(recorded([tool("login", token="Bearer redacted-0123456789ab", user="ada"), READ]))
     answers = say(
-        matcher.walk(),
+        matcher.cursor(),
         tool("login", token="Bearer s3cret", user="ada"),
         READ,
         tool("login", token="s3cret", user="ada"),
@@ -234,24 +234,24 @@ def test_a_pseudonym_stands_for_any_value() -> None:
 
 def test_a_pseudonym_matches_itself() -> None:
     asked = tool("login", token="redacted-0123456789ab")
-    assert say(Matcher(recorded([asked])).walk(), asked) == ["0.0"]
+    assert say(RequestMatcher(recorded([asked])).cursor(), asked) == ["0.0"]
 
 
 def test_each_answer_to_a_redacted_question_is_given_once() -> None:
     login = tool("login", token="redacted-0123456789ab")
-    matcher = Matcher(recorded([login, login]), reuse=Reuse.ERROR)
+    matcher = RequestMatcher(recorded([login, login]), reuse=Reuse.ERROR)
     asked = tool("login", token="s3cret")
-    assert say(matcher.walk(), asked, asked, asked) == ["0.0", "0.1", "miss"]
+    assert say(matcher.cursor(), asked, asked, asked) == ["0.0", "0.1", "miss"]
     assert missed(matcher, asked, (asked, asked)).reason == "was recorded 2 times and asked for once more"
 
 
 def test_a_question_that_was_redacted_keeps_its_place_on_the_way() -> None:
     login = tool("login", token="redacted-0123456789ab")
-    matcher = Matcher(recorded([login, WRITE_A, READ], [login, WRITE_B, READ]))
-    walk = matcher.walk()
+    matcher = RequestMatcher(recorded([login, WRITE_A, READ], [login, WRITE_B, READ]))
+    walk = matcher.cursor()
     say(walk, tool("login", token="x"))
     assert say(walk, WRITE_A) == ["0.1"]
-    assert walk.how is How.HISTORY
+    assert walk.matched_by is MatchedBy.HISTORY
 
 
 @given(
@@ -275,7 +275,7 @@ def test_a_long_text_with_many_pseudonyms_is_held_against_another_in_time() -> N
 
 
 def test_a_miss_names_the_nearest_question_the_difference_and_the_rule_to_paste() -> None:
-    matcher = Matcher(recorded([tool("read", path="a/b/c", depth=1), tool("read", path="z", depth=9)]))
+    matcher = RequestMatcher(recorded([tool("read", path="a/b/c", depth=1), tool("read", path="z", depth=9)]))
     found = missed(matcher, tool("read", path="a/b/d", depth=1))
     assert found.sentence == (
         'tools/call read was never recorded with these params; the nearest is row 1, where $.arguments.path: "a/b/c" ≠'
@@ -294,55 +294,57 @@ def test_a_miss_names_the_nearest_question_the_difference_and_the_rule_to_paste(
 
 
 def test_of_long_values_the_part_that_differs_is_told() -> None:
-    matcher = Matcher(recorded([tool("read", text="x" * 500 + "a" + "y" * 500)]))
+    matcher = RequestMatcher(recorded([tool("read", text="x" * 500 + "a" + "y" * 500)]))
     found = missed(matcher, tool("read", text="x" * 500 + "b" + "y" * 500))
     assert f"$.arguments.text: …{'x' * 20}a{'y' * 39}… ≠ …{'x' * 20}b{'y' * 39}…;" in found.sentence
 
 
 def test_what_only_a_strict_matcher_refuses_would_match_by_default() -> None:
-    found = missed(Matcher(recorded([tool("read", MODERN, path="x")]), strictness=Strictness.STRICT), tool("read", path="x"))
+    found = missed(
+        RequestMatcher(recorded([tool("read", MODERN, path="x")]), strictness=Strictness.STRICT), tool("read", path="x")
+    )
     assert (found.refused_by, found.options) == ("--match strict", ("--match default",))
 
 
 def test_the_rule_to_paste_lets_it_match() -> None:
     exchanges = recorded([tool("read", path="a", at=1)])
     asked = tool("read", path="a", at=2, list=[{"x": 1}])
-    rules = missed(Matcher(exchanges), asked).ignore
-    assert say(Matcher(exchanges, ignore=rules).walk(), asked) == ["0.0"]
+    rules = missed(RequestMatcher(exchanges), asked).ignore
+    assert say(RequestMatcher(exchanges, ignore=rules).cursor(), asked) == ["0.0"]
 
 
 def test_of_a_target_that_was_never_recorded_the_nearest_name_is_told() -> None:
-    found = missed(Matcher(recorded([READ, WRITE_A])), tool("wriet", text="x"))
+    found = missed(RequestMatcher(recorded([READ, WRITE_A])), tool("wriet", text="x"))
     assert (found.nearest and found.nearest.target, found.is_unknown) == ("write", False)
     assert 'the nearest is row 2, tools/call write with {"text": "a"}' in found.sentence
 
 
 def test_of_a_method_that_was_never_recorded_those_that_were_are_told() -> None:
-    found = missed(Matcher(recorded([READ, PING])), ("prompts/list", {}))
+    found = missed(RequestMatcher(recorded([READ, PING])), ("prompts/list", {}))
     assert found.sentence == "prompts/list was never recorded; what was is tools/call, ping"
     assert found.is_unknown
 
 
 def test_a_client_of_the_other_era_is_told_how_the_recording_opens() -> None:
-    found = missed(Matcher(recorded([("server/discover", {})])), ("initialize", {}))
+    found = missed(RequestMatcher(recorded([("server/discover", {})])), ("initialize", {}))
     assert found.sentence.endswith("initialize was never recorded: this recording opens with server/discover")
 
 
 def test_what_a_miss_says_is_bounded() -> None:
-    found = missed(Matcher(recorded([tool("read", text="y" * 5000)])), tool("read", text="x" * 5000))
+    found = missed(RequestMatcher(recorded([tool("read", text="y" * 5000)])), tool("read", text="x" * 5000))
     assert len(found.sentence) + len(json.dumps(found.data)) < 1000
 
 
 def test_nothing_recorded_answers_nothing() -> None:
-    assert missed(Matcher(recorded([])), PING).sentence == "ping was never recorded"
+    assert missed(RequestMatcher(recorded([])), PING).sentence == "ping was never recorded"
 
 
 def test_what_a_user_answers_does_not_change_the_story() -> None:
     def retry(answer: str, state: str = "s") -> Asked:
         return "tools/call", {"name": "greet", "inputResponses": {"who": {"action": answer}}, "requestState": state}
 
-    matcher = Matcher(recorded([retry("accept")]))
-    assert say(matcher.walk(), retry("decline"), retry("accept", "t")) == ["0.0", "miss"]
+    matcher = RequestMatcher(recorded([retry("accept")]))
+    assert say(matcher.cursor(), retry("decline"), retry("accept", "t")) == ["0.0", "miss"]
 
 
 @given(
@@ -350,22 +352,22 @@ def test_what_a_user_answers_does_not_change_the_story() -> None:
 )
 def test_any_miss_can_be_told_as_json(arguments: dict[str, Any]) -> None:
     found = missed(
-        Matcher(recorded([tool("read", path="a")])),
+        RequestMatcher(recorded([tool("read", path="a")])),
         tool("read", other="x", **{f"x{name}": one for name, one in arguments.items()}),
     )
     assert json.loads(json.dumps(found.data))["differences"]
 
 
 def test_of_very_many_recorded_questions_a_miss_looks_at_some() -> None:
-    matcher = Matcher(recorded([tool("read", path=str(at)) for at in range(2 * MAX_CONSIDERED)]))
+    matcher = RequestMatcher(recorded([tool("read", path=str(at)) for at in range(2 * MAX_CONSIDERED)]))
     found = missed(matcher, tool("read", path="none"))
     assert (found.nearest is None, found.ignore) == (False, ("$.arguments.path",))
 
 
 def test_a_script_plays_with_it() -> None:
     told = Dialogue().client(request(1, *READ)).server(result(1, {"said": "x"}))
-    found = scenes(told.transcript)
-    script = Script(found, Matcher(found.exchanges).walk())
+    found = read_replies(told.transcript)
+    script = Script(found, RequestMatcher(found.exchanges).cursor())
     assert [json.loads(cue.data)["result"] for cue in script.feed(live(READ))] == [{"said": "x"}]
     (cue,) = script.feed(live(tool("read", path="y")))
     assert json.loads(cue.data)["error"]["data"]["ignore"] == ["$.arguments.path"]
@@ -373,14 +375,14 @@ def test_a_script_plays_with_it() -> None:
 
 def test_lookup_does_not_grow_with_what_was_recorded() -> None:
     def cost_s(recorded_questions: int) -> float:
-        matcher = Matcher(
+        matcher = RequestMatcher(
             recorded([tool("read", path=str(at)) for at in range(recorded_questions)] + [PING] * recorded_questions)
         )
         asked = [live(tool("read", path=str(at))) for at in range(0, recorded_questions, recorded_questions // 100)]
         ping = live(PING)
         best = 1e9
         for _ in range(5):
-            walk = matcher.walk()
+            walk = matcher.cursor()
             begin = time.perf_counter()
             for one in asked:
                 walk.match(one)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.records import Frame
-from mcpspy.replay.mock.matching import Matcher
-from mcpspy.replay.mock.pass_through import Forwarding, GiveUp
-from mcpspy.replay.mock.replies import scenes
-from mcpspy.replay.mock.scheduled_send import Cue, Unforged
+from mcpspy.replay.mock.matching import RequestMatcher
+from mcpspy.replay.mock.pass_through import CancelRequest, PassThrough
+from mcpspy.replay.mock.replies import read_replies
+from mcpspy.replay.mock.scheduled_send import LiveServerBytes, ScheduledSend
 from mcpspy.replay.mock.script import Script
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
@@ -39,13 +39,13 @@ class Handed:
     """A recording, its client, and the live server behind it; each method returns what the client is told, parsed."""
 
     def __init__(self, recorded: Dialogue | None = None, **options: Any) -> None:
-        played = scenes(transcribe((recorded or dialogue()).records))
+        played = read_replies(transcribe((recorded or dialogue()).records))
         opening = next((one.request for one in played.exchanges if one.method == "initialize"), None)
-        self.machine = Forwarding(
-            partial(Script, played, Matcher(played.exchanges).walk()), **{"recorded_opening": opening, **options}
+        self.machine = PassThrough(
+            partial(Script, played, RequestMatcher(played.exchanges).cursor()), **{"recorded_opening": opening, **options}
         )
         self._decoder = Decoder(CaptureInfo(0))
-        self.cues: list[Cue] = []
+        self.cues: list[ScheduledSend] = []
 
     def says(self, *messages: Any) -> list[Any]:
         told: list[Any] = []
@@ -77,11 +77,11 @@ class Handed:
     @property
     def out(self) -> list[Any]:
         """What goes to the live server, once."""
-        found = [one.id if isinstance(one, GiveUp) else json.loads(one) for one in self.machine.out]
+        found = [one.id if isinstance(one, CancelRequest) else json.loads(one) for one in self.machine.out]
         self.machine.out.clear()
         return found
 
-    def _told(self, cues: list[Cue]) -> list[Any]:
+    def _told(self, cues: list[ScheduledSend]) -> list[Any]:
         self.cues = [cue for cue in cues if self.machine.is_due(cue)]
         return [json.loads(cue.data) for cue in self.cues if cue.data]
 
@@ -189,13 +189,17 @@ def live() -> Handed:
 def test_the_answer_goes_to_the_client_as_it_came_and_unforged(live: Handed) -> None:
     assert live.hears(b'{"id":7 , "result":{"x":1.50},"jsonrpc":"2.0"}') == [result(7, {"x": 1.5})]
     (cue,) = live.cues
-    assert (cue.data, type(cue.data), cue.answers) == (b'{"id":7 , "result":{"x":1.50},"jsonrpc":"2.0"}\n', Unforged, True)
+    assert (cue.data, type(cue.data), cue.answers) == (
+        b'{"id":7 , "result":{"x":1.50},"jsonrpc":"2.0"}\n',
+        LiveServerBytes,
+        True,
+    )
     assert not live.machine.owes
 
 
 def test_an_answer_whose_id_is_spelled_another_way_is_the_answer(live: Handed) -> None:
     live.hears(result("7"))
-    assert live.cues[0].playing.id == "7"
+    assert live.cues[0].state.id == "7"
 
 
 def test_everything_goes_live_now_even_what_the_recording_knows(live: Handed) -> None:
@@ -207,18 +211,18 @@ def test_progress_belongs_to_the_request_that_gave_the_token(live: Handed) -> No
     live.says(tool_call(8, "slow", token="t"), request(9))
     progress = notification("notifications/progress", {"progressToken": "t", "progress": 1})
     assert live.hears(progress) == [progress]
-    assert live.cues[0].playing.id == "8"
+    assert live.cues[0].state.id == "8"
 
 
 def test_what_comes_on_a_requests_stream_belongs_to_it(live: Handed) -> None:
     live.says(request(8))
     live.hears(notification("notifications/message"), about="7")
-    assert live.cues[0].playing.id == "7"
+    assert live.cues[0].state.id == "7"
 
 
 def test_news_of_the_server_belong_to_no_request(live: Handed) -> None:
     live.hears(notification("notifications/tools/list_changed"))
-    assert live.cues[0].playing.request is None
+    assert live.cues[0].state.request is None
 
 
 def test_a_question_keeps_its_id_where_that_is_free(live: Handed) -> None:

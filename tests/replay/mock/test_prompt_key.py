@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from mcpspy.replay.compare.ignore import Ignore
 from mcpspy.replay.json.canonical import read
-from mcpspy.replay.mock.match_key import Strictness, key_of
-from mcpspy.replay.mock.matching import Matcher, Reuse
+from mcpspy.replay.mock.match_key import Strictness, match_key
+from mcpspy.replay.mock.matching import RequestMatcher, Reuse
 from mcpspy.replay.mock.miss import Miss
-from mcpspy.replay.mock.prompt_key import PromptAsking
-from mcpspy.replay.mock.recorded_prompts import question, recorded
+from mcpspy.replay.mock.prompt_key import PromptRules
+from mcpspy.replay.mock.recorded_prompts import prompt_exchange, recorded_prompts
 from mcpspy.transcript.http.head import Head
 from mcpspy.transcript.http.transaction import Transaction
 from mcpspy.transcript.llm.call import ModelCall
@@ -45,9 +45,9 @@ def wants(*uses: dict[str, Any]) -> dict[str, Any]:
 
 def keys(*bodies: Any, strictness: Strictness = Strictness.DEFAULT, ignore: tuple[str, ...] = ()) -> set[str]:
     """The keys by which bodies are found."""
-    rules = PromptAsking(strictness, Ignore.of(ignore))
+    rules = PromptRules(strictness, Ignore.of(ignore))
     values = [read(json.dumps(body).encode()) for body in bodies]
-    return {key_of("chat.completions", rules.counted("chat.completions", value)) for value in values}
+    return {match_key("chat.completions", rules.counted("chat.completions", value)) for value in values}
 
 
 ONE = chat(wants(use("a", '{"city": "杭州"}')), told("a", "晴"))
@@ -132,9 +132,9 @@ def test_ignore_rules_begin_at_the_body() -> None:
 
 def test_a_body_of_any_kind_is_a_question() -> None:
     for body in (b"", b"[1]", b"{", b'"\xff"', b"null"):
-        asked = question(Head("POST /v1/chat/completions HTTP/1.1"), body)
-        matcher = Matcher([asked], rules=PromptAsking)
-        assert isinstance(matcher.walk().match(asked.request), Exchange)
+        asked = prompt_exchange(Head("POST /v1/chat/completions HTTP/1.1"), body)
+        matcher = RequestMatcher([asked], rules=PromptRules)
+        assert isinstance(matcher.cursor().match(asked.request), Exchange)
 
 
 NAMES = st.sampled_from(
@@ -153,17 +153,17 @@ ODD = st.recursive(
 
 @given(ODD, ODD)
 def test_whatever_is_asked_is_found_again_and_what_is_not_is_explained(one: Any, other: Any) -> None:
-    first, second = (question(Head(f"POST {CHAT} HTTP/1.1"), json.dumps(body).encode()) for body in (one, other))
-    found = Matcher([first], rules=PromptAsking)
-    assert found.walk().match(first.request) is first
-    missed = found.walk().match(second.request)
+    first, second = (prompt_exchange(Head(f"POST {CHAT} HTTP/1.1"), json.dumps(body).encode()) for body in (one, other))
+    found = RequestMatcher([first], rules=PromptRules)
+    assert found.cursor().match(first.request) is first
+    missed = found.cursor().match(second.request)
     assert missed is first or (isinstance(missed, Miss) and missed.sentence)
 
 
 @given(st.binary(max_size=40))
 def test_whatever_bytes_are_a_body_are_found_again(body: bytes) -> None:
-    asked = question(Head(f"POST {CHAT} HTTP/1.1"), body)
-    assert Matcher([asked], rules=PromptAsking).walk().match(asked.request) is asked
+    asked = prompt_exchange(Head(f"POST {CHAT} HTTP/1.1"), body)
+    assert RequestMatcher([asked], rules=PromptRules).cursor().match(asked.request) is asked
 
 
 def walk(*prompts: dict[str, Any], **options: Any) -> Any:
@@ -171,12 +171,12 @@ def walk(*prompts: dict[str, Any], **options: Any) -> Any:
     traffic = ModelTraffic()
     for prompt in prompts:
         traffic.post(prompt, CHAT).answer(200, completion("yes"))
-    found = recorded(transcribe(traffic.records, keeps_frames=True))
-    return Matcher([one.exchange for one in found], rules=PromptAsking, **options).walk()
+    found = recorded_prompts(transcribe(traffic.records, keeps_frames=True))
+    return RequestMatcher([one.exchange for one in found], rules=PromptRules, **options).cursor()
 
 
 def ask(prompt: dict[str, Any]) -> Any:
-    return question(Head(f"POST {CHAT} HTTP/1.1"), json.dumps(prompt).encode()).request
+    return prompt_exchange(Head(f"POST {CHAT} HTTP/1.1"), json.dumps(prompt).encode()).request
 
 
 def test_a_prompt_that_was_asked_twice_gets_one_answer_after_the_other_and_then_the_last() -> None:
@@ -230,4 +230,4 @@ def test_rows_are_those_that_show_has() -> None:
     traffic.ask("user: hi").answer(200, completion("hello"))
     transcript = transcribe(traffic.records, keeps_frames=True)
     rows = [row.row for row in transcript.rows if isinstance(row, ModelCall | Transaction)]
-    assert [one.exchange.row for one in recorded(transcript)] == rows == [1, 2]
+    assert [one.exchange.row for one in recorded_prompts(transcript)] == rows == [1, 2]

@@ -9,17 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.records import Frame, Note
-from mcpspy.replay.mock.recorded_prompts import Recorded, bases, due_ns, hurried, recorded
+from mcpspy.replay.mock.recorded_prompts import (
+    RecordedPrompt,
+    base_url_variables,
+    recorded_prompts,
+    scaled_delay_ns,
+    with_scaled_retry,
+)
 from mcpspy.transcript.transcribe import transcribe
 from tests.transcript.dialogue import MS
 from tests.transcript.llm.traffic import MESSAGES, ModelTraffic, completion, delta, sse
 
 
-def kept(traffic: ModelTraffic) -> list[Recorded]:
-    return recorded(transcribe(traffic.records, keeps_frames=True, finds=False))
+def kept(traffic: ModelTraffic) -> list[RecordedPrompt]:
+    return recorded_prompts(transcribe(traffic.records, keeps_frames=True, finds=False))
 
 
-def only(traffic: ModelTraffic) -> Recorded:
+def only(traffic: ModelTraffic) -> RecordedPrompt:
     (one,) = kept(traffic)
     return one
 
@@ -151,16 +157,16 @@ def test_the_fields_of_errors_are_told_again_but_for_what_belongs_to_one_run() -
 def test_the_time_to_wait_before_trying_again_is_at_the_pace_of_the_rest(
     speed: float, told: tuple[tuple[str, str], ...]
 ) -> None:
-    assert tuple(hurried((("Retry-After", "20"), ("x", "y")), speed)) == told
+    assert tuple(with_scaled_retry((("Retry-After", "20"), ("x", "y")), speed)) == told
 
 
 def test_a_date_to_try_again_at_is_left_as_it_is() -> None:
     fields = (("Retry-After", "Sat, 21 Nov 2026 08:00:00 GMT"),)
-    assert tuple(hurried(fields, 0.0)) == fields
+    assert tuple(with_scaled_retry(fields, 0.0)) == fields
 
 
 def test_at_no_speed_everything_is_due_at_once() -> None:
-    assert [due_ns(100, speed) for speed in (0.0, 1.0, 4.0)] == [0, 100, 25]
+    assert [scaled_delay_ns(100, speed) for speed in (0.0, 1.0, 4.0)] == [0, 100, 25]
 
 
 def test_bases_are_those_that_clients_were_configured_with() -> None:
@@ -168,7 +174,7 @@ def test_bases_are_those_that_clients_were_configured_with() -> None:
     traffic.ask("user: hi", path="/openai/v1/chat/completions").answer(200, completion("hello"))
     traffic.post({"model": "m", "input": "hi"}, "/openai/v1/responses").answer(200, {})
     traffic.ask("user: hi", path=MESSAGES).answer(200, {})
-    assert bases(kept(traffic), "http://127.0.0.1:8000") == [
+    assert base_url_variables(kept(traffic), "http://127.0.0.1:8000") == [
         ("OPENAI_BASE_URL", "http://127.0.0.1:8000/openai/v1"),
         ("ANTHROPIC_BASE_URL", "http://127.0.0.1:8000"),
     ]

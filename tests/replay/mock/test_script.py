@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mcpspy.records import Frame
 from mcpspy.replay.mock.miss import Miss
-from mcpspy.replay.mock.on_miss import Nearest
+from mcpspy.replay.mock.on_miss import NearestPolicy
 from mcpspy.transcript.mcp.codes import SUBSCRIPTION_ID
 from tests.replay.mock.playing import Play
 from tests.transcript.dialogue import MS, Dialogue, cancelled, error, notification, progress, request, result, tool_call
@@ -243,7 +243,7 @@ def test_an_answer_that_an_incomplete_capture_may_have_lost_is_a_miss() -> None:
 
 def test_where_the_server_died_of_a_call_nothing_is_missing() -> None:
     (cue,) = Play(Dialogue().client(tool_call(1)).gap().exits(3)).cues(tool_call(1))
-    assert cue.leave is not None
+    assert cue.exit is not None
 
 
 def test_a_request_that_was_never_answered_stays_unanswered() -> None:
@@ -265,7 +265,7 @@ def test_what_every_server_answers_with_nothing_is_answered_so(method: str) -> N
 
 def test_the_nearest_is_played_with_all_that_belongs_to_it() -> None:
     recorded = Dialogue().client(tool_call(1, "a", token=1, city="Oslo")).server(progress(1)).server(result(1))
-    play = Play(recorded, on_miss=Nearest())
+    play = Play(recorded, on_miss=NearestPolicy())
     assert play.told(tool_call(7, "a", token=8, city="Rome")) == [progress(8), result(7)]
 
 
@@ -273,12 +273,12 @@ def test_of_several_answers_of_the_nearest_the_next_is_played() -> None:
     recorded = Dialogue()
     for n in (1, 2):
         recorded.client(tool_call(n, "a", city="Oslo")).server(result(n, {"n": n}))
-    play = Play(recorded, on_miss=Nearest())
+    play = Play(recorded, on_miss=NearestPolicy())
     assert [play.told(tool_call(7, "a", city="Rome"))[0]["result"]["n"] for _ in range(3)] == [1, 2, 2]
 
 
 def test_where_nothing_is_near_the_nearest_is_an_error() -> None:
-    play = Play(Dialogue().client(tool_call(1)).server(result(1)), on_miss=Nearest())
+    play = Play(Dialogue().client(tool_call(1)).server(result(1)), on_miss=NearestPolicy())
     assert play.told(request(1, "prompts/list"))[0]["error"]["code"] == -32601
 
 
@@ -288,7 +288,7 @@ def test_what_somebody_else_answers_is_told_and_not_said() -> None:
             assert miss.request.method == "tools/list"
 
     (cue,) = Play(Dialogue().client(tool_call(1)).server(result(1)), on_miss=Elsewhere()).cues(request(8))
-    assert (cue.data, cue.answers, cue.playing.id, cue.miss is not None) == (b"", False, "8", True)
+    assert (cue.data, cue.answers, cue.state.id, cue.miss is not None) == (b"", False, "8", True)
 
 
 # Cancelling
@@ -372,8 +372,8 @@ def test_a_cue_comes_as_long_after_the_clients_answer_as_it_was_recorded() -> No
 def test_a_server_that_died_while_it_was_asked_dies_again() -> None:
     play = Play(Dialogue().client(tool_call(1)).wait(6).exits(3))
     (cue,) = play.cues(tool_call(1))
-    assert cue.leave is not None
-    assert (cue.leave.code, cue.delay_ns) == (3, 7 * MS)
+    assert cue.exit is not None
+    assert (cue.exit.code, cue.delay_ns) == (3, 7 * MS)
 
 
 def test_a_server_that_was_sent_away_does_not_die_of_a_call() -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from mcpspy.capture.file.reader import read
 from mcpspy.records import CLIENT, Frame
-from mcpspy.replay.mock.matching import Matcher
-from mcpspy.replay.mock.replies import is_served, scenes
-from mcpspy.replay.mock.scheduled_send import Cue
+from mcpspy.replay.mock.matching import RequestMatcher
+from mcpspy.replay.mock.replies import is_served, read_replies
+from mcpspy.replay.mock.scheduled_send import ScheduledSend
 from mcpspy.replay.mock.script import Script
 from mcpspy.replay.mock.templates import one_line
 from mcpspy.transcript.decode import Decoder
@@ -28,8 +28,8 @@ class Player:
 
     def __init__(self, transcript: Transcript) -> None:
         self.heard: list[bytes] = []
-        found = scenes(transcript)
-        self._script = Script(found, Matcher(found.exchanges).walk())
+        found = read_replies(transcript)
+        self._script = Script(found, RequestMatcher(found.exchanges).cursor())
         self._decoder = Decoder(CaptureInfo(0))
         self._asked: list[bytes] = []
         """The live ids of the server's requests that wait for their answers."""
@@ -53,7 +53,7 @@ class Player:
             if isinstance(one, Message):
                 self._hear(self._script.feed(one))
 
-    def _hear(self, cues: list[Cue]) -> None:
+    def _hear(self, cues: list[ScheduledSend]) -> None:
         for cue in cues:
             if not self._script.is_due(cue) or not cue.data:
                 continue

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.replay.compare.compare import Compared, Comparison, Limit, compare
+from mcpspy.replay.compare.compare import ComparedSide, Comparison, Limit, compare
 from mcpspy.replay.compare.difference import Difference, Differences
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.compare.comparison import comparison_lines, next_lines
@@ -39,7 +39,7 @@ def changed() -> Comparison:
 
 
 def both(before: Transcript, after: Transcript, limit: Limit | None = None) -> Comparison:
-    return compare(Compared(transcript=before), Compared(transcript=after), limit=limit)
+    return compare(ComparedSide(transcript=before), ComparedSide(transcript=after), limit=limit)
 
 
 def shown(found: Comparison, width: int | None = None) -> list[str]:

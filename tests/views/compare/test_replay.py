@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from mcpspy.replay.client.correlate.reader import read_carrying
-from mcpspy.replay.client.driver import Report
-from mcpspy.replay.client.outgoing import Effects, rehearsed
-from mcpspy.replay.client.plan import LeftOut
-from mcpspy.replay.client.read_plan import plans
+from mcpspy.replay.client.correlate.reader import read_correlations
+from mcpspy.replay.client.outgoing import Effects, planned_messages
+from mcpspy.replay.client.plan import UnsentMessage
+from mcpspy.replay.client.player import Report
+from mcpspy.replay.client.read_plan import read_plans
 from mcpspy.replay.mock.miss import Miss
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.compare.replay import changing, end_lines, intent, plan_lines, report_lines
@@ -34,14 +34,16 @@ def scene(word: str) -> Transcript:
 def told(word: str, width: int | None) -> list[str]:
     """All that is said of a replay of that scene in which everything went wrong."""
     transcript = scene(word)
-    (plan,) = plans(transcript)
+    (plan,) = read_plans(transcript)
     effects = Effects(transcript)
-    left_out = [LeftOut(row=one.row, message=one.request, why=f"the server said {word}") for one in transcript.exchanges[3:]]
+    left_out = [
+        UnsentMessage(row=one.row, message=one.request, why=f"the server said {word}") for one in transcript.exchanges[3:]
+    ]
     report = Report(
         sends=3, unsent=left_out, late=[2], ended={3: f"404 {word}"}, lost=f"it exited with status 3; its last words: {word}",
         misses=[Miss(request=transcript.exchanges[3].request, reason="was never recorded", refused_by="target")],
     )  # fmt: skip
-    found = rehearsed([plan], effects, read_carrying(transcript), {})
+    found = planned_messages([plan], effects, read_correlations(transcript), {})
     lines = [
         *plan_lines(found, left_out, width),
         *end_lines(report, 5, width),
@@ -65,7 +67,7 @@ def test_nothing_that_is_said_of_a_replay_is_dangerous(word: str, width: int | N
 @pytest.mark.parametrize("word", HOSTILE.values(), ids=HOSTILE)
 def test_the_json_of_a_dry_run_can_be_read_and_is_harmless(word: str) -> None:
     transcript = scene(word)
-    found = rehearsed(plans(transcript), Effects(transcript), read_carrying(transcript), {})
+    found = planned_messages(read_plans(transcript), Effects(transcript), read_correlations(transcript), {})
     text = plans_json({"transport": "stdio", "argv": [word]}, found, [])
     assert not dangerous(text.replace("\n", ""))
     sends: list[Any] = json.loads(text)["sends"]

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from mcpspy.replay.client.plan import Send
-from mcpspy.replay.condition import Happened
-from mcpspy.replay.shrink import Shrunk
+from mcpspy.replay.condition import Occurrence
+from mcpspy.replay.shrink import ShrinkResult
 from mcpspy.views.compare.shrink import MAX_LISTED, shrunk_json, shrunk_lines, shrunk_next_lines
 from mcpspy.views.text.line import line_cells, plain
 from tests.transcript.dialogue import Dialogue, error, notification, request, result
@@ -17,7 +17,7 @@ from tests.transcript.dialogue import Dialogue, error, notification, request, re
 HOSTILE = "\x1b[2Jevil\u202e\n\r\x07"
 
 
-def found(name: str = "echo", *, sends: int = 2) -> Shrunk:
+def found(name: str = "echo", *, sends: int = 2) -> ShrinkResult:
     """A notification and calls of a tool of this name, the last of which is answered with an error."""
     recorded = Dialogue().client(notification("notifications/a"))
     for id in range(1, sends):
@@ -25,9 +25,9 @@ def found(name: str = "echo", *, sends: int = 2) -> Shrunk:
         recorded.server(result(id) if id < sends - 1 else error(id, -32603))
     rows = {one.row: one for one in recorded.exchanges}
     calls = [Send(message=one.request, row=row, exchange=one) for row, one in rows.items()]
-    return Shrunk(
+    return ShrinkResult(
         until=f'"{name}"',
-        happened=Happened(f"error -32603: {name}", max(rows, default=None)),
+        happened=Occurrence(f"error -32603: {name}", max(rows, default=None)),
         sends=(Send(message=recorded.unpaired_messages[0], row=1), *calls),
         live=rows,
         of=67,
@@ -38,7 +38,7 @@ def found(name: str = "echo", *, sends: int = 2) -> Shrunk:
     )
 
 
-def lines(one: Shrunk, width: int | None = 100) -> list[str]:
+def lines(one: ShrinkResult, width: int | None = 100) -> list[str]:
     return [plain(line) for line in shrunk_lines(one, width)]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpspy.replay.mock.matching import Matcher
+from mcpspy.replay.mock.matching import RequestMatcher
 from mcpspy.replay.mock.miss import Miss
 from mcpspy.views.timeline.miss import miss_lines
 from tests.replay.mock.test_matching import missed, recorded, tool
@@ -13,7 +13,7 @@ def lines(miss: Miss) -> list[str]:
 
 
 def test_each_difference_has_a_line_and_the_rest_is_counted() -> None:
-    matcher = Matcher(recorded([tool("read", **{f"a{at}": 1 for at in range(8)})]))
+    matcher = RequestMatcher(recorded([tool("read", **{f"a{at}": 1 for at in range(8)})]))
     told = lines(missed(matcher, tool("read", **{f"a{at}": 2 for at in range(8)})))
     assert told[:4] == [
         "mcpspy mock: tools/call read was never recorded with these params",
@@ -30,15 +30,15 @@ def test_each_difference_has_a_line_and_the_rest_is_counted() -> None:
     (tool("read", path=["\x1b[31m\u202e"]), '  differs  $.arguments.path: "a" ≠ ["\\u001b[31m\\u202e"]'),
 ])  # fmt: skip
 def test_a_difference_says_what_was_recorded_and_what_is_asked(asked: tuple[str, object], told: str) -> None:
-    assert told in lines(missed(Matcher(recorded([tool("read", path="a")])), asked))
+    assert told in lines(missed(RequestMatcher(recorded([tool("read", path="a")])), asked))
 
 
 def test_of_long_values_it_shows_where_they_differ_on_eighty_columns() -> None:
-    told = lines(missed(Matcher(recorded([tool("read", path="a" * 300)])), tool("read", path="a" * 200 + "b")))
+    told = lines(missed(RequestMatcher(recorded([tool("read", path="a" * 300)])), tool("read", path="a" * 200 + "b")))
     assert all(len(line) <= 80 for line in told)
     assert 'aab"' in told[2]
 
 
 def test_a_name_cannot_begin_a_line_of_its_own() -> None:
-    told = lines(missed(Matcher(recorded([tool("read")])), ("x\nmcpspy: all is well\x1b[2J", None)))
+    told = lines(missed(RequestMatcher(recorded([tool("read")])), ("x\nmcpspy: all is well\x1b[2J", None)))
     assert told == ["mcpspy mock: x\\nmcpspy: all is well\\x1b[2J was never recorded; what was is tools/call"]

@@ -9,7 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ....replay.mock.http.routing import event, priming
-from ....replay.mock.scheduled_send import Unforged
+from ....replay.mock.scheduled_send import LiveServerBytes
 from ....transcript.mcp.codes import SUBSCRIPTION_ID
 from ....transcript.mcp.methods import LISTEN
 from ....transcript.mcp.revisions import Era
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ....records import Sink
-    from ....replay.mock.http.answer import Answer, EventStyle
+    from ....replay.mock.http.answer import EventStyle, HttpAnswer
     from ....replay.mock.http.recorded_http import HttpFacts
     from ....replay.mock.http.routing import Routing
     from ....replay.mock.http.session import HttpCursor
     from ....replay.mock.miss import Miss
-    from ....replay.mock.pass_through import Forwarding
-    from ....replay.mock.scheduled_send import Cue, Playing
+    from ....replay.mock.pass_through import PassThrough
+    from ....replay.mock.scheduled_send import ReplyState, ScheduledSend
     from ....replay.mock.script import Script
     from ....transcript.model import Message
     from .pass_through import ClientPassThrough
@@ -49,7 +49,7 @@ class Stage(Protocol):
     def now_ns(self) -> int:
         """Nanoseconds since the capture began."""
 
-    def play(self, client: LiveClient, cues: Sequence[Cue]) -> None:
+    def play(self, client: LiveClient, cues: Sequence[ScheduledSend]) -> None:
         """Have these said when they are due."""
 
     def lose(self, client: LiveClient) -> None:
@@ -72,7 +72,7 @@ class LiveClient:
     )  # fmt: skip
 
     def __init__(
-        self, stage: Stage, script: Script | Forwarding, walk: HttpCursor, *, session: str = "", is_on_one_stream: bool = False
+        self, stage: Stage, script: Script | PassThrough, walk: HttpCursor, *, session: str = "", is_on_one_stream: bool = False
     ) -> None:
         self._stage = stage
         self._style: EventStyle = stage.facts.events
@@ -86,7 +86,7 @@ class LiveClient:
         self.standing = Standing()
         self.way: ClientPassThrough | None = None
         """To the live server that goes on after a miss, if that is wanted."""
-        self._replies: dict[Playing, Reply] = {}
+        self._replies: dict[ReplyState, Reply] = {}
         self._listens: dict[str, Reply] = {}
         """The responses to subscriptions, by their ids."""
         self._sent = Sent()
@@ -128,7 +128,7 @@ class LiveClient:
         """It opens the standing stream."""
         response.left = self._standing_left
         response.drained = self._drained
-        begin_stream(response, [*self._stage.routing.standing_fields, *self.fields], events)
+        begin_stream(response, [*self._stage.routing.server_stream_fields, *self.fields], events)
         self.standing.open(response)
 
     def resume(self, after: str, response: Response) -> bool:
@@ -145,7 +145,7 @@ class LiveClient:
             stream.clear()  # what waits is among these
             self.stand(response, events)
             return True
-        begin_stream(response, [*self._stage.routing.standing_fields, *self.fields], events)
+        begin_stream(response, [*self._stage.routing.server_stream_fields, *self.fields], events)
         if not stream.waiting:
             response.end()
             return True
@@ -175,34 +175,34 @@ class LiveClient:
 
     # What it is told
 
-    def say(self, cue: Cue) -> Sequence[Cue]:
+    def say(self, cue: ScheduledSend) -> Sequence[ScheduledSend]:
         """What is due now. Returns what follows on it, without a word of the client's."""
         if cue.miss is not None:
             self._note("miss", cue.miss.sentence)
             self._stage.tell(cue.miss)
-        if cue.leave is not None:
+        if cue.exit is not None:
             self._leave(cue)
         if not cue.data:
             return ()
-        reply = self._replies.get(cue.playing)
+        reply = self._replies.get(cue.state)
         if cue.answers and reply is not None:
             self._conclude(cue, reply)
             return ()
         if subscription := self._named_subscription(cue):
             reply = subscription
-        elif reply is None or self._stage.routing.is_standing(cue):
+        elif reply is None or self._stage.routing.is_on_server_stream(cue):
             self._say_standing(cue.data)
-            return self.script.unheard(cue) if self.standing.response is None else ()
+            return self.script.skip_unheard(cue) if self.standing.response is None else ()
         self._break_off(cue, reply)
         if not reply.tell(self._event(cue.data, reply)) and not reply.keeps:
             self._undelivered(cue)
         return ()
 
-    def _conclude(self, cue: Cue, reply: Reply) -> None:
-        self._replies.pop(cue.playing, None)
-        self._listens.pop(cue.playing.id, None)
+    def _conclude(self, cue: ScheduledSend, reply: Reply) -> None:
+        self._replies.pop(cue.state, None)
+        self._listens.pop(cue.state.id, None)
         self._break_off(cue, reply)
-        is_heard = reply.conclude(cue.playing.id, cue.data, self._event(cue.data, reply))
+        is_heard = reply.conclude(cue.state.id, cue.data, self._event(cue.data, reply))
         if not reply.waiting:
             self._forget(reply)
         if not is_heard and not reply.keeps:
@@ -221,7 +221,7 @@ class LiveClient:
 
     def _event(self, data: bytes, stream: Reply | Standing) -> bytes:
         """The event that says it, kept where it may have to be said again."""
-        kind = Unforged if isinstance(data, Unforged) else bytes
+        kind = LiveServerBytes if isinstance(data, LiveServerBytes) else bytes
         if not self._style.ids or self.is_on_one_stream or self.is_modern:
             return kind(event(data, self._style))
         id = self._sent.next_id()
@@ -236,16 +236,16 @@ class LiveClient:
 
     # Responses
 
-    def _fed(self, message: Message, reply: Reply) -> list[Cue]:
+    def _fed(self, message: Message, reply: Reply) -> list[ScheduledSend]:
         cues = self.script.feed(message)
         if message.kind is Kind.REQUEST:
-            self._replies.update((cue.playing, reply) for cue in cues)
+            self._replies.update((cue.state, reply) for cue in cues)
             if message.method == LISTEN:
                 self._listens[message.id or "null"] = reply
         return cues
 
-    def _begin(self, reply: Reply, cues: list[Cue], *, is_batch: bool) -> None:
-        shape = self._stage.routing.shape([cue for cue in cues if self._replies.get(cue.playing) is reply])
+    def _begin(self, reply: Reply, cues: list[ScheduledSend], *, is_batch: bool) -> None:
+        shape = self._stage.routing.shape([cue for cue in cues if self._replies.get(cue.state) is reply])
         if is_batch:
             shape = shape._replace(status=200, is_stream=True)
         events: list[bytes] = []
@@ -255,7 +255,7 @@ class LiveClient:
             self._keep(reply, id, events[0])
         reply.begin(shape, events)
 
-    def _break_off(self, cue: Cue, reply: Reply) -> None:
+    def _break_off(self, cue: ScheduledSend, reply: Reply) -> None:
         """End a response as the server did that let its client come for the rest."""
         response = reply.response
         if reply.keeps and response is not None and response.has_begun and self._stage.routing.breaks_off(cue):
@@ -263,7 +263,7 @@ class LiveClient:
             response.left = _nothing
             response.end()
 
-    def _named_subscription(self, cue: Cue) -> Reply | None:
+    def _named_subscription(self, cue: ScheduledSend) -> Reply | None:
         """The response to the subscription that this is news of."""
         if not self._listens or SUBSCRIPTION_ID.encode() not in cue.data:
             return None
@@ -301,24 +301,24 @@ class LiveClient:
             if response.is_open:
                 self.hear(messages, response)
 
-    def _leave(self, cue: Cue) -> None:
+    def _leave(self, cue: ScheduledSend) -> None:
         """The recorded server died of this: its client loses the connection, and its session."""
         self._note("ended", "the recorded server ended here")
-        reply = self._replies.pop(cue.playing, None)
+        reply = self._replies.pop(cue.state, None)
         response = self.standing.response if self.is_on_one_stream else None if reply is None else reply.response
         self._stage.forget(self)
         if response is not None:
             response.break_off()
 
-    def _undelivered(self, cue: Cue) -> None:
-        what = cue.say.message.method if cue.say is not None and cue.say.message.method else "an answer"
+    def _undelivered(self, cue: ScheduledSend) -> None:
+        what = cue.step.message.method if cue.step is not None and cue.step.message.method else "an answer"
         self._note("undelivered", f"{what} came for a client that had left")
 
     def _note(self, topic: str, text: str) -> None:
         self._stage.sink((note(self._stage.now_ns(), topic, text, 0),))
 
 
-def answer(response: Response, said: Answer, fields: Sequence[tuple[str, str]] = ()) -> None:
+def answer(response: Response, said: HttpAnswer, fields: Sequence[tuple[str, str]] = ()) -> None:
     """Write what HTTP says alone."""
     response.whole(said.status, merged((), [*said.fields, *fields]), said.body, reason=said.reason)
 

@@ -19,9 +19,9 @@ from ....transcript.model import Kind
 from .client import LiveClient
 
 if TYPE_CHECKING:
-    from ....replay.mock.matching import Matcher
-    from ....replay.mock.on_miss import OnMiss
-    from ....replay.mock.replies import Scenes
+    from ....replay.mock.matching import RequestMatcher
+    from ....replay.mock.on_miss import MissPolicy
+    from ....replay.mock.replies import RecordedReplies
     from ....transcript.model import Message
     from .client import Stage
     from .connection import Connection
@@ -53,9 +53,9 @@ class Clients:
     def __init__(
         self,
         stage: Stage,
-        scenes: Scenes,
-        matcher: Matcher,
-        on_miss: OnMiss = ERROR,
+        scenes: RecordedReplies,
+        matcher: RequestMatcher,
+        on_miss: MissPolicy = ERROR,
         forwards: ClientPassThroughs | None = None,
         *,
         wall_ns: int = 0,
@@ -98,14 +98,14 @@ class Clients:
         found = self.of_connection(connection, name)
         if not is_modern and self._stage.facts.has_sessions:
             return None
-        if found is None or any(found.script.waits(one.id or "null") for one in messages if one.kind is Kind.REQUEST):
+        if found is None or any(found.script.open_request(one.id or "null") for one in messages if one.kind is Kind.REQUEST):
             found = self.new(name=name)  # or another of the same name, for no client has an id in use twice
         connection.client = found
         return found
 
     def new(self, *, session: str = "", name: str = "", is_on_one_stream: bool = False) -> LiveClient:
         """A client that has asked nothing yet."""
-        script_of = partial(Script, self._scenes, self._matcher.walk(self._count), wall_ns=self._wall_ns)
+        script_of = partial(Script, self._scenes, self._matcher.cursor(self._count), wall_ns=self._wall_ns)
         self._count += 1
         forwarding = None if self._forwards is None else self._forwards.forwarding_of(script_of)
         script = script_of(self._on_miss) if forwarding is None else forwarding

@@ -14,8 +14,8 @@ from ...upstream.pass_through import Courier
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ....replay.mock.on_miss import OnMiss
-    from ....replay.mock.pass_through import Forwarding
+    from ....replay.mock.on_miss import MissPolicy
+    from ....replay.mock.pass_through import PassThrough
     from ....replay.mock.script import Script
     from ...upstream.pass_through import MakeClient, Told
     from ...upstream.protocol import Failure
@@ -37,7 +37,7 @@ class ClientPassThroughs:
 
     def __init__(
         self,
-        forwarding_of: Callable[[Callable[[OnMiss], Script]], Forwarding],
+        forwarding_of: Callable[[Callable[[MissPolicy], Script]], PassThrough],
         make: MakeClient,
         *,
         show: Callable[[bytes], None],
@@ -51,7 +51,7 @@ class ClientPassThroughs:
         self.name = name
         self._ways: set[ClientPassThrough] = set()
 
-    def way(self, client: LiveClient, forwarding: Forwarding, stage: Stage) -> ClientPassThrough:
+    def way(self, client: LiveClient, forwarding: PassThrough, stage: Stage) -> ClientPassThrough:
         """The way of one client to its server, which is not started yet."""
         way = ClientPassThrough(self, client, forwarding, stage)
         self._ways.add(way)
@@ -77,7 +77,7 @@ class ClientPassThrough:
 
     __slots__ = ("_client", "_courier", "_forwarding", "_forwards", "_is_held", "_is_over", "_stage", "_task")
 
-    def __init__(self, forwards: ClientPassThroughs, client: LiveClient, forwarding: Forwarding, stage: Stage) -> None:
+    def __init__(self, forwards: ClientPassThroughs, client: LiveClient, forwarding: PassThrough, stage: Stage) -> None:
         self._forwards = forwards
         self._client = client
         self._forwarding = forwarding

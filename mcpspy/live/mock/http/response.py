@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from ....records import CLIENT, MCPSPY, SERVER, Close, Frame, Open
-from ....replay.mock.scheduled_send import Unforged
+from ....replay.mock.scheduled_send import LiveServerBytes
 from ...http.recorder import note
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ class Response:
 
 def _frame(stream: int, now_ns: int, data: bytes, **facts: Any) -> Frame:
     """What a live server said is its own, everything else is injected."""
-    if not isinstance(data, Unforged):
+    if not isinstance(data, LiveServerBytes):
         facts["injected"] = True
     return Frame(stream, now_ns, now_ns, data, **facts)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ....replay.mock.scheduled_send import Cue, Playing
+    from ....replay.mock.scheduled_send import ReplyState, ScheduledSend
     from .client import LiveClient
 
 
@@ -25,19 +25,19 @@ class Cues:
     def __init__(self, speed: float, now_ns: Callable[[], int]) -> None:
         self._speed = speed
         self._now_ns = now_ns
-        self._due: list[tuple[int, int, LiveClient, Cue]] = []
+        self._due: list[tuple[int, int, LiveClient, ScheduledSend]] = []
         self._count = 0
-        self._floors: dict[Playing, int] = {}
+        self._floors: dict[ReplyState, int] = {}
         """When the last cue of a scene is due: none of it comes before."""
         self._timer: asyncio.TimerHandle | None = None
 
-    def play(self, client: LiveClient, cues: Sequence[Cue]) -> None:
+    def play(self, client: LiveClient, cues: Sequence[ScheduledSend]) -> None:
         """Have `client` told what is due at once, and put off the rest."""
         was_due_ns = self._due[0][0] if self._due else 0
         waiting = deque(cues)
         while waiting:
             cue = waiting.popleft()
-            if self._speed and (cue.delay_ns or cue.playing in self._floors):
+            if self._speed and (cue.delay_ns or cue.state in self._floors):
                 self._put_off(client, cue)
             elif client.script.is_due(cue):
                 waiting.extend(client.say(cue))
@@ -50,9 +50,9 @@ class Cues:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _put_off(self, client: LiveClient, cue: Cue) -> None:
+    def _put_off(self, client: LiveClient, cue: ScheduledSend) -> None:
         due_ns = self._now_ns() + int(cue.delay_ns / self._speed)
-        due_ns = self._floors[cue.playing] = max(due_ns, self._floors.get(cue.playing, 0))
+        due_ns = self._floors[cue.state] = max(due_ns, self._floors.get(cue.state, 0))
         self._count += 1
         heappush(self._due, (due_ns, self._count, client, cue))
 
@@ -69,8 +69,8 @@ class Cues:
         try:
             while self._due and self._due[0][0] <= now_ns:
                 due_ns, _, client, cue = heappop(self._due)
-                if self._floors.get(cue.playing) == due_ns:
-                    del self._floors[cue.playing]
+                if self._floors.get(cue.state) == due_ns:
+                    del self._floors[cue.state]
                 if client.script.is_due(cue):
                     self.play(client, client.say(cue))
         finally:

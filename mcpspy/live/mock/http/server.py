@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from ....records import CLIENT, MCPSPY, Frame, Note
-from ....replay.mock.http.answer import Asked, Live
+from ....replay.mock.http.answer import HttpRequest, MockAddress
 from ....replay.mock.http.routing import endpoint_event
 from ....replay.mock.http.session import HttpCursor, session_endpoint
 from ....replay.mock.on_miss import ERROR
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from ....records import Sink
     from ....replay.mock.http.recorded_http import HttpFacts
     from ....replay.mock.http.routing import Routing
-    from ....replay.mock.matching import Matcher
+    from ....replay.mock.matching import RequestMatcher
     from ....replay.mock.miss import Miss
-    from ....replay.mock.on_miss import OnMiss
-    from ....replay.mock.replies import Scenes
-    from ....replay.mock.scheduled_send import Cue
+    from ....replay.mock.on_miss import MissPolicy
+    from ....replay.mock.replies import RecordedReplies
+    from ....replay.mock.scheduled_send import ScheduledSend
     from ....transcript.model import Message
     from .pass_through import ClientPassThroughs
     from .response import Fields, Request, Response
@@ -125,8 +125,8 @@ class HttpMock(ListeningMock):
 
     def __init__(
         self,
-        scenes: Scenes,
-        matcher: Matcher,
+        scenes: RecordedReplies,
+        matcher: RequestMatcher,
         facts: HttpFacts,
         routing: Routing,
         *,
@@ -135,7 +135,7 @@ class HttpMock(ListeningMock):
         speed: float = 0.0,
         silent_s: float = SILENT_S,
         allowed_hosts: frozenset[str] = frozenset(),
-        on_miss: OnMiss = ERROR,
+        on_miss: MissPolicy = ERROR,
         forwards: ClientPassThroughs | None = None,
         tell: Callable[[Miss], None],
     ) -> None:
@@ -182,7 +182,7 @@ class HttpMock(ListeningMock):
 
     # What clients are told
 
-    def play(self, client: LiveClient, cues: Sequence[Cue]) -> None:
+    def play(self, client: LiveClient, cues: Sequence[ScheduledSend]) -> None:
         """Have these said when they are due."""
         self._cues.play(client, cues)
         if client.way is not None:
@@ -289,7 +289,7 @@ class HttpMock(ListeningMock):
         """Say what HTTP says to this alone, if it does: a challenge, a refusal, a document."""
         if message is not None and client is not None and client.way is not None and client.way.is_live:
             return False  # a live server says what it says
-        asked = Asked(request.method, request.target, self._live(request), bool(request.value(b"authorization")), message)
+        asked = HttpRequest(request.method, request.target, self._live(request), bool(request.value(b"authorization")), message)
         said = (self._walk if client is None else client.walk).answer(asked)
         if said is None:
             return False
@@ -301,8 +301,8 @@ class HttpMock(ListeningMock):
                 self._clients.lose(client)
         return True
 
-    def _live(self, request: Request) -> Live:
-        return Live(f"http://{request.value(b'host')}", request.path if request.path in self._paths else self._path)
+    def _live(self, request: Request) -> MockAddress:
+        return MockAddress(f"http://{request.value(b'host')}", request.path if request.path in self._paths else self._path)
 
     def _messages(self, request: Request, response: Response) -> list[Message]:
         """The messages of a POST; none if it is answered already, for there is one that nobody could read."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from ....replay.mock.scheduled_send import Unforged
+from ....replay.mock.scheduled_send import LiveServerBytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ....replay.mock.http.answer import Shape
+    from ....replay.mock.http.answer import AnswerShape
     from .response import Fields, Response
 
 MAX_KEPT: Final = 1_000
@@ -39,14 +39,14 @@ class Reply:
         self.keeps = False
         self._fields = fields
         self._is_batch = is_batch
-        self._shape: Shape
+        self._shape: AnswerShape
 
     @property
     def ends_session(self) -> bool:
         """Whether its session is no more when it is answered."""
         return self._shape.ends_session
 
-    def begin(self, shape: Shape, events: Sequence[bytes]) -> None:
+    def begin(self, shape: AnswerShape, events: Sequence[bytes]) -> None:
         """How it is answered; a stream begins at once, as a server does that does not know how long it will take."""
         self._shape = shape
         if shape.is_stream and self.response is not None:
@@ -72,7 +72,7 @@ class Reply:
             fields = merged(_JSON, [*self._shape.fields, *self._fields])
             body = line.rstrip(b"\r\n")
             self.response = None
-            response.whole(self._shape.status, fields, Unforged(body) if isinstance(line, Unforged) else body)
+            response.whole(self._shape.status, fields, LiveServerBytes(body) if isinstance(line, LiveServerBytes) else body)
             return True
         if not response.has_begun:
             self._begin_late(response)

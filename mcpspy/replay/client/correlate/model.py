@@ -21,7 +21,7 @@ VALUE: Final = "value"
 """What something is called that only looks made up."""
 
 
-class Said(NamedTuple):
+class MessageRef(NamedTuple):
     """A message of the server's: the answer in an exchange (no method), or the how many-th notification or request of its method.
 
     `row` is the exchange that it belongs to, and 0 for what belongs to none.
@@ -32,22 +32,22 @@ class Said(NamedTuple):
     nth: int = 0
 
 
-class Origin(NamedTuple):
+class ValueOrigin(NamedTuple):
     """A place where the server said a value.
 
     `row` is the recorded row. `steps` begin at the root of the message; `span` is the stretch of the text there, None for the whole
     value. Of a member's name the last step is the name.
     """
 
-    said: Said
+    said: MessageRef
     row: int
     steps: tuple[Step, ...]
     span: tuple[int, int] | None = None
     is_name: bool = False
 
 
-class Carried(NamedTuple):
-    """A value in what the client said in `row`, with where it stands there as an `Origin` has it.
+class CorrelatedValue(NamedTuple):
+    """A value in what the client said in `row`, with where it stands there as an `ValueOrigin` has it.
 
     `origins` are where it came from: the place that gave it out, then others where it was said too. `what` is what it is called;
     `guessed`, that it only looks made up.
@@ -58,7 +58,7 @@ class Carried(NamedTuple):
     span: tuple[int, int] | None
     value: Scalar
     what: str
-    origins: tuple[Origin, ...]
+    origins: tuple[ValueOrigin, ...]
     guessed: bool = False
     is_name: bool = False
 
@@ -68,7 +68,7 @@ class Carried(NamedTuple):
         return self.origins[0].row
 
 
-class Carrying:
+class Correlations:
     """What a recording carries. It never changes; each drive of a fresh server has a `run` of its own.
 
     `handles` are what `--carry` names. Raises: PathError: for one that cannot be read.
@@ -78,8 +78,8 @@ class Carrying:
 
     def __init__(
         self,
-        values: dict[MessageKey, tuple[Carried, ...]],
-        recorded: dict[Said, Message],
+        values: dict[MessageKey, tuple[CorrelatedValue, ...]],
+        recorded: dict[MessageRef, Message],
         direct_needs: dict[int, set[int]],
     ) -> None:
         self._values = values
@@ -88,7 +88,7 @@ class Carrying:
         self._needs = direct_needs
         """By row, the client's requests that gave out what it holds."""
 
-    def values(self, message: Message) -> tuple[Carried, ...]:
+    def values(self, message: Message) -> tuple[CorrelatedValue, ...]:
         """What of a recorded message of the client's came from its server, in the order of the message."""
         return self._values.get(message_key(message), ())
 

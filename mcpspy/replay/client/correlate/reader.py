@@ -16,8 +16,8 @@ from ....transcript.mcp.codes import RELATED_TASK
 from ....transcript.model import Exchange, Kind, UnpairedMessage
 from ...json.canonical import canonical, read
 from ...json.walk import Leaf, Scalar, leaves
-from .model import VALUE, Carried, Carrying, MessageKey, Origin, Said, message_key
-from .values import MIN_DIGITS, TASK_ID, Handles, Named, Span, given, taken, words
+from .model import VALUE, CorrelatedValue, Correlations, MessageKey, MessageRef, ValueOrigin, message_key
+from .values import MIN_DIGITS, TASK_ID, GeneratedValue, NamedVariables, TextSpan, issued_values, opaque_words, returned_values
 
 if TYPE_CHECKING:
     from ....transcript.model import Message, Transcript
@@ -50,12 +50,12 @@ class _Known:
 
     __slots__ = ("key", "others", "source")
 
-    def __init__(self, source: Origin, key: _Key) -> None:
+    def __init__(self, source: ValueOrigin, key: _Key) -> None:
         self.source = source
         self.key = key
-        self.others: deque[Origin] = deque(maxlen=MAX_OTHERS)
+        self.others: deque[ValueOrigin] = deque(maxlen=MAX_OTHERS)
 
-    def add(self, origin: Origin, key: _Key, *, gives: bool) -> None:
+    def add(self, origin: ValueOrigin, key: _Key, *, gives: bool) -> None:
         """Another place. `gives` says that whatever is said there is given out anew.
 
         So it is, too, where the same call says it again, and where an answer says what was told before it came. Of the places in one
@@ -72,11 +72,11 @@ class _Known:
             self.others.appendleft(origin)
 
     @property
-    def origins(self) -> tuple[Origin, ...]:
+    def origins(self) -> tuple[ValueOrigin, ...]:
         return self.source, *self.others
 
 
-class _Found(NamedTuple):
+class _FoundValue(NamedTuple):
     """What was found at one place of the client's message."""
 
     span: tuple[int, int] | None
@@ -86,23 +86,23 @@ class _Found(NamedTuple):
     guessed: bool = False
 
 
-class Reader:
+class CorrelationReader:
     """See above. `said` are the server's messages by what they are called."""
 
     __slots__ = ("_counts", "_guesses", "_handles", "_held", "_hosted", "_listed", "_named", "_own", "_wanted", "said")
 
-    def __init__(self, handles: Handles) -> None:
+    def __init__(self, handles: NamedVariables) -> None:
         self._handles = handles
-        self.said: dict[Said, Message] = {}
+        self.said: dict[MessageRef, Message] = {}
         self._counts: dict[tuple[int, str], int] = {}
         self._wanted: set[str] = set()
         """What looks made up among all that the client says."""
         self._own: set[str] = set()
         """What of it the client said before the server did."""
         self._guesses: dict[str, _Known] = {}
-        self._listed: dict[Named, _Known] = {}
+        self._listed: dict[GeneratedValue, _Known] = {}
         """What the specification says is carried."""
-        self._hosted: set[Named] = set()
+        self._hosted: set[GeneratedValue] = set()
         """Tasks that the client runs for the server: their ids are its own."""
         self._named: dict[str, _Known] = {}
         """What `--carry` names."""
@@ -115,7 +115,7 @@ class Reader:
             for one in _candidates(_text(leaf)) if _may_hold(leaf) else ():
                 self._wanted.add(one.text)
 
-    def feed(self, message: Message, row: Exchange | UnpairedMessage) -> tuple[Carried, ...]:
+    def feed(self, message: Message, row: Exchange | UnpairedMessage) -> tuple[CorrelatedValue, ...]:
         """The next message, with its row. What of it is carried, if it is the client's."""
         if message.sender == CLIENT:
             if isinstance(row, Exchange) and row.method == ROOTS:
@@ -137,15 +137,15 @@ class Reader:
         def know(
             known: dict[Any, _Known], name: Any, steps: tuple[Step, ...], span: tuple[int, int] | None, *, is_name: bool = False
         ) -> None:
-            origin = Origin(said, row.row, steps, span, is_name)
+            origin = ValueOrigin(said, row.row, steps, span, is_name)
             key = method, target, tuple("*" if isinstance(one, int) else one for one in steps)
             if name in known:
-                known[name].add(origin, key, gives=isinstance(name, Named) and name.what != TASK_ID)
+                known[name].add(origin, key, gives=isinstance(name, GeneratedValue) and name.what != TASK_ID)
             else:
                 known[name] = _Known(origin, key)
 
         held: set[str] = self._held.get(row.row, set())
-        for named, steps, is_name in given(message, method, body):
+        for named, steps, is_name in issued_values(message, method, body):
             if named not in self._hosted and (named.what != TASK_ID or named.value not in held):
                 know(self._listed, named, steps, None, is_name=is_name)
         for steps, leaf in self._handles.leaves(body):
@@ -160,21 +160,21 @@ class Reader:
                     if one.text not in held:
                         know(self._guesses, one.text, steps, None if one.text == _text(leaf) else (one.start, one.end))
 
-    def _called(self, message: Message, row: Exchange | UnpairedMessage) -> Said:
+    def _called(self, message: Message, row: Exchange | UnpairedMessage) -> MessageRef:
         if message.kind in (Kind.RESULT, Kind.ERROR):
-            return Said(row.row)
+            return MessageRef(row.row)
         of = 0 if isinstance(row, UnpairedMessage) else row.row
         method = message.method or ""
         nth = self._counts.get((of, method), 0)
         self._counts[of, method] = nth + 1
-        return Said(of, method, nth)
+        return MessageRef(of, method, nth)
 
-    def _asked_for(self, text: str) -> Iterator[Span]:
+    def _asked_for(self, text: str) -> Iterator[TextSpan]:
         """What of the server's text the client is going to say, and has not said yet."""
         wanted, own = self._wanted, self._own
         if text in wanted and text not in own:
-            yield Span(0, len(text), text)
-        for one in words(text):
+            yield TextSpan(0, len(text), text)
+        for one in opaque_words(text):
             if one.text in wanted and one.text not in own and one.text != text:
                 yield one
 
@@ -189,30 +189,30 @@ class Reader:
 
     # The client
 
-    def _client_said(self, message: Message, row: int) -> Iterator[Carried]:
+    def _client_said(self, message: Message, row: int) -> Iterator[CorrelatedValue]:
         body = read(message.raw)
         if not isinstance(body, dict):
             return
         if message.kind is Kind.RESULT:
-            self._hosted.update(one for one, _, _ in given(message, "", body) if one not in self._listed)
+            self._hosted.update(one for one, _, _ in issued_values(message, "", body) if one not in self._listed)
         done: set[tuple[Step, ...]] = set()
-        for named, steps, is_name in taken(message, body):
+        for named, steps, is_name in returned_values(message, body):
             known = self._listed.get(named)
             if known is not None:
                 done.add(steps)
                 self._held.setdefault(row, set()).add(named.value)
-                yield Carried(row, steps, None, named.value, named.what, known.origins, is_name=is_name)
+                yield CorrelatedValue(row, steps, None, named.value, named.what, known.origins, is_name=is_name)
         for steps, leaf in _leaves(message, body):
             if steps not in done:
                 for one in self._found(leaf):
                     self._held.setdefault(row, set()).add(_text(one.value))
-                    yield Carried(row, steps, one.span, one.value, one.what, one.known.origins, one.guessed)
+                    yield CorrelatedValue(row, steps, one.span, one.value, one.what, one.known.origins, one.guessed)
 
-    def _found(self, leaf: Scalar) -> Iterator[_Found]:
+    def _found(self, leaf: Scalar) -> Iterator[_FoundValue]:
         """What is carried in one text or number of the client's; what is not is the client's own from now on."""
         text = _text(leaf)
         if text in self._named:
-            yield _Found(None, leaf, VALUE, self._named[text])
+            yield _FoundValue(None, leaf, VALUE, self._named[text])
             return
         if not _may_hold(leaf):
             return
@@ -222,15 +222,15 @@ class Reader:
             if span.start >= over:
                 over = span.end
                 is_whole = span.text == text
-                yield _Found(
+                yield _FoundValue(
                     None if is_whole else (span.start, span.end), leaf if is_whole else span.text, VALUE, known, guessed
                 )
 
-    def _in_text(self, text: str) -> Iterator[tuple[Span, _Known, bool]]:
+    def _in_text(self, text: str) -> Iterator[tuple[TextSpan, _Known, bool]]:
         if self._named:
             for piece in _pieces(text):
                 if piece[0] in self._named:
-                    yield Span(*piece.span(), piece[0]), self._named[piece[0]], False
+                    yield TextSpan(*piece.span(), piece[0]), self._named[piece[0]], False
         for one in _candidates(text):
             if one.text in self._guesses:
                 yield one, self._guesses[one.text], True
@@ -238,22 +238,22 @@ class Reader:
                 self._own.add(one.text)
 
 
-def read_carrying(transcript: Transcript, handles: Sequence[str] = ()) -> Carrying:
+def read_correlations(transcript: Transcript, handles: Sequence[str] = ()) -> Correlations:
     """What a transcript carries; `handles` are what `--carry` names. Raises: PathError: for one that cannot be read."""
-    named = Handles(handles)
-    readers = [Reader(named) for _ in transcript.captures]
+    named = NamedVariables(handles)
+    readers = [CorrelationReader(named) for _ in transcript.captures]
     in_order = _in_order(transcript)
     for message, _ in in_order:
         if message.sender == CLIENT:
             readers[message.capture].look_ahead(message)
-    values: dict[MessageKey, tuple[Carried, ...]] = {}
+    values: dict[MessageKey, tuple[CorrelatedValue, ...]] = {}
     for message, row in in_order:
         found = readers[message.capture].feed(message, row)
         if found:
             values[message_key(message)] = found
     wanted = {one.said for some in values.values() for each in some for one in each.origins}
     recorded = {said: message for reader in readers for said, message in reader.said.items() if said in wanted}
-    return Carrying(values, recorded, _direct(transcript, values))
+    return Correlations(values, recorded, _direct(transcript, values))
 
 
 def _in_order(transcript: Transcript) -> list[tuple[Message, Exchange | UnpairedMessage]]:
@@ -267,7 +267,7 @@ def _in_order(transcript: Transcript) -> list[tuple[Message, Exchange | Unpaired
     return sorted(found, key=lambda one: (one[0].at_ns, one[0].capture, one[0].number))
 
 
-def _direct(transcript: Transcript, values: dict[MessageKey, tuple[Carried, ...]]) -> dict[int, set[int]]:
+def _direct(transcript: Transcript, values: dict[MessageKey, tuple[CorrelatedValue, ...]]) -> dict[int, set[int]]:
     """By row, the client's requests that gave out what it holds."""
     asked = {row.row for row in transcript.rows if isinstance(row, Exchange) and row.sender == CLIENT}
     found: dict[int, set[int]] = {}
@@ -278,11 +278,11 @@ def _direct(transcript: Transcript, values: dict[MessageKey, tuple[Carried, ...]
     return found
 
 
-def _candidates(text: str) -> Iterator[Span]:
+def _candidates(text: str) -> Iterator[TextSpan]:
     """What of a text could be carried, the whole first."""
-    found = list(words(text))
+    found = list(opaque_words(text))
     if found and len(text) <= MAX_LETTERS and found[0].text != text:
-        yield Span(0, len(text), text)
+        yield TextSpan(0, len(text), text)
     yield from found
 
 

@@ -15,14 +15,14 @@ from ....transcript.model import Kind
 from ....wire.edits import ValueEdit, with_values
 from ....wire.json_spans import members, span_at
 from ...json.canonical import canonical, read
-from ...json.locate import hole, steps_now
-from ...json.walk import Scalar, at
-from .model import Said
+from ...json.locate import live_steps, live_text
+from ...json.walk import Scalar, value_at
+from .model import MessageRef
 
 if TYPE_CHECKING:
     from ....transcript.model import Message
     from ...compare.ignore import Step
-    from .model import Carried, Carrying, Origin
+    from .model import CorrelatedValue, Correlations, ValueOrigin
 
 MIN_SURE: Final = 6
 """A value of so many letters is put back wherever it stands; a shorter one at the places alone where it was carried."""
@@ -34,7 +34,7 @@ MAX_READ: Final = 4
 _is_redacted = re.compile(r"redacted-[0-9a-f]{12}").search
 
 
-class Missing(NamedTuple):
+class MissingValue(NamedTuple):
     """A value that could not be carried into what was said in the recorded `row`: it stays as it was recorded. `str` says why."""
 
     row: int
@@ -56,40 +56,40 @@ class _Value(NamedTuple):
     steps: tuple[Step, ...]
 
 
-class CarryingRun:
+class CorrelationRun:
     """See above. `missing` grows with each `fill`."""
 
     __slots__ = ("_bodies", "_carrying", "_counts", "_found", "_live", "_put_back", "_spellings", "missing")
 
-    def __init__(self, carrying: Carrying) -> None:
-        self._carrying = carrying
-        self._live: dict[Said, Message] = {}
+    def __init__(self, correlations: Correlations) -> None:
+        self._carrying = correlations
+        self._live: dict[MessageRef, Message] = {}
         self._counts: dict[tuple[int, str], int] = {}
-        self._bodies: dict[Said, tuple[Any, Any]] = {}
+        self._bodies: dict[MessageRef, tuple[Any, Any]] = {}
         """The messages that were looked into last, recorded and live: one list may give out a thousand ids."""
-        self._found: dict[tuple[Origin, str], _Value | str] = {}
+        self._found: dict[tuple[ValueOrigin, str], _Value | str] = {}
         """What was found at the places asked for so far; a text says why nothing was."""
         self._spellings: dict[bytes, bytes] = {}
         """Recorded values by the live ones that took their place, as they are within JSON."""
         self._put_back: dict[int, list[tuple[tuple[Step, ...], str, Scalar]]] = {}
         """By recorded row, where short values were carried from and to: the live text there, and the recorded value."""
-        self.missing: list[Missing] = []
+        self.missing: list[MissingValue] = []
 
     def feed(self, row: int, live: Message) -> None:
         """What the live server said: `row` is the recorded row that it belongs to, 0 for none."""
         if live.kind in (Kind.RESULT, Kind.ERROR):
-            said = Said(row)
+            said = MessageRef(row)
         else:
             method = live.method or ""
             nth = self._counts.get((row, method), 0)
             self._counts[row, method] = nth + 1
-            said = Said(row, method, nth)
+            said = MessageRef(row, method, nth)
         if said in self._carrying.recorded:
             self._live.setdefault(said, live)
 
     def fill(self, recorded: Message) -> list[ValueEdit]:
         """What has to be exchanged in a recorded message of the client's that is about to be said; in the order given."""
-        by_steps: dict[tuple[Step, ...], list[tuple[Carried, _Value]]] = {}
+        by_steps: dict[tuple[Step, ...], list[tuple[CorrelatedValue, _Value]]] = {}
         names: dict[str, str] = {}
         for one in self._carrying.values(recorded):
             value = self._value(one)
@@ -100,7 +100,7 @@ class CarryingRun:
             else:
                 by_steps.setdefault(one.steps, []).append((one, value))
         body = read(recorded.raw) if by_steps else None
-        edits = [ValueEdit(steps, self._spelled(at(body, steps), some)) for steps, some in by_steps.items()]
+        edits = [ValueEdit(steps, self._spelled(value_at(body, steps), some)) for steps, some in by_steps.items()]
         return [*edits, *_renamed(recorded.raw, edits, names)]
 
     def as_recorded(self, row: int, payload: bytes) -> bytes:
@@ -108,7 +108,7 @@ class CarryingRun:
         body: Any = None
         for steps, live, recorded in self._put_back.get(row, ()):
             body = read(payload) if body is None else body
-            now = at(body, steps)
+            now = value_at(body, steps)
             if isinstance(now, str) and now != live:
                 spelled = json.dumps(re.sub(rf"(?<!\w){re.escape(live)}(?!\w)", lambda _, to=recorded: str(to), now))  # type: ignore[misc]
                 payload = with_values(payload, [ValueEdit(steps, spelled.encode())])
@@ -122,7 +122,7 @@ class CarryingRun:
 
     # Values
 
-    def _value(self, carried: Carried) -> _Value | None:
+    def _value(self, carried: CorrelatedValue) -> _Value | None:
         """The live value, if there is one and it is another."""
         recorded = _text(carried.value)
         why = ""
@@ -136,10 +136,10 @@ class CarryingRun:
             why = why or found
         shown = "" if carried.what != "value" else f" {recorded if len(recorded) <= MAX_SHOWN else recorded[:MAX_SHOWN] + '…'}"
         what = f"the {carried.what}{shown}"
-        self.missing.append(Missing(carried.row, what, carried.from_row, why, redacted=_is_redacted(recorded) is not None))
+        self.missing.append(MissingValue(carried.row, what, carried.from_row, why, redacted=_is_redacted(recorded) is not None))
         return None
 
-    def _at(self, origin: Origin, recorded: str, *, guessed: bool) -> _Value | str:
+    def _at(self, origin: ValueOrigin, recorded: str, *, guessed: bool) -> _Value | str:
         """The live value at a place, or why there is none."""
         key = origin, recorded
         if key not in self._found:
@@ -149,7 +149,7 @@ class CarryingRun:
             self._found[key] = self._looked_up(origin, recorded, live, guessed=guessed)
         return self._found[key]
 
-    def _looked_up(self, origin: Origin, recorded: str, live: Message, *, guessed: bool) -> _Value | str:
+    def _looked_up(self, origin: ValueOrigin, recorded: str, live: Message, *, guessed: bool) -> _Value | str:
         if guessed and _holds(live.raw, recorded):
             return _Value(recorded, b"", ())
         before = self._carrying.recorded[origin.said]
@@ -161,7 +161,7 @@ class CarryingRun:
             del self._bodies[next(iter(self._bodies))]
         return _value_at(origin, *bodies, live.raw) or "which brought nothing in its place"
 
-    def _spelled(self, leaf: Any, some: list[tuple[Carried, _Value]]) -> bytes:
+    def _spelled(self, leaf: Any, some: list[tuple[CorrelatedValue, _Value]]) -> bytes:
         """The JSON that goes to one place of the client's message: the live value, or the text there with the live values in it."""
         carried, value = some[0]
         if carried.span is None:
@@ -172,7 +172,7 @@ class CarryingRun:
                 text = text[: one.span[0]] + now.text + text[one.span[1] :]
         return _json(text)
 
-    def _remember(self, carried: Carried, origin: Origin, value: _Value) -> None:
+    def _remember(self, carried: CorrelatedValue, origin: ValueOrigin, value: _Value) -> None:
         recorded = _text(carried.value)
         if min(len(value.text), len(recorded)) >= MIN_SURE:
             self._spellings.setdefault(_json(value.text)[1:-1], _json(recorded)[1:-1])
@@ -181,17 +181,17 @@ class CarryingRun:
             self._put_back.setdefault(origin.row, []).append((value.steps, value.text, carried.value))
 
 
-def _value_at(origin: Origin, recorded: Any, live: Any, raw: bytes) -> _Value | None:
+def _value_at(origin: ValueOrigin, recorded: Any, live: Any, raw: bytes) -> _Value | None:
     """The value that stands in the live message where the recorded one had it."""
     if origin.is_name:
         return _name_at(origin, recorded, live)
-    steps = steps_now(recorded, live, origin.steps)
+    steps = live_steps(recorded, live, origin.steps)
     if steps is None:
         return None
-    now = at(live, steps)
+    now = value_at(live, steps)
     if origin.span is not None:
-        before = at(recorded, origin.steps)
-        found = hole(before, now, *origin.span) if isinstance(before, str) and isinstance(now, str) else None
+        before = value_at(recorded, origin.steps)
+        found = live_text(before, now, *origin.span) if isinstance(before, str) and isinstance(now, str) else None
         return None if found is None else _Value(found, _json(found), steps)
     if isinstance(now, bool) or not isinstance(now, str | int | float) or now == "":
         return None
@@ -199,10 +199,10 @@ def _value_at(origin: Origin, recorded: Any, live: Any, raw: bytes) -> _Value | 
     return _Value(_text(now), _json(now) if stands is None else raw[stands[0] : stands[1]], steps)
 
 
-def _name_at(origin: Origin, recorded: Any, live: Any) -> _Value | None:
+def _name_at(origin: ValueOrigin, recorded: Any, live: Any) -> _Value | None:
     """The name under which the live message has what the recorded one had under another: the same one, or the one at its place."""
     *around, name = origin.steps
-    before, now = at(recorded, tuple(around)), at(live, tuple(around))
+    before, now = value_at(recorded, tuple(around)), value_at(live, tuple(around))
     if not isinstance(before, dict) or not isinstance(now, dict):
         return None
     if name in now:

@@ -38,7 +38,7 @@ _hex = re.compile(r"(?=.*[0-9])(?=.*[A-Fa-f])[0-9A-Fa-f]+").fullmatch
 _changes = re.compile(r"(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])").findall
 
 
-class Span(NamedTuple):
+class TextSpan(NamedTuple):
     """A stretch of a text, from its first character to the one behind its last."""
 
     start: int
@@ -46,7 +46,7 @@ class Span(NamedTuple):
     text: str
 
 
-def is_made_up(word: str) -> bool:
+def is_opaque(word: str) -> bool:
     """Whether one word, as `words` cuts them, looks made up."""
     if len(word) < MIN_LETTERS or not any(map(str.isdigit, word)):
         return False
@@ -57,17 +57,17 @@ def is_made_up(word: str) -> bool:
     return any(_is_random(part[0]) for part in _parts(word))
 
 
-def words(text: str) -> Iterator[Span]:
+def opaque_words(text: str) -> Iterator[TextSpan]:
     """The made-up words of a text in order, each followed by the parts of it that are made up too: `8f3a9c01` of `run-8f3a9c01`."""
     for found in _words(text):
         word = found[0]
-        if not is_made_up(word):
+        if not is_opaque(word):
             continue
-        yield Span(found.start(), found.end(), word)
+        yield TextSpan(found.start(), found.end(), word)
         for part in _parts(word):
             if part[0] != word and _is_random(part[0]):
                 at = found.start() + part.start()
-                yield Span(at, at + len(part[0]), part[0])
+                yield TextSpan(at, at + len(part[0]), part[0])
 
 
 def _is_random(part: str) -> bool:
@@ -83,7 +83,7 @@ _CONTENTS: Final = ("result", "error", "params")
 _name = re.compile(r"[^\W\d][\w-]*").fullmatch
 
 
-class Handle(NamedTuple):
+class NamedVariable(NamedTuple):
     """One of them: as it was written, and its rule for the whole message, or the value itself."""
 
     written: str
@@ -91,7 +91,7 @@ class Handle(NamedTuple):
     value: str = ""
 
 
-class Handles:
+class NamedVariables:
     """All that were named. Raises: PathError: for one that is no path, no name and no value."""
 
     __slots__ = ("_paths", "values")
@@ -125,14 +125,14 @@ def _under(name: Step, content: Any, rules: Ignore) -> Iterator[Leaf]:
         yield (name, *steps), leaf
 
 
-def _handle(written: str) -> Handle:
+def _handle(written: str) -> NamedVariable:
     text = written.strip()
     if text.startswith("$"):
-        return Handle(written, Ignore(_rules(text)))
+        return NamedVariable(written, Ignore(_rules(text)))
     if len(text) > 2 and text[0] == text[-1] == '"':
-        return Handle(written, value=text[1:-1])
+        return NamedVariable(written, value=text[1:-1])
     if _name(text):
-        return Handle(written, Ignore.of((f"$..{text}",)))
+        return NamedVariable(written, Ignore.of((f"$..{text}",)))
     raise PathError(
         written, 1, "this names no value to carry", 'Write a place as $.structuredContent.id, a member\'s name, or "a value".'
     )
@@ -154,7 +154,7 @@ ELICITATION_ID: Final = "elicitation id"
 INPUT: Final = "input request"
 
 
-class Named(NamedTuple):
+class GeneratedValue(NamedTuple):
     """A value that is carried: what it is, within which method (empty: any), and as the server gave it out."""
 
     what: str
@@ -162,11 +162,11 @@ class Named(NamedTuple):
     value: str
 
 
-Place: TypeAlias = "tuple[Named, tuple[Step, ...], bool]"
+GeneratedPlace: TypeAlias = "tuple[GeneratedValue, tuple[Step, ...], bool]"
 """What it is, the steps that lead there from the root of the message, and whether it is a member's name there."""
 
 
-def given(message: Message, method: str, body: dict[str, Any]) -> Iterator[Place]:
+def issued_values(message: Message, method: str, body: dict[str, Any]) -> Iterator[GeneratedPlace]:
     """What a message of the server's gives out. `method` is that of the request that it answers, or its own."""
     match message.kind:
         case Kind.RESULT:
@@ -181,7 +181,7 @@ def given(message: Message, method: str, body: dict[str, Any]) -> Iterator[Place
             yield from _related(params)
 
 
-def taken(message: Message, body: dict[str, Any]) -> Iterator[Place]:
+def returned_values(message: Message, body: dict[str, Any]) -> Iterator[GeneratedPlace]:
     """What a message of the client's may hand back."""
     params = body.get("params")
     method = message.method or ""
@@ -192,12 +192,12 @@ def taken(message: Message, body: dict[str, Any]) -> Iterator[Place]:
     yield from _related(params)
     yield from _related(body.get("result"), "result")
     for name in _object(_object(params).get("inputResponses")):
-        yield Named(INPUT, "", name), ("params", "inputResponses", name), True
+        yield GeneratedValue(INPUT, "", name), ("params", "inputResponses", name), True
     if method == LISTEN:
         yield from _task_ids(params, ("params",))
 
 
-def _in_result(result: Any, method: str) -> Iterator[Place]:
+def _in_result(result: Any, method: str) -> Iterator[GeneratedPlace]:
     yield from _value(CURSOR, result, "nextCursor", ("result",), method)
     yield from _value(STATE, result, "requestState", ("result",))
     yield from _value(TASK_ID, result, "taskId", ("result",))
@@ -207,28 +207,28 @@ def _in_result(result: Any, method: str) -> Iterator[Place]:
         yield from _value(TASK_ID, one, "taskId", ("result", "tasks", at))
     yield from _related(result, "result")
     for name in _object(_object(result).get("inputRequests")):
-        yield Named(INPUT, "", name), ("result", "inputRequests", name), True
+        yield GeneratedValue(INPUT, "", name), ("result", "inputRequests", name), True
 
 
-def _value(what: str, around: Any, name: str, steps: tuple[Step, ...], method: str = "") -> Iterator[Place]:
+def _value(what: str, around: Any, name: str, steps: tuple[Step, ...], method: str = "") -> Iterator[GeneratedPlace]:
     """A text under one name. An empty one says nothing."""
     value = _object(around).get(name)
     if isinstance(value, str) and value:
-        yield Named(what, method, value), (*steps, name), False
+        yield GeneratedValue(what, method, value), (*steps, name), False
 
 
-def _related(around: Any, under: str = "params") -> Iterator[Place]:
+def _related(around: Any, under: str = "params") -> Iterator[GeneratedPlace]:
     related = _object(_object(around).get("_meta")).get(RELATED_TASK)
     yield from _value(TASK_ID, related, "taskId", (under, "_meta", RELATED_TASK))
 
 
-def _task_ids(params: Any, steps: tuple[Step, ...]) -> Iterator[Place]:
+def _task_ids(params: Any, steps: tuple[Step, ...]) -> Iterator[GeneratedPlace]:
     """The tasks of whose news a subscription wants to hear, in whichever member they are listed."""
     for name, value in _object(params).items():
         if name == "taskIds":
             for at, one in enumerate(_list(value)):
                 if isinstance(one, str) and one:
-                    yield Named(TASK_ID, "", one), (*steps, name, at), False
+                    yield GeneratedValue(TASK_ID, "", one), (*steps, name, at), False
         elif isinstance(value, dict) and len(steps) == 1:
             yield from _task_ids(value, (*steps, name))
 

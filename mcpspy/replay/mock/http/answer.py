@@ -18,25 +18,25 @@ Transport: TypeAlias = Literal["streamable", "sse"]
 Fields: TypeAlias = tuple[tuple[str, str], ...]
 
 
-class Live(NamedTuple):
+class MockAddress(NamedTuple):
     """As what the live client knows the mock: `http://127.0.0.1:49152`, and the path at which it asks in MCP."""
 
     origin: str
     path: str
 
 
-class Asked(NamedTuple):
+class HttpRequest(NamedTuple):
     """A live HTTP request: its `target` is path and query, its `message` the first JSON-RPC message of a POST."""
 
     method: str
     target: str
-    live: Live
+    live: MockAddress
     is_authorized: bool = False
     """Whether it has an Authorization field, whatever that says."""
     message: Message | None = None
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """A response, but for Content-Length. `ends_session` says that the session it is about is no more."""
 
     status: int
@@ -46,7 +46,7 @@ class Answer(NamedTuple):
     ends_session: bool = False
 
 
-class Shape(NamedTuple):
+class AnswerShape(NamedTuple):
     """How the answer to an exchange went out: as a stream of events or as JSON, and with which fields besides those of its body."""
 
     status: int = 200
@@ -78,7 +78,7 @@ _is_name = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
 _is_value = re.compile(r"[\t\x20-\x7e\x80-\U0010ffff]*").fullmatch
 
 
-def playable(head: Head) -> Fields:
+def playable_fields(head: Head) -> Fields:
     """The fields of a recorded response that mean something to another client, in their order. What is no field is left out."""
     own = {name.strip().lower() for name in head.get("connection").split(",")} | _OF_ONE_RUN
     return tuple(

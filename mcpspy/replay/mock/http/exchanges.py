@@ -13,19 +13,19 @@ from ....transcript.http.head import EVENT_STREAM, SESSION, Head, read_head
 from ....transcript.http.transaction import ScopeKind
 from ....transcript.model import HTTP_REDIRECTS, Kind
 from ....wire.encodings import decoded
-from ..content import asked_value
-from ..match_key import key_of
+from ..content import params_value
+from ..match_key import match_key
 from ..replies import is_served
-from .answer import Answer, playable
+from .answer import HttpAnswer, playable_fields
 
 if TYPE_CHECKING:
     from ....transcript.http.transaction import Stream, Transaction
     from ....transcript.message import Message
     from ....transcript.model import Exchange, Transcript
-    from ..match_key import Rules
+    from ..match_key import MatchRules
 
 
-class Recorded:
+class RecordedTransaction:
     """One transaction: `messages` that its client said, `exchanges` that it began with them; `host` is as what it knew the server.
 
     The response is read anew each time that it is asked for, since of most transactions nobody asks.
@@ -54,11 +54,11 @@ class Recorded:
         return read_head(response.opened.head if response.opened.forwarded is None else response.opened.forwarded)
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> HttpAnswer:
         """The response as the client got it; that of a stream without a body."""
         head, response = self.head, self.transaction.response
         body = b"" if response is None or head.media_type == EVENT_STREAM else _body(response, head)
-        return Answer(self.status, head.reason, playable(head), body or b"")
+        return HttpAnswer(self.status, head.reason, playable_fields(head), body or b"")
 
     @property
     def is_kept(self) -> bool:
@@ -102,7 +102,7 @@ class Recorded:
         return self.status == 401 and not self.is_authorized
 
 
-def recorded(transcript: Transcript) -> list[Recorded]:
+def recorded_transactions(transcript: Transcript) -> list[RecordedTransaction]:
     """The transactions of a transcript, those of several captures one after the other. Best of one that keeps frames.
 
     What a tap answered in its own name, as a 502, the server never said: it is left out.
@@ -118,7 +118,7 @@ def recorded(transcript: Transcript) -> list[Recorded]:
             exchanges[id(one.transaction)].append(one)
     every = (one for source in transcript.captures for _, one in sorted(source.transactions.items()))
     said = (one for one in every if one.response is None or not one.response.injected)
-    return [Recorded(one, messages[id(one)], exchanges[id(one)]) for one in said]
+    return [RecordedTransaction(one, messages[id(one)], exchanges[id(one)]) for one in said]
 
 
 def path_of(target: str) -> str:
@@ -126,14 +126,14 @@ def path_of(target: str) -> str:
     return target.partition("?")[0]
 
 
-def question_of(message: Message | None, asking: Rules) -> str:
+def http_match_key(message: Message | None, asking: MatchRules) -> str:
     """What a request of HTTP asks in JSON-RPC: equal for equal questions, and one for all answers to what the server asked."""
     if message is None:
         return ""
     if message.kind not in (Kind.REQUEST, Kind.NOTIFICATION):
         return "an answer"
     method = message.method or ""
-    return key_of(method, asking.counted(method, asked_value(message)))
+    return match_key(method, asking.counted(method, params_value(message)))
 
 
 def _body(response: Stream, head: Head) -> bytes | None:

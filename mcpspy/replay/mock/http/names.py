@@ -12,14 +12,14 @@ from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit, urlunsplit
 
 if TYPE_CHECKING:
     from ....transcript.model import Transcript
-    from .answer import Answer, Live
+    from .answer import HttpAnswer, MockAddress
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]", "0.0.0.0")  # noqa: S104 - the names under which one machine knows itself
 _is_authority = re.compile(r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?").fullmatch
 _SLASH: Final = r"\\?/"
 
 
-class Names:
+class HostNames:
     """`origins` are the recorded server's and tap's, as `http://host:port`; `path` is where the server was asked in MCP."""
 
     __slots__ = ("_find", "path")
@@ -38,7 +38,7 @@ class Names:
             else None
         )
 
-    def text(self, text: str, live: Live) -> str:
+    def text(self, text: str, live: MockAddress) -> str:
         """`text` with the mock's own names in it."""
         if self._find is None:
             return text
@@ -50,7 +50,7 @@ class Names:
 
         return self._find.sub(renamed, text)
 
-    def answer(self, answer: Answer, live: Live, target: str) -> Answer:
+    def answer(self, answer: HttpAnswer, live: MockAddress, target: str) -> HttpAnswer:
         """An answer with the mock's own names in its fields and its body; a login hands back what was sent along with `target`."""
         fields = tuple(
             (name, _handed_back(self.text(value, live), target) if name.lower() == "location" else self.text(value, live))
@@ -58,7 +58,7 @@ class Names:
         )
         return answer._replace(fields=fields, body=self.data(answer.body, live))
 
-    def data(self, data: bytes, live: Live) -> bytes:
+    def data(self, data: bytes, live: MockAddress) -> bytes:
         """The same for bytes; those that are no UTF-8 stay as they are."""
         try:
             return self.text(data.decode(), live).encode()
@@ -66,7 +66,7 @@ class Names:
             return data
 
 
-def origins(transcript: Transcript, hosts: Iterable[str]) -> set[str]:
+def known_origins(transcript: Transcript, hosts: Iterable[str]) -> set[str]:
     """As what servers and taps were known: the URL that was tapped, and what clients wrote into their Host fields."""
     found = {f"http://{host}" for host in hosts if _is_authority(host)}
     for source in transcript.captures:

@@ -18,16 +18,16 @@ from ....transcript.mcp.revisions import Era
 from ....transcript.model import HTTP_REDIRECTS, Kind
 from ....wire.sse import SseEvent, parse
 from ...compare.ignore import Ignore
-from ..match_key import Asking, Strictness
-from .answer import Answer, Asked, EventStyle, Live, Shape, Transport, playable, without_type
-from .exchanges import Recorded, path_of, question_of, recorded
-from .names import Names, origins
+from ..match_key import RequestRules, Strictness
+from .answer import AnswerShape, EventStyle, HttpAnswer, HttpRequest, MockAddress, Transport, playable_fields, without_type
+from .exchanges import RecordedTransaction, http_match_key, path_of, recorded_transactions
+from .names import HostNames, known_origins
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ....transcript.model import Exchange, Transcript
-    from ..match_key import Rules
+    from ..match_key import MatchRules
 
 
 _MODERN_STATUSES: Final = {-32700: 400, -32600: 400, -32602: 400, -32020: 400, -32021: 400, -32022: 400, METHOD_NOT_FOUND: 404}
@@ -39,21 +39,21 @@ def status_of_error(code: int, era: Era | None) -> int:
     return _MODERN_STATUSES.get(code, 200) if era is Era.MODERN else 200
 
 
-def _error(status: int, reason: str, code: int, message: str) -> Answer:
+def _error(status: int, reason: str, code: int, message: str) -> HttpAnswer:
     body = {"jsonrpc": "2.0", "error": {"code": code, "message": message}, "id": None}
-    return Answer(status, reason, (("Content-Type", "application/json"),), json.dumps(body).encode())
+    return HttpAnswer(status, reason, (("Content-Type", "application/json"),), json.dumps(body).encode())
 
 
-ACCEPTED: Final = {"streamable": Answer(202, "Accepted"), "sse": Answer(202, "Accepted", body=b"Accepted")}
-DELETED: Final = Answer(200, "OK", ends_session=True)
-NOT_OFFERED: Final = Answer(405, "Method Not Allowed", (("Allow", "POST"),))
+ACCEPTED: Final = {"streamable": HttpAnswer(202, "Accepted"), "sse": HttpAnswer(202, "Accepted", body=b"Accepted")}
+DELETED: Final = HttpAnswer(200, "OK", ends_session=True)
+NOT_OFFERED: Final = HttpAnswer(405, "Method Not Allowed", (("Allow", "POST"),))
 GONE: Final = _error(404, "Not Found", -32001, "Session not found")
 LACKING: Final = _error(400, "Bad Request", -32000, "Bad Request: Missing session ID")
 """What is said where nobody recorded it: as both official SDKs do."""
 
 
 class HttpFacts:
-    """What `transcript` says for `transport`. `asking` says which questions are the same, as for the matcher beside it.
+    """What `transcript` says for `transport`. `rules` says which questions are the same, as for the matcher beside it.
 
     `paths` are those at which the recorded server was asked in MCP, the most used first; none if it was not over this transport.
     `accepted` is what a POST gets that asks nothing, over HTTP+SSE any. `gone` is said of a session that is no more or never was,
@@ -61,27 +61,28 @@ class HttpFacts:
     """
 
     __slots__ = (
-        "_challenges", "_shapes", "accepted", "announced", "asking", "deleted", "documents", "events", "gone", "has_sessions",
+        "_challenges", "_shapes", "accepted", "announced", "rules", "deleted", "static_responses", "events", "gone", "has_sessions",
         "lacking", "mcp_paths", "names", "no_stream", "paths", "refusals", "transport",
     )  # fmt: skip
 
-    def __init__(self, transcript: Transcript, transport: Transport = "streamable", asking: Rules | None = None) -> None:
+    def __init__(self, transcript: Transcript, transport: Transport = "streamable", rules: MatchRules | None = None) -> None:
         self.transport = transport
-        self.asking: Rules = asking or Asking(Strictness.DEFAULT, Ignore.of(()))
-        every = recorded(transcript)
+        self.rules: MatchRules = rules or RequestRules(Strictness.DEFAULT, Ignore.of(()))
+        every = recorded_transactions(transcript)
         self.mcp_paths = frozenset(one.path for one in every if one.is_mcp)
         of_mcp = [one for one in every if one.path in self.mcp_paths and one.method in MCP_METHODS]
         living, gone = among_the_living(of_mcp)
         own = [one for one in living if one.is_of_sse == (transport == "sse")]
         self.paths = _paths(own, transport)
         streams_and_calls = [one for one in living if one.method == "GET" or not one.is_of_sse]
-        self.names = Names(
-            origins(transcript, {one.host for one in every}),
+        self.names = HostNames(
+            known_origins(transcript, {one.host for one in every}),
             (self.paths or _paths(streams_and_calls, "streamable") or ("",))[0],
         )
-        self.documents = documents(one for one in every if one.path not in self.mcp_paths or one.method not in MCP_METHODS)
-        self._challenges = challenges(living, self.asking)
-        self.refusals = refusals(living, self.asking)
+        others = (one for one in every if one.path not in self.mcp_paths or one.method not in MCP_METHODS)
+        self.static_responses = _static_responses(others)
+        self._challenges = challenges(living, self.rules)
+        self.refusals = refusals(living, self.rules)
         self.announced = _announced(living)
         self.events = events_of(own)
         is_modern = _is_modern_alone(transcript.exchanges)
@@ -93,39 +94,40 @@ class HttpFacts:
         self.deleted = _deleted(own, is_modern=is_modern)
         self._shapes = _shapes(transcript.exchanges, own if transport == "streamable" else ())
 
-    def shape(self, row: int) -> Shape:
+    def shape(self, row: int) -> AnswerShape:
         """How the answer to the exchange of this row went out, or would have gone."""
         found = self._shapes.get(row, _USUAL)
-        if isinstance(found, Recorded):
-            found = self._shapes[row] = Shape(found.status, found.is_stream, without_type(playable(found.head)), found.is_lost)
+        if isinstance(found, RecordedTransaction):
+            fields = without_type(playable_fields(found.head))
+            found = self._shapes[row] = AnswerShape(found.status, found.is_stream, fields, found.is_lost)
         return found
 
-    def challenge(self, key: Key) -> Answer | None:
+    def challenge(self, key: RefusalKey) -> HttpAnswer | None:
         """What is said to a request that does not say who asks; None if it is let through."""
         if key in self._challenges:
             return self._challenges[key]
         said = list(self._challenges.values())
         return said[0] if said and None not in said else None
 
-    def recorded_path(self, asked: Asked) -> str:
+    def recorded_path(self, asked: HttpRequest) -> str:
         """The path of a live request as it was recorded: what is asked at the mock's own path was asked at the server's."""
         path, live, own = path_of(asked.target), asked.live.path, self.names.path
-        is_known = path in self.mcp_paths or (asked.method, path, "") in self.documents
+        is_known = path in self.mcp_paths or (asked.method, path, "") in self.static_responses
         if is_known or not own or not live.strip("/") or not path.endswith(live):
             return path
         return path.removesuffix(live) + own
 
-    def placed(self, asked: Asked) -> Live:
+    def client_address(self, asked: HttpRequest) -> MockAddress:
         """As what a client knows the mock: one that asks where the recorded one did goes on to do so."""
         is_own = path_of(asked.target) != self.recorded_path(asked) or not self.names.path
         return asked.live if is_own else asked.live._replace(path=self.names.path)
 
 
-_USUAL: Final = Shape()
+_USUAL: Final = AnswerShape()
 _ANSWERED_ELSEWHERE: Final = (202, 204)
 
 
-def _paths(own: Iterable[Recorded], transport: Transport) -> tuple[str, ...]:
+def _paths(own: Iterable[RecordedTransaction], transport: Transport) -> tuple[str, ...]:
     """The paths that were asked with success, the most used first; if there are none, all that were asked."""
     asked = [one for one in own if transport != "sse" or one.method == "GET"]
     well = Counter(one.path for one in asked if 0 < one.status < HTTP_REDIRECTS)
@@ -138,7 +140,7 @@ def _is_modern_alone(exchanges: Iterable[Exchange]) -> bool:
     return eras == {Era.MODERN}
 
 
-def _has_sessions(exchanges: Iterable[Exchange], own: Iterable[Recorded]) -> bool:
+def _has_sessions(exchanges: Iterable[Exchange], own: Iterable[RecordedTransaction]) -> bool:
     """Whether who initializes gets one. Where nobody did, as in a recording of the middle of something, nobody has to."""
     openings = [one for one in own if any(other.method == INITIALIZE and other.response for other in one.exchanges)]
     if openings:
@@ -146,17 +148,17 @@ def _has_sessions(exchanges: Iterable[Exchange], own: Iterable[Recorded]) -> boo
     return any(one.method == INITIALIZE and one.sender == CLIENT and one.response is not None for one in exchanges)
 
 
-def _names_session(one: Recorded) -> bool:
+def _names_session(one: RecordedTransaction) -> bool:
     response = one.transaction.response
     return response is not None and bool(response.head.get("mcp-session-id"))
 
 
-def _accepted(own: Iterable[Recorded], transport: Transport) -> Answer:
+def _accepted(own: Iterable[RecordedTransaction], transport: Transport) -> HttpAnswer:
     asked = (one for one in own if one.method == "POST" and one.messages and (transport == "sse" or not one.exchanges))
     return next((one.answer for one in asked if 0 < one.status < HTTP_REDIRECTS and one.is_kept), ACCEPTED[transport])
 
 
-def _lacks_session(one: Recorded) -> bool:
+def _lacks_session(one: RecordedTransaction) -> bool:
     is_opening = any(other.method == INITIALIZE for other in one.messages)
     return (
         one.method == "POST"
@@ -168,20 +170,20 @@ def _lacks_session(one: Recorded) -> bool:
     )
 
 
-def _no_stream(own: Iterable[Recorded], *, is_modern: bool) -> Answer | None:
+def _no_stream(own: Iterable[RecordedTransaction], *, is_modern: bool) -> HttpAnswer | None:
     asked = [one for one in own if one.method == "GET" and one.status and not one.is_challenged]
     if any(one.status < HTTP_REDIRECTS for one in asked):
         return None
     return asked[-1].answer if asked else NOT_OFFERED if is_modern else None
 
 
-def _deleted(own: Iterable[Recorded], *, is_modern: bool) -> Answer:
+def _deleted(own: Iterable[RecordedTransaction], *, is_modern: bool) -> HttpAnswer:
     asked = [one.answer for one in own if one.method == "DELETE" and one.status and not one.is_challenged]
     answer = asked[0] if asked else NOT_OFFERED if is_modern else DELETED
     return answer._replace(ends_session=answer.status < HTTP_REDIRECTS)
 
 
-def _announced(every: Iterable[Recorded]) -> bytes:
+def _announced(every: Iterable[RecordedTransaction]) -> bytes:
     """The data of the first `endpoint` event, as the client got it; empty if there is none."""
     for one in every:
         if not one.is_of_sse or one.transaction.response is None:
@@ -193,10 +195,10 @@ def _announced(every: Iterable[Recorded]) -> bytes:
     return b""
 
 
-def _shapes(exchanges: Iterable[Exchange], own: Iterable[Recorded]) -> dict[int, Shape | Recorded]:
+def _shapes(exchanges: Iterable[Exchange], own: Iterable[RecordedTransaction]) -> dict[int, AnswerShape | RecordedTransaction]:
     """The shapes by row, or what they are made of once somebody asks."""
-    found: dict[int, Shape | Recorded] = {
-        one.row: Shape(_status(one)) for one in exchanges if one.response is not None and one.response.kind is Kind.ERROR
+    found: dict[int, AnswerShape | RecordedTransaction] = {
+        one.row: AnswerShape(_status(one)) for one in exchanges if one.response is not None and one.response.kind is Kind.ERROR
     }
     for one in own:
         if one.status and one.status not in _ANSWERED_ELSEWHERE and not one.is_refused_alone:
@@ -210,39 +212,39 @@ def _status(one: Exchange) -> int:
     return status_of_error(code, one.era) if isinstance(code, int) else 200
 
 
-Key: TypeAlias = tuple[str, str, str]
+RefusalKey: TypeAlias = tuple[str, str, str]
 """HTTP method, path as it was recorded, and what is asked in JSON-RPC; of a document its query, or nothing for any."""
 
 MCP_METHODS: Final = ("POST", "GET", "DELETE")
 
 
-def challenges(asked: Sequence[Recorded], asking: Rules) -> dict[Key, Answer | None]:
+def challenges(asked: Sequence[RecordedTransaction], rules: MatchRules) -> dict[RefusalKey, HttpAnswer | None]:
     """What was said to the first request of each kind that did not say who asks; None if it was let through."""
-    found: dict[Key, Answer | None] = {}
+    found: dict[RefusalKey, HttpAnswer | None] = {}
     if not any(one.is_challenged for one in asked):  # reading the params of all would take half of the time
         return found
     for one in asked:
         if not one.is_authorized and one.status:
-            found.setdefault(_key(one, asking), one.answer if one.is_challenged else None)
+            found.setdefault(_key(one, rules), one.answer if one.is_challenged else None)
     return found
 
 
-def refusals(asked: Sequence[Recorded], asking: Rules) -> dict[Key, list[Answer | None]]:
+def refusals(asked: Sequence[RecordedTransaction], rules: MatchRules) -> dict[RefusalKey, list[HttpAnswer | None]]:
     """What was said to equal POSTs, one after the other; None where they were let through. Those that always were are left out."""
-    found: defaultdict[Key, list[Answer | None]] = defaultdict(list)
+    found: defaultdict[RefusalKey, list[HttpAnswer | None]] = defaultdict(list)
     refused = {_method(one) for one in asked if one.is_refused_alone}
     for one in asked:
         if one.method == "POST" and one.messages and not one.is_challenged and _method(one) in refused:
             said = one.answer if one.is_refused_alone else None
             if said is not None and one.is_lost:
                 said = said._replace(ends_session=True)
-            found[_key(one, asking)].append(said)
+            found[_key(one, rules)].append(said)
     return {key: some for key, some in found.items() if any(some)}
 
 
-def documents(others: Iterable[Recorded]) -> dict[Key, list[Answer]]:
+def _static_responses(others: Iterable[RecordedTransaction]) -> dict[RefusalKey, list[HttpAnswer]]:
     """What was said to all that is no MCP, by its path with and without its query."""
-    found: defaultdict[Key, list[Answer]] = defaultdict(list)
+    found: defaultdict[RefusalKey, list[HttpAnswer]] = defaultdict(list)
     for one in others:
         if one.status and one.is_kept:
             _, _, query = one.target.partition("?")
@@ -251,10 +253,10 @@ def documents(others: Iterable[Recorded]) -> dict[Key, list[Answer]]:
     return dict(found)
 
 
-def among_the_living(every: Iterable[Recorded]) -> tuple[list[Recorded], list[Recorded]]:
+def among_the_living(every: Iterable[RecordedTransaction]) -> tuple[list[RecordedTransaction], list[RecordedTransaction]]:
     """Transactions, and apart from them those in sessions that were deleted or lost before."""
-    living: list[Recorded] = []
-    gone: list[Recorded] = []
+    living: list[RecordedTransaction] = []
+    gone: list[RecordedTransaction] = []
     over: set[int] = set()
     for one in every:
         scope = one.transaction.scope
@@ -264,19 +266,19 @@ def among_the_living(every: Iterable[Recorded]) -> tuple[list[Recorded], list[Re
     return living, gone
 
 
-def _method(one: Recorded) -> str | None:
+def _method(one: RecordedTransaction) -> str | None:
     return one.messages[0].method if one.messages else None
 
 
-def _key(one: Recorded, asking: Rules) -> Key:
-    return one.method, one.path, question_of(one.messages[0] if one.messages else None, asking)
+def _key(one: RecordedTransaction, rules: MatchRules) -> RefusalKey:
+    return one.method, one.path, http_match_key(one.messages[0] if one.messages else None, rules)
 
 
 MAX_LOOKED_AT: Final = 1_000
 """So many events show how a server writes them: it writes all alike."""
 
 
-def events_of(every: Iterable[Recorded]) -> EventStyle:
+def events_of(every: Iterable[RecordedTransaction]) -> EventStyle:
     """The style of all streams of these transactions; that of the official SDKs if they bring none."""
     style = EventStyle()
     found = list(islice(_events(every), MAX_LOOKED_AT))
@@ -293,7 +295,7 @@ def events_of(every: Iterable[Recorded]) -> EventStyle:
     )
 
 
-def _events(every: Iterable[Recorded]) -> Iterator[tuple[SseEvent, bytes]]:
+def _events(every: Iterable[RecordedTransaction]) -> Iterator[tuple[SseEvent, bytes]]:
     """The events of streams, and their bytes. Parts of long ones are left out."""
     for one in every:
         response = one.transaction.response

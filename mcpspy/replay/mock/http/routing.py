@@ -15,7 +15,7 @@ from ....transcript.mcp.codes import SUBSCRIPTION_ID
 from ....transcript.mcp.methods import LISTEN
 from ....transcript.mcp.revisions import Era
 from ..scheduled_send import OF_NO_REQUEST
-from .answer import playable, without_type
+from .answer import playable_fields, without_type
 from .recorded_http import status_of_error
 
 if TYPE_CHECKING:
@@ -23,56 +23,56 @@ if TYPE_CHECKING:
 
     from ....transcript.http.transaction import Transaction
     from ....transcript.model import Message, Transcript
-    from ..scheduled_send import Cue
-    from .answer import EventStyle, Fields, Shape
+    from ..scheduled_send import ScheduledSend
+    from .answer import AnswerShape, EventStyle, Fields
     from .recorded_http import HttpFacts
 
 
 class Routing:
     """How one recording carried what its server said. It never changes; any number of live clients share it."""
 
-    __slots__ = ("_facts", "_sources", "standing_fields")
+    __slots__ = ("_facts", "_sources", "server_stream_fields")
 
     def __init__(self, transcript: Transcript, facts: HttpFacts) -> None:
         self._sources = transcript.captures
         self._facts = facts
-        self.standing_fields = _standing_fields(transcript, facts.transport)
+        self.server_stream_fields = _standing_fields(transcript, facts.transport)
         """The fields of the standing stream, which browsers ask of every response."""
 
-    def is_standing(self, cue: Cue) -> bool:
+    def is_on_server_stream(self, cue: ScheduledSend) -> bool:
         """Whether a cue goes on the standing stream, though the response to its request may be open."""
-        if cue.playing.request is None:
+        if cue.state.request is None:
             return True
-        if cue.say is None or cue.answers:
+        if cue.step is None or cue.answers:
             return False
-        if cue.playing.request.method != LISTEN and SUBSCRIPTION_ID.encode() in cue.data:
+        if cue.state.request.method != LISTEN and SUBSCRIPTION_ID.encode() in cue.data:
             return True  # the response to the subscription that it names is a stream of its own
-        carried = self._carrier(cue.say.message)
+        carried = self._carrier(cue.step.message)
         if carried is not None:
             return carried.method == "GET" and not _resumes(carried)
-        exchange = cue.playing.scene.exchange
-        if cue.say.exchange is not None and cue.say.exchange is exchange:
+        exchange = cue.state.reply.exchange
+        if cue.step.exchange is not None and cue.step.exchange is exchange:
             return False
-        return cue.playing.request.era is not Era.MODERN and (cue.say.message.method or "").endswith(OF_NO_REQUEST)
+        return cue.state.request.era is not Era.MODERN and (cue.step.message.method or "").endswith(OF_NO_REQUEST)
 
-    def breaks_off(self, cue: Cue) -> bool:
+    def breaks_off(self, cue: ScheduledSend) -> bool:
         """Whether the server had ended the response before it said this, so that the client had to come for it (2025-11-25)."""
-        exchange = cue.playing.scene.exchange
-        carried = None if cue.say is None else self._carrier(cue.say.message)
+        exchange = cue.state.reply.exchange
+        carried = None if cue.step is None else self._carrier(cue.step.message)
         if exchange is None or carried is None or carried is exchange.transaction or not _resumes(carried):
             return False
         return exchange.transaction is not None and exchange.transaction.ended_by == SERVER
 
-    def shape(self, cues: Sequence[Cue]) -> Shape:
+    def shape(self, cues: Sequence[ScheduledSend]) -> AnswerShape:
         """How the response to a request begins, of which `cues` are what is said as long as the client says nothing more."""
-        spoken = [one for one in cues if one.data and not self.is_standing(one)]
-        exchange = next((one.playing.scene.exchange for one in cues if one.playing.scene.exchange is not None), None)
+        spoken = [one for one in cues if one.data and not self.is_on_server_stream(one)]
+        exchange = next((one.state.reply.exchange for one in cues if one.state.reply.exchange is not None), None)
         shape = self._facts.shape(0 if exchange is None else exchange.row)
         if not spoken or not spoken[0].answers:
             return shape._replace(is_stream=True)
         first = spoken[0]
-        if exchange is None and first.miss is not None and first.playing.request is not None:
-            return shape._replace(status=status_of_error(first.miss.code, first.playing.request.era))
+        if exchange is None and first.miss is not None and first.state.request is not None:
+            return shape._replace(status=status_of_error(first.miss.code, first.state.request.era))
         return shape
 
     def _carrier(self, message: Message) -> Transaction | None:
@@ -115,7 +115,7 @@ def _standing_fields(transcript: Transcript, transport: str) -> Fields:
         for one in source.transactions.values():
             is_of_sse = one.scope.kind is ScopeKind.STREAM
             if one.method == "GET" and one.is_stream and one.response is not None and is_of_sse == (transport == "sse"):
-                return without_type(playable(one.response.head))
+                return without_type(playable_fields(one.response.head))
     return ()
 
 

@@ -12,13 +12,13 @@ from urllib.parse import urljoin, urlsplit
 
 from ....transcript.http.scopes import endpoint, path_and_query
 from ...json.canonical import read, spelled
-from .exchanges import path_of, question_of
-from .recorded_http import MCP_METHODS, Key
+from .exchanges import http_match_key, path_of
+from .recorded_http import MCP_METHODS, RefusalKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .answer import Answer, Asked, Live
+    from .answer import HttpAnswer, HttpRequest, MockAddress
     from .recorded_http import HttpFacts
 
 
@@ -29,19 +29,19 @@ class HttpCursor:
 
     def __init__(self, facts: HttpFacts) -> None:
         self._facts = facts
-        self._given: Counter[Key] = Counter()
+        self._given: Counter[RefusalKey] = Counter()
 
-    def answer(self, asked: Asked) -> Answer | None:
+    def answer(self, asked: HttpRequest) -> HttpAnswer | None:
         """What is said to this request; None if it goes on to MCP, or nobody knows its path. It counts: ask once per request."""
         facts = self._facts
         path = facts.recorded_path(asked)
         is_mcp = asked.method in MCP_METHODS and (path in facts.mcp_paths or path_of(asked.target) == asked.live.path)
         found = self._of_mcp(asked, path) if is_mcp else self._document(asked, path)
-        return None if found is None else facts.names.answer(found, facts.placed(asked), asked.target)
+        return None if found is None else facts.names.answer(found, facts.client_address(asked), asked.target)
 
-    def _of_mcp(self, asked: Asked, path: str) -> Answer | None:
+    def _of_mcp(self, asked: HttpRequest, path: str) -> HttpAnswer | None:
         facts = self._facts
-        key = (asked.method, path, question_of(asked.message, facts.asking))
+        key = (asked.method, path, http_match_key(asked.message, facts.rules))
         challenge = None if asked.is_authorized else facts.challenge(key)
         if challenge is not None:
             return challenge
@@ -51,14 +51,14 @@ class HttpCursor:
             return facts.deleted
         return self._next(key, facts.refusals.get(key, ()))
 
-    def _document(self, asked: Asked, path: str) -> Answer | None:
-        documents = self._facts.documents
+    def _document(self, asked: HttpRequest, path: str) -> HttpAnswer | None:
+        documents = self._facts.static_responses
         query = asked.target.partition("?")[2]
         exact = (asked.method, path, query)
-        key: Key = exact if exact in documents else (asked.method, path, "")
+        key: RefusalKey = exact if exact in documents else (asked.method, path, "")
         return self._next(key, documents.get(key, ()))
 
-    def _next(self, key: Key, recorded: Sequence[Answer | None]) -> Answer | None:
+    def _next(self, key: RefusalKey, recorded: Sequence[HttpAnswer | None]) -> HttpAnswer | None:
         """The next of several; after the last, that one again."""
         if not recorded:
             return None
@@ -81,7 +81,7 @@ _made_up = re.compile(
 _is_odd = re.compile(r"[\x00-\x20\x7f]").search
 
 
-def session_endpoint(facts: HttpFacts, session: str, live: Live) -> tuple[str, bytes]:
+def session_endpoint(facts: HttpFacts, session: str, live: MockAddress) -> tuple[str, bytes]:
     """The target at which a session's POSTs come, and the data that announces it. `session` is fit to stand in a query."""
     told = endpoint(facts.announced)
     uri = facts.names.text(_with_session(told.uri or DEFAULT, session), live)
@@ -93,7 +93,7 @@ def session_endpoint(facts: HttpFacts, session: str, live: Live) -> tuple[str, b
     return target, data.encode("utf-8", "replace")
 
 
-def _target(live: Live, uri: str) -> str:
+def _target(live: MockAddress, uri: str) -> str:
     """The target of a request to this endpoint; empty if it is a third party's, which a mock is not, or nothing that can be asked."""
     try:
         resolved = urljoin(live.origin + live.path, uri)

@@ -18,8 +18,8 @@ from mcpspy.live.mock.http.server import HttpMock, serve
 from mcpspy.records import Close, Frame, Note, Open
 from mcpspy.replay.mock.http.recorded_http import HttpFacts
 from mcpspy.replay.mock.http.routing import Routing
-from mcpspy.replay.mock.matching import Matcher
-from mcpspy.replay.mock.replies import scenes
+from mcpspy.replay.mock.matching import RequestMatcher
+from mcpspy.replay.mock.replies import read_replies
 from mcpspy.transcript.transcribe import transcribe
 from tests.deadlines import DEADLINE_S
 from tests.transcript.dialogue import Dialogue, request, result, tool_call
@@ -143,10 +143,10 @@ def served(
         Dialogue().client(request(1)).server(result(1)).client(tool_call(2)).server(result(2)).client(tool_call(3, "silent"))
     )
     transcript = transcribe(recorded.closes().records)
-    found = scenes(transcript)
+    found = read_replies(transcript)
     facts = HttpFacts(transcript)
     records: list[Record] = []
-    finder, routing = Matcher(found.exchanges), Routing(transcript, facts)
+    finder, routing = RequestMatcher(found.exchanges), Routing(transcript, facts)
     mock = HttpMock(found, finder, facts, routing, begin_ns=0, silent_s=silent_s, tell=lambda miss: None)
     mock.record_to(records.extend)
     break_it(mock)

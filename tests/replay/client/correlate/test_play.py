@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.records import Frame
-from mcpspy.replay.mock.matching import Matcher
-from mcpspy.replay.mock.replies import scenes
+from mcpspy.replay.mock.matching import RequestMatcher
+from mcpspy.replay.mock.replies import read_replies
 from mcpspy.replay.mock.script import Script
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
@@ -86,8 +86,8 @@ def talks(draw: st.DrawFn) -> Dialogue:
 @given(talks())
 def test_what_a_mock_names_anew_comes_back_to_it_under_that_name(recorded: Dialogue) -> None:
     driven = Driven(recorded, carries=True)
-    found = scenes(recorded.transcript)
-    script, decoder = Script(found, Matcher(found.exchanges).walk()), Decoder(CaptureInfo(0))
+    found = read_replies(recorded.transcript)
+    script, decoder = Script(found, RequestMatcher(found.exchanges).cursor()), Decoder(CaptureInfo(0))
     sent = driven.due()
     for _ in range(MOST_TURNS):
         frames = [Frame(0, 0, 0, json.dumps(line).encode() + b"\n") for line in sent]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.errors import PathError
-from mcpspy.replay.client.correlate.reader import read_carrying
+from mcpspy.replay.client.correlate.reader import read_correlations
 from tests.replay.client.drives import Drive
 from tests.transcript.dialogue import Dialogue, error, notification, request, result
 
@@ -91,7 +91,7 @@ def test_a_task_comes_from_the_call_that_made_it_and_not_from_its_polls() -> Non
         .client(request(2, "tasks/get", {"taskId": "t1"})).server(result(2, {"taskId": "t1", "status": "completed"}))
         .client(request(3, "tasks/result", {"taskId": "t1"}))
     )  # fmt: skip
-    assert read_carrying(recorded.transcript).needs(3) == {1}
+    assert read_correlations(recorded.transcript).needs(3) == {1}
 
 
 def test_a_task_that_was_told_of_before_its_answer_comes_from_the_answer() -> None:
@@ -103,7 +103,7 @@ def test_a_task_that_was_told_of_before_its_answer_comes_from_the_answer() -> No
         .client(request(2, "tasks/get", {"taskId": "t1"}))
     )
     transcript = recorded.transcript
-    assert read_carrying(transcript).needs(transcript.exchanges[1].row) == {transcript.exchanges[0].row}
+    assert read_correlations(transcript).needs(transcript.exchanges[1].row) == {transcript.exchanges[0].row}
 
 
 def test_a_state_is_handed_back_as_it_is_live() -> None:
@@ -146,7 +146,7 @@ def test_a_task_that_the_client_runs_is_its_own() -> None:
         .server(request(10, "tasks/get", {"taskId": "t1"})).client(result(10, {"taskId": "t1", "status": "completed"}))
         .client(notification("notifications/tasks/status", {"taskId": "t1"}))
     )  # fmt: skip
-    assert not any(Drive(recorded).carrying.values(one) for one in recorded.transcript.messages)
+    assert not any(Drive(recorded).correlations.values(one) for one in recorded.transcript.messages)
 
 
 def test_an_elicitation_is_named_as_the_live_server_names_it() -> None:
@@ -253,7 +253,7 @@ def test_what_a_later_answer_repeats_comes_from_the_first_that_gave_it() -> None
         .client(request(2, "resources/list")).server(result(2, {"resources": [{"uri": f"lab://{OLD}"}]}))
         .client(call(3, id=OLD)).server(result(3))
     )  # fmt: skip
-    assert read_carrying(recorded.transcript).needs(3) == {1}
+    assert read_correlations(recorded.transcript).needs(3) == {1}
 
 
 def test_it_comes_from_the_later_answer_where_the_first_is_not_there() -> None:
@@ -354,7 +354,7 @@ def test_a_handle_that_is_given_out_again_is_the_last_one() -> None:
 @pytest.mark.parametrize("handle", ["", "a b", "$.a[", "$", '""', "7"])
 def test_what_names_no_handle_is_refused(handle: str) -> None:
     with pytest.raises(PathError):
-        read_carrying(Dialogue().transcript, (handle,))
+        read_correlations(Dialogue().transcript, (handle,))
 
 
 # What is missing
@@ -391,8 +391,8 @@ def test_a_row_needs_what_its_sources_need() -> None:
         .client(call(3)).server(result(3))
         .client(call(4, id=UUID)).server(result(4))
     )  # fmt: skip
-    carrying = read_carrying(recorded.transcript)
-    assert [carrying.needs(row) for row in (1, 2, 3, 4)] == [set(), {1}, set(), {1, 2}]
+    correlations = read_correlations(recorded.transcript)
+    assert [correlations.needs(row) for row in (1, 2, 3, 4)] == [set(), {1}, set(), {1, 2}]
 
 
 # Compared with the recording
@@ -489,4 +489,4 @@ def test_no_bytes_of_a_server_or_a_client_raise(server: bytes, client: bytes) ->
     drive = Drive(recorded, "id", '"x"')
     for row in range(1, 4):
         if drive.transcript.row(row) is not None:
-            drive.carrying.needs(row)
+            drive.correlations.needs(row)

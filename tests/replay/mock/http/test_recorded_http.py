@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mcpspy.capture.file.reader import read
 from mcpspy.records import Record
-from mcpspy.replay.mock.http.answer import Asked, EventStyle, Live, Shape, Transport
+from mcpspy.replay.mock.http.answer import AnswerShape, EventStyle, HttpRequest, MockAddress, Transport
 from mcpspy.replay.mock.http.recorded_http import ACCEPTED, GONE, HttpFacts, status_of_error
 from mcpspy.replay.mock.http.session import HttpCursor, session_endpoint
 from mcpspy.transcript.mcp.revisions import Era
@@ -17,7 +17,7 @@ from tests.transcript.dialogue import Dialogue, error, request, result
 from tests.transcript.test_properties import ANY_RECORDS
 from tests.transcript.traffic import TAP_URL, Traffic, initialize, modern, opened_session
 
-SSE = Live("http://127.0.0.1:4321", "/sse")
+SSE = MockAddress("http://127.0.0.1:4321", "/sse")
 OK = {"jsonrpc": "2.0", "id": 7, "result": {}}
 
 
@@ -42,8 +42,8 @@ def test_an_answer_goes_out_as_it_did() -> None:
     told.post(call("x")).answer(200, OK, Server="uvicorn", Date="today", Mcp_Session_Id="s", Set_Cookie="a=b", X_Version="3")
     told.post(call("y")).stream(X_Accel_Buffering="no", Connection="X-Hop", X_Hop="1").event(OK).close()
     found = facts(told)
-    assert found.shape(1) == Shape(200, is_stream=False, fields=(("Server", "uvicorn"), ("X-Version", "3")))
-    assert found.shape(2) == Shape(200, is_stream=True, fields=(("X-Accel-Buffering", "no"),))
+    assert found.shape(1) == AnswerShape(200, is_stream=False, fields=(("Server", "uvicorn"), ("X-Version", "3")))
+    assert found.shape(2) == AnswerShape(200, is_stream=True, fields=(("X-Accel-Buffering", "no"),))
 
 
 def test_a_field_that_could_not_be_sent_is_left_out() -> None:
@@ -69,7 +69,7 @@ def test_an_answer_that_came_on_another_stream_may_come_on_its_own() -> None:
     stream = told.get(session="s").stream()
     told.post(call("x"), session="s").answer(202, X="1")
     stream.event(OK)
-    assert facts(told).shape(4) == Shape()
+    assert facts(told).shape(4) == AnswerShape()
 
 
 def test_who_lacks_a_session_is_told_what_the_recorded_client_was() -> None:
@@ -127,7 +127,12 @@ def test_http_sse_accepts_as_it_did() -> None:
 
 def test_what_was_recorded_over_the_other_transport_is_not_played() -> None:
     found = facts(announcing("/messages?sessionId=recorded"), "streamable")
-    assert (found.paths, found.shape(1), found.accepted, found.has_sessions) == ((), Shape(), ACCEPTED["streamable"], False)
+    assert (found.paths, found.shape(1), found.accepted, found.has_sessions) == (
+        (),
+        AnswerShape(),
+        ACCEPTED["streamable"],
+        False,
+    )
 
 
 # What was not
@@ -138,9 +143,9 @@ def test_captures_of_stdio_are_served_as_the_sdks_would() -> None:
     told.client(initialize()).server(result(0, {"protocolVersion": "2025-11-25"})).client(request(1)).server(error(1))
     found = HttpFacts(told.transcript)
     assert (found.has_sessions, found.paths, found.accepted, found.gone) == (True, (), ACCEPTED["streamable"], GONE)
-    assert (found.shape(1), found.shape(2)) == (Shape(), Shape())
+    assert (found.shape(1), found.shape(2)) == (AnswerShape(), AnswerShape())
     assert HttpCursor(found).answer(get()) is None
-    answer = HttpCursor(found).answer(Asked("DELETE", "/mcp", LIVE))
+    answer = HttpCursor(found).answer(HttpRequest("DELETE", "/mcp", LIVE))
     assert answer is not None
     assert (answer.status, answer.ends_session) == (200, True)
 
@@ -150,7 +155,7 @@ def test_the_modern_era_has_no_sessions_and_no_streams_of_its_own() -> None:
     told.client(modern(1)).server(result(1)).client(modern(2, "x/y")).server(error(2))
     found = HttpFacts(told.transcript)
     assert not found.has_sessions
-    assert [HttpCursor(found).answer(Asked(method, "/mcp", LIVE)).status for method in ("GET", "DELETE")] == [405, 405]  # type: ignore[union-attr]
+    assert [HttpCursor(found).answer(HttpRequest(method, "/mcp", LIVE)).status for method in ("GET", "DELETE")] == [405, 405]  # type: ignore[union-attr]
     assert found.shape(2).status == 404
 
 
@@ -220,7 +225,7 @@ def test_of_any_records_there_are_facts_that_can_be_sent(
 ) -> None:
     found = HttpFacts(transcribe(records, keeps_frames=True), transport)
     walk = HttpCursor(found)
-    said = [walk.answer(Asked(method, path, LIVE, told)) for method, path, told in asked]
+    said = [walk.answer(HttpRequest(method, path, LIVE, told)) for method, path, told in asked]
     said += [found.accepted, found.gone, found.lacking, found.deleted, found.no_stream]
     fields = [one for answer in said if answer for one in answer.fields] + [
         one for row in range(9) for one in found.shape(row).fields

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from mcpspy.replay.mock.http.answer import Asked, Live
+from mcpspy.replay.mock.http.answer import HttpRequest, MockAddress
 from mcpspy.replay.mock.http.recorded_http import HttpFacts
 from mcpspy.replay.mock.http.session import HttpCursor
 from tests.replay.mock.asking import LIVE, call, facts, get, post
@@ -30,7 +30,7 @@ def guarded() -> Traffic:
     return told
 
 
-def statuses(walk: HttpCursor, *asked: Asked) -> list[int | None]:
+def statuses(walk: HttpCursor, *asked: HttpRequest) -> list[int | None]:
     return [None if (answer := walk.answer(one)) is None else answer.status for one in asked]
 
 
@@ -161,7 +161,7 @@ def test_a_session_is_deleted_as_it_was(status: int, ends: bool) -> None:  # noq
     told = Traffic()
     opened_session(told, "s")
     told.call("DELETE", fields={"Mcp_Session_Id": "s"}).answer(status)
-    answer = HttpCursor(facts(told)).answer(Asked("DELETE", "/mcp", LIVE))
+    answer = HttpCursor(facts(told)).answer(HttpRequest("DELETE", "/mcp", LIVE))
     assert answer is not None
     assert (answer.status, answer.ends_session) == (status, ends)
 
@@ -187,7 +187,7 @@ def test_documents_come_in_their_order_and_the_last_again() -> None:
     for token in ("a", "b"):
         told.call("POST", "/token", b"grant_type=refresh_token").answer(200, {"access_token": token})
     walk = HttpCursor(facts(told))
-    bodies = [walk.answer(Asked("POST", "/token", LIVE)) for _ in range(3)]
+    bodies = [walk.answer(HttpRequest("POST", "/token", LIVE)) for _ in range(3)]
     assert [json.loads(one.body)["access_token"] for one in bodies if one] == ["a", "b", "b"]
 
 
@@ -205,7 +205,7 @@ def test_a_server_at_another_path_is_found_at_the_mocks_and_at_its_own() -> None
     assert found.paths == ("/api/v1",)
     said = {}
     for path in ("/mcp", "/api/v1"):
-        walk, live = HttpCursor(found), Live("http://localhost:9", "/mcp")
+        walk, live = HttpCursor(found), MockAddress("http://localhost:9", "/mcp")
         challenged, told_of = walk.answer(post(initialize(), path, live=live)), walk.answer(get(f"{METADATA}{path}", live=live))
         assert challenged is not None
         assert told_of is not None

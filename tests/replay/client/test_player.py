@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from mcpspy.capture.file.reader import read
 from mcpspy.records import SERVER, Frame
-from mcpspy.replay.client.answering import Answering
-from mcpspy.replay.client.driver import MAX_PATIENCE_NS, PATIENCE_NS, TIMEOUT_NS, Driving
-from mcpspy.replay.client.read_plan import plans
-from mcpspy.replay.mock.matching import Matcher
-from mcpspy.replay.mock.replies import scenes
+from mcpspy.replay.client.answering import RecordedAnswers
+from mcpspy.replay.client.player import MAX_PATIENCE_NS, PATIENCE_NS, TIMEOUT_NS, PlanPlayer
+from mcpspy.replay.client.read_plan import read_plans
+from mcpspy.replay.mock.matching import RequestMatcher
+from mcpspy.replay.mock.replies import read_replies
 from mcpspy.replay.mock.script import Script
 from mcpspy.transcript.decode import Decoder, message_of
 from mcpspy.transcript.message import Message
@@ -453,7 +453,7 @@ def test_without_sessions_who_says_no_name_is_the_one_client_that_said_one() -> 
     told.post(initialize(0)).answer(200, result(0))
     told.post(notification()).answer(202)
     told.post(request(1, "tools/list")).answer(200, result(1))
-    (plan,) = plans(told.transcript)
+    (plan,) = read_plans(told.transcript)
     assert [one.message.method for one in plan.sends] == ["initialize", "notifications/initialized", "tools/list"]
 
 
@@ -463,7 +463,7 @@ def test_clients_of_http_are_told_apart_by_their_sessions() -> None:
     opened_session(traffic, "two")
     traffic.post(request(1, "a"), session="two").answer(body=result(1))
     traffic.post(request(1, "b"), session="one").answer(body=result(1))
-    assert [[one.message.method for one in plan.sends if one.exchange] for plan in plans(traffic.transcript)] == [
+    assert [[one.message.method for one in plan.sends if one.exchange] for plan in read_plans(traffic.transcript)] == [
         ["initialize", "b"],
         ["initialize", "a"],
     ]
@@ -473,8 +473,8 @@ def test_clients_of_http_are_told_apart_by_their_sessions() -> None:
 
 
 def script_of(recorded: Dialogue) -> Script:
-    found = scenes(recorded.transcript)
-    return Script(found, Matcher(found.exchanges).walk())
+    found = read_replies(recorded.transcript)
+    return Script(found, RequestMatcher(found.exchanges).cursor())
 
 
 @st.composite
@@ -544,8 +544,8 @@ EVERYTHING = sorted(path for folder in FOLDERS for path in (ROOT / folder).glob(
 @pytest.mark.parametrize("path", EVERYTHING, ids=lambda path: path.stem)
 def test_no_recording_is_too_odd_to_be_driven_to_a_server_that_says_nothing(path: Path) -> None:
     transcript = transcribe(read(str(path)), finds=False)
-    for plan in plans(transcript):
-        driving = Driving(plan, Answering(Matcher(transcript.exchanges, side=SERVER).walk()))
+    for plan in read_plans(transcript):
+        driving = PlanPlayer(plan, RecordedAnswers(RequestMatcher(transcript.exchanges, side=SERVER).cursor()))
         now_ns = 0
         for _ in range(10 * len(plan.steps) + 10):
             driving.due(now_ns)

@@ -15,16 +15,16 @@ from ...transcript.correlate import spellings
 from ...transcript.mcp.fields import PARTIAL
 from ...transcript.mcp.methods import CANCELLED, INITIALIZE, PROGRESS
 from ...transcript.model import Kind, Message
-from .outgoing import CANCELLED_ID, ID, TOKEN, exchanged, live_message, outgoing, pseudonym
-from .plan import AwaitAnswer, AwaitQuestion, AwaitTold, Cancel, LeftOut, Send, key_of
+from .outgoing import CANCELLED_ID, ID, TOKEN, live_message, outgoing, pseudonym, value_edit
+from .plan import Cancel, ExpectedAnswer, ExpectedNotification, ExpectedRequest, Send, UnsentMessage, message_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...wire.edits import ValueEdit
     from ..mock.miss import Miss
-    from .answering import Answer, Answering
-    from .plan import Key, Plan, Step
+    from .answering import AnswerMessage, RecordedAnswers
+    from .plan import MessageKey, Plan, PlanStep
 
 TIMEOUT_NS: Final = 60_000_000_000
 """How long a request waits for its answer unless another time is given: as in the official TypeScript SDK."""
@@ -37,7 +37,7 @@ MAX_PATIENCE_NS: Final = 10_000_000_000
 """And never longer than that: what came after an hour in which nobody said anything was not what the client waited for."""
 
 
-class Carrier(Protocol):
+class LiveValues(Protocol):
     """Values of earlier live messages, put into later ones where the recording has them from there."""
 
     def feed(self, row: int, live: Message) -> None:
@@ -47,7 +47,7 @@ class Carrier(Protocol):
         """What is to be exchanged in a recorded message of the client's now."""
 
 
-class NothingCarried:
+class RecordedValues:
     """Every value goes out as it was recorded."""
 
     def feed(self, row: int, live: Message) -> None:
@@ -58,7 +58,7 @@ class NothingCarried:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class OutgoingMessage:
     """What is to be sent now: `data`, one JSON-RPC message, which `message` is read from it; of the recorded `row`.
 
     Without data, the live request with the id `leaves` is given up, by closing the stream that would bring its answer.
@@ -78,9 +78,9 @@ class Report:
     """The live ids of the requests that were sent, by row."""
     sends: int = 0
     """How many messages were sent, answers to the server's requests included."""
-    unsent: list[LeftOut] = field(default_factory=list)
+    unsent: list[UnsentMessage] = field(default_factory=list)
     """What was not sent, and why."""
-    redacted: list[LeftOut] = field(default_factory=list)
+    redacted: list[UnsentMessage] = field(default_factory=list)
     """Those of them, or answers, that hold a value which was redacted."""
     late: list[int] = field(default_factory=list)
     """The rows of requests that were not answered in time."""
@@ -98,7 +98,7 @@ class Report:
     """How many messages the server sent."""
 
 
-class Driving:
+class PlanPlayer:
     """Plays `plan`. `answering` answers the server's requests; `edits` are values to be exchanged in requests, by row.
 
     `speed` is how many times faster than recorded it goes, 0 being as fast as answers come. `taken` are the ids that other drives
@@ -114,9 +114,9 @@ class Driving:
     def __init__(
         self,
         plan: Plan,
-        answering: Answering,
+        answering: RecordedAnswers,
         *,
-        carrier: Carrier | None = None,
+        carrier: LiveValues | None = None,
         edits: Mapping[int, Sequence[ValueEdit]] | None = None,
         speed: float = 0.0,
         timeout_ns: int = TIMEOUT_NS,
@@ -125,7 +125,7 @@ class Driving:
     ) -> None:
         self._steps = plan.steps
         self._answering = answering
-        self._carrier = carrier or NothingCarried()
+        self._carrier = carrier or RecordedValues()
         self._edits = edits or {}
         self._speed = speed
         self._timeout_ns = timeout_ns
@@ -134,8 +134,8 @@ class Driving:
         self._at = 0
         self._since_ns: int | None = None
         """When the step before the next one was done."""
-        self._out: list[Sent] = []
-        self._later: list[tuple[int, int, Answer]] = []
+        self._out: list[OutgoingMessage] = []
+        self._later: list[tuple[int, int, AnswerMessage]] = []
         """Answers that the recorded client took its time for: when they are due, and in which order they were asked for."""
         self._count = 0
         self._next_id = 1
@@ -148,9 +148,9 @@ class Driving:
         self._sent_ns: dict[int, int] = {}
         self._answered: set[int] = set()
         """The rows of which no answer is awaited any more."""
-        self._told: Counter[tuple[Key, int]] = Counter()
-        self._awaited: Counter[tuple[Key, int]] = Counter()
-        self._given_up: set[tuple[Key, int]] = set()
+        self._told: Counter[tuple[MessageKey, int]] = Counter()
+        self._awaited: Counter[tuple[MessageKey, int]] = Counter()
+        self._given_up: set[tuple[MessageKey, int]] = set()
         self.next_ns: int | None = None
         self.report = Report(unsent=list(plan.left_out))
 
@@ -159,7 +159,7 @@ class Driving:
         """Whether all is sent and answered, or given up."""
         return self._at >= len(self._steps) and not self._later
 
-    def due(self, now_ns: int) -> list[Sent]:
+    def due(self, now_ns: int) -> list[OutgoingMessage]:
         """What is to be sent now."""
         if self._since_ns is None:
             self._since_ns = now_ns
@@ -177,7 +177,7 @@ class Driving:
         self.report.sends += sum(1 for one in out if one.data)
         return out
 
-    def feed(self, message: Message, now_ns: int) -> list[Sent]:
+    def feed(self, message: Message, now_ns: int) -> list[OutgoingMessage]:
         """The server says something."""
         self.report.heard += 1
         match message.kind:
@@ -189,7 +189,7 @@ class Driving:
                 self._was_told(message)
         return self.due(now_ns)
 
-    def end(self, id: str, why: str, now_ns: int) -> list[Sent]:
+    def end(self, id: str, why: str, now_ns: int) -> list[OutgoingMessage]:
         """No answer will come to the live request with this id."""
         row = self._asked.pop(id, None)
         if row is not None and row not in self._answered:
@@ -204,7 +204,7 @@ class Driving:
         row = self._asked.pop(id, None)
         if row is not None:
             del self.report.sent[row]
-            self.report.unsent.append(LeftOut(row=row, message=self._message_of(row), why=why))
+            self.report.unsent.append(UnsentMessage(row=row, message=self._message_of(row), why=why))
 
     def stop(self) -> None:
         """Somebody stops it: what waits for its answer might have got it."""
@@ -215,14 +215,14 @@ class Driving:
         """The server is gone: what was not sent never will be."""
         self.report.lost = why
         rest = (step for step in self._steps[self._at :] if isinstance(step, Send))
-        self.report.unsent += [LeftOut(row=one.row, message=one.message, why=unsent) for one in rest]
+        self.report.unsent += [UnsentMessage(row=one.row, message=one.message, why=unsent) for one in rest]
         self._at = len(self._steps)
         self._later.clear()
         self.next_ns = None
 
     # The next step: each says when it wants to be looked at again, None once it is done
 
-    def _turn(self, step: Step, now_ns: int, since_ns: int) -> int | None:
+    def _turn(self, step: PlanStep, now_ns: int, since_ns: int) -> int | None:
         match step:
             case Send():
                 due_ns = since_ns + (self._timed(step.gap_ns) if step.is_timed else self._scaled(step.gap_ns))
@@ -231,13 +231,13 @@ class Driving:
                 self._send(step, now_ns)
             case Cancel():
                 return self._cancel(step, now_ns, since_ns)
-            case AwaitAnswer():
+            case ExpectedAnswer():
                 return self._await_answer(step, now_ns, since_ns)
-            case AwaitTold(key=key, row=row) if row and row in self._answered:
+            case ExpectedNotification(key=key, row=row) if row and row in self._answered:
                 self._awaited[key, row] += 1  # progress that did not come before the answer never will
-            case AwaitTold(key=key, row=row):
+            case ExpectedNotification(key=key, row=row):
                 return self._await((key, row), step.gap_ns, now_ns, since_ns)
-            case AwaitQuestion(key=key):
+            case ExpectedRequest(key=key):
                 return self._await((key, -1), step.gap_ns, now_ns, since_ns)
         return None
 
@@ -253,10 +253,10 @@ class Driving:
         id = token = ""
         if step.exchange is not None:
             id = self._free(step.message.id, self._taken)
-            edits.append(exchanged(ID, id))
+            edits.append(value_edit(ID, id))
             if step.message.correlation_key is not None:
                 token = self._free(step.message.correlation_key, self._tokens)
-                edits.append(exchanged(TOKEN, token))
+                edits.append(value_edit(TOKEN, token))
             edits += self._edits.get(step.row, ())
         data = outgoing(step.message, edits)
         if found := pseudonym(data):
@@ -269,7 +269,7 @@ class Driving:
                 self._tokens[token] = step.row
             self.report.sent[step.row] = id
         self._sent_ns[step.row] = now_ns
-        self._out.append(Sent(row=step.row, data=data, message=live_message(data, now_ns)))
+        self._out.append(OutgoingMessage(row=step.row, data=data, message=live_message(data, now_ns)))
 
     def _cancel(self, step: Cancel, now_ns: int, since_ns: int) -> int | None:
         """A request is given up as long after it was sent as in the recording, at any speed: it was the clock that gave it up."""
@@ -280,16 +280,16 @@ class Driving:
         if now_ns < due_ns:
             return due_ns
         if step.message is None:
-            self._out.append(Sent(row=step.row, leaves=id))
+            self._out.append(OutgoingMessage(row=step.row, leaves=id))
         else:
-            data = outgoing(step.message, [*self._carrier.fill(step.message), exchanged(CANCELLED_ID, id)])
+            data = outgoing(step.message, [*self._carrier.fill(step.message), value_edit(CANCELLED_ID, id)])
             if found := pseudonym(data):
                 self._hold_back(step.row, step.message, found)
                 return None
-            self._out.append(Sent(row=step.row, data=data, message=live_message(data, now_ns)))
+            self._out.append(OutgoingMessage(row=step.row, data=data, message=live_message(data, now_ns)))
         return None
 
-    def _await_answer(self, step: AwaitAnswer, now_ns: int, since_ns: int) -> int | None:
+    def _await_answer(self, step: ExpectedAnswer, now_ns: int, since_ns: int) -> int | None:
         if step.row in self._answered or step.row not in self._sent_ns:
             return None
         due_ns = self._sent_ns[step.row] + self._timeout_ns
@@ -305,7 +305,7 @@ class Driving:
             self.lose("initialize was not answered in time")
         return None
 
-    def _await(self, what: tuple[Key, int], gap_ns: int, now_ns: int, since_ns: int) -> int | None:
+    def _await(self, what: tuple[MessageKey, int], gap_ns: int, now_ns: int, since_ns: int) -> int | None:
         """What the server says on its own, and a new version of it may not: the first time that it fails to come, it is given up."""
         if self._told[what] <= self._awaited[what] and what not in self._given_up:
             due_ns = since_ns + min(gap_ns + PATIENCE_NS, MAX_PATIENCE_NS)
@@ -331,7 +331,7 @@ class Driving:
     def _was_told(self, message: Message) -> None:
         row = self._tokens.get(message.correlation_key or "", 0) if message.method == PROGRESS else 0
         self._carrier.feed(row, message)
-        self._told[key_of(message), row] += 1
+        self._told[message_key(message), row] += 1
         if message.method == CANCELLED:  # it needs no answer any more
             self._later = [one for one in self._later if one[2].id != message.correlation_key]
             heapify(self._later)
@@ -347,7 +347,7 @@ class Driving:
             self._count += 1
             heappush(self._later, (now_ns + self._scaled(one.after_ns), self._count, one))
 
-    def _answer(self, answer: Answer) -> None:
+    def _answer(self, answer: AnswerMessage) -> None:
         """Send what the client says to a question of the server's; the last of it is the answer."""
         data = answer.data
         if answer.recorded is not None:
@@ -355,7 +355,7 @@ class Driving:
             if found := pseudonym(data):
                 self._hold_back(answer.row, answer.recorded, found)
                 data = self._answering.refusal(answer.id, "the recorded answer holds a value that was redacted")
-        self._out.append(Sent(row=answer.row, data=data, message=live_message(data)))
+        self._out.append(OutgoingMessage(row=answer.row, data=data, message=live_message(data)))
         if answer.is_last:
             self._told[answer.key, -1] += 1
 
@@ -365,7 +365,7 @@ class Driving:
         return next(one.message for one in self._steps if isinstance(one, Send) and one.row == row)
 
     def _hold_back(self, row: int, message: Message, found: str) -> None:
-        held = LeftOut(row=row, message=message, why=f"it holds a value that was redacted: {found}")
+        held = UnsentMessage(row=row, message=message, why=f"it holds a value that was redacted: {found}")
         self.report.unsent.append(held)
         self.report.redacted.append(held)
 
