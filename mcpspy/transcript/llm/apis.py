@@ -1,6 +1,6 @@
-"""Which API a request is for, by its path and its body; the prompt in it, and who puts its answer together.
+"""The three model APIs: which of them a request is for, and the functions that read its prompt and assemble its answer.
 
-Refuses to know how each API spells them.
+How each of them spells its bodies and events is in `chat`, `responses` and `messages`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from . import chat, messages, responses
-from .json_values import members, value
+from .json_values import json_value, members
 from .model import Prompt
 
 if TYPE_CHECKING:
@@ -17,38 +17,40 @@ if TYPE_CHECKING:
     from .model import Answer, Api
 
 MAX_REMEMBERED: Final = 16
-"""So many prompts are remembered: a view asks for one several times, and a megabyte takes milliseconds to read."""
+"""Number of prompts that are remembered: a view reads each several times, and a megabyte takes milliseconds."""
 
 _PATHS: Final[dict[str, Api]] = {"/chat/completions": "chat", "/responses": "responses", "/messages": "messages"}
 
 
 class Assembler(Protocol):
-    """Puts an answer together. Whatever comes, it does not raise."""
+    """An answer under construction, fed a body or events. No method raises, whatever comes."""
 
-    id: str
+    @property
+    def id(self) -> str:
+        """The answer's id; empty until it is known."""
 
-    def whole(self, body: Any, at_ns: int) -> None:
-        """A body of JSON."""
+    def feed_body(self, body: Any, at_ns: int) -> None:
+        """Take in a body of JSON that is not a stream."""
 
-    def feed(self, named: str, data: bytes, at_ns: int) -> bool:
-        """An event with this type. Whether it brought content."""
+    def feed(self, event_type: str, data: bytes, at_ns: int) -> bool:
+        """Take in an event. Returns True if it brought content."""
 
-    def refused(self, why: str) -> None:
-        """HTTP answered with an error."""
+    def refuse(self, reason: str) -> None:
+        """End the answer with an error of HTTP."""
 
     def close(self, *, is_cut: bool) -> None:
-        """Nothing more comes; `is_cut`: though something should."""
+        """End the stream; `is_cut`: before its framing ended."""
 
     @property
     def answer(self) -> Answer:
-        """As far as it came."""
+        """The answer, as far as it was received."""
 
 
 def api_of(head: Head, payload: bytes) -> Api | None:
-    """The API that a request asks for an answer; None for one that asks for something else, as a list of models.
+    """Decide which API a request asks for an answer; None for another request, such as one for a list of models.
 
-    A path says it; under another path, what a prompt of chat completions or messages has: a model, and messages. Two paths look like
-    prompts and are none that is read here: Ollama's own API, and messages that are put into a thread, which no model answers.
+    The path decides. Under an unknown path, a body with a model and messages is a prompt of chat completions or messages. Two paths
+    look like prompts and are not read here: Ollama's own API, and messages put into a thread, which no model answers.
     """
     if head.method != "POST":
         return None
@@ -60,7 +62,7 @@ def api_of(head: Head, payload: bytes) -> Api | None:
             return api
     if b'"messages"' not in payload or b'"model"' not in payload or path.endswith(("/count_tokens", "/batches")):
         return None
-    body = members(value(payload))
+    body = members(json_value(payload))
     if not (isinstance(body.get("messages"), list) and isinstance(body.get("model"), str)):
         return None
     return "messages" if head.get("anthropic-version") else "chat"
@@ -68,12 +70,12 @@ def api_of(head: Head, payload: bytes) -> Api | None:
 
 @lru_cache(maxsize=MAX_REMEMBERED)
 def prompt(api: Api, payload: bytes) -> Prompt:
-    """The prompt in the body of a request. One that cannot be read has a `flaw`."""
+    """Read the prompt in the body of a request. A prompt that cannot be read has a `flaw`."""
     if not payload:
         return Prompt(flaw="the request was not recorded, or is empty")
-    body = value(payload)
+    body = json_value(payload)
     if not isinstance(body, dict):
-        return Prompt(flaw="the request is no JSON object")
+        return Prompt(flaw="the request is not a JSON object")
     match api:
         case "chat":
             return chat.prompt(body)
@@ -84,7 +86,7 @@ def prompt(api: Api, payload: bytes) -> Prompt:
 
 
 def assembler(api: Api) -> Assembler:
-    """Who puts together what this API answers."""
+    """Make the assembler for the answers of this API."""
     match api:
         case "chat":
             return chat.ChatAssembler()

@@ -105,7 +105,7 @@ class ModelLeg:
             work.transaction.anomalies = appended(work.transaction.anomalies, anomaly)
         if work.answering is None:
             return work.rows
-        work.answering.frame(record, at_ns)
+        work.answering.feed(record, at_ns)
         return self._news(work, body.stream)
 
     def close(self, record: Close) -> Sequence[Row] | None:
@@ -191,7 +191,7 @@ class ModelLeg:
         transaction = work.transaction
         if transaction.row:
             return
-        payload = work.asked.whole()
+        payload = work.asked.take()
         api = api_of(work.head, payload)
         transaction.row = self._next_row()
         if api is None:

@@ -1,6 +1,6 @@
-"""An answer while it is put together from deltas, in time linear in their bytes, whoever spells them.
+"""An answer while it is put together from deltas, in time linear in their bytes, for all APIs.
 
-Refuses to read JSON, and to know in which order an API sends what.
+Does not read JSON, and does not know in which order an API sends its deltas.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Final
 
 import msgspec
 
-from .model import ToolUse, Turn
+from .model import Answer, ToolUse, Turn, Usage
 from .parts import joined
 from .tags import uses_in
 
 MAX_FLAWS: Final = 20
-"""So many different things are said to be wrong with one stream."""
+"""Number of different flaws that are kept of one stream."""
 
 
 class TextDraft:
@@ -33,10 +33,10 @@ class TextDraft:
         self._searched = 0
         self._uses: list[ToolUse] = []
         self.at_ns = 0
-        """When its last piece was read."""
+        """Time at which its last piece was read."""
 
     def add(self, piece: str, at_ns: int) -> bool:
-        """The next piece. Whether there is anything in it."""
+        """Append a piece. Returns True if it is not empty."""
         if piece:
             self._pieces.append(piece)
             self._length += len(piece)
@@ -47,20 +47,20 @@ class TextDraft:
 
     @property
     def text(self) -> str:
-        """All of it so far. What was joined once is one piece from then on."""
+        """All of it so far. Pieces that were joined once are one piece from then on."""
         if len(self._pieces) > 1:
             self._pieces = ["".join(self._pieces)]
         return self._pieces[0] if self._pieces else ""
 
     def uses(self, *, is_over: bool) -> list[ToolUse]:
-        """The tool uses in it. Those that are whole are looked for once."""
+        """Return the tool uses in its text. Each is searched for once, when it is complete."""
         for use, end in uses_in(self.text, self._searched, is_over=is_over):
-            self._uses.append(msgspec.structs.replace(use, at_ns=self.read_ns(end)))
+            self._uses.append(msgspec.structs.replace(use, at_ns=self._read_ns(end)))
             self._searched = end
         return self._uses
 
-    def read_ns(self, length: int) -> int:
-        """When so many letters of it had been read."""
+    def _read_ns(self, length: int) -> int:
+        """Return the time at which its first `length` letters had been read."""
         at = bisect_left(self._ends, length)
         return self._times_ns[at] if at < len(self._times_ns) else self.at_ns
 
@@ -78,20 +78,20 @@ class UseDraft:
         self.at_ns = at_ns
         self._made: ToolUse | None = None
 
-    def call(self, *, id: str, name: str, is_hosted: bool = False) -> None:
-        """What it is called, where that is said."""
+    def identify(self, *, id: str, name: str, is_hosted: bool = False) -> None:
+        """Set its id and its name; an empty one leaves the value as it was."""
         self.id, self.name, self.is_hosted = id or self.id, name or self.name, is_hosted
         self._made = None
 
     def add(self, piece: str, at_ns: int) -> None:
-        """More of its arguments."""
+        """Append a piece of its arguments."""
         self.arguments.add(piece, at_ns)
         self.at_ns = at_ns
         self._made = None
 
     @property
     def use(self) -> ToolUse:
-        """As far as it came."""
+        """The tool use, as far as it was received."""
         if self._made is None:
             text = self.arguments.text
             self._made = ToolUse(id=self.id, name=self.name, arguments=text, at_ns=self.at_ns, is_hosted=self.is_hosted)
@@ -99,7 +99,7 @@ class UseDraft:
 
 
 class TurnDraft:
-    """A turn of the model's that comes in pieces: texts by their places, uses by theirs, each in the order in which they began."""
+    """A turn of the model that comes in pieces. Texts and uses are found by their keys, and kept in the order in which they began."""
 
     __slots__ = ("by_id", "is_over", "last", "refusal", "texts", "thinking", "uses")
 
@@ -112,16 +112,16 @@ class TurnDraft:
         self.last: UseDraft | None = None
         """The use that began last."""
         self.is_over = False
-        """Whether nothing more of it comes."""
+        """True once nothing more of it can come."""
 
-    def begin(self, place: Hashable, use: UseDraft) -> UseDraft:
-        """A use begins at this place."""
-        self.uses[place] = self.last = use
+    def begin(self, key: Hashable, use: UseDraft) -> UseDraft:
+        """Add a use under this key."""
+        self.uses[key] = self.last = use
         return use
 
     @property
     def turn(self) -> Turn:
-        """As far as it came."""
+        """The turn, as far as it was received."""
         in_text = [use for draft in self.texts.values() for use in draft.uses(is_over=self.is_over)]
         return Turn(
             role="assistant",
@@ -132,30 +132,48 @@ class TurnDraft:
         )
 
 
-def piece_of(drafts: dict[Hashable, TextDraft], place: Hashable, piece: str, at_ns: int) -> bool:
-    """The next piece of the text at this place. Whether there is anything in it."""
-    draft = drafts.get(place)
+def add_piece(drafts: dict[Hashable, TextDraft], key: Hashable, piece: str, at_ns: int) -> bool:
+    """Append a piece to the text of this key. Returns True if it is not empty."""
+    draft = drafts.get(key)
     if draft is None:
         if not piece:
             return False
-        draft = drafts[place] = TextDraft()
+        draft = drafts[key] = TextDraft()
     return draft.add(piece, at_ns)
 
 
-class Flaws:
-    """What is wrong with a stream, each sentence once."""
+class AnswerDraft:
+    """An answer that comes in pieces, without its turns. The attributes mean the same as those of `Answer`."""
 
-    __slots__ = ("_said",)
+    __slots__ = ("_flaws", "deltas", "error", "finish", "id", "is_whole", "model", "usage")
 
     def __init__(self) -> None:
-        self._said: dict[str, None] = {}
+        self.id = self.model = self.finish = self.error = ""
+        self.usage = Usage()
+        self.is_whole = False
+        self.deltas = 0
+        self._flaws: dict[str, None] = {}
 
-    def add(self, sentence: str) -> None:
-        """Say it, if there is room."""
-        if len(self._said) < MAX_FLAWS:
-            self._said[sentence] = None
+    def add_flaw(self, sentence: str) -> None:
+        """Keep a flaw of the stream, each sentence once and at most MAX_FLAWS of them."""
+        if len(self._flaws) < MAX_FLAWS:
+            self._flaws[sentence] = None
 
-    @property
-    def all(self) -> tuple[str, ...]:
-        """The sentences, in the order in which they were first said."""
-        return tuple(self._said)
+    def refuse(self, reason: str) -> None:
+        """End the answer with an error of HTTP."""
+        self.error, self.is_whole = reason, True
+
+    def answer(self, turn: Turn, more: tuple[Turn, ...] = ()) -> Answer:
+        """Make the answer with these turns, as far as it was received."""
+        return Answer(
+            id=self.id,
+            model=self.model,
+            turn=turn,
+            more=more,
+            finish=self.finish,
+            usage=self.usage,
+            error=self.error,
+            is_whole=self.is_whole,
+            deltas=self.deltas,
+            flaws=tuple(self._flaws),
+        )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..model import Kind
 from ..stats.cost import result_text
-from .json_values import read, value_key
+from .json_values import read_json, value_key
 
 if TYPE_CHECKING:
     from ..message import Message
@@ -89,7 +89,7 @@ def _is_same_json(text: str, texts: list[str], result: Message) -> bool:
     said = value_key(text)
     if structured is not None and said == value_key(_dumped(structured)):
         return True
-    return len(texts) == 1 and texts[0][:1] in ("{", "[") and read(texts[0])[0] and said == value_key(texts[0])
+    return len(texts) == 1 and texts[0][:1] in ("{", "[") and read_json(texts[0])[0] and said == value_key(texts[0])
 
 
 def _dumped(value: Any) -> str:

@@ -1,6 +1,6 @@
-"""The parts of a turn's content: text as it is, everything else named by its type and size.
+"""Parts of a turn's content: the text of each, and a short name for an image or a file.
 
-Refuses to hold images and files: a prompt may repeat megabytes of them with each call.
+Does not keep images and files: a prompt may repeat megabytes of them with each call.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ MAX_URL_LETTERS: Final = 200
 
 
 def text_of(content: Any) -> str:
-    """The text of a content, which is a string or a list of parts, joined by line feeds."""
+    """Return the text of a content, which is a string or a list of parts, joined by line feeds."""
     if isinstance(content, str):
         return content
     return joined(part_text(part) for part in items(content))
 
 
 def joined(texts: Iterable[str]) -> str:
-    """Those of `texts` that are not empty, on lines of their own."""
+    """Join those of `texts` that are not empty, each on a line of its own."""
     return "\n".join(text for text in texts if text)
 
 
 def part_text(part: Any) -> str:
-    """The text of one part; of what is no text its name in brackets. Refusals are told apart elsewhere."""
+    """Return the text of one part, or its name in brackets if it is not text; empty for a refusal, which is kept elsewhere."""
     if isinstance(part, str):
         return part
-    one = members(part)
-    kind = string(one.get("type"))
-    if kind in _TEXTS or (not kind and "text" in one):
-        return string(one.get("text"))
-    if kind == "refusal" or not one:
+    fields = members(part)
+    kind = string(fields.get("type"))
+    if kind in _TEXTS or (not kind and "text" in fields):
+        return string(fields.get("text"))
+    if kind == "refusal" or not fields:
         return ""
-    return f"[{_named(kind, one)}]"
+    return f"[{_named(kind, fields)}]"
 
 
 def _named(kind: str, part: dict[str, Any]) -> str:
-    """What is no text: chat's `image_url`, `input_audio`, `file`; `input_image`, `input_file`; Anthropic's `image`, `document`."""
+    """Name a part that is not text: chat's `image_url`, `input_audio`, `file`; `input_image`, `input_file`; Anthropic's `image`."""
     source = members(part.get("source"))
     inner = next(
         (members(part[name]) for name in ("image_url", "input_audio", "file") if isinstance(part.get(name), dict)), part
@@ -61,11 +61,11 @@ def _named(kind: str, part: dict[str, Any]) -> str:
 
 
 def _url(part: dict[str, Any], inner: dict[str, Any], source: dict[str, Any]) -> str:
-    places = (inner.get("url"), part.get("image_url"), inner.get("file_data"), inner.get("file_url"), source.get("url"))
-    return next((one for one in places if isinstance(one, str) and one), "")
+    urls = (inner.get("url"), part.get("image_url"), inner.get("file_data"), inner.get("file_url"), source.get("url"))
+    return next((url for url in urls if isinstance(url, str) and url), "")
 
 
 def _sized(kind: str, base64: str, name: str) -> str:
-    """`image/png, 1,234 bytes`: how many the base64 stands for."""
+    """Name base64 data by its type and its decoded size: `image/png, 1,234 bytes`."""
     size = len(base64) * 3 // 4 - base64[-2:].count("=")
     return ", ".join(word for word in (kind, name, f"{size:,} bytes") if word)

@@ -1,14 +1,16 @@
-"""How OpenAI's responses spell a prompt and an answer, whole or in events.
+"""OpenAI's responses: the body of a request to a prompt, the body or the events of a response to an answer.
 
-Source: OpenAI's API reference, `POST /responses` and its streaming events. Refuses to raise, whatever comes.
+Source: OpenAI's API reference, `POST /responses` and its streaming events. Input never raises.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from .drafts import Flaws, TurnDraft, UseDraft, piece_of
-from .json_values import argument_text, error_text, integer, items, json_text, members, size_bytes, string, value
+import msgspec
+
+from .drafts import AnswerDraft, TurnDraft, UseDraft, add_piece
+from .json_values import argument_text, error_text, integer, items, json_text, json_value, members, size_bytes, string
 from .model import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn, Usage
 from .parts import joined, text_of
 from .tags import offers_in, uses_in
@@ -23,46 +25,45 @@ _CLIENT_RUNS: Final = {
     "apply_patch_call",
 }
 _ENDS: Final = {"response.completed", "response.incomplete", "response.failed"}
-_CALLED: Final = {"computer_use_preview": "computer"}
-"""What the uses of a tool without a name are called, where that is not what its offer is."""
+_NAMES_IN_USES: Final = {"computer_use_preview": "computer"}
+"""By the type of an offer without a name: the name that its uses have, where that differs."""
 _OFFERED_TO_CLIENTS: Final = {"function", "custom", "computer_use_preview", "computer", "local_shell", "shell", "apply_patch"}
 
 
 def prompt(body: dict[str, Any]) -> Prompt:
-    """The prompt in the body of a request. `instructions` are its first turn."""
-    said, given = string(body.get("instructions")), body.get("input")
-    turns = [Turn(role="system", text=said)] if said else []
-    turns += [Turn(role="user", text=given)] if isinstance(given, str) else [turn(one) for one in items(given)]
-    in_text = [one for made in turns if made.role in ("system", "developer") for one in offers_in(made.text)]
+    """Read the prompt in the body of a request. `instructions` are its first turn."""
+    instructions, content = string(body.get("instructions")), body.get("input")
+    turns = [Turn(role="system", text=instructions)] if instructions else []
+    turns += [Turn(role="user", text=content)] if isinstance(content, str) else [turn(item) for item in items(content)]
+    in_text = [tool for turn in turns if turn.role in ("system", "developer") for tool in offers_in(turn.text)]
     return Prompt(
         model=string(body.get("model")),
         turns=tuple(turns),
-        offers=(*(offer(one) for tool in items(body.get("tools")) for one in _each(tool)), *in_text),
+        offers=(*(offer(tool) for member in items(body.get("tools")) for tool in _tools(member)), *in_text),
         is_streamed=body.get("stream") is True,
         continues=string(body.get("previous_response_id")),
     )
 
 
 def turn(item: Any) -> Turn:
-    """One item of `input`, each of which is a turn: a message, a use, a return, what the model thought."""
-    one = members(item)
-    kind = string(one.get("type"))
+    """Read one item of `input`, each of which is a turn: a message, a use, a return, or reasoning."""
+    fields = members(item)
+    kind = string(fields.get("type"))
     if kind.endswith("_output"):
-        return Turn(role="tool", returns=(_returned(one),))
+        return Turn(role="tool", returns=(_tool_return(fields),))
     if _is_use(kind):
-        return Turn(role="assistant", uses=(use(one),), returns=_hosted_returns(one))
+        return Turn(role="assistant", uses=(use(fields),), returns=_hosted_returns(fields))
     if kind == "reasoning":
-        return Turn(role="assistant", thinking=_thinking(one))
-    text = text_of(one.get("content"))
+        return Turn(role="assistant", thinking=_thinking(fields))
+    role, text = string(fields.get("role")), text_of(fields.get("content"))
     if not kind or kind == "message":
-        role = string(one.get("role"))
-        uses = tuple(found for found, _ in uses_in(text)) if role == "assistant" else ()
-        return Turn(role=role, text=text, refusal=_refusal(one), uses=uses)
-    return Turn(role=string(one.get("role")) or "user", text=text or f"[{kind} {string(one.get('id'))}]".replace(" ]", "]"))
+        uses = tuple(use for use, _ in uses_in(text)) if role == "assistant" else ()
+        return Turn(role=role, text=text, refusal=_refusal(fields), uses=uses)
+    return Turn(role=role or "user", text=text or f"[{kind} {string(fields.get('id'))}]".replace(" ]", "]"))
 
 
 def use(item: dict[str, Any]) -> ToolUse:
-    """An item in which the model wants a tool called, or the API has called one itself."""
+    """Read an item in which the model wants a tool called, or the API has called one itself."""
     kind = string(item.get("type"))
     return ToolUse(
         id=string(item.get("call_id")) or string(item.get("id")),
@@ -73,32 +74,32 @@ def use(item: dict[str, Any]) -> ToolUse:
 
 
 def offer(tool: Any) -> ToolOffer:
-    """One member of `tools`."""
-    one = members(tool)
-    kind = string(one.get("type"))
+    """Read one member of `tools`."""
+    fields = members(tool)
+    kind = string(fields.get("type"))
     return ToolOffer(
-        name=string(one.get("name")) or string(one.get("server_label")) or _CALLED.get(kind, kind),
-        description=string(one.get("description")),
-        schema=one.get("parameters"),
+        name=string(fields.get("name")) or string(fields.get("server_label")) or _NAMES_IN_USES.get(kind, kind),
+        description=string(fields.get("description")),
+        schema=fields.get("parameters"),
         bytes=size_bytes(tool),
         is_hosted=kind not in _OFFERED_TO_CLIENTS,
     )
 
 
-def _each(tool: Any) -> list[Any]:
-    """The tools that a member of `tools` stands for: those of a namespace are called by their own names."""
-    within = items(members(tool).get("tools")) if members(tool).get("type") == "namespace" else []
-    return within or [tool]
+def _tools(member: Any) -> list[Any]:
+    """Return the tools within a member of `tools`: those of a namespace, which are called by their own names, else itself."""
+    within = items(members(member).get("tools")) if members(member).get("type") == "namespace" else []
+    return within or [member]
 
 
-def usage(of: Any) -> Usage:
-    """`usage` of an answer."""
-    one = members(of)
+def usage(value: Any) -> Usage:
+    """Read the `usage` of an answer."""
+    fields = members(value)
     return Usage(
-        input_tokens=integer(one.get("input_tokens")),
-        output_tokens=integer(one.get("output_tokens")),
-        cached_tokens=integer(members(one.get("input_tokens_details")).get("cached_tokens")),
-        reasoning_tokens=integer(members(one.get("output_tokens_details")).get("reasoning_tokens")),
+        input_tokens=integer(fields.get("input_tokens")),
+        output_tokens=integer(fields.get("output_tokens")),
+        cached_tokens=integer(members(fields.get("input_tokens_details")).get("cached_tokens")),
+        reasoning_tokens=integer(members(fields.get("output_tokens_details")).get("reasoning_tokens")),
     )
 
 
@@ -107,24 +108,24 @@ def _is_use(kind: str) -> bool:
 
 
 def _arguments(item: dict[str, Any]) -> str:
-    """What a use says of itself: a function has arguments, a custom tool input, others an action, a query, some code."""
-    found = (
+    """Return the arguments of a use: a function has arguments, a custom tool input, others an action, queries or code."""
+    values = (
         item[name] for name in ("arguments", "input", "action", "operation", "queries", "code") if item.get(name) is not None
     )
-    return argument_text(next(found, None))
+    return argument_text(next(values, None))
 
 
-def _returned(item: dict[str, Any]) -> ToolReturn:
-    """What came of a use: a text, its parts, a picture of a screen; what is none of these, as of a shell, as JSON."""
+def _tool_return(item: dict[str, Any]) -> ToolReturn:
+    """Read a tool return: a text, its parts or a screenshot; any other output, such as that of a shell, as JSON."""
     output = item.get("output")
     parts = [output] if isinstance(output, dict) else output
-    is_content = isinstance(parts, str) or (isinstance(parts, list) and all(members(one).get("type") for one in parts))
+    is_content = isinstance(parts, str) or (isinstance(parts, list) and all(members(part).get("type") for part in parts))
     text = text_of(parts) if is_content else json_text(output)
     return ToolReturn(id=string(item.get("call_id")), text=text, name=string(item.get("name")))
 
 
 def _hosted_returns(item: dict[str, Any]) -> tuple[ToolReturn, ...]:
-    """What came of a tool that the API called itself, which it says in the same item."""
+    """Read the result of a tool that the API called itself, which is in the same item as the use."""
     error, output = item.get("error"), item.get("output")
     if not error and not isinstance(output, str):
         return ()
@@ -141,164 +142,136 @@ def _refusal(item: dict[str, Any]) -> str:
 
 
 class ResponsesAssembler:
-    """The answer to a prompt of responses: a whole body, or events that name what they are.
+    """The answer to a prompt of responses: fed a whole body, or events with types.
 
-    What deltas brought counts; what an item or the whole response at the end repeats fills in only what no delta said.
+    Deltas win: an item or the whole response at the end, which repeat them, fill in only what no delta brought.
     """
 
-    __slots__ = (
-        "_deltas",
-        "_draft",
-        "_error",
-        "_finish",
-        "_flaws",
-        "_is_whole",
-        "_model",
-        "_returns",
-        "_thought",
-        "_usage",
-        "id",
-    )
+    __slots__ = ("_draft", "_returns", "_thought", "_turn")
 
     def __init__(self) -> None:
-        self._draft = TurnDraft()
+        self._draft = AnswerDraft()
+        self._turn = TurnDraft()
         self._returns: dict[str, ToolReturn] = {}
         self._thought: set[int | None] = set()
-        """The items of which deltas brought what the model thought."""
-        self.id = ""
-        self._model = self._finish = self._error = ""
-        self._usage = Usage()
-        self._deltas = 0
-        self._is_whole = False
-        self._flaws = Flaws()
+        """The indexes of the items whose reasoning came in deltas."""
 
-    def whole(self, body: Any, at_ns: int) -> None:
-        """A body that came in one piece."""
-        self._about(members(body), at_ns)
-        self._draft.is_over = True
-        self._is_whole = isinstance(members(body).get("output"), list) or bool(self._error)
-        if not self._is_whole:
-            self._flaws.add("the body is no response")
+    @property
+    def id(self) -> str:
+        """The answer's id; empty until it is known."""
+        return self._draft.id
 
-    def refused(self, why: str) -> None:
-        """The answer is an error of HTTP's."""
-        self._error, self._is_whole = why, True
+    def feed_body(self, body: Any, at_ns: int) -> None:
+        """Take in a body that is not a stream."""
+        draft = self._draft
+        self._read_answer(members(body), at_ns)
+        self._turn.is_over = True
+        draft.is_whole = isinstance(members(body).get("output"), list) or bool(draft.error)
+        if not draft.is_whole:
+            draft.add_flaw("the body is not a response")
 
-    def feed(self, named: str, data: bytes, at_ns: int) -> bool:
-        """The next event, with its type. Whether it brought content."""
-        self._deltas += 1
+    def refuse(self, reason: str) -> None:
+        """End the answer with an error of HTTP."""
+        self._draft.refuse(reason)
+
+    def feed(self, event_type: str, data: bytes, at_ns: int) -> bool:
+        """Take in an event. Returns True if it brought content."""
+        draft = self._draft
+        draft.deltas += 1
         if data.strip() == DONE:  # some compatible servers end with it
             return False
-        if self._is_whole:
-            self._flaws.add("more came after the end of the response")
-        said = value(data)
-        if not isinstance(said, dict):
-            self._flaws.add("the data of an event is no JSON object")
+        if draft.is_whole:
+            draft.add_flaw("events followed the end of the response")
+        event = json_value(data)
+        if not isinstance(event, dict):
+            draft.add_flaw("the data of an event is not a JSON object")
             return False
-        kind = string(said.get("type")) or named
+        kind = string(event.get("type")) or event_type
         if kind.endswith(".delta"):
-            return self._delta(kind, said, at_ns)
+            return self._read_delta(kind, event, at_ns)
         if kind in ("response.output_item.added", "response.output_item.done"):
-            return self._item(
-                integer(said.get("output_index")), members(said.get("item")), at_ns, is_done=kind.endswith("done")
-            )
+            index, item = integer(event.get("output_index")), members(event.get("item"))
+            return self._read_item(index, item, at_ns, is_done=kind.endswith("done"))
         if kind == "error":
-            error = said.get("error") or {"type": said.get("code"), "message": said.get("message")}
-            self._error = error_text({"error": error}) or "an error without a word"
-        elif "response" in said:
-            self._about(members(said["response"]), at_ns)
-            self._is_whole = self._is_whole or kind in _ENDS
+            error = event.get("error") or {"type": event.get("code"), "message": event.get("message")}
+            draft.error = error_text({"error": error}) or "an error without a message"
+        elif "response" in event:
+            self._read_answer(members(event["response"]), at_ns)
+            draft.is_whole = draft.is_whole or kind in _ENDS
         elif kind in ("", "message"):
-            self._flaws.add("an event has no type")
+            draft.add_flaw("an event has no type")
         return False
 
     def close(self, *, is_cut: bool) -> None:
-        """The stream ended."""
-        self._draft.is_over = True
+        """End the stream. Only an event can make the answer whole, so that `is_cut` changes nothing here."""
+        self._turn.is_over = True
 
     @property
     def answer(self) -> Answer:
-        """As far as it came."""
-        made = self._draft.turn
-        turn = Turn(
-            role=made.role,
-            text=made.text,
-            thinking=made.thinking,
-            refusal=made.refusal,
-            uses=made.uses,
-            returns=tuple(self._returns.values()),
-        )
-        return Answer(
-            id=self.id,
-            model=self._model,
-            turn=turn,
-            finish=self._finish,
-            usage=self._usage,
-            error=self._error,
-            is_whole=self._is_whole,
-            deltas=self._deltas,
-            flaws=self._flaws.all,
-        )
+        """The answer, as far as it was received."""
+        return self._draft.answer(msgspec.structs.replace(self._turn.turn, returns=tuple(self._returns.values())))
 
-    def _about(self, response: dict[str, Any], at_ns: int) -> None:
-        """What the response says of itself. The word for its end is `status`, and why it is incomplete."""
-        self.id = string(response.get("id")) or self.id
-        self._model = string(response.get("model")) or self._model
+    def _read_answer(self, response: dict[str, Any], at_ns: int) -> None:
+        """Read a response: its members, and the items of its output. Its `status` is the reason for its end, if it gives no other."""
+        draft = self._draft
+        draft.id = string(response.get("id")) or draft.id
+        draft.model = string(response.get("model")) or draft.model
         status = string(response.get("status"))
         reason = string(members(response.get("incomplete_details")).get("reason"))
-        self._finish = reason or (status if status not in ("in_progress", "queued") else "") or self._finish
-        self._error = error_text(response) or self._error
+        draft.finish = reason or (status if status not in ("in_progress", "queued") else "") or draft.finish
+        draft.error = error_text(response) or draft.error
         if isinstance(response.get("usage"), dict):
-            self._usage = usage(response["usage"])
+            draft.usage = usage(response["usage"])
         for index, item in enumerate(items(response.get("output"))):
-            self._item(index, members(item), at_ns, is_done=True)
+            self._read_item(index, members(item), at_ns, is_done=True)
 
-    def _delta(self, kind: str, said: dict[str, Any], at_ns: int) -> bool:
-        draft, index, piece = self._draft, integer(said.get("output_index")), string(said.get("delta"))
+    def _read_delta(self, kind: str, event: dict[str, Any], at_ns: int) -> bool:
+        """Add a delta to its item. Returns True if it brought content."""
+        turn_draft, index, piece = self._turn, integer(event.get("output_index")), string(event.get("delta"))
         match kind:
             case "response.output_text.delta":
-                return piece_of(draft.texts, (index, integer(said.get("content_index"))), piece, at_ns)
+                return add_piece(turn_draft.texts, (index, integer(event.get("content_index"))), piece, at_ns)
             case "response.refusal.delta":
-                return draft.refusal.add(piece, at_ns)
+                return turn_draft.refusal.add(piece, at_ns)
             case "response.reasoning_text.delta" | "response.reasoning_summary_text.delta":
                 self._thought.add(index)
-                part = integer(said.get("summary_index")), integer(said.get("content_index"))
-                return piece_of(draft.thinking, (index, part), piece, at_ns)
+                part = integer(event.get("summary_index")), integer(event.get("content_index"))
+                return add_piece(turn_draft.thinking, (index, part), piece, at_ns)
         if not kind.endswith(("_arguments.delta", "_input.delta", "_code.delta")):
             return bool(piece)
-        found = draft.uses.get(index)
-        if found is None:
-            self._flaws.add("a delta goes on with a tool use that none began")
-            found = draft.begin(index, UseDraft(at_ns, id=string(said.get("item_id"))))
-        found.add(piece, at_ns)
+        use_draft = turn_draft.uses.get(index)
+        if use_draft is None:
+            self._draft.add_flaw("a delta continues a tool use that never began")
+            use_draft = turn_draft.begin(index, UseDraft(at_ns, id=string(event.get("item_id"))))
+        use_draft.add(piece, at_ns)
         return True
 
-    def _item(self, index: int | None, item: dict[str, Any], at_ns: int, *, is_done: bool) -> bool:
-        """An item of the answer: begun, or whole."""
-        draft, kind = self._draft, string(item.get("type"))
+    def _read_item(self, index: int | None, item: dict[str, Any], at_ns: int, *, is_done: bool) -> bool:
+        """Read an item of the answer, which has begun or is done. Returns True if it brought content."""
+        turn_draft, kind = self._turn, string(item.get("type"))
         if kind == "message":
             if not is_done:
                 return False
-            brought = False
+            has_content = False
             for at, part in enumerate(items(item.get("content"))):
-                if (index, at) not in draft.texts:
-                    brought |= piece_of(draft.texts, (index, at), text_of([part]), at_ns)
-            if not draft.refusal.text:
-                brought |= draft.refusal.add(_refusal(item), at_ns)
-            return brought
+                if (index, at) not in turn_draft.texts:
+                    has_content |= add_piece(turn_draft.texts, (index, at), text_of([part]), at_ns)
+            if not turn_draft.refusal.text:
+                has_content |= turn_draft.refusal.add(_refusal(item), at_ns)
+            return has_content
         if kind == "reasoning":
-            return index not in self._thought and piece_of(draft.thinking, (index, None), _thinking(item), at_ns)
-        return self._use(index, item, at_ns, is_done=is_done) if _is_use(kind) else False
+            return index not in self._thought and add_piece(turn_draft.thinking, (index, None), _thinking(item), at_ns)
+        return self._read_use(index, item, at_ns, is_done=is_done) if _is_use(kind) else False
 
-    def _use(self, index: int | None, item: dict[str, Any], at_ns: int, *, is_done: bool) -> bool:
-        said, draft = use(item), self._draft
-        found = draft.uses.get(index)
-        is_new = found is None
-        if found is None:
-            found = draft.begin(index, UseDraft(at_ns))
-        found.call(id=said.id, name=said.name, is_hosted=said.is_hosted)
-        if is_done and not found.arguments.text:
-            found.add(said.arguments, at_ns)
-        for one in _hosted_returns(item) if is_done and said.is_hosted else ():
-            self._returns[one.id] = one
+    def _read_use(self, index: int | None, item: dict[str, Any], at_ns: int, *, is_done: bool) -> bool:
+        tool_use, turn_draft = use(item), self._turn
+        use_draft = turn_draft.uses.get(index)
+        is_new = use_draft is None
+        if use_draft is None:
+            use_draft = turn_draft.begin(index, UseDraft(at_ns))
+        use_draft.identify(id=tool_use.id, name=tool_use.name, is_hosted=tool_use.is_hosted)
+        if is_done and not use_draft.arguments.text:
+            use_draft.add(tool_use.arguments, at_ns)
+        for tool_return in _hosted_returns(item) if is_done and tool_use.is_hosted else ():
+            self._returns[tool_return.id] = tool_return
         return is_new

@@ -1,6 +1,6 @@
-"""Tools in plain text, as models and agents without a field for them write: `<tool_call>`, `<tool_response>`, `<tools>`.
+"""Tools written in plain text, by models and agents without a field for them: `<tool_call>`, `<tool_response>`, `<tools>`.
 
-Source: the prompt template of Qwen and Hermes models, which many agents and servers use. Refuses to guess at other spellings.
+Source: the prompt template of Qwen and Hermes models, which many agents and servers use. Other spellings are not recognised.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ...wire.json_spans import members as slices
-from .json_values import members, size_bytes, string, value
+from .json_values import json_value, members, size_bytes, string
 from .model import ToolOffer, ToolReturn, ToolUse
 
 CALL: Final = "tool_call"
@@ -18,29 +18,29 @@ TOOLS: Final = "tools"
 
 
 def uses_in(text: str, begin: int = 0, *, is_over: bool = True) -> list[tuple[ToolUse, int]]:
-    """The tool uses in a text from an index on, each with the index behind it.
+    """Find the tool uses in a text from the index `begin` on, each with the index after it.
 
-    Of a text that is over, one that lacks its closing tag counts if its JSON is whole.
+    In a text that is over, a use without its closing tag counts if its JSON is complete.
     """
-    found = []
-    for _, inner, end, is_closed in _within(text, CALL, begin):
+    uses = []
+    for _, inner, end, is_closed in _elements(text, CALL, begin):
         if not is_closed and not is_over:
             break
         use = _use(inner)
         if is_closed or use.name:
-            found.append((use, end))
-    return found
+            uses.append((use, end))
+    return uses
 
 
 def returns_in(text: str) -> tuple[ToolReturn, ...]:
-    """What a turn of the user's carries back."""
-    return tuple(ToolReturn(text=inner, from_text=True) for _, inner, _, is_closed in _within(text, RESPONSE) if is_closed)
+    """Find the tool returns in a user's turn."""
+    return tuple(ToolReturn(text=inner, from_text=True) for _, inner, _, is_closed in _elements(text, RESPONSE) if is_closed)
 
 
 def without_returns(text: str) -> str:
-    """What else such a turn says."""
+    """Cut the tool returns out of a user's turn."""
     rest, at = [], 0
-    for begin, _, end, is_closed in _within(text, RESPONSE):
+    for begin, _, end, is_closed in _elements(text, RESPONSE):
         if is_closed:
             rest.append(text[at:begin])
             at = end
@@ -48,18 +48,18 @@ def without_returns(text: str) -> str:
 
 
 def offers_in(text: str) -> tuple[ToolOffer, ...]:
-    """The tools that a system prompt describes, one JSON object in a line."""
-    found = []
-    for _, inner, _, is_closed in _within(text, TOOLS):
+    """Find the tools that a system prompt describes, one JSON object a line."""
+    offers = []
+    for _, inner, _, is_closed in _elements(text, TOOLS):
         for line in inner.splitlines() if is_closed else ():
-            made = _offer(line)
-            if made is not None:
-                found.append(made)
-    return tuple(found)
+            offer = _offer(line)
+            if offer is not None:
+                offers.append(offer)
+    return tuple(offers)
 
 
-def _within(text: str, name: str, at: int = 0) -> Iterator[tuple[int, str, int, bool]]:
-    """Where a tag opens, what stands behind it, the index behind its end, and whether it was closed."""
+def _elements(text: str, name: str, at: int = 0) -> Iterator[tuple[int, str, int, bool]]:
+    """Find the elements of this tag: the index of the tag, the text within, the index after the end, and whether it is closed."""
     opening, closing = f"<{name}>", f"</{name}>"
     at = text.find(opening, at)
     while at >= 0:
@@ -73,25 +73,25 @@ def _within(text: str, name: str, at: int = 0) -> Iterator[tuple[int, str, int, 
 
 
 def _use(inner: str) -> ToolUse:
-    found = slices(inner.strip().encode("utf-8", "replace"))
-    name, arguments = found.get("name"), found.get("arguments")
-    said = "" if name is None else string(value(bytes(name)))
-    if not said:
+    fields = slices(inner.strip().encode("utf-8", "replace"))
+    name_slice, arguments = fields.get("name"), fields.get("arguments")
+    name = "" if name_slice is None else string(json_value(bytes(name_slice)))
+    if not name:
         return ToolUse(arguments=inner.strip(), from_text=True)
     text = "" if arguments is None else bytes(arguments).decode("utf-8", "replace")
     if text.startswith('"'):  # some write the arguments as a string with JSON in it
-        text = string(value(text.encode())) or text
-    return ToolUse(name=said, arguments=text, from_text=True)
+        text = string(json_value(text.encode())) or text
+    return ToolUse(name=name, arguments=text, from_text=True)
 
 
 def _offer(line: str) -> ToolOffer | None:
-    definition = value(line.strip().encode("utf-8", "replace")) if line.strip().startswith("{") else None
-    inner = members(definition)
-    function = members(inner.get("function")) or inner
+    definition = json_value(line.strip().encode("utf-8", "replace")) if line.strip().startswith("{") else None
+    outer = members(definition)
+    function = members(outer.get("function")) or outer
     name = string(function.get("name"))
     if not name:
         return None
     schema = function.get("parameters")
     return ToolOffer(
-        name=name, description=string(function.get("description")), schema=schema, bytes=size_bytes(inner), from_text=True
+        name=name, description=string(function.get("description")), schema=schema, bytes=size_bytes(outer), from_text=True
     )

@@ -62,7 +62,7 @@ def test_an_answer_is_the_same_whole_and_in_deltas_cut_anywhere(
 ) -> None:
     told = said(text, uses, pieces, thinking="" if api == "chat" else "hm")
     whole = assembler(api)
-    whole.whole(json.loads(json.dumps(WHOLE[api](told))), 0)
+    whole.feed_body(json.loads(json.dumps(WHOLE[api](told))), 0)
     in_deltas = streamed(api, list(EVENTS[api](told)))
     assert facts(in_deltas) == facts(whole.answer)
     assert in_deltas.flaws == whole.answer.flaws == ()
@@ -96,7 +96,7 @@ VALUES: Final = st.recursive(
 def test_members_in_the_wrong_places_never_raise(api: Api, events: list[Any], body: Any) -> None:
     streamed(api, [("", one) for one in events])
     whole = assembler(api)
-    whole.whole(body, 0)
+    whole.feed_body(body, 0)
     whole.close(is_cut=False)
     assert whole.answer.turn.role == "assistant"
 
@@ -169,7 +169,7 @@ def test_a_name_that_is_repeated_is_one_and_one_that_is_cut_is_joined() -> None:
 def test_a_delta_of_a_tool_call_that_none_began_is_kept_and_told() -> None:
     found, flaws = uses_of(chunk(tool_calls=[call(7, arguments="{}")]))
     assert found == [("", "", "{}")]
-    assert flaws == ("a delta goes on with a tool call that none began",)
+    assert flaws == ("a delta continues a tool call that never began",)
 
 
 def test_arguments_that_are_an_object_are_read_as_json() -> None:
@@ -280,7 +280,7 @@ def test_what_the_api_runs_itself_is_hosted() -> None:
         ],
     }
     whole = assembler("messages")
-    whole.whole(body, 0)
+    whole.feed_body(body, 0)
     assert [(use.name, use.is_hosted) for use in whole.answer.turn.uses] == [("web_search", True), ("f", False)]
     assert [(one.id, one.text, one.is_hosted) for one in whole.answer.turn.returns] == [("s", "found", True)]
 
@@ -301,5 +301,5 @@ def test_what_only_the_whole_response_at_the_end_says_is_filled_in() -> None:
 def test_a_response_that_ends_too_early_says_why() -> None:
     body = {"id": "r1", "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": []}
     whole = assembler("responses")
-    whole.whole(body, 0)
+    whole.feed_body(body, 0)
     assert whole.answer.finish == "max_output_tokens"

@@ -127,7 +127,7 @@ def test_a_stream_that_does_not_say_so_is_read_as_one() -> None:
     answer = traffic.made.answer
     assert answer is not None
     assert (answer.turn.text, answer.is_whole) == ("hello", True)
-    assert answer.flaws == ("the response is a stream of events, and does not say so",)
+    assert answer.flaws == ("the response is an event stream, but its content type says otherwise",)
 
 
 def test_a_last_event_without_its_empty_line_counts_where_the_stream_is_whole() -> None:
@@ -288,7 +288,7 @@ def test_wherever_the_wire_is_cut_the_answer_is_the_same(cuts: list[int], is_pac
     assert answer is not None
     assert answer.turn.text == '杭州 <tool_call>{"name":"f"}</tool_call>'
     assert [use.name for use in answer.turn.uses] == ["f"]
-    assert (answer.deltas, answer.finish, answer.flaws) == (5, "stop", ("the data of an event is no JSON object",))
+    assert (answer.deltas, answer.finish, answer.flaws) == (5, "stop", ("the data of an event is not a JSON object",))
 
 
 def test_ten_thousand_deltas_are_put_together_in_linear_time_while_somebody_looks() -> None:

@@ -76,11 +76,11 @@ CUT: Final = frozenset(
 )
 FILTERED: Final = frozenset({"content_filter", "refusal", "safety", "SAFETY"})
 UNSEEN: Final = (
-    "it was not recorded",
+    "the body was not recorded",
     "a part of the stream was not recorded",
     "records of the capture were lost",
-    "it is compressed with",
-    "it is not what its content encoding says: no decoder",
+    "the body is compressed with",
+    "the body is not in its content encoding: no decoder",
     "compressed with",
     "decodes to more than",
 )
