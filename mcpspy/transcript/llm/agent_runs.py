@@ -1,7 +1,13 @@
-"""What a user asked for and what it took: the model calls from a user's turn to the answer without tool uses, and whose time it was.
+"""Agent runs: the model calls from a user's turn to the answer without tool uses, and how long model, servers and client took.
 
-What overlaps is counted once: while a model is at work it is the model's time, else the servers' while one of them is, else the
-client's. Refuses to say what a client did in its time.
+Time that overlaps is counted once: it is the model's while a model call goes on, else the servers' while a call to one of them does,
+else the client's. The time at which the user spoke is not recorded, and is estimated.
+
+    user turn   ╎   ┌─ model call ─┐     ┌─ tools/call ─┐   ┌─ model call ─┐
+                ╎   │ wants a tool │     │              │   │ final answer │
+                ╎   └──────────────┘     └──────────────┘   └──────────────┘
+    whose time      model         client server        client model
+                    └ began_ns                                     ended_ns ┘
 """
 
 from __future__ import annotations
@@ -23,112 +29,114 @@ if TYPE_CHECKING:
     from .tool_trips import ToolTrip
 
 Span = tuple[int, int]
-"""From when to when, in nanoseconds on the transcript's clock."""
+"""Begin and end, in nanoseconds on the transcript's clock."""
 
 _FAILED: Final = (Outcome.HTTP_ERROR, Outcome.ERROR, Outcome.UNANSWERED, Outcome.REDIRECTED)
-"""Outcomes after which a client asks again, for the same."""
+"""Outcomes after which a client tries again."""
 
 _OVERLAPPING: Final = 8
-"""Of so many runs that began before it, a call to a server is looked for in the last ones."""
+"""Number of runs, the last that began before it, that a call to a server may belong to."""
 
 
 class AgentRun(msgspec.Struct, eq=False, kw_only=True):
-    """What a user asked for, from the turn to the final answer. `calls` are never empty."""
+    """A user's request to an agent, from the user's turn to the final answer. `calls` is never empty."""
 
     calls: list[ModelCall]
     tool_trips: list[ToolTrip] = []
-    """What the answers wanted done."""
+    """The round trips of the tool uses in its answers."""
     user_text: str = ""
-    """The user's words; empty where the capture begins later."""
+    """The text of the user's turn; empty if the capture begins later."""
     spoken_ns: int = 0
-    """When the user is taken to have spoken, which nobody recorded: see `spoken`."""
+    """Estimated time at which the user spoke: see `user_turn_times`."""
     is_whole: bool = False
-    """Whether its final answer came: one that wants nothing done."""
+    """True if it has its final answer, which is one without tool uses."""
     ended_ns: int = 0
-    """When the last byte of its last answer came; while that goes on, when the last of its calls began."""
+    """Time at which the last byte of its last answer was read; while that goes on, at which the last of its calls began."""
     model_ns: int = 0
     server_ns: int = 0
     client_ns: int = 0
 
     @property
     def began_ns(self) -> int:
-        """When the last byte of its first prompt was read."""
+        """Time at which the last byte of its first prompt was read."""
         return self.calls[0].at_ns
 
     @property
     def took_ns(self) -> int:
-        """How long it took in all: what model, servers and client took comes to this."""
+        """Its duration, the sum of the times of model, servers and client."""
         return self.ended_ns - self.began_ns
 
 
-def agent_runs(transcript: Transcript, found: Iterable[ToolTrip]) -> list[AgentRun]:
-    """The runs of all conversations, in the order in which they began. `found` are the tool round trips of the transcript."""
-    made = _of_calls(transcript.model_calls)
-    by_call = {call.row: run for run in made for call in run.calls}
-    for tool_trip in found:
+def agent_runs(transcript: Transcript, tool_trips: Iterable[ToolTrip]) -> list[AgentRun]:
+    """Return the runs of all conversations, in the order in which they began. `tool_trips` are those of the transcript."""
+    runs = _of_calls(transcript.model_calls)
+    by_call = {call.row: run for run in runs for call in run.calls}
+    for tool_trip in tool_trips:
         by_call[tool_trip.by.row].tool_trips.append(tool_trip)
-    asked = _asked_of_servers(transcript, made)
-    for run, spans, spoken_ns in zip(made, asked, spoken(transcript, [run.began_ns for run in made]), strict=True):
-        _split(run, spans)
+    server_spans = _server_spans(transcript, runs)
+    spoken = user_turn_times(transcript, [run.began_ns for run in runs])
+    for run, spans, spoken_ns in zip(runs, server_spans, spoken, strict=True):
+        _split_time(run, spans)
         run.spoken_ns = spoken_ns
-    return made
+    return runs
 
 
 def _of_calls(model_calls: Iterable[ModelCall]) -> list[AgentRun]:
-    """Runs without their times: a call goes on with one if the answer before it wanted something done, or did not come."""
-    made: list[AgentRun] = []
+    """Make the runs without their times. A call continues a run unless the answer before it was final."""
+    runs: list[AgentRun] = []
     by_row: dict[int, AgentRun] = {}
-    ended: set[int] = set()
+    final: set[int] = set()
     for call in model_calls:
-        known = by_row.get(call.before)
-        if known is None or call.before in ended:
-            known = AgentRun(calls=[], user_text=_user_text(call))
-            made.append(known)
-        known.calls.append(call)
-        by_row[call.row] = known
+        run = by_row.get(call.before)
+        if run is None or call.before in final:
+            run = AgentRun(calls=[], user_text=_user_text(call))
+            runs.append(run)
+        run.calls.append(call)
+        by_row[call.row] = run
         if _is_final(call):
-            ended.add(call.row)
-    for run in made:
-        last = run.calls[-1]
-        run.is_whole = _is_final(last)
-        run.ended_ns = max(one.at_ns if one.ended_ns is None else one.ended_ns for one in run.calls)
-    return made
+            final.add(call.row)
+    for run in runs:
+        run.is_whole = _is_final(run.calls[-1])
+        run.ended_ns = max(call.at_ns if call.ended_ns is None else call.ended_ns for call in run.calls)
+    return runs
 
 
 def _is_final(call: ModelCall) -> bool:
-    """Whether its answer wants nothing done, so that whatever comes next is for the user to say."""
+    """Return True if a call's answer wants no tool called, so that the next turn is the user's."""
     answer = call.answer
     if answer is None or call.outcome in _FAILED:
         return False
-    return answer.is_whole and all(one.is_hosted for one in answer.turn.uses)
+    return answer.is_whole and all(use.is_hosted for use in answer.turn.uses)
 
 
 def _user_text(call: ModelCall) -> str:
-    """What the user said last."""
-    said = [one.text for one in call.prompt.turns[call.added :] if one.role == "user" and one.text and not one.returns]
-    return said[-1] if said else ""
+    """Return the text of the last user's turn that is new in a prompt."""
+    new_turns = call.prompt.turns[call.added :]
+    texts = [turn.text for turn in new_turns if turn.role == "user" and turn.text and not turn.returns]
+    return texts[-1] if texts else ""
 
 
-def _asked_of_servers(transcript: Transcript, made: list[AgentRun]) -> list[list[Span]]:
-    """For each run, when servers were at work for it: its tool round trips, and what else was asked of servers meanwhile."""
-    spans: list[list[Span]] = [[] for _ in made]
+def _server_spans(transcript: Transcript, runs: list[AgentRun]) -> list[list[Span]]:
+    """Find, for each run, the spans of calls to servers: those of its tool round trips, and other calls during the run."""
+    spans: list[list[Span]] = [[] for _ in runs]
     of_call = {
-        tool_trip.call.row: at for at, run in enumerate(made) for tool_trip in run.tool_trips if tool_trip.call is not None
+        tool_trip.call.row: at for at, run in enumerate(runs) for tool_trip in run.tool_trips if tool_trip.call is not None
     }
-    began = [one.began_ns for one in made]
+    began = [run.began_ns for run in runs]
     for row in transcript.rows:
         if not isinstance(row, Exchange) or row.sender != CLIENT or row.method == LISTEN:
             continue
         at = of_call.get(row.row)
-        at = _meanwhile(row.at_ns, made, began) if at is None else at
+        at = _run_at(row.at_ns, runs, began) if at is None else at
         if at is not None:
-            spans[at].append((row.at_ns, _end_ns(transcript, row, made[at])))
+            spans[at].append((row.at_ns, _end_ns(transcript, row, runs[at])))
     return spans
 
 
-def _meanwhile(at_ns: int, made: list[AgentRun], began: list[int]) -> int | None:
+def _run_at(at_ns: int, runs: list[AgentRun], began: list[int]) -> int | None:
+    """Return the index of the last run that goes on at this time; None if none does."""
     last = bisect_right(began, at_ns)
-    return next((at for at in range(last - 1, max(last - 1 - _OVERLAPPING, -1), -1) if at_ns <= made[at].ended_ns), None)
+    return next((at for at in range(last - 1, max(last - 1 - _OVERLAPPING, -1), -1) if at_ns <= runs[at].ended_ns), None)
 
 
 def _end_ns(transcript: Transcript, row: Exchange, run: AgentRun) -> int:
@@ -137,18 +145,18 @@ def _end_ns(transcript: Transcript, row: Exchange, run: AgentRun) -> int:
     return run.ended_ns if took_ns is None else row.at_ns + took_ns
 
 
-def _split(run: AgentRun, asked: list[Span]) -> None:
-    """Whose time the run was."""
+def _split_time(run: AgentRun, server_spans: list[Span]) -> None:
+    """Set the times of model, servers and client."""
     within = run.began_ns, run.ended_ns
-    inferring = [(one.at_ns, run.ended_ns if one.ended_ns is None else one.ended_ns) for one in run.calls]
-    run.model_ns = covered_ns(inferring, within)
-    busy_ns = covered_ns([*inferring, *asked], within)
+    model_spans = [(call.at_ns, run.ended_ns if call.ended_ns is None else call.ended_ns) for call in run.calls]
+    run.model_ns = covered_ns(model_spans, within)
+    busy_ns = covered_ns([*model_spans, *server_spans], within)
     run.server_ns = busy_ns - run.model_ns
     run.client_ns = run.took_ns - busy_ns
 
 
 def covered_ns(spans: Iterable[Span], within: Span) -> int:
-    """How long at least one of `spans` lasted, within a span."""
+    """Measure the time within a span that is covered by at least one of `spans`."""
     total, until = 0, within[0]
     for begin, end in sorted(spans):
         last = min(end, within[1])
@@ -158,34 +166,36 @@ def covered_ns(spans: Iterable[Span], within: Span) -> int:
     return total
 
 
-def spoken(transcript: Transcript, prompts_ns: Sequence[int]) -> list[int]:
-    """For each of these prompts, which are in order, when the user is taken to have spoken, on the transcript's clock.
+def user_turn_times(transcript: Transcript, prompts_ns: Sequence[int]) -> list[int]:
+    """Estimate the time at which the user spoke before each of these prompts, which are in order, on the transcript's clock.
 
-    That is right before the first list that was asked for after the longest silence, else when the prompt came.
+    Some clients list the servers' tools when they connect, others when the user speaks. A user takes longer than a program, so that
+    the longest silence before the prompt is taken for the user's: the time is right before the first list after it, else that of the
+    prompt. Nothing before the last handshake, answer or call is considered.
     """
-    found: list[int] = []
+    times: list[int] = []
     rows = iter(transcript.rows)
     row = next(rows, None)
-    quiet = _Quiet()
+    silence = _Silence()
     for prompt_ns in prompts_ns:
         while row is not None and row.at_ns < prompt_ns:
-            quiet.feed(row)
+            silence.feed(row)
             row = next(rows, None)
-        found.append(quiet.longest_before(prompt_ns))
-    return found
+        times.append(silence.end_before(prompt_ns))
+    return times
 
 
-class _Quiet:
-    """What was asked for since something happened that no user had to wait for. `lists` are spans, in nanoseconds."""
+class _Silence:
+    """The time since the last row for which no user had to speak, and the spans of the lists that were requested since."""
 
     __slots__ = ("_lists", "_since_ns")
 
     def __init__(self) -> None:
         self._since_ns: int | None = None
-        self._lists: list[tuple[int, int]] = []
+        self._lists: list[Span] = []
 
     def feed(self, row: Row) -> None:
-        """Take in what came before the prompt."""
+        """Take in a row before the prompt."""
         match row:
             case Exchange() if row.sender != CLIENT or row.method in ANY_TIME:
                 pass
@@ -200,8 +210,8 @@ class _Quiet:
             case _:
                 pass
 
-    def longest_before(self, prompt_ns: int) -> int:
-        """The end of the longest silence before a prompt."""
+    def end_before(self, prompt_ns: int) -> int:
+        """Return the end of the longest silence before a prompt."""
         if self._since_ns is None:
             return prompt_ns
         since_ns, longest_ns, spoken_ns = self._since_ns, -1, prompt_ns
@@ -212,9 +222,6 @@ class _Quiet:
         return spoken_ns if spoken_ns == prompt_ns else spoken_ns - 1
 
     def _begin(self, at_ns: int) -> None:
-        self._since_ns = at_ns if self._since_ns is None else max(at_ns, self._since_ns)
-        self._lists = _after(self._lists, self._since_ns)
-
-
-def _after(lists: Iterable[tuple[int, int]], since_ns: int) -> list[tuple[int, int]]:
-    return [one for one in lists if one[0] >= since_ns]
+        since_ns = at_ns if self._since_ns is None else max(at_ns, self._since_ns)
+        self._since_ns = since_ns
+        self._lists = [span for span in self._lists if span[0] >= since_ns]

@@ -1,7 +1,7 @@
-"""HTTP's records on the model's leg to rows: a model call for each prompt, a transaction for whatever else passes.
+"""Records of a capture of a model API to rows: a model call for each prompt, a transaction for any other request.
 
-The counterpart of `transactions`, without sessions, scopes and JSON-RPC, which a model's API does not know. A machine like all
-stages: a record goes in, the rows that are new or changed come out. Refuses to know how an API spells what is in a body.
+The counterpart of `http.assemble`, without sessions, scopes and JSON-RPC, which a model API does not have. Each record gives the rows
+that are new or changed. How an API spells what is in a body is left to `apis` and `bodies`.
 """
 
 from __future__ import annotations
@@ -27,195 +27,195 @@ _HTTP_OK: Final = 200
 _SWITCHING_PROTOCOLS: Final = 101
 
 
-class _Work:
-    """A transaction that goes on: what is asked, and what is made of the answer."""
+class _OpenTransaction:
+    """A transaction that is not over: the payload of its request, and the decoder of its answer."""
 
-    __slots__ = ("answering", "asked", "call", "head", "transaction")
+    __slots__ = ("call", "decoder", "head", "request_payload", "transaction")
 
     def __init__(self, transaction: Transaction, head: Head) -> None:
         self.transaction = transaction
         self.head = head
-        self.asked = Payload(head)
+        self.request_payload = Payload(head)
         self.call: ModelCall | None = None
-        self.answering: AnswerDecoder | None = None
+        self.decoder: AnswerDecoder | None = None
 
     @property
     def rows(self) -> list[Row]:
-        """The row that changes with it."""
+        """The row that stands for it; none until it has one."""
         if self.call is not None:
             return [self.call]
         return [self.transaction] if self.transaction.row else []
 
 
-class _Body:
-    """A stream that goes on."""
+class _OpenStream:
+    """A stream that is not over."""
 
-    __slots__ = ("chunks", "stream", "work")
+    __slots__ = ("chunks", "owner", "stream")
 
-    def __init__(self, stream: Stream, work: _Work) -> None:
+    def __init__(self, stream: Stream, owner: _OpenTransaction) -> None:
         self.stream = stream
-        self.work = work
+        self.owner = owner
         self.chunks = Chunks()
 
 
 class ModelLeg:
-    """The traffic of the capture `source`. New rows go into `rows`, numbered by `next_row`.
+    """The traffic of one capture of a model API. New rows are appended to `rows`, numbered by `next_row`.
 
-    `frame`, `close` and `note` return None for records that are not HTTP's. `keeps_frames` says that streams keep their frames.
+    `frame`, `close` and `note` return None for records that are not HTTP's. With `keeps_frames` each stream keeps its frames.
     """
 
-    __slots__ = ("_bodies", "_conversations", "_keeps_frames", "_next_row", "_rows", "_source", "_works")
+    __slots__ = ("_capture", "_conversations", "_keeps_frames", "_next_row", "_rows", "_streams", "_transactions")
 
-    def __init__(self, source: CaptureInfo, rows: list[Row], next_row: Callable[[], int], *, keeps_frames: bool) -> None:
-        self._source = source
+    def __init__(self, capture: CaptureInfo, rows: list[Row], next_row: Callable[[], int], *, keeps_frames: bool) -> None:
+        self._capture = capture
         self._rows = rows
         self._next_row = next_row
         self._keeps_frames = keeps_frames
         self._conversations = Conversations()
-        self._bodies: dict[int, _Body] = {}
-        self._works: dict[int, _Work] = {}
-        """Transactions that go on, by number."""
+        self._streams: dict[int, _OpenStream] = {}
+        self._transactions: dict[int, _OpenTransaction] = {}
 
     def open(self, record: Open) -> Sequence[Row]:
-        """A stream began: a request or a response."""
-        self._source.streams[record.stream] = record
-        stream = Stream(record, record.at_ns + self._source.shift_ns)
+        """Begin a stream: a request or a response."""
+        self._capture.streams[record.stream] = record
+        stream = Stream(record, record.at_ns + self._capture.shift_ns)
         head = read_head(record.head)
         if record.sender == CLIENT:
-            work = self._begin(record, stream, head)
-            work.transaction.request = stream
-            self._bodies[record.stream] = _Body(stream, work)
+            owner = self._begin(record, stream, head)
+            owner.transaction.request = stream
+            self._streams[record.stream] = _OpenStream(stream, owner)
             return ()
         return self._response(record, stream, head)
 
     def frame(self, record: Frame) -> Sequence[Row] | None:
-        """Bytes came."""
-        body = self._bodies.get(record.stream)
+        """Take in bytes of a stream."""
+        body = self._streams.get(record.stream)
         if body is None:
             return None
         self._measure(body, record)
-        work, at_ns = body.work, record.at_ns + self._source.shift_ns
-        if body.stream is work.transaction.request:
-            work.asked.add(record)
+        owner, at_ns = body.owner, record.at_ns + self._capture.shift_ns
+        if body.stream is owner.transaction.request:
+            owner.request_payload.add(record)
             return ()
-        if body.stream is not work.transaction.response:
+        if body.stream is not owner.transaction.response:
             return ()
         if body.stream.injected:
             anomaly = Anomaly(record.number, at_ns, "injected", record.data[:MAX_INJECTED_BYTES])
-            work.transaction.anomalies = appended(work.transaction.anomalies, anomaly)
-        if work.answering is None:
-            return work.rows
-        work.answering.feed(record, at_ns)
-        return self._news(work, body.stream)
+            owner.transaction.anomalies = appended(owner.transaction.anomalies, anomaly)
+        if owner.decoder is None:
+            return owner.rows
+        owner.decoder.feed(record, at_ns)
+        return self._update(owner, body.stream)
 
     def close(self, record: Close) -> Sequence[Row] | None:
-        """A stream ended."""
-        body = self._bodies.pop(record.stream, None)
+        """End a stream."""
+        body = self._streams.pop(record.stream, None)
         if body is None:
-            opened = self._source.streams.get(record.stream)
+            opened = self._capture.streams.get(record.stream)
             return () if opened is not None and opened.transaction else None
-        stream, work = body.stream, body.work
+        stream, owner = body.stream, body.owner
         stream.close = record
-        stream.closed_ns = record.at_ns + self._source.shift_ns
-        transaction = work.transaction
+        stream.closed_ns = record.at_ns + self._capture.shift_ns
+        transaction = owner.transaction
         if stream is transaction.request:
-            self._asked(work)
-            return self._over(work) if transaction.over else work.rows
+            self._add_row(owner)
+            return self._end_transaction(owner) if transaction.over else owner.rows
         if stream is not transaction.response:
-            return work.rows
-        if work.answering is not None:
-            work.answering.close(stream.last_ns or stream.closed_ns, is_cut=record.how != "eof")
-            self._news(work, stream)
+            return owner.rows
+        if owner.decoder is not None:
+            owner.decoder.close(stream.last_ns or stream.closed_ns, is_cut=record.how != "eof")
+            self._update(owner, stream)
         is_early = transaction.request is not None and transaction.request.close is None
-        return work.rows if is_early else self._over(work)
+        return owner.rows if is_early else self._end_transaction(owner)
 
     def note(self, record: Note) -> Sequence[Row] | None:
-        """The tap has a word about a transaction that goes on."""
+        """Add the tap's note to a transaction that is not over."""
         number = record.extra.get("transaction")
-        work = self._works.get(number) if isinstance(number, int) else None
-        if work is None:
+        owner = self._transactions.get(number) if isinstance(number, int) else None
+        if owner is None:
             return None
-        transaction = work.transaction
+        transaction = owner.transaction
         transaction.notes = appended(transaction.notes, record)
         if record.topic != "left":
-            return work.rows
-        transaction.left_by, transaction.left_ns = str(record.extra.get("by", "")), record.at_ns + self._source.shift_ns
-        return self._over(work)
+            return owner.rows
+        transaction.left_by, transaction.left_ns = str(record.extra.get("by", "")), record.at_ns + self._capture.shift_ns
+        return self._end_transaction(owner)
 
     def damage(self) -> None:
-        """Records were lost here: what goes on may lack something."""
-        for body in self._bodies.values():
-            if body.work.answering is not None:
-                body.work.answering.damage()
+        """Mark all answers that are not over: records were lost here, which may have been theirs."""
+        for body in self._streams.values():
+            if body.owner.decoder is not None:
+                body.owner.decoder.damage()
 
     def end(self) -> Sequence[Row]:
-        """Nothing more will come."""
-        works = {id(work): work for work in (*self._works.values(), *(body.work for body in self._bodies.values()))}
+        """End the capture, and with it all that is not over."""
+        streams = (body.owner for body in self._streams.values())
+        owners = {id(owner): owner for owner in (*self._transactions.values(), *streams)}
         rows: list[Row] = []
-        for work in works.values():
-            if work.answering is not None:
-                response = work.transaction.response
-                work.answering.close((response and response.last_ns) or work.transaction.at_ns, is_cut=True)
-            self._asked(work)
-            rows += work.rows
-        self._bodies.clear()
-        self._works.clear()
+        for owner in owners.values():
+            if owner.decoder is not None:
+                response = owner.transaction.response
+                owner.decoder.close((response and response.last_ns) or owner.transaction.at_ns, is_cut=True)
+            self._add_row(owner)
+            rows += owner.rows
+        self._streams.clear()
+        self._transactions.clear()
         return rows
 
     # Steps
 
-    def _begin(self, record: Open, stream: Stream, head: Head) -> _Work:
+    def _begin(self, record: Open, stream: Stream, head: Head) -> _OpenTransaction:
         number = record.transaction
         scope = Scope(ScopeKind.TRANSACTION)
-        transaction = Transaction(self._source.index, number, record.connection, scope, stream.at_ns, head.method, head.target)
-        self._source.transactions[number] = transaction
-        work = self._works[number] = _Work(transaction, head)
-        return work
+        transaction = Transaction(self._capture.index, number, record.connection, scope, stream.at_ns, head.method, head.target)
+        self._capture.transactions[number] = transaction
+        owner = self._transactions[number] = _OpenTransaction(transaction, head)
+        return owner
 
     def _response(self, record: Open, stream: Stream, head: Head) -> Sequence[Row]:
-        work = self._works.get(record.transaction) or self._begin(record, stream, Head(""))
-        transaction, status = work.transaction, head.status
-        self._bodies[record.stream] = _Body(stream, work)
+        owner = self._transactions.get(record.transaction) or self._begin(record, stream, Head(""))
+        transaction, status = owner.transaction, head.status
+        self._streams[record.stream] = _OpenStream(stream, owner)
         if 0 < status < _HTTP_OK and status != _SWITCHING_PROTOCOLS:
             transaction.interim = appended(transaction.interim, stream)
             return ()
         transaction.response, transaction.status = stream, status
-        self._asked(work)
-        if work.call is not None:
-            work.answering = AnswerDecoder(work.call.api, head, is_cut_into_events=record.framing == "sse")
-            work.call.assembly = work.answering
-        return work.rows
+        self._add_row(owner)
+        if owner.call is not None:
+            owner.decoder = AnswerDecoder(owner.call.api, head, is_cut_into_events=record.framing == "sse")
+            owner.call.assembly = owner.decoder
+        return owner.rows
 
-    def _asked(self, work: _Work) -> None:
-        """The request came to its end, or is answered before that: it gets its row."""
-        transaction = work.transaction
+    def _add_row(self, owner: _OpenTransaction) -> None:
+        """Give a transaction its row, when its request has ended or is answered before that."""
+        transaction = owner.transaction
         if transaction.row:
             return
-        payload = work.asked.take()
-        api = api_of(work.head, payload)
+        payload = owner.request_payload.take()
+        api = api_of(owner.head, payload)
         transaction.row = self._next_row()
         if api is None:
             self._rows.append(transaction)
             return
-        call = work.call = ModelCall(row=transaction.row, api=api, transaction=transaction, payload=payload)
+        call = owner.call = ModelCall(row=transaction.row, api=api, transaction=transaction, payload=payload)
         self._rows.append(call)
-        said = prompt(api, payload)
-        call.model = said.model
-        self._conversations.feed(call, said)
+        call_prompt = prompt(api, payload)
+        call.model = call_prompt.model
+        self._conversations.feed(call, call_prompt)
 
-    def _news(self, work: _Work, stream: Stream) -> Sequence[Row]:
-        """What its answer changes of a call."""
-        answering, call = work.answering, work.call
-        if answering is None or call is None:
+    def _update(self, owner: _OpenTransaction, stream: Stream) -> Sequence[Row]:
+        """Copy to a call the figures of its decoder."""
+        decoder, call = owner.decoder, owner.call
+        if decoder is None or call is None:
             return ()
-        stream.events, stream.comments = answering.events, answering.comments
-        call.first_ns = answering.first_ns
-        if answering.id:
-            self._conversations.answered(call, answering.id)
+        stream.events, stream.comments = decoder.events, decoder.comments
+        call.first_ns = decoder.first_ns
+        if decoder.id:
+            self._conversations.add_answer(call, decoder.id)
         return [call]
 
-    def _measure(self, body: _Body, frame: Frame) -> None:
-        stream, shift_ns = body.stream, self._source.shift_ns
+    def _measure(self, body: _OpenStream, frame: Frame) -> None:
+        stream, shift_ns = body.stream, self._capture.shift_ns
         if stream.first_ns is None:
             stream.first_ns = frame.first_ns + shift_ns
         stream.last_ns = frame.at_ns + shift_ns
@@ -224,8 +224,7 @@ class ModelLeg:
         if self._keeps_frames:
             stream.kept = appended(stream.kept, frame)
 
-    def _over(self, work: _Work) -> Sequence[Row]:
-        """A transaction ended."""
-        self._works.pop(work.transaction.number, None)
-        self._asked(work)
-        return work.rows
+    def _end_transaction(self, owner: _OpenTransaction) -> Sequence[Row]:
+        self._transactions.pop(owner.transaction.number, None)
+        self._add_row(owner)
+        return owner.rows

@@ -1,7 +1,7 @@
-"""A model call: what passed between a client and a model's API once, and when. A row, as an exchange is one.
+"""A model call: one request to a model API and its response, with their times. It is a row, as an exchange is.
 
-Refuses to hold what is in it: the prompt is read from the request's bytes when it is asked for, and the answer is put together from
-the deltas as they come. Apart from `nouns`, so that who never meets a model does not wait for these to be imported.
+It does not hold the prompt, which is read from the request's bytes on demand, nor the answer, which its assembly puts together. The
+types of both are in `model` and are not imported here, so that a transcript without a model API does not wait for them.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from .model import Answer, Api, Prompt
 
 METHODS: Final = {"chat": "chat.completions", "responses": "responses", "messages": "messages"}
-"""What a call of each API goes by."""
+"""The method that is shown for a call of each API."""
 
 
 class Assembly(Protocol):
-    """An answer that is being put together."""
+    """An answer under construction."""
 
     @property
     def answer(self) -> Answer:
-        """As far as it came."""
+        """The answer, as far as it was received."""
 
 
 class ModelCall(msgspec.Struct, eq=False):
-    """A request to a model's API and what came of it. `row` is its number, as an exchange has one.
+    """A request to a model API and its response. `row` is its number, as an exchange has one.
 
     Times are nanoseconds on the transcript's clock.
     """
@@ -38,28 +38,28 @@ class ModelCall(msgspec.Struct, eq=False):
     api: Api
     transaction: Transaction
     payload: bytes = b""
-    """The body of the request, its content encoding taken off; empty while it goes on, and where it was not recorded."""
+    """The decoded body of the request; empty while it is being sent, and if it was not recorded."""
     model: str = ""
-    """The model that is asked, as the request names it."""
+    """The model that the request names."""
     first_ns: int | None = None
-    """When the first token was read: the first event that carries content; None while there is none, and for plain JSON."""
+    """Time of the first token, which is the first event with content; None while there is none, and for plain JSON."""
     added: int = 0
-    """The index in `prompt.turns` of the first turn that the call before it, of the same conversation, did not have."""
+    """Index in `prompt.turns` of the first turn that is new: that the call before it in the conversation did not have."""
     before: int = 0
-    """The row of that call; 0 if it begins a conversation."""
+    """Row of the call before it in the conversation; 0 if it begins one."""
     assembly: Assembly | None = None
-    """What puts its answer together; None while nothing of it came."""
+    """The decoder of its answer; None until a response begins."""
 
     @property
     def prompt(self) -> Prompt:
-        """What was asked, read from `payload`. The last few are remembered; hold it rather than ask again in a long loop."""
+        """The prompt, read from `payload`. Only the last few are cached: in a long loop, keep it in a variable."""
         from .apis import prompt
 
         return prompt(self.api, self.payload)
 
     @property
     def answer(self) -> Answer | None:
-        """What the model said so far; None while nothing of it came."""
+        """The answer, as far as it was received; None until a response begins."""
         return None if self.assembly is None else self.assembly.answer
 
     @property
@@ -69,29 +69,29 @@ class ModelCall(msgspec.Struct, eq=False):
 
     @property
     def number(self) -> int:
-        """The record that it began with, in its capture."""
+        """The number of the record that opened its request, in its capture."""
         request = self.transaction.request
         return -1 if request is None else request.opened.number
 
     @property
     def method(self) -> str:
-        """What was asked of the API: `chat.completions`, `responses` or `messages`."""
+        """The API's method: `chat.completions`, `responses` or `messages`."""
         return METHODS[self.api]
 
     @property
     def target(self) -> str:
-        """The model that is asked."""
+        """The model that the request names, as an exchange has the tool that it calls."""
         return self.model
 
     @property
     def at_ns(self) -> int:
-        """When it began: when the last byte of the request was read."""
+        """Time at which it began: the last byte of the request was read."""
         request = self.transaction.request
         return self.transaction.at_ns if request is None or request.last_ns is None else request.last_ns
 
     @property
     def outcome(self) -> Outcome:
-        """What became of it so far."""
+        """Its outcome so far."""
         transaction = self.transaction
         if transaction.status >= HTTP_ERRORS:
             return Outcome.HTTP_ERROR
@@ -108,7 +108,7 @@ class ModelCall(msgspec.Struct, eq=False):
 
     @property
     def ended_ns(self) -> int | None:
-        """When the last byte of the answer was read, or the connection ended before one; None while it goes on."""
+        """Time at which the last byte of the answer was read, or the connection ended without one; None while it goes on."""
         response = self.transaction.response
         if self.transaction.over and response is not None and response.last_ns is not None:
             return response.last_ns
@@ -116,10 +116,10 @@ class ModelCall(msgspec.Struct, eq=False):
 
     @property
     def duration_ns(self) -> int | None:
-        """From the request's last byte to the answer's last byte; None while that goes on."""
+        """Time from the request's last byte to the answer's last byte; None while it goes on."""
         return None if self.ended_ns is None else self.ended_ns - self.at_ns
 
     @property
     def until_first_ns(self) -> int | None:
-        """From the request's last byte to the first token; None where there is none, and for plain JSON."""
+        """Time from the request's last byte to the first token; None while there is none, and for plain JSON."""
         return None if self.first_ns is None else self.first_ns - self.at_ns

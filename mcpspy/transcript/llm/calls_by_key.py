@@ -1,6 +1,6 @@
-"""Tool calls by what they have in common with a tool use, in order of time: which ones fit, and are not taken by another use.
+"""Index of tool calls by key: for a tool use, the calls with a key in a span of time that no other use has taken.
 
-Refuses to choose among them.
+A key is any value that a use and a call can share. The choice among several calls is left to the caller.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from ..model import Exchange
 
 MAX_CANDIDATES: Final = 16
-"""So many are looked at for one tool use; more of them make it no more ambiguous."""
+"""Number of calls that are considered for one tool use; more would not make it more ambiguous."""
 
 
 class _Queue:
-    """Calls with one key. `free` leads from each to the next that is not taken, itself if it is not: paths are halved on the way."""
+    """Calls with one key. `free` leads from each call towards the next one that is not taken (union-find with path halving)."""
 
     __slots__ = ("calls", "free", "times")
 
@@ -32,7 +32,7 @@ class _Queue:
         self.times.append(call.at_ns)
 
     def first_free(self, at: int, taken: set[int]) -> int:
-        """The first place from `at` on that is not taken; the number of calls where there is none."""
+        """Return the first index from `at` on that is not taken; the number of calls if there is none."""
         free, calls = self.free, self.calls
         while at < len(calls):
             if free[at] == at:
@@ -46,30 +46,30 @@ class _Queue:
 
 
 class CallsByKey:
-    """Takes in calls in the order of time, each with the keys it has."""
+    """Calls by key. They are added in the order of time."""
 
     __slots__ = ("_queues", "taken")
 
     def __init__(self) -> None:
         self._queues: dict[Hashable, _Queue] = {}
         self.taken: set[int] = set()
-        """The rows of calls that a tool use was joined with."""
+        """Rows of the calls that were joined with a tool use."""
 
     def add(self, key: Hashable, call: Exchange) -> None:
-        """Take in a call that is not before the last one of this key."""
+        """Add a call under a key; it must not be earlier than the last one of that key."""
         queue = self._queues.get(key)
         if queue is None:
             queue = self._queues[key] = _Queue()
         queue.add(call)
 
     def fitting(self, key: Hashable, since_ns: int, until_ns: int | None) -> list[Exchange]:
-        """The first calls of this key in a span of time that are not taken."""
+        """Return the first calls with this key in a span of time that are not taken."""
         queue = self._queues.get(key)
         if queue is None:
             return []
-        found: list[Exchange] = []
+        calls: list[Exchange] = []
         at = queue.first_free(bisect_left(queue.times, since_ns), self.taken)
-        while at < len(queue.calls) and len(found) < MAX_CANDIDATES and (until_ns is None or queue.times[at] <= until_ns):
-            found.append(queue.calls[at])
+        while at < len(queue.calls) and len(calls) < MAX_CANDIDATES and (until_ns is None or queue.times[at] <= until_ns):
+            calls.append(queue.calls[at])
             at = queue.first_free(at + 1, self.taken)
-        return found
+        return calls

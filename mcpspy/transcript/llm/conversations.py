@@ -1,7 +1,13 @@
-"""Which model call goes on with which: the turns of a prompt that one before it had already.
+"""Conversations: for each model call, the earlier call whose conversation its prompt continues.
 
-Prompts repeat the whole conversation, so that a call of n turns has n turns and a conversation of n calls n² of them. What is kept
-here of a conversation is a number or two for each of its turns. Refuses to hold prompts, and to look into other captures.
+A prompt repeats the whole conversation, so that n calls hold n² turns. Only one or two digests are kept of each turn, and no prompts.
+Calls of other captures are not considered.
+
+    call  turns of its prompt
+    1     user: hi                                         begins a conversation
+    2     user: hi  assistant: hello  user: weather?       continues call 1: begins with all of its turns
+    3     user: hi  assistant: hello  user: what time?     continues call 2: shares a turn of the model's with it
+    4     user: hi  user: bye                              begins a conversation: shares no turn of the model's
 """
 
 from __future__ import annotations
@@ -17,8 +23,8 @@ if TYPE_CHECKING:
 _INSTRUCTIONS: Final = ("system", "developer")
 
 
-class _Begun(NamedTuple):
-    """A prompt that began with certain turns: its call, how many turns it had in all, and whether instructions stood before these."""
+class _KnownPrompt(NamedTuple):
+    """A prompt that began with certain turns: its call, its number of turns, and whether instructions preceded these turns."""
 
     row: int
     turns: int
@@ -26,59 +32,59 @@ class _Begun(NamedTuple):
 
 
 class Conversations:
-    """Those of one capture.
+    """The conversations of one capture.
 
-    A conversation goes on where a prompt begins with all that one before it held, or with so much of it that a turn of the model's
-    is there: clients rewrite old turns, but two prompts that share no more than their beginning have nothing in common. Of
-    instructions, which some clients write anew each time, the same is asked, but that what follows has to be the model's.
+    A prompt continues an earlier one if it begins with all of its turns, or with some of them that include a turn of the model's:
+    clients rewrite old turns, but prompts that share only a beginning without an answer have nothing in common. Some clients write
+    new instructions each time; if the turns agree only without the instructions, the turn after them has to be the model's.
     """
 
     __slots__ = ("_answers", "_known")
 
     def __init__(self) -> None:
-        self._known: dict[int, _Begun] = {}
-        """By the digest of the first so many turns, with instructions and without: the last call that began so."""
+        self._known: dict[int, _KnownPrompt] = {}
+        """By the digest of the first so many turns, with instructions and without: the last prompt that began so."""
         self._answers: dict[str, int] = {}
-        """By the id of an answer: the call that it answered."""
+        """By the id of an answer: the row of the call that it answered."""
 
     def feed(self, call: ModelCall, prompt: Prompt) -> None:
-        """A prompt came: tell its call what it goes on with."""
+        """Take in a prompt, and set the `before` and `added` of its call."""
         turns = prompt.turns
         first = next((at for at, turn in enumerate(turns) if turn.role not in _INSTRUCTIONS), len(turns))
         whole, bare = _digests(turns) if first else [], _digests(turns[first:])
         if prompt.continues:
             call.before = self._answers.get(prompt.continues, 0)
-        elif not self._goes_on(call, turns, whole, 0):
-            self._goes_on(call, turns, bare, first)
+        elif not self._join(call, turns, whole, 0):
+            self._join(call, turns, bare, first)
         for digests, begin in ((whole, 0), (bare, first)):
-            begun = _Begun(call.row, len(turns) - begin, is_instructed=begin > 0)
-            self._known.update(dict.fromkeys(digests, begun))
+            known = _KnownPrompt(call.row, len(turns) - begin, is_instructed=begin > 0)
+            self._known.update(dict.fromkeys(digests, known))
 
-    def answered(self, call: ModelCall, id: str) -> None:
-        """An answer has this id, by which a prompt may go on with it."""
+    def add_answer(self, call: ModelCall, id: str) -> None:
+        """Take in the id of a call's answer, by which a prompt may continue it."""
         self._answers[id] = call.row
 
-    def _goes_on(self, call: ModelCall, turns: Sequence[Turn], digests: Sequence[int], begin: int) -> bool:
-        """Whether a call before it began with so much of the same that this one goes on with it. The longest beginning counts."""
-        has_spoken = False
+    def _join(self, call: ModelCall, turns: Sequence[Turn], digests: Sequence[int], begin: int) -> bool:
+        """Join a call with the known prompt that shares the longest beginning, if it shares enough. Returns True if one does."""
+        has_answer = False
         for count, digest in enumerate(digests, 1):
             at = begin + count
-            has_spoken = has_spoken or turns[at - 1].role == "assistant"
+            has_answer = has_answer or turns[at - 1].role == "assistant"
             known = self._known.get(digest)
             if known is None:
                 break
             is_all = known.turns == count
             if (begin or known.is_instructed) and is_all:
                 is_all = at < len(turns) and turns[at].role == "assistant"
-            if is_all or has_spoken:
+            if is_all or has_answer:
                 call.before, call.added = known.row, at
         return call.before > 0
 
 
 def _digests(turns: Sequence[Turn]) -> list[int]:
-    """Of the first turn, of the first two, and so on."""
-    found, digest = [], 0
+    """Digest the first turn, the first two, and so on."""
+    digests, digest = [], 0
     for turn in turns:
         digest = hash((digest, turn))
-        found.append(digest)
-    return found
+        digests.append(digest)
+    return digests

@@ -1,7 +1,7 @@
-"""What of a tool's result a model was told: all of it, a part, or something else.
+"""Fidelity of a tool return: how much of a tool's result the client reported to the model.
 
-Clients wrap results, join their blocks, write JSON anew: whatever says the same counts as the whole. Refuses to say whether a change
-is for the better: a client may well shorten what is too long.
+Clients wrap results, join their blocks and rewrite JSON: a return with the same content counts as whole. Whether a change is an
+improvement is not judged; a client may well shorten a long result.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from ..message import Message
 
 MIN_SHARED_LETTERS: Final = 16
-"""A text that was cut begins with as many letters of the result at least, unless it is all of it that is left."""
+"""A text that was cut shares at least this many letters with the beginning of the result, unless no more of it is left."""
 
 _MARKS: Final = " \t\r\n.…[("
-"""What may stand between the beginning of a result and words on how it was cut."""
+"""Characters between the beginning of a result and a note that it was cut."""
 
 
-class Fidelity(StrEnum):
-    """How much of a result a tool return tells."""
+    """Degrees of fidelity: the part of a result that a tool return holds."""
+    """How much of a result a tool return holds."""
 
     WHOLE = "whole"
     CUT = "cut"
-    """It begins as the result does, and ends before it."""
+    """It begins as the result does, and ends earlier."""
     CHANGED = "changed"
     NOTHING = "nothing"
-    """There is a result, and the return is empty."""
+    """The return is empty, and the result is not."""
 
 
 def fidelity(text: str, result: Message) -> Fidelity:
-    """How much of `result`, a result or an error, the `text` of a tool return tells."""
+    """Compare the `text` of a tool return with a result or an error."""
     texts = texts_of(result)
     bare = text.strip()
-    if all(_holds(bare, one) for one in texts) or _is_same_json(bare, texts, result):
+    if all(_holds(bare, part) for part in texts) or _is_same_json(bare, texts, result):
         return Fidelity.WHOLE
     if not bare:
         return Fidelity.NOTHING
@@ -47,22 +47,22 @@ def fidelity(text: str, result: Message) -> Fidelity:
 
 
 def texts_of(result: Message) -> list[str]:
-    """What of a result, or of an error, is text: its blocks, the message."""
+    """Return the texts of a result, which are those of its blocks, or the message of an error; none of them is empty."""
     if result.kind is Kind.ERROR:
         error = result.error
-        said = error.get("message") if isinstance(error, dict) else None
-        return [said.strip()] if isinstance(said, str) and said.strip() else []
+        message = error.get("message") if isinstance(error, dict) else None
+        return [message.strip()] if isinstance(message, str) and message.strip() else []
     value = result.result
     content = value.get("content") if isinstance(value, dict) else None
-    found = [text.strip() for block in content if (text := _text(block))] if isinstance(content, list) else []
-    if not found:
-        found = [result_text(result).decode("utf-8", "replace").strip()]
-    return [one for one in found if one]
+    texts = [text.strip() for block in content if (text := _text(block))] if isinstance(content, list) else []
+    if not texts:
+        texts = [result_text(result).decode("utf-8", "replace").strip()]
+    return [text for text in texts if text]
 
 
 def text_sizes(text: str, result: Message) -> tuple[int, int]:
-    """How many bytes of text a return tells, and how many the result has."""
-    return len(text.encode("utf-8", "replace")), sum(len(one.encode("utf-8", "replace")) for one in texts_of(result))
+    """Measure the text of a return, and that of the result, in bytes."""
+    return len(text.encode("utf-8", "replace")), sum(len(part.encode("utf-8", "replace")) for part in texts_of(result))
 
 
 def _text(block: Any) -> str:
@@ -74,25 +74,25 @@ def _text(block: Any) -> str:
 
 
 def _holds(text: str, part: str) -> bool:
-    """Whether `text` has `part` in it, as it is or as a string in JSON."""
+    """Return True if `part` is in `text`, as it is or as a JSON string."""
     if part in text:
         return True
     return any(json.dumps(part, ensure_ascii=is_escaped)[1:-1] in text for is_escaped in (False, True))
 
 
 def _is_same_json(text: str, texts: list[str], result: Message) -> bool:
-    """Whether a return is the JSON of the result's only text, or of its structured content, written anew."""
+    """Return True if `text` is the JSON of the result's only text, or of its structured content, by value."""
     if text[:1] not in ("{", "["):
         return False
     value = result.result
     structured = value.get("structuredContent") if isinstance(value, dict) else None
-    said = value_key(text)
-    if structured is not None and said == value_key(_dumped(structured)):
+    key = value_key(text)
+    if structured is not None and key == value_key(_json(structured)):
         return True
-    return len(texts) == 1 and texts[0][:1] in ("{", "[") and read_json(texts[0])[0] and said == value_key(texts[0])
+    return len(texts) == 1 and texts[0][:1] in ("{", "[") and read_json(texts[0])[0] and key == value_key(texts[0])
 
 
-def _dumped(value: Any) -> str:
+def _json(value: Any) -> str:
     try:
         return json.dumps(value)
     except (ValueError, RecursionError):
@@ -100,8 +100,8 @@ def _dumped(value: Any) -> str:
 
 
 def _is_cut(text: str, texts: list[str]) -> bool:
-    """Whether `text` begins with the beginning of the result, or is one of several blocks."""
-    if len(texts) > 1 and any(_holds(text, one) for one in texts if len(one) >= MIN_SHARED_LETTERS):
+    """Return True if `text` begins as the result does, or holds one of its several blocks."""
+    if len(texts) > 1 and any(_holds(text, part) for part in texts if len(part) >= MIN_SHARED_LETTERS):
         return True
     whole = "\n".join(texts)
     shared = _shared_letters(text, whole)
@@ -109,7 +109,7 @@ def _is_cut(text: str, texts: list[str]) -> bool:
 
 
 def _shared_letters(text: str, whole: str) -> int:
-    """How many letters of `whole` from its beginning on stand in `text` together, by halving."""
+    """Return the length of the longest beginning of `whole` that is in `text`, by bisection."""
     low, high = 0, min(len(text), len(whole))
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,7 +1,7 @@
-"""A model's leg in numbers: per model its calls, times and tokens, per tool what its offers and returns took, and whose time it was.
+"""Statistics of model API traffic: calls, times and tokens by model; offers, uses and returns by tool; agent runs.
 
-Tokens are those that the API counted; where it did not, and of tools, of which no API says it, they are estimated (`tokens`), and the
-two are never added up. Refuses to say what they cost in money.
+Tokens are those that the API counted. Where it counted none, and for tools, which no API counts apart, they are estimated
+(`stats.tokens`); counted and estimated tokens are never added up. Does not compute what they cost in money.
 """
 
 from __future__ import annotations
@@ -27,61 +27,61 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ModelNumbers:
-    """The calls of one model by one capture. Tokens are sums over `counted` calls, those of which the API said them."""
+    """Numbers of the calls of one model in one capture. Tokens are sums over the `counted` calls, whose tokens the API counted."""
 
     capture: int
     model: str
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     latency: Latency | None = None
-    """Of whole answers, from the prompt's last byte to theirs."""
+    """Of complete answers, from the last byte of the prompt to the last byte of the answer."""
     until_first: Latency | None = None
-    """To the first token, of those that came in deltas."""
+    """From the last byte of the prompt to the first token, of answers in deltas."""
     counted: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     estimated_input_tokens: int = 0
-    """Of the calls of which the API did not say how many they took."""
+    """Of the calls whose tokens the API did not count."""
     estimated_output_tokens: int = 0
     uses: int = 0
 
     @property
     def calls(self) -> int:
-        """How many there were."""
+        """Number of calls."""
         return self.outcomes.total()
 
     @property
     def failed(self) -> int:
-        """How many ended otherwise than they should."""
+        """Number of calls that did not succeed."""
         return sum(count for outcome, count in self.outcomes.items() if outcome not in WELL)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ToolNumbers:
-    """One tool, by the name under which models know it. Tokens are estimated."""
+    """Numbers of one tool, by the name under which it is offered to models. Tokens are estimated."""
 
     name: str
     prompts: int = 0
-    """How many prompts offer it."""
+    """Number of prompts that offer it."""
     definition_tokens: int = 0
-    """Of one offer, the last."""
+    """Tokens of its last offer."""
     offered_tokens: int = 0
-    """Of all its offers together."""
+    """Tokens of all its offers together."""
     uses: int = 0
     called: int = 0
-    """How many of its uses became a call that was recorded."""
+    """Number of uses that became a recorded call."""
     failed: int = 0
-    """How many of these calls failed."""
+    """Number of these calls that failed."""
     latency: Latency | None = None
     """Of these calls."""
     told_tokens: int = 0
-    """What models were told that came of it, each time once."""
+    """Tokens of its returns, each return counted once."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class LegNumbers:
-    """All of it. Models and tools are in the order in which they came."""
+    """All statistics of model API traffic. Models and tools are in the order in which they first appear."""
 
     models: list[ModelNumbers]
     tools: list[ToolNumbers]
@@ -89,20 +89,20 @@ class LegNumbers:
 
 
 def leg_numbers(transcript: Transcript, rows: Collection[int] | None = None) -> LegNumbers:
-    """The numbers of a transcript's model calls; `rows` are the rows to be counted, all where that is None."""
-    found = tool_trips(transcript)
-    chosen = [one for one in transcript.model_calls if rows is None or one.row in rows]
-    wanted = {one.row for one in chosen}
+    """Count the model calls of a transcript, or only those in `rows`."""
+    all_trips = tool_trips(transcript)
+    calls = [call for call in transcript.model_calls if rows is None or call.row in rows]
+    counted = {call.row for call in calls}
     counting = _Counting()
-    for one in chosen:
-        counting.feed(one)
-    counting.tool_trips([one for one in found if one.by.row in wanted])
-    made = [run for run in agent_runs(transcript, found) if any(call.row in wanted for call in run.calls)]
-    return LegNumbers(models=counting.models(), tools=list(counting.tools.values()), runs=made)
+    for call in calls:
+        counting.feed(call)
+    counting.feed_tool_trips([tool_trip for tool_trip in all_trips if tool_trip.by.row in counted])
+    runs = [run for run in agent_runs(transcript, all_trips) if any(call.row in counted for call in run.calls)]
+    return LegNumbers(models=counting.models(), tools=list(counting.tools.values()), runs=runs)
 
 
 class _Counting:
-    """Model calls on their way to numbers."""
+    """The numbers of models and tools while they are counted."""
 
     __slots__ = ("_definitions", "_models", "_took_ns", "_until_first_ns", "tools")
 
@@ -114,22 +114,22 @@ class _Counting:
         self.tools: dict[str, ToolNumbers] = {}
 
     def feed(self, call: ModelCall) -> None:
-        """Take in a call."""
+        """Count a call."""
         key = call.capture, call.model
-        made = self._models.setdefault(key, ModelNumbers(capture=call.capture, model=call.model))
-        made.outcomes[call.outcome] += 1
+        numbers = self._models.setdefault(key, ModelNumbers(capture=call.capture, model=call.model))
+        numbers.outcomes[call.outcome] += 1
         if call.outcome is Outcome.OK and call.duration_ns is not None:
             self._took_ns.setdefault(key, []).append(call.duration_ns)
         if call.until_first_ns is not None:
             self._until_first_ns.setdefault(key, []).append(call.until_first_ns)
         prompt, answer = call.prompt, call.answer
         for offer in prompt.offers:
-            self._offer(offer)
+            self._count_offer(offer)
         if answer is not None:
-            made.uses += len(answer.turn.uses)
-            _tokens(made, prompt, answer)
+            numbers.uses += len(answer.turn.uses)
+            _count_tokens(numbers, prompt, answer)
 
-    def _offer(self, offer: ToolOffer) -> None:
+    def _count_offer(self, offer: ToolOffer) -> None:
         key = offer.name, offer.description, offer.bytes
         tokens = self._definitions.get(key)
         if tokens is None:
@@ -139,53 +139,54 @@ class _Counting:
         tool.definition_tokens = tokens
         tool.offered_tokens += tokens
 
-    def tool_trips(self, found: list[ToolTrip]) -> None:
-        """Take in what became of the uses."""
+    def feed_tool_trips(self, tool_trips: list[ToolTrip]) -> None:
+        """Count tool round trips."""
         took_ns: dict[str, list[int]] = {}
-        for one in found:
-            tool = self.tools.setdefault(one.use.name, ToolNumbers(name=one.use.name))
+        for tool_trip in tool_trips:
+            name, call = tool_trip.use.name, tool_trip.call
+            tool = self.tools.setdefault(name, ToolNumbers(name=name))
             tool.uses += 1
-            if one.returned is not None:
-                tool.told_tokens += estimated_tokens(one.returned.text.encode("utf-8", "replace"))
-            if one.call is not None:
+            if tool_trip.returned is not None:
+                tool.told_tokens += estimated_tokens(tool_trip.returned.text.encode("utf-8", "replace"))
+            if call is not None:
                 tool.called += 1
-                tool.failed += one.call.outcome not in WELL
-                if one.call.duration_ns is not None:
-                    took_ns.setdefault(tool.name, []).append(one.call.duration_ns)
+                tool.failed += call.outcome not in WELL
+                if call.duration_ns is not None:
+                    took_ns.setdefault(name, []).append(call.duration_ns)
         for name, durations_ns in took_ns.items():
             self.tools[name].latency = latency(durations_ns)
 
     def models(self) -> list[ModelNumbers]:
-        """What the calls come to."""
-        for key, made in self._models.items():
-            made.latency = latency(self._took_ns.get(key, []))
-            made.until_first = latency(self._until_first_ns.get(key, []))
+        """Return the numbers of each model, with their latencies."""
+        for key, numbers in self._models.items():
+            numbers.latency = latency(self._took_ns.get(key, []))
+            numbers.until_first = latency(self._until_first_ns.get(key, []))
         return list(self._models.values())
 
 
-def _tokens(made: ModelNumbers, prompt: Prompt, answer: Answer) -> None:
+def _count_tokens(numbers: ModelNumbers, prompt: Prompt, answer: Answer) -> None:
     usage = answer.usage
     if usage.input_tokens is None and usage.output_tokens is None:
-        made.estimated_input_tokens += estimated_tokens(_prompt_text(prompt))
-        made.estimated_output_tokens += estimated_tokens(_said(answer))
+        numbers.estimated_input_tokens += estimated_tokens(_prompt_text(prompt))
+        numbers.estimated_output_tokens += estimated_tokens(_answer_text(answer))
         return
-    made.counted += 1
-    made.input_tokens += usage.input_tokens or 0
-    made.output_tokens += usage.output_tokens or 0
-    made.cached_tokens += usage.cached_tokens or 0
-    made.reasoning_tokens += usage.reasoning_tokens or 0
+    numbers.counted += 1
+    numbers.input_tokens += usage.input_tokens or 0
+    numbers.output_tokens += usage.output_tokens or 0
+    numbers.cached_tokens += usage.cached_tokens or 0
+    numbers.reasoning_tokens += usage.reasoning_tokens or 0
 
 
 def _prompt_text(prompt: Prompt) -> bytes:
-    parts = [offer_text(one) for one in prompt.offers if not one.from_text]
+    parts = [offer_text(offer) for offer in prompt.offers if not offer.from_text]
     for turn in prompt.turns:
         parts.append(turn.text.encode("utf-8", "replace"))
-        parts += [one.arguments.encode("utf-8", "replace") for one in turn.uses if not one.from_text]
-        parts += [one.text.encode("utf-8", "replace") for one in turn.returns]
+        parts += [use.arguments.encode("utf-8", "replace") for use in turn.uses if not use.from_text]
+        parts += [tool_return.text.encode("utf-8", "replace") for tool_return in turn.returns]
     return b"\n".join(parts)
 
 
-def _said(answer: Answer) -> bytes:
+def _answer_text(answer: Answer) -> bytes:
     turn = answer.turn
-    parts = [turn.text, turn.thinking, turn.refusal, *(one.arguments for one in turn.uses if not one.from_text)]
+    parts = [turn.text, turn.thinking, turn.refusal, *(use.arguments for use in turn.uses if not use.from_text)]
     return "\n".join(filter(None, parts)).encode("utf-8", "replace")

@@ -1,7 +1,14 @@
-"""Which tools of servers a name may mean that a model was offered: clients rename them on the way.
+"""Names of tools: which tools of the servers a name can mean that a model was offered, since clients rename tools.
 
-They put a server's name before it (`server-fetch`, `mcp__server__fetch`, `server.fetch`) or behind, replace what APIs do not take,
-and cut at 64 characters, with a digest at the end or without. Refuses to choose where several tools fit: that the calls decide.
+Clients prefix or append a server's name, replace characters that APIs do not accept, and cut names at 64 characters, with a digest at
+the end or without. Where several tools fit, the calls decide (`tool_trips`), not this module.
+
+    name in a prompt                    tool of the server "weather"   likeness
+    forecast                            forecast                       SAME
+    Get-Forecast                        get_forecast                   SPELLED
+    mcp__weather__forecast              forecast                       OF_SERVER
+    acme_forecast_v2                    forecast                       WITHIN
+    mcp_weather_server_get_forec_3f9a   get_forecast_for_city          CUT
 """
 
 from __future__ import annotations
@@ -18,128 +25,132 @@ if TYPE_CHECKING:
     from ..model import Exchange, Transcript
 
 CUT_LETTERS: Final = 32
-"""A name that was cut is as long as this at least: APIs take 64 characters, some clients allow themselves less."""
+"""The least length of a name that was cut: APIs allow 64 characters, and some clients use fewer."""
 
 MIN_LETTERS: Final = 3
-"""So much of a tool's name has to be there where only a part of it is."""
+"""The least length of the part that a name shares with a tool's name."""
 
 MAX_PARTS: Final = 24
-"""So many words of a name are looked at: all pairs of them may begin and end a tool's name."""
+"""Number of words of a name that are considered: a tool's name may begin and end at any pair of them."""
 
-MAX_MEANINGS: Final = 16
-"""So many tools are looked at for each kind of likeness."""
+MAX_CANDIDATES: Final = 16
+"""Number of tools that are considered for each kind of likeness."""
 
 _no_word = re.compile(r"[\W_]+").sub
 _digest = re.compile(r"_[0-9a-z]{4,10}$").sub
 
 
 class Likeness(IntEnum):
-    """How a name is like that of a tool, the surest first."""
+    """Kinds of likeness between a name and a tool's name, the surest first."""
 
     SAME = 0
     SPELLED = 1
-    """The same but for case and what stands for signs."""
+    """The same except for case and punctuation."""
     OF_SERVER = 2
-    """The tool's, with its server's name before or behind."""
+    """The tool's name with its server's name before or after it."""
     WITHIN = 3
-    """The tool's, with something else before or behind it."""
+    """The tool's name with other words before or after it."""
     CUT = 4
-    """It ends within the tool's."""
+    """A name that ends with a beginning of the tool's name."""
+
+
+SURE: Final = (Likeness.SAME, Likeness.SPELLED, Likeness.OF_SERVER)
+"""Kinds of likeness for which the name alone is enough."""
 
 
 class Tool(NamedTuple):
-    """A tool of the server that one capture is of."""
+    """A tool, by its name and the capture of its server."""
 
     capture: int
     name: str
 
 
 class ToolNames:
-    """The tools of all servers of a transcript: those that are listed, and those that were called."""
+    """The tools of all servers of a transcript, listed or called. `listed` are those that a server listed."""
 
-    __slots__ = ("_by_name", "_by_spelling", "_known", "_servers", "_spellings", "listed")
+    __slots__ = ("_by_name", "_by_bare_name", "_known", "_servers", "_bare_names", "listed")
 
     def __init__(self, tools: Iterable[Tool], servers: dict[int, set[str]], listed: frozenset[Tool] = frozenset()) -> None:
         self.listed = listed
-        self._servers = {capture: {spelled(name) for name in names} - {""} for capture, names in servers.items()}
+        self._servers = {capture: {bare_name(name) for name in names} - {""} for capture, names in servers.items()}
         self._by_name: dict[str, list[Tool]] = {}
-        self._by_spelling: dict[str, list[Tool]] = {}
+        self._by_bare_name: dict[str, list[Tool]] = {}
         for tool in dict.fromkeys(tools):
             self._by_name.setdefault(tool.name, []).append(tool)
-            self._by_spelling.setdefault(spelled(tool.name), []).append(tool)
-        self._by_spelling.pop("", None)
-        self._spellings = sorted(self._by_spelling)
+            self._by_bare_name.setdefault(bare_name(tool.name), []).append(tool)
+        self._by_bare_name.pop("", None)
+        self._bare_names = sorted(self._by_bare_name)
         self._known: dict[str, dict[Likeness, list[Tool]]] = {}
 
-    def meant(self, name: str) -> dict[Likeness, list[Tool]]:
-        """The tools that `name` may mean, by how like it is, the surest first; each once."""
+    def candidates(self, name: str) -> dict[Likeness, list[Tool]]:
+        """Return the tools that `name` can mean by their likeness, the surest first; each tool once."""
         known = self._known.get(name)
         if known is None:
-            known = self._known[name] = self._meanings(name)
+            known = self._known[name] = self._candidates(name)
         return known
 
-    def surest(self, name: str) -> list[Tool]:
-        """Those that it is most like; empty where no server has one like it."""
-        return next(iter(self.meant(name).values()), [])
+    def likeliest(self, name: str) -> list[Tool]:
+        """Return the tools of the surest likeness; empty if no server has a tool of a similar name."""
+        return next(iter(self.candidates(name).values()), [])
 
-    def _meanings(self, name: str) -> dict[Likeness, list[Tool]]:
-        spelling = spelled(name)
-        found: dict[Tool, Likeness] = dict.fromkeys(self._by_name.get(name, ()), Likeness.SAME)
-        for tool in self._by_spelling.get(spelling, ()):
-            found.setdefault(tool, Likeness.SPELLED)
-        parts = spelling.split("_")
+    def _candidates(self, name: str) -> dict[Likeness, list[Tool]]:
+        bare = bare_name(name)
+        likenesses: dict[Tool, Likeness] = dict.fromkeys(self._by_name.get(name, ()), Likeness.SAME)
+        for tool in self._by_bare_name.get(bare, ()):
+            likenesses.setdefault(tool, Likeness.SPELLED)
+        parts = bare.split("_")
         within = self._parts(parts)
         for tool, rest in within:
             is_of_server = any(server in rest or rest in server for server in self._servers.get(tool.capture, ()))
-            found.setdefault(tool, Likeness.OF_SERVER if is_of_server else Likeness.WITHIN)
+            likenesses.setdefault(tool, Likeness.OF_SERVER if is_of_server else Likeness.WITHIN)
         if len(name) >= CUT_LETTERS:
             for tool in self._cut(parts):
-                found.setdefault(tool, Likeness.CUT)
-        made: dict[Likeness, list[Tool]] = {}
-        for tool, likeness in found.items():
-            made.setdefault(likeness, []).append(tool)
-        return {likeness: made[likeness][:MAX_MEANINGS] for likeness in sorted(made)}
+                likenesses.setdefault(tool, Likeness.CUT)
+        tools: dict[Likeness, list[Tool]] = {}
+        for tool, likeness in likenesses.items():
+            tools.setdefault(likeness, []).append(tool)
+        return {likeness: tools[likeness][:MAX_CANDIDATES] for likeness in sorted(tools)}
 
     def _parts(self, parts: list[str]) -> list[tuple[Tool, str]]:
-        """The tools whose names are a part of it, the longest first; with what else there is in it."""
-        found: list[tuple[Tool, str]] = []
+        """Find the tools whose names are a part of a name, the longest first, each with the rest of the name."""
+        tools: list[tuple[Tool, str]] = []
         count = min(len(parts), MAX_PARTS)
         for size in range(count - 1, 0, -1):
-            for begin in range(count - size, -1, -1):  # what stands at the end is the tool's name most often
+            for begin in range(count - size, -1, -1):  # most often the tool's name is at the end
                 name = "_".join(parts[begin : begin + size])
-                if len(name) >= MIN_LETTERS and name in self._by_spelling:
+                if len(name) >= MIN_LETTERS and name in self._by_bare_name:
                     rest = "_".join(parts[:begin] + parts[begin + size :])
-                    found += [(tool, rest) for tool in self._by_spelling[name][:MAX_MEANINGS]]
-        return found
+                    tools += [(tool, rest) for tool in self._by_bare_name[name][:MAX_CANDIDATES]]
+        return tools
 
     def _cut(self, parts: list[str]) -> list[Tool]:
-        """The tools in whose names it ends: those that share most of it."""
+        """Find the tools whose names begin with an end of a name: those that share most of it."""
         text = "_".join(parts)
         for end in dict.fromkeys((text, _digest("", text))):
             for at in range(min(len(parts), MAX_PARTS)):
                 start = end.split("_", at)[-1] if at else end
                 if len(start) < MIN_LETTERS:
                     break
-                first = bisect_left(self._spellings, start)
-                begun = [one for one in self._spellings[first : first + MAX_MEANINGS] if one.startswith(start)]
-                if begun:
-                    return [tool for one in begun for tool in self._by_spelling[one]]
+                first = bisect_left(self._bare_names, start)
+                names = [name for name in self._bare_names[first : first + MAX_CANDIDATES] if name.startswith(start)]
+                if names:
+                    return [tool for name in names for tool in self._by_bare_name[name]]
         return []
 
 
 def tool_names(transcript: Transcript, calls: Iterable[Exchange]) -> ToolNames:
-    """The tools that the servers of a transcript list, and those that `calls` call."""
+    """Collect the tools that the servers of a transcript list, and those that `calls` call."""
     servers: dict[int, set[str]] = {}
     tools: list[Tool] = []
     for offer in offers(transcript):
-        source = offer.capture_info
-        servers[source.index] = {source.server, source.header.label if source.header else ""}
-        tools += [Tool(source.index, one.name) for one in offer.definitions(DefinitionKind.TOOL) if one.name]
+        capture = offer.capture_info
+        servers[capture.index] = {capture.server, capture.header.label if capture.header else ""}
+        tools += [Tool(capture.index, tool.name) for tool in offer.definitions(DefinitionKind.TOOL) if tool.name]
     listed = frozenset(tools)
-    tools += [Tool(one.capture, one.target) for one in calls if one.target]
+    tools += [Tool(call.capture, call.target) for call in calls if call.target]
     return ToolNames(tools, servers, listed)
 
 
-def spelled(name: str) -> str:
-    """What is left of a name where case and signs do not count: `mcp__Server__read.file` is `mcp_server_read_file`."""
+def bare_name(name: str) -> str:
+    """Reduce a name to lower-case words: `mcp__Server__read.file` is `mcp_server_read_file`."""
     return _no_word("_", name.lower()).strip("_")

@@ -1,7 +1,19 @@
-"""Tool uses joined with what became of them: `tools/call` by time, name and arguments, tool returns by id, arguments, content, order.
+"""Tool round trips: each tool use of a model, the `tools/call` that it became, and the tool return by which the model got a result.
 
-A use that could be several calls is joined with the first, and says how many there were. Every index is a dictionary or sorted by
-time, and few candidates are looked at each time, so that this takes time in proportion to what was said. Refuses to judge.
+    model's answer    use       forecast {"city":"Paris"}, id c1                   use
+    to the server     call      tools/call get.forecast {"city": "Paris"}          joined_by "name and arguments"
+    from the server   result    "Sunny, 21 °C"
+    next prompt       return    tool result for c1: "Sunny, 21 °C"                 returned_by "id"
+
+A call has no id in common with its use, so that it is found by time, name and arguments, in this order:
+
+    1. the same arguments, and a name that is like the tool's (`tool_names`), the surest likeness first
+    2. such a name alone: the client changed the arguments
+    3. the same arguments alone: the client has names of its own
+
+A call belongs to one use. If several calls fit, the use is joined with the first, and `candidates` counts them. A return is found by
+its id; without one, by the turn that repeats the use, by the order of uses, and at last by its content. All indexes are dictionaries
+or sorted by time, and few candidates are considered for each use, so that this takes time in proportion to the traffic.
 """
 
 from __future__ import annotations
@@ -17,10 +29,10 @@ from ..model import Exchange
 from .calls_by_key import CallsByKey
 from .fidelity import Fidelity, fidelity, texts_of
 from .json_values import read_arguments, value_key
-from .tool_names import Likeness, Tool, tool_names
+from .tool_names import SURE, Likeness, Tool, tool_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Hashable, Iterable
 
     from ..model import Message, Transcript
     from .call import ModelCall
@@ -29,62 +41,60 @@ if TYPE_CHECKING:
 JoinedBy: TypeAlias = Literal["name and arguments", "name", "arguments", ""]
 ReturnedBy: TypeAlias = Literal["id", "name and arguments", "content", "order", ""]
 
+MAX_UNMATCHED: Final = 32
+"""Number of returns of one prompt without a use that are compared with results."""
+
+_NO_ARGUMENTS: Final = value_key("")
+
 
 class ToolTrip(msgspec.Struct, eq=False, kw_only=True):
-    """A tool use and what became of it. Outside `transcript/` nobody assigns to it."""
+    """A tool use, its call and its return. Outside `transcript/` nothing assigns to it."""
 
     use: ToolUse
     by: ModelCall
     """The model call whose answer holds the use."""
     call: Exchange | None = None
-    """The `tools/call` that it became, the first of them where it took several rounds; None if none was seen."""
+    """The `tools/call` that it became, the first of them if it took several rounds; None if none was recorded."""
     joined_by: JoinedBy = ""
-    """What the two have in common; `name` alone says that the arguments differ, `arguments` that the name does."""
+    """What use and call have in common: with `name` alone the arguments differ, with `arguments` alone the name does."""
     candidates: int = 0
-    """How many calls it could be, none of them surer than the others: 2 or more say that nobody knows."""
+    """Number of calls that fit equally well: with 2 or more it is unknown which of them is the use's."""
     returned: ToolReturn | None = None
-    """What the model was told that came of it."""
+    """The tool return."""
     returned_in: ModelCall | None = None
-    """The model call whose prompt tells it first."""
+    """The model call whose prompt first holds the return."""
     returned_by: ReturnedBy = ""
-    """How that was found; by anything but the id, where ids are missing or do not match."""
+    """How the return was found; by another way than the id, if ids are missing or do not match."""
     next: ModelCall | None = None
-    """The model call that goes on with the conversation, whether it tells of this or not; None if none does."""
+    """The next model call of the conversation, whether it holds the return or not; None if there is none."""
     repeated_id: str = ""
-    """The id under which that one repeats the use, where it is another one."""
+    """The id under which that call repeats the use, if it differs."""
 
     @property
     def until_ns(self) -> int | None:
-        """When the client must have been done with it: as the conversation went on; None while it does not."""
+        """Time by which the client had the result, since the conversation went on; None if it did not."""
         model_call = self.returned_in or self.next
         return None if model_call is None else model_call.at_ns
 
 
-_SURE: Final = (Likeness.SAME, Likeness.SPELLED, Likeness.OF_SERVER)
-"""What a name has to be like, for the name alone to be enough."""
-
-_NO_ARGUMENTS: Final = value_key("")
-
-
 def tool_trips(transcript: Transcript) -> list[ToolTrip]:
-    """One for each tool use in an answer, in the order in which models made them. Empty where no model was recorded."""
+    """Return a tool round trip for each tool use in an answer, in the order of the uses. Empty without a capture of a model API."""
     model_calls = transcript.model_calls
     if not model_calls:
         return []
-    returns = Returns()
-    for one in model_calls:
-        returns.feed(one)
-    found = returns.close()
-    if found:
-        _join_calls(transcript, found)
-        returns.by_content(lambda call: result_of(transcript, call))
-    return found
+    returns = _Returns()
+    for model_call in model_calls:
+        returns.feed(model_call)
+    trips = returns.tool_trips
+    if trips:
+        _join_calls(transcript, trips)
+        returns.join_by_content(transcript)
+    return trips
 
 
 def tool_calls(transcript: Transcript) -> list[Exchange]:
-    """What clients called, in order; of a call of several rounds the first."""
-    calls = transcript.calls
-    later = {one.row for call in calls for one in call.rounds[1:]}
+    """Return the calls of tools by clients, in order; of a call of several rounds the first."""
+    later = {exchange.row for call in transcript.calls for exchange in call.rounds[1:]}
     return [
         row
         for row in transcript.rows
@@ -93,7 +103,7 @@ def tool_calls(transcript: Transcript) -> list[Exchange]:
 
 
 def result_of(transcript: Transcript, exchange: Exchange) -> Message | None:
-    """The answer to a tool call, however many rounds or polls it took; None where there is none yet."""
+    """Return the response to a tool call, however many rounds or polls it took; None if there is none yet."""
     call = transcript.call_of(exchange)
     if call is None:
         return exchange.response
@@ -101,34 +111,37 @@ def result_of(transcript: Transcript, exchange: Exchange) -> Message | None:
 
 
 def arguments_of(exchange: Exchange) -> str:
-    """The arguments of a tool call, as JSON."""
-    said = members(members(exchange.request.raw).get("params", b"")).get("arguments", b"")
-    return bytes(said).decode("utf-8", "replace")
+    """Return the arguments of a tool call, as JSON."""
+    arguments = members(members(exchange.request.raw).get("params", b"")).get("arguments", b"")
+    return bytes(arguments).decode("utf-8", "replace")
 
 
-def _join_calls(transcript: Transcript, found: list[ToolTrip]) -> None:
-    """Join tool round trips with calls: by name and arguments first, and by the surest names first."""
+# Uses and calls
+
+
+def _join_calls(transcript: Transcript, trips: list[ToolTrip]) -> None:
+    """Join uses with calls, the surest ways first, and within each way in the order of the uses."""
     calls = tool_calls(transcript)
     if not calls:
         return
     join = _Join(transcript, calls)
-    in_order = sorted(found, key=lambda one: one.use.at_ns or one.by.at_ns)
-    keys = {id(one): value_key(one.use.arguments) for one in in_order}
+    in_order = sorted(trips, key=lambda trip: trip.use.at_ns or trip.by.at_ns)
+    keys = {id(trip): value_key(trip.use.arguments) for trip in in_order}
     for likeness in Likeness:
-        for one in in_order:
-            if one.call is None:
-                join.exactly(one, likeness, keys[id(one)])
+        for trip in in_order:
+            if trip.call is None:
+                join.by_name_and_arguments(trip, likeness, keys[id(trip)])
     for likeness in Likeness:
-        for one in in_order:
-            if one.call is None:
-                join.by_name(one, likeness)
-    for one in in_order:
-        if one.call is None:
-            join.by_arguments(one, keys[id(one)])
+        for trip in in_order:
+            if trip.call is None:
+                join.by_name(trip, likeness)
+    for trip in in_order:
+        if trip.call is None:
+            join.by_arguments(trip, keys[id(trip)])
 
 
 class _Join:
-    """The calls of a transcript, and which tools a name may mean."""
+    """The calls of a transcript by tool and arguments, and the tools that a name can mean."""
 
     __slots__ = ("_by_key", "_names", "_transcript")
 
@@ -136,161 +149,157 @@ class _Join:
         self._transcript = transcript
         self._names = tool_names(transcript, calls)
         self._by_key = CallsByKey()
-        for call in sorted(calls, key=lambda one: one.at_ns):
+        for call in sorted(calls, key=lambda call: call.at_ns):
             tool, arguments = Tool(call.capture, call.target or ""), value_key(arguments_of(call))
             for key in ((tool, arguments), tool, arguments):
                 self._by_key.add(key, call)
 
-    def exactly(self, tool_trip: ToolTrip, likeness: Likeness, arguments: bytes) -> None:
-        """By a name that is so like, and the arguments."""
-        tools = self._names.meant(tool_trip.use.name).get(likeness, ())
-        self._choose(tool_trip, [(tool, arguments) for tool in tools], "name and arguments")
+    def by_name_and_arguments(self, trip: ToolTrip, likeness: Likeness, arguments: bytes) -> None:
+        """Join a use with a call of the same arguments and of a name of this likeness."""
+        tools = self._names.candidates(trip.use.name).get(likeness, ())
+        self._choose(trip, [(tool, arguments) for tool in tools], "name and arguments")
 
-    def by_name(self, tool_trip: ToolTrip, likeness: Likeness) -> None:
-        """By the name alone: then the arguments were changed on the way. A name that is less sure has to fit one call only."""
-        tools = self._names.meant(tool_trip.use.name).get(likeness, ())
-        self._choose(tool_trip, tools, "name", only=likeness not in _SURE)
+    def by_name(self, trip: ToolTrip, likeness: Likeness) -> None:
+        """Join a use with a call of other arguments; if the name is not sure, only with a single call."""
+        tools = self._names.candidates(trip.use.name).get(likeness, ())
+        self._choose(trip, tools, "name", only=likeness not in SURE)
 
-    def by_arguments(self, tool_trip: ToolTrip, arguments: bytes) -> None:
-        """By the arguments alone, if there are any and no server has a tool of such a name: then the client has its own names."""
-        if arguments != _NO_ARGUMENTS and not self._names.meant(tool_trip.use.name):
-            self._choose(tool_trip, [arguments], "arguments", only=True)
+    def by_arguments(self, trip: ToolTrip, arguments: bytes) -> None:
+        """Join a use with a call of the same arguments, if it has any and no server has a tool of a similar name."""
+        if arguments != _NO_ARGUMENTS and not self._names.candidates(trip.use.name):
+            self._choose(trip, [arguments], "arguments", only=True)
 
-    def _choose(self, tool_trip: ToolTrip, keys: Iterable[Hashable], joined_by: JoinedBy, *, only: bool = False) -> None:
-        since_ns, until_ns = tool_trip.use.at_ns or tool_trip.by.at_ns, tool_trip.until_ns
+    def _choose(self, trip: ToolTrip, keys: Iterable[Hashable], joined_by: JoinedBy, *, only: bool = False) -> None:
+        """Join a use with one of the calls that fit; with `only`, if a single call fits and is certain."""
+        since_ns, until_ns = trip.use.at_ns or trip.by.at_ns, trip.until_ns
         fitting = [call for key in keys for call in self._by_key.fitting(key, since_ns, until_ns)]
-        if not fitting or (only and not _is_certain(tool_trip, fitting, joined_by)):
+        if not fitting or (only and not _is_certain(trip, fitting, joined_by)):
             return
-        best = fitting if len(fitting) == 1 else self._best(tool_trip, fitting)
-        tool_trip.call, tool_trip.candidates, tool_trip.joined_by = min(best, key=lambda one: one.at_ns), len(best), joined_by
-        self._by_key.taken.add(tool_trip.call.row)
+        best = fitting if len(fitting) == 1 else self._best(trip, fitting)
+        trip.call, trip.candidates, trip.joined_by = min(best, key=lambda call: call.at_ns), len(best), joined_by
+        self._by_key.taken.add(trip.call.row)
 
-    def _best(self, tool_trip: ToolTrip, fitting: list[Exchange]) -> list[Exchange]:
-        """Those with whose arguments, and then with whose results, what is known agrees best; one where all say the same."""
-        shared = {one.row: _shared(tool_trip.use.arguments, arguments_of(one)) for one in fitting}
+    def _best(self, trip: ToolTrip, fitting: list[Exchange]) -> list[Exchange]:
+        """Keep the calls that share most arguments, then those with the returned result; one if all results are equal."""
+        shared = {call.row: _shared_members(trip.use.arguments, arguments_of(call)) for call in fitting}
         most = max(shared.values())
-        best = [one for one in fitting if shared[one.row] == most]
-        results = {one.row: result_of(self._transcript, one) for one in best}
-        if tool_trip.returned is not None and len(best) > 1:
-            text = tool_trip.returned.text
-            telling = [
-                one for one in best if (result := results[one.row]) is not None and fidelity(text, result) is Fidelity.WHOLE
-            ]
-            best = telling or best
-        texts = {tuple(texts_of(result)) if (result := results[one.row]) is not None else None for one in best}
+        best = [call for call in fitting if shared[call.row] == most]
+        results = {call.row: result_of(self._transcript, call) for call in best}
+        if trip.returned is not None and len(best) > 1:
+            text = trip.returned.text
+            best = [call for call in best if _is_result(text, results[call.row])] or best
+        texts = {tuple(texts_of(result)) if (result := results[call.row]) is not None else None for call in best}
         return best if len(texts) > 1 else best[:1]
 
 
-def _is_certain(tool_trip: ToolTrip, fitting: list[Exchange], joined_by: JoinedBy) -> bool:
-    """Whether one call alone fits, and by a name that is not sure, one that has something else in common."""
+def _is_certain(trip: ToolTrip, fitting: list[Exchange], joined_by: JoinedBy) -> bool:
+    """Return True if a single call fits; one that fits by its name alone has to share an argument too."""
     if len(fitting) > 1:
         return False
-    return joined_by != "name" or _shared(tool_trip.use.arguments, arguments_of(fitting[0])) > 0
+    return joined_by != "name" or _shared_members(trip.use.arguments, arguments_of(fitting[0])) > 0
 
 
-def _shared(asked: str, called: str) -> int:
-    """How many members two objects of arguments have in common."""
-    one, other = read_arguments(asked)[1], read_arguments(called)[1]
-    if not isinstance(one, dict) or not isinstance(other, dict):
+def _shared_members(use_arguments: str, call_arguments: str) -> int:
+    """Count the members that two objects of arguments have in common."""
+    ours, theirs = read_arguments(use_arguments)[1], read_arguments(call_arguments)[1]
+    if not isinstance(ours, dict) or not isinstance(theirs, dict):
         return 0
-    return sum(1 for name, value in one.items() if name in other and other[name] == value)
+    return sum(1 for name, value in ours.items() if name in theirs and theirs[name] == value)
 
 
-MAX_LOOSE: Final = 32
-"""So many returns of one prompt that nothing names are compared with results."""
+def _is_result(text: str, result: Message | None) -> bool:
+    """Return True if the text of a return holds the whole of a result."""
+    return result is not None and fidelity(text, result) is Fidelity.WHOLE
 
 
-class Returns:
-    """ToolTrips, and what of them prompts tell."""
+# Uses and returns
 
-    __slots__ = ("_tool_trips", "_loose", "_of_answer", "_open", "_roots", "_seen")
+
+class _Returns:
+    """Tool round trips with their returns, fed the model calls in the order in which they began."""
+
+    __slots__ = ("_known_ids", "_of_answer", "_open", "_roots", "_unmatched", "tool_trips")
 
     def __init__(self) -> None:
-        self._tool_trips: list[ToolTrip] = []
+        self.tool_trips: list[ToolTrip] = []
+        """All tool round trips, in the order of the uses."""
         self._roots: dict[int, int] = {}
-        """By the row of a model call that of the one which began its conversation."""
+        """By the row of a model call: the row of the first one of its conversation."""
         self._of_answer: dict[int, list[ToolTrip]] = {}
-        """By the row of a model call the tool round trips of its answer."""
+        """By the row of a model call: the tool round trips of its answer."""
         self._open: defaultdict[tuple[object, ...], deque[ToolTrip]] = defaultdict(deque)
-        """ToolTrips without a return, by what a prompt may call them; with those that have one meanwhile."""
-        self._seen: set[str] = set()
-        """The ids of tool uses that are known already: what repeats them is not a new spelling of another."""
-        self._loose: list[tuple[ModelCall, list[ToolReturn]]] = []
-        """Returns that no use was found for, by their prompts."""
+        """Tool round trips without a return, by each key under which a prompt may name them. Some may have got one since."""
+        self._known_ids: set[str] = set()
+        """The ids of all uses so far: a turn that names one of these does not give a new id to another use."""
+        self._unmatched: list[tuple[ModelCall, list[ToolReturn]]] = []
+        """Returns without a use, by their prompts."""
 
     def feed(self, model_call: ModelCall) -> None:
         """Take in the prompt of a model call and then its answer."""
         root = self._roots[model_call.row] = self._roots.get(model_call.before, model_call.row)
         before = self._of_answer.get(model_call.before, [])
-        for one in before:
-            one.next = one.next or model_call
-        self._prompt(model_call, root, deque(before))
+        for trip in before:
+            trip.next = trip.next or model_call
+        self._read_prompt(model_call, root, deque(before))
         answer = model_call.answer
-        self._of_answer[model_call.row] = made = [
-            ToolTrip(use=use, by=model_call) for use in (answer.turn.uses if answer else ()) if not use.is_hosted
-        ]
-        for one in made:
-            self._add(one, root)
-        self._tool_trips += made
+        uses = answer.turn.uses if answer else ()
+        trips = self._of_answer[model_call.row] = [ToolTrip(use=use, by=model_call) for use in uses if not use.is_hosted]
+        for trip in trips:
+            self._add(trip, root)
+        self.tool_trips += trips
 
-    def close(self) -> list[ToolTrip]:
-        """All tool round trips, in the order in which models made them."""
-        return self._tool_trips
-
-    def by_content(self, result_of: Callable[[Exchange], Message | None]) -> None:
-        """Join what is left: a return with the tool round trip whose result it holds, then the only return with the only trip."""
-        for model_call, returns in self._loose:
-            waiting = [one for one in self._of_answer.get(model_call.before, []) if one.returned is None][:MAX_LOOSE]
+    def join_by_content(self, transcript: Transcript) -> None:
+        """Join each unmatched return with the use whose result it holds; if one use and one return are left, those two."""
+        for model_call, returns in self._unmatched:
+            waiting = [trip for trip in self._of_answer.get(model_call.before, []) if trip.returned is None][:MAX_UNMATCHED]
             left: list[ToolReturn] = []
-            for one in returns[:MAX_LOOSE]:
-                found = next((tool_trip for tool_trip in waiting if _tells(one, tool_trip, result_of)), None)
-                if found is None:
-                    left.append(one)
+            for tool_return in returns[:MAX_UNMATCHED]:
+                trip = next((trip for trip in waiting if _holds_result(tool_return, trip, transcript)), None)
+                if trip is None:
+                    left.append(tool_return)
                 else:
-                    waiting.remove(found)
-                    self._return(found, one, model_call)
-                    found.returned_by = "content"
+                    waiting.remove(trip)
+                    _set_return(trip, tool_return, model_call, "content")
             if len(left) == len(waiting) == 1:
-                self._return(waiting[0], left[0], model_call)
-                waiting[0].returned_by = "order"
+                _set_return(waiting[0], left[0], model_call, "order")
 
-    # Prompts
-
-    def _prompt(self, model_call: ModelCall, root: int, waiting: deque[ToolTrip]) -> None:
-        """The returns among the turns that are new; `waiting` are the tool round trips that it may tell of, in order."""
+    def _read_prompt(self, model_call: ModelCall, root: int, waiting: deque[ToolTrip]) -> None:
+        """Join the returns in the new turns of a prompt; `waiting` are the uses that they may answer, in order."""
         named: dict[str, ToolTrip] = {}
-        loose: list[ToolReturn] = []
+        unmatched: list[ToolReturn] = []
         for turn in model_call.prompt.turns[model_call.added :]:
             if turn.uses:
                 waiting = self._repeated(turn.uses, root, named, model_call.at_ns) or waiting
-            for one in turn.returns:
-                if one.is_hosted:
+            for tool_return in turn.returns:
+                if tool_return.is_hosted:
                     continue
-                tool_trip = named.pop(one.id, None) or (self._named(root, one.id) if one.id else _in_order(waiting, one))
-                if tool_trip is None or tool_trip.returned is not None:
-                    loose.append(one)
+                id = tool_return.id
+                trip = named.pop(id, None) or (self._with_id(root, id) if id else _next_in_order(waiting, tool_return))
+                if trip is None or trip.returned is not None:
+                    unmatched.append(tool_return)
                     continue
-                self._return(tool_trip, one, model_call)
-                is_named = bool(one.id) and one.id == tool_trip.use.id
-                tool_trip.returned_by = "id" if is_named else "name and arguments" if tool_trip.repeated_id else "order"
-        if loose:
-            self._loose.append((model_call, loose))
+                is_named = bool(id) and id == trip.use.id
+                _set_return(
+                    trip, tool_return, model_call, "id" if is_named else "name and arguments" if trip.repeated_id else "order"
+                )
+        if unmatched:
+            self._unmatched.append((model_call, unmatched))
 
     def _repeated(self, uses: Iterable[ToolUse], root: int, named: dict[str, ToolTrip], at_ns: int) -> deque[ToolTrip]:
-        """The tool round trips that an assistant's turn repeats: `named` by the ids that it gives them."""
-        found: deque[ToolTrip] = deque()
+        """Find the uses that an assistant's turn repeats, and add them to `named` by the ids that it gives them."""
+        trips: deque[ToolTrip] = deque()
         for use in uses:
-            tool_trip = self._named(root, use.id) if use.id else None
-            if tool_trip is None and use.id not in self._seen:
-                tool_trip = self._like(root, use, at_ns)
-            if tool_trip is not None:
-                found.append(tool_trip)
+            trip = self._with_id(root, use.id) if use.id else None
+            if trip is None and use.id not in self._known_ids:
+                trip = self._with_arguments(root, use, at_ns)
+            if trip is not None:
+                trips.append(trip)
                 if use.id:
-                    named[use.id] = tool_trip
-        return found
+                    named[use.id] = trip
+        return trips
 
-    def _named(self, root: int, id: str) -> ToolTrip | None:
-        """The last tool round trip of this id that has no return: in this conversation, else in any."""
+    def _with_id(self, root: int, id: str) -> ToolTrip | None:
+        """Find the last tool round trip of this id without a return: in this conversation, else in any."""
         for key in ((root, "id", id), ("id", id)):
             queue = self._open.get(key)
             while queue:
@@ -299,47 +308,50 @@ class Returns:
                 queue.pop()
         return None
 
-    def _like(self, root: int, use: ToolUse, at_ns: int) -> ToolTrip | None:
-        """The first tool round trip of this name and these arguments that has no return, which a prompt calls by another id."""
-        called = "use", use.name, value_key(use.arguments)
-        for key in ((root, *called), called):
+    def _with_arguments(self, root: int, use: ToolUse, at_ns: int) -> ToolTrip | None:
+        """Find the first tool round trip of this name and these arguments without a return; the prompt gives it another id."""
+        key_of_use = _key(use)
+        for key in ((root, *key_of_use), key_of_use):
             queue = self._open.get(key)
             while queue and queue[0].use.at_ns <= at_ns:
-                tool_trip = queue.popleft()
-                if tool_trip.returned is None and not tool_trip.repeated_id:
-                    if use.id and use.id != tool_trip.use.id:
-                        tool_trip.repeated_id = use.id
-                        self._add_id(tool_trip, root, use.id)
-                    return tool_trip
+                trip = queue.popleft()
+                if trip.returned is None and not trip.repeated_id:
+                    if use.id and use.id != trip.use.id:
+                        trip.repeated_id = use.id
+                        self._add_id(trip, root, use.id)
+                    return trip
         return None
 
-    def _add(self, tool_trip: ToolTrip, root: int) -> None:
-        use = tool_trip.use
-        called = "use", use.name, value_key(use.arguments)
-        self._open[(root, *called)].append(tool_trip)
-        self._open[called].append(tool_trip)
-        if use.id:
-            self._add_id(tool_trip, root, use.id)
+    def _add(self, trip: ToolTrip, root: int) -> None:
+        key_of_use = _key(trip.use)
+        self._open[(root, *key_of_use)].append(trip)
+        self._open[key_of_use].append(trip)
+        if trip.use.id:
+            self._add_id(trip, root, trip.use.id)
 
-    def _add_id(self, tool_trip: ToolTrip, root: int, id: str) -> None:
-        self._seen.add(id)
-        self._open[root, "id", id].append(tool_trip)
-        self._open["id", id].append(tool_trip)
-
-    def _return(self, tool_trip: ToolTrip, returned: ToolReturn, model_call: ModelCall) -> None:
-        tool_trip.returned, tool_trip.returned_in = returned, model_call
+    def _add_id(self, trip: ToolTrip, root: int, id: str) -> None:
+        self._known_ids.add(id)
+        self._open[root, "id", id].append(trip)
+        self._open["id", id].append(trip)
 
 
-def _in_order(waiting: deque[ToolTrip], returned: ToolReturn) -> ToolTrip | None:
-    """The first that waits; where the return names a tool, the first of that."""
+def _key(use: ToolUse) -> tuple[object, ...]:
+    return "use", use.name, value_key(use.arguments)
+
+
+def _set_return(trip: ToolTrip, tool_return: ToolReturn, model_call: ModelCall, returned_by: ReturnedBy) -> None:
+    trip.returned, trip.returned_in, trip.returned_by = tool_return, model_call, returned_by
+
+
+def _next_in_order(waiting: deque[ToolTrip], tool_return: ToolReturn) -> ToolTrip | None:
+    """Take the first use that waits; if the return names a tool, the first use of that."""
     for _ in range(len(waiting)):
-        tool_trip = waiting.popleft()
-        if tool_trip.returned is None and returned.name in ("", tool_trip.use.name):
-            return tool_trip
-        waiting.append(tool_trip)
+        trip = waiting.popleft()
+        if trip.returned is None and tool_return.name in ("", trip.use.name):
+            return trip
+        waiting.append(trip)
     return None
 
 
-def _tells(returned: ToolReturn, tool_trip: ToolTrip, result_of: Callable[[Exchange], Message | None]) -> bool:
-    result = None if tool_trip.call is None else result_of(tool_trip.call)
-    return result is not None and fidelity(returned.text, result) is Fidelity.WHOLE
+def _holds_result(tool_return: ToolReturn, trip: ToolTrip, transcript: Transcript) -> bool:
+    return trip.call is not None and _is_result(tool_return.text, result_of(transcript, trip.call))

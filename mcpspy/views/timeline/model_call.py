@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from ...transcript.llm.call import ModelCall
 from ...transcript.llm.model import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn
-from ...transcript.llm.tool_names import spelled
+from ...transcript.llm.tool_names import bare_name
 from ...transcript.llm.tool_trips import ToolTrip
 from ...transcript.llm.tool_trips import tool_trips as tool_trips_of
 from ...transcript.model import CaptureInfo, Exchange, Transcript
@@ -223,7 +223,7 @@ def _called(transcript: Transcript, tool_trip: ToolTrip) -> Line:
     call = tool_trip.call
     if call is None:
         recorded = any(not one.is_model for one in transcript.captures)
-        return [("no call was seen", "warn" if recorded and spelled(tool_trip.use.name) else "dim")]
+        return [("no call was seen", "warn" if recorded and bare_name(tool_trip.use.name) else "dim")]
     return [("→ ", ""), *_exchange(transcript, call), (_joined(tool_trip), "dim")]
 
 

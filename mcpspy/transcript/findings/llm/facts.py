@@ -87,7 +87,7 @@ class ModelFacts:
         for one in self.tool_trips:
             if one.call is not None:
                 self._joined.setdefault(one.use.name, set()).add(Tool(one.call.capture, one.call.target or ""))
-        meant = [self.names.meant(name) for name in {one.offer.name for one in self.offered.values()}]
+        meant = [self.names.candidates(name) for name in {one.offer.name for one in self.offered.values()}]
         self._surely = {tool for one in meant for likeness in _SURE for tool in one.get(likeness, ())}
         """Tools that some prompt offers under a name that is surely theirs."""
 
@@ -123,7 +123,7 @@ class ModelFacts:
         joined = self._joined.get(name)
         if joined:
             return list(joined)
-        meant = self.names.meant(name)
+        meant = self.names.candidates(name)
         for likeness, tools in meant.items():
             if likeness in _SURE:
                 return tools

@@ -99,7 +99,7 @@ def _left_out(facts: ModelFacts, defined: Defined, sure: set[Tool], likely: set[
 def _likely(facts: ModelFacts) -> set[Tool]:
     """The tools that any offer may stand for: a name that could be another server's as well counts for both."""
     names = {one.offer.name for one in facts.offered.values()}
-    return {tool for name in names for tools in facts.names.meant(name).values() for tool in tools}
+    return {tool for name in names for tools in facts.names.candidates(name).values() for tool in tools}
 
 
 def _searches(name: str) -> bool:
@@ -130,7 +130,7 @@ def _missing(
 
 def _without_server(facts: ModelFacts, offers: list[Offered]) -> Iterator[Hit]:
     """Offers whose names no recorded server has in any likeness; those that some server may have after all are left alone."""
-    of_nobody = [one for one in offers if not facts.names.meant(one.offer.name)]
+    of_nobody = [one for one in offers if not facts.names.candidates(one.offer.name)]
     if not of_nobody:
         return
     first = min((one.first for one in of_nobody), key=lambda one: one.at_ns)

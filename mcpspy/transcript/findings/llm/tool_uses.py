@@ -152,8 +152,8 @@ def _is_made_up(facts: ModelFacts, tool_trip: ToolTrip) -> bool:
 
 def _made_up(facts: ModelFacts, tool_trip: ToolTrip) -> Hit:
     offers = facts.offers_of[tool_trip.by.row]
-    meant = set(facts.names.surest(tool_trip.use.name))
-    same = [one.offer.name for one in offers if meant and not meant.isdisjoint(facts.names.surest(one.offer.name))]
+    meant = set(facts.names.likeliest(tool_trip.use.name))
+    same = [one.offer.name for one in offers if meant and not meant.isdisjoint(facts.names.likeliest(one.offer.name))]
     what = f"The model wants {_tool(tool_trip)} called, which its prompt does not offer"
     what += f"; there it is called {same[0][:80]}" if same else ""
     return _hit(USE_NOT_OFFERED, tool_trip, f"{what}.", "model", group=tool_trip.use.name)
