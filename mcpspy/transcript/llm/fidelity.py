@@ -24,8 +24,8 @@ _MARKS: Final = " \t\r\n.…[("
 """Characters between the beginning of a result and a note that it was cut."""
 
 
+class Fidelity(StrEnum):
     """Degrees of fidelity: the part of a result that a tool return holds."""
-    """How much of a result a tool return holds."""
 
     WHOLE = "whole"
     CUT = "cut"
