@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import click
 
 from .. import __version__
-from ..capture.file.line_numbers import lines_of
+from ..capture.file.parse import lines_of
 from ..capture.file.reader import read
 from ..capture.store.address import STDIN
 from ..errors import CaptureError

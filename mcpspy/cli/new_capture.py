@@ -81,7 +81,7 @@ def with_quota_guard(
         nonlocal look
         sync()
         if look is None:
-            from ..capture.store.quota_guard import QuotaGuard  # a second after the start, when nobody waits for us
+            from ..capture.store.quota import QuotaGuard  # a second after the start, when nobody waits for us
 
             look = QuotaGuard(writer).look
         look()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture.file.line_numbers import lines_of
+from mcpspy.capture.file.parse import lines_of
 from mcpspy.transcript.findings.registry import RULES
 from tests.capture.making import header, lines, opens
 from tests.cli.recording import Recording

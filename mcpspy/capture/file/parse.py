@@ -1,18 +1,39 @@
-"""Fields of a capture's line → a record: the inverse of `format`, for every kind, and for kinds yet unknown.
+"""Fields of a capture's line → a record, the inverse of `format`, for every kind of record; and the lines that records are on.
 
-Members that this version does not know stay in the record's `extra`. Raises KeyError, TypeError or ValueError where a member
-that the kind needs is missing or has another type; the reader makes damage of that.
+Members that this version does not know stay in the record's `extra`, and so do all members of an unknown kind. The reader turns what
+raises here into damage.
 """
 
+import re
 from binascii import a2b_base64
-from collections.abc import Callable
+from collections.abc import Callable, Container
+from os import PathLike, fspath
 from typing import Any, TypeAlias
 
 from ...records import Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall, Unknown
 
+_number = re.compile(rb'\s*\{\s*"n"\s*:\s*(\d{1,18})\b').match
+
+
+def lines_of(path: str | PathLike[str], numbers: Container[int]) -> dict[int, int]:
+    """Find the line of each of these records, the first line being 1; records that are not there are left out. Raises: OSError.
+
+    Record 7 is on line 8, unless lines were lost or added. The lines are not checked: the reader does that.
+    """
+    lines: dict[int, int] = {}
+    with open(fspath(path), "rb") as file:
+        for line_number, line in enumerate(file, 1):
+            match = _number(line, 0, 64)
+            if match is not None and (number := int(match[1])) in numbers:
+                lines.setdefault(number, line_number)
+    return lines
+
 
 def header_from(fields: dict[str, Any]) -> Header:
-    """The header whose members are `fields`. Raises: KeyError, TypeError, ValueError."""
+    """Make the header whose members are `fields`.
+
+    Raises: KeyError, TypeError, ValueError: if a member is missing or has another type.
+    """
     rest = _Members(fields)
     return Header(
         format=rest.take("mcpspy", int),
@@ -34,7 +55,10 @@ def header_from(fields: dict[str, Any]) -> Header:
 
 
 def record_from(fields: dict[str, Any]) -> Record:
-    """The record whose members are `fields`. Raises: KeyError, TypeError, ValueError, OverflowError."""
+    """Make the record whose members are `fields`.
+
+    Raises: KeyError, TypeError, ValueError, OverflowError: if a member that its kind needs is missing or has another type.
+    """
     rest = _Members(fields)
     number, at_ns, kind = rest.take("n", int), rest.take("at_ns", int), rest.take("kind", str)
     if kind == "frame":
@@ -51,7 +75,7 @@ def record_from(fields: dict[str, Any]) -> Record:
 
 
 class _Members:
-    """The members of one line, taken one by one; what is left over is `extra`."""
+    """The members of one line, taken one by one; the rest is `extra`."""
 
     __slots__ = ("_fields",)
 
@@ -152,7 +176,7 @@ def _exit(rest: _Members, at_ns: int) -> Exit:
         code=rest.take("code", int, None),
         signal=rest.take("signal", str, None),
         error=rest.take("error", str, ""),
-        descendants=tuple(dict(one) for one in rest.take("descendants", list, [])),
+        descendants=tuple(dict(process) for process in rest.take("descendants", list, [])),
     )
 
 

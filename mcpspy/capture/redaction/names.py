@@ -10,7 +10,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal, TypeAlias
 
+    from ...records import Redaction
+
     Kind: TypeAlias = Literal["authorization", "cookie", "dpop", "key", "path", "session", "token", "userinfo"]
+
+    Redacted: TypeAlias = tuple[bytes, tuple[Redaction, ...]]
+    """Bytes with pseudonyms in them, and where: `(offset, length, kind)` in these bytes."""
 
 SCHEMES = {
     "apikey", "aws4-hmac-sha256", "basic", "bearer", "digest", "dpop", "hawk", "key", "negotiate", "ntlm", "oauth", "token",

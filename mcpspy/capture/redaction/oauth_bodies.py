@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from .names import Kind
-    from .redactor import Redacted
+    from .names import Kind, Redacted
 
     Body: TypeAlias = "FormBody | JsonBody | SealedBody | UndecidedBody"
 

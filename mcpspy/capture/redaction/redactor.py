@@ -17,13 +17,11 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from ...records import Redaction
+    from .names import Redacted
     from .oauth_bodies import Body
     from .spans import Span
 
     Announced = Literal["value", "credential", "identifier"] | None
-
-    Redacted = tuple[bytes, tuple[Redaction, ...]]
-    """Bytes with pseudonyms in them, and where: `(offset, length, kind)` in these bytes."""
 
 PREFIX = "redacted-"
 DIGITS = 12

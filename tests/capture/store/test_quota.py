@@ -12,8 +12,7 @@ import pytest
 
 from mcpspy.capture.file.reader import read
 from mcpspy.capture.store.pruning import make_room, pruned
-from mcpspy.capture.store.quota import MIN_QUOTA_BYTES, quota_bytes, set_quota, taken
-from mcpspy.capture.store.quota_guard import QuotaGuard
+from mcpspy.capture.store.quota import MIN_QUOTA_BYTES, QuotaGuard, quota_bytes, set_quota, taken
 from mcpspy.cli.new_capture import with_quota_guard
 from mcpspy.records import Frame, Note
 from tests.capture.making import stored
