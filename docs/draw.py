@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcpspy import read, transcribe
-from mcpspy.cli.export.html import page_files
+from mcpspy.cli.export.formats import page_files
 from mcpspy.views.page.page import page
 from mcpspy.views.sequence.layout import Drawing, diagram
 from mcpspy.views.sequence.svg import svg

@@ -24,10 +24,10 @@ from ..views.text.units import counted
 from ..views.timeline.timeline import rows_between
 from .check_baseline import accept as write_baselines
 from .check_baseline import baselines
-from .filter_option import filter_option, filtered, wanted_of
+from .filter_option import combined_filter, filter_option, filter_rows
 from .screen import Screen, say
 from .since import Since, chosen_since, of_late, since_option
-from .transcripts import Chosen, WhatCommand, chosen, row_of, transcript_of
+from .transcripts import CaptureSelection, WhatCommand, row_of, select_captures, transcript_of
 
 FORMATS = ("text", "json", "junit", "sarif", "github")
 SEVERITIES = [one.value for one in Severity]
@@ -92,8 +92,8 @@ def command(
         return 0
     if accept and baseline is None:
         raise click.UsageError("--accept wants to know where: --baseline DIR.")
-    wanted = wanted_of(filters)
-    asked, what = (chosen(what), what) if since is None else chosen_since(what, since)
+    wanted = combined_filter(filters)
+    asked, what = (select_captures(what), what) if since is None else chosen_since(what, since)
     transcript, _ = transcript_of(asked.paths)
     accepted = None if baseline is None else baselines(baseline, transcript)
     if accept and baseline is not None and accepted is not None:
@@ -106,7 +106,7 @@ def command(
         found = [one for one in found if one.row in numbers]
     if wanted is not None:
         left = len(found)
-        found = findings_about(filtered(wanted, transcript, transcript.rows), found)
+        found = findings_about(filter_rows(wanted, transcript, transcript.rows), found)
         if len(found) < left:
             say(f"mcpspy: {counted(left - len(found), 'finding')} left out by the filter")
     checked = _checked(transcript, found, rules, Severity(fail_on), asked, what, since)
@@ -118,7 +118,7 @@ def _examined(
     transcript: Transcript,
     accepted: dict[str, Baseline] | None,
     rules: dict[str, Rule],
-    asked: Chosen,
+    asked: CaptureSelection,
     since: Since | None,
 ) -> Transcript:
     """The transcript with all findings, or what of both is of late."""
@@ -189,7 +189,7 @@ def _checked(
     found: list[Finding],
     rules: dict[str, Rule],
     fail_on: Severity,
-    asked: Chosen,
+    asked: CaptureSelection,
     what: tuple[str, ...],
     since: Since | None,
 ) -> Checked:

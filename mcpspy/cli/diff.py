@@ -16,9 +16,9 @@ from ..transcript.model import Numbered
 from ..views.compare.comparison import comparison_lines, next_lines
 from ..views.json.comparison import comparison_json
 from ..views.timeline.timeline import rows_between
-from .filter_option import filter_option, filtered, wanted_of
+from .filter_option import combined_filter, filter_option, filter_rows
 from .screen import Screen, say
-from .transcripts import WhatCommand, chosen, row_of, transcript_of
+from .transcripts import WhatCommand, row_of, select_captures, transcript_of
 
 if TYPE_CHECKING:
     from ..transcript.filter.filter import Filter
@@ -57,7 +57,7 @@ def command(
     if before.startswith(STDIN) and after.startswith(STDIN):
         raise click.UsageError("Standard input can be one of A and B, not both; write the other to a file.")
     Ignore.of(ignore)
-    wanted = wanted_of(filters)
+    wanted = combined_filter(filters)
     limit = Limit() if slower is None else Limit(factor=slower, counts=True)
     sides = _side(before, wanted), _side(after, wanted)
     found = compare(*sides, ignore, limit)
@@ -77,7 +77,7 @@ def command(
 
 def _side(what: str, wanted: Filter | None) -> ComparedSide:
     """What a WHAT names, of it the rows that were asked for and match."""
-    asked = chosen((what,))
+    asked = select_captures((what,))
     transcript, _ = transcript_of(asked.paths)
     transcript.findings = all_findings(transcript)
     rows = None
@@ -85,7 +85,7 @@ def _side(what: str, wanted: Filter | None) -> ComparedSide:
         row_of(transcript, what, asked.rows[0])
         rows = rows_between(transcript.rows, asked.rows)
     if wanted is not None:
-        rows = filtered(wanted, transcript, transcript.rows if rows is None else rows).rows
+        rows = filter_rows(wanted, transcript, transcript.rows if rows is None else rows).rows
     if rows is None:
         return ComparedSide(transcript=transcript)
     return ComparedSide(transcript=transcript, rows=frozenset(one.row for one in rows if isinstance(one, Numbered)))

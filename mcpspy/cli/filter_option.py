@@ -1,4 +1,4 @@
-"""The option `--filter` of the verbs that look. Where it is not given nothing is imported that filters: 20 ms of each look."""
+"""The option `--filter`. What filters is imported when the option is given: it takes 20 ms."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., object])
 
 FALLBACK_CELLS = 80
-"""How wide an expression is shown that cannot be read, where nobody knows how wide stderr is."""
+"""The width of a faulty expression on stderr, which may have no width of its own."""
 
 
 def filter_option(command: F) -> F:
-    """Give a command `--filter`; it comes in as `filters`, to be read by `wanted_of` before anything else is."""
+    """Give a command `--filter`; its values come in as `filters`. Read them with `combined_filter` before anything else."""
     option = click.option(
         "-F",
         "--filter",
         "filters",
         metavar="EXPR",
         multiple=True,
-        help="Only rows that match, as in -F 'tool:search* dur>2s' (`mcpspy help filter`). Of several, all have to match.",
+        help="Only rows that match, as in -F 'tool:search* dur>2s' (`mcpspy help filter`). Repeated: rows that match all.",
     )
     return option(command)
 
 
-def wanted_of(filters: tuple[str, ...]) -> Filter | None:
-    """What all of `filters` let through; None if there are none. Raises: FilterError."""
+def combined_filter(filters: tuple[str, ...]) -> Filter | None:
+    """Make one filter of all expressions; None if there are none. Raises: FilterError."""
     if not filters:
         return None
     from ..transcript.filter.filter import filter_of
@@ -46,30 +46,30 @@ def wanted_of(filters: tuple[str, ...]) -> Filter | None:
     return filter_of(filters)
 
 
-def filtered(wanted: Filter, transcript: Transcript, rows: Sequence[Row]) -> FilterResult:
-    """What of `rows` a filter lets through."""
+def filter_rows(condition: Filter, transcript: Transcript, rows: Sequence[Row]) -> FilterResult:
+    """Apply a filter to rows."""
     from ..transcript.filter.filter import filter_rows
 
-    return filter_rows(wanted, transcript, rows)
+    return filter_rows(condition, transcript, rows)
 
 
-def passed(wanted: Filter | None, transcript: Transcript, rows: list[Row]) -> list[Row]:
-    """What of `rows` a filter lets through, all where there is none. Where nothing passes, it says so."""
-    if wanted is None:
+def matching_rows(condition: Filter | None, transcript: Transcript, rows: list[Row]) -> list[Row]:
+    """Select the rows that match; without a filter all. If none matches, stderr says so."""
+    if condition is None:
         return rows
-    found = filtered(wanted, transcript, rows)
-    if not found.rows:
-        say_nothing_matches(found)
-    return found.rows
+    result = filter_rows(condition, transcript, rows)
+    if not result.rows:
+        report_no_match(result)
+    return result.rows
 
 
-def say_nothing_matches(found: FilterResult) -> None:
-    """Say it to whoever waits for rows."""
-    say(f"mcpspy: {plain(filter_line(found))}")
+def report_no_match(result: FilterResult) -> None:
+    """Say on stderr that no row matches."""
+    say(f"mcpspy: {plain(filter_line(result))}")
 
 
 def explain(error: FilterError) -> None:
-    """Say what is wrong with a filter, and point at it."""
+    """Say on stderr what is wrong with a filter, and point at it."""
     say(f"mcpspy: {safe_text(str(error))}")
     for line in caret_lines(error.expression, error.column, FALLBACK_CELLS):
         say(f"  {line}")

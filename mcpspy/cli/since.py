@@ -18,7 +18,7 @@ from ..capture.store.folder import captures_folder
 from ..views.text.escape import safe_text
 from .options import UsageError
 from .screen import say
-from .transcripts import Chosen, chosen
+from .transcripts import CaptureSelection, select_captures
 from .units import age_ns
 
 if TYPE_CHECKING:
@@ -125,13 +125,13 @@ def _day_time(text: str, now_ns: int) -> datetime | None:
     return max((one for one in both if one.timestamp() * SECOND_NS <= now_ns), key=datetime.timestamp)
 
 
-def chosen_since(whats: tuple[str, ...], since: Since) -> tuple[Chosen, tuple[str, ...]]:
+def chosen_since(whats: tuple[str, ...], since: Since) -> tuple[CaptureSelection, tuple[str, ...]]:
     """The captures to be read, and what WHAT calls them: those named, else the recordings into which was recorded since then.
 
     These are read whole, so that their rows have the numbers that they always have. Where there are none, it says so.
     """
     if whats:
-        found = chosen(whats)
+        found = select_captures(whats)
         if found.rows is not None:
             raise click.UsageError("--since goes with captures and recordings, not with rows of them.")
         return found, whats
@@ -145,7 +145,7 @@ def chosen_since(whats: tuple[str, ...], since: Since) -> tuple[Chosen, tuple[st
         )
         say(f"mcpspy: nothing was recorded {since.words}{last or f', nor before, in {safe_text(captures_folder())}'}")
     paths = dict.fromkeys(one.path for _, recording in spoken[::-1] for one in recording.entries)
-    return Chosen(paths=tuple(paths)), tuple(name for name, _ in spoken if name)
+    return CaptureSelection(paths=tuple(paths)), tuple(name for name, _ in spoken if name)
 
 
 def of_late(transcript: Transcript, paths: Sequence[str], since: Since) -> RecentRows:

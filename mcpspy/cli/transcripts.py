@@ -1,6 +1,6 @@
-"""From WHAT to a transcript: captures read whole, or a transcript that grows with them. For the verbs that look.
+"""Transcripts of the captures that a WHAT names: read whole, or growing while the captures are recorded.
 
-A capture that a tap still writes is never closed here: what it has not answered yet is pending.
+The transcript of a capture that is still being recorded stays open: a request without an answer is pending in it.
 """
 
 import os
@@ -24,44 +24,43 @@ DEFAULT_WHAT = "@"
 
 
 class WhatCommand(click.Command):
-    """A verb that takes WHATs: `-:7` is row 7 of standard input, and no option."""
+    """A command that takes WHATs. `-:7` is row 7 of standard input, not an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put such WHATs behind the options, where click takes nothing for one."""
+        """Move such WHATs after `--`, where click takes no word for an option."""
         end = args.index("--") if "--" in args else len(args)
-        rows = [one for one in args[:end] if one.startswith(f"{STDIN}:")]
-        others = [one for one in args[:end] if not one.startswith(f"{STDIN}:")]
+        rows = [word for word in args[:end] if word.startswith(f"{STDIN}:")]
+        others = [word for word in args[:end] if not word.startswith(f"{STDIN}:")]
         return super().parse_args(ctx, [*others, "--", *rows, *args[end + 1 :]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """What the command line asked for: captures, and rows of the transcript they make together."""
+class CaptureSelection:
+    """The captures that WHATs name, and the first and last row of the transcript that they make together; None: all rows."""
 
     paths: tuple[str, ...]
     rows: tuple[int, int] | None = None
 
 
-def chosen(whats: tuple[str, ...], *, skips_replays: bool = False) -> Chosen:
-    """What several WHATs name together; `@` may mean the newest recording but for replays. Raises: AddressError."""
-    addresses = [resolve(one, skips_replays=skips_replays) for one in whats or (DEFAULT_WHAT,)]
-    rows = [one.rows for one in addresses if one.rows is not None]
+def select_captures(whats: tuple[str, ...], *, skips_replays: bool = False) -> CaptureSelection:
+    """Find what WHATs name together; `@` may mean the newest recording that is no replay. Raises: AddressError."""
+    addresses = [resolve(what, skips_replays=skips_replays) for what in whats or (DEFAULT_WHAT,)]
+    rows = [address.rows for address in addresses if address.rows is not None]
     if rows and len(addresses) > 1:
-        raise AddressError(" ".join(whats), "rows can be asked of one capture or recording at a time; name that one alone")
-    return Chosen(
-        paths=tuple(dict.fromkeys(path for one in addresses for path in one.captures)), rows=rows[0] if rows else None
-    )
+        raise AddressError(" ".join(whats), "rows can be selected from one capture or recording only; name that one alone")
+    paths = dict.fromkeys(path for address in addresses for path in address.captures)
+    return CaptureSelection(paths=tuple(paths), rows=rows[0] if rows else None)
 
 
 def transcript_of(paths: tuple[str, ...], *, keeps_frames: bool = False) -> tuple[Transcript, bool]:
-    """The transcript of captures as they are now, and whether one of them is still being recorded.
+    """Read captures as they are now. Returns their transcript, and whether one of them is still being recorded.
 
-    `keeps_frames` is for who looks at HTTP as it was on the wire.
+    `keeps_frames` is for views of HTTP as it was on the wire.
     """
     if not any(path != STDIN and is_live(path) for path in paths):
         captures = (_standard_input() if path == STDIN else read(path) for path in paths)
         return transcribe(*captures, keeps_frames=keeps_frames), False
-    growing = Growing(keeps_frames=keeps_frames)
+    growing = GrowingTranscript(keeps_frames=keeps_frames)
     for path in paths:
         growing.add(path)
     for _ in growing.take():
@@ -71,10 +70,10 @@ def transcript_of(paths: tuple[str, ...], *, keeps_frames: bool = False) -> tupl
 
 
 def row_of(transcript: Transcript, what: str, number: int) -> Numbered:
-    """The row with this number. Raises: AddressError: if there is none."""
+    """Find the row with this number. Raises: AddressError: if there is none."""
     row = transcript.row(number)
     if row is None:
-        last = max((one.row for one in transcript.rows if isinstance(one, Numbered)), default=0)
+        last = max((other.row for other in transcript.rows if isinstance(other, Numbered)), default=0)
         raise AddressError(what, f"there is no row {number}; " + (f"the last one is {last}" if last else "there are none yet"))
     return row
 
@@ -87,7 +86,7 @@ def _standard_input() -> Iterator[Record]:
 
 
 class Tail:
-    """The end of one capture's file. `over` says that nothing more will come of it."""
+    """The file of one capture that may still grow. One that is `over` will not."""
 
     __slots__ = ("_fd", "_reader", "over", "path")
 
@@ -98,7 +97,7 @@ class Tail:
         self._reader = Reader("standard input" if path == STDIN else path)
 
     def read(self) -> list[Record]:
-        """The next records, of a MB at most; none where there are none now."""
+        """Read the next records, up to a MB of them; none if there are no new ones."""
         is_pipe = self.path == STDIN
         if is_pipe and not select([self._fd], [], [], 0)[0]:
             return []
@@ -109,18 +108,18 @@ class Tail:
         return self.close() if is_pipe else []
 
     def ended(self) -> bool:
-        """Whether nobody records into it any more."""
+        """Return whether it is no longer recorded."""
         return self.path != STDIN and not is_live(self.path)
 
     def close(self) -> list[Record]:
-        """Let go of the file. What is torn at its end is said."""
+        """Close the file. Returns a last record if its end is torn."""
         self.over = True
         if self._fd:
             os.close(self._fd)
         return self._reader.close()
 
 
-class Growing:
+class GrowingTranscript:
     """A transcript of captures that may still be written. Its captures are numbered as they are added."""
 
     __slots__ = ("_transcriber", "tails")
@@ -131,22 +130,22 @@ class Growing:
 
     @property
     def transcript(self) -> Transcript:
-        """What is known by now."""
+        """The transcript so far."""
         return self._transcriber.transcript
 
     @property
     def live(self) -> bool:
-        """Whether more may come."""
+        """Whether it may still grow."""
         return not all(tail.over for tail in self.tails)
 
     def add(self, path: str) -> None:
-        """Read this capture too. Raises: OSError."""
+        """Add a capture. Raises: OSError."""
         self.tails.append(Tail(path))
 
     def take(self) -> Iterator[Row]:
-        """The rows that are new or changed since the last time, each as often as it changed.
+        """Read what was recorded since the last call. Yields the rows that are new or changed, each as often as it changed.
 
-        Raises: CaptureError: if a file turns out to be no capture.
+        Raises: CaptureError: if a file is no capture.
         """
         while records := self._records():
             for record, capture in records:
@@ -155,31 +154,32 @@ class Growing:
         yield from self._ended()
 
     def _records(self) -> list[tuple[Record, int]]:
-        """What all captures have for now. Of several everything, in the order of their common clock; of one as much as is well."""
-        found: list[tuple[Record, int]] = []
+        """Read new records: of one capture a part at a time; of several all, in the order of their common clock."""
+        read: list[tuple[Record, int]] = []
         for capture, tail in enumerate(self.tails):
             while not tail.over and (records := tail.read()):
                 if isinstance(records[0], Header):
-                    self._transcriber.feed(records[0], capture)  # from here on the shift of its clock is known
-                found.extend((record, capture) for record in records)
+                    self._transcriber.feed(records[0], capture)  # so that the shift of its clock is known
+                read.extend((record, capture) for record in records)
                 if len(self.tails) == 1:
-                    return found
+                    return read
         captures = self.transcript.captures
-        found.sort(key=lambda one: one[0].at_ns + (captures[one[1]].shift_ns if one[1] < len(captures) else 0))
-        return found
+        shifts_ns = [capture.shift_ns for capture in captures] + [0] * (len(self.tails) - len(captures))
+        read.sort(key=lambda item: item[0].at_ns + shifts_ns[item[1]])
+        return read
 
     def _close_ended(self) -> None:
-        """Let go of the files whose `end` was read."""
-        for tail, source in zip(self.tails, self.transcript.captures, strict=False):
-            if source.closed and not tail.over:
+        """Close the files whose `end` record was read."""
+        for tail, capture in zip(self.tails, self.transcript.captures, strict=False):
+            if capture.closed and not tail.over:
                 tail.close()
 
     def _ended(self) -> Iterator[Row]:
-        """The last words of captures whose tap is gone."""
+        """Read the rest of captures that are no longer recorded, and close their transcripts."""
         for capture, tail in enumerate(self.tails):
             if tail.over or not tail.ended():
                 continue
-            while records := tail.read():  # what came between the last look and the end
+            while records := tail.read():  # recorded since the last read
                 yield from self._feed(records, capture)
             yield from self._feed(tail.close(), capture)
             yield from self._transcriber.close(capture)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.cli.export.html import page_files
+from mcpspy.cli.export.formats import page_files
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.page.listed import listed
 from mcpspy.views.page.page import page

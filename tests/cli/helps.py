@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import click
 
-from mcpspy.cli.export.command import FORMATS
 from mcpspy.cli.export.command import command as export
+from mcpspy.cli.export.formats import FORMATS
 from mcpspy.cli.verbs import VERBS, verb_command
 
 OPTION = re.compile(r"-[a-zA-Z]|--[a-z][a-z-]*")

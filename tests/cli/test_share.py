@@ -234,7 +234,7 @@ def test_whatever_a_file_holds_it_is_shared_or_refused_and_what_is_shared_is_sou
         (("a.mcpspy", "-o", "b", "--env", "NO_SUCH_VARIABLE"), 2, "There is no environment variable NO_SUCH_VARIABLE"),
         (("a.mcpspy", "-o", "-", "--verify"), 2, "--verify looks into a file; name one with -o."),
         (("a.mcpspy", "-o", "b", "--json"), 2, "--json is what --verify found; add --verify."),
-        (("a.mcpspy", "a.mcpspy:2", "-o", "b"), 2, "rows can be asked of one capture or recording at a time"),
+        (("a.mcpspy", "a.mcpspy:2", "-o", "b"), 2, "rows can be selected from one capture or recording only"),
         (("/dev/null", "-o", "b"), 2, "has no header that can be read; mcpspy verify --repair makes it one"),
         ((str(ROOT / "README.md"), "-o", "b"), 3, "this is not an mcpspy capture"),
         (("a.mcpspy", "-o", "no/such/folder"), 2, "No such file or directory"),

@@ -102,4 +102,4 @@ def test_a_busy_port_is_told_with_what_to_do() -> None:
         port = other.getsockname()[1]
         done = run("web", "--port", str(port))
     assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr == f"mcpspy: 127.0.0.1:{port}: Address already in use; another port: mcpspy web --port 0\n"
+    assert done.stderr == f"mcpspy: 127.0.0.1:{port}: Address already in use; for another port: mcpspy web --port 0\n"

@@ -1,57 +1,56 @@
-"""The options that all formats of diagrams have, and the diagram that they ask for."""
+"""The options of all formats of sequence diagrams, and the diagram that they ask for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from ...views.sequence.layout import Drawing, diagram
 from ...views.sequence.model import Detail
 from ...views.text.escape import safe_text
-from .rows import asked_rows, what_options
+from .selection import select_rows
 
 if TYPE_CHECKING:
     from ...transcript.model import Transcript
     from ...views.sequence.model import Diagram
+    from .selection import ExportRequest
 
-F = TypeVar("F", bound=Callable[..., object])
-
-_OPTIONS = (
-    click.option("--title", metavar="TEXT", default="", help="A title above the diagram."),
-    click.option(
-        "--lane", "lanes", metavar="NAME=TEXT", multiple=True, help="What to call a lane, as in --lane weather='the server'."
+DIAGRAM_OPTIONS = (
+    click.Option(["--title"], metavar="TEXT", default="", help="A title above the diagram."),
+    click.Option(
+        ["--lane", "lanes"], metavar="NAME=TEXT", multiple=True, help="Rename a lane, as in --lane weather='the server'."
     ),
-    click.option(
-        "--detail",
-        type=click.Choice([one.value for one in Detail]),
+    click.Option(
+        ["--detail"],
+        type=click.Choice([detail.value for detail in Detail]),
         default=Detail.NAMES.value,
-        help="How much is told of each message: its name (the default), its params in one line, or its payload too.",
+        help="What to show of each message: its name (the default), its params on one line, or its payload too.",
     ),
-    click.option(
-        "--max-messages", metavar="N", type=click.IntRange(min=1), help="Draw no more than N messages, and say how many more."
+    click.Option(
+        ["--max-messages"],
+        metavar="N",
+        type=click.IntRange(min=1),
+        help="Draw at most N messages, and say how many are left out.",
     ),
-    click.option("--show-proxy", is_flag=True, help="Draw mcpspy as a lane between client and server."),
-    click.option("--http", is_flag=True, help="Of HTTP draw long streams as lanes, and the 202 that a POST was answered with."),
-    click.option("--flat", is_flag=True, help="Leave out phases and rounds."),
+    click.Option(["--show-proxy"], is_flag=True, help="Draw mcpspy as a lane between client and server."),
+    click.Option(["--http"], is_flag=True, help="Draw long HTTP streams as lanes, and the 202 answers to POSTs."),
+    click.Option(["--flat"], is_flag=True, help="Do not group messages by phase and round."),
 )
 
 
-def drawing_options(command: F) -> F:
-    """Give a command WHATs and the options of diagrams; they are for `drawn`."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return what_options(command)
+def diagram_of(request: ExportRequest) -> Diagram:
+    """Lay out the diagram that was asked for. Raises: click.UsageError; AddressError, CaptureError, FilterError; OSError."""
+    return _layout(request, **request.options)
 
 
-def drawn(
-    what: tuple[str, ...], filters: tuple[str, ...], *, lanes: tuple[str, ...], title: str, detail: str, max_messages: int | None,
-    show_proxy: bool, http: bool, flat: bool,
+def _layout(
+    request: ExportRequest, *, lanes: tuple[str, ...], title: str, detail: str, max_messages: int | None, show_proxy: bool,
+    http: bool, flat: bool,
 ) -> Diagram:  # fmt: skip
-    """The diagram that was asked for. Raises: click.UsageError; AddressError, CaptureError, FilterError; OSError."""
+    from ...views.sequence.layout import Drawing, diagram
+
     names = dict(map(_name, lanes))
-    transcript, rows, _ = asked_rows(what, filters)
+    transcript, rows, _ = select_rows(request)
     _refuse_unknown(names, transcript, http=http)
     drawing = Drawing(
         title=title, names=names, detail=Detail(detail), max_messages=max_messages, is_proxy_shown=show_proxy, is_http_told=http,
@@ -68,9 +67,10 @@ def _name(word: str) -> tuple[str, str]:
 
 
 def _refuse_unknown(names: dict[str, str], transcript: Transcript, *, http: bool) -> None:
+    """Refuse a name for a lane that the diagram does not have. Raises: click.UsageError."""
     known = [lane.name for lane in transcript.lanes] + ["mcpspy"]
-    known += ["user"] if any(source.is_model for source in transcript.captures) else []
+    known += ["user"] if any(capture.is_model for capture in transcript.captures) else []
     for name in names:
         if name not in known and not (http and name.startswith("GET ")):
-            there = ", ".join(map(safe_text, known))
-            raise click.UsageError(f"there is no lane {safe_text(name)}; there is {there}")
+            lanes = ", ".join(map(safe_text, known))
+            raise click.UsageError(f"there is no lane {safe_text(name)}; the lanes are {lanes}")

@@ -1,11 +1,11 @@
-"""`mcpspy export pytest`: a module of tests, and the captures that it plays beside it."""
+"""The lines of `mcpspy export pytest`: a module of tests; the captures that its mock plays are copied beside it."""
+
+from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
-
-import click
+from typing import TYPE_CHECKING
 
 from ...capture.file.reader import read
 from ...capture.store.address import STDIN
@@ -13,79 +13,67 @@ from ...capture.store.folder import EXTENSION
 from ...errors import AddressError
 from ...records import CLIENT, Header
 from ...transcript.mcp.methods import INITIALIZE
-from ...transcript.model import CaptureInfo, Row, Transcript
-from ...views.pytest.module import pytest_module
-from ...views.pytest.sdk import DIALECTS, LINE_1, Dialect
+from ...views.pytest.sdk import DIALECTS, LINE_1
 from ..screen import say
-from ..transcripts import WhatCommand
-from .rows import asked_rows, what_options, write
+from .selection import select_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ...transcript.model import CaptureInfo, Transcript
+    from .selection import ExportRequest
 
 FOLDER = "captures"
-"""Beside the module, where the fixture looks for them."""
+"""The folder beside the module in which the fixture looks for captures."""
 
 
-@click.command("pytest", cls=WhatCommand)
-@click.option(
-    "--sdk",
-    type=click.Choice(list(DIALECTS)),
-    default="2",
-    show_default=True,
-    help="Which line of the official SDK asks: 1.x or 2.x.",
-)
-@what_options
-def command(what: tuple[str, ...], output: str | None, filters: tuple[str, ...], sdk: str) -> None:
-    """Write a test that asks the same again, of the capture (docs/pytest.md). With -o the capture is put beside it.
+def lines_of_test(view: Callable[..., Iterable[str]], request: ExportRequest) -> list[str]:
+    """Call the view of tests. With `-o` the captures are copied beside the module; else stderr says where to put them.
 
-    \b
-    Example:
-      mcpspy export pytest weather -o tests/test_weather.py
+    Raises: AddressError: if there is nothing to test, or a capture cannot be copied there.
     """
-    asked = asked_rows(what, filters)
-    write(list(module(asked.transcript, asked.rows, asked.paths, output, DIALECTS[sdk])), output)
-
-
-def module(
-    transcript: Transcript, rows: list[Row], paths: tuple[str, ...], output: str | None, dialect: Dialect
-) -> Iterator[str]:
-    """The lines of the module. With `output` its captures are put beside that; without, it is said where they belong.
-
-    Raises: AddressError: if there is nothing to test, or a capture cannot lie there.
-    """
+    selection = select_rows(request)
+    transcript, paths, dialect = selection.transcript, selection.paths, DIALECTS[request.options["sdk"]]
     if STDIN in paths:
-        raise AddressError(STDIN, "a test plays a file; name the capture's")
-    if not any(one.sender == CLIENT and one.response is not None for one in transcript.exchanges):
-        reason = "nothing in it was answered, so there is nothing to test; record a session in which something is"
+        raise AddressError(STDIN, "a test needs a file; name the capture's")
+    if not any(exchange.sender == CLIENT and exchange.response is not None for exchange in transcript.exchanges):
+        reason = "no request in it was answered, so there is nothing to test; record a session with an answer"
         raise AddressError(" ".join(paths), reason)
-    if dialect is LINE_1 and not all(_is_opened_by_initialize(transcript, one) for one in transcript.captures):
+    if dialect is LINE_1 and not all(_begins_with_initialize(transcript, capture) for capture in transcript.captures):
         raise AddressError(
-            " ".join(paths), "it does not open with initialize, and line 1 of the SDK knows nothing else; leave --sdk out"
+            " ".join(paths), "it does not begin with initialize, which version 1 of the SDK requires; leave out --sdk"
         )
     names: dict[int, str] = {}
     for path in paths:
         index = _index(transcript, path)
         if index is not None:
-            names[index] = _placed(Path(path), transcript.captures[index].server, output, set(names.values()))
-    return pytest_module(transcript, rows, names, dialect)
+            server = transcript.captures[index].server
+            names[index] = _placed(Path(path), server, request.output, set(names.values()))
+    return list(view(transcript, selection.rows, names, dialect))
 
 
-def _is_opened_by_initialize(transcript: Transcript, source: CaptureInfo) -> bool:
-    asked = [one for one in transcript.exchanges if one.capture == source.index and one.sender == CLIENT]
-    return not asked or any(one.method == INITIALIZE for one in asked)
+def _begins_with_initialize(transcript: Transcript, capture: CaptureInfo) -> bool:
+    exchanges = [
+        exchange for exchange in transcript.exchanges if exchange.capture == capture.index and exchange.sender == CLIENT
+    ]
+    return not exchanges or any(exchange.method == INITIALIZE for exchange in exchanges)
 
 
 def _index(transcript: Transcript, path: str) -> int | None:
-    """Which source of the transcript a capture is; None where it has no header."""
+    """Find the index of a capture in the transcript; None if it has no header."""
     header = next(read(path), None)
     if not isinstance(header, Header):
         return None
-    return next(one.index for one in transcript.captures if one.header and one.header.capture_id == header.capture_id)
+    return next(
+        capture.index for capture in transcript.captures if capture.header and capture.header.capture_id == header.capture_id
+    )
 
 
 def _placed(path: Path, server: str, output: str | None, taken: set[str]) -> str:
-    """The name of a capture as the fixture knows it."""
+    """Copy a capture beside the module, or say where to put it. Returns the name by which the fixture finds it."""
     if output is None or output == "-":
         name = _free(path.name if path.suffix == EXTENSION else f"{path.name}{EXTENSION}", taken)
-        say(f"mcpspy: the test plays {FOLDER}/{name} beside it: put {path} there, or write the test with -o FILE")
+        say(f"mcpspy: the test reads {FOLDER}/{name} beside it: copy {path} there, or write the test with -o FILE")
         return name
     folder = Path(output).absolute().parent / FOLDER
     if path.absolute().parent == folder and path.suffix == EXTENSION:
@@ -99,7 +87,7 @@ def _copy(path: Path, copy: Path) -> None:
     if copy.exists():
         if copy.read_bytes() == path.read_bytes():
             return
-        raise AddressError(str(copy), "it is there already, and is another capture; move it away, or write the test elsewhere")
+        raise AddressError(str(copy), "it exists and is another capture; move it, or write the test elsewhere")
     copy.parent.mkdir(exist_ok=True)
     beside = copy.with_name(f".{copy.name}.{os.getpid()}")
     shutil.copyfile(path, beside)
@@ -116,4 +104,4 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _file_part(label: str) -> str:
-    return "".join(one if one.isalnum() or one in "._-" else "-" for one in label).strip(".-") or "server"
+    return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in label).strip(".-") or "server"

@@ -11,8 +11,8 @@ from ...replay.client.correlate.reader import read_correlations
 from ...replay.client.read_plan import read_plans
 from ...transcript.model import Exchange, Numbered
 from ...views.timeline.timeline import rows_between
-from ..filter_option import filtered, wanted_of
-from ..transcripts import chosen, row_of, transcript_of
+from ..filter_option import combined_filter, filter_rows
+from ..transcripts import row_of, select_captures, transcript_of
 
 if TYPE_CHECKING:
     from ...replay.client.correlate.model import Correlations
@@ -59,8 +59,8 @@ class Wanted:
 
 def wanted(what: str, only: tuple[str, ...], handles: tuple[str, ...]) -> Wanted:
     """What a WHAT and `--only` name together. Raises: AddressError, ReplayError, FilterError."""
-    matching = wanted_of(only)
-    asked = chosen((what,), skips_replays=True)
+    matching = combined_filter(only)
+    asked = select_captures((what,), skips_replays=True)
     if len(asked.paths) > 1:
         raise AddressError(what, f"a replay plays one capture, and these are {len(asked.paths)}: {', '.join(asked.paths)}")
     transcript, _ = transcript_of(asked.paths)
@@ -74,7 +74,7 @@ def wanted(what: str, only: tuple[str, ...], handles: tuple[str, ...]) -> Wanted
         row_of(transcript, what, asked.rows[0])
         rows = rows_between(transcript.rows, asked.rows)
     if matching is not None:
-        rows = filtered(matching, transcript, transcript.rows if rows is None else rows).rows
+        rows = filter_rows(matching, transcript, transcript.rows if rows is None else rows).rows
     if rows is None:
         return Wanted(
             path=asked.paths[0],

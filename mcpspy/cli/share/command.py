@@ -20,7 +20,7 @@ from ...sharing.user_paths import UserPaths
 from ...views.text.units import counted
 from ...views.timeline.timeline import rows_between
 from ..screen import say
-from ..transcripts import Chosen, WhatCommand, chosen, row_of, transcript_of
+from ..transcripts import CaptureSelection, WhatCommand, row_of, select_captures, transcript_of
 from .copy import Copier, Original, Pseudonyms, Shared, spooled
 from .environment import named_values, people, secret_variables
 
@@ -87,7 +87,7 @@ def command(
         raise click.UsageError("--verify looks into a file; name one with -o.")
     if as_json and not verify:
         raise click.UsageError("--json is what --verify found; add --verify.")
-    asked = chosen(what)
+    asked = select_captures(what)
     looked_into = asked.paths
     if output is not None:
         wanted = _Asked(keys, paths, values, variables, keep, personal=personal)
@@ -139,7 +139,7 @@ class _Asked:
         return known
 
 
-def _share(asked: Chosen, what: str, output: str, wanted: _Asked, *, same_key: bool) -> tuple[str, ...]:
+def _share(asked: CaptureSelection, what: str, output: str, wanted: _Asked, *, same_key: bool) -> tuple[str, ...]:
     """Write the copies; their paths. Raises: ShareError, CaptureError, AddressError, OSError."""
     pseudonyms = Pseudonyms(key(), same_key=same_key)
     known = wanted.known(pseudonyms)
@@ -171,7 +171,7 @@ def _original(path: str, files: ExitStack) -> Original:
     return Original(files.enter_context(open(path, "rb")), path)
 
 
-def _excerpts(asked: Chosen, what: str) -> list[Excerpt | None]:
+def _excerpts(asked: CaptureSelection, what: str) -> list[Excerpt | None]:
     """For each capture the part of it that was asked for; None for all of it."""
     if asked.rows is None:
         return [None] * len(asked.paths)

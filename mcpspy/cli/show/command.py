@@ -15,10 +15,10 @@ from ...transcript.model import Log, ModelCall, Numbered, Row, Transcript
 from ...views.text.filter_lines import filter_line
 from ...views.text.hint import next_commands
 from ...views.timeline.timeline import rows_between, timeline
-from ..filter_option import filter_option, filtered, say_nothing_matches, wanted_of
+from ..filter_option import combined_filter, filter_option, filter_rows, report_no_match
 from ..screen import Screen, say
 from ..since import Since, chosen_since, narrowed, since_option
-from ..transcripts import Chosen, WhatCommand, chosen, row_of, transcript_of
+from ..transcripts import CaptureSelection, WhatCommand, row_of, select_captures, transcript_of
 
 if TYPE_CHECKING:
     from ...transcript.filter.filter import Filter
@@ -65,23 +65,23 @@ def command(
       mcpspy show weather -F 'tool:search* dur>2s'     the slow ones
       mcpspy show --since 1h -F status:pending         what began or hung in the last hour, and still hangs
     """
-    screen, wanted = Screen(), wanted_of(filters)
+    screen, wanted = Screen(), combined_filter(filters)
     how = _How(as_json=as_json, http=http, stats=stats, raw=raw, stderr=not no_stderr)
     _refuse(how, follow=follow)
     if follow:
         _follow(what, screen, wanted, since, how)
         return
-    asked, named = (chosen(what), what) if since is None else chosen_since(what, since)
+    asked, named = (select_captures(what), what) if since is None else chosen_since(what, since)
     is_one = asked.rows is not None and asked.rows[0] == asked.rows[1]
     transcript, live = transcript_of(asked.paths, keeps_frames=http or raw or is_one)
     if since is not None:
         transcript = narrowed(transcript, asked.paths, since)
     rows = [row for row in _rows(transcript, asked, what) if not (no_stderr and isinstance(row, Log))]
-    found = None if wanted is None else filtered(wanted, transcript, rows)
+    found = None if wanted is None else filter_rows(wanted, transcript, rows)
     if found is not None:
         rows = found.rows
         if not rows and (http or raw or is_one):
-            say_nothing_matches(found)
+            report_no_match(found)
             return
     if asked.paths or as_json:
         _print(transcript, rows, _Asked(asked, what, named, filters, since), screen, how, found, live=live)
@@ -103,7 +103,7 @@ class _How:
 class _Asked(NamedTuple):
     """What was asked for, in words that commands take and as what it came to."""
 
-    chosen: Chosen
+    chosen: CaptureSelection
     what: tuple[str, ...]
     named: tuple[str, ...]
     filters: tuple[str, ...]
@@ -176,7 +176,7 @@ def _follow(what: tuple[str, ...], screen: Screen, wanted: Filter | None, since:
     follow(what, output if sieve is None else FilteredOut(output, sieve), keeps_frames=how.http, since=since)
 
 
-def _rows(transcript: Transcript, asked: Chosen, what: tuple[str, ...]) -> list[Row]:
+def _rows(transcript: Transcript, asked: CaptureSelection, what: tuple[str, ...]) -> list[Row]:
     """The rows that were asked for. Raises: AddressError: if the first of them is not there."""
     if asked.rows is not None:
         row_of(transcript, " ".join(what), asked.rows[0])

@@ -24,7 +24,7 @@ from ...transcript.model import CaptureInfo, Exchange, ModelCall, Outcome, Row
 from ...views.text.escape import safe_text
 from ..screen import say
 from ..since import Since
-from ..transcripts import DEFAULT_WHAT, Growing, chosen
+from ..transcripts import DEFAULT_WHAT, GrowingTranscript, select_captures
 
 NICENESS = 5
 """The live view gives way to the traffic that it shows."""
@@ -36,7 +36,7 @@ class Followed:
     __slots__ = ("_since_ns", "growing", "parent", "pending", "streams", "unsaid", "working")
 
     def __init__(self, *, keeps_frames: bool = False) -> None:
-        self.growing = Growing(keeps_frames=keeps_frames)
+        self.growing = GrowingTranscript(keeps_frames=keeps_frames)
         self.parent: tuple[object, ...] | None = None
         self.pending: dict[int, Exchange | ModelCall] = {}
         self.working: dict[int, Exchange] = {}
@@ -277,7 +277,7 @@ def _recordings(whats: tuple[str, ...], since: Since | None) -> list[tuple[str, 
         say(f"mcpspy: nothing was recorded {since.words}; waiting for what comes")
         return []
     try:
-        found = chosen(whats)
+        found = select_captures(whats)
     except AddressError:
         if whats not in ((), (DEFAULT_WHAT,)):
             raise

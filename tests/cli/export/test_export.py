@@ -102,9 +102,9 @@ def test_a_capture_without_messages_is_a_diagram_without_arrows(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nope"], "there is no format nope; there is mermaid, plantuml"),
+        (["nope"], "there is no format nope; the formats are mermaid, plantuml"),
         (["svg", EVERYTHING, "--lane", "everything"], "--lane takes NAME=TEXT"),
-        (["svg", EVERYTHING, "--lane", "nobody=x"], "there is no lane nobody; there is stepclient, everything, mcpspy"),
+        (["svg", EVERYTHING, "--lane", "nobody=x"], "there is no lane nobody; the lanes are stepclient, everything, mcpspy"),
         (["text", EVERYTHING, "--max-messages", "0"], "0 is not in the range"),
     ],
 )
@@ -135,7 +135,7 @@ STREAMABLE = str(CAPTURES / "streamable.mcpspy")
 
 
 def test_har_and_curl_are_of_http_alone_and_say_so() -> None:
-    for format, said in (("har", "there is no HTTP in it"), ("curl", "mcpspy replay")):
+    for format, said in (("har", "it has no HTTP"), ("curl", "mcpspy replay")):
         done = run("export", format, EVERYTHING)
         assert (done.returncode, done.stdout) == (2, "")
         assert said in done.stderr

@@ -91,7 +91,7 @@ def test_another_capture_of_that_name_is_not_written_over(tmp_path: Path) -> Non
     (tmp_path / "captures" / "git.mcpspy").write_text("mine")
     ran = run("export", "pytest", str(CAPTURES / "git.mcpspy"), "-o", str(tmp_path / "test_git.py"))
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert "is there already, and is another capture; move it away" in ran.stderr
+    assert "it exists and is another capture; move it" in ran.stderr
     assert (tmp_path / "captures" / "git.mcpspy").read_text() == "mine"
     assert not (tmp_path / "test_git.py").exists()
 
@@ -99,7 +99,7 @@ def test_another_capture_of_that_name_is_not_written_over(tmp_path: Path) -> Non
 def test_on_standard_output_it_is_said_where_the_capture_belongs() -> None:
     ran = run("export", "pytest", str(CAPTURES / "git.mcpspy"))
     assert "def test_git(mcpspy):" in ran.stdout
-    assert ran.stderr.startswith("mcpspy: the test plays captures/git.mcpspy beside it: put ")
+    assert ran.stderr.startswith("mcpspy: the test reads captures/git.mcpspy beside it: copy ")
 
 
 def test_only_the_rows_that_are_asked_for_are_tested() -> None:
@@ -128,14 +128,14 @@ def test_line_1_of_the_sdk_is_asked_what_it_can_ask() -> None:
     assert "ClientSession" in run("export", "pytest", "--sdk", "1", str(CAPTURES / "logs.mcpspy")).stdout
     ran = run("export", "pytest", "--sdk", "1", str(CAPTURES / "git.mcpspy"))
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert "it does not open with initialize, and line 1 of the SDK knows nothing else; leave --sdk out" in ran.stderr
+    assert "it does not begin with initialize, which version 1 of the SDK requires; leave out --sdk" in ran.stderr
 
 
 @pytest.mark.parametrize(
     ("what", "sentence"),
     [
-        (str(CAPTURES / f"{UNANSWERED}.mcpspy"), "nothing in it was answered, so there is nothing to test; record"),
-        ("-", "a test plays a file"),
+        (str(CAPTURES / f"{UNANSWERED}.mcpspy"), "no request in it was answered, so there is nothing to test; record"),
+        ("-", "a test needs a file"),
     ],
 )
 def test_what_cannot_be_tested_is_told(what: str, sentence: str) -> None:

@@ -87,7 +87,7 @@ def test_a_row_that_is_not_there_is_an_error_that_names_the_last_one(what: str) 
 def test_rows_of_several_captures_at_once_are_an_error() -> None:
     done = run("show", f"{TIME}:1", EVERYTHING)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "rows can be asked of one capture or recording at a time" in done.stderr
+    assert "rows can be selected from one capture or recording only" in done.stderr
 
 
 def test_raw_is_every_byte_of_every_message_and_nothing_else() -> None:

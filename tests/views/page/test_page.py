@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy import read, transcribe
-from mcpspy.cli.export.html import page_files
+from mcpspy.cli.export.formats import page_files
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.page.listed import Line
 from mcpspy.views.page.page import page

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.cli.export.html import page_files
+from mcpspy.cli.export.formats import page_files
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.page.carried import curl_text
 from mcpspy.views.page.page import page

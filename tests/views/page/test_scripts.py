@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcpspy import read, transcribe
-from mcpspy.cli.export.html import page_files
+from mcpspy.cli.export.formats import page_files
 from mcpspy.views.page.drawn import drawn
 from mcpspy.views.page.page import script
 from mcpspy.views.sequence.layout import diagram
