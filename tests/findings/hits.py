@@ -4,12 +4,12 @@ from itertools import chain
 
 from mcpspy.transcript.findings.facts import TranscriptFacts
 from mcpspy.transcript.findings.llm.facts import ModelFacts
-from mcpspy.transcript.findings.registry import MODEL_FINDERS, Finder, is_optional
+from mcpspy.transcript.findings.registry import MODEL_FINDERS, FindingModule, is_optional
 from mcpspy.transcript.findings.rule import Finding
 from mcpspy.transcript.model import Transcript
 
 
-def findings_of(finder: Finder[TranscriptFacts], transcript: Transcript) -> list[Finding]:
+def findings_of(finder: FindingModule[TranscriptFacts], transcript: Transcript) -> list[Finding]:
     """Ask one module that reads all captures together."""
     return [hit.finding for hit in finder.find(TranscriptFacts(transcript=transcript))]
 

@@ -66,7 +66,7 @@ reads_model_api: Final = True
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What the capture lacks."""
-    index = facts.source.index
+    index = facts.capture.index
     for at_ns, gap in facts.gaps:
         what = f"{gap.frames:,} frames with {gap.bytes:,} bytes passed unrecorded: {gap.why}."
         yield hit(RECORDING_GAP, at_ns=at_ns, capture=index, number=gap.number, row=None, what=what, culprit="disk")
@@ -78,12 +78,12 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 def _damage(facts: CaptureFacts, at_ns: int, record: Damage) -> Hit:
     rule = CAPTURE_EDITED if record.reason == "edited" else CAPTURE_DAMAGED
     what = f"Line {record.line} of the capture: {record.text}."
-    index = facts.source.index
+    index = facts.capture.index
     return hit(rule, at_ns=at_ns, capture=index, number=-1, row=None, what=what, culprit="file", group=record.reason)
 
 
 def _completeness(facts: CaptureFacts) -> Iterator[Hit]:
-    source = facts.source
+    source = facts.capture
     if not source.closed or facts.end is not None:
         return
     at_ns = source.last_ns + source.shift_ns

@@ -1,4 +1,4 @@
-"""What happened in one capture, sorted by what findings ask for: one pass over the rows, which keeps the odd ones only."""
+"""Facts for the modules of rules, gathered in one pass over a transcript's rows."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -15,23 +15,23 @@ from ..model import CaptureInfo, ChannelEvent, Exchange, Kind, Log, Message, Num
 from ..offers.baseline import Baseline
 from ..offers.definitions import LISTINGS
 
-_NO_WORDS: Final = b" \t\r\n~^"
-"""What lines are made of that only mark a place in the line above."""
+_MARKERS: Final = b" \t\r\n~^"
+"""Lines of these characters alone only point at a place in the line above."""
 
-LAST_WORDS: Final = 3
+LAST_LINES: Final = 3
 """So many lines of stderr are kept, to be quoted if the server dies."""
 
 SAMPLED: Final = 10_000
-"""So many messages are kept for what only a full parse tells: that takes as long for each as all the rest."""
+"""So many messages are kept for rules that have to parse all of a message, which takes as long as all the rest."""
 
-_FOR_THE_SERVER: Final = ("SIGUSR1", "SIGUSR2")
-"""How notes of signals begin that are passed on and end nothing: who sends one stays."""
+_HARMLESS_SIGNALS: Final = ("SIGUSR1", "SIGUSR2")
+"""Notes that begin with one of these signals end nothing: the sender stays."""
 
-_CLAIMED: Final = frozenset({"ambiguous-stream", "ambiguous-id"})
-"""Flaws of answers that are paired with nothing because they could be paired with several."""
+_AMBIGUOUS: Final = frozenset({"ambiguous-stream", "ambiguous-id"})
+"""Flaws of answers that are paired with no request because they fit several."""
 
 _KEPT: Final = LISTINGS | {"tools/call"}
-_NAMING: Final = frozenset({PROGRESS, CANCELLED})
+_REFERRING: Final = frozenset({PROGRESS, CANCELLED})
 
 LOG: Final = "notifications/message"
 CHANGES: Final = frozenset(
@@ -42,18 +42,18 @@ CHANGES: Final = frozenset(
         "notifications/resources/updated",
     }
 )
-_WANTED: Final = CHANGES | {LOG}
-"""What a server tells from 2026-07-28 on only to who asked for it."""
+_OPT_IN: Final = CHANGES | {LOG}
+"""From 2026-07-28 on a server sends these only to a client that asked for them."""
 
 ScopeKey: TypeAlias = str | int
 """The session of a message over HTTP, or the stream of HTTP+SSE; 0 on stdio, and where a transaction stands alone."""
 
-UseKey: TypeAlias = tuple[str, str, str | None, ScopeKey]
+MessageKey: TypeAlias = tuple[str, str, str | None, ScopeKey]
 """Method, sender, revision and scope."""
 
 
-class Use:
-    """What was sent under one key: the row of the first, and how many there were."""
+class Occurrences:
+    """Messages with one key: the row of the first, and their number."""
 
     __slots__ = ("count", "first")
 
@@ -63,73 +63,73 @@ class Use:
 
 
 class CaptureFacts:
-    """One capture. Times are None for what did not happen.
+    """Facts of one capture. A time is None if that did not happen.
 
     `left_ns` is when the client closed a stream or asked for the end, `gone_ns` when the server closed its stdout or ended. Between
-    `first_hole_ns` and `last_hole_ns` something was not recorded.
+    `first_hole_ns` and `last_hole_ns` records are missing.
     """
 
     __slots__ = (
-        "asked_in", "batches", "calls", "cancelled", "damages", "definitions", "end", "errors", "exit", "first_hole_ns",
-        "flawed", "gaps", "gone_ns", "http", "initializes", "last_hole_ns", "last_words", "left_ns", "listings", "malformed",
-        "mismatched", "news", "notes", "partial", "partials", "repeated", "sample", "signalled", "source", "stalls", "started",
-        "_rows", "told", "unanswered", "unfinished", "unmatched", "untold", "uses",
+        "batches", "calls", "cancelled", "capture", "damages", "end", "errors", "exit", "first_exchanges", "first_hole_ns", "flawed",
+        "gaps", "gone_ns", "http", "initializes", "last_hole_ns", "last_lines", "left_ns", "listings", "malformed",
+        "notifications", "opt_in_notifications", "partial_answers", "partials", "repeated_answers", "requests", "respelled_ids",
+        "sample", "stalls", "starts_ns", "unanswered", "unfinished", "unmatched_notifications", "unmatched_responses",
+        "was_signalled", "with_notifications", "_rows",
     )  # fmt: skip
 
-    def __init__(self, source: CaptureInfo, rows: Sequence[Row] = ()) -> None:
-        self.source = source
+    def __init__(self, capture: CaptureInfo, rows: Sequence[Row] = ()) -> None:
+        self.capture = capture
         self._rows = rows
         self.unanswered: list[Exchange] = []
         self.http: list[Exchange] = []
         """Exchanges whose requests came by HTTP."""
-        self.asked_in: dict[int, Exchange] = {}
-        """The first exchange of each transaction that carried a request of the client."""
-        self.uses: dict[UseKey, Use] = {}
-        """The requests, by their method, sender, revision and scope: how often each was made, and the first time."""
-        self.notes: dict[UseKey, Use] = {}
-        """The same for notifications that belong to no exchange."""
+        self.first_exchanges: dict[int, Exchange] = {}
+        """By the number of a transaction the first exchange that it carried a request of the client for."""
+        self.requests: dict[MessageKey, Occurrences] = {}
+        self.notifications: dict[MessageKey, Occurrences] = {}
+        """Notifications that belong to no exchange."""
         self.initializes: list[Exchange] = []
-        self.definitions: list[Exchange] = []
-        """Answered `tools/list`."""
         self.listings: list[Exchange] = []
-        """Whatever defines something that the server offers: answered lists and greetings."""
+        """Answered requests whose results define what the server offers: lists and `initialize`."""
         self.calls: list[Exchange] = []
         """Every `tools/call`."""
         self.unfinished: list[Exchange] = []
-        """Exchanges whose result is of another type than complete: input is required, a task was made."""
+        """Exchanges whose result is not complete: input is required, or a task was made."""
         self.errors: list[Exchange] = []
         """Exchanges that ended in a JSON-RPC error."""
         self.cancelled: list[Exchange] = []
-        """Exchanges that the asking side gave up, by a notification or by closing the stream."""
-        self.told: list[Exchange] = []
-        """Exchanges with notifications of their own: progress, cancellations."""
-        self.untold: list[UnpairedMessage] = []
-        """Progress and cancellations that name no request that anybody made."""
-        self.news: list[UnpairedMessage] = []
-        """What a server of the modern era tells only to who asked for it: log messages, and changes of what it offers."""
+        """Exchanges that the requesting side gave up, by a notification or by closing the stream."""
+        self.with_notifications: list[Exchange] = []
+        """Exchanges with notifications that refer to them: progress, cancellations."""
+        self.unmatched_notifications: list[UnpairedMessage] = []
+        """Progress and cancellations that refer to no known request."""
+        self.opt_in_notifications: list[UnpairedMessage] = []
+        """Log messages and changes that a server of the modern era sent; it may do so only if asked."""
         self.sample: list[tuple[int, Message]] = []
-        """The first messages, and the rows they stand in."""
+        """The first messages, each after the number of its row."""
         self.batches: list[Numbered] = []
         """Rows that began in a batch."""
-        self.repeated: list[Exchange] = []
-        self.partial: list[Exchange] = []
-        """Exchanges with results that say that they are parts."""
-        self.mismatched: list[Exchange] = []
+        self.repeated_answers: list[Exchange] = []
+        self.partial_answers: list[Exchange] = []
+        """Exchanges with results that say they are parts."""
+        self.respelled_ids: list[Exchange] = []
+        """Exchanges whose response spells the request's id in another way."""
         self.flawed: list[tuple[int, Message]] = []
-        """Messages with flaws, and the rows they stand in."""
+        """Messages with flaws, each after the number of its row."""
         self.malformed: list[UnpairedMessage] = []
-        self.unmatched: list[UnpairedMessage] = []
-        self.started: list[int] = []
+        self.unmatched_responses: list[UnpairedMessage] = []
+        self.starts_ns: list[int] = []
         """When the server's process was started, each time."""
         self.stalls: list[tuple[int, Stall]] = []
         self.partials: list[tuple[int, Partial]] = []
         self.gaps: list[tuple[int, Gap]] = []
         self.damages: list[tuple[int, Damage]] = []
-        self.last_words: deque[bytes] = deque(maxlen=LAST_WORDS)
+        self.last_lines: deque[bytes] = deque(maxlen=LAST_LINES)
+        """The last lines on stderr."""
         self.exit: tuple[int, Exit] | None = None
         self.end: tuple[int, End] | None = None
         self.left_ns: int | None = None
-        self.signalled = False
+        self.was_signalled = False
         """Whether a signal told the server to end."""
         self.gone_ns: int | None = None
         self.first_hole_ns: int | None = None
@@ -147,25 +147,23 @@ class CaptureFacts:
                 self.unanswered.append(row)
         else:
             if response.id is not request.id and response.id != request.id and _is_spelled_otherwise(request, response):
-                self.mismatched.append(row)
+                self.respelled_ids.append(row)
             if response.flaws:
                 self.flawed.append((row.row, response))
             if response.result_type is not None:
                 self.unfinished.append(row)
         transaction = row.transaction
-        scope: ScopeKey = 0
         if transaction is not None:
             self.http.append(row)
-            scope = transaction.scope.session or transaction.scope.stream
             if request.sender == CLIENT:
-                self.asked_in.setdefault(transaction.number, row)
+                self.first_exchanges.setdefault(transaction.number, row)
         method = request.method or ""
-        key = (method, request.sender, request.revision, scope)
-        use = self.uses.get(key)
-        if use is None:
-            self.uses[key] = Use(row)
+        key = (method, request.sender, request.revision, scope_key(transaction))
+        seen = self.requests.get(key)
+        if seen is None:
+            self.requests[key] = Occurrences(row)
         else:
-            use.count += 1
+            seen.count += 1
         if method in _KEPT:
             self._keep(row, method)
         if response is not None and response.kind is Kind.ERROR:
@@ -177,13 +175,13 @@ class CaptureFacts:
         if request.batch:
             self.batches.append(row)
         if row.notifications:
-            self.told.append(row)
-            self.flawed += [(row.row, one) for one in row.notifications if one.flaws]
+            self.with_notifications.append(row)
+            self.flawed += [(row.row, message) for message in row.notifications if message.flaws]
         if row.partials:
-            self.partial.append(row)
+            self.partial_answers.append(row)
         if row.more_responses:
-            self.repeated.append(row)
-            self.flawed += [(row.row, one) for one in row.more_responses if one.flaws]
+            self.repeated_answers.append(row)
+            self.flawed += [(row.row, message) for message in row.more_responses if message.flaws]
 
     def _keep(self, row: Exchange, method: str) -> None:
         if method == "tools/call":
@@ -193,8 +191,6 @@ class CaptureFacts:
             self.initializes.append(row)
         if row.response is not None and row.response.kind is Kind.RESULT:
             self.listings.append(row)
-            if method == "tools/list":
-                self.definitions.append(row)
 
     def unpaired(self, row: UnpairedMessage) -> None:
         """Take in a message that belongs to no exchange."""
@@ -208,8 +204,8 @@ class CaptureFacts:
             self.sample.append((row.row, message))
         if message.kind is Kind.NOTIFICATION:
             self._notification(row, message)
-        elif not message.flaws or _CLAIMED.isdisjoint(message.flaws):
-            self.unmatched.append(row)
+        elif not message.flaws or _AMBIGUOUS.isdisjoint(message.flaws):
+            self.unmatched_responses.append(row)
         if message.batch:
             self.batches.append(row)
         if message.flaws:
@@ -217,24 +213,23 @@ class CaptureFacts:
 
     def _notification(self, row: UnpairedMessage, message: Message) -> None:
         method = message.method or ""
-        transaction = self.source.transaction_of(message.stream)
-        scope: ScopeKey = 0 if transaction is None else transaction.scope.session or transaction.scope.stream
-        use = self.notes.setdefault((method, message.sender, message.revision, scope), Use(row, 0))
-        use.count += 1
-        if method in _NAMING:
-            self.untold.append(row)
-        elif method in _WANTED and message.sender == SERVER and message.era is Era.MODERN:
-            self.news.append(row)
+        key = (method, message.sender, message.revision, scope_key(self.capture.transaction_of(message.stream)))
+        seen = self.notifications.setdefault(key, Occurrences(row, 0))
+        seen.count += 1
+        if method in _REFERRING:
+            self.unmatched_notifications.append(row)
+        elif method in _OPT_IN and message.sender == SERVER and message.era is Era.MODERN:
+            self.opt_in_notifications.append(row)
 
     def event(self, row: ChannelEvent) -> None:
-        """Take in what happened to the channel."""
+        """Take in an event of the channel."""
         at_ns = row.at_ns
         match row.record:
             case Close() as record:
                 self._close(at_ns, record)
-            case Note(topic="signal" | "escalation") as record if not record.text.startswith(_FOR_THE_SERVER):
+            case Note(topic="signal" | "escalation") as record if not record.text.startswith(_HARMLESS_SIGNALS):
                 self.left_ns = at_ns if self.left_ns is None else self.left_ns
-                self.signalled = True
+                self.was_signalled = True
             case Exit() as record:
                 self.exit = at_ns, record
                 self.gone_ns = at_ns if self.gone_ns is None else self.gone_ns
@@ -245,7 +240,7 @@ class CaptureFacts:
             case Partial() as record:
                 self.partials.append((at_ns, record))
             case Spawn():
-                self.started.append(at_ns)
+                self.starts_ns.append(at_ns)
             case Gap() as record:
                 self.gaps.append((at_ns, record))
                 self._hole(at_ns - 1)  # it has the time of the record after it, which is sound
@@ -255,30 +250,30 @@ class CaptureFacts:
                     self._hole(at_ns)
 
     def row_of(self, transaction: Transaction) -> int | None:
-        """The row that stands for a transaction; None if none does."""
+        """Give the number of the row that stands for a transaction; None if none does."""
         if transaction.row:
             return transaction.row
-        asked = self.asked_in.get(transaction.number)
-        return None if asked is None else asked.row
+        exchange = self.first_exchanges.get(transaction.number)
+        return None if exchange is None else exchange.row
 
-    def first_with(self, said: bytes) -> float:
-        """When the client first asked something in which these bytes are, at nanoseconds; infinity if it never did."""
-        of_client = (one for one in self._rows if isinstance(one, Exchange) and one.capture == self.source.index)
-        asked = (one.at_ns for one in of_client if one.sender == CLIENT and said in one.request.raw)
-        return min(asked, default=float("inf"))
+    def first_request_with(self, content: bytes) -> float:
+        """Give the time of the client's first request that contains these bytes, in nanoseconds; infinity if there is none."""
+        exchanges = (row for row in self._rows if isinstance(row, Exchange) and row.capture == self.capture.index)
+        times = (row.at_ns for row in exchanges if row.sender == CLIENT and content in row.request.raw)
+        return min(times, default=float("inf"))
 
     def is_shared(self, transaction: Transaction | None) -> bool:
-        """Whether it was POSTed to an endpoint that several streams announced: then nobody knows whose it is."""
-        stream = None if transaction is None else self.source.transactions.get(transaction.scope.stream)
-        return stream is not None and any(one.name == "shared-endpoint" for one in stream.anomalies)
+        """Tell whether it was a POST to an endpoint that several streams announced: then nobody knows which client sent it."""
+        stream = None if transaction is None else self.capture.transactions.get(transaction.scope.stream)
+        return stream is not None and any(anomaly.name == "shared-endpoint" for anomaly in stream.anomalies)
 
     def is_unseen(self, at_ns: int) -> bool:
-        """Whether what happened before this may not have been recorded."""
+        """Tell whether records from before this time may be missing."""
         return self.first_hole_ns is not None and self.first_hole_ns <= at_ns
 
     def stream_name(self, stream: int) -> str:
-        """`stdin`, `stdout`, `stderr`; empty if nobody opened it."""
-        opened = self.source.streams.get(stream)
+        """Give `stdin`, `stdout` or `stderr`; empty if the stream was not opened."""
+        opened = self.capture.streams.get(stream)
         return opened.name if opened else ""
 
     def _close(self, at_ns: int, record: Close) -> None:
@@ -293,8 +288,13 @@ class CaptureFacts:
         self.last_hole_ns = at_ns if self.last_hole_ns is None else max(at_ns, self.last_hole_ns)
 
 
+def scope_key(transaction: Transaction | None) -> ScopeKey:
+    """Give the session or the stream that a message belongs to; 0 where it stands alone."""
+    return 0 if transaction is None else transaction.scope.session or transaction.scope.stream
+
+
 def agreed_revisions(facts: CaptureFacts) -> dict[ScopeKey, str]:
-    """The revision that the handshake of each session of HTTP agreed on."""
+    """Give for each session of HTTP the revision that its handshake agreed on."""
     agreed: dict[ScopeKey, str] = {}
     for exchange in facts.initializes:
         response, transaction = exchange.response, exchange.transaction
@@ -306,30 +306,30 @@ def agreed_revisions(facts: CaptureFacts) -> dict[ScopeKey, str]:
 
 
 def _is_spelled_otherwise(request: Message, response: Message) -> bool:
-    """Whether the ids mean the same. They do not where HTTP tells what an error answers."""
+    """Tell whether two different ids mean the same. They do not where only HTTP tells what an error answers."""
     return response.id is not None and response.id in spellings(request.id or "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptFacts:
-    """All captures together. `baselines` are accepted definitions by the server's label; None: there are none to compare with."""
+    """Facts of all captures together. `baselines` are accepted definitions, by the server's label; None: nothing is compared."""
 
     transcript: Transcript
     baselines: Mapping[str, Baseline] | None = None
 
 
 def capture_facts(transcript: Transcript) -> list[CaptureFacts]:
-    """One for each capture of `transcript`."""
-    found = [CaptureFacts(source, transcript.rows) for source in transcript.captures]
+    """Gather the facts of each capture of `transcript`."""
+    by_capture = [CaptureFacts(capture, transcript.rows) for capture in transcript.captures]
     for row in transcript.rows:
-        facts = found[row.capture]
+        facts = by_capture[row.capture]
         if isinstance(row, Exchange):
             facts.exchange(row)
         elif isinstance(row, UnpairedMessage):
             facts.unpaired(row)
         elif isinstance(row, Log):
-            if row.raw.strip(_NO_WORDS):
-                facts.last_words.append(row.raw)
+            if row.raw.strip(_MARKERS):
+                facts.last_lines.append(row.raw)
         elif isinstance(row, ChannelEvent):
             facts.event(row)
-    return found
+    return by_capture

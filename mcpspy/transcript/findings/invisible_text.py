@@ -38,7 +38,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What one capture's server hides in what it offers, or once offered."""
     if not facts.listings:
         return
-    for one in offer(facts.source, facts.listings).ever.values():
+    for one in offer(facts.capture, facts.listings).ever.values():
         if one.raw.isascii() and b"\\" not in one.raw:
             continue
         for path, hidden, tags in _hidden(one):

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 Facts = TypeVar("Facts", contravariant=True)  # noqa: PLC0105 - read as the type of `facts`
 
 
-class Finder(Protocol[Facts]):
+class FindingModule(Protocol[Facts]):
     """A module of rules, by the facts that it reads."""
 
     @property
@@ -73,7 +73,7 @@ class Finder(Protocol[Facts]):
     def find(self, facts: Facts, /) -> Iterator[Hit]: ...
 
 
-CAPTURE_FINDERS: Final[tuple[Finder[CaptureFacts], ...]] = (
+CAPTURE_FINDERS: Final[tuple[FindingModule[CaptureFacts], ...]] = (
     # transport
     lines, encoding, json_traps, stalls, server_exits, timeouts, statuses, disconnects, sessions, streams,
     # protocol
@@ -87,19 +87,26 @@ CAPTURE_FINDERS: Final[tuple[Finder[CaptureFacts], ...]] = (
 )  # fmt: skip
 """Modules that read one capture at a time."""
 
-TRANSCRIPT_FINDERS: Final[tuple[Finder[TranscriptFacts], ...]] = (schemas, types, cost, trust)
+TRANSCRIPT_FINDERS: Final[tuple[FindingModule[TranscriptFacts], ...]] = (schemas, types, cost, trust)
 """Modules that read all captures together."""
 
-MODEL_FINDERS: Final[tuple[Finder[ModelFacts], ...]] = (offers, tool_uses, results, model_answers, model_schemas, model_costs)
+MODEL_FINDERS: Final[tuple[FindingModule[ModelFacts], ...]] = (
+    offers,
+    tool_uses,
+    results,
+    model_answers,
+    model_schemas,
+    model_costs,
+)
 """Modules that read the model calls of all captures, and are asked only where there are any."""
 
 
-def is_optional(finder: Finder[Any]) -> bool:
+def is_optional(finder: FindingModule[Any]) -> bool:
     """Tell whether the findings of a module have to be asked for."""
     return bool(getattr(finder, "optional", False))
 
 
-_FINDERS: Final[tuple[Finder[Any], ...]] = (*CAPTURE_FINDERS, *TRANSCRIPT_FINDERS, *MODEL_FINDERS)
+_FINDERS: Final[tuple[FindingModule[Any], ...]] = (*CAPTURE_FINDERS, *TRANSCRIPT_FINDERS, *MODEL_FINDERS)
 
 RULES: Final[dict[str, Rule]] = {rule.name: rule for finder in sorted(_FINDERS, key=is_optional) for rule in finder.RULES}
 """All rules by name; those that have to be asked for are the last."""

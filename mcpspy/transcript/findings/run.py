@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..model import Transcript
     from ..offers.baseline import Baseline
     from .llm.facts import ModelFacts
-    from .registry import Finder
+    from .registry import FindingModule
     from .rule import Finding, Hit
 
 _ALL_CAPTURES = -1
@@ -48,7 +48,7 @@ def all_findings(
     `wanted` is as for `findings`.
     """
 
-    def is_asked(finder: Finder[Any]) -> bool:
+    def is_asked(finder: FindingModule[Any]) -> bool:
         return is_optional(finder) and (rules is None or any(rule.name in rules for rule in finder.RULES))
 
     facts = TranscriptFacts(transcript=transcript, baselines=baselines)
@@ -56,12 +56,12 @@ def all_findings(
     return sorted((finding for finding in both if rules is None or finding.rule in rules), key=lambda finding: finding.at_ns)
 
 
-def _hits(facts: TranscriptFacts, is_asked: Callable[[Finder[Any]], bool]) -> Iterator[tuple[int, Hit]]:
+def _hits(facts: TranscriptFacts, is_asked: Callable[[FindingModule[Any]], bool]) -> Iterator[tuple[int, Hit]]:
     """Ask the modules in the order of the registry. Each hit comes with the capture that it is counted in."""
     finders = [finder for finder in CAPTURE_FINDERS if is_asked(finder)]
     for capture in capture_facts(facts.transcript) if finders else ():
         for finder in finders:
-            if not capture.source.is_model or getattr(finder, "reads_model_api", False):
+            if not capture.capture.is_model or getattr(finder, "reads_model_api", False):
                 for hit in finder.find(capture):
                     yield hit.finding.capture, hit
     for of_all in filter(is_asked, TRANSCRIPT_FINDERS):
@@ -72,7 +72,7 @@ def _hits(facts: TranscriptFacts, is_asked: Callable[[Finder[Any]], bool]) -> It
             yield _ALL_CAPTURES, hit
 
 
-def _model_hits(facts: TranscriptFacts, finders: list[Finder[ModelFacts]]) -> Iterator[Hit]:
+def _model_hits(facts: TranscriptFacts, finders: list[FindingModule[ModelFacts]]) -> Iterator[Hit]:
     from .llm.facts import ModelFacts  # what reads prompts is imported only where there are some
 
     if finders:

@@ -100,26 +100,26 @@ _AMBIGUOUS: Final = {
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Answers to nothing, answers too many, and answers with another spelling of the id."""
-    for exchange in facts.mismatched:
+    for exchange in facts.respelled_ids:
         response = exchange.response
         assert response is not None
         what = f"A response has the id {response.id}, its request {exchange.request.id}."
         yield hit_in(ID_TYPE_MISMATCH, response, exchange.row, what, group="spelling")
-    for exchange in facts.repeated:
+    for exchange in facts.repeated_answers:
         count = 1 + len(exchange.more_responses)
         what = f"{call_name(exchange)} was answered {count} times."
         yield hit_in(DUPLICATE_RESPONSE, exchange.more_responses[0], exchange.row, what)
-    for exchange in facts.partial:
+    for exchange in facts.partial_answers:
         what = f"{call_name(exchange)} was answered in {1 + len(exchange.partials)} parts."
         yield hit_in(PARTIAL_RESULT, exchange.partials[0], exchange.row, what, group=exchange.method)
     for row, message in facts.flawed:
         for flaw in message.flaws:
             if flaw in _AMBIGUOUS:
                 yield hit_in(AMBIGUOUS_PAIRING, message, row, f"{_AMBIGUOUS[flaw]}.", culprit="unclear", group=flaw)
-    for unpaired in facts.unmatched:
+    for unpaired in facts.unmatched_responses:
         message = unpaired.message
         unseen = facts.first_hole_ns is not None and facts.first_hole_ns <= unpaired.at_ns
-        if unseen or facts.source.header is None or (message.kind is Kind.ERROR and message.id in (None, "null")):
+        if unseen or facts.capture.header is None or (message.kind is Kind.ERROR and message.id in (None, "null")):
             continue
         said = "without an id" if message.id is None else f"with the id {message.id}, which nobody asked with"
         article = "An" if message.kind is Kind.ERROR else "A"

@@ -78,7 +78,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Calls that stand out, and polls that come too soon."""
     yield from _slow(facts.calls)
     yield from _repeated(facts.calls)
-    for one in {id(one): one for one in facts.source.calls.values()}.values():
+    for one in {id(one): one for one in facts.capture.calls.values()}.values():
         yield from _polled(one)
 
 

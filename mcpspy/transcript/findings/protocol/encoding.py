@@ -183,7 +183,7 @@ def _flawed(facts: CaptureFacts, row: int, message: Message) -> Iterator[Hit]:
         rule = FLAWS.get(name)
         if rule is None or (name == "null-id" and message.kind is Kind.ERROR):  # the id such an error has to have
             continue
-        if name in _IN_USE and facts.is_shared(facts.source.transaction_of(message.stream)):  # by another client
+        if name in _IN_USE and facts.is_shared(facts.capture.transaction_of(message.stream)):  # by another client
             continue
         article = "An" if message.kind is Kind.ERROR else "A"
         what = f"{article} {message.kind} is not as it should be: {_WORDS[name]}."

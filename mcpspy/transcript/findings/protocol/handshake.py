@@ -11,7 +11,7 @@ from ....records import CLIENT, SERVER
 from ...mcp.methods import DISCOVER, INITIALIZE, row
 from ...mcp.revisions import WITH_BATCHES, Era, era, is_known, nearest
 from ...model import Exchange, Kind, UnpairedMessage
-from ..facts import CaptureFacts, ScopeKey
+from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import Family, Hit, Rule, Severity, hit_in
 from ..words import call_name, quoted
 
@@ -177,7 +177,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if exchange.request.batch:
             what = "initialize came as a member of a batch."
             yield hit_in(INITIALIZE_IN_BATCH, exchange.request, exchange.row, what)
-        scope = _scope(exchange)
+        scope = scope_key(exchange.transaction)
         if scope in agreed and (scope or exchange.transaction is None) and not facts.is_shared(exchange.transaction):
             what = "The client sent initialize again, in a session that had its handshake."
             yield hit_in(SECOND_INITIALIZE, exchange.request, exchange.row, what, group=str(scope))
@@ -188,10 +188,6 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     yield from _order(facts, agreed)
     yield from _capabilities(facts, agreed)
     yield from _batches(facts)
-
-
-def _scope(exchange: Exchange) -> ScopeKey:
-    return 0 if exchange.transaction is None else exchange.transaction.scope.session or exchange.transaction.scope.stream
 
 
 def _handshake(scope: ScopeKey, exchange: Exchange) -> Handshake:
@@ -222,9 +218,11 @@ def _revisions(exchange: Exchange) -> Iterator[Hit]:
 
 
 def _order(facts: CaptureFacts, agreed: dict[ScopeKey, Handshake]) -> Iterator[Hit]:
-    initialized = {key[3]: use.first.at_ns for key, use in facts.notes.items() if key[0] == _INITIALIZED and key[1] == CLIENT}
+    initialized = {
+        key[3]: use.first.at_ns for key, use in facts.notifications.items() if key[0] == _INITIALIZED and key[1] == CLIENT
+    }
     followed: dict[ScopeKey, Exchange] = {}
-    for (method, sender, revision, scope), use in facts.uses.items():
+    for (method, sender, revision, scope), use in facts.requests.items():
         first, handshake = use.first, agreed.get(scope)
         if handshake is None or not isinstance(first, Exchange) or method in _ANY_TIME:
             continue
@@ -245,7 +243,7 @@ def _order(facts: CaptureFacts, agreed: dict[ScopeKey, Handshake]) -> Iterator[H
 
 
 def _capabilities(facts: CaptureFacts, agreed: dict[ScopeKey, Handshake]) -> Iterator[Hit]:
-    for uses in (facts.uses, facts.notes):
+    for uses in (facts.requests, facts.notifications):
         for (method, sender, revision, scope), use in uses.items():
             handshake, first = agreed.get(scope), use.first
             if handshake is None or revision is None or era(revision) is not Era.LEGACY or first.at_ns < handshake.answered_ns:

@@ -17,7 +17,7 @@ from ..rule import Family, Hit, Rule, Severity, hit_in
 
 if TYPE_CHECKING:
     from ....records import Side
-    from ..facts import CaptureFacts, Use, UseKey
+    from ..facts import CaptureFacts, MessageKey, Occurrences
 
 WRONG_DIRECTION: Final = Rule(
     name="wrong-direction",
@@ -107,14 +107,14 @@ RULES: Final = (WRONG_DIRECTION, WRONG_KIND, METHOD_NOT_IN_REVISION, REQUEST_IN_
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """One finding for each method, sender, revision and scope."""
-    for key, use in facts.uses.items():
+    for key, use in facts.requests.items():
         yield from _used(key, use)
-    for key, use in facts.notes.items():
+    for key, use in facts.notifications.items():
         yield from _used(key, use)
     yield from _asked_in_modern_era(facts)
 
 
-def _used(key: UseKey, use: Use) -> Iterator[Hit]:
+def _used(key: MessageKey, use: Occurrences) -> Iterator[Hit]:
     method, sender, revision, _ = key
     first = use.first
     is_request = isinstance(first, Exchange)
@@ -159,15 +159,15 @@ def _standing(method: str, side: Side, revision: str | None, *, is_request: bool
 def _asked_in_modern_era(facts: CaptureFacts) -> Iterator[Hit]:
     """Requests of the server where the client speaks a modern revision, and none was agreed on by a handshake."""
     agreed = any(one.response is not None and one.response.kind is Kind.RESULT for one in facts.initializes)
-    modern_ns = min((use.first.at_ns for key, use in facts.uses.items() if _is_modern_and_answered(key, use)), default=None)
-    for (method, sender, revision, _), use in facts.uses.items():
+    modern_ns = min((use.first.at_ns for key, use in facts.requests.items() if _is_modern_and_answered(key, use)), default=None)
+    for (method, sender, revision, _), use in facts.requests.items():
         first = use.first
         if sender != SERVER or not isinstance(first, Exchange) or not any(one.sender == SERVER for one in rows(method)):
             continue
         if revision is not None:
             is_modern = era(revision) is Era.MODERN
         elif first.transaction is not None:
-            asked = facts.asked_in.get(first.transaction.number)
+            asked = facts.first_exchanges.get(first.transaction.number)
             is_modern = asked is not None and asked.era is Era.MODERN
         else:
             is_modern = not agreed and modern_ns is not None and modern_ns < first.at_ns
@@ -176,7 +176,7 @@ def _asked_in_modern_era(facts: CaptureFacts) -> Iterator[Hit]:
             yield hit_in(REQUEST_IN_MODERN_ERA, first.request, first.row, what, count=use.count)
 
 
-def _is_modern_and_answered(key: UseKey, use: Use) -> bool:
+def _is_modern_and_answered(key: MessageKey, use: Occurrences) -> bool:
     first = use.first
     if key[1] != CLIENT or key[2] is None or not isinstance(first, Exchange) or era(key[2]) is not Era.MODERN:
         return False

@@ -104,13 +104,13 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Revisions refused and used again, changes told to nobody, and a transport that goes."""
     yield from _refused(facts)
     asked_ns: float | None = None
-    for unpaired in facts.news:
+    for unpaired in facts.opt_in_notifications:
         message = unpaired.message
         if message.method in CHANGES:
             yield from _change(facts, unpaired)
             continue
         if asked_ns is None:
-            asked_ns = 0 if facts.source.transactions else facts.first_with(LOG_LEVEL.encode())
+            asked_ns = 0 if facts.capture.transactions else facts.first_request_with(LOG_LEVEL.encode())
         if _asked_for_logs(facts, message, asked_ns) is False:
             what = "The server sent a log message for a request that carries no logLevel."
             yield hit_in(UNASKED_LOG, message, unpaired.row, what, group="one")
@@ -126,11 +126,11 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 def _change(facts: CaptureFacts, unpaired: UnpairedMessage) -> Iterator[Hit]:
     """Each change has to name a subscription, one that there is, and that asks for it."""
     message, method = unpaired.message, unpaired.message.method or ""
-    listens = facts.source.calls.get(unpaired.row)
+    listens = facts.capture.calls.get(unpaired.row)
     if SUBSCRIPTION_ID.encode() not in message.raw:
         what = f"The server sent {method} without naming a subscription."
     elif listens is None:
-        if facts.source.header is None or facts.is_unseen(unpaired.at_ns):
+        if facts.capture.header is None or facts.is_unseen(unpaired.at_ns):
             return
         what = f"The server sent {method} for a subscription that nobody made."
     elif listens.first.method == LISTEN and not _wants(listens.first, method):
@@ -151,12 +151,12 @@ def _asked_for_logs(facts: CaptureFacts, message: Message, asked_ns: float) -> b
 
     Over HTTP it belongs to the request whose response it came on, on stdio to any that was made before it, from `asked_ns` on.
     """
-    transaction = facts.source.transaction_of(message.stream)
+    transaction = facts.capture.transaction_of(message.stream)
     if transaction is None:
-        if facts.source.header is None or facts.is_unseen(message.at_ns):
+        if facts.capture.header is None or facts.is_unseen(message.at_ns):
             return None
         return asked_ns <= message.at_ns
-    asked = facts.asked_in.get(transaction.number)
+    asked = facts.first_exchanges.get(transaction.number)
     if (
         asked is None
         or asked.era is not Era.MODERN

@@ -128,16 +128,16 @@ _RACE_NS: Final = 1_000_000_000
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Progress too late, not growing or about nothing; cancellations of what must not be, never was or is long over."""
-    for exchange in facts.told:
+    for exchange in facts.with_notifications:
         reports = [one for one in exchange.notifications if one.method == PROGRESS]
         yield from _late(exchange, reports)
         yield from _shrinking(exchange, reports)
         for message in exchange.notifications:
             if message.method == CANCELLED:
                 yield from _cancelled(exchange, message)
-    for unpaired in facts.untold:
+    for unpaired in facts.unmatched_notifications:
         message = unpaired.message
-        if facts.is_unseen(unpaired.at_ns) or message.correlation_key is None or facts.source.header is None:
+        if facts.is_unseen(unpaired.at_ns) or message.correlation_key is None or facts.capture.header is None:
             continue
         if "late-progress" in message.flaws or "ambiguous-progress" in message.flaws or not _is_known(facts, message):
             continue
@@ -156,7 +156,7 @@ def _is_known(facts: CaptureFacts, message: Message) -> bool:
     """
     if message.method == CANCELLED and message.sender == SERVER and message.era is Era.MODERN:
         return False
-    transaction = facts.source.transaction_of(message.stream)
+    transaction = facts.capture.transaction_of(message.stream)
     return transaction is None or transaction.scope.kind is not ScopeKind.TRANSACTION
 
 

@@ -116,7 +116,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             yield from _required(exchange)
         elif response.result_type == TASK:
             yield from _task(exchange)
-    for one in {id(one): one for one in facts.source.calls.values()}.values():
+    for one in {id(one): one for one in facts.capture.calls.values()}.values():
         if len(one.exchanges) > 1:
             yield from _states(one)
 

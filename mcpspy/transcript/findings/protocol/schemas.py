@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from ....records import CLIENT
 from ...model import Exchange, Kind, UnpairedMessage
-from ..facts import TranscriptFacts
+from ..facts import TranscriptFacts, scope_key
 from ..json_schema import Validators
 from ..rule import Family, Hit, Rule, Severity, hit_in
 from ..words import call_name
@@ -104,16 +104,12 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
                 yield from _called(servers[row.capture], row)
 
 
-def _scope(row: Exchange) -> str | int:
-    return 0 if row.transaction is None else row.transaction.scope.session or row.transaction.scope.stream
-
-
 def _listed(server: _Server, row: Exchange) -> Iterator[Hit]:
     response = row.response
     assert response is not None
     result = response.result
     tools = result.get("tools") if isinstance(result, dict) else None
-    scope = _scope(row)
+    scope = scope_key(row.transaction)
     for tool in tools if isinstance(tools, list) else []:
         if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
             continue
@@ -129,7 +125,7 @@ def _listed(server: _Server, row: Exchange) -> Iterator[Hit]:
 def _called(server: _Server, row: Exchange) -> Iterator[Hit]:
     request, response = row.request, row.response
     assert response is not None
-    scope, name = _scope(row), row.target
+    scope, name = scope_key(row.transaction), row.target
     if name is None:
         return
     tool = server.tools.get((scope, name))

@@ -14,7 +14,7 @@ from ...calls.references import task_facts
 from ...mcp.codes import RELATED_TASK
 from ...mcp.methods import MAY_BE_TASKS
 from ...model import Exchange, Kind, Message
-from ..facts import CaptureFacts, ScopeKey
+from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import Family, Hit, Rule, Severity, hit_in
 from ..words import call_name, quoted
 
@@ -88,7 +88,7 @@ _NAMING: Final = (CallPart.POLL, CallPart.CANCEL)
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What is wrong with tasks."""
     yield from _not_offered(facts)
-    for one in {id(one): one for one in facts.source.calls.values()}.values():
+    for one in {id(one): one for one in facts.capture.calls.values()}.values():
         if one.task is not None:
             yield from _statuses(one, one.task.id)
             yield from _unmarked(one)
@@ -100,17 +100,17 @@ def _not_offered(facts: CaptureFacts) -> Iterator[Hit]:
     for exchange in facts.initializes:
         response = exchange.response
         if response is not None and response.kind is Kind.RESULT and response.revision == _REVISION:
-            declared[_scope(exchange)] = response.at_ns, exchange
+            declared[scope_key(exchange.transaction)] = response.at_ns, exchange
     if not declared:
         return
     asked = [one for one in facts.calls if b'"task"' in one.request.raw]
     asked += [
         one.first
-        for (method, *_), one in facts.uses.items()
+        for (method, *_), one in facts.requests.items()
         if method in MAY_BE_TASKS and method != "tools/call" and isinstance(one.first, Exchange)
     ]
     for exchange in asked:
-        since_ns, handshake = declared.get(_scope(exchange), (0, None))
+        since_ns, handshake = declared.get(scope_key(exchange.transaction), (0, None))
         if handshake is None or exchange.at_ns < since_ns or exchange.revision != _REVISION:
             continue
         if "task" not in members(members(exchange.request.raw).get("params", b"")):
@@ -121,10 +121,6 @@ def _not_offered(facts: CaptureFacts) -> Iterator[Hit]:
         if isinstance(capabilities, dict) and not _runs(capabilities, exchange.method):
             what = f"{call_name(exchange)} asks for a task, and the {side} did not declare tasks.requests.{_dotted(exchange.method)}."
             yield hit_in(TASK_NOT_OFFERED, exchange.request, exchange.row, what, group=exchange.method)
-
-
-def _scope(exchange: Exchange) -> ScopeKey:
-    return 0 if exchange.transaction is None else exchange.transaction.scope.session or exchange.transaction.scope.stream
 
 
 def _dotted(method: str) -> str:

@@ -85,7 +85,7 @@ def _left(exchange: Exchange, left_ns: int, asked: str, asker: str, answerer: st
 def _answering(facts: CaptureFacts, transaction: Transaction) -> Transaction | None:
     """The transaction in whose response the answer was to come: of HTTP+SSE the stream's."""
     if transaction.scope.kind is ScopeKind.STREAM:
-        return facts.source.transactions.get(transaction.scope.stream)
+        return facts.capture.transactions.get(transaction.scope.stream)
     return transaction
 
 

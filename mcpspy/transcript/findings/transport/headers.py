@@ -91,7 +91,7 @@ _WITH_VERSION: Final = "2025-06-18"
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What requests of the client say twice, not the same, or not at all."""
-    for (method, sender, said, _), use in facts.uses.items():
+    for (method, sender, said, _), use in facts.requests.items():
         first = use.first
         if said is None or sender != CLIENT or not isinstance(first, Exchange) or era(said) is not Era.MODERN:
             continue
@@ -110,10 +110,12 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 
 def _unnamed(facts: CaptureFacts) -> Iterator[Hit]:
     """Requests on stdio without a revision, of a client that never shook hands and named one before."""
-    if facts.source.transactions or facts.initializes or facts.source.header is None or facts.first_hole_ns is not None:
+    if facts.capture.transactions or facts.initializes or facts.capture.header is None or facts.first_hole_ns is not None:
         return
     named = [
-        use.first for (_, sender, said, _), use in facts.uses.items() if sender == CLIENT and said and era(said) is Era.MODERN
+        use.first
+        for (_, sender, said, _), use in facts.requests.items()
+        if sender == CLIENT and said and era(said) is Era.MODERN
     ]
     answered_ns = [
         one.response.at_ns
@@ -122,7 +124,7 @@ def _unnamed(facts: CaptureFacts) -> Iterator[Hit]:
     ]
     if not answered_ns:
         return
-    for (method, sender, said, _), use in facts.uses.items():
+    for (method, sender, said, _), use in facts.requests.items():
         first = use.first
         if (
             sender == CLIENT

@@ -96,7 +96,7 @@ def _malformed(facts: CaptureFacts, unpaired: UnpairedMessage) -> Iterator[Hit]:
         what = f"A line on stdout that is no message; it looks like {source}: {quoted(text)}"
         yield hit_in(STDOUT_NOISE, message, unpaired.row, what, group=source)
     else:
-        yield _broken(message, unpaired.row, text, is_http=bool(facts.source.transactions))
+        yield _broken(message, unpaired.row, text, is_http=bool(facts.capture.transactions))
 
 
 def _broken(message: Message, row: int, text: bytes, *, is_http: bool) -> Hit:

@@ -133,13 +133,13 @@ _accepts = re.compile(rb"\naccept:[ \t]*([^\r\n]*)").findall
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What statuses, media types and methods of HTTP say otherwise than they should."""
-    transactions = facts.source.transactions
+    transactions = facts.capture.transactions
     if not transactions:
         return
     agreed = agreed_revisions(facts)
     yield from _error_statuses(facts)
     modern: set[str] = set()
-    for exchange in facts.asked_in.values():
+    for exchange in facts.first_exchanges.values():
         one = exchange.transaction
         if one is not None and _is_streamable(exchange, one, agreed):
             yield from _media_types(exchange, one)
@@ -217,7 +217,7 @@ def _takes(accept: str, name: str) -> bool:
 def _unasked_answer(facts: CaptureFacts, one: Transaction, agreed: Mapping[ScopeKey, str], unread: set[int]) -> Iterator[Hit]:
     """What came back for notifications and responses, in a session of which the handshake was seen."""
     response, request = one.response, one.request
-    if response is None or request is None or one.number in facts.asked_in or not one.request_messages:
+    if response is None or request is None or one.number in facts.first_exchanges or not one.request_messages:
         return
     if one.scope.kind is not ScopeKind.SESSION or one.scope.session not in agreed or request.opened.stream in unread:
         return
@@ -241,7 +241,7 @@ def _removed(facts: CaptureFacts, one: Transaction, modern: set[str]) -> Iterato
     if one.target not in modern or (one.method == "POST" and not resumes):
         return
     if one.method == "POST":
-        asked = facts.asked_in.get(one.number)
+        asked = facts.first_exchanges.get(one.number)
         named = asked.revision if asked is not None and asked.era is Era.MODERN else ""
     else:
         named = request.head.get("mcp-protocol-version") if one.method in ("GET", "DELETE") else ""

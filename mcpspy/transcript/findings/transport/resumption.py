@@ -87,7 +87,7 @@ _BY_NAME: Final = {rule.name: rule for rule in RULES}
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What is wrong with ids of events, and with what was sent after one."""
     agreed = None
-    for one in facts.source.transactions.values():
+    for one in facts.capture.transactions.values():
         for anomaly in one.anomalies:
             rule = _BY_NAME.get(anomaly.name)
             if rule is None or one.scope.kind is not ScopeKind.SESSION:

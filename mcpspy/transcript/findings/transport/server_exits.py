@@ -103,16 +103,16 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if record.descendants:
             names = ", ".join(str(one.get("name", "?")) for one in record.descendants[:LISTED_CALLS])
             what = f"The server ended and left {len(record.descendants)} of its processes behind: {names}."
-            is_sudden = facts.signalled or record.signal is not None  # then they may be about to end, too
+            is_sudden = facts.was_signalled or record.signal is not None  # then they may be about to end, too
             severity = Severity.INFO if is_sudden else None
             yield _about_process(DESCENDANTS_LEFT, facts, at_ns, record, what, severity=severity)
         if (
-            facts.source.messages == 0
-            and facts.started
-            and at_ns - facts.started[0] > PATIENCE_NS
+            facts.capture.messages == 0
+            and facts.starts_ns
+            and at_ns - facts.starts_ns[0] > PATIENCE_NS
             and not facts.is_unseen(at_ns)
         ):
-            what = f"The server ran for {seconds(at_ns - facts.started[0])}, and the client never sent it a message."
+            what = f"The server ran for {seconds(at_ns - facts.starts_ns[0])}, and the client never sent it a message."
             yield _about_process(UNUSED_START, facts, at_ns, record, what, culprit=CLIENT)
         if not record.error and _died(facts, at_ns):
             left_alone = [one for one in pending if one.sender == CLIENT and one.at_ns <= at_ns]
@@ -147,7 +147,7 @@ def _died(facts: CaptureFacts, exit_ns: int) -> bool:
 
 def _command(facts: CaptureFacts) -> str:
     """The program of the server's command, to be followed by what is wrong with it; empty where nobody wrote it down."""
-    header = facts.source.header
+    header = facts.capture.header
     argv = header.tapped.get("argv") if header is not None else None
     return f"{quoted(str(argv[0]).encode())}: " if isinstance(argv, list) and argv else ""
 
@@ -157,7 +157,7 @@ def _obituary(facts: CaptureFacts, record: Exit, pending: list[Exchange]) -> str
     calls = ", ".join(call_name(one) for one in pending[:LISTED_CALLS])
     more = f" and {len(pending) - LISTED_CALLS} more" if len(pending) > LISTED_CALLS else ""
     waiting = f" while the client waited for {calls}{more}" if pending else " while the client was there"
-    words = " ".join(quoted(line) for line in facts.last_words)
+    words = " ".join(quoted(line) for line in facts.last_lines)
     return f"The server {how}{waiting}." + (f" Its last lines on stderr: {words}" if words else "")
 
 
@@ -174,7 +174,7 @@ def _about_process(
     return hit(
         rule,
         at_ns=at_ns,
-        capture=facts.source.index,
+        capture=facts.capture.index,
         number=record.number,
         row=None,
         what=what,

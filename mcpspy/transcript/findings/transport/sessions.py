@@ -98,7 +98,7 @@ _SESSION_FIELD: Final = b"\nmcp-session-id:"
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What went wrong with sessions."""
-    transactions = facts.source.transactions
+    transactions = facts.capture.transactions
     if not transactions:
         return
     initialized_ns = max((one.at_ns for one in facts.initializes), default=0)
@@ -133,14 +133,14 @@ def _lost(facts: CaptureFacts, session: str, refused: list[Transaction]) -> Hit:
     again = len(refused) - 1
     more = f" It asked {'once' if again == 1 else f'{again} times'} more in it." if again else ""
     what = f"The session {session[:20]} was answered 404, and the client did not initialize again.{more}"
-    left_ns = facts.source.last_ns + facts.source.shift_ns - refused[0].at_ns
+    left_ns = facts.capture.last_ns + facts.capture.shift_ns - refused[0].at_ns
     milder = None if more else Severity.WARNING if left_ns > PATIENCE_NS else Severity.INFO  # it may have had no time to
     return _about(SESSION_UNKNOWN, facts, refused[0], what, CLIENT, severity=milder)
 
 
 def _without(facts: CaptureFacts, one: Transaction, *, given_out: bool) -> Iterator[Hit]:
     """Transactions without a session."""
-    asked = facts.asked_in.get(one.number)
+    asked = facts.first_exchanges.get(one.number)
     if asked is None or one.request is None:
         return
     if asked.era is Era.MODERN:

@@ -70,7 +70,7 @@ def _stall(facts: CaptureFacts, at_ns: int, record: Stall, how_long: str) -> Hit
 def _half_lines(facts: CaptureFacts) -> Iterator[Hit]:
     for at_ns, record in facts.partials:
         name = facts.stream_name(record.stream)
-        opened = facts.source.streams.get(record.stream)
+        opened = facts.capture.streams.get(record.stream)
         framing = opened.framing if opened else "lines"
         if name == "stderr" or framing == "body":  # a prompt or a progress bar, or a long upload: nobody waits for its end
             continue
@@ -80,4 +80,4 @@ def _half_lines(facts: CaptureFacts) -> Iterator[Hit]:
 
 
 def _of_record(rule: Rule, facts: CaptureFacts, at_ns: int, record: Stall | Partial, what: str, culprit: str) -> Hit:
-    return hit(rule, at_ns=at_ns, capture=facts.source.index, number=record.number, row=None, what=what, culprit=culprit)
+    return hit(rule, at_ns=at_ns, capture=facts.capture.index, number=record.number, row=None, what=what, culprit=culprit)

@@ -198,14 +198,14 @@ _WAITED_NS: Final = 1_000_000_000
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What the transactions of a capture tell beside their messages."""
-    if not facts.source.transactions:
+    if not facts.capture.transactions:
         return
-    for transaction in facts.source.transactions.values():
+    for transaction in facts.capture.transactions.values():
         row = facts.row_of(transaction)
         yield from _anomalies(facts, transaction, row)
         if transaction.request is not None and b"\ndpop:" in transaction.request.opened.head.lower():
             yield _of_stream(DPOP_PROOF, facts, transaction.request, row, "A request bears a DPoP proof.", "mcpspy")
-    if not facts.source.is_model:
+    if not facts.capture.is_model:
         yield from _unannounced(facts)
     for row_number, message in facts.flawed:
         if "ambiguous-stream" in message.flaws:
@@ -245,7 +245,7 @@ def _anomalies(facts: CaptureFacts, transaction: Transaction, row: int | None) -
                 what = f"{transaction.method} {transaction.target} was answered {transaction.status}: {said}"
             case _:
                 continue
-        index = facts.source.index
+        index = facts.capture.index
         yield hit(
             rule, at_ns=anomaly.at_ns, capture=index, number=anomaly.number, row=row, what=what, culprit=culprit, group=group
         )
@@ -254,13 +254,13 @@ def _anomalies(facts: CaptureFacts, transaction: Transaction, row: int | None) -
 def _unannounced(facts: CaptureFacts) -> Iterator[Hit]:
     """Streams that a client kept open, or left, for want of an endpoint: nothing but them is there."""
     gets = []
-    for one in facts.source.transactions.values():
+    for one in facts.capture.transactions.values():
         if one.request_messages and one.status < HTTP_ERRORS:
             return
         if one.method == "GET" and one.scope.kind is ScopeKind.TRANSACTION and one.is_stream:
             gets.append(one)
     for get in gets:
-        ended_ns = facts.source.last_ns + facts.source.shift_ns if get.ended_ns is None else get.ended_ns
+        ended_ns = facts.capture.last_ns + facts.capture.shift_ns if get.ended_ns is None else get.ended_ns
         response, waited_ns = get.response, ended_ns - get.at_ns
         if response is not None and waited_ns >= _WAITED_NS and not response.events and get.ended_by != SERVER:
             what = f"The stream of {get.target} never said where to POST, and the client waited {seconds(waited_ns)}."
@@ -270,7 +270,7 @@ def _unannounced(facts: CaptureFacts) -> Iterator[Hit]:
 def _of_stream(
     rule: Rule, facts: CaptureFacts, stream: Stream, row: int | None, what: str, culprit: str, group: str = "one"
 ) -> Hit:
-    index, number = facts.source.index, stream.opened.number
+    index, number = facts.capture.index, stream.opened.number
     return hit(rule, at_ns=stream.at_ns, capture=index, number=number, row=row, what=what, culprit=culprit, group=group)
 
 
@@ -278,7 +278,7 @@ def _contradictions(facts: CaptureFacts, exchange: Exchange) -> Iterator[Hit]:
     response = exchange.response
     if response is None or response.kind is not Kind.RESULT:
         return
-    carried = facts.source.transaction_of(response.stream)
+    carried = facts.capture.transaction_of(response.stream)
     if carried is not None and carried.status >= HTTP_ERRORS and response.sender == SERVER:
         what = f"The result of {call_name(exchange)} came with HTTP {carried.status}."
         yield hit_in(STATUS_CONTRADICTS, response, exchange.row, what, group=str(carried.status))

@@ -125,7 +125,7 @@ _OFTEN: Final = 3
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """What the times of the responses tell."""
     waited: list[Transaction] = []
-    for one in facts.source.transactions.values():
+    for one in facts.capture.transactions.values():
         response = one.response
         if response is None or response.injected:
             continue
