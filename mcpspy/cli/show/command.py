@@ -152,7 +152,7 @@ def _print(
         shown = Transcript(transcript.captures, rows, transcript.findings)
         text = "" if since is None else since.text
         for line in next_commands(
-            shown, asked.what, live=live, width=width, filters=asked.filters, since=text, found=asked.named
+            shown, asked.what, live=live, width=width, filters=asked.filters, since=text, shown_whats=asked.named
         ):
             screen.advise(line)
 

@@ -1,6 +1,6 @@
-"""The columns of a timeline: which there is room for, how wide each is, and the left part of every line.
+"""The columns of a timeline: which ones fit, how wide each is, and the left part of every line.
 
-Numbers stand on the left, in columns; words follow, the last of them as long as they like. Refuses to know what a row is.
+Numbers are on the left, in columns. Words follow them, and the last words may be of any length. Does not know what a row is.
 """
 
 from dataclasses import dataclass, replace
@@ -21,29 +21,29 @@ MAX_WIDE_LANE_CELLS = 24
 MAX_WORDS_CELLS = 48
 
 WIDE_CELLS = 110
-"""From this width on there is room to spare: longer ids and lanes are shown."""
+"""From this width on, longer ids and lanes are shown."""
 
 FULL_CELLS = 72
-"""Below this width the id is left out, and the size, which also gives way to a lane on any narrow screen,"""
+"""Below this width the id is left out, and the size. The size also gives way to a lane below WIDE_CELLS."""
 
 SHORT_CELLS = 52
-"""below this one how long it took,"""
+"""Below this width the duration is left out."""
 
 TINY_CELLS = 34
-"""and below this one even when."""
+"""Below this width the time is left out."""
 
 OUTCOME_CELLS = 16
-"""What is kept free for the outcome behind the method and its target."""
+"""The cells kept free for the outcome, which follows the method and its target."""
 
 MIN_WORDS_CELLS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """How wide each column is, in cells; 0 where there is no room for it.
+    """Widths of the columns in cells; 0 for a column that is left out.
 
-    `width` is the whole line's, None where it is unbounded. `words` is the column of method and target, behind which the
-    outcomes are aligned.
+    `width` is that of the whole line, None where it is unbounded. `words` is the column of method and target; the outcomes
+    are aligned after it.
     """
 
     width: int | None
@@ -55,16 +55,16 @@ class Columns:
     lane: int
     words: int
     lane_role: str = "server"
-    """Whose names stand in the column of lanes."""
+    """The title of the lane column: `server`, `client` or `lane`."""
 
     @property
     def left(self) -> int:
-        """Where the words begin, behind the arrow."""
-        held = [self.row, self.id, self.at, self.took, self.size]
-        return sum(held) + sum(1 for one in held if one) + (self.lane + 1 if self.lane else 0) + len(" → ")
+        """The cell in which the words begin, after the arrow."""
+        widths = [self.row, self.id, self.at, self.took, self.size]
+        return sum(widths) + sum(1 for width in widths if width) + (self.lane + 1 if self.lane else 0) + len(" → ")
 
     def header(self) -> Line:
-        """The names of the columns, over them."""
+        """Return the line of column titles."""
         cells = self._numbers("row", "id", "seconds" if self.at >= len("seconds") else "sec", "took", "size")
         lane = padded(self.lane_role, self.lane) + " " if self.lane else ""
         return [(cells + lane + "   " + padded("call", self.words) + GAP + "outcome", "dim")]
@@ -72,7 +72,7 @@ class Columns:
     def left_part(
         self, *, row: int | None, id: str, at_ns: int, took_ns: int | None, size_bytes: int | None, lane: str, lane_style: str
     ) -> Line:
-        """The numbers of one line and its lane; what is None or empty stays blank."""
+        """Return the numbers of one line and its lane. A value that is None or empty stays blank."""
         line: Line = []
         number = "" if row is None else str(row)
         line.append((padded_left(number, self.row) + " ", "strong"))
@@ -106,14 +106,15 @@ def columns(
     longest_words: int,
     lane_role: str = "server",
 ) -> Columns:
-    """Columns that fit into `width` cells and hold what is to come, up to the last row and the longest id.
+    """Choose columns that fit into `width` cells and are wide enough for the last row and the longest id.
 
-    `lanes` are the names for the lane column, safe, and `lane_role` says whose they are; none where one makes it pointless.
+    `lanes` are the safe names for the lane column, empty where one server and one client make it pointless. `lane_role` is
+    the column's title.
     """
     room = WIDE_CELLS if width is None else width
     wide = room >= WIDE_CELLS
     longest = MAX_WIDE_ID_CELLS if wide else (MAX_NARROW_ID_CELLS if lanes else MAX_ID_CELLS)
-    made = Columns(
+    shape = Columns(
         width=width,
         row=max(3, len(str(last_row))),
         id=max(2, min(longest_id, longest)) if room >= FULL_CELLS else 0,
@@ -124,9 +125,9 @@ def columns(
         words=0,
         lane_role=lane_role,
     )
-    free = MAX_WORDS_CELLS if width is None else width - made.left - len(GAP) - OUTCOME_CELLS
+    free = MAX_WORDS_CELLS if width is None else width - shape.left - len(GAP) - OUTCOME_CELLS
     words = max(min(longest_words, free, MAX_WORDS_CELLS), MIN_WORDS_CELLS)
-    return replace(made, words=words)
+    return replace(shape, words=words)
 
 
 def _lane_cells(lanes: list[str], room: int) -> int:

@@ -1,15 +1,15 @@
-r"""Captured text made harmless, one function per medium: what a peer wrote may not steer a terminal, a diagram or a page.
+r"""Captured text made harmless, one function per medium: what a peer wrote must not control a terminal, a diagram or a page.
 
-Every captured string passes one of them before it is printed. They are linear, never raise, and hide nothing: what they take
-away they show, as `\x1b` or `\u202e`. Refuses to know where the text came from, and to shorten it.
+Every captured string passes one of these functions before it is printed. They are linear, never raise, and hide nothing: a
+character that is dangerous is spelled out, as `\x1b` or `\u202e`.
 """
 
 import re
 
-# What a screen obeys or does not show: C0 with tab and newline, DEL, C1 (with NEL), the soft hyphen, bidi controls, zero-width
-# and other format characters (category Cf), line and paragraph separators, letters that are blank by definition, lone
-# surrogates, and noncharacters. Variation selectors stay: emoji need them, and they are harmless. tests/views/text/test_escape.py
-# holds the list against `unicodedata`.
+# Characters that control a screen or are invisible on it: C0 with tab and newline, DEL, C1 (with NEL), the soft hyphen, bidi
+# controls, zero-width and other format characters (category Cf), line and paragraph separators, letters that are blank by
+# definition, lone surrogates, and noncharacters. Variation selectors stay, because emoji need them and they are harmless.
+# tests/views/text/test_escape.py compares the list with `unicodedata`.
 _CONTROLS = r"\x00-\x1f\x7f-\x9f"
 _INVISIBLE = (
     r"\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
@@ -22,23 +22,23 @@ _unsafe = re.compile(f"[{_CONTROLS}{_INVISIBLE}{_SURROGATES}]").sub
 _unsafe_in_json = re.compile(f"[\\x7f-\\x9f{_INVISIBLE}{_SURROGATES}]").sub
 _blanks = re.compile(r"[ \t\r\n\v\f\x85\u2028\u2029]+").sub
 
-# `#` truncates a Mermaid statement and `;` ends it; `<`, `>`, `&` and hard blanks reach an HTML sanitizer, which rewrites them.
-# The rest is Mermaid's own pre-processing (12.3, encodeEntities and preprocess): it drops the `;` after `style…:…#…`, cuts
-# `%%{…}%%` out of any place, writes entities as `ﬂ°lt¶ß`, takes `%%` for a comment, sets `$$…$$` as a formula, and eats
+# `#` truncates a Mermaid statement and `;` ends it; `<`, `>`, `&` and no-break spaces reach an HTML sanitizer, which rewrites
+# them. The rest is Mermaid's own pre-processing (12.3, encodeEntities and preprocess): it drops the `;` after `style…:…#…`,
+# removes `%%{…}%%` anywhere, writes entities as `ﬂ°lt¶ß`, takes `%%` for a comment, sets `$$…$$` as a formula, and drops
 # `wrap:` before a text.
 _MERMAID_SIGNS = str.maketrans(
     {"#": "#35;", ";": "#59;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "\u00a0": "#160;", "ﬂ": "#64258;", "¶": "#182;"}
 )
 _mermaid_words = re.compile(r"style|classDef|%(?=[%{])|(?<=%)%|\$(?=\$)|(?<=\$)\$|^(?:no)?wrap", re.IGNORECASE).sub
 
-# PlantUML reads macros (`%date()`, `$x`, `!include`), links, tags, escapes, entities and Creole; what could begin any of them is
-# written as `<U+0025>`, which it reads back inside texts (1.2020 and later). A sign that is special only beside its like, or at the
-# beginning, stays readable elsewhere. Quotes of any kind end a name, and dashes become hyphens.
+# PlantUML reads macros (`%date()`, `$x`, `!include`), links, tags, escapes, entities and Creole. A sign that could begin one of
+# them is written as `<U+0025>`, which PlantUML reads back inside texts (1.2020 and later). A sign that is special only when
+# doubled, or at the beginning, stays readable elsewhere. Quotes of any kind end a name, and dashes become hyphens.
 _plantuml_signs = re.compile(
     r"""^[^\w]|[<>%$\\~&\[\]"`^«»\u2010-\u201f]|(?<=/)'|([-*/_=.+|#!@'{}(])(?=\1)|(?<=([-*/_=.+|#!@'{}()]))\2"""
 ).sub
 
-# GitHub's Markdown also links addresses, mentions and numbers of issues, which no backslash prevents: a space of no width does.
+# GitHub's Markdown also links addresses, mentions and numbers of issues. No backslash prevents that; a zero-width space does.
 _MARKDOWN_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _markdown_signs = re.compile(r"[\\`*_{}\[\]|~$]").sub
 _markdown_calls = re.compile(r"[@#]|:(?=//)|[wW]{3}(?=\.)|[gG][hH]-(?=\d)").sub
@@ -47,33 +47,32 @@ _backticks = re.compile("`+").findall
 _XML_SIGNS = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 
 PHRASE_LETTERS = 300
-"""More of a captured text than this says nothing in one line; `show @:7` has all of it."""
+"""The most letters of a captured text that one line shows; `show @:7` shows all of it."""
 
 
 def decoded(data: bytes) -> str:
-    r"""Text of captured bytes; those that are no UTF-8 come out as `\xff`. The result still has to be made safe."""
+    r"""Decode captured bytes; bytes that are not UTF-8 become `\xff`. The result still has to be made safe."""
     return data.decode("utf-8", "backslashreplace")
 
 
 def safe_text(text: str) -> str:
-    """`text` for one line of a terminal: whatever could move, hide or reorder is spelled out, newline and tab included."""
+    """Make `text` safe for one line of a terminal: characters that move, hide or reorder are spelled out, also newline and tab."""
     if text.isascii() and text.isprintable():
         return text
     return _unsafe(_spelled, text)
 
 
 def one_line(text: str, letters: int = PHRASE_LETTERS) -> str:
-    """Captured text in one safe line: runs of blanks collapsed, the far end left out."""
+    """Put captured text on one safe line: collapse runs of blanks, cut after `letters`."""
     if len(text) > letters:
         text = text[:letters] + "…"
     return safe_text(" ".join(text.split()))
 
 
 def json_text(text: str) -> str:
-    r"""JSON text that means the same, on one line, and is harmless on a terminal.
+    r"""Put valid JSON text on one line and make it harmless on a terminal, without changing its meaning.
 
-    Takes valid JSON. Newlines can only stand between its tokens, and what is dangerous only inside strings, where `\u202e`
-    says the same.
+    In JSON, newlines occur only between tokens, and dangerous characters only inside strings, where `\u202e` means the same.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -81,7 +80,7 @@ def json_text(text: str) -> str:
 
 
 def mermaid_text(text: str) -> str:
-    """`text` as a Mermaid message, note or alias: one line that is no statement, comment, directive or markup. Never empty."""
+    """Spell `text` as a Mermaid message, note or alias: one line without statements, comments, directives or markup. Never empty."""
     line = _blanks(" ", text).strip()
     if not line:
         return "#32;"
@@ -89,7 +88,7 @@ def mermaid_text(text: str) -> str:
 
 
 def plantuml_text(text: str) -> str:
-    """`text` as a PlantUML message, note or name: one line that is no statement, macro, link or markup. Never empty."""
+    """Spell `text` as a PlantUML message, note or name: one line without statements, macros, links or markup. Never empty."""
     line = _blanks(" ", text).strip()
     if not line:
         return "<U+00A0>"
@@ -97,7 +96,7 @@ def plantuml_text(text: str) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """`text` as words of Markdown: one line that is no markup, no HTML and no link, and calls nobody and no issue by name."""
+    """Spell `text` as plain words of Markdown: one line without markup, HTML, links, mentions or issue numbers."""
     line = _blanks(" ", text).strip()
     if not line:
         return "&nbsp;"
@@ -105,7 +104,7 @@ def markdown_text(text: str) -> str:
 
 
 def markdown_code(text: str) -> str:
-    """The same as code, which names and paths are."""
+    """Spell `text` as a code span of Markdown, for names and paths."""
     line = safe_text(_blanks(" ", text).strip()).replace("|", "¦") or " "
     fence = "`" * (max(map(len, _backticks(line)), default=0) + 1)
     pad = " " if fence != "`" else ""
@@ -113,21 +112,21 @@ def markdown_code(text: str) -> str:
 
 
 def markdown_fence(lines: list[str]) -> str:
-    """Backticks that none of these lines can end."""
+    """Return a fence of backticks that is longer than any run of backticks in `lines`."""
     return "`" * max(3, *(len(run) + 1 for line in lines for run in _backticks(line)), 0)
 
 
 def xml_text(text: str) -> str:
-    """`text` as character data or an attribute's value of XML or HTML: one line that is no markup."""
+    """Spell `text` as character data or an attribute's value of XML or HTML: one line without markup."""
     return safe_text(text).translate(_XML_SIGNS)
 
 
-def _as_code_point(found: re.Match[str]) -> str:
-    return f"<U+{ord(found[0]):04X}>"
+def _as_code_point(match: re.Match[str]) -> str:
+    return f"<U+{ord(match[0]):04X}>"
 
 
-def _spelled(found: re.Match[str]) -> str:
-    sign = found[0]
+def _spelled(match: re.Match[str]) -> str:
+    sign = match[0]
     code = ord(sign)
     if sign in "\t\n\r":
         return {"\t": "\\t", "\n": "\\n", "\r": "\\r"}[sign]
@@ -136,13 +135,13 @@ def _spelled(found: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _spelled_in_json(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _spelled_in_json(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code < 0x10000:
         return f"\\u{code:04x}"
     code -= 0x10000
     return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
 
 
-def _first_encoded(found: re.Match[str]) -> str:
-    return f"#{ord(found[0][0])};{found[0][1:]}"
+def _first_encoded(match: re.Match[str]) -> str:
+    return f"#{ord(match[0][0])};{match[0][1:]}"

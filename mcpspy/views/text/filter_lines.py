@@ -1,4 +1,4 @@
-"""What is said of a filter beside the rows that it lets through: how many match, and where one cannot be read."""
+"""Lines about a filter: how many rows match it, and where an expression cannot be parsed."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from .line import Line
 
 
-def filter_line(found: FilterResult) -> Line:
-    """`17 of 1,234 rows match tool:search*`, and how many lines of stderr."""
-    logs = sum(1 for row in found.rows if isinstance(row, Log))
-    return matching_line(found.filter, found.matching, found.total, logs)
+def filter_line(filtered: FilterResult) -> Line:
+    """Return `17 of 1,234 rows match tool:search*`, with the number of matching lines of stderr."""
+    logs = sum(1 for row in filtered.rows if isinstance(row, Log))
+    return matching_line(filtered.filter, filtered.matching, filtered.total, logs)
 
 
 def matching_line(wanted: Filter, matching: int, of: int, logs: int = 0) -> Line:
-    """The same, of numbers that were counted elsewhere."""
-    also = f" and {counted(logs, 'line')} of stderr" if logs else ""
+    """Return the same line from numbers that were counted elsewhere."""
+    and_logs = f" and {counted(logs, 'line')} of stderr" if logs else ""
     verb = "matches" if 1 in (matching, of) and not logs else "match"
-    return [(f"{matching:,} of {counted(of, 'row')}{also} {verb} ", "strong"), (safe_text(str(wanted)), "")]
+    return [(f"{matching:,} of {counted(of, 'row')}{and_logs} {verb} ", "strong"), (safe_text(str(wanted)), "")]
 
 
 def caret_lines(expression: str, column: int, width: int) -> list[str]:
-    """`expression` and a caret below this column, the first being 1, in at most `width` cells."""
+    """Return `expression` and a caret below `column` (the first is 1), both in at most `width` cells."""
     before, after = safe_text(expression[: column - 1]), safe_text(expression[column - 1 : column - 1 + width])
     if cells(before) > width // 2:
         before = "…" + before[-(width // 4) :]

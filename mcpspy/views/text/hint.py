@@ -1,4 +1,4 @@
-"""The next useful command after a timeline: the call that failed, the live view, the diagram. Refuses to give more than two."""
+"""The next useful commands after a timeline, two at most: the call that failed, the live view, the diagram."""
 
 import re
 import shlex
@@ -11,14 +11,14 @@ from .line import Line, line_cells
 
 _rows = re.compile(r":\d+(\.\.\d+)?$").sub
 
-_IS = {
-    Outcome.ERROR: "an error",
-    Outcome.TOOL_ERROR: "a tool error",
-    Outcome.HTTP_ERROR: "an HTTP error",
-    Outcome.UNANSWERED: "unanswered",
-    Outcome.PENDING: "pending",
+_NOUNS = {
+    Outcome.ERROR: "error",
+    Outcome.TOOL_ERROR: "tool error",
+    Outcome.HTTP_ERROR: "HTTP error",
+    Outcome.UNANSWERED: "unanswered call",
+    Outcome.PENDING: "pending call",
 }
-"""The outcomes that one wants to see whole, the most urgent first, in a sentence."""
+"""The outcomes of calls worth showing in full, the most urgent first."""
 
 
 def next_commands(
@@ -29,33 +29,34 @@ def next_commands(
     width: int | None = None,
     filters: Iterable[str] = (),
     since: str = "",
-    found: Sequence[str] = (),
+    shown_whats: Sequence[str] = (),
 ) -> list[Line]:
-    """A blank line and one or two commands, each with what it does; `whats`, `filters` and `since` are those that were given.
+    """Return a blank line and one or two commands, each with what it does. `whats`, `filters` and `since` are the user's options.
 
-    Where no WHAT was given, `found` is what WHAT calls the recordings that it came to; empty: the newest.
+    Where the user gave no WHAT, `shown_whats` are the addresses of the recordings shown; empty means the newest.
 
-    Where `width` cells are too few, it is not said what they do, and a command that does not fit is left out: half of one is no use.
+    Where `width` cells are too few for the descriptions, they are left out. A command that does not fit is left out as well,
+    because half of one is of no use.
     """
     whats = list(whats)
-    named = whats or list(found)
-    here = _words(whats) + "".join(f" -F {shlex.quote(one)}" for one in filters)
+    named = whats or list(shown_whats)
+    here = _words(whats) + "".join(f" -F {shlex.quote(expression)}" for expression in filters)
     calls: list[Exchange | ModelCall] = [*transcript.exchanges, *transcript.model_calls]
     commands: list[tuple[str, str]] = []
     if calls and len(named) <= 1:
-        commands.append(_whole(calls, _rows("", named[0]) if named else "@"))
+        commands.append(_show_command(calls, _rows("", named[0]) if named else "@"))
     if live:
-        of_late = f" --since {shlex.quote(since)}" if since else ""
-        commands.append((f"mcpspy show -f{here}{of_late}", "go on live"))
+        since_option = f" --since {shlex.quote(since)}" if since else ""
+        commands.append((f"mcpspy show -f{here}{since_option}", "follow live"))
     elif calls:
         of = here if whats else _words(named) + here
         commands.append((f"mcpspy export mermaid{of}", "the sequence diagram"))
     safe = [(safe_text(command), why) for command, why in commands]
-    return _lines([one for one in safe if width is None or cells(one[0]) <= width], width)
+    return _lines([(command, why) for command, why in safe if width is None or cells(command) <= width], width)
 
 
 def _words(whats: Iterable[str]) -> str:
-    return "".join(f" {shlex.quote(one)}" for one in whats)
+    return "".join(f" {shlex.quote(what)}" for what in whats)
 
 
 def _lines(commands: list[tuple[str, str]], width: int | None) -> list[Line]:
@@ -66,11 +67,11 @@ def _lines(commands: list[tuple[str, str]], width: int | None) -> list[Line]:
     return [[], *lines] if lines else []
 
 
-def _whole(calls: list[Exchange | ModelCall], what: str) -> tuple[str, str]:
-    """The call to be seen whole: the first of the worst, or the slowest where all went well."""
-    for outcome, words in _IS.items():
-        row = next((one for one in calls if one.outcome is outcome), None)
+def _show_command(calls: list[Exchange | ModelCall], what: str) -> tuple[str, str]:
+    """Return the command that shows the first call with the worst outcome, or the slowest where all are ok."""
+    for outcome, noun in _NOUNS.items():
+        row = next((call for call in calls if call.outcome is outcome), None)
         if row is not None:
-            return f"mcpspy show {shlex.quote(f'{what}:{row.row}')}", f"the first that is {words}, whole"
-    slowest = max(calls, key=lambda one: one.duration_ns or 0)
-    return f"mcpspy show {shlex.quote(f'{what}:{slowest.row}')}", "the slowest call, whole"
+            return f"mcpspy show {shlex.quote(f'{what}:{row.row}')}", f"the first {noun} in full"
+    slowest = max(calls, key=lambda call: call.duration_ns or 0)
+    return f"mcpspy show {shlex.quote(f'{what}:{slowest.row}')}", "the slowest call in full"

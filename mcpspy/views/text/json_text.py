@@ -1,7 +1,4 @@
-"""JSON for programs: values to text, with payloads embedded as they were spelled, harmless on a terminal all the same.
-
-Refuses to know rows and messages; `rows_json` and `messages_json` do.
-"""
+"""JSON for programs: values to text. Payloads are embedded as they were spelled, and the text is harmless on a terminal."""
 
 import json
 from base64 import b64encode
@@ -10,11 +7,11 @@ from typing import Any
 from .escape import json_text
 
 SCHEMA = 1
-"""The version of what docs/json.md describes. Fields may come; what is there keeps its name and meaning."""
+"""The version of the JSON that docs/json.md describes. Fields may be added; a field keeps its name and meaning."""
 
 
 class RawJson(str):
-    """JSON text to be embedded as it is."""
+    """JSON text that is embedded as it is."""
 
     __slots__ = ()
 
@@ -23,12 +20,12 @@ _quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def as_json(value: Any) -> str:
-    """`value` on one line. Takes what `json` takes, and Verbatim anywhere among it."""
+    """Write `value` on one line. It may hold whatever `json` takes, and RawJson anywhere inside."""
     return json_text(_text(value))
 
 
 def payload(data: bytes) -> dict[str, str]:
-    """Captured bytes as members of an object: `text` if they are UTF-8, else `base64`."""
+    """Return captured bytes as a member of an object: `text` if they are UTF-8, else `base64`."""
     try:
         return {"text": data.decode()}
     except UnicodeDecodeError:
@@ -39,7 +36,7 @@ def _text(value: Any) -> str:
     if isinstance(value, RawJson):
         return value
     if isinstance(value, dict):
-        return "{" + ",".join([f"{_quoted(name)}:{_text(one)}" for name, one in value.items()]) + "}"
+        return "{" + ",".join([f"{_quoted(name)}:{_text(member)}" for name, member in value.items()]) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ",".join([_text(one) for one in value]) + "]"
+        return "[" + ",".join([_text(item) for item in value]) + "]"
     return _quoted(value)

@@ -1,7 +1,6 @@
-"""A line of output before anyone knows where it goes: pieces of text, each with the name of a style.
+"""A line of output, independent of where it goes: pieces of text, each with the name of a style.
 
-A pipe gets `plain` text fast, a terminal the same text in the colours of the palette. The texts in a line are safe already.
-Refuses to know the terminal.
+A pipe gets the `plain` text, a terminal the same text in the colours of the palette. The texts in a line are safe already.
 """
 
 from collections.abc import Iterable
@@ -33,23 +32,23 @@ PALETTE = {
     "lane4": "bright_cyan",
     "lane5": "bright_magenta",
 }
-"""What each style looks like, in rich's words. Red failed, yellow wants an eye, cyan waits; dim is there if you look for it."""
+"""The styles, in rich's words: red for failures, yellow for warnings, cyan for what is pending, dim for what matters less."""
 
 LANE_STYLES = 6
 
 
 def lane_style(index: int) -> str:
-    """The style of the server lane with this index: its own colour, again from the start after the last."""
+    """Return the style of the lane with this index. The colours repeat after the last one."""
     return f"lane{index % LANE_STYLES}"
 
 
 def plain(line: Line) -> str:
-    """The text of `line` without blanks at its end."""
+    """Return the text of `line` without blanks at its end."""
     return "".join([text for text, _ in line]).rstrip()
 
 
 def coloured(line: Line) -> str:
-    """The text of `line` with the escape sequences of its styles: ours are the only ones in it."""
+    """Return the text of `line` with the escape sequences of its styles. It holds no other escape sequences."""
     codes = _codes()
     parts: list[str] = []
     for text, style in line:
@@ -60,24 +59,24 @@ def coloured(line: Line) -> str:
 
 @cache
 def _codes() -> dict[str, tuple[str, str]]:
-    """What goes before and behind a text of each style: the 16 colours that every terminal has, as its user set them."""
+    """Return the escape sequences before and after a text of each style, in the 16 standard colours, which users can configure."""
     from rich.color import ColorSystem  # 20 ms, which a pipe need not wait for (CPython 3.11)
     from rich.style import Style
 
-    found: dict[str, tuple[str, str]] = {}
+    codes: dict[str, tuple[str, str]] = {}
     for name, words in PALETTE.items():
         before, _, after = Style.parse(words).render("·", color_system=ColorSystem.STANDARD).partition("·")
-        found[name] = before, after
-    return found
+        codes[name] = before, after
+    return codes
 
 
 def line_cells(line: Line) -> int:
-    """How many cells `line` takes."""
+    """Return the number of cells that `line` takes."""
     return sum(cells(text) for text, _ in line)
 
 
 def fitted(line: Line, limit: int | None) -> Line:
-    """`line` in at most `limit` cells, cut with `…` where it is longer. No limit where that is None."""
+    """Cut `line` with `…` to at most `limit` cells; None means no limit."""
     if limit is None or line_cells(line) <= limit:
         return line
     left = limit
@@ -85,7 +84,7 @@ def fitted(line: Line, limit: int | None) -> Line:
     for text, style in line:
         taken = cells(text)
         if taken >= left:
-            # The piece that fills the line is cut as if more followed, because it does.
+            # A piece that fills the line exactly is cut too, because more pieces follow it.
             fit.append((cut(text + " ", left) if taken == left else cut(text, left), style))
             break
         fit.append((text, style))
@@ -94,7 +93,7 @@ def fitted(line: Line, limit: int | None) -> Line:
 
 
 def joined(parts: Iterable[Line], between: Piece) -> Line:
-    """One line out of several, with `between` between them."""
+    """Join several lines into one, with `between` between them."""
     line: Line = []
     for part in parts:
         if line:

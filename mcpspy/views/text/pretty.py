@@ -1,8 +1,7 @@
-"""JSON laid out for reading, from the bytes it came in: numbers, escapes, duplicate keys and order stay exactly as spelled.
+"""JSON laid out for reading, from its bytes: numbers, escapes, duplicate keys and order stay exactly as spelled.
 
-Goes token by token and never parses, so depth and size cost nothing but output. With a width, long strings are broken for the
-eye, and what is Base64 is told by size and digest; without one, what comes out is JSON again. Refuses to judge: what is no JSON
-passes as the tokens it consists of.
+Works token by token and never parses, so depth and size cost nothing but output. With a width, long strings are broken, and
+Base64 is shown as size and digest; without one, the output is JSON again. Input that is not JSON passes through as tokens.
 """
 
 import re
@@ -18,13 +17,13 @@ from .units import size
 INDENT = 2
 
 MAX_INDENT_CELLS = 64
-"""Deeper levels are indented no further: 100,000 of them would be 10 GB of blanks."""
+"""Deeper levels are indented no further: 100,000 of them would be 10 GB of spaces."""
 
 MIN_STRING_CELLS = 24
-"""A string is broken to no less than this, or half of a small screen, however far right it begins."""
+"""The smallest width of a broken string, or half of a small screen, however far right it begins."""
 
 MIN_BASE64_LETTERS = 256
-"""A string of so many letters that is Base64 is shown on a screen as the size and the digest of what it holds."""
+"""A Base64 string of at least this many letters is shown on a screen as the size and the digest of its data."""
 
 DIGEST_LETTERS = 12
 
@@ -35,13 +34,13 @@ _to_line_ends = re.compile(r"[^\\]*(?:\\[^n][^\\]*)*(?:\\n)?", re.DOTALL).findal
 
 
 def pretty(raw: bytes, *, width: int | None = None) -> Iterator[Line]:
-    """The lines of a payload. `width` in cells; None: strings are not broken."""
+    """Yield the lines of a payload. `width` in cells; with None, strings are not broken."""
     text = json_text(decoded(raw).removeprefix("\ufeff"))
     max_indent = MAX_INDENT_CELLS if width is None else min(MAX_INDENT_CELLS, width // 3)
     depth = 0
     line: Line = []
-    opened = False  # whether the last word opened an object or an array, which may turn out to be empty
-    texts = (found[0] for found in _tokens(text))
+    opened = False  # the last word opened an object or an array, which may turn out to be empty
+    texts = (match[0] for match in _tokens(text))
     word = next(texts, None)
     while word is not None:
         after = next(texts, None)
@@ -68,8 +67,8 @@ def pretty(raw: bytes, *, width: int | None = None) -> Iterator[Line]:
                 line.append((": ", "dim"))
             else:
                 style = ("key" if after == ":" else "string") if word[0] == '"' else "literal"
-                if width is not None and len(word) > MIN_BASE64_LETTERS and (held := _held(word)):
-                    word, style = held, "dim"
+                if width is not None and len(word) > MIN_BASE64_LETTERS and (summary := _base64_summary(word)):
+                    word, style = summary, "dim"
                 *full, line = _placed(line, word, style, width)
                 yield from full
         word = after
@@ -78,33 +77,33 @@ def pretty(raw: bytes, *, width: int | None = None) -> Iterator[Line]:
 
 
 def broken(text: str, limit: int) -> list[str]:
-    """`text` in pieces of at most `limit` cells, broken behind a blank where there is one; joined, they are the text."""
+    """Divide `text` into pieces of at most `limit` cells, after a space where there is one. Joined, they are the text."""
     pieces: list[str] = []
     at, limit = 0, max(limit, MIN_CHOP_CELLS)
     while at < len(text):
         piece = chopped(text[at : at + limit], limit)[0]
         end = at + len(piece)
         if end < len(text) and text[end - 1] != " ":
-            blank = text.rfind(" ", at + len(piece) // 2, end)
-            end = blank + 1 or end
+            space = text.rfind(" ", at + len(piece) // 2, end)
+            end = space + 1 or end
         pieces.append(text[at:end])
         at = end
     return pieces
 
 
-def _held(word: str) -> str:
-    """What stands for a string of Base64; empty for any other."""
-    found = _base64(word)
-    if found is None:
+def _base64_summary(word: str) -> str:
+    """Return size and digest of a string of Base64; empty for any other."""
+    match = _base64(word)
+    if match is None:
         return ""
-    letters = found[2].replace("\\/", "/")
+    letters = match[2].replace("\\/", "/")
     if not all(has(letters) for has in _MIX):
         return ""  # a long run of one kind of letters is a text
     try:
         data = b64decode(letters, validate=True)
     except ValueError:
         return ""
-    return f"<{found[1] or ''}{size(len(data))} in Base64, sha256 {sha256(data).hexdigest()[:DIGEST_LETTERS]}…>"
+    return f"<{match[1] or ''}{size(len(data))} in Base64, sha256 {sha256(data).hexdigest()[:DIGEST_LETTERS]}…>"
 
 
 def _indented(depth: int, max_indent: int) -> Line:
@@ -112,7 +111,7 @@ def _indented(depth: int, max_indent: int) -> Line:
 
 
 def _placed(line: Line, word: str, style: str, width: int | None) -> list[Line]:
-    """`line` with one more word; a long string goes on below itself, and breaks at its own line ends."""
+    """Append a word to `line`. A long string continues on more lines, and breaks at its own line ends."""
     if width is None:
         return [[*line, (word, style)]]
     start = sum(cells(text) for text, _ in line)
@@ -126,9 +125,9 @@ def _placed(line: Line, word: str, style: str, width: int | None) -> list[Line]:
         lines, first = [line], False
     else:
         lines, first = [], True
-    blank: Piece = (" " * (start + (1 if first else 0)), "")
+    indent: Piece = (" " * (start + (1 if first else 0)), "")
     for part in _to_line_ends(word):
         for piece in broken(part, room - 1):
-            lines.append([*line, (piece, style)] if first else [blank, (piece, style)])
+            lines.append([*line, (piece, style)] if first else [indent, (piece, style)])
             first = False
     return lines

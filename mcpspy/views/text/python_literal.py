@@ -1,7 +1,6 @@
-"""JSON values as Python literals: captured text made harmless for a module of Python, as `escape` does for other media.
+"""JSON values as Python literals, harmless in a module of Python. `ast.literal_eval` reads each literal back to its value.
 
-What `ast.literal_eval` reads of a literal equals the value. Refuses what has no literal: NaN, infinities, and nesting too deep for
-Python's own parser.
+Some values have no literal: NaN, infinities, and nesting too deep for Python's own parser.
 """
 
 from __future__ import annotations
@@ -10,32 +9,32 @@ from math import isfinite
 from typing import Any, Final
 
 MAX_DEPTH: Final = 60
-"""CPython's parser takes 200 nested brackets; the code around a literal has some too."""
+"""CPython's parser takes 200 nested brackets, and the code around a literal has some too."""
 
 MAX_DIGITS: Final = 4_000
-"""CPython refuses integers of more than 4,300."""
+"""CPython rejects integer literals of more than 4,300 digits."""
 
 INDENT: Final = "    "
 
 
 def has_literal(value: Any) -> bool:
-    """Whether there is a literal for a value."""
+    """Return whether a value has a literal."""
     waiting = [(value, 0)]
     while waiting:
-        one, depth = waiting.pop()
-        if depth > MAX_DEPTH or (isinstance(one, float) and not isfinite(one)):
+        inner, depth = waiting.pop()
+        if depth > MAX_DEPTH or (isinstance(inner, float) and not isfinite(inner)):
             return False
-        if isinstance(one, int) and one.bit_length() > MAX_DIGITS * 3:
+        if isinstance(inner, int) and inner.bit_length() > MAX_DIGITS * 3:
             return False
-        if isinstance(one, list | dict):
-            waiting.extend((inner, depth + 1) for inner in (one.values() if isinstance(one, dict) else one))
+        if isinstance(inner, list | dict):
+            waiting.extend((member, depth + 1) for member in (inner.values() if isinstance(inner, dict) else inner))
     return True
 
 
 def literal(value: Any, *, indent: str = "", cells: int = 100, before: int = 0) -> str:
-    """The literal of a value that has one. Lines but the first begin with `indent`, and `before` letters stand before that.
+    """Return the literal of a value that has one, on lines of `cells` where possible.
 
-    A line is longer than `cells` if it has to be.
+    All lines but the first begin with `indent`. The first line follows `before` letters of code.
     """
     if isinstance(value, str):
         return quoted(value)
@@ -46,24 +45,24 @@ def literal(value: Any, *, indent: str = "", cells: int = 100, before: int = 0) 
         return flat
     inner = indent + INDENT
     if isinstance(value, list):
-        lines = [literal(one, indent=inner, cells=cells) for one in value]
+        lines = [literal(item, indent=inner, cells=cells) for item in value]
         return "\n".join(["[", *(f"{inner}{line}," for line in lines), f"{indent}]"])
-    members = [f"{quoted(name)}: {literal(one, indent=inner, cells=cells)}" for name, one in value.items()]
+    members = [f"{quoted(name)}: {literal(member, indent=inner, cells=cells)}" for name, member in value.items()]
     return "\n".join(["{", *(f"{inner}{line}," for line in members), f"{indent}}}"])
 
 
 def text_literal(text: str, *, indent: str = "", cells: int = 100) -> str:
-    """The literal of a text, in brackets and line by line where it has several that do not fit."""
+    """Return the literal of a text; several lines that do not fit are put in brackets, line by line."""
     pieces = text.splitlines(keepends=True)
     if len(pieces) < 2 or len(indent) + len(quoted(text)) <= cells:
         return quoted(text)
-    return "\n".join(["(", *(f"{indent}{INDENT}{quoted(one)}" for one in pieces), f"{indent})"])
+    return "\n".join(["(", *(f"{indent}{INDENT}{quoted(piece)}" for piece in pieces), f"{indent})"])
 
 
 def quoted(text: str) -> str:
-    """A string literal, in double quotes where that takes no backslash more. What is not printable is escaped."""
-    made = repr(text)
-    return made if made[0] == '"' or '"' in made else f'"{made[1:-1]}"'
+    """Return a string literal, in double quotes where that takes no extra backslash. Unprintable characters are escaped."""
+    spelled = repr(text)
+    return spelled if spelled[0] == '"' or '"' in spelled else f'"{spelled[1:-1]}"'
 
 
 def _flat(value: Any) -> str:
@@ -72,5 +71,5 @@ def _flat(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_flat, value))}]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{quoted(name)}: {_flat(one)}" for name, one in value.items()) + "}"
+        return "{" + ", ".join(f"{quoted(name)}: {_flat(member)}" for name, member in value.items()) + "}"
     return repr(value)

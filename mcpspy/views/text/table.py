@@ -1,6 +1,6 @@
-"""Figures in columns, under their names: on a narrow screen columns give way, the least needed first, and nothing wraps.
+"""Tables of figures under column titles. On a narrow screen columns are dropped, the least needed first, and nothing wraps.
 
-The first column is text and has what room is left; what stands in it is safe already. Refuses to know what the figures mean.
+The first column is text and takes the room that is left; its texts are safe already.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,11 +12,11 @@ from .line import Line, Piece, fitted
 GAP = "  "
 
 MIN_NAME_CELLS = 24
-"""So much of the first column is shown before another column is."""
+"""The cells that the first column gets before any other column is shown."""
 
 
 class Column(NamedTuple):
-    """A column's name, and how early it gives way: 0 never, of the others the highest first. `words` stand on its left."""
+    """A column's title, and when it is dropped: the highest `gives_way` first, 0 never. `words` aligns it to the left."""
 
     name: str
     gives_way: int = 0
@@ -24,20 +24,20 @@ class Column(NamedTuple):
 
 
 def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[Piece]], width: int | None) -> Iterator[Line]:
-    """The names and the rows, each a piece for every column, in `width` cells; None: as wide as they want."""
+    """Yield the titles and the rows in `width` cells; with None, as wide as they are. A row has a piece for every column."""
     shown = fitting(columns, rows, width)
     sizes = [max(cells(columns[at].name), *(cells(row[at][0]) for row in rows)) for at in shown]
     if width is not None:
         others = sum(sizes[1:]) + len(GAP) * (len(shown) - 1)
         sizes[0] = max(min(sizes[0], width - others), 1)
-    yield _line(columns, shown, sizes, [(one.name, "dim") for one in columns], width)
+    yield _line(columns, shown, sizes, [(column.name, "dim") for column in columns], width)
     for row in rows:
         yield _line(columns, shown, sizes, row, width)
 
 
 def fitting(columns: Sequence[Column], rows: Sequence[Sequence[Piece]], width: int | None) -> list[int]:
-    """The columns there is room for, by their index."""
-    sizes = [max(cells(one.name), *(cells(row[at][0]) for row in rows)) for at, one in enumerate(columns)]
+    """Return the indices of the columns that fit."""
+    sizes = [max(cells(column.name), *(cells(row[at][0]) for row in rows)) for at, column in enumerate(columns)]
     shown = [at for at in range(len(columns)) if at == 0 or any(row[at][0] for row in rows)]
     if width is None:
         return shown
@@ -52,10 +52,10 @@ def fitting(columns: Sequence[Column], rows: Sequence[Sequence[Piece]], width: i
 
 def _line(columns: Sequence[Column], shown: list[int], sizes: list[int], row: Sequence[Piece], width: int | None) -> Line:
     line: Line = []
-    for place, (at, room) in enumerate(zip(shown, sizes, strict=True)):
+    for position, (at, room) in enumerate(zip(shown, sizes, strict=True)):
         text, style = row[at]
-        if place:
+        if position:
             line.append((GAP, ""))
-        is_text = place == 0 or columns[at].words
+        is_text = position == 0 or columns[at].words
         line.append((padded(cut(text, room), room) if is_text else padded_left(text, room), style))
     return fitted(line, width)

@@ -1,4 +1,4 @@
-"""Times, sizes and counts in the words of a person: `1.20 s`, `4.1 kB`, `2 errors`. Refuses to colour and to pad."""
+"""Times, sizes and counts in words: `1.20 s`, `4.1 kB`, `2 errors`. Does not colour or pad."""
 
 from datetime import UTC, datetime, tzinfo
 
@@ -9,7 +9,7 @@ HOUR_NS = 3600 * SECOND_NS
 
 
 def seconds(at_ns: int) -> str:
-    """A point in time, in seconds since the beginning, to the millisecond: `12.345`."""
+    """Spell a point in time in seconds since the beginning, to the millisecond: `12.345`."""
     milliseconds = at_ns // MILLISECOND_NS
     sign = "-" if milliseconds < 0 else ""
     whole, rest = divmod(abs(milliseconds), 1000)
@@ -17,7 +17,7 @@ def seconds(at_ns: int) -> str:
 
 
 def wall_time(wall_ns: int, zone: tzinfo | None = None) -> datetime:
-    """Unix time in `zone` (None: the system's); the epoch where no calendar holds it."""
+    """Convert Unix time to `zone` (None: the system's). Never fails: a captured time that no calendar holds becomes the epoch."""
     try:
         return datetime.fromtimestamp(wall_ns / 1_000_000_000, UTC).astimezone(zone)
     except (ValueError, OverflowError, OSError):
@@ -25,7 +25,7 @@ def wall_time(wall_ns: int, zone: tzinfo | None = None) -> datetime:
 
 
 def duration(lasted_ns: int) -> str:
-    """How long something took, in three digits and a unit: `340 µs`, `1.20 s`, `4210 s`, `3.1 h`. Eight letters at most."""
+    """Spell a duration in three digits and a unit: `340 µs`, `1.20 s`, `4210 s`, `3.1 h`. Eight letters at most."""
     if lasted_ns < 0:
         return "-" + duration(-lasted_ns)
     if lasted_ns >= 9_999_500_000_000:
@@ -38,7 +38,7 @@ def duration(lasted_ns: int) -> str:
 
 
 def size(count: int) -> str:
-    """A number of bytes, kB and MB being powers of 1000: `120 B`, `4.1 kB`, `38 MB`."""
+    """Spell a number of bytes, with kB and MB as powers of 1000: `120 B`, `4.1 kB`, `38 MB`."""
     if count < 1000:
         return f"{count} B"
     number = float(count)
@@ -49,9 +49,9 @@ def size(count: int) -> str:
     return f"{number / 1000:.1f} TB"
 
 
-def counted(count: int, one: str, many: str = "") -> str:
-    """A number and its noun: `1 call`, `2 calls`. `many` is the plural where it is not `one` with an s."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Spell a number and its noun: `1 call`, `2 calls`. `plural` is given where it is not `noun` with an s."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def _three_digits(number: float, unit: str) -> str:

@@ -83,10 +83,10 @@ def test_a_command_is_never_cut_but_left_out() -> None:
 def test_since_a_moment_rows_are_named_as_what_was_found_is_and_live_it_begins_there(
     whats: tuple[str, ...], found: tuple[str, ...], commands: list[str]
 ) -> None:
-    lines = next_commands(busy_scene().transcript, whats, live=True, since="1h", found=found)
+    lines = next_commands(busy_scene().transcript, whats, live=True, since="1h", shown_whats=found)
     assert [plain(line).split("   ")[0].rstrip() for line in lines[1:]] == commands
 
 
 def test_the_diagram_is_of_the_recordings_that_were_found() -> None:
-    lines = next_commands(busy_scene().transcript, (), live=False, since="1h", found=("@", "@1"))
+    lines = next_commands(busy_scene().transcript, (), live=False, since="1h", shown_whats=("@", "@1"))
     assert plain(lines[1]).startswith("mcpspy export mermaid @ @1 ")
