@@ -17,7 +17,7 @@ from .text.line import Line, Piece, fitted
 from .text.table import Column, fitting, table_lines
 from .text.units import counted, duration, size
 from .timeline.phrases import exit_words
-from .timeline.summary import phase_words, shown_sources, source_lines, start_up_words, summary, wrapped_words
+from .timeline.summary import capture_lines, phase_words, shown_captures, start_up_words, summary, wrapped_words
 
 MAX_ROWS = 40
 """So many rows of a table are shown on a screen; more are counted."""
@@ -73,9 +73,9 @@ def statistics_lines(
 ) -> Iterator[Line]:
     """All numbers of `transcript`, or of these rows of it; the other parameters are those of the timeline."""
     yield from summary(transcript, live=live, width=width, since=since)
-    for line in source_lines(transcript, zone, phases=False, since=since):
+    for line in capture_lines(transcript, zone, phases=False, since=since):
         yield fitted(line, width)
-    shown = {one.index for one in shown_sources(transcript, since)}
+    shown = {one.index for one in shown_captures(transcript, since)}
     servers = [one for one in numbers(transcript, rows) if one.capture_info.index in shown]
     for one in servers:
         if len(servers) > 1:
@@ -217,12 +217,12 @@ def _facts(one: ServerNumbers, width: int | None) -> Iterator[Line]:
 
 
 def _process(one: ServerNumbers) -> list[str]:
-    source = one.capture_info
-    if source.exit is None:
+    capture = one.capture_info
+    if capture.exit is None:
         return []
     start_up = one.lifecycle.start_up
-    ran_ns = source.exit.at_ns + source.shift_ns - (start_up.spawned_ns if start_up else source.shift_ns)
-    return [f"{exit_words(source.exit)}" + ("" if source.exit.error else f" after {duration(ran_ns)}")]
+    ran_ns = capture.exit.at_ns + capture.shift_ns - (start_up.spawned_ns if start_up else capture.shift_ns)
+    return [f"{exit_words(capture.exit)}" + ("" if capture.exit.error else f" after {duration(ran_ns)}")]
 
 
 def _messages(one: ServerNumbers) -> list[str]:

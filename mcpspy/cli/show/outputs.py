@@ -18,7 +18,7 @@ from ...views.text.escape import safe_text
 from ...views.text.lanes import Lanes
 from ...views.text.line import PALETTE, Line, fitted, joined, line_cells
 from ...views.text.units import counted
-from ...views.timeline.summary import outcome_counts, source_line, summary
+from ...views.timeline.summary import capture_line, outcome_counts, summary
 from ...views.timeline.timeline import Timeline
 from ..screen import Screen
 from ..since import Since, of_late
@@ -145,7 +145,7 @@ class RowsOut:
         if self._last is not None:
             self._lines.append([])
         new = followed.captures[self._introduced[followed] :]
-        self._lines += [fitted(line, width) for line in map(source_line, new) if line]
+        self._lines += [fitted(line, width) for line in map(capture_line, new) if line]
         self._lines += [[], fitted(timeline.columns.header(), width)]
         self._introduced[followed] = len(followed.captures)
         self._last = followed

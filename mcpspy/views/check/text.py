@@ -15,7 +15,7 @@ from ..text.escape import one_line, safe_text
 from ..text.line import Line, fitted, joined, line_cells
 from ..text.units import counted, seconds
 from ..timeline.findings import STYLES
-from ..timeline.summary import shown_sources
+from ..timeline.summary import shown_captures
 from .model import WORST_FIRST, Checked, culprit_name, is_at_least, worst_first
 
 INDENT = "    "
@@ -79,7 +79,7 @@ def _totals(checked: Checked) -> Line:
     calls = counted(outcomes(checked.transcript).total(), "call")
     models = len(checked.transcript.model_calls)
     calls += f" and {counted(models, 'model call')}" if models else ""
-    captures = counted(len(shown_sources(checked.transcript, checked.since)), "capture")
+    captures = counted(len(shown_captures(checked.transcript, checked.since)), "capture")
     where = f"in {calls} of {captures} {checked.since}".rstrip()
     if not checked.findings:
         return [("✓ ", "good"), ("nothing found", "strong"), (f" {where}", "dim")]

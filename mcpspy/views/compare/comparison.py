@@ -15,7 +15,7 @@ from ..text.escape import one_line, safe_text
 from ..text.line import Line, Piece, fitted
 from ..text.units import counted, duration
 from ..timeline.findings import STYLES
-from ..timeline.summary import headline, source_line
+from ..timeline.summary import capture_line, headline
 from .differences import difference_lines, note_lines
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ...transcript.model import CaptureInfo, Exchange
 
 _SIGNS: Final[dict[str, Piece]] = {"added": ("+ ", "good"), "removed": ("- ", "bad"), "changed": ("~ ", "warn")}
-MAX_SOURCES: Final = 8
+MAX_CAPTURES: Final = 8
 MAX_NAMES: Final = 5
 
 
@@ -32,8 +32,8 @@ def comparison_lines(found: Comparison, *, width: int | None = None, zone: tzinf
     """All of it. `zone` is the time zone of the sides' beginnings; None: the system's."""
     yield from _summary(found, width)
     for name, transcript in (("A", found.before), ("B", found.after)):
-        for source in transcript.captures[:MAX_SOURCES]:
-            yield fitted(_side(name, source, zone), width)
+        for capture in transcript.captures[:MAX_CAPTURES]:
+            yield fitted(_side(name, capture, zone), width)
     several = len(found.servers) > 1
     for one in found.servers:
         lines = list(_server(one, found, width))
@@ -76,9 +76,9 @@ def _hows(noun: str, hows: list[str]) -> Iterator[str]:
         yield ", ".join([f"{counted(count, noun)} {how}", *(f"{count:,} {how}" for count, how in others)])
 
 
-def _side(name: str, source: CaptureInfo, zone: tzinfo | None) -> Line:
-    line = source_line(source, zone) or [("  a capture without its header", "dim")]
-    return [(f"  {name}", "strong"), *line, *([] if source.complete else [(" · incomplete", "warn")])]
+def _side(name: str, capture: CaptureInfo, zone: tzinfo | None) -> Line:
+    line = capture_line(capture, zone) or [("  a capture without its header", "dim")]
+    return [(f"  {name}", "strong"), *line, *([] if capture.complete else [(" · incomplete", "warn")])]
 
 
 def _server(one: ServerComparison, found: Comparison, width: int | None) -> Iterator[Line]:

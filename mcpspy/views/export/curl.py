@@ -35,13 +35,13 @@ _parameter = re.compile(r"([\w.-]+)=[^=&]*\Z").search
 _no_name = re.compile(r"[^A-Za-z0-9]+").sub
 
 
-def curl(transaction: Transaction, source: CaptureInfo) -> Iterator[str]:
+def curl(transaction: Transaction, capture: CaptureInfo) -> Iterator[str]:
     """The lines of the command. The transcript has to keep frames; what of a body was not kept is missing, which a comment says."""
     head = _head(transaction)
     body = b"".join(frame.data for frame in transaction.request.kept) if transaction.request is not None else b""
     lost = 0 if transaction.request is None else sum(one.length - len(one.data) for one in transaction.request.kept)
     asked = _ShellVariables()
-    url = asked.word(_url(head, source, transaction))
+    url = asked.word(_url(head, capture, transaction))
     words = [f"curl -sS -N -g -X {_word(transaction.method)} {url}"]
     for name, value in head.fields:
         if name.lower() not in _LEFT_TO_CURL:
@@ -92,9 +92,9 @@ def _head(transaction: Transaction) -> Head:
     return read_head(opened.head if opened.forwarded is None else opened.forwarded)
 
 
-def _url(head: Head, source: CaptureInfo, transaction: Transaction) -> str:
+def _url(head: Head, capture: CaptureInfo, transaction: Transaction) -> str:
     """The server's address, with the target of this request."""
-    base = urlsplit(str(source.header.tapped.get("url", ""))) if source.header else urlsplit("")
+    base = urlsplit(str(capture.header.tapped.get("url", ""))) if capture.header else urlsplit("")
     target = head.target or transaction.target
     if target.startswith(("http://", "https://")):
         return target

@@ -40,16 +40,16 @@ def har(transcript: Transcript, transactions: Iterable[Transaction], *, version:
     yield "]}}"
 
 
-def _entry(one: Transaction, source: CaptureInfo) -> dict[str, Any]:
+def _entry(one: Transaction, capture: CaptureInfo) -> dict[str, Any]:
     request, response = one.request, one.response
     began_ns = one.at_ns
     sent_ns = _end(request, began_ns)
     head_ns = sent_ns if response is None else max(response.at_ns, sent_ns)
-    end_ns = max(head_ns, one.ended_ns or source.last_ns + source.shift_ns)
+    end_ns = max(head_ns, one.ended_ns or capture.last_ns + capture.shift_ns)
     made: dict[str, Any] = {
-        "startedDateTime": _wall(source, began_ns),
+        "startedDateTime": _wall(capture, began_ns),
         "time": (end_ns - began_ns) / _MS_NS,
-        "request": _request(one, source),
+        "request": _request(one, capture),
         "response": _response(one),
         "cache": {},
         "timings": {
@@ -61,13 +61,13 @@ def _entry(one: Transaction, source: CaptureInfo) -> dict[str, Any]:
     }
     if one.is_stream and response is not None:
         made["_resourceType"] = "eventsource"
-        made["_eventSourceMessages"] = list(_events(response, source))
+        made["_eventSourceMessages"] = list(_events(response, capture))
     return made
 
 
-def _request(one: Transaction, source: CaptureInfo) -> dict[str, Any]:
+def _request(one: Transaction, capture: CaptureInfo) -> dict[str, Any]:
     head = None if one.request is None else one.request.head
-    url = _url(head, one, source)
+    url = _url(head, one, capture)
     made: dict[str, Any] = {
         "method": one.method or "GET",
         "url": url,
@@ -120,12 +120,12 @@ def _body(stream: Stream, head: Head) -> tuple[str, str]:
         return b64encode(data).decode(), "base64"
 
 
-def _events(response: Stream, source: CaptureInfo) -> Iterator[dict[str, Any]]:
+def _events(response: Stream, capture: CaptureInfo) -> Iterator[dict[str, Any]]:
     for data, at_ns in _whole(response.kept):
         event = parse(data)
         if event.data is not None:
             yield {
-                "time": _seconds(source, at_ns + source.shift_ns),
+                "time": _seconds(capture, at_ns + capture.shift_ns),
                 "eventName": event.type or "message",
                 "eventId": event.id or "",
                 "data": event.data.decode("utf-8", "replace"),
@@ -146,9 +146,9 @@ def _fields(head: Head | None) -> list[dict[str, str]]:
     return [] if head is None else [{"name": name, "value": value} for name, value in head.fields]
 
 
-def _url(head: Head | None, one: Transaction, source: CaptureInfo) -> str:
+def _url(head: Head | None, one: Transaction, capture: CaptureInfo) -> str:
     """The address that the client asked: its own name for the server."""
-    listen = str(source.header.tapped.get("listen", "")) if source.header else ""
+    listen = str(capture.header.tapped.get("listen", "")) if capture.header else ""
     host = (head.get("host") if head else "") or urlsplit(listen).netloc or "127.0.0.1"
     return one.target if "://" in one.target else f"http://{host}{one.target}"
 
@@ -159,14 +159,14 @@ def _end(stream: Stream | None, began_ns: int) -> int:
     return max(began_ns, stream.last_ns or stream.at_ns)
 
 
-def _wall(source: CaptureInfo, at_ns: int) -> str:
-    return wall_time(_wall_ns(source, at_ns), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _wall(capture: CaptureInfo, at_ns: int) -> str:
+    return wall_time(_wall_ns(capture, at_ns), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _seconds(source: CaptureInfo, at_ns: int) -> float:
-    return _wall_ns(source, at_ns) / 1_000_000_000
+def _seconds(capture: CaptureInfo, at_ns: int) -> float:
+    return _wall_ns(capture, at_ns) / 1_000_000_000
 
 
-def _wall_ns(source: CaptureInfo, at_ns: int) -> int:
+def _wall_ns(capture: CaptureInfo, at_ns: int) -> int:
     """Unix time of a point on the transcript's clock."""
-    return (source.header.wall_ns - source.shift_ns if source.header else 0) + at_ns
+    return (capture.header.wall_ns - capture.shift_ns if capture.header else 0) + at_ns

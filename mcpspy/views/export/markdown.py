@@ -62,11 +62,11 @@ def report(transcript: Transcript, rows: list[Row], *, version: str, is_part: bo
     yield ""
     yield f"**{markdown_text(' '.join(map(plain, summary(transcript))))}**"
     yield ""
-    for source in transcript.captures:
-        if source.is_model:
-            yield from _model_facts(transcript, source)
+    for capture in transcript.captures:
+        if capture.is_model:
+            yield from _model_facts(transcript, capture)
         else:
-            yield from _facts(source, [one for one in transcript.exchanges if one.capture == source.index])
+            yield from _facts(capture, [one for one in transcript.exchanges if one.capture == capture.index])
     found = _tool_trips(transcript)
     yield from _asked(transcript, found)
     shown = {one.row for one in rows if isinstance(one, Exchange | UnpairedMessage)}
@@ -84,30 +84,30 @@ def report(transcript: Transcript, rows: list[Row], *, version: str, is_part: bo
     yield from _fenced(_AGAIN, "sh")
 
 
-def _facts(source: CaptureInfo, exchanges: Sequence[Exchange]) -> Iterator[str]:
+def _facts(capture: CaptureInfo, exchanges: Sequence[Exchange]) -> Iterator[str]:
     known = identity(exchanges)
     yield "| | |"
     yield "| --- | --- |"
-    yield f"| client | {markdown_code(_peer(known.get('client'), source.client))} |"
-    yield f"| server | {markdown_code(_peer(known.get('server'), source.server))} |"
+    yield f"| client | {markdown_code(_peer(known.get('client'), capture.client))} |"
+    yield f"| server | {markdown_code(_peer(known.get('server'), capture.server))} |"
     yield f"| revision | {markdown_code(str(known.get('revision') or '?'))} |"
-    yield from _recorded(source)
+    yield from _recorded(capture)
 
 
-def _model_facts(transcript: Transcript, source: CaptureInfo) -> Iterator[str]:
-    calls = [one for one in transcript.model_calls if one.capture == source.index]
+def _model_facts(transcript: Transcript, capture: CaptureInfo) -> Iterator[str]:
+    calls = [one for one in transcript.model_calls if one.capture == capture.index]
     yield "| | |"
     yield "| --- | --- |"
-    yield f"| client | {markdown_code(source.client)} |"
+    yield f"| client | {markdown_code(capture.client)} |"
     for name, method in dict.fromkeys((one.model, one.method) for one in calls):
         yield f"| model | {markdown_code(name or '?')} by {markdown_code(method)} |"
-    yield from _recorded(source)
+    yield from _recorded(capture)
 
 
-def _recorded(source: CaptureInfo) -> Iterator[str]:
-    header = source.header
+def _recorded(capture: CaptureInfo) -> Iterator[str]:
+    header = capture.header
     if header is not None:
-        yield f"| {'URL' if source.transactions else 'command'} | {markdown_code(command_words(source))} |"
+        yield f"| {'URL' if capture.transactions else 'command'} | {markdown_code(command_words(capture))} |"
         when = wall_time(header.wall_ns, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         yield f"| recorded | {when} by mcpspy {markdown_text(header.mcpspy_version or '?')} |"
     yield ""
@@ -120,7 +120,7 @@ def _peer(said: Any, lane: str) -> str:
 
 
 def _tool_trips(transcript: Transcript) -> list[ToolTrip]:
-    if not any(source.is_model for source in transcript.captures):
+    if not any(capture.is_model for capture in transcript.captures):
         return []
     from ...transcript.llm.tool_trips import tool_trips  # and all that understands models, which other reports do not wait for
 
@@ -129,7 +129,7 @@ def _tool_trips(transcript: Transcript) -> list[ToolTrip]:
 
 def _asked(transcript: Transcript, tool_trips: list[ToolTrip]) -> Iterator[str]:
     """What users asked for, and whose time it took."""
-    if not any(source.is_model for source in transcript.captures):
+    if not any(capture.is_model for capture in transcript.captures):
         return
     from ...transcript.llm.agent_runs import agent_runs
     from ..sequence.llm import run_words

@@ -48,24 +48,24 @@ def trace(transcript: Transcript, rows: Iterable[Row]) -> Iterator[str]:
 
 def _events(transcript: Transcript, rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     bars: dict[tuple[int, str], list[_Bar]] = {}
-    for source in transcript.captures:
-        yield _named("process_name", source.index + 1, 0, one_line(f"{source.client} → {source.server}"))
+    for capture in transcript.captures:
+        yield _named("process_name", capture.index + 1, 0, one_line(f"{capture.client} → {capture.server}"))
     for row in rows:
-        source = transcript.captures[row.capture]
+        capture = transcript.captures[row.capture]
         match row:
             case Exchange():
-                bars.setdefault((row.capture, _KINDS[0 if row.sender == CLIENT else 1]), []).append(_exchange(row, source))
+                bars.setdefault((row.capture, _KINDS[0 if row.sender == CLIENT else 1]), []).append(_exchange(row, capture))
                 yield from _progress(row)
             case ModelCall():
-                bars.setdefault((row.capture, _KINDS[0]), []).append(_model_call(row, source))
+                bars.setdefault((row.capture, _KINDS[0]), []).append(_model_call(row, capture))
                 if row.first_ns is not None:
                     yield _point(row.capture, row.first_ns, "first token", {"row": row.row})
             case Transaction():
-                bars.setdefault((row.capture, _KINDS[2]), []).append(_transaction(row, source))
+                bars.setdefault((row.capture, _KINDS[2]), []).append(_transaction(row, capture))
             case UnpairedMessage() | ChannelEvent():
-                yield from _instant(row, source)
-    for (capture, kind), some in bars.items():
-        yield from _in_lanes(capture, kind, some)
+                yield from _instant(row, capture)
+    for (index, kind), bars_of_kind in bars.items():
+        yield from _in_lanes(index, kind, bars_of_kind)
 
 
 def _in_lanes(capture: int, kind: str, bars: list[_Bar]) -> Iterator[dict[str, Any]]:
@@ -90,22 +90,22 @@ def _in_lanes(capture: int, kind: str, bars: list[_Bar]) -> Iterator[dict[str, A
         }  # fmt: skip
 
 
-def _exchange(row: Exchange, source: CaptureInfo) -> _Bar:
-    end_ns = row.at_ns + row.duration_ns if row.duration_ns is not None else source.last_ns + source.shift_ns
+def _exchange(row: Exchange, capture: CaptureInfo) -> _Bar:
+    end_ns = row.at_ns + row.duration_ns if row.duration_ns is not None else capture.last_ns + capture.shift_ns
     phrase = outcome_phrase(row)
     arguments = {"row": row.row, "id": row.request.id, "outcome": row.outcome.value, "detail": phrase.detail}
     return row.at_ns, max(row.at_ns, end_ns), one_line(f"{row.method} {row.target or ''}".rstrip()), arguments
 
 
-def _model_call(row: ModelCall, source: CaptureInfo) -> _Bar:
-    end_ns = source.last_ns + source.shift_ns if row.ended_ns is None else row.ended_ns
+def _model_call(row: ModelCall, capture: CaptureInfo) -> _Bar:
+    end_ns = capture.last_ns + capture.shift_ns if row.ended_ns is None else row.ended_ns
     phrase = model_phrase(row)
     arguments = {"row": row.row, "outcome": row.outcome.value, "detail": phrase.detail}
     return row.at_ns, max(row.at_ns, end_ns), one_line(f"{row.method} {row.target}".rstrip()), arguments
 
 
-def _transaction(row: Transaction, source: CaptureInfo) -> _Bar:
-    end_ns = source.last_ns + source.shift_ns if row.ended_ns is None else row.ended_ns
+def _transaction(row: Transaction, capture: CaptureInfo) -> _Bar:
+    end_ns = capture.last_ns + capture.shift_ns if row.ended_ns is None else row.ended_ns
     phrase = transaction_phrase(row)
     arguments = {"row": row.row, "outcome": phrase.word, "detail": phrase.detail}
     return row.at_ns, max(row.at_ns, end_ns), one_line(f"{row.method} {row.target}"), arguments
@@ -116,11 +116,11 @@ def _progress(row: Exchange) -> Iterator[dict[str, Any]]:
         yield _point(row.capture, message.at_ns, one_line(message.method or ""), {"row": row.row})
 
 
-def _instant(row: UnpairedMessage | ChannelEvent, source: CaptureInfo) -> Iterator[dict[str, Any]]:
+def _instant(row: UnpairedMessage | ChannelEvent, capture: CaptureInfo) -> Iterator[dict[str, Any]]:
     if isinstance(row, UnpairedMessage):
-        phrase = unpaired_phrase(row, source)
+        phrase = unpaired_phrase(row, capture)
         yield _point(row.capture, row.at_ns, phrase.word, {"row": row.row, "detail": phrase.detail})
-    elif isinstance(row.record, Spawn | Exit) and (said := event_phrase(row.record, source)) is not None:
+    elif isinstance(row.record, Spawn | Exit) and (said := event_phrase(row.record, capture)) is not None:
         yield _point(row.capture, row.at_ns, said.word, {"detail": said.detail})
 
 

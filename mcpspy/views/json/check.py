@@ -8,12 +8,12 @@ from ...transcript.findings.rule import Finding, Rule
 from ...transcript.stats.outcomes import outcomes
 from ..check.model import WORST_FIRST, Checked, culprit_name
 from ..text.json_text import SCHEMA, as_json
-from .rows import finding_object, source_object
+from .rows import capture_object, finding_object
 
 
 def check_json(checked: Checked) -> str:
     """One object, with a finding per line."""
-    captures = [{**source_object(one), "path": checked.paths.get(one.index)} for one in checked.transcript.captures]
+    captures = [{**capture_object(one), "path": checked.paths.get(one.index)} for one in checked.transcript.captures]
     counts = {one.value: checked.counts[one] for one in WORST_FIRST}
     summary = {
         "calls": outcomes(checked.transcript).total(),

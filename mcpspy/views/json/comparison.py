@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...replay.json.canonical import spelled
 from ...replay.mock.content import VOLATILE
 from ..text.json_text import SCHEMA, RawJson, as_json
-from .rows import finding_object, source_object
+from .rows import capture_object, finding_object
 
 if TYPE_CHECKING:
     from ...replay.compare.compare import CallChange, Comparison, ServerComparison
@@ -59,7 +59,7 @@ def _value(name: str, value: Any) -> dict[str, Any]:
 
 
 def _captures(transcript: Transcript) -> list[dict[str, Any]]:
-    return [source_object(one) for one in transcript.captures]
+    return [capture_object(one) for one in transcript.captures]
 
 
 def _summary(found: Comparison) -> dict[str, Any]:
@@ -98,8 +98,8 @@ def _server(one: ServerComparison) -> dict[str, Any]:
     }
 
 
-def _index(source: CaptureInfo | None) -> int | None:
-    return None if source is None else source.index
+def _index(capture: CaptureInfo | None) -> int | None:
+    return None if capture is None else capture.index
 
 
 def _definition(one: DefinitionChange) -> dict[str, Any]:

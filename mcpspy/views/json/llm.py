@@ -18,7 +18,7 @@ ASKED_LETTERS: Final = 200
 """So much of what a user asked stands beside the rows; the row has all of it."""
 
 
-def model_call_object(row: ModelCall, source: CaptureInfo, *, whole: bool = False) -> dict[str, Any]:
+def model_call_object(row: ModelCall, capture: CaptureInfo, *, whole: bool = False) -> dict[str, Any]:
     """A model call as a row."""
     prompt, answer = row.prompt, row.answer
     made: dict[str, Any] = {
@@ -28,7 +28,7 @@ def model_call_object(row: ModelCall, source: CaptureInfo, *, whole: bool = Fals
         "at_ns": row.at_ns,
         "duration_ns": row.duration_ns,
         "until_first_ns": row.until_first_ns,
-        "client": source.client_of(row),
+        "client": capture.client_of(row),
         "method": row.method,
         "target": row.target,
         "outcome": row.outcome.value,

@@ -27,26 +27,26 @@ def message_lines(transcript: Transcript, rows: list[Row]) -> Iterator[str]:
     found += [(message, row.row) for row in rows if isinstance(row, Exchange | UnpairedMessage) for message in messages_of(row)]
     found.sort(key=lambda one: (one[0].at_ns, one[0].capture, one[0].number))
     for one, row in found:
-        source = transcript.captures[one.capture]
+        capture = transcript.captures[one.capture]
         if isinstance(one, ModelCall):
-            yield as_json({"schema": SCHEMA, "server": source.server, **model_call_object(one, source, whole=True)})
+            yield as_json({"schema": SCHEMA, "server": capture.server, **model_call_object(one, capture, whole=True)})
             continue
-        lane = {"capture": one.capture, "client": source.client_of(one), "server": source.server}
-        yield as_json({"schema": SCHEMA, **lane, "row": row, **message_object(one, source)})
+        lane = {"capture": one.capture, "client": capture.client_of(one), "server": capture.server}
+        yield as_json({"schema": SCHEMA, **lane, "row": row, **message_object(one, capture)})
 
 
-def message_object(message: Message, source: CaptureInfo) -> dict[str, Any]:
+def message_object(message: Message, capture: CaptureInfo) -> dict[str, Any]:
     """A message with all it says."""
     made: dict[str, Any] = {
         "record": message.number,
         "at_ns": message.at_ns,
         "first_ns": message.first_ns,
-        "wall_ns": None if source.header is None else source.header.wall_ns + message.at_ns - source.shift_ns,
+        "wall_ns": None if capture.header is None else capture.header.wall_ns + message.at_ns - capture.shift_ns,
         "from": message.sender,
         "kind": message.kind.value,
         "bytes": message.size,
     }
-    transaction = source.transaction_of(message.stream)
+    transaction = capture.transaction_of(message.stream)
     if transaction is not None:
         made["transaction"] = transaction.number
     if message.id is not None:

@@ -52,7 +52,7 @@ def transcript_json(
     `since_wall_ns` is the moment, as Unix time, since when all of `transcript` was alive, if it was asked for like that.
     """
     captures = [
-        source_object(one) | course_object(course)
+        capture_object(one) | course_object(course)
         for one, course in zip(transcript.captures, lifecycles(transcript), strict=True)
     ]
     quoted = log_matches(transcript.rows)
@@ -77,36 +77,36 @@ def transcript_json(
 
 def state_line(row: Row, captures: list[CaptureInfo]) -> str:
     """One change of state, as a line: a row as it is now, with the capture it belongs to."""
-    source = captures[row.capture]
+    capture = captures[row.capture]
     of = {
-        "capture_id": source.header.capture_id if source.header else "",
-        "client": source.client_of(row),
-        "server": source.server,
+        "capture_id": capture.header.capture_id if capture.header else "",
+        "client": capture.client_of(row),
+        "server": capture.server,
     }
     return as_json({"schema": SCHEMA, **of, **row_object(row, captures)})
 
 
-def source_object(source: CaptureInfo) -> dict[str, Any]:
+def capture_object(capture: CaptureInfo) -> dict[str, Any]:
     """A capture: who recorded what, when, and whether all of it is there."""
-    header = source.header
+    header = capture.header
     made: dict[str, Any] = {
-        "capture": source.index,
+        "capture": capture.index,
         "id": header.capture_id if header else None,
         "label": header.label if header else None,
-        "client": source.client,
-        "clients": source.clients,
-        "server": source.server,
+        "client": capture.client,
+        "clients": capture.clients,
+        "server": capture.server,
         "wall_ns": header.wall_ns if header else None,
-        "shift_ns": source.shift_ns,
+        "shift_ns": capture.shift_ns,
         "tapped": header.tapped if header else None,
-        "messages": source.messages,
-        "complete": source.complete,
-        "gaps": source.gaps,
-        "damages": source.damages,
-        "unkept": source.unkept,
+        "messages": capture.messages,
+        "complete": capture.complete,
+        "gaps": capture.gaps,
+        "damages": capture.damages,
+        "unkept": capture.unkept,
     }
-    if source.exit is not None:
-        made["exit"] = {"code": source.exit.code, "signal": source.exit.signal, "error": source.exit.error or None}
+    if capture.exit is not None:
+        made["exit"] = {"code": capture.exit.code, "signal": capture.exit.signal, "error": capture.exit.error or None}
     return made
 
 
@@ -130,8 +130,8 @@ def row_object(row: Row, captures: list[CaptureInfo], *, whole: bool = False) ->
     """One row. `whole` puts in its messages with all they say."""
     match row:
         case Exchange():
-            source = captures[row.capture]
-            return _exchange(row, source, whole=whole) | call_object(row, source) | _transactions(row, captures)
+            capture = captures[row.capture]
+            return _exchange(row, capture, whole=whole) | call_object(row, capture) | _transactions(row, captures)
         case UnpairedMessage():
             made = _message(row.message, captures[row.capture], row.message.method or "", whole=whole)
             if row.message.kind is Kind.MALFORMED:
@@ -154,13 +154,13 @@ def row_object(row: Row, captures: list[CaptureInfo], *, whole: bool = False) ->
 
 def _transactions(row: Exchange | UnpairedMessage, captures: list[CaptureInfo]) -> dict[str, Any]:
     """Over HTTP: what carried a row, and who says so."""
-    source = captures[row.capture]
-    if not source.transactions:
+    capture = captures[row.capture]
+    if not capture.transactions:
         return {}
-    return {"client": source.client_of(row), "transactions": [transaction_object(one) for one in source.transactions_of(row)]}
+    return {"client": capture.client_of(row), "transactions": [transaction_object(one) for one in capture.transactions_of(row)]}
 
 
-def _exchange(row: Exchange, source: CaptureInfo, *, whole: bool) -> dict[str, Any]:
+def _exchange(row: Exchange, capture: CaptureInfo, *, whole: bool) -> dict[str, Any]:
     made: dict[str, Any] = {
         "kind": "exchange",
         "row": row.row,
@@ -178,14 +178,14 @@ def _exchange(row: Exchange, source: CaptureInfo, *, whole: bool) -> dict[str, A
         made["result_type"] = row.response.result_type
     made |= _failure(row)
     made["progress"] = row.progress
-    made["request"] = _message(row.request, source, row.method, whole=whole)
-    made["response"] = None if row.response is None else _message(row.response, source, row.method, whole=whole)
+    made["request"] = _message(row.request, capture, row.method, whole=whole)
+    made["response"] = None if row.response is None else _message(row.response, capture, row.method, whole=whole)
     notifications = row.notifications if whole else [one for one in row.notifications if one.method != PROGRESS]
-    made["notifications"] = [_message(one, source, row.method, whole=whole) for one in notifications]
+    made["notifications"] = [_message(one, capture, row.method, whole=whole) for one in notifications]
     if row.partials:
-        made["partials"] = [_message(one, source, row.method, whole=whole) for one in row.partials]
+        made["partials"] = [_message(one, capture, row.method, whole=whole) for one in row.partials]
     if row.more_responses:
-        made["more_responses"] = [_message(one, source, row.method, whole=whole) for one in row.more_responses]
+        made["more_responses"] = [_message(one, capture, row.method, whole=whole) for one in row.more_responses]
     return made
 
 
@@ -205,11 +205,11 @@ def _failure(row: Exchange) -> dict[str, Any]:
     return {}
 
 
-def _message(message: Message, source: CaptureInfo, method: str, *, whole: bool) -> dict[str, Any]:
+def _message(message: Message, capture: CaptureInfo, method: str, *, whole: bool) -> dict[str, Any]:
     """A message of an exchange of `method`."""
     if whole:
         about = content_facts(message, method)
-        return message_object(message, source) | ({"about": about} if about else {})
+        return message_object(message, capture) | ({"about": about} if about else {})
     made: dict[str, Any] = {
         "record": message.number,
         "at_ns": message.at_ns,
@@ -238,9 +238,9 @@ def _facts(record: Record) -> dict[str, Any]:
     return facts
 
 
-def call_object(row: Exchange | UnpairedMessage, source: CaptureInfo) -> dict[str, Any]:
+def call_object(row: Exchange | UnpairedMessage, capture: CaptureInfo) -> dict[str, Any]:
     """The member `call` of a row; nothing for one that is an exchange and no more."""
-    call = source.calls.get(row.row)
+    call = capture.calls.get(row.row)
     if call is None:
         return {}
     made: dict[str, Any] = {"row": call.row}

@@ -9,7 +9,7 @@ from ...transcript.stats.cost import ServerCost
 from ...transcript.stats.statistics import CallNumbers, Latency, ServerNumbers, numbers
 from ..text.json_text import SCHEMA, as_json
 from .llm import run_object
-from .rows import course_object, source_object, summary_object
+from .rows import capture_object, course_object, summary_object
 
 
 def statistics_json(transcript: Transcript, rows: list[Row] | None = None, *, live: bool) -> str:
@@ -46,7 +46,7 @@ def _tool(one: ToolNumbers) -> dict[str, Any]:
 
 
 def _server(one: ServerNumbers) -> dict[str, Any]:
-    made = source_object(one.capture_info)
+    made = capture_object(one.capture_info)
     del made["messages"]
     made |= {
         **course_object(one.lifecycle),

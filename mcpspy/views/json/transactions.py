@@ -66,25 +66,25 @@ def http_lines(transcript: Transcript, transactions: Iterable[tuple[Transaction,
         yield as_json({"schema": SCHEMA, **_on_wire(transaction, transcript.captures[transaction.capture], rows, {})})
 
 
-def wire_state(transaction: Transaction, source: CaptureInfo, rows: list[int], told: Mapping[int, int]) -> str:
+def wire_state(transaction: Transaction, capture: CaptureInfo, rows: list[int], told: Mapping[int, int]) -> str:
     """A transaction as it is now, as a line; of its streams, by their numbers, `told` frames were told before and are left out."""
-    capture_id = source.header.capture_id if source.header else ""
-    return as_json({"schema": SCHEMA, "capture_id": capture_id, **_on_wire(transaction, source, rows, told)})
+    capture_id = capture.header.capture_id if capture.header else ""
+    return as_json({"schema": SCHEMA, "capture_id": capture_id, **_on_wire(transaction, capture, rows, told)})
 
 
-def _on_wire(transaction: Transaction, source: CaptureInfo, rows: list[int], told: Mapping[int, int]) -> dict[str, Any]:
-    lane = {"capture": transaction.capture, "client": source.client_of(transaction), "server": source.server}
+def _on_wire(transaction: Transaction, capture: CaptureInfo, rows: list[int], told: Mapping[int, int]) -> dict[str, Any]:
+    lane = {"capture": transaction.capture, "client": capture.client_of(transaction), "server": capture.server}
     made = {**lane, "rows": rows, **transaction_object(transaction)}
-    interim = [_wire(one, source, set(), told) for one in transaction.interim]
+    interim = [_wire(one, capture, set(), told) for one in transaction.interim]
     if interim:
         made["interim"] = interim
     redelivered = set(transaction.redelivered)
     for name, stream in (("http_request", transaction.request), ("http_response", transaction.response)):
-        made[name] = None if stream is None else _wire(stream, source, redelivered, told)
+        made[name] = None if stream is None else _wire(stream, capture, redelivered, told)
     return made
 
 
-def _wire(stream: Stream, source: CaptureInfo, redelivered: set[int], told: Mapping[int, int]) -> dict[str, Any]:
+def _wire(stream: Stream, capture: CaptureInfo, redelivered: set[int], told: Mapping[int, int]) -> dict[str, Any]:
     """A stream with its head and its frames."""
     opened = stream.opened
     begin = told.get(opened.stream, 0)
@@ -97,14 +97,14 @@ def _wire(stream: Stream, source: CaptureInfo, redelivered: set[int], told: Mapp
         made["redacted"] = opened.redacted
     is_events = opened.framing == "sse"
     made["frames"] = [
-        _frame(frame, source, is_events=is_events, is_first=at == 0, redelivered=frame.number in redelivered)
+        _frame(frame, capture, is_events=is_events, is_first=at == 0, redelivered=frame.number in redelivered)
         for at, frame in enumerate(stream.kept[begin:], begin)
     ]
     return made
 
 
-def _frame(frame: Frame, source: CaptureInfo, *, is_events: bool, is_first: bool, redelivered: bool) -> dict[str, Any]:
-    shift_ns = source.shift_ns
+def _frame(frame: Frame, capture: CaptureInfo, *, is_events: bool, is_first: bool, redelivered: bool) -> dict[str, Any]:
+    shift_ns = capture.shift_ns
     made: dict[str, Any] = {"record": frame.number, "at_ns": frame.at_ns + shift_ns, "first_ns": frame.first_ns + shift_ns}
     made |= {"bytes": frame.length, **payload(frame.data)}
     if frame.part:

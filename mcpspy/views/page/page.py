@@ -20,7 +20,7 @@ from ..check.model import worst_first
 from ..statistics import statistics_lines
 from ..text.escape import safe_text, xml_text
 from ..text.line import plain
-from ..timeline.summary import source_lines, summary
+from ..timeline.summary import capture_lines, summary
 from ..timeline.timeline import timeline
 from .carried import carried
 from .drawn import drawn
@@ -94,7 +94,7 @@ def heading(transcript: Transcript, *, live: bool = False) -> dict[str, Any]:
     """The summary, and a line for each capture."""
     return {
         "summary": " ".join(map(plain, summary(transcript, live=live))),
-        "sources": [plain(line).strip() for line in source_lines(transcript)],
+        "sources": [plain(line).strip() for line in capture_lines(transcript)],
     }
 
 

@@ -38,10 +38,10 @@ def pytest_module(
     """The lines of a module that tests `rows`. `names` are what the fixture calls the captures, by their indices."""
     tests: list[str] = []
     functions: set[str] = set()
-    for source in transcript.captures:
-        function = _free(_identifier(source.server), functions)
+    for capture in transcript.captures:
+        function = _free(_identifier(capture.server), functions)
         functions.add(function)
-        tests += _Test(transcript, source, dialect).lines(rows, function, names.get(source.index, ""))
+        tests += _Test(transcript, capture, dialect).lines(rows, function, names.get(capture.index, ""))
     text = "\n".join(tests)
     calls = "await call(" in text
     yield '"""What a client asked of an MCP server, asked again: pytest plays what the server answered then.'
@@ -69,25 +69,25 @@ def pytest_module(
 class _Test:
     """The test of one capture."""
 
-    __slots__ = ("_answers", "_dialect", "_lists_tools", "_source", "_transcript")
+    __slots__ = ("_answers", "_dialect", "_lists_tools", "_capture", "_transcript")
 
-    def __init__(self, transcript: Transcript, source: CaptureInfo, dialect: Dialect) -> None:
+    def __init__(self, transcript: Transcript, capture: CaptureInfo, dialect: Dialect) -> None:
         self._transcript = transcript
-        self._source = source
+        self._capture = capture
         self._dialect = dialect
-        self._answers = _answers(transcript, source)
-        asked = [one for one in transcript.exchanges if one.capture == source.index]
+        self._answers = _answers(transcript, capture)
+        asked = [one for one in transcript.exchanges if one.capture == capture.index]
         self._lists_tools = any(one.method == "tools/list" and one.outcome is Outcome.OK for one in asked)
 
     def lines(self, rows: Sequence[Row], function: str, name: str) -> Iterator[str]:
         """Two functions: pytest's, and the one that asks."""
         yield from ("", "", f"def test_{function}(mcpspy):", f"{INDENT}asyncio.run({function}(mcpspy.serve({quoted(name)})))")
         yield from ("", "", f"async def {function}(server):")
-        yield from _recorded_from(self._source)
+        yield from _recorded_from(self._capture)
         callbacks = list(_callbacks(self._answers))
         if callbacks:
             yield from ("", *callbacks)
-        asked = [row for row in rows if isinstance(row, Exchange) and row.capture == self._source.index]
+        asked = [row for row in rows if isinstance(row, Exchange) and row.capture == self._capture.index]
         clients = [lines for way in client_sequences(asked) if (lines := self._asks(way))]
         told = [list(self._client(lines, one_of=len(clients))) for lines in clients] or [[f"{INDENT}pass"]]
         for at, lines in enumerate(told):
@@ -117,7 +117,7 @@ class _Test:
 
     def _mode(self) -> list[str]:
         exchanges = self._transcript.exchanges
-        openings = [one.method for one in exchanges if one.capture == self._source.index and one.sender == CLIENT]
+        openings = [one.method for one in exchanges if one.capture == self._capture.index and one.sender == CLIENT]
         return ['mode="legacy"'] if openings and openings[0] == INITIALIZE else []
 
     def _callback_arguments(self) -> list[str]:
@@ -145,11 +145,11 @@ def _callbacks(answered: Mapping[str, list[Any]]) -> Iterator[str]:
         yield ""
 
 
-def _answers(transcript: Transcript, source: CaptureInfo) -> dict[str, list[Any]]:
+def _answers(transcript: Transcript, capture: CaptureInfo) -> dict[str, list[Any]]:
     """What the client answered to the server's questions, in order, by their methods: asked as messages, or within results."""
     found: dict[str, list[Any]] = {}
     for one in transcript.exchanges:
-        if one.capture != source.index:
+        if one.capture != capture.index:
             continue
         if one.sender == SERVER and one.response is not None and one.response.kind is Kind.RESULT:
             _add(found, one.method, one.response.result)
@@ -179,9 +179,9 @@ def _answers_within(transcript: Transcript, exchange: Exchange) -> Iterator[tupl
             yield question["method"], answer
 
 
-def _recorded_from(source: CaptureInfo) -> Iterator[str]:
+def _recorded_from(capture: CaptureInfo) -> Iterator[str]:
     """A comment that says how to record it anew."""
-    tapped = source.header.tapped if source.header else {}
+    tapped = capture.header.tapped if capture.header else {}
     origin = tapped.get("url") or tapped.get("argv")
     if isinstance(origin, str) or (isinstance(origin, list) and all(isinstance(one, str) for one in origin)):
         yield f"{INDENT}# Recorded from {safe_text(literal(origin, cells=1 << 30))}"

@@ -31,9 +31,9 @@ _WORDS = {
 }
 
 
-def with_call(phrase: Phrase, row: Exchange | UnpairedMessage, source: CaptureInfo, held: int = 0) -> Phrase:
+def with_call(phrase: Phrase, row: Exchange | UnpairedMessage, capture: CaptureInfo, held: int = 0) -> Phrase:
     """`phrase`, and what the row is to its call. `held` polls came before it and are not shown."""
-    call = source.calls.get(row.row)
+    call = capture.calls.get(row.row)
     if call is None:
         return phrase
     if isinstance(row, UnpairedMessage):
@@ -137,9 +137,9 @@ class PollFolder:
 # --- A call above one of its rows ---
 
 
-def call_lines(row: Exchange | UnpairedMessage, source: CaptureInfo, width: int | None) -> Iterator[Line]:
+def call_lines(row: Exchange | UnpairedMessage, capture: CaptureInfo, width: int | None) -> Iterator[Line]:
     """What the call of a row came to, and the rows that it is made of. Nothing for a row that is an exchange and no more."""
-    call = source.calls.get(row.row)
+    call = capture.calls.get(row.row)
     if call is None:
         return
     yield []

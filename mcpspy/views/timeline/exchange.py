@@ -57,8 +57,8 @@ def row_lines(transcript: Transcript, row: Numbered, *, width: int | None = None
 
         yield from model_call_lines(transcript, row, tool_trips(transcript), width=width)
         return
-    source = transcript.captures[row.capture]
-    for line in _headings(row, source):
+    capture = transcript.captures[row.capture]
+    for line in _headings(row, capture):
         yield fitted(line, width)
     yield from row_finding_lines(transcript, row, width=width)
     if isinstance(row, Exchange) and row.method == "tools/call" and transcript.model_calls:
@@ -66,20 +66,20 @@ def row_lines(transcript: Transcript, row: Numbered, *, width: int | None = None
 
         yield from (fitted(line, width) for line in wanted_lines(transcript, row))
     if not isinstance(row, Transaction):
-        yield from call_lines(row, source, width)
+        yield from call_lines(row, capture, width)
     for message in messages_of(row):
         yield []
-        yield from (fitted(line, width) for line in _message_heading(row, message, source, width))
+        yield from (fitted(line, width) for line in _message_heading(row, message, capture, width))
         yield from _about(row, message, width)
         yield from _payload(message, width)
-    for transaction in source.transactions_of(row):
+    for transaction in capture.transactions_of(row):
         yield []
         yield from (fitted(line, width) for line in fact_lines(transaction, width))
     yield from meanwhile(transcript, row, width, stderr=stderr)
 
 
-def _headings(row: Exchange | UnpairedMessage | Transaction, source: CaptureInfo) -> list[Line]:
-    client, server = safe_text(source.client_of(row)), safe_text(source.server)
+def _headings(row: Exchange | UnpairedMessage | Transaction, capture: CaptureInfo) -> list[Line]:
+    client, server = safe_text(capture.client_of(row)), safe_text(capture.server)
     sender, id = "client", None
     if isinstance(row, Transaction):
         phrase = transaction_phrase(row)
@@ -88,11 +88,11 @@ def _headings(row: Exchange | UnpairedMessage | Transaction, source: CaptureInfo
         if row.duration_ns is not None:
             parts.append([(duration(row.duration_ns), "")])
     elif isinstance(row, UnpairedMessage):
-        phrase = unpaired_phrase(row, source)
+        phrase = unpaired_phrase(row, capture)
         parts = [[(f"row {row.row}", "strong")], [(phrase.word, phrase.style)]]
         sender, id = row.message.sender, row.message.id
     else:
-        call = source.calls.get(row.row)
+        call = capture.calls.get(row.row)
         phrase = outcome_phrase(row) if call is None else part_phrase(outcome_phrase(row), row, call)
         words = one_line(f"{row.method} {row.target or ''}")
         outcome: Line = [(phrase.word, "good" if phrase.word == "ok" else phrase.style)]
@@ -111,7 +111,7 @@ def _headings(row: Exchange | UnpairedMessage | Transaction, source: CaptureInfo
     return [joined(parts, _BETWEEN), joined(where, _BETWEEN)]
 
 
-def _message_heading(row: Numbered, message: Message, source: CaptureInfo, width: int | None) -> Iterator[Line]:
+def _message_heading(row: Numbered, message: Message, capture: CaptureInfo, width: int | None) -> Iterator[Line]:
     arrow = "→" if message.sender == "client" else "←"
     name = one_line(message.method or "") if message.kind is Kind.NOTIFICATION else message.kind.value
     if isinstance(row, Exchange) and any(message is one for one in row.partials):
@@ -124,13 +124,13 @@ def _message_heading(row: Numbered, message: Message, source: CaptureInfo, width
     facts = [times, f"record {message.number}", size(message.size)]
     facts += [safe_text(flaw) for flaw in message.flaws]
     facts += ["in a batch"] if message.batch else []
-    facts += _frame_facts(message, source)
+    facts += _frame_facts(message, capture)
     yield from with_facts([(f"{arrow} {name}", "strong"), (" ", "")], facts, width)
 
 
-def _frame_facts(message: Message, source: CaptureInfo) -> list[str]:
+def _frame_facts(message: Message, capture: CaptureInfo) -> list[str]:
     """Over HTTP: the transaction that carried a message, and the chunks that it came in, where frames are kept."""
-    transaction = source.transaction_of(message.stream)
+    transaction = capture.transaction_of(message.stream)
     if transaction is None:
         return []
     streams = [one for one in (transaction.request, transaction.response) if one and one.opened.stream == message.stream]

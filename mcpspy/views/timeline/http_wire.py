@@ -42,9 +42,9 @@ def wire_lines(
     layout = WireLayout(room(width, margin_cells), whole=whole)
     is_chunked = False
     for transaction, rows in transactions:
-        source = transcript.captures[transaction.capture]
-        entries = TransactionEntries(transaction, source, layout)
-        yield fitted(heading(transaction, source, rows), width)
+        capture = transcript.captures[transaction.capture]
+        entries = TransactionEntries(transaction, capture, layout)
+        yield fitted(heading(transaction, capture, rows), width)
         for entry in entries.feed():
             yield from (fitted(line, width) for line in timed_lines(entry, margin_cells))
         yield []
@@ -55,13 +55,13 @@ def wire_lines(
         yield from note(cut_note(whats), width)
 
 
-def heading(transaction: Transaction, source: CaptureInfo, rows: list[int]) -> Line:
+def heading(transaction: Transaction, capture: CaptureInfo, rows: list[int]) -> Line:
     """Which transaction it is, on which connection, which rows it carried, and between whom."""
     words = [f"transaction {transaction.number}", f"connection {transaction.connection}"]
     if rows:
         named = ", ".join(map(str, rows[:MAX_ROWS_NAMED]))
         words.append(f"row{'s' if len(rows) > 1 else ''} {named}{'…' if len(rows) > MAX_ROWS_NAMED else ''}")
-    lanes = f"{safe_text(source.client_of(transaction))} → {safe_text(source.server)}"
+    lanes = f"{safe_text(capture.client_of(transaction))} → {safe_text(capture.server)}"
     return [(" · ".join(words), "strong"), (f" · {lanes}", "dim")]
 
 

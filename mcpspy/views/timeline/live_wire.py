@@ -20,11 +20,11 @@ EXPECTED_NS = 9_999 * SECOND_NS
 class OngoingTransaction:
     """A transaction that goes on, and the rows that it carried by now."""
 
-    __slots__ = ("_rows", "source", "transaction")
+    __slots__ = ("_rows", "capture", "transaction")
 
-    def __init__(self, transaction: Transaction, source: CaptureInfo) -> None:
+    def __init__(self, transaction: Transaction, capture: CaptureInfo) -> None:
         self.transaction = transaction
-        self.source = source
+        self.capture = capture
         self._rows: dict[int, None] = {}
 
     @property
@@ -42,7 +42,7 @@ class OngoingTransaction:
     def over(self) -> bool:
         """Whether nothing more will come."""
         request = self.transaction.request
-        return self.source.closed or (self.transaction.over and (request is None or request.close is not None))
+        return self.capture.closed or (self.transaction.over and (request is None or request.close is not None))
 
     def carries(self, row: int) -> None:
         """It carried a message of this row."""
@@ -67,11 +67,11 @@ class _Transactions:
 
     def feed(self, captures: Sequence[CaptureInfo]) -> list[OngoingTransaction]:
         """Those that may have changed."""
-        for source in captures:
-            count, known = len(source.transactions), self._seen.get(source.index, 0)
-            self._seen[source.index] = count
-            newest = [one for _, one in zip(range(count - known), reversed(source.transactions.values()), strict=False)]
-            self._going.update(((source.index, one.number), OngoingTransaction(one, source)) for one in reversed(newest))
+        for capture in captures:
+            count, known = len(capture.transactions), self._seen.get(capture.index, 0)
+            self._seen[capture.index] = count
+            newest = [one for _, one in zip(range(count - known), reversed(capture.transactions.values()), strict=False)]
+            self._going.update(((capture.index, one.number), OngoingTransaction(one, capture)) for one in reversed(newest))
         for row in self._rows:
             for transaction in _of_row(row, captures[row.capture]):
                 if going := self._going.get((row.capture, transaction.number)):
@@ -115,7 +115,7 @@ class LiveWire:
         for going in self._transactions.feed(captures):
             entries = self._entries.get(going)
             if entries is None:
-                entries = self._entries[going] = TransactionEntries(going.transaction, going.source, self._layout)
+                entries = self._entries[going] = TransactionEntries(going.transaction, going.capture, self._layout)
             found += ((entry.at_ns or 0, entry.number, entry, going) for entry in entries.feed())
             is_chunked = is_chunked or entries.is_chunked
             if going.over:
@@ -129,7 +129,7 @@ class LiveWire:
         if going.transaction is not self._told:
             if self._is_begun:
                 yield []
-            yield heading(going.transaction, going.source, going.rows)
+            yield heading(going.transaction, going.capture, going.rows)
             self._is_begun, self._told = True, going.transaction
         yield from timed_lines(entry, margin(EXPECTED_NS))
 
@@ -168,19 +168,19 @@ class LiveWireJson:
             if state != before:
                 told = before[0] if before is not None else {}
                 assert isinstance(told, dict)
-                lines.append(wire_state(one, going.source, going.rows, told))
+                lines.append(wire_state(one, going.capture, going.rows, told))
                 self._told[going] = state
             if going.over:
                 del self._told[going]
         return lines
 
 
-def _of_row(row: Numbered, source: CaptureInfo) -> Iterable[Transaction]:
+def _of_row(row: Numbered, capture: CaptureInfo) -> Iterable[Transaction]:
     """The transactions that began and ended a row. Those between it names too, but to look for them at each change is quadratic."""
     if isinstance(row, Transaction):
         return (row,)
     if isinstance(row, ModelCall):
         return (row.transaction,)
     messages = [row.message] if isinstance(row, UnpairedMessage) else [row.request, row.response]
-    found = (source.transaction_of(message.stream) for message in messages if message is not None)
+    found = (capture.transaction_of(message.stream) for message in messages if message is not None)
     return [one for one in found if one is not None]

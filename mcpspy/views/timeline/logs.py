@@ -67,7 +67,7 @@ def quoted_line(raw: bytes, quote: LogMatch, room: int | None, *, inside: int | 
 def meanwhile(transcript: Transcript, row: Numbered, width: int | None, *, stderr: bool) -> Iterator[Line]:
     """What the server wrote to stderr, and what happened to the channel, while an exchange ran; and every line that quotes it."""
     found = log_matches(one for one in transcript.rows if one.capture == row.capture) if stderr else {}
-    source = transcript.captures[row.capture]
+    capture = transcript.captures[row.capture]
     begin_ns, until_ns = _span(row)
     lines: list[Line] = []
     for other in transcript.rows:
@@ -76,7 +76,7 @@ def meanwhile(transcript: Transcript, row: Numbered, width: int | None, *, stder
         quote = found.get((other.capture, other.number)) if isinstance(other, Log) else None
         is_meanwhile = begin_ns <= other.at_ns and (until_ns is None or other.at_ns <= until_ns)
         if is_meanwhile or (quote is not None and quote.row == row.row):
-            line = _line(other, quote, row.row, source, width, stderr=stderr)
+            line = _line(other, quote, row.row, capture, width, stderr=stderr)
             if line is not None:
                 lines.append(line)
     if lines:
@@ -94,14 +94,16 @@ def _span(row: Numbered) -> tuple[int, int | None]:
     return row.at_ns, row.at_ns - 1
 
 
-def _line(other: Row, quote: LogMatch | None, row: int, source: CaptureInfo, width: int | None, *, stderr: bool) -> Line | None:
+def _line(
+    other: Row, quote: LogMatch | None, row: int, capture: CaptureInfo, width: int | None, *, stderr: bool
+) -> Line | None:
     at = f"{microseconds(other.at_ns)} "
     if isinstance(other, Log) and stderr:
         head: Line = [(at, "dim"), ("stderr ", "dim")]
         room = None if width is None else width - line_cells(head)
         return [*head, *(log_line(other.raw, room) if quote is None else quoted_line(other.raw, quote, room, inside=row))]
     if isinstance(other, ChannelEvent):
-        phrase = event_phrase(other.record, source)
+        phrase = event_phrase(other.record, capture)
         if phrase is not None:
             return [
                 (at, "dim"),

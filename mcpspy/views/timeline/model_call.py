@@ -42,9 +42,9 @@ def model_call_lines(
     transcript: Transcript, row: ModelCall, tool_trips: Iterable[ToolTrip], *, width: int | None = None
 ) -> Iterator[Line]:
     """Everything about a model call. `tool_trips` are those of the transcript; `width` in cells, None: nothing is cut."""
-    source = transcript.captures[row.capture]
+    capture = transcript.captures[row.capture]
     found = [one for one in tool_trips if row in (one.by, one.returned_in)]
-    for line in _headings(row, source, width):
+    for line in _headings(row, capture, width):
         yield fitted(line, width)
     yield from row_finding_lines(transcript, row, width=width)
     prompt = row.prompt
@@ -56,7 +56,7 @@ def model_call_lines(
     yield from (fitted(line, width) for line in fact_lines(row.transaction, width))
 
 
-def _headings(row: ModelCall, source: CaptureInfo, width: int | None) -> Iterator[Line]:
+def _headings(row: ModelCall, capture: CaptureInfo, width: int | None) -> Iterator[Line]:
     phrase = model_phrase(row)
     outcome = (phrase.word, "good" if phrase.word == "ok" and phrase.style == "dim" else phrase.style)
     parts: list[Line] = [[(f"row {row.row}", "strong")], [(one_line(f"{row.method} {row.target}"), "strong")], [outcome]]
@@ -64,7 +64,7 @@ def _headings(row: ModelCall, source: CaptureInfo, width: int | None) -> Iterato
         parts.append([(duration(row.duration_ns), "")])
     yield joined(parts, _BETWEEN)
     answer = row.answer
-    between: Line = [(f"{safe_text(source.client_of(row))} → {safe_text(source.server)}", "dim")]
+    between: Line = [(f"{safe_text(capture.client_of(row))} → {safe_text(capture.server)}", "dim")]
     facts = [f"goes on with row {row.before}"] if row.before else []
     if answer is not None:
         facts += [

@@ -165,7 +165,7 @@ def notification_phrase(messages: list[Message]) -> Phrase:
             return Phrase(word, "", words or one_line(last.target or _shown(params.get("uri", ""))))
 
 
-def unpaired_phrase(unpaired: UnpairedMessage, source: CaptureInfo) -> Phrase:
+def unpaired_phrase(unpaired: UnpairedMessage, capture: CaptureInfo) -> Phrase:
     """A message that belongs to no exchange."""
     message = unpaired.message
     match message.kind:
@@ -180,7 +180,7 @@ def unpaired_phrase(unpaired: UnpairedMessage, source: CaptureInfo) -> Phrase:
         case Kind.MALFORMED if message.reason.startswith(SEALED):
             return Phrase(one_line(message.reason), "warn", f"pip install '{EXTRA}' to read it")
         case Kind.MALFORMED:
-            return Phrase(f"{_malformed(message)} on {stream_name(source, message.stream)}", "warn", raw_phrase(message.raw))
+            return Phrase(f"{_malformed(message)} on {stream_name(capture, message.stream)}", "warn", raw_phrase(message.raw))
 
 
 def raw_phrase(raw: bytes) -> str:
@@ -194,15 +194,15 @@ def log_text(raw: bytes, limit: int | None = None) -> str:
     return safe_text(decoded(line if limit is None else line[: 4 * limit]).replace("\t", "    "))
 
 
-def stream_name(source: CaptureInfo, stream: int) -> str:
+def stream_name(capture: CaptureInfo, stream: int) -> str:
     """The name of a stream, as its `open` record gave it; those of a stdio tap are known beforehand."""
-    opened = source.streams.get(stream)
+    opened = capture.streams.get(stream)
     if opened is not None:
         return safe_text(opened.name)
     return ("stdin", "stdout", "stderr")[stream] if 0 <= stream <= 2 else f"stream {stream}"
 
 
-def event_phrase(record: Record, source: CaptureInfo) -> Phrase | None:
+def event_phrase(record: Record, capture: CaptureInfo) -> Phrase | None:
     """What happened to the channel; None for records that say nothing by themselves."""
     match record:
         case Spawn():
@@ -210,11 +210,11 @@ def event_phrase(record: Record, source: CaptureInfo) -> Phrase | None:
         case Exit():
             return _exit_phrase(record)
         case Close():
-            return _close_phrase(record, stream_name(source, record.stream))
+            return _close_phrase(record, stream_name(capture, record.stream))
         case Stall():
-            return _stall_phrase(record, stream_name(source, record.stream))
+            return _stall_phrase(record, stream_name(capture, record.stream))
         case Partial():
-            word = f"no {_end_of(source, record.stream)} on {stream_name(source, record.stream)} yet"
+            word = f"no {_end_of(capture, record.stream)} on {stream_name(capture, record.stream)} yet"
             return Phrase(word, "warn", f"{size(record.length)} waiting: {raw_phrase(record.data)}")
         case Gap():
             lost = f"{counted(record.frames, 'frame')}, {size(record.bytes)}"
@@ -229,9 +229,9 @@ def event_phrase(record: Record, source: CaptureInfo) -> Phrase | None:
             return None
 
 
-def _end_of(source: CaptureInfo, stream: int) -> str:
+def _end_of(capture: CaptureInfo, stream: int) -> str:
     """What a frame of this stream ends with."""
-    opened = source.streams.get(stream)
+    opened = capture.streams.get(stream)
     return {"sse": "end of an event", "body": "end of the body"}.get(opened.framing if opened else "", "line end")
 
 
@@ -244,9 +244,9 @@ def exit_words(record: Exit) -> str:
     return f"exited {record.code}"
 
 
-def command_words(source: CaptureInfo) -> str:
+def command_words(capture: CaptureInfo) -> str:
     """The command or the URL that a capture tapped, safe; empty where the header is lost."""
-    tapped = source.header.tapped if source.header else {}
+    tapped = capture.header.tapped if capture.header else {}
     argv = tapped.get("argv")
     if isinstance(argv, list):
         return one_line(" ".join(map(str, argv)))

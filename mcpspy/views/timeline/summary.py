@@ -16,7 +16,7 @@ from ..text.line import Line, Piece, fitted, joined, line_cells
 from ..text.units import counted, duration
 from .phrases import command_words, exit_words
 
-MAX_SOURCES = 8
+MAX_CAPTURES = 8
 """More captures than this are counted, not listed."""
 
 MAX_EXITS = 2
@@ -35,7 +35,7 @@ def summary(*transcripts: Transcript, live: bool = False, width: int | None = No
 
     `since` is for transcripts of what was alive since a moment: `since 2026-11-21 09:30`.
     """
-    captures = [source for one in transcripts for source in shown_sources(one, since)]
+    captures = [capture for one in transcripts for capture in shown_captures(one, since)]
     findings = sum(len(one.findings) for one in transcripts)
     severities = {finding.severity for one in transcripts for finding in one.findings}
     found: Counter[Outcome] = sum((outcomes(one) for one in transcripts), Counter())
@@ -57,7 +57,7 @@ def outcome_counts(found: Counter[Outcome]) -> list[Line]:
     return [[_count(found[one], one.value, style)] for one, style in _STYLES.items() if found[one]]
 
 
-def shown_sources(transcript: Transcript, since: str) -> list[CaptureInfo]:
+def shown_captures(transcript: Transcript, since: str) -> list[CaptureInfo]:
     """The captures that a transcript is about: all, or those of which something was alive since a moment."""
     if not since:
         return transcript.captures
@@ -65,7 +65,7 @@ def shown_sources(transcript: Transcript, since: str) -> list[CaptureInfo]:
     return [one for one in transcript.captures if one.index in alive]
 
 
-def source_lines(
+def capture_lines(
     transcript: Transcript,
     zone: tzinfo | None = None,
     *,
@@ -78,12 +78,12 @@ def source_lines(
     `phases` puts the phases of a server that was started below it, in `width` cells. `since` is as for `summary`.
     """
     lines: list[Line] = []
-    shown, found = shown_sources(transcript, since), lifecycles(transcript)
-    for one in shown[:MAX_SOURCES]:
+    shown, found = shown_captures(transcript, since), lifecycles(transcript)
+    for one in shown[:MAX_CAPTURES]:
         if one.header:
-            lines.append(source_line(one, zone))
+            lines.append(capture_line(one, zone))
             lines += phases_lines(found[one.index], width) if phases else []
-    more = len(shown) - MAX_SOURCES
+    more = len(shown) - MAX_CAPTURES
     if more > 0:
         lines.append([(f"… {counted(more, 'more capture')}", "dim")])
     return lines
@@ -123,8 +123,8 @@ def _lasted_ns(transcripts: tuple[Transcript, ...]) -> int:
     """From the first beginning to the last record. Several transcripts have the wall clock in common, each its own axis."""
     spans: list[tuple[int, int]] = []
     for one in transcripts:
-        last_ns = max((source.last_ns + source.shift_ns for source in one.captures), default=0)
-        begins = [source.header.wall_ns - source.shift_ns for source in one.captures if source.header]
+        last_ns = max((capture.last_ns + capture.shift_ns for capture in one.captures), default=0)
+        begins = [capture.header.wall_ns - capture.shift_ns for capture in one.captures if capture.header]
         if begins or len(transcripts) == 1:
             begin_ns = begins[0] if begins else 0
             spans.append((begin_ns, begin_ns + last_ns))
@@ -139,7 +139,7 @@ def _count(count: int, word: str, style: str) -> Piece:
 
 def _exits(captures: list[CaptureInfo]) -> list[Line]:
     """Servers that did not end well."""
-    ended = [(source.server, source.exit) for source in captures if source.exit is not None]
+    ended = [(capture.server, capture.exit) for capture in captures if capture.exit is not None]
     by_words: dict[str, list[str]] = {}
     for server, end in ended:
         if end.code != 0:
@@ -193,17 +193,17 @@ def _sign(found: Counter[Outcome], *, is_bad: bool) -> Piece:
     return ("✓ ", "good") if found else ("· ", "dim")
 
 
-def source_line(source: CaptureInfo, zone: tzinfo | None = None) -> Line:
+def capture_line(capture: CaptureInfo, zone: tzinfo | None = None) -> Line:
     """One capture: who talks to whom, when it began, what was tapped. Empty where the header is lost."""
-    if source.header is None:
+    if capture.header is None:
         return []
     try:
-        began = datetime.fromtimestamp(source.header.wall_ns // 1_000_000_000, zone).strftime("%Y-%m-%d %H:%M:%S")
+        began = datetime.fromtimestamp(capture.header.wall_ns // 1_000_000_000, zone).strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError, OSError):
         began = "at an impossible time"
-    clients = [safe_text(one) for one in source.clients]
+    clients = [safe_text(one) for one in capture.clients]
     more = [counted(len(clients) - MAX_CLIENTS, "more client")] if len(clients) > MAX_CLIENTS else []
-    words = [", ".join(clients[:MAX_CLIENTS] + more), "→", safe_text(source.server), " ", began, " ", command_words(source)]
+    words = [", ".join(clients[:MAX_CLIENTS] + more), "→", safe_text(capture.server), " ", began, " ", command_words(capture)]
     return [("  " + " ".join(words), "dim")]
 
 

@@ -39,7 +39,7 @@ from .findings import finding_lines
 from .logs import log_line, quoted_line
 from .model_words import SAID_LETTERS, model_phrase
 from .phrases import PROGRESS, Phrase, event_phrase, notification_phrase, outcome_phrase, unpaired_phrase
-from .summary import source_lines, start_up_words, summary
+from .summary import capture_lines, start_up_words, summary
 from .transaction import body_bytes, status_note, transaction_phrase
 
 FOLD_HEAD = 3
@@ -174,9 +174,9 @@ class Timeline:
         line = self._left(row, row.at_ns, id=request.id or "", took_ns=row.duration_ns, size_bytes=size)
         line.append((" " + there, ""))
         line += self._words(one_line(row.method), one_line(row.target or ""))
-        source = self.lanes.captures[row.capture]
-        phrase = with_call(self._with_status(outcome_phrase(row), row), row, source, held)
-        lines += self._finished(line, phrase, row.row, below=row.outcome is not Outcome.OK or row.row in source.calls)
+        capture = self.lanes.captures[row.capture]
+        phrase = with_call(self._with_status(outcome_phrase(row), row), row, capture, held)
+        lines += self._finished(line, phrase, row.row, below=row.outcome is not Outcome.OK or row.row in capture.calls)
         if row.notifications:
             self._notifications(row.notifications, lines)
         if row.partials:
@@ -193,8 +193,8 @@ class Timeline:
         message = row.message
         line = self._left(row, message.at_ns, id=message.id or "", size_bytes=message.size)
         line.append((" → " if message.sender == "client" else " ← ", "dim"))
-        source = self.lanes.captures[row.capture]
-        phrase = with_call(self._with_status(unpaired_phrase(row, source), row), row, source)
+        capture = self.lanes.captures[row.capture]
+        phrase = with_call(self._with_status(unpaired_phrase(row, capture), row), row, capture)
         lines += self._finished(line, phrase, row.row)
 
     def _transaction(self, row: Transaction, lines: list[Line]) -> None:
@@ -213,8 +213,8 @@ class Timeline:
 
     def _with_status(self, phrase: Phrase, row: Exchange | UnpairedMessage) -> Phrase:
         """`phrase`, and the HTTP status where it is one that should be told."""
-        source = self.lanes.captures[row.capture]
-        note = status_note(row, source) if source.transactions else ""
+        capture = self.lanes.captures[row.capture]
+        note = status_note(row, capture) if capture.transactions else ""
         if isinstance(row, Exchange) and row.method == INITIALIZE and row.transaction and row.transaction.scope.replaces:
             note = "in the place of a session that was lost"
         is_told = phrase.word in ("http error", "redirected") or (
@@ -330,7 +330,7 @@ def timeline(
     a filter lets through: then they are shown and no others, nor findings about others. `since` is as for `summary`.
     """
     yield from summary(transcript, live=live, width=width, since=since)
-    for line in source_lines(transcript, zone, width=width, since=since):
+    for line in capture_lines(transcript, zone, width=width, since=since):
         yield fitted(line, width)
     if found is not None:
         yield fitted([("  ", ""), *filter_line(found)], width)

@@ -38,14 +38,14 @@ def body_bytes(transaction: Transaction) -> int:
     return sum(one.body_bytes for one in (transaction.request, transaction.response) if one is not None)
 
 
-def status_note(row: Exchange | UnpairedMessage | Message, source: CaptureInfo) -> str:
+def status_note(row: Exchange | UnpairedMessage | Message, capture: CaptureInfo) -> str:
     """`HTTP 404` where a message went over HTTP and its status is one that should be told; else empty."""
     if isinstance(row, Exchange):
-        asked, answered = row.transaction, None if row.response is None else source.transaction_of(row.response.stream)
+        asked, answered = row.transaction, None if row.response is None else capture.transaction_of(row.response.stream)
         told = answered if row.sender == "server" and answered is not None else asked
     else:
         message = row.message if isinstance(row, UnpairedMessage) else row
-        told = source.transaction_of(message.stream) if message.sender == "client" else None
+        told = capture.transaction_of(message.stream) if message.sender == "client" else None
     return f"HTTP {told.status}" if told is not None and told.status and told.status not in USUAL else ""
 
 

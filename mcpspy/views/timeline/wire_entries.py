@@ -55,11 +55,11 @@ class WireEntry(NamedTuple):
 class TransactionEntries:
     """Goes along one transaction; `feed` gives what came since the last time, in the order of the records."""
 
-    __slots__ = ("_layout", "_notes", "_source", "_streams", "transaction")
+    __slots__ = ("_layout", "_notes", "_capture", "_streams", "transaction")
 
-    def __init__(self, transaction: Transaction, source: CaptureInfo, layout: WireLayout) -> None:
+    def __init__(self, transaction: Transaction, capture: CaptureInfo, layout: WireLayout) -> None:
         self.transaction = transaction
-        self._source = source
+        self._capture = capture
         self._layout = layout
         self._streams: dict[int, _StreamEntries] = {}
         self._notes = 0
@@ -79,12 +79,12 @@ class TransactionEntries:
                 number = stream.opened.stream
                 entries = self._streams.get(number)
                 if entries is None:
-                    entries = self._streams[number] = _StreamEntries(stream, self._source, self._layout)
+                    entries = self._streams[number] = _StreamEntries(stream, self._capture, self._layout)
                 found += entries.feed(redelivered)
         for note in transaction.notes[self._notes :]:
             text = one_line(f"{note.topic}: {note.text}")
             style = "warn" if note.topic == "left" else "dim"
-            found.append(WireEntry(note.number, note.at_ns + self._source.shift_ns, "·", [[(text, style)]]))
+            found.append(WireEntry(note.number, note.at_ns + self._capture.shift_ns, "·", [[(text, style)]]))
         self._notes = len(transaction.notes)
         return sorted(found)
 
@@ -92,11 +92,11 @@ class TransactionEntries:
 class _StreamEntries:
     """Goes along one stream."""
 
-    __slots__ = ("_chunks", "_encoding", "_frames", "_is_begun", "_is_ended", "_layout", "_sealed", "_source", "_stream")
+    __slots__ = ("_chunks", "_encoding", "_frames", "_is_begun", "_is_ended", "_layout", "_sealed", "_capture", "_stream")
 
-    def __init__(self, stream: Stream, source: CaptureInfo, layout: WireLayout) -> None:
+    def __init__(self, stream: Stream, capture: CaptureInfo, layout: WireLayout) -> None:
         self._stream = stream
-        self._source = source
+        self._capture = capture
         self._layout = layout
         self._encoding = stream.head.get("content-encoding") if stream.opened.framing == "body" else ""
         self._chunks = Chunks()
@@ -115,7 +115,7 @@ class _StreamEntries:
             lines = self._frame(frame)
             if frame.number in redelivered:
                 lines.append([("redelivered: this event came before, and is not counted again", "warn")])
-            yield WireEntry(frame.number, frame.at_ns + self._source.shift_ns, arrow, lines)
+            yield WireEntry(frame.number, frame.at_ns + self._capture.shift_ns, arrow, lines)
         self._frames = len(stream.kept)
         close = stream.close
         if close is not None and not self._is_ended:
