@@ -1,97 +1,122 @@
-"""Contents that MCP carries, as facts: texts, images, sounds, resources, uses of tools. What is Base64 becomes a size and a digest.
+"""Content blocks, resources, capabilities and implementations, from parsed JSON to facts for a person.
 
-Source: MCP specification, schema (`ContentBlock`, `ResourceContents`, `SamplingMessageContentBlock`). Refuses to raise and to
-keep payloads; a member of another shape than the schema wants is left out.
+Base64 becomes a size and a digest. A member of another shape than the schema wants is left out; nothing here raises, whatever a peer
+sent. Source: MCP specification, schema (`ContentBlock`, `ResourceContents`, `SamplingMessageContentBlock`, `ClientCapabilities`,
+`ServerCapabilities`, `Implementation`).
 """
 
 from base64 import b64decode
 from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
-from .image_size import HEAD_BYTES, pixels
-
 Facts: TypeAlias = dict[str, Any]
-"""What is said of a message or of a part of it, under the names of docs/json.md; values that JSON knows."""
+"""Facts about a message or a part of it, under the names of docs/json.md; the values are JSON values."""
 
 PREVIEW_LETTERS: Final = 200
-"""Of a text so much is kept to be shown."""
+"""Letters of a text that are kept for display."""
 
 MAX_DEPTH: Final = 8
-"""What is nested deeper is not told."""
+"""Levels of nesting that are read; what is nested deeper is left out."""
 
 
 def listed(value: Any, name: str) -> list[dict[str, Any]]:
-    """The objects in a member that is an array; what else stands in it is left out."""
-    found = value.get(name) if isinstance(value, dict) else None
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    """Return the objects of an array member; items that are not objects are left out."""
+    items = value.get(name) if isinstance(value, dict) else None
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def member(value: Any, *path: str) -> Any:
-    """What stands at `path` in nested objects; None if it leads nowhere."""
+    """Return the value at `path` in nested objects, or None if the path leads nowhere."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
 def texts(value: Any, /, **names: str) -> Facts:
-    """Members that are strings or numbers, under our names for them: `texts(tool, name="name", mime_type="mimeType")`."""
-    found = {ours: member(value, theirs) for ours, theirs in names.items()}
-    return {ours: one for ours, one in found.items() if isinstance(one, str | int | float) and one != ""}
+    """Return members that are strings or numbers, under our names for them: `texts(tool, name="name", mime_type="mimeType")`."""
+    members = {ours: member(value, theirs) for ours, theirs in names.items()}
+    return {ours: text for ours, text in members.items() if isinstance(text, str | int | float) and text != ""}
 
 
 def block(value: Any, depth: int = 0) -> Facts:
-    """One block of content, whatever its type; `depth` counts the results of tools that it stands in."""
+    """Return the facts of one content block of any type. `depth` counts the tool results around it."""
     kind = member(value, "type")
-    made: Facts = {"type": kind if isinstance(kind, str) else "unknown"}
+    facts: Facts = {"type": kind if isinstance(kind, str) else "unknown"}
     match kind:
         case "text":
-            return made | _text(value.get("text"))
+            return facts | _text(value.get("text"))
         case "image" | "audio":
-            return made | texts(value, mime_type="mimeType") | binary(value.get("data"))
+            return facts | texts(value, mime_type="mimeType") | binary(value.get("data"))
         case "resource":
-            return made | contents(value.get("resource"))
+            return facts | contents(value.get("resource"))
         case "resource_link":
-            return made | texts(value, uri="uri", name="name", title="title", mime_type="mimeType", bytes="size")
+            return facts | texts(value, uri="uri", name="name", title="title", mime_type="mimeType", bytes="size")
         case "tool_use":
-            given = value.get("input")
-            return made | texts(value, name="name", id="id") | {"arguments": sorted(given) if isinstance(given, dict) else []}
+            arguments = value.get("input")
+            names = sorted(arguments) if isinstance(arguments, dict) else []
+            return facts | texts(value, name="name", id="id") | {"arguments": names}
         case "tool_result":
-            inner = [block(one, depth + 1) for one in listed(value, "content")] if depth < MAX_DEPTH else []
-            return made | texts(value, id="toolUseId") | {"is_error": value.get("isError") is True, "content": inner}
+            inner = [block(item, depth + 1) for item in listed(value, "content")] if depth < MAX_DEPTH else []
+            return facts | texts(value, id="toolUseId") | {"is_error": value.get("isError") is True, "content": inner}
         case _:
-            return made
+            return facts
 
 
 def blocks(value: Any) -> list[Facts]:
-    """Content that is one block or an array of them."""
+    """Return the facts of content that is one block or an array of blocks."""
     if isinstance(value, list):
-        return [block(one) for one in value if isinstance(one, dict)]
+        return [block(item) for item in value if isinstance(item, dict)]
     return [block(value)] if isinstance(value, dict) else []
 
 
 def contents(value: Any) -> Facts:
-    """What a resource holds: a text, or bytes as Base64."""
-    made = texts(value, uri="uri", mime_type="mimeType")
+    """Return the facts of a resource's contents: a text, or bytes as Base64."""
+    facts = texts(value, uri="uri", mime_type="mimeType")
     if isinstance(member(value, "text"), str):
-        return made | _text(value["text"])
-    return made | binary(member(value, "blob"))
+        return facts | _text(value["text"])
+    return facts | binary(member(value, "blob"))
 
 
 def binary(data: Any) -> Facts:
-    """Base64 as the size and the digest of what it holds, and of an image its pixels."""
+    """Return size and digest of the bytes that Base64 encodes."""
     if not isinstance(data, str):
         return {}
     try:
-        held = b64decode(data, validate=True)
+        content = b64decode(data, validate=True)
     except ValueError:
         return {"base64_letters": len(data)}
-    made: Facts = {"bytes": len(held), "sha256": sha256(held).hexdigest()}
-    size = pixels(held[:HEAD_BYTES])
-    return made if size is None else made | {"width": size[0], "height": size[1]}
+    return {"bytes": len(content), "sha256": sha256(content).hexdigest()}
+
+
+def capabilities(declared: Any) -> list[str]:
+    """Return declared capabilities as dotted paths: `tools`, `tools.listChanged`, `extensions.io.modelcontextprotocol/tasks`.
+
+    A capability declared as false or null counts as not declared. Paths end at the name of an extension or of an experiment.
+    """
+    if not isinstance(declared, dict):
+        return []
+    paths: list[str] = []
+    for name, value in declared.items():
+        if not _is_declared(value):
+            continue
+        inner = [key for key, option in value.items() if _is_declared(option)] if isinstance(value, dict) else []
+        if name not in ("extensions", "experimental"):
+            paths.append(name)
+        paths += [f"{name}.{key}" for key in inner]
+    return paths
+
+
+def implementation(info: Any) -> Facts:
+    """Return `name`, `version` and `title` of a peer; empty if it declares no name."""
+    return texts(info, name="name", version="version", title="title") if isinstance(member(info, "name"), str) else {}
+
+
+def _is_declared(value: Any) -> bool:
+    return value is not False and value is not None
 
 
 def _text(value: Any) -> Facts:
     if not isinstance(value, str):
         return {}
-    made: Facts = {"bytes": len(value.encode("utf-8", "surrogatepass")), "text": value[:PREVIEW_LETTERS]}
-    return made if len(value) <= PREVIEW_LETTERS else made | {"more": True}
+    facts: Facts = {"bytes": len(value.encode("utf-8", "surrogatepass")), "text": value[:PREVIEW_LETTERS]}
+    return facts if len(value) <= PREVIEW_LETTERS else facts | {"more": True}

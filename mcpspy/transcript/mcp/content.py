@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from ..message import Kind, Message
-from .blocks import MAX_DEPTH, PREVIEW_LETTERS, Facts, blocks, contents, listed, member, texts
-from .capabilities import capabilities, implementation
+from .blocks import MAX_DEPTH, PREVIEW_LETTERS, Facts, blocks, capabilities, contents, implementation, listed, member, texts
 from .codes import CLIENT_CAPABILITIES, CLIENT_INFO, ERROR_CODES, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO
 
 Reader: TypeAlias = Callable[[Any], Facts]

@@ -116,9 +116,8 @@ def contents_words(facts: Facts) -> str:
 
 
 def bytes_words(facts: Facts, kind: str) -> str:
-    """Type, pixels and size of bytes: `image/png 64×64 1.2 kB`."""
-    pixels = f"{facts['width']}×{facts['height']}" if "width" in facts else ""
-    return " ".join(one for one in (kind, pixels, _size(facts)) if one)
+    """Return type and size of bytes: `image/png 1.2 kB`."""
+    return " ".join(word for word in (kind, _size(facts)) if word)
 
 
 def _with_digest(words: str, facts: Facts) -> str:
