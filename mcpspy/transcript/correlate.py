@@ -1,8 +1,8 @@
-"""Pairs requests with what became of them, within one scope: an id means something in one scope and one direction only.
+"""Messages of one scope of ids to exchanges and unpaired messages.
 
-Exact ids first: `7`, `"7"` and `7.0` are three ids. Where no exact one waits, spellings of the same number pair too, as in both
-official SDKs. Refuses to judge: what is odd can be read from the exchange. Source: JSON-RPC 2.0, sections 4 to 6; MCP specification,
-basic/utilities (cancellation, progress).
+An id means something in one scope and one direction only. Exact ids pair first: `7`, `"7"` and `7.0` are three ids. Where no
+request with the exact id waits, spellings of the same number pair too, as in both official SDKs. What is odd becomes a flaw of
+the message. Source: JSON-RPC 2.0, sections 4 to 6; MCP specification, basic/utilities (cancellation, progress).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..records import CLIENT, SERVER
+from .exchange import Exchange, UnpairedMessage
 from .mcp.fields import PARTIAL, TASK
 from .mcp.methods import CANCELLED, LISTEN, OPENINGS, PROGRESS
-from .mcp.negotiation import Negotiation
-from .mcp.probes import Openings
-from .model import Exchange, Kind, Message, UnpairedMessage
+from .mcp.negotiation import Negotiation, ProbeDetector
+from .message import Kind, Message
 
 if TYPE_CHECKING:
     from ..records import Side
@@ -29,32 +29,32 @@ _NUMBER: Final = re.compile(r"-?\d{1,40}(\.\d{1,40})?([eE][+-]?\d{1,2})?", re.AS
 _OTHER: Final[dict[Side, Side]] = {CLIENT: SERVER, SERVER: CLIENT}
 
 
-def spellings(token: str) -> list[str]:
-    """Other tokens that a lenient reader takes for the same id, most likely first; none for ids that are no numbers."""
-    text = token[1:-1] if token[:1] == '"' else token
+def spellings(key: str) -> list[str]:
+    """Return the other id keys that a lenient reader takes for the same id, most likely first; empty for ids that are no numbers."""
+    text = key[1:-1] if key[:1] == '"' else key
     if not _NUMBER.fullmatch(text):
         return []
     number = Decimal(text)
     texts = [text, str(int(number)), f"{int(number)}.0"] if number == int(number) else [text]
-    found = [one for text in texts for one in (text, f'"{text}"')]
-    return [one for one in dict.fromkeys(found) if one != token]
+    keys = [spelling for text in texts for spelling in (text, f'"{text}"')]
+    return [spelling for spelling in dict.fromkeys(keys) if spelling != key]
 
 
-def appended(few: Sequence[T], one: T) -> Sequence[T]:
-    """`few` and one more: a list from the first one on, because most exchanges have none and an empty list weighs 56 bytes."""
-    if isinstance(few, list):
-        few.append(one)
-        return few
-    return [one]
+def appended(items: Sequence[T], item: T) -> Sequence[T]:
+    """Return `items` with one more, as a list from the first one on: most exchanges have none, and an empty list weighs 56 bytes."""
+    if isinstance(items, list):
+        items.append(item)
+        return items
+    return [item]
 
 
 def _takes_progress(exchange: Exchange) -> bool:
-    """Whether progress may be told of it: until it is answered, and on if the answer is a task (2025-11-25)."""
+    """Return whether progress may be reported: until the answer, and after it if the answer is a task (2025-11-25)."""
     return not exchange.over or (exchange.response is not None and exchange.response.result_type == TASK)
 
 
-class _Asked:
-    """What one side has asked: by id what waits for an answer and what has one, by progress token what is told about."""
+class _Requests:
+    """The requests of one side: by id those that wait and those that were answered, by progress token those that gave it out."""
 
     __slots__ = ("answered", "by_token", "queued", "sharing", "waiting")
 
@@ -65,9 +65,9 @@ class _Asked:
         self.answered: dict[str, Exchange] = {}
         self.by_token: dict[str, Exchange] = {}
         self.sharing: dict[str, list[Exchange]] = {}
-        """By a progress token that was given out again while it was in use: those that gave it out, without some that are over."""
+        """For each progress token that was given out again while in use: the exchanges that share it; some that are over are gone."""
 
-    def ask(self, id: str, exchange: Exchange) -> None:
+    def add(self, id: str, exchange: Exchange) -> None:
         before = self.waiting.get(id)
         if before is not None and before.cancelled is None and not before.over:
             self.queued.setdefault(id, deque()).append(exchange)
@@ -83,11 +83,11 @@ class _Asked:
             self.by_token[token] = exchange
 
     def answer(self, id: str, message: Message) -> Exchange | None:
-        """The exchange that `message` answers, or answers again; None if it was never asked for."""
+        """Return the exchange that `message` answers, for the first time or again; None if there is no such request."""
         waiting = self.waiting
         exchange = waiting.pop(id, None)
         if exchange is None:
-            alike = [one for one in spellings(id) if one in waiting] if id not in self.answered else []
+            alike = [spelling for spelling in spellings(id) if spelling in waiting] if id not in self.answered else []
             if len(alike) > 1:
                 message.flaws = (*message.flaws, "ambiguous-id")
                 return None
@@ -95,7 +95,7 @@ class _Asked:
                 return self._answer_again(id, message)
             id, exchange = alike[0], waiting.pop(alike[0])
         else:
-            message.id = exchange.request.id  # equal, and so one string less to keep
+            message.id = exchange.request.id  # an equal string: one less to keep
         if message.result_type == PARTIAL:
             exchange.partials = appended(exchange.partials, message)
             waiting[id] = exchange
@@ -108,7 +108,7 @@ class _Asked:
         return exchange
 
     def settle(self, exchange: Exchange, message: Message) -> None:
-        """`message` answers `exchange`, whatever its id."""
+        """Take `message` as the answer to `exchange`, whatever its id."""
         id = exchange.request.id or ""
         queue = self.queued.get(id)
         if self.waiting.get(id) is exchange:
@@ -123,36 +123,36 @@ class _Asked:
         exchange.response = message
         exchange.over = True
 
-    def named(self, id: str) -> Exchange | None:
-        """The newest exchange with this id; failing that, with another spelling of it."""
+    def with_id(self, id: str) -> Exchange | None:
+        """Return the newest exchange with this id; failing that, with another spelling of it."""
         for spelling in (id, *spellings(id)):
-            found = self.waiting.get(spelling) or self.answered.get(spelling)
-            if found is not None:
-                return found
+            exchange = self.waiting.get(spelling) or self.answered.get(spelling)
+            if exchange is not None:
+                return exchange
         return None
 
-    def told(self, message: Message) -> Exchange | None:
-        """The newest exchange with the progress token of `message`; failing that, with another spelling of it."""
+    def with_token_of(self, message: Message) -> Exchange | None:
+        """Return the newest exchange with the progress token of `message`; failing that, with another spelling of it."""
         by_token, token = self.by_token, message.correlation_key or ""
-        found = by_token.get(token)
-        if found is None:
-            alike = [one for one in spellings(token) if one in by_token]
+        exchange = by_token.get(token)
+        if exchange is None:
+            alike = [spelling for spelling in spellings(token) if spelling in by_token]
             if len(alike) != 1:
                 message.flaws = (*message.flaws, "ambiguous-progress") if alike else message.flaws
                 return None
             token = alike[0]
-            found = by_token[token]
+            exchange = by_token[token]
         if token in self.sharing:
-            found = self._shared(token)
-            if found is None:
+            exchange = self._only_active(token)
+            if exchange is None:
                 message.flaws = (*message.flaws, "ambiguous-progress")
                 return None
-        if not _takes_progress(found):
+        if not _takes_progress(exchange):
             message.flaws = (*message.flaws, "late-progress")
-        return found
+        return exchange
 
-    def _shared(self, token: str) -> Exchange | None:
-        """The one exchange with this token that goes on, if it is the only one; the newest if none does."""
+    def _only_active(self, token: str) -> Exchange | None:
+        """Return the exchange with a shared token that goes on, or the newest if none does; None if several go on."""
         active = self.sharing[token]
         while active and not _takes_progress(active[-1]):
             active.pop()
@@ -165,13 +165,13 @@ class _Asked:
             self.by_token[token] = active[0]
         return self.by_token[token]
 
-    def listens(self, id: str) -> Exchange | None:
-        """The subscription with this id that goes on."""
-        found = self.waiting.get(id)
-        return found if found is not None and found.method == LISTEN else None
+    def subscription(self, id: str) -> Exchange | None:
+        """Return the open subscription with this id."""
+        exchange = self.waiting.get(id)
+        return exchange if exchange is not None and exchange.method == LISTEN else None
 
     def close(self) -> list[Exchange]:
-        """No answers will come: the exchanges to which that is news."""
+        """End the requests that wait, because no answers will come; return them."""
         queued = [exchange for queue in self.queued.values() for exchange in queue]
         ended = [exchange for exchange in (*self.waiting.values(), *queued) if not exchange.over]
         for exchange in ended:
@@ -179,7 +179,8 @@ class _Asked:
         return ended
 
     def _answer_again(self, id: str, message: Message) -> Exchange | None:
-        exchange = next((self.answered[one] for one in (id, *spellings(id)) if one in self.answered), None)
+        alike = (id, *spellings(id))
+        exchange = next((self.answered[spelling] for spelling in alike if spelling in self.answered), None)
         if exchange is not None:
             exchange.more_responses = appended(exchange.more_responses, message)
         return exchange
@@ -192,81 +193,83 @@ class _Asked:
 
 
 class Correlator:
-    """Exchanges and unpaired messages from the messages of one scope; `next_row` gives each its row number.
+    """Exchanges and unpaired messages from the messages of one scope; `next_row` numbers them.
 
-    `feed` returns what the message began or changed. `close` says that a side sends no more answers, and returns the
-    exchanges that are over thereby. What comes after all is taken all the same. `openings` are those of the whole capture.
+    `feed` returns the exchange or the unpaired message that a message began or changed. `close` says that a side sends no more
+    answers, and returns the exchanges that are over because of it. Messages that come after that are taken in all the same.
+    `probes` is shared by all scopes of a capture.
     """
 
-    __slots__ = ("_asked", "_next_row", "negotiation")
+    __slots__ = ("_next_row", "_requests", "negotiation")
 
-    def __init__(self, next_row: Callable[[], int], openings: Openings | None = None) -> None:
+    def __init__(self, next_row: Callable[[], int], probes: ProbeDetector | None = None) -> None:
         self._next_row = next_row
-        self.negotiation = Negotiation(openings or Openings())
-        self._asked: dict[Side, _Asked] = {CLIENT: _Asked(), SERVER: _Asked()}
+        self.negotiation = Negotiation(probes or ProbeDetector())
+        self._requests: dict[Side, _Requests] = {CLIENT: _Requests(), SERVER: _Requests()}
 
     def feed(self, message: Message) -> Exchange | UnpairedMessage:
         kind = message.kind
         if kind is Kind.REQUEST:
             exchange = Exchange(self._next_row(), message)
             if message.method in OPENINGS:
-                self.negotiation.ask(exchange)
+                self.negotiation.feed_request(exchange)
             elif message.revision is None:
                 message.revision = self.negotiation.revision
             else:
-                self.negotiation.spoken = message.revision
-            self._asked[message.sender].ask(message.id or "", exchange)
+                self.negotiation.last_named = message.revision
+            self._requests[message.sender].add(message.id or "", exchange)
             return exchange
-        found: Exchange | None = None
+        owner: Exchange | None = None
         if kind is Kind.RESULT or kind is Kind.ERROR:
-            found = self._answered(message)
+            owner = self._answered(message)
         elif kind is Kind.NOTIFICATION:
-            found = self._notified(message)
-        if found is not None:
-            self._is_of(found, message)
-            return found
+            owner = self._notified(message)
+        if owner is not None:
+            self._set_revision(owner, message)
+            return owner
         if message.revision is None:
-            message.revision = self.negotiation.revision or self.negotiation.spoken
+            message.revision = self.negotiation.revision or self.negotiation.last_named
         return UnpairedMessage(self._next_row(), message)
 
     def waits(self, sender: Side, id: str) -> bool:
-        """Whether a request of `sender` with exactly this id waits for its answer."""
-        return id in self._asked[sender].waiting
+        """Return whether a request of `sender` with exactly this id waits for its answer."""
+        return id in self._requests[sender].waiting
 
     def settle(self, exchange: Exchange, message: Message) -> None:
-        """`message` answers `exchange`, though its id does not say so: HTTP does."""
-        self._asked[exchange.sender].settle(exchange, message)
-        self._is_of(exchange, message)
+        """Take `message` as the answer to `exchange`, though not its id says so but HTTP."""
+        self._requests[exchange.sender].settle(exchange, message)
+        self._set_revision(exchange, message)
 
     def close(self, silent: Side | None = None) -> list[Exchange]:
-        """`silent` is the side that sends no more answers; None: both."""
+        """End the exchanges that wait for answers of `silent`, the side that sends no more; None: of both sides."""
         sides = (CLIENT, SERVER) if silent is None else (_OTHER[silent],)
-        return [exchange for side in sides for exchange in self._asked[side].close()]
+        return [exchange for side in sides for exchange in self._requests[side].close()]
 
     def _answered(self, message: Message) -> Exchange | None:
         # An error with a null id says that its sender could not read some id (JSON-RPC 2.0, section 5): it answers none.
         if message.id is None or (message.id == "null" and message.kind is Kind.ERROR):
             return None
-        return self._asked[_OTHER[message.sender]].answer(message.id, message)
+        return self._requests[_OTHER[message.sender]].answer(message.id, message)
 
-    def _is_of(self, exchange: Exchange, message: Message) -> None:
-        """`message` is of the revision of its exchange, but for the answer that names one for all that follows."""
+    def _set_revision(self, exchange: Exchange, message: Message) -> None:
+        """Give `message` the revision of its exchange; the answer to an opening has its own, and sets it for what follows."""
         request = exchange.request
         if request.method in OPENINGS and exchange.response is message:
-            self.negotiation.answer(exchange, message)
+            self.negotiation.feed_response(exchange, message)
         elif message.revision is None:
             message.revision = request.revision
 
     def _notified(self, message: Message) -> Exchange | None:
-        """Progress goes to who asked; a cancellation comes from who asked."""
-        if message.correlation_key is None:
+        """Return the exchange of a notification: progress goes to the side that asked, a cancellation comes from it."""
+        key = message.correlation_key
+        if key is None:
             return None
         if message.method == PROGRESS:
-            exchange = self._asked[_OTHER[message.sender]].told(message)
+            exchange = self._requests[_OTHER[message.sender]].with_token_of(message)
         elif message.method == CANCELLED:
-            exchange = self._asked[message.sender].named(message.correlation_key)
+            exchange = self._requests[message.sender].with_id(key)
             if exchange is None:  # a server may end a subscription of its client so (2026-07-28, basic/patterns/cancellation)
-                exchange = self._asked[_OTHER[message.sender]].listens(message.correlation_key)
+                exchange = self._requests[_OTHER[message.sender]].subscription(key)
             if exchange is not None and exchange.cancelled is None:
                 exchange.cancelled = message
         else:

@@ -17,7 +17,7 @@ from .correlate import Correlator
 from .decode import Decoded, Decoder
 from .lanes import name_lanes
 from .mcp.fields import client_name
-from .mcp.probes import Openings
+from .mcp.negotiation import ProbeDetector
 from .model import CaptureInfo, ChannelEvent, Exchange, Kind, Message, Row, Transcript
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class _Capture:
         "_knows_client",
         "_make_http",
         "_named",
-        "_openings",
+        "_probes",
         "_rows",
         "source",
     )
@@ -148,8 +148,8 @@ class _Capture:
             from .calls.join import JOINED, CallJoiner
 
             self._calls, self._joined = CallJoiner(source), JOINED
-        self._openings = Openings()
-        self._correlator = Correlator(next_row, self._openings)
+        self._probes = ProbeDetector()
+        self._correlator = Correlator(next_row, self._probes)
         self._knows_client = False
 
     def feed(self, record: Record) -> Sequence[Row]:
@@ -228,8 +228,8 @@ class _Capture:
         for one in decoded:
             if isinstance(one, Message):
                 row = self._correlator.feed(one)
-                if self._openings.changed:
-                    rows += self._openings.take()
+                if self._probes.changed:
+                    rows += self._probes.take_changed()
                 if not self._knows_client:
                     self._ask_name(one)
                 if isinstance(row, Exchange) and row.request is not one:

@@ -1,6 +1,6 @@
-"""What one side wanted once, in as many exchanges as it took: rounds with the input that was required, a task with its polls.
+"""Calls: several exchanges with one purpose, such as rounds with required input, or a task with its polls.
 
-A call refers to rows, which know nothing of it: each of them keeps its number. `calls` makes them. Refuses to read payloads.
+A call refers to rows, and rows know nothing of calls: each row keeps its number. `join` makes the calls; nothing here reads payloads.
 Source: MCP specification, 2026-07-28: basic/patterns/mrtr, basic/patterns/subscriptions; 2025-11-25: basic/utilities/tasks,
 client/elicitation; SEP-2663 for tasks from 2026-07-28 on.
 """
@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from ..mcp.fields import INPUT_REQUIRED
 from ..mcp.methods import LISTEN
-from ..model import Exchange, Outcome, UnpairedMessage
+from ..outcome import Outcome
 
 if TYPE_CHECKING:
     from ...records import Side
+    from ..exchange import Exchange, UnpairedMessage
 
 SUBSCRIBE: Final = "resources/subscribe"
 UNSUBSCRIBE: Final = "resources/unsubscribe"
@@ -25,20 +26,20 @@ SUBSCRIPTIONS: Final = frozenset((LISTEN, SUBSCRIBE))
 
 
 class CallPart(StrEnum):
-    """What an exchange is to its call."""
+    """The part that an exchange has in its call."""
 
     ROUND = "round"
-    """It asks for what the call is about: the first time, or again with the input that was required."""
+    """It makes the call: for the first time, or again with the input that was required."""
     POLL = "poll"
     """`tasks/get`."""
     RESULT = "result"
     """`tasks/result`, which may wait until the task has ended."""
     INPUT = "input"
-    """`tasks/update`: what a task required."""
+    """`tasks/update`, which brings input that a task required."""
     CANCEL = "cancel"
     """`tasks/cancel`."""
     QUESTION = "question"
-    """What the side that runs the task asks the other one meanwhile."""
+    """A request in the other direction, from the side that runs the task."""
     END = "end"
     """`resources/unsubscribe`."""
 
@@ -51,14 +52,14 @@ ABOUT_TASKS: Final = {
 }
 
 _ENDINGS: Final = {"completed": Outcome.OK, "failed": Outcome.ERROR, "cancelled": Outcome.CANCELLED}
-"""What became of a task, by the statuses after which nothing changes any more."""
+"""The outcomes of a task, by its final statuses."""
 
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """The task that a call became. `status` is the last one told, at `at_ns`; `changes` counts how often it was another one.
+    """The task that runs a call. `status` is the last one reported, at `at_ns`; `changes` counts how often it changed.
 
-    `ttl_ms` and `poll_interval_ms` are what was last said of them; None where nothing was.
+    `ttl_ms` and `poll_interval_ms` are the values last reported; None where none was.
     """
 
     id: str
@@ -68,57 +69,57 @@ class Task:
     ttl_ms: int | None = None
     poll_interval_ms: int | None = None
     cancelled: bool = False
-    """Whether its cancellation was acknowledged, which need not mean that it stopped."""
+    """Whether its cancellation was acknowledged, which does not mean that it stopped."""
 
     def note(self, status: str, at_ns: int) -> None:
-        """Its status, as it was told at a time."""
+        """Take in a status that was reported at a time."""
         if status and not self.over:
             self.changes += status != self.status
             self.status, self.at_ns = status, at_ns
 
     @property
     def over(self) -> bool:
-        """Whether its status will not change any more."""
+        """True once its status is final."""
         return self.status in _ENDINGS
 
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """What one side wanted once. `exchanges` are all that it took, in the order in which they began; never none.
+    """Several exchanges with one purpose. `exchanges` are all of them, in the order in which they began; at least one.
 
-    `notifications` are those about it: the status of its task, what a subscription brings, the end of an elicitation.
-    `wire_ns` is how long its answered exchanges took, added up; `duration_ns` how long it took in all.
+    `notifications` are those about it: the status of its task, updates of a subscription, the end of an elicitation.
+    `wire_ns` is the sum of its answered exchanges' durations; `duration_ns` is the time from beginning to end.
     """
 
     exchanges: list[Exchange]
     rounds: list[Exchange] = field(default_factory=list)
-    """Those of them that ask for it. None, if it was asked for before the capture began."""
+    """The exchanges that make the call. Empty if it was made before the capture began."""
     polls: list[Exchange] = field(default_factory=list)
-    """Those of them that ask how its task stands."""
+    """The exchanges that ask for the status of its task."""
     notifications: list[UnpairedMessage] = field(default_factory=list)
     task: Task | None = None
     wire_ns: int = 0
     needed_input: Exchange | None = None
-    """The last round whose answer was that input is required."""
+    """The last round that was answered with a request for input."""
     elicitations: int = 0
-    """To how many URLs it sends the user."""
+    """The number of URLs to which it sends the user."""
     completed_elicitations: int = 0
-    """How many of these are said to be done with."""
+    """How many of these were reported as complete."""
     answered_by: Exchange | None = None
     """The exchange whose answer is the answer to the call."""
     ended_ns: int | None = None
-    """When its task ended, or it was unsubscribed."""
+    """When its task ended, or its subscription did."""
     task_failed: bool = False
-    """Whether the result that its task says it has says `isError: true`."""
+    """Whether the task reported a result with `isError: true`."""
 
     @property
     def first(self) -> Exchange:
-        """What began it."""
+        """Its first exchange."""
         return self.exchanges[0]
 
     @property
     def last_round(self) -> Exchange:
-        """What asked for it last."""
+        """Its last round; its first exchange if it has no rounds."""
         return self.rounds[-1] if self.rounds else self.exchanges[0]
 
     @property
@@ -128,24 +129,24 @@ class Call:
 
     @property
     def sender(self) -> Side:
-        """The side that wants it."""
+        """The side that makes the call."""
         return self.exchanges[0].sender
 
     @property
     def is_subscription(self) -> bool:
-        """Whether it lasts as long as it is wanted."""
+        """True if it is a subscription, which lasts until one side ends it."""
         return self.first.method in SUBSCRIPTIONS
 
     @property
     def needs_input(self) -> bool:
-        """Whether it waits for the side that wants it."""
+        """True while it waits for input of the side that makes it."""
         if self.task is not None:
             return self.task.status == INPUT_REQUIRED
         return self.needed_input is self.last_round
 
     @property
     def outcome(self) -> Outcome:
-        """What became of it so far: pending while input is required, while its task works, while a subscription lasts."""
+        """The outcome so far: pending while input is required, while its task works, while a subscription lasts."""
         if self.answered_by is not None:
             return self.answered_by.outcome
         if self.task is not None:
@@ -166,7 +167,7 @@ class Call:
         return None if took_ns is None else self.last_round.at_ns + took_ns - self.first.at_ns
 
     def part(self, exchange: Exchange) -> CallPart:
-        """What one of its exchanges is to it."""
+        """Return the part that one of its exchanges has in it."""
         if exchange.sender != self.sender:
             return CallPart.QUESTION
         if exchange.method == UNSUBSCRIBE:
@@ -174,12 +175,12 @@ class Call:
         return ABOUT_TASKS.get(exchange.method, CallPart.ROUND)
 
     def count(self, exchange: Exchange) -> int:
-        """The how many-th of its rounds, or of its polls, an exchange is; 0 where it is neither."""
+        """Return the position of an exchange among the rounds or among the polls, from 1; 0 if it is neither."""
         part = self.part(exchange)
         among = self.rounds if part is CallPart.ROUND else self.polls if part is CallPart.POLL else []
-        return bisect_right(among, exchange.row, key=lambda one: one.row)
+        return bisect_right(among, exchange.row, key=lambda other: other.row)
 
     @property
     def _lasts(self) -> bool:
-        """Whether it is a subscription whose answer is its beginning, not its end, as they were until 2025-11-25."""
+        """True for a subscription whose answer is its beginning, not its end, as it was until 2025-11-25."""
         return self.last_round.method == SUBSCRIBE and self.last_round.outcome is Outcome.OK

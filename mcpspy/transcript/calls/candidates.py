@@ -1,6 +1,7 @@
-"""Calls that may be meant by a name, told apart by who asks. Where two may be meant, none is.
+"""Calls that a name may refer to, separately for each side and session that names them.
 
-Refuses to know what the names are. All it does takes the same time however many calls there are.
+A name that several calls have refers to none. The names' meaning is for `references` to know. Every operation takes constant time,
+however many calls there are.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from ..model import Outcome
+from ..outcome import Outcome
 
 if TYPE_CHECKING:
     from .call import Call
@@ -18,68 +19,68 @@ Name: TypeAlias = tuple[Hashable, ...]
 _FAILED = frozenset((Outcome.ERROR, Outcome.CANCELLED, Outcome.UNANSWERED, Outcome.HTTP_ERROR, Outcome.REDIRECTED))
 
 
-class Found(NamedTuple):
-    """The call that is meant; or none, because no call has the name, or because several have it."""
+class CandidateMatch(NamedTuple):
+    """The call that a name refers to; no call if none has the name, or if several have it."""
 
     call: Call | None = None
     ambiguous: bool = False
     taken: Call | None = None
-    """The call that was meant last by a name that now means none."""
+    """The call that a name which refers to none now referred to last."""
 
-    def again(self, *, may_be_under_way: bool) -> Found:
-        """The call that was taken last, if what became of that came to nothing and is tried again."""
+    def again(self, *, may_be_under_way: bool) -> CandidateMatch:
+        """Return the call that was taken last, if its last round failed and so may be tried again."""
         taken = self.taken
         if taken is None:
-            return NOTHING
+            return NO_MATCH
         outcome = taken.last_round.outcome
         if outcome in _FAILED or (may_be_under_way and outcome is Outcome.PENDING):
-            return Found(taken)
-        return NOTHING
+            return CandidateMatch(taken)
+        return NO_MATCH
 
 
-NOTHING: Final = Found()
+NO_MATCH: Final = CandidateMatch()
 
 
 class Candidates:
-    """Calls by names; one call may have several."""
+    """Calls by names; one call may have several names."""
 
-    __slots__ = ("_names", "_taken", "_waiting", "_words")
+    __slots__ = ("_names", "_prefixes", "_taken", "_waiting")
 
     def __init__(self) -> None:
         self._waiting: dict[tuple[Name, Hashable], dict[int, Call]] = {}
         self._taken: dict[tuple[Name, Hashable], Call] = {}
         self._names: dict[int, list[tuple[Name, Hashable]]] = {}
         """The names of each call that waits, by its number."""
-        self._words: dict[tuple[Hashable, ...], int] = {}
-        """How many wait under names that begin with the same two words."""
+        self._prefixes: dict[tuple[Hashable, ...], int] = {}
+        """The number of waiting calls by the first two words of their names."""
 
     def add(self, name: Name, asker: Hashable, call: Call) -> None:
-        """`call` may be meant by `name`."""
+        """Let `name` refer to `call`, when `asker` uses it."""
         calls = self._waiting.setdefault((name, asker), {})
         if call.row not in calls:
             calls[call.row] = call
             self._names.setdefault(call.row, []).append((name, asker))
-            self._words[name[:2]] = self._words.get(name[:2], 0) + 1
+            self._prefixes[name[:2]] = self._prefixes.get(name[:2], 0) + 1
 
-    def find(self, name: Name, asker: Hashable) -> Found:
-        """The call that is meant."""
+    def find(self, name: Name, asker: Hashable) -> CandidateMatch:
+        """Return the call that `name` refers to."""
         calls = self._waiting.get((name, asker))
         if not calls:
-            return Found(taken=self._taken.get((name, asker)))
+            return CandidateMatch(taken=self._taken.get((name, asker)))
         if len(calls) > 1:
-            return Found(ambiguous=True)
-        return Found(next(iter(calls.values())))
+            return CandidateMatch(ambiguous=True)
+        return CandidateMatch(next(iter(calls.values())))
 
     def waits_for(self, *words: Hashable) -> bool:
-        """Whether any name begins with these two words."""
-        return bool(self._words) and self._words.get(words, 0) > 0
+        """Return whether any name begins with these two words."""
+        return bool(self._prefixes) and self._prefixes.get(words, 0) > 0
 
     def take(self, call: Call) -> None:
-        """`call` is meant no more by any of its names."""
+        """Remove `call` from all its names."""
         for key in self._names.pop(call.row, ()):
             calls = self._waiting.get(key)
             if calls is not None and calls.pop(call.row, None) is not None:
-                self._words[key[0][:2]] -= 1
+                self._prefixes[key[0][:2]] -= 1
                 if not calls:
                     del self._waiting[key]
             self._taken[key] = call

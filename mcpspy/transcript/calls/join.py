@@ -13,7 +13,7 @@ from ..mcp.fields import INPUT_REQUIRED, TASK
 from ..mcp.methods import LISTEN
 from ..model import CaptureInfo, Exchange, Kind, Message, Outcome, UnpairedMessage
 from .call import ABOUT_TASKS, SUBSCRIBE, UNSUBSCRIBE, Call, CallPart, Task
-from .candidates import NOTHING, Candidates, Found, Name
+from .candidates import NO_MATCH, CandidateMatch, Candidates, Name
 from .references import (
     MAY_NEED_INPUT,
     TaskFacts,
@@ -326,12 +326,12 @@ class CallJoiner:
             _flag(message)
         return found.call
 
-    def _task(self, wants: Side, task: str, message: Message) -> Found:
+    def _task(self, wants: Side, task: str, message: Message) -> CandidateMatch:
         """The call of a task that `wants` asked for. A session that took the place of a lost one knows the tasks of that one."""
         asker = self._asker(message)
         found = self._tasks.find((wants, task), asker)
         for _ in range(MAX_LOST_SESSIONS):
-            if found != NOTHING or isinstance(asker, str) or asker.replaces is None:
+            if found != NO_MATCH or isinstance(asker, str) or asker.replaces is None:
                 break
             asker = asker.replaces
             found = self._tasks.find((wants, task), asker)

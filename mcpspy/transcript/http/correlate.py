@@ -79,7 +79,7 @@ class HttpCorrelator:
 
     def begin(self, work: OpenTransaction, head: Head) -> bool:
         """A transaction began, with this head. Whether it resumes a stream, and cannot be told which."""
-        work.reach.correlator.negotiation.hear(head.get("mcp-protocol-version"))
+        work.reach.correlator.negotiation.feed_header(head.get("mcp-protocol-version"))
         if work.reach.facts.kind is not ScopeKind.TRANSACTION:
             return False
         resumed = self._broken_off.get(work.resumes, {}) if work.resumes else {}
@@ -127,7 +127,7 @@ class HttpCorrelator:
             if told:
                 for exchange in told:
                     work.reach.correlator.settle(exchange, message)
-                return [*told, *self.scopes.openings.take()]
+                return [*told, *self.scopes.probes.take_changed()]
         row = self._reach(work, message).correlator.feed(message)
         if isinstance(row, Exchange):
             if row.request is message:
@@ -137,8 +137,8 @@ class HttpCorrelator:
                     self._waiting.setdefault((message.sender, message.id or ""), {})[transaction.number] = work
                     if message.correlation_key is not None and message.sender == CLIENT:
                         self._told.setdefault(message.correlation_key, {})[transaction.number] = work
-            if self.scopes.openings.changed:
-                return [*self.scopes.openings.take(), row]
+            if self.scopes.probes.changed:
+                return [*self.scopes.probes.take_changed(), row]
         return [row]
 
     def close(self, work: OpenTransaction) -> Sequence[Exchange]:

@@ -15,7 +15,7 @@ import msgspec
 from ...records import CLIENT, SERVER
 from ...wire.json_spans import members, string
 from ..correlate import Correlator
-from ..mcp.probes import Openings
+from ..mcp.negotiation import ProbeDetector
 from ..model import Exchange, Kind, Message
 from .head import SESSION, Head
 from .transaction import Scope, ScopeKind, Transaction
@@ -39,9 +39,9 @@ class ScopeState:
 
     __slots__ = ("correlator", "facts", "ids", "is_open", "sent")
 
-    def __init__(self, kind: ScopeKind, next_row: Callable[[], int], openings: Openings, *, session: str = "") -> None:
+    def __init__(self, kind: ScopeKind, next_row: Callable[[], int], probes: ProbeDetector, *, session: str = "") -> None:
         self.facts = Scope(kind, session=session)
-        self.correlator = Correlator(next_row, openings)
+        self.correlator = Correlator(next_row, probes)
         self.sent: dict[int, SentEvent] = {}
         self.ids: dict[int, SentEvent | None] = {}
         self.is_open = True
@@ -58,11 +58,11 @@ class Endpoint(NamedTuple):
 class Scopes:
     """The scopes of one capture. `url` is the server's, by which relative endpoints are resolved."""
 
-    __slots__ = ("_endpoints", "_lost", "_next_row", "_sessions", "openings", "url")
+    __slots__ = ("_endpoints", "_lost", "_next_row", "_sessions", "probes", "url")
 
     def __init__(self, next_row: Callable[[], int]) -> None:
         self._next_row = next_row
-        self.openings = Openings()
+        self.probes = ProbeDetector()
         self._sessions: dict[str, ScopeState] = {}
         self._endpoints: dict[str, ScopeState] = {}
         self._lost: dict[int | str, dict[str, Transaction]] = {}
@@ -78,12 +78,12 @@ class Scopes:
             return self.alone()
         found = self._sessions.get(session)
         if found is None:
-            found = self._sessions[session] = ScopeState(ScopeKind.SESSION, self._next_row, self.openings, session=session)
+            found = self._sessions[session] = ScopeState(ScopeKind.SESSION, self._next_row, self.probes, session=session)
         return found
 
     def alone(self) -> ScopeState:
         """The scope of one transaction."""
-        return ScopeState(ScopeKind.TRANSACTION, self._next_row, self.openings)
+        return ScopeState(ScopeKind.TRANSACTION, self._next_row, self.probes)
 
     def bind(self, reach: ScopeState, session: str) -> bool:
         """A response names the session that its transaction began. Whether that is news."""

@@ -13,7 +13,7 @@ from .methods import CANCELLED, PROGRESS, TARGETS
 from .revisions import Era, era
 
 if TYPE_CHECKING:
-    from ..model import Message
+    from ..message import Message
 
 __all__ = [
     "CANCELLED", "PROGRESS", "Facts", "client_name", "negotiated", "notification_facts", "request_facts", "result_facts", "revision",

@@ -1,0 +1,152 @@
+"""Exchanges and unpaired messages: what the correlators make of messages.
+
+Structs without garbage collection and not frozen, for the reasons that `model` gives. Only `transcript/` assigns to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from .message import Kind, Message
+from .outcome import HTTP_ERRORS, HTTP_FAILURES, HTTP_REDIRECTS, NO_ANSWERS, Outcome
+
+if TYPE_CHECKING:
+    from ..records import Side
+    from .http.transaction import Transaction
+    from .mcp.revisions import Era
+
+__all__ = ["Exchange", "UnpairedMessage"]
+
+
+class Exchange(msgspec.Struct, eq=False, gc=False):
+    """A request and its outcome. `row` is the number of its row.
+
+    `over` says that nothing waits for an answer any more: the answer came, or the other side can send none.
+    """
+
+    row: int
+    request: Message
+    response: Message | None = None
+    notifications: Sequence[Message] = ()
+    """Notifications about it, in order: progress with its token, cancellations that name it."""
+    cancelled: Message | None = None
+    """The first cancellation that names it."""
+    more_responses: Sequence[Message] = ()
+    """Answers after the first one."""
+    partials: Sequence[Message] = ()
+    """Results that announced more results, and came before the answer."""
+    over: bool = False
+    transaction: Transaction | None = None
+    """The transaction that carried the request; None on stdio. The answer may have come in another one."""
+    left_ns: int | None = None
+    """When the client closed the stream on which the answer was due, which cancels a request of the modern era."""
+    is_probe: bool = False
+    """Whether a failure only shows that the server speaks something else: the client was opening, and can go on."""
+
+    @property
+    def capture(self) -> int:
+        """The index of its capture, in `Transcript.captures`."""
+        return self.request.capture
+
+    @property
+    def sender(self) -> Side:
+        """The side that sent the request."""
+        return self.request.sender
+
+    @property
+    def method(self) -> str:
+        """The request's method."""
+        return self.request.method or ""
+
+    @property
+    def revision(self) -> str | None:
+        """The request's revision of MCP."""
+        return self.request.revision
+
+    @property
+    def era(self) -> Era | None:
+        """The request's era."""
+        return self.request.era
+
+    @property
+    def target(self) -> str | None:
+        """The tool, resource or prompt that the request is about."""
+        return self.request.target
+
+    @property
+    def at_ns(self) -> int:
+        """The time at which the request's last byte was read."""
+        return self.request.at_ns
+
+    @property
+    def messages(self) -> list[Message]:
+        """All its messages; the answer is the last."""
+        messages = [self.request, *self.notifications, *self.partials, *self.more_responses]
+        return messages if self.response is None else [*messages, self.response]
+
+    @property
+    def progress(self) -> int:
+        """The number of its progress notifications."""
+        return sum(1 for message in self.notifications if message.method == "notifications/progress")
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome so far."""
+        if self.is_probe and self.has_failed:
+            return Outcome.PROBE
+        if self.response is None:
+            if self.cancelled is not None or self.left_ns is not None:
+                return Outcome.CANCELLED
+            return self._unanswered if self.over else Outcome.PENDING
+        cancelled = self.cancelled
+        if cancelled is not None and cancelled.at_ns <= self.response.at_ns and cancelled.sender == self.request.sender:
+            return Outcome.CANCELLED
+        if self.response.kind is Kind.ERROR:
+            return Outcome.ERROR
+        return Outcome.TOOL_ERROR if self.response.is_error else Outcome.OK
+
+    @property
+    def has_failed(self) -> bool:
+        """True if it brought no result, in a way in which servers refuse what they do not speak."""
+        status = 0 if self.transaction is None else self.transaction.status
+        if status in NO_ANSWERS or status >= HTTP_FAILURES or HTTP_REDIRECTS <= status < HTTP_ERRORS:
+            return False
+        if self.response is None:
+            return self.over or self.cancelled is not None or self.left_ns is not None
+        return self.response.kind is Kind.ERROR
+
+    @property
+    def duration_ns(self) -> int | None:
+        """From the request's last byte to the answer's last byte, or to the cancellation; None while neither came."""
+        end = self.response or self.cancelled
+        if end is not None:
+            return end.at_ns - self.request.at_ns
+        return None if self.left_ns is None else self.left_ns - self.request.at_ns
+
+    @property
+    def _unanswered(self) -> Outcome:
+        """The outcome without an answer, as far as HTTP shows it."""
+        status = 0 if self.transaction is None or self.transaction.request_messages == 0 else self.transaction.status
+        if status < HTTP_REDIRECTS:
+            return Outcome.UNANSWERED
+        return Outcome.REDIRECTED if status < HTTP_ERRORS else Outcome.HTTP_ERROR
+
+
+class UnpairedMessage(msgspec.Struct, eq=False, gc=False):
+    """A message in no exchange, with a row of its own: a notification, an answer to no request, a malformed payload."""
+
+    row: int
+    message: Message
+
+    @property
+    def capture(self) -> int:
+        """The index of its capture, in `Transcript.captures`."""
+        return self.message.capture
+
+    @property
+    def at_ns(self) -> int:
+        """The time at which its last byte was read."""
+        return self.message.at_ns
