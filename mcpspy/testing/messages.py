@@ -1,6 +1,6 @@
-"""What a failed test says of its servers: the misses with what would let them match, what was left over, what was said.
+"""Texts of a failed test about its servers: misses with what would let them match, requests that were not made, the timeline.
 
-Whatever peers wrote is made harmless first.
+Control characters in whatever a peer wrote are escaped.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ if TYPE_CHECKING:
     from ..transcript.model import Exchange
 
 MAX_MISSES: Final = 10
-"""So many are told."""
+"""So many misses are explained; more are counted."""
 
-MAX_LEFT: Final = 20
+MAX_UNPLAYED: Final = 20
 
 MAX_LINES: Final = 60
-"""A timeline that is longer is cut in its middle."""
+"""A longer timeline is cut in its middle."""
 
 WIDTH: Final = 100
 
 
-def misses_words(name: str, misses: Sequence[Miss], asked: int, anew: str) -> str:
-    """Why a test fails whose server was asked what its capture, called `name`, does not have. `anew` is how to record it again."""
-    lines = [f"{name}: {len(misses)} of {counted(asked, 'request')} {'was' if len(misses) == 1 else 'were'} never recorded"]
-    for one in misses[:MAX_MISSES]:
-        lines += ["", *(f"  {line}" for line in miss_lines(one, who="", advice=_advice(one)))]
+def miss_report(name: str, misses: Sequence[Miss], request_count: int, how_to_record: str) -> str:
+    """Say why a test fails whose server got requests that its capture, called `name`, does not have."""
+    verb = "was" if len(misses) == 1 else "were"
+    lines = [f"{name}: {len(misses)} of {counted(request_count, 'request')} {verb} never recorded"]
+    for miss in misses[:MAX_MISSES]:
+        lines += ["", *(f"  {line}" for line in miss_lines(miss, who="", advice=_advice(miss)))]
     if len(misses) > MAX_MISSES:
         lines += ["", f"  … and {len(misses) - MAX_MISSES} more"]
-    return "\n".join([*lines, "", anew])
+    return "\n".join([*lines, "", how_to_record])
 
 
-def left_over_words(name: str, left: Sequence[Exchange]) -> str:
-    """What was recorded and not asked for."""
-    rows = [f"  row {one.row}  {safe_text(request_name(one.request))}" for one in left[:MAX_LEFT]]
-    more = [f"  … and {len(left) - MAX_LEFT} more"] if len(left) > MAX_LEFT else []
-    return "\n".join(
-        [f"{name}: {counted(len(left), 'recorded request')} {'was' if len(left) == 1 else 'were'} not made", *rows, *more]
-    )
+def unplayed_report(name: str, unplayed: Sequence[Exchange]) -> str:
+    """Name the recorded requests that were not made."""
+    rows = [f"  row {exchange.row}  {safe_text(request_name(exchange.request))}" for exchange in unplayed[:MAX_UNPLAYED]]
+    more = [f"  … and {len(unplayed) - MAX_UNPLAYED} more"] if len(unplayed) > MAX_UNPLAYED else []
+    verb = "was" if len(unplayed) == 1 else "were"
+    return "\n".join([f"{name}: {counted(len(unplayed), 'recorded request')} {verb} not made", *rows, *more])
 
 
-def said(transcript: Transcript, *, live: bool) -> str:
-    """The timeline, as `mcpspy show` has it. `live` says that it goes on."""
+def timeline_text(transcript: Transcript, *, live: bool) -> str:
+    """Print the timeline, as `mcpspy show` does. `live` says that it goes on."""
     if live:
-        findings = [one for one in transcript.findings if one.rule != "capture-incomplete"]
+        findings = [finding for finding in transcript.findings if finding.rule != "capture-incomplete"]
         transcript = Transcript(transcript.captures, transcript.rows, findings)
     lines = [plain(line) for line in timeline(transcript, width=WIDTH, stderr=False, live=live)]
     if len(lines) > MAX_LINES:
@@ -64,9 +64,9 @@ def said(transcript: Transcript, *, live: bool) -> str:
 
 
 def _advice(miss: Miss) -> list[str]:
-    """What of `serve` lets it match, where a mock names its own options."""
-    ways = [f"ignore={list(miss.ignore)!r}"] if miss.ignore else []
+    """Spell the arguments of `serve` that would let it match; a mock advises options of its command line instead."""
+    arguments = [f"ignore={list(miss.ignore)!r}"] if miss.ignore else []
     for option in miss.options:
         name, _, value = option.removeprefix("--").partition(" ")
-        ways.append(f'{name}="{value}"')
-    return ways
+        arguments.append(f'{name}="{value}"')
+    return arguments

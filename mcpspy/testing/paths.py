@@ -1,6 +1,6 @@
-"""Where the captures of a test lie, and how a recording gets there: whole, and only if the test went well.
+"""Files of a test's captures: their names, and how a new capture gets there, whole and only if the test passed.
 
-A server that the code under test starts several times has a capture for each run: `weather.mcpspy`, `weather.run2.mcpspy`, ….
+A server that the code under test starts several times has a capture for each server run: `weather.mcpspy`, `weather.run2.mcpspy`, ….
 """
 
 import os
@@ -12,16 +12,16 @@ from pathlib import Path
 from ..capture.store.folder import EXTENSION
 
 FOLDER = "captures"
-"""Beside the test's file."""
+"""The folder beside the test's file."""
 
 _MAX_BYTES = 100
-"""Of a name that is made from a test's: some file systems take 143, and a digest, the number of a run and an extension follow."""
+"""Limit of a name that is made from a test's: some file systems take 143, and a digest, a number and the extension follow."""
 
 
-def place(name: str | os.PathLike[str] | None, *, test_file: Path, test: str, number: int) -> Path:
-    """The capture that a test calls `name`; without a name, its `number`-th that has none.
+def capture_path(name: str | os.PathLike[str] | None, *, test_file: Path, test: str, number: int) -> Path:
+    """Return the path of the capture that a test calls `name`; without a name, of its `number`-th capture without one.
 
-    Names are those of files in `captures/` beside the test; paths that are absolute stay. `test` is pytest's node id.
+    Names are those of files in `captures/` beside the test; absolute paths stay. `test` is pytest's node id.
     """
     folder = test_file.parent / FOLDER
     if name is None:
@@ -31,44 +31,44 @@ def place(name: str | os.PathLike[str] | None, *, test_file: Path, test: str, nu
     return path if path.suffix == EXTENSION or path.is_file() else path.with_name(path.name + EXTENSION)
 
 
-def runs(path: Path) -> list[Path]:
-    """The captures that are there of a recording: its first run, and those after it."""
-    found = []
+def server_runs(path: Path) -> list[Path]:
+    """List the captures that exist of a server: of its first run, and of those after it."""
+    paths = []
     number = 1
-    while (one := _run(path, number)).exists():
-        found.append(one)
+    while (run := _run_path(path, number)).exists():
+        paths.append(run)
         number += 1
-    return found
+    return paths
 
 
-def made(capture: Path) -> list[Path]:
-    """The captures that taps and mocks made who were all told to record to `capture`, in that order: `x.mcpspy`, `x-2.mcpspy`, …."""
-    found = capture.parent.glob(f"*{EXTENSION}")
-    return sorted(found, key=lambda one: (len(one.name), one.name))
+def written_captures(capture: Path) -> list[Path]:
+    """List the captures of all taps and mocks that were given the file `capture`, in order: `x.mcpspy`, `x-2.mcpspy`, …."""
+    paths = capture.parent.glob(f"*{EXTENSION}")
+    return sorted(paths, key=lambda path: (len(path.name), path.name))
 
 
-def land(recorded: Sequence[Path], path: Path) -> None:
-    """Put the captures of a recording where they belong, each with one rename, and take away those of an earlier one."""
+def keep(recorded: Sequence[Path], path: Path) -> None:
+    """Copy recorded captures to `path` and the names that follow from it, each with one rename; remove earlier ones there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    for number, one in enumerate(recorded, 1):
-        _land(one, _run(path, number))
-    for stale in runs(path)[len(recorded) :]:
+    for number, capture in enumerate(recorded, 1):
+        _copy(capture, _run_path(path, number))
+    for stale in server_runs(path)[len(recorded) :]:
         stale.unlink()
 
 
-def told(path: Path) -> str:
-    """A path as a person at this desk would write it."""
+def shown_path(path: Path) -> str:
+    """Spell a path as a person who works in this folder would."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
         return str(path)
 
 
-def _run(path: Path, number: int) -> Path:
+def _run_path(path: Path, number: int) -> Path:
     return path if number == 1 else path.with_name(f"{path.stem}.run{number}{path.suffix}")
 
 
-def _land(recorded: Path, path: Path) -> None:
+def _copy(recorded: Path, path: Path) -> None:
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         shutil.copyfile(recorded, beside)  # as private as other files of the project: it is meant to be committed
@@ -78,9 +78,9 @@ def _land(recorded: Path, path: Path) -> None:
 
 
 def _file_part(name: str) -> str:
-    """A test's name as a part of a file's; where more than brackets and colons had to change, a digest tells it from others."""
+    """Make a test's name a part of a file's name; where more than brackets and colons had to change, a digest keeps it unique."""
     function, _, parameters = name.partition("[")
     plain = function.replace("::", ".") + (f"-{parameters.removesuffix(']')}" if parameters else "")
-    safe = "".join(one if one.isalnum() or one in "._-" else "-" for one in plain).strip(".-")
+    safe = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in plain).strip(".-")
     safe = safe.encode()[:_MAX_BYTES].decode(errors="ignore")
     return safe if safe == plain else f"{safe}-{sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"

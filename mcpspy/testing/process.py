@@ -1,4 +1,4 @@
-"""A server of HTTP for a test: a process of mcpspy that prints its address, and that ends when we let go of it or are gone."""
+"""An HTTP server for a test: a process of mcpspy that prints its address, and that ends when the test closes it or is gone."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ LISTEN = "127.0.0.1:0"
 POLL_S = 0.005
 
 STARTS_S = 30
-"""So long a process may take to print its address, on a machine that has other things to do."""
+"""How long a process may take to print its address, on a busy machine."""
 
 ENDS_S = 10
-"""And so long to end; then it is killed."""
+"""How long it may take to end; then it is killed."""
 
 
-class Process:
-    """A process that listens, and tells its `url` in a line of its own, on whichever stream. All that it prints goes to `output`.
+class ListeningProcess:
+    """A process that listens, and prints its `url` on a line of its own, to stdout or stderr. All that it prints goes to `output`.
 
-    Raises: ReplayError: `what` could not be served, and why.
+    Raises: ReplayError: says that `what` could not be served, and why.
     """
 
     __slots__ = ("_output", "_process", "url")
@@ -41,27 +41,28 @@ class Process:
         self.url = self._address()
         if not self.url:
             self.close()
-            said = [line for line in self._lines() if line]
-            raise ReplayError(
-                what, said[-1].removeprefix("mcpspy: ").rstrip(".") if said else f"it told no address within {STARTS_S} s"
+            printed = [line for line in self._lines() if line]
+            reason = (
+                printed[-1].removeprefix("mcpspy: ").rstrip(".") if printed else f"it printed no address within {STARTS_S} s"
             )
+            raise ReplayError(what, reason)
 
     def _address(self) -> str:
         until = monotonic() + STARTS_S
         while monotonic() < until:
             is_over = self._process.poll() is not None
-            found = [line for line in self._lines() if line.startswith("http://")]
-            if found or is_over:
-                return found[0] if found else ""
+            addresses = [line for line in self._lines() if line.startswith("http://")]
+            if addresses or is_over:
+                return addresses[0] if addresses else ""
             sleep(POLL_S)
         return ""
 
     def _lines(self) -> list[str]:
-        """What it printed so far, in whole lines."""
+        """Return the whole lines that it has printed so far."""
         return self._output.read_text(encoding="utf-8", errors="backslashreplace").split("\n")[:-1]
 
     def close(self) -> None:
-        """End it, and wait until it has written down how it ended."""
+        """End it, and wait until it has recorded how it ended."""
         assert self._process.stdin is not None  # it was asked for
         self._process.stdin.close()
         try:

@@ -1,13 +1,13 @@
-"""What the code under test asked of a mock, from the captures that the mock made: calls, misses, what was left over."""
+"""Requests of the code under test, read from the captures that mocks and taps made: calls, misses, and what was not requested."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..capture.file.reader import read
 from ..records import CLIENT, Note
+from ..replay.mock.matching import client_sequences
 from ..replay.mock.miss import Miss, request_name
-from ..replay.mock.played import played
 from ..transcript.mcp.methods import OPENINGS
 from ..transcript.model import ChannelEvent, Exchange, Outcome, Transcript
 from ..transcript.transcribe import transcribe
@@ -19,69 +19,100 @@ if TYPE_CHECKING:
     from ..replay.mock.matching import RequestMatcher
 
 CLIENT_ERRORS = range(400, 500)
-"""Statuses by which a server refuses what it was asked; RFC 9110, section 15.5."""
+"""Statuses with which a server refuses a request (RFC 9110, section 15.5)."""
 
-_OF_CLIENTS = OPENINGS | {"ping"}
-"""What a client's library asks by itself, in this version of it or in another: nobody misses it."""
+_CLIENTS_OWN = OPENINGS | {"ping"}
+"""Requests that a client's library makes by itself, in one version or another: a test does not miss them."""
 
 
-def transcript_of(paths: Iterable[Path]) -> Transcript:
-    """What the captures say by now, findings included."""
+def read_transcript(paths: Iterable[Path]) -> Transcript:
+    """Read the captures as far as they go by now, findings included."""
     return transcribe(*map(read, paths))
 
 
 def calls(transcript: Transcript) -> list[Exchange]:
-    """What clients asked, in order."""
-    return [one for one in transcript.exchanges if one.sender == CLIENT]
+    """List the requests of clients, in order."""
+    return [exchange for exchange in transcript.exchanges if exchange.sender == CLIENT]
 
 
 def tool_calls(transcript: Transcript) -> list[tuple[str, dict[str, Any]]]:
-    """The tools that were called, in order, with their arguments; of a call that went several rounds, the first."""
-    found = []
-    for one in calls(transcript):
-        call = transcript.call_of(one)
-        if one.method == "tools/call" and (call is None or call.row == one.row):
-            params = one.request.params
+    """List the tools that were called, in order, with their arguments; of a call with several rounds, those of the first."""
+    tools = []
+    for exchange in calls(transcript):
+        call = transcript.call_of(exchange)
+        if exchange.method == "tools/call" and (call is None or call.row == exchange.row):
+            params = exchange.request.params
             arguments = params.get("arguments") if isinstance(params, dict) else None
-            found.append((one.target or "", arguments if isinstance(arguments, dict) else {}))
-    return found
+            tools.append((exchange.target or "", arguments if isinstance(arguments, dict) else {}))
+    return tools
 
 
-def refuses(transcript: Transcript) -> bool:
-    """Whether a server refused something over HTTP, as it does who wants a login first: a mock that listens can play that."""
-    return any(one.status in CLIENT_ERRORS for source in transcript.captures for one in source.transactions.values())
+def has_refusals(transcript: Transcript) -> bool:
+    """Tell whether a server refused a request over HTTP, as one that wants a login does: a mock that listens can play that."""
+    return any(
+        transaction.status in CLIENT_ERRORS for capture in transcript.captures for transaction in capture.transactions.values()
+    )
 
 
 def misses(transcript: Transcript, matcher: RequestMatcher) -> list[Miss]:
-    """What was asked and never recorded. The mock's own notes say that it was; the matcher says once more why.
+    """List the requests that were never recorded. The mock's own notes name them; the matcher explains each once more.
 
-    A probe is none: the client finds out that way what the recorded server speaks, and goes on.
+    A probe is no miss: with it the client finds out what the recorded server speaks, and goes on.
     """
-    known = played(transcript, matcher).misses
+    explained = _matched(transcript, matcher).misses
     notes = [row.record.text for row in transcript.rows if isinstance(row, ChannelEvent) and _is_miss(row)]  # type: ignore[union-attr]  # a Note
-    asked = calls(transcript)
-    found = [next((one for one in known if text.startswith(one.sentence)), None) or _spelled_out(text, asked) for text in notes]
-    probes = {id(one.request) for one in asked if one.outcome is Outcome.PROBE}
-    return [one for one in found if id(one.request) not in probes]
+    requests = calls(transcript)
+    missed = [_miss_of_note(text, explained, requests) for text in notes]
+    probes = {id(exchange.request) for exchange in requests if exchange.outcome is Outcome.PROBE}
+    return [miss for miss in missed if id(miss.request) not in probes]
 
 
-def left_over(
+def unplayed(
     transcript: Transcript, recorded: Sequence[Exchange], matcher: RequestMatcher, *, plays_nearest: bool
 ) -> list[Exchange]:
-    """The recorded exchanges that were not played; what clients ask by themselves is not counted."""
-    given = played(transcript, matcher)
-    nearest = {one.nearest.row for one in given.misses if one.nearest is not None} if plays_nearest else set()
-    rows = given.rows | nearest
-    return [one for one in recorded if one.row not in rows and one.method not in _OF_CLIENTS]
+    """List the recorded exchanges that were not played, but for requests that clients make by themselves."""
+    matched = _matched(transcript, matcher)
+    nearest = {miss.nearest.row for miss in matched.misses if miss.nearest is not None} if plays_nearest else set()
+    rows = matched.rows | nearest
+    return [exchange for exchange in recorded if exchange.row not in rows and exchange.method not in _CLIENTS_OWN]
+
+
+class _MatchedRequests(NamedTuple):
+    """Rows of the recorded exchanges that were played, and the misses."""
+
+    rows: frozenset[int]
+    misses: tuple[Miss, ...]
+
+
+def _matched(live: Transcript, matcher: RequestMatcher) -> _MatchedRequests:
+    """Match the requests of live clients once more. A client of stdio is the first of its mock; those of HTTP are counted."""
+    rows: set[int] = set()
+    missed: list[Miss] = []
+    counts: dict[int, int] = {}
+    for sequence in client_sequences(live.exchanges):
+        capture = sequence[0].capture
+        cursor = matcher.cursor(counts.get(capture, 0))
+        counts[capture] = counts.get(capture, 0) + 1
+        for exchange in sequence:
+            match = cursor.match(exchange.request)
+            if isinstance(match, Miss):
+                missed.append(match)
+            else:
+                rows.add(match.row)
+    return _MatchedRequests(frozenset(rows), tuple(missed))
 
 
 def _is_miss(row: ChannelEvent) -> bool:
     return isinstance(row.record, Note) and row.record.topic == "miss"
 
 
-def _spelled_out(text: str, asked: Sequence[Exchange]) -> Miss:
-    """A miss of which the mock's sentence is all that is known."""
-    for one in asked:
-        if text.startswith(request_name(one.request)):
-            return Miss(request=one.request, reason=text.removeprefix(request_name(one.request)).lstrip())
-    return Miss(request=asked[-1].request, reason=text)
+def _miss_of_note(text: str, explained: Sequence[Miss], requests: Sequence[Exchange]) -> Miss:
+    """Return the explained miss that a mock's note is about; if there is none, one that has the note's sentence only."""
+    for miss in explained:
+        if text.startswith(miss.sentence):
+            return miss
+    for exchange in requests:
+        name = request_name(exchange.request)
+        if text.startswith(name):
+            return Miss(request=exchange.request, reason=text.removeprefix(name).lstrip())
+    return Miss(request=requests[-1].request, reason=text)

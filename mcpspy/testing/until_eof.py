@@ -1,6 +1,6 @@
-"""Runs a command line of mcpspy until standard input ends: `python -m mcpspy.testing.until_eof mock …`.
+"""A command line of mcpspy that ends when standard input does: `python -m mcpspy.testing.until_eof mock …`.
 
-Whoever starts a server for a test holds the other end of that pipe, so that the server ends with it, however it is killed.
+The process that starts a server for a test holds the other end of that pipe, so the server ends with it, even if it is killed.
 """
 
 import os

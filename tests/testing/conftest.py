@@ -1,11 +1,11 @@
-"""Tests of tests: a folder of its own for each, with a client of stdio that their code under test uses."""
+"""Fixtures for tests that run tests: a project folder for each, with a stdio client as its code under test."""
 
 from pathlib import Path
 from shutil import copy
 
 import pytest
 
-# pytester forgets what was imported after it began: with these, every test of tests would import them anew, which takes 0.2 s.
+# pytester forgets what was imported after it began: without these, every test would import them again, which takes 0.2 s.
 import mcpspy.testing.messages
 import mcpspy.testing.servers  # noqa: F401
 from tests.conftest import PEERS, ROOT
@@ -46,7 +46,7 @@ def weather(server, city):
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """A folder with the client `client.py`, the real server `server.py`, and `captures/weather.mcpspy`, a recording of it."""
+    """A folder with the client `client.py`, the real server `server.py`, and its capture `captures/weather.mcpspy`."""
     monkeypatch.delenv("CI", raising=False)
     pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")  # pytest-asyncio warns where it is not set
     pytester.makepyfile(client=CLIENT)
@@ -59,5 +59,5 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
 
 @pytest.fixture
 def captures(project: pytest.Pytester) -> Path:
-    """Where the project's captures lie."""
+    """The folder of the project's captures."""
     return project.path / "captures"

@@ -1,4 +1,4 @@
-"""Servers with a URL: played and recorded over HTTP, and gone with the test, however it ends."""
+"""Servers with a URL: they are played and recorded over HTTP, and end with the test, however that ends."""
 
 import re
 import signal
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.errors import ReplayError
-from mcpspy.testing.process import LISTEN, Process
+from mcpspy.testing.process import LISTEN, ListeningProcess
 from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S, eventually
 from tests.tiers import current_tier
@@ -34,7 +34,7 @@ ENDINGS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
 
 def is_listening(url: str) -> bool:
-    """Whether somebody takes connections there."""
+    """Tell whether somebody accepts connections there."""
     host, port = re.findall(r"//([\d.]+):(\d+)/", url)[0]
     with socket.socket() as client:
         return client.connect_ex((host, int(port))) == 0
@@ -70,7 +70,7 @@ def test_miss(mcpspy):
 
 
 def test_a_server_is_recorded_from_its_url_and_played_at_another(project: pytest.Pytester, tmp_path: Path) -> None:
-    real = Process(
+    real = ListeningProcess(
         ["mock", str(ROOT / "captures" / "logs.mcpspy"), f"--listen={LISTEN}", "--quiet"],
         what="logs",
         output=tmp_path / "output",
@@ -115,7 +115,7 @@ def test_a_server_that_refused_everything_is_played_over_http_alone(project: pyt
     ran = project.runpytest()
     ran.assert_outcomes(passed=1, failed=1)
     ran.stdout.fnmatch_lines(
-        ["E *captures/login.mcpspy: its server refused everything over HTTP, for which stdio has no words: *"]
+        ["E *captures/login.mcpspy: its server refused everything over HTTP, and stdio has no such refusals: *"]
     )
 
 
@@ -135,7 +135,7 @@ def test_what_is_recorded_on_one_transport_is_not_reached_by_the_other(
 
 
 @pytest.mark.parametrize("number", current_tier()(sample=ENDINGS[:1], more=ENDINGS, full=ENDINGS))
-def test_a_server_with_a_url_ends_with_whoever_wanted_it(project: pytest.Pytester, number: signal.Signals) -> None:
+def test_a_server_with_a_url_ends_with_the_tests_that_use_it(project: pytest.Pytester, number: signal.Signals) -> None:
     project.makepyfile(
         """
         import os, time
@@ -161,4 +161,4 @@ def test_a_server_with_a_url_ends_with_whoever_wanted_it(project: pytest.Pyteste
 
 def test_a_server_that_cannot_listen_says_why(tmp_path: Path) -> None:
     with pytest.raises(ReplayError, match=r"^weather: nothing\.mcpspy: there is no such file"):
-        Process(["mock", "nothing.mcpspy", f"--listen={LISTEN}"], what="weather", output=tmp_path / "output")
+        ListeningProcess(["mock", "nothing.mcpspy", f"--listen={LISTEN}"], what="weather", output=tmp_path / "output")

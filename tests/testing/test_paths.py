@@ -1,4 +1,4 @@
-"""Where captures of tests lie: names that people can guess, and a file of its own for each test."""
+"""Files of tests' captures: names that people can guess, and a file of its own for each test."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcpspy.testing.paths import land, made, place, runs
+from mcpspy.testing.paths import capture_path, keep, server_runs, written_captures
 
 TEST_FILE = Path("/project/tests/test_weather.py")
 CAPTURES = "/project/tests/captures"
@@ -24,12 +24,12 @@ LETTERS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=300)
         ("/elsewhere/weather.mcpspy", "/elsewhere/weather.mcpspy"),
     ],
 )
-def test_a_name_is_that_of_a_file_beside_the_test(name: str | Path, path: str) -> None:
-    assert str(place(name, test_file=TEST_FILE, test="tests/test_weather.py::test_it", number=0)) == path
+def test_a_name_means_a_file_beside_the_test(name: str | Path, path: str) -> None:
+    assert str(capture_path(name, test_file=TEST_FILE, test="tests/test_weather.py::test_it", number=0)) == path
 
 
 def unnamed(test: str, number: int = 1) -> str:
-    path = place(None, test_file=TEST_FILE, test=f"tests/test_weather.py::{test}", number=number)
+    path = capture_path(None, test_file=TEST_FILE, test=f"tests/test_weather.py::{test}", number=number)
     return str(path.relative_to(CAPTURES))
 
 
@@ -41,7 +41,7 @@ def unnamed(test: str, number: int = 1) -> str:
         ("test_it[ulm-1]", "test_weather/test_it-ulm-1.mcpspy"),
     ],
 )
-def test_without_a_name_it_is_that_of_the_test(test: str, path: str) -> None:
+def test_without_a_name_the_capture_is_named_for_the_test(test: str, path: str) -> None:
     assert unnamed(test) == path
 
 
@@ -65,20 +65,20 @@ def test_tests_with_other_parameters_have_other_captures(first: str, second: str
     assert (unnamed(f"test_it[{first}]") == unnamed(f"test_it[{second}]")) == (first == second)
 
 
-def test_runs_are_landed_in_their_order_and_found_again(tmp_path: Path) -> None:
+def test_server_runs_are_kept_in_their_order_and_found_again(tmp_path: Path) -> None:
     meanwhile, path = tmp_path / "meanwhile", tmp_path / "captures" / "x.mcpspy"
     meanwhile.mkdir()
     for name in ("x", "x-2", "x-10"):
         (meanwhile / f"{name}.mcpspy").write_text(name)
-    land(made(meanwhile / "x.mcpspy"), path)
-    assert [one.read_text() for one in runs(path)] == ["x", "x-2", "x-10"]
+    keep(written_captures(meanwhile / "x.mcpspy"), path)
+    assert [capture.read_text() for capture in server_runs(path)] == ["x", "x-2", "x-10"]
 
 
-def test_nothing_but_captures_is_left_where_they_land(tmp_path: Path) -> None:
+def test_keeping_captures_leaves_no_other_files(tmp_path: Path) -> None:
     (tmp_path / "x.mcpspy").write_text("x")
-    land([tmp_path / "x.mcpspy", tmp_path / "x.mcpspy"], tmp_path / "captures" / "y.mcpspy")
-    land([tmp_path / "x.mcpspy"], tmp_path / "captures" / "y.mcpspy")
-    assert [one.name for one in (tmp_path / "captures").iterdir()] == ["y.mcpspy"]
+    keep([tmp_path / "x.mcpspy", tmp_path / "x.mcpspy"], tmp_path / "captures" / "y.mcpspy")
+    keep([tmp_path / "x.mcpspy"], tmp_path / "captures" / "y.mcpspy")
+    assert [path.name for path in (tmp_path / "captures").iterdir()] == ["y.mcpspy"]
 
 
 def test_a_capture_that_cannot_be_copied_leaves_the_one_that_was_there(tmp_path: Path) -> None:
@@ -86,6 +86,6 @@ def test_a_capture_that_cannot_be_copied_leaves_the_one_that_was_there(tmp_path:
     path.parent.mkdir()
     path.write_text("before")
     with pytest.raises(FileNotFoundError):
-        land([tmp_path / "gone.mcpspy"], path)
-    assert [one.name for one in path.parent.iterdir()] == ["y.mcpspy"]
+        keep([tmp_path / "gone.mcpspy"], path)
+    assert [kept.name for kept in path.parent.iterdir()] == ["y.mcpspy"]
     assert path.read_text() == "before"

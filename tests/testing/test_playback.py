@@ -1,4 +1,4 @@
-"""Captures played to code under test: what it may ask, what a miss says, and what a test can look at."""
+"""Captures played to code under test: what may be requested, what a miss says, and what a test can look at."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_a_capture_is_played_to_the_code_under_test(project: pytest.Pytester) ->
     project.runpytest().assert_outcomes(passed=1)
 
 
-def test_a_miss_fails_the_test_whose_code_kept_silent_about_it(project: pytest.Pytester) -> None:
+def test_a_miss_fails_the_test_even_if_its_code_hides_the_error(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
         from client import ask
@@ -36,7 +36,7 @@ def test_a_miss_fails_the_test_whose_code_kept_silent_about_it(project: pytest.P
             '    differs  $.arguments.city: "北京" ≠ "上海"',
             "    accept   with ignore=['$.arguments.city']",
             '               or match="loose"',
-            "To record it anew, give serve() a record=[[]COMMAND…[]] or record=URL.",
+            "To record it again, give serve() a record=[[]COMMAND…[]] or record=URL.",
             "*- mcpspy: captures/weather.mcpspy -*",
             "* → tools/call weather *error",
             "mcpspy show */weather.mcpspy",
@@ -44,7 +44,7 @@ def test_a_miss_fails_the_test_whose_code_kept_silent_about_it(project: pytest.P
     )
 
 
-def test_the_official_sdk_takes_a_server_as_it_is_and_misses_nothing_by_trying_another_era_first(
+def test_the_official_sdk_connects_as_to_any_server_and_its_probe_of_another_era_is_no_miss(
     project: pytest.Pytester,
 ) -> None:
     project.makepyfile(
@@ -65,7 +65,7 @@ def test_the_official_sdk_takes_a_server_as_it_is_and_misses_nothing_by_trying_a
     project.runpytest().assert_outcomes(passed=1)
 
 
-def test_a_miss_of_a_failed_test_is_told_in_its_report_and_is_no_second_failure(project: pytest.Pytester) -> None:
+def test_a_miss_of_a_failed_test_is_in_its_report_and_is_no_second_failure(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
         from client import weather
@@ -100,7 +100,7 @@ def test_a_miss_after_the_test_fails_its_teardown(project: pytest.Pytester) -> N
 
 
 @pytest.mark.parametrize("how", ['match="loose"', 'ignore=["$.arguments.city"]', "allow_misses=True", 'on_miss="nearest"'])
-def test_who_wants_it_may_ask_what_was_never_recorded(project: pytest.Pytester, how: str) -> None:
+def test_requests_that_were_never_recorded_can_be_allowed(project: pytest.Pytester, how: str) -> None:
     project.makepyfile(
         f"""
         from client import ask
@@ -124,7 +124,7 @@ def test_the_command_line_says_how_alike_requests_have_to_be(project: pytest.Pyt
     project.runpytest("--mcpspy-match=loose").assert_outcomes(passed=1)
 
 
-def test_a_test_can_look_at_what_was_asked(project: pytest.Pytester) -> None:
+def test_a_test_can_look_at_the_requests(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
         from client import ask
@@ -144,7 +144,7 @@ def test_a_test_can_look_at_what_was_asked(project: pytest.Pytester) -> None:
     project.runpytest().assert_outcomes(passed=1)
 
 
-def test_what_was_not_asked_is_told_where_all_is_to_be_played(project: pytest.Pytester) -> None:
+def test_assert_all_played_names_the_requests_that_were_not_made(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
         from client import ask
@@ -167,7 +167,7 @@ def test_what_was_not_asked_is_told_where_all_is_to_be_played(project: pytest.Py
     )
 
 
-def test_what_was_played_as_the_nearest_is_not_left_over(project: pytest.Pytester) -> None:
+def test_an_exchange_that_was_played_as_the_nearest_counts_as_played(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
         from client import ask
@@ -227,7 +227,7 @@ def test_async_tests_are_failed_by_misses_too(project: pytest.Pytester) -> None:
         ('"refused"', "captures/refused.mcpspy: it holds no messages from a server, so there is nothing to serve; *"),
     ],
 )  # fmt: skip
-def test_a_server_that_cannot_be_played_is_told_where_the_test_asks_for_it(
+def test_a_server_that_cannot_be_played_is_reported_at_the_call_of_serve(
     project: pytest.Pytester, serve: str, sentence: str
 ) -> None:
     from shutil import copy

@@ -1,4 +1,4 @@
-"""The plugin itself: what loading it costs those who do not use it, and that it goes with other plugins."""
+"""The plugin itself: loading it costs nothing to those who do not use it, and it works with other plugins."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ from tests.tiers import Tier
 pytest_plugins = ["pytester"]
 
 
-def test_loading_it_imports_nothing_but_the_door() -> None:
+def test_loading_it_imports_nothing_but_the_plugin() -> None:
     code = "import sys, pytest; before = {*sys.modules}; import mcpspy.pytest_plugin; print(*sorted({*sys.modules} - before))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=DEADLINE_S, check=True)
     assert ran.stdout.split() == ["mcpspy", "mcpspy.pytest_plugin"]
@@ -31,7 +31,7 @@ def test_a_test_without_the_fixture_imports_nothing_more(project: pytest.Pyteste
     assert_absent({"mcpspy.testing"}, modules.split())
 
 
-def test_workers_of_xdist_play_record_and_tell_as_one_process_does(project: pytest.Pytester, tier: Tier) -> None:
+def test_workers_of_xdist_play_record_and_report_as_one_process_does(project: pytest.Pytester, tier: Tier) -> None:
     count = tier(sample=3, more=20, full=100)
     project.makepyfile(
         f"""

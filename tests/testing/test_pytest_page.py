@@ -1,12 +1,12 @@
-"""docs/pytest.md shows only what was run: its example is well, with the server and without it, and its failure reads so."""
+"""docs/pytest.md shows only what was run: its example passes with and without the server, and fails with this text."""
 
 import inspect
 import re
 
 import pytest
 
-from mcpspy.testing.server import Server
-from mcpspy.testing.servers import Servers
+from mcpspy.testing.server import ServerUnderTest
+from mcpspy.testing.servers import ServersUnderTest
 from tests.conftest import ROOT
 from tests.test_readme import dialogues, printed
 
@@ -28,7 +28,7 @@ SILENT = """\
 """
 
 
-def test_the_example_is_well_with_the_server_and_without_it_and_fails_as_the_page_says(project: pytest.Pytester) -> None:
+def test_the_example_passes_with_and_without_the_server_and_fails_as_the_page_says(project: pytest.Pytester) -> None:
     (project.path / "captures" / "weather.mcpspy").unlink()
     project.makepyfile(test_forecast=EXAMPLE)
     project.runpytest_subprocess().assert_outcomes(passed=1)
@@ -46,15 +46,15 @@ def test_the_page_shows_what_the_command_prints(command: str, output: str) -> No
 
 
 def named_below(head: str) -> set[str]:
-    """The names in the first column of a table."""
+    """Read the names in the first column of a table."""
     table = TEXT.partition(f"| {head} |")[2].partition("\n\n")[0]
     return {name for cell in re.findall(r"^\| (.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)", cell)}
 
 
-def test_the_page_names_all_that_a_server_can_be_given() -> None:
-    assert named_below("of `serve`") == set(inspect.signature(Servers.serve).parameters) - {"self", "name"}
+def test_the_page_names_all_arguments_of_serve() -> None:
+    assert named_below("of `serve`") == set(inspect.signature(ServersUnderTest.serve).parameters) - {"self", "name"}
 
 
-def test_the_page_names_all_that_a_server_has() -> None:
-    ours = {"allows_misses", "behind", "real", "close", "missed"}
-    assert named_below("of a server") == {name for name in vars(Server) if not name.startswith("_")} - ours
+def test_the_page_names_all_attributes_of_a_server() -> None:
+    undocumented = {"allows_misses", "backend", "real", "close", "detailed_misses"}
+    assert named_below("of a server") == {name for name in vars(ServerUnderTest) if not name.startswith("_")} - undocumented

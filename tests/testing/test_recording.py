@@ -1,4 +1,4 @@
-"""Recording: once from the real server, kept only if the test went well, and never where CI runs."""
+"""Recording: once from the real server, kept only if the test passed, and never in CI."""
 
 from pathlib import Path
 
@@ -25,16 +25,16 @@ def write(project: pytest.Pytester, *, city: str = "上海", name: str = "", mor
 
 
 def files(folder: Path) -> list[str]:
-    """All files below a folder."""
+    """List all files below a folder."""
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 def stop_server(project: pytest.Pytester) -> None:
-    """From now on nobody can start the real server."""
+    """Remove the real server, so that nobody can start it."""
     (project.path / "server.py").unlink()
 
 
-def test_what_was_recorded_once_is_played_ever_after(project: pytest.Pytester, captures: Path) -> None:
+def test_a_server_is_recorded_once_and_played_from_then_on(project: pytest.Pytester, captures: Path) -> None:
     write(project)
     project.runpytest().assert_outcomes(passed=1)
     assert files(captures) == ["test_city/test_weather.mcpspy", "weather.mcpspy"]
@@ -42,26 +42,26 @@ def test_what_was_recorded_once_is_played_ever_after(project: pytest.Pytester, c
     project.runpytest().assert_outcomes(passed=1)
 
 
-def test_a_recording_is_intact(project: pytest.Pytester, captures: Path) -> None:
+def test_a_recorded_capture_is_intact(project: pytest.Pytester, captures: Path) -> None:
     write(project)
     project.runpytest()
     assert verify(str(captures / "test_city" / "test_weather.mcpspy")).status is Status.INTACT
 
 
-def test_a_recording_may_be_read_by_whoever_reads_the_project(project: pytest.Pytester, captures: Path) -> None:
+def test_a_recorded_capture_is_as_readable_as_the_test(project: pytest.Pytester, captures: Path) -> None:
     write(project)
     project.runpytest()
     modes = {path.stat().st_mode for path in (project.path / "test_city.py", captures / "test_city" / "test_weather.mcpspy")}
     assert len(modes) == 1
 
 
-def test_a_recording_has_the_name_that_the_test_gives_it(project: pytest.Pytester, captures: Path) -> None:
+def test_a_recorded_capture_has_the_name_that_the_test_gives_it(project: pytest.Pytester, captures: Path) -> None:
     write(project, name='"shanghai", ')
     project.runpytest()
     assert files(captures) == ["shanghai.mcpspy", "weather.mcpspy"]
 
 
-def test_of_a_test_that_fails_nothing_is_kept(project: pytest.Pytester, captures: Path) -> None:
+def test_nothing_is_kept_of_a_test_that_fails(project: pytest.Pytester, captures: Path) -> None:
     write(project, more="assert False")
     ran = project.runpytest()
     ran.assert_outcomes(failed=1)
@@ -77,14 +77,14 @@ def test_a_test_that_is_expected_to_fail_records_nothing(project: pytest.Pyteste
     assert files(captures) == ["weather.mcpspy"]
 
 
-def test_all_is_recorded_anew_where_that_is_asked_for(project: pytest.Pytester, captures: Path) -> None:
+def test_everything_is_recorded_again_on_request(project: pytest.Pytester, captures: Path) -> None:
     write(project, name='"weather", ')
     before = (captures / "weather.mcpspy").read_bytes()
     project.runpytest("--mcpspy-record=all").assert_outcomes(passed=1)
     assert (captures / "weather.mcpspy").read_bytes() != before
 
 
-def test_a_server_that_nothing_is_recorded_from_is_played_even_then(project: pytest.Pytester) -> None:
+def test_a_server_without_a_record_argument_is_played_even_then(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
         from client import weather
@@ -97,12 +97,12 @@ def test_a_server_that_nothing_is_recorded_from_is_played_even_then(project: pyt
 
 
 @pytest.mark.parametrize("value", ["true", "1", "yes"])
-def test_ci_is_where_its_variable_says_so(value: str) -> None:
+def test_the_variable_ci_says_that_this_is_ci(value: str) -> None:
     assert is_ci({"CI": value})
 
 
 @pytest.mark.parametrize("environment", [{}, {"CI": ""}, {"CI": "false"}, {"CI": "0"}])
-def test_a_desk_is_no_ci(environment: dict[str, str]) -> None:
+def test_without_it_this_is_no_ci(environment: dict[str, str]) -> None:
     assert not is_ci(environment)
 
 
@@ -117,12 +117,14 @@ def test_ci_records_nothing(project: pytest.Pytester, captures: Path, monkeypatc
     assert files(captures) == ["weather.mcpspy"]
 
 
-def test_a_miss_says_how_to_record_the_test_anew(project: pytest.Pytester) -> None:
+def test_a_miss_says_how_to_record_the_test_again(project: pytest.Pytester) -> None:
     write(project, name='"weather", ')
-    project.runpytest().stdout.fnmatch_lines(["To record it anew: pytest test_city.py::test_weather --mcpspy-record=all"])
+    project.runpytest().stdout.fnmatch_lines(["To record it again: pytest test_city.py::test_weather --mcpspy-record=all"])
 
 
-def test_a_server_that_is_started_several_times_has_a_capture_for_each_run(project: pytest.Pytester, captures: Path) -> None:
+def test_a_server_that_is_started_several_times_has_a_capture_for_each_server_run(
+    project: pytest.Pytester, captures: Path
+) -> None:
     write(project, more='weather(server, "広島")')
     project.runpytest().assert_outcomes(passed=1)
     assert files(captures / "test_city") == ["test_weather.mcpspy", "test_weather.run2.mcpspy"]
@@ -130,7 +132,9 @@ def test_a_server_that_is_started_several_times_has_a_capture_for_each_run(proje
     project.runpytest().assert_outcomes(passed=1)
 
 
-def test_runs_that_there_are_no_more_go_when_it_is_recorded_anew(project: pytest.Pytester, captures: Path) -> None:
+def test_captures_of_earlier_server_runs_are_removed_when_it_is_recorded_again(
+    project: pytest.Pytester, captures: Path
+) -> None:
     write(project, more='weather(server, "広島")')
     project.runpytest()
     write(project)
@@ -146,7 +150,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("record", "sentence"), FAILURES, ids=["not there", "ends at once", "nobody connects"])
-def test_a_recording_that_came_to_nothing_fails_a_test_that_keeps_silent(
+def test_a_recording_that_failed_fails_a_test_that_hides_it(
     project: pytest.Pytester, captures: Path, record: str, sentence: str
 ) -> None:
     connects = "pass" if record == "[sys.executable]" else "ask(server)"
@@ -169,7 +173,7 @@ def test_a_recording_that_came_to_nothing_fails_a_test_that_keeps_silent(
     assert files(captures) == ["weather.mcpspy"]
 
 
-def test_a_server_that_the_test_does_not_leave_is_not_kept(
+def test_the_capture_of_a_server_that_outlives_its_test_is_not_kept(
     project: pytest.Pytester, captures: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mcpspy.testing.servers.RECORDED_ENDS_S", 0.1)
@@ -180,10 +184,10 @@ def test_a_server_that_the_test_does_not_leave_is_not_kept(
 
         @pytest.fixture
         def running():
-            held = []
-            yield held
-            for one in held:
-                one.communicate(b"")
+            processes = []
+            yield processes
+            for process in processes:
+                process.communicate(b"")
 
         def test_weather(running, mcpspy):
             server = mcpspy.serve(record=[sys.executable, "server.py", "0"])
@@ -200,7 +204,7 @@ def test_a_server_that_the_test_does_not_leave_is_not_kept(
     assert files(captures) == ["weather.mcpspy"]
 
 
-def test_a_folder_that_takes_no_capture_is_told(project: pytest.Pytester, captures: Path) -> None:
+def test_a_folder_that_takes_no_capture_is_reported(project: pytest.Pytester, captures: Path) -> None:
     (captures / "test_city").write_text("in the way")
     write(project)
     ran = project.runpytest()
