@@ -27,7 +27,7 @@ CAPTURES = HERE.parent / "captures"
 DIAGRAMS = {
     "agent": (["agent-model", "agent-weather"], Drawing(title="What does the user wait for? An agent, its model and a server")),
     "question": (["question"], Drawing(title="The user is asked in the middle of a call (2026-07-28)")),
-    "sse": (["sse"], Drawing(title="HTTP+SSE: one long stream, many short POSTs", is_http_told=True)),
+    "sse": (["sse"], Drawing(title="HTTP+SSE: one long stream, many short POSTs", with_http=True)),
 }
 """Which captures are drawn, and how, by the names of the pictures."""
 

@@ -22,10 +22,10 @@ from ..capture.store.folder import EXTENSION, captures_folder
 from ..transcript.findings.run import findings
 from ..transcript.llm.tool_trips import tool_trips
 from ..transcript.model import CaptureInfo, ModelCall, Numbered, Row
-from ..views.page.carried import carried
-from ..views.page.listed import listed_row, progress
 from ..views.page.model_calls import messages_of_call
 from ..views.page.page import heading, live_page, part
+from ..views.page.row_details import row_details
+from ..views.page.rows import page_row, progress
 from ..views.text.escape import decoded, safe_text
 from ..views.text.units import wall_time
 from ..views.timeline.exchange import messages_of
@@ -134,7 +134,7 @@ class GrowingRecording:
         transcript = self._growing.transcript
         lines = []
         for row in changed.values():
-            line = listed_row(row, transcript.captures[row.capture], flagged=())
+            line = page_row(row, transcript.captures[row.capture], flagged=())
             if line is not None:
                 lines.append([self._places.setdefault(id(row), len(self._places)), *line])
         return {
@@ -168,7 +168,7 @@ class GrowingRecording:
         """Write the row with this number in full; None if there is none."""
         transcript = self._growing.transcript
         row = transcript.row(number)
-        return None if row is None else carried(row, transcript, tool_trips(transcript))
+        return None if row is None else row_details(row, transcript, tool_trips(transcript))
 
     def search(self, text: str) -> list[int]:
         """Find the numbers of the rows with this text in a payload, in upper or lower case."""

@@ -27,7 +27,7 @@ const detail = (() => {
       make("p", { class: "facts" }, facts(row)),
       buttons(row, what),
       what.failure ?? "",
-      ...(what.told ? [cutText("pre", {}, what.told.join("\n"))] : flaws(row)),
+      ...(what.description ? [cutText("pre", {}, what.description.join("\n"))] : flaws(row)),
       messages(what.messages ?? []),
       ...(what.http ?? []).flatMap(transaction),
       ...logs(row),

@@ -88,10 +88,10 @@ function barsOf(steps) {
   return bars.sort((a, b) => a.level - b.level);
 }
 
-// The frames around groups: { kind, depth, from, to }, the outer ones first.
+// The frames around fragments: { kind, depth, from, to }, the outer ones first.
 function framesOf(steps) {
   return steps
-    .map((one, at) => ({ kind: one.group, depth: one.depth, from: at, to: at + (one.size ?? 0) }))
+    .map((one, at) => ({ kind: one.fragment, depth: one.depth, from: at, to: at + (one.size ?? 0) }))
     .filter((one) => one.kind);
 }
 

@@ -53,9 +53,9 @@ const live = (() => {
     const follows = scroll.scrollTop + scroll.clientHeight >= scroll.scrollHeight - 2 * ROW;
     for (const [index, ...values] of news.rows) put(index, values);
     Object.assign(data.progress, news.progress);
-    if (news.sources) {
+    if (news.captures) {
       byId("summary").textContent = news.summary;
-      byId("sources").textContent = news.sources.join("\n");
+      byId("captures").textContent = news.captures.join("\n");
       data.addresses = news.addresses;
       exporting.render();
     }

@@ -1,6 +1,6 @@
 """Mermaid in a real browser, where it reads titles too, which its parser alone does not: what is drawn is what was meant."""
 
-from mcpspy.views.sequence.model import Arrow, ArrowKind, Diagram, Participant
+from mcpspy.views.sequence.diagram import Arrow, ArrowKind, Diagram, Participant
 from tests.browser.conftest import Look
 from tests.conftest import NPM_MODULES, MermaidReader
 from tests.views.sequence.test_mermaid import HOSTILE, meant, text_of

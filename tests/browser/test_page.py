@@ -10,8 +10,8 @@ import pytest
 
 from mcpspy.cli.export.formats import page_files
 from mcpspy.transcript.model import Transcript
-from mcpspy.views.page.listed import listed
 from mcpspy.views.page.page import page
+from mcpspy.views.page.rows import page_rows
 from tests.browser.conftest import Look, Looking
 from tests.cli.terminal import run
 from tests.transcript.dialogue import notification, request, result
@@ -92,7 +92,7 @@ def test_a_lane_is_whoever_takes_part(look: Look, tmp_path: Path) -> None:
     options = looking.page.locator("#facet-lane option").evaluate_all("all => all.map((one) => one.value)")
     assert options == ["", "claude-code", "weather", "filesystem-of-a-long-name", "天気"]
     looking.page.select_option("#facet-lane", "天気")
-    assert len(lines(looking)) == len([row for row, _ in listed(transcript, transcript.rows) if row.capture == 2])
+    assert len(lines(looking)) == len([row for row, _ in page_rows(transcript, transcript.rows) if row.capture == 2])
 
 
 def test_the_worst_findings_and_what_failed_stand_above_all(look: Look, tmp_path: Path) -> None:

@@ -232,7 +232,7 @@ async def test_model_calls_are_told_and_searched_in_prompts_and_answers(page: Pa
     assert line[7:11] == ["gpt", "chat.completions", "m", "ok"]
     look, number = first["look"], line[1]
     row = await page.json(f"row?look={look}&row={number}")
-    assert any("sunny" in one for one in row["told"])
+    assert any("sunny" in one for one in row["description"])
     assert [one["kind"] for one in row["messages"]] == ["prompt", "answer"]
     assert await page.json(f"search?look={look}&q={quote('天気')}") == [number]
     assert await page.json(f"search?look={look}&q=SUNNY") == [number]

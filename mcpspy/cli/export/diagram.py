@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...views.sequence.model import Detail
+from ...views.sequence.diagram import Detail
 from ...views.text.escape import safe_text
 from .selection import select_rows
 
 if TYPE_CHECKING:
     from ...transcript.model import Transcript
-    from ...views.sequence.model import Diagram
+    from ...views.sequence.diagram import Diagram
     from .selection import ExportRequest
 
 DIAGRAM_OPTIONS = (
@@ -53,8 +53,8 @@ def _layout(
     transcript, rows, _ = select_rows(request)
     _refuse_unknown(names, transcript, http=http)
     drawing = Drawing(
-        title=title, names=names, detail=Detail(detail), max_messages=max_messages, is_proxy_shown=show_proxy, is_http_told=http,
-        is_grouped=not flat,
+        title=title, names=names, detail=Detail(detail), max_messages=max_messages, with_proxy=show_proxy, with_http=http,
+        with_fragments=not flat,
     )  # fmt: skip
     return diagram(transcript, rows, drawing)
 

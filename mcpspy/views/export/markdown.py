@@ -132,7 +132,7 @@ def _asked(transcript: Transcript, tool_trips: list[ToolTrip]) -> Iterator[str]:
     if not any(capture.is_model for capture in transcript.captures):
         return
     from ...transcript.llm.agent_runs import agent_runs
-    from ..sequence.llm import run_words
+    from ..sequence.model_calls import run_words
 
     found = agent_runs(transcript, tool_trips)
     if not found:

@@ -1,7 +1,4 @@
-"""A model call as the page tells it: the prompt and the answer for messages, and what `show` says of it.
-
-Refuses to lay out.
-"""
+"""Details of a model call for the page: its prompt and answer as messages, and its description by `show`."""
 
 from __future__ import annotations
 
@@ -18,21 +15,21 @@ if TYPE_CHECKING:
     from ...transcript.llm.tool_trips import ToolTrip
     from ...transcript.model import CaptureInfo, ModelCall, Transcript
 
-MAX_TOLD_LINES = 1_000
+MAX_DESCRIPTION_LINES = 1_000
 
 
-def told_call(row: ModelCall, transcript: Transcript, tool_trips: Iterable[ToolTrip]) -> list[str]:
-    """What `show` says of it, without the HTTP: turns folded by role, and where each tool use went. The heading is left out."""
+def description_of_call(row: ModelCall, transcript: Transcript, tool_trips: Iterable[ToolTrip]) -> list[str]:
+    """Describe a model call as `show` does, without heading and HTTP: turns folded by role, and the target of each tool use."""
     lines = [plain(line) for line in model_call_lines(transcript, row, tool_trips)]
     blank = next((at for at, line in enumerate(lines) if not line), 0)
     last = len(lines) - 1 - next((at for at, line in enumerate(reversed(lines)) if not line), 0)
-    return lines[1:blank] + lines[blank:last][:MAX_TOLD_LINES]
+    return lines[1:blank] + lines[blank:last][:MAX_DESCRIPTION_LINES]
 
 
-def messages_of_call(row: ModelCall, source: CaptureInfo) -> list[dict[str, Any]]:
-    """The prompt as it was sent, and the answer as it was put together."""
+def messages_of_call(row: ModelCall, capture: CaptureInfo) -> list[dict[str, Any]]:
+    """Build the prompt as it was sent, and the answer as it was assembled."""
     made = [prompt_of_call(row)]
-    answer = model_call_object(row, source, whole=True)["answer"]
+    answer = model_call_object(row, capture, whole=True)["answer"]
     response = row.transaction.response
     if answer is not None and response is not None:
         made.append(
@@ -42,7 +39,7 @@ def messages_of_call(row: ModelCall, source: CaptureInfo) -> list[dict[str, Any]
 
 
 def prompt_of_call(row: ModelCall) -> dict[str, Any]:
-    """The prompt as it was sent."""
+    """Return the prompt as it was sent."""
     return _message(CLIENT, "prompt", row.at_ns, row.number, row.payload)
 
 

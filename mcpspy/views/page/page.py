@@ -1,7 +1,7 @@
-"""The page: one file of HTML that loads nothing, with all that a transcript holds, and what shows it.
+"""The page: one HTML file that loads nothing and contains the whole transcript.
 
-Scripts and styles are allowed by their digests alone, so nothing that was captured can run; it stands in blocks of JSON, and in text.
-The files that make the page are given: this room reads none. Refuses to mask secrets.
+Scripts and styles are allowed by their digests alone, so that captured text cannot run; it stands in blocks of JSON and in text.
+The files of the page are arguments. Secrets are not masked here.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from ..text.escape import safe_text, xml_text
 from ..text.line import plain
 from ..timeline.summary import capture_lines, summary
 from ..timeline.timeline import timeline
-from .carried import carried
-from .drawn import drawn
-from .listed import listed, progress
+from .diagram_data import diagram_data
 from .prompts import Prompts
+from .row_details import row_details
+from .rows import page_rows, progress
 
 if TYPE_CHECKING:
     from ...transcript.findings.rule import Finding
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from ...transcript.model import Row, Transcript
 
 MAX_DRAWN: Final = 20_000
-"""So many messages are in the diagram; the list has all."""
+"""The most messages in the diagram; the list has all."""
 
 MAX_PLAIN_ROWS: Final = 200
-"""So many lines of the timeline are there without scripts."""
+"""The most lines of the timeline on a page without scripts."""
 
 CHUNK: Final = 100
-"""So many rows share a block of JSON that is read when one of them is looked at."""
+"""How many rows share a block of JSON that is parsed when one of them is selected."""
 
 NUMBERS_CELLS: Final = 140
 
@@ -51,19 +51,19 @@ _BLOCK_SIGNS: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028":
 def page(
     transcript: Transcript, rows: Sequence[Row], files: Mapping[str, str], *, title: str, addresses: Sequence[str]
 ) -> Iterator[str]:
-    """The text of the page. `files` are those of the page, by name: `page.html`, `page.css`, scripts in the order of their names.
+    """Build the page. `files` are its parts by name: `page.html`, `page.css`, and scripts in the order of their names.
 
-    The transcript has to keep frames. `title` is what the browser's tab says, `addresses` are what the captures are called on a
-    command line, quoted for a shell.
+    The transcript has to keep frames. `title` is the title of the browser's tab; `addresses` name the captures on a command line,
+    quoted for a shell.
     """
     yield from _head(files, title, connects=False)
-    yield _body(files, **_told(transcript))
+    yield _body(files, **_plain_texts(transcript))
     yield from _blocks(transcript, rows, addresses)
     yield from _foot(files)
 
 
 def live_page(files: Mapping[str, str], *, recording: str, follows: bool) -> Iterator[str]:
-    """The text of a page that asks the server it came from: for a `recording`, or the newest one whichever that is (`follows`)."""
+    """Build a page that asks its server: for one `recording`, or for the newest at any time (`follows`)."""
     yield from _head(files, "mcpspy", connects=True)
     yield _body(files, note="Without scripts this page shows nothing. On a terminal: mcpspy show -f")
     nothing = {"rows": [], "progress": {}, "diagram": {"lanes": [], "steps": []}, "findings": [], "numbers": ""}
@@ -72,29 +72,29 @@ def live_page(files: Mapping[str, str], *, recording: str, follows: bool) -> Ite
 
 
 def script(files: Mapping[str, str]) -> str:
-    """The one script of the page: its parts in the order of their names, in a room of their own."""
+    """Join the scripts in the order of their names, in a scope of their own."""
     parts = [files[name] for name in sorted(files) if name.endswith(".js")]
     return '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
 
 
 PARTS: Final[Mapping[str, Callable[[Transcript, Sequence[Row]], Any]]] = {
-    "diagram": lambda transcript, rows: drawn(transcript, rows, MAX_DRAWN),
-    "findings": lambda transcript, _: [_finding(one) for one in worst_first(transcript.findings)],
+    "diagram": lambda transcript, rows: diagram_data(transcript, rows, MAX_DRAWN),
+    "findings": lambda transcript, _: [_finding(finding) for finding in worst_first(transcript.findings)],
     "numbers": lambda transcript, _: "\n".join(plain(line) for line in statistics_lines(transcript, width=NUMBERS_CELLS)),
 }
-"""What the page shows of all rows together."""
+"""Data about all rows together, by name."""
 
 
 def part(name: str, transcript: Transcript, rows: Sequence[Row]) -> Any:
-    """One of `PARTS`, as the page reads it."""
+    """Build one of `PARTS`, as the page reads it."""
     return PARTS[name](transcript, rows)
 
 
 def heading(transcript: Transcript, *, live: bool = False) -> dict[str, Any]:
-    """The summary, and a line for each capture."""
+    """Build the summary, and a line for each capture."""
     return {
         "summary": " ".join(map(plain, summary(transcript, live=live))),
-        "sources": [plain(line).strip() for line in capture_lines(transcript)],
+        "captures": [plain(line).strip() for line in capture_lines(transcript)],
     }
 
 
@@ -120,74 +120,79 @@ def _foot(files: Mapping[str, str]) -> Iterator[str]:
 
 
 def _digest(text: str) -> str:
-    """A source expression of a content security policy that allows this text and no other."""
+    """Return the source expression of a content security policy that allows this text and no other."""
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 def _body(files: Mapping[str, str], **values: str) -> str:
-    """The elements, with a text at each place that wants one."""
+    """Fill the templates of the elements."""
     return _places(lambda found: values.get(found[1], ""), files["page.html"])
 
 
-def _told(transcript: Transcript) -> dict[str, str]:
-    """What stands in the page itself, for who has no scripts."""
-    told = heading(transcript)
+def _plain_texts(transcript: Transcript) -> dict[str, str]:
+    """Write the texts of the page for browsers without scripts."""
+    texts = heading(transcript)
     return {
-        "summary": xml_text(told["summary"]),
-        "sources": "\n".join(map(xml_text, told["sources"])),
+        "summary": xml_text(texts["summary"]),
+        "captures": "\n".join(map(xml_text, texts["captures"])),
         "note": f"Without scripts this page shows the findings and the first {MAX_PLAIN_ROWS} lines of the timeline.",
         "findings": "\n".join(map(_plain_finding, worst_first(transcript.findings))),
         "plain": "\n".join(xml_text(plain(line)) for line in islice(timeline(transcript), MAX_PLAIN_ROWS)),
     }
 
 
-def _finding(one: Finding) -> dict[str, Any]:
+def _finding(finding: Finding) -> dict[str, Any]:
     return {
-        "severity": one.severity.value, "rule": one.rule, "row": one.row, "count": one.count, "what": safe_text(one.what),
-        "blame": safe_text(one.blame), "advice": safe_text(one.advice),
-    }  # fmt: skip
+        "severity": finding.severity.value,
+        "rule": finding.rule,
+        "row": finding.row,
+        "count": finding.count,
+        "what": safe_text(finding.what),
+        "blame": safe_text(finding.blame),
+        "advice": safe_text(finding.advice),
+    }
 
 
-def _plain_finding(one: Finding) -> str:
-    said = " ".join(map(xml_text, (one.what, one.blame, "→", one.advice)))
-    return f"<p><strong>{one.severity.value} {one.rule}</strong>: {said}</p>"
+def _plain_finding(finding: Finding) -> str:
+    text = " ".join(map(xml_text, (finding.what, finding.blame, "→", finding.advice)))
+    return f"<p><strong>{finding.severity.value} {finding.rule}</strong>: {text}</p>"
 
 
 def _blocks(transcript: Transcript, rows: Sequence[Row], addresses: Sequence[str]) -> Iterator[str]:
-    """The data: what is listed in one block, what rows carry in blocks of their own."""
-    found = list(listed(transcript, rows))
+    """Build the blocks of JSON: one for the list, and one for the details of each chunk of rows."""
+    lines = list(page_rows(transcript, rows))
     joined, prompts = _tool_trips_by_row(transcript), Prompts(transcript)
     data = {
         "addresses": list(addresses),
         "isPart": len(rows) < len(transcript.rows),
         "chunk": CHUNK,
-        "rows": [line for _, line in found],
+        "rows": [line for _, line in lines],
         "progress": progress(rows),
         **{name: part(name, transcript, rows) for name in PARTS},
     }
     yield _block("data", data)
-    for begin in range(0, len(found), CHUNK):
+    for begin in range(0, len(lines), CHUNK):
         made: dict[str, Any] = {}
-        for at, (row, line) in enumerate(found[begin : begin + CHUNK], begin):
-            what = carried(row, transcript, joined.get(line.row, ()))
-            if what is not None:
-                made[str(at)] = what
+        for at, (row, line) in enumerate(lines[begin : begin + CHUNK], begin):
+            details = row_details(row, transcript, joined.get(line.row, ()))
+            if details is not None:
+                made[str(at)] = details
                 if isinstance(row, ModelCall):
-                    prompts.shorten(row, at, what)
+                    prompts.shorten(row, at, details)
         yield _block(f"rows-{begin // CHUNK}", made)
 
 
 def _tool_trips_by_row(transcript: Transcript) -> dict[int, list[ToolTrip]]:
-    """Those of each model call: what it made, and what returned in it."""
-    found: dict[int, list[ToolTrip]] = {}
-    for one in tool_trips(transcript):
-        for number in dict.fromkeys(call.row for call in (one.by, one.returned_in) if call is not None):
-            found.setdefault(number, []).append(one)
-    return found
+    """Group tool round trips by model call: the call that started each, and the call that returned its result."""
+    by_row: dict[int, list[ToolTrip]] = {}
+    for trip in tool_trips(transcript):
+        for number in dict.fromkeys(call.row for call in (trip.by, trip.returned_in) if call is not None):
+            by_row.setdefault(number, []).append(trip)
+    return by_row
 
 
 def _block(id: str, value: Any) -> str:
-    """A block of JSON that no parser of HTML takes for anything else. Lone surrogates are spelled, for no encoding takes them."""
+    """Build a block of JSON that no HTML parser can end early. Lone surrogates are escaped, because no encoding takes them."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace").decode()
     for sign, spelled in _BLOCK_SIGNS.items():  # one by one: str.translate takes 57 ms a megabyte, this 7
         text = text.replace(sign, spelled)

@@ -1,6 +1,7 @@
-"""A sequence diagram drawn with characters: a lifeline per participant, time going down, an arrow per message.
+"""A sequence diagram drawn with characters: a lifeline per participant, time running down, an arrow per message.
 
-Fits into its width, whatever the letters' own; what has no room inside its arrow stands beside it, and is cut last. Refuses to wrap.
+It fits its width, counting wide characters as two cells. Text that does not fit into its arrow is drawn beside it, and cut last.
+Nothing is wrapped.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,15 +11,15 @@ from ..text.cells import cells, cut, padded_left
 from ..text.escape import safe_text
 from ..text.line import Line
 from ..text.units import counted, seconds
+from .diagram import Activations, Arrow, ArrowKind, Aside, Diagram, Fragment, FragmentKind, OmittedMessages, Step
 from .ladder_places import ROOM_BESIDES_TEXT, names, spans
-from .model import Arrow, ArrowKind, Aside, Bars, Diagram, Group, GroupKind, LeftOut, Step
 
 NO_TIME_CELLS = 44
-"""Below this width times are left out."""
+"""Below this width the times are left out."""
 
 LIFELINE = "│"
 BUSY = "┃"
-"""The lifeline of who works on something."""
+"""The lifeline of a participant that is working on something."""
 
 BODIES = {
     ArrowKind.REQUEST: "─",
@@ -34,19 +35,19 @@ HEADS = {
     ArrowKind.CANCELLATION: "××",
     ArrowKind.LOST: "××",
 }
-"""The head of an arrow to the right, and of one to the left."""
+"""The heads of arrows to the right and to the left."""
 
 
 def ladder(layout: Diagram, *, width: int) -> Iterator[Line]:
-    """The lines of the diagram, in at most `width` cells unless lanes would touch."""
-    places = _Places(layout, width)
+    """Draw the lines of the diagram, in at most `width` cells unless lanes would touch."""
+    places = LadderPlaces(layout, width)
     if layout.title:
         yield [(cut(safe_text(layout.title), width), "strong")]
     yield places.titles(layout)
     yield from _steps(layout.steps, places)
 
 
-def _steps(steps: Sequence[Step], places: "_Places") -> Iterator[Line]:
+def _steps(steps: Sequence[Step], places: "LadderPlaces") -> Iterator[Line]:
     for step in steps:
         match step:
             case Arrow():
@@ -54,32 +55,32 @@ def _steps(steps: Sequence[Step], places: "_Places") -> Iterator[Line]:
                 yield from (places.detail(step, text) for text in step.details)
             case Aside():
                 yield places.aside(step)
-            case LeftOut():
+            case OmittedMessages():
                 yield places.between(f"… {counted(step.count, 'more message')}", "dim")
-            case Group(kind=GroupKind.LOOP):
+            case Fragment(kind=FragmentKind.LOOP):
                 yield places.between(f"┌ {step.title}", "dim")
                 yield from _steps(step.steps, places)
                 yield places.between("└", "dim")
-            case Group():
+            case Fragment():
                 yield places.between(f"▾ {step.title}", "strong")
                 yield from _steps(step.steps, places)
 
 
-class _Places:
-    """Where the lifelines stand, and who works on something."""
+class LadderPlaces:
+    """Columns of the lifelines, and which participants are working."""
 
     __slots__ = ("_at", "_bars", "_gaps", "_margin", "_width")
 
     def __init__(self, layout: Diagram, width: int) -> None:
-        self._bars = Bars()
+        self._bars = Activations()
         self._margin = max(8, len(seconds(layout.last_ns))) + 2 if width >= NO_TIME_CELLS else 0
         self._gaps = spans(layout, width - self._margin - 1)
         places = accumulate(self._gaps, initial=self._margin)
-        self._at = {one.id: place for one, place in zip(layout.participants, places, strict=False)}
+        self._at = {participant.id: place for participant, place in zip(layout.participants, places, strict=False)}
         self._width = max(self._at.values(), default=0) + 1
 
     def titles(self, layout: Diagram) -> Line:
-        """The names, each over its lifeline."""
+        """Draw the names, each above its lifeline."""
         canvas = _Canvas(self._width)
         places = list(self._at.values())
         for number, name in enumerate(names(layout, self._gaps)):
@@ -92,7 +93,7 @@ class _Places:
         return canvas.line()
 
     def arrow(self, step: Arrow) -> Line:
-        """A message on its way."""
+        """Draw a message."""
         canvas = self._lifelines(step.at_ns)
         self._bars.closes(step)
         self._bars.opens(step)
@@ -112,7 +113,7 @@ class _Places:
         return canvas.line()
 
     def aside(self, step: Aside) -> Line:
-        """Something that happened on a lifeline, told on the side that has more room."""
+        """Draw a note on a lifeline, on the side with more room."""
         canvas = self._lifelines(step.at_ns)
         place = self._at[step.at]
         before, behind = place - self._margin - 3, self._width - place - 3
@@ -126,14 +127,14 @@ class _Places:
         return canvas.line()
 
     def detail(self, step: Arrow, text: str) -> Line:
-        """A line of a payload, below its arrow."""
+        """Draw a line of a payload below its arrow."""
         canvas = self._lifelines(None)
         left = min(self._at[step.start], self._at[step.end])
         canvas.put(left + 4, cut(text, max(1, self._width - left - 6)), "dim")
         return canvas.line()
 
     def between(self, text: str, style: str) -> Line:
-        """A title between the lines of messages."""
+        """Draw a title between the lines of messages."""
         canvas = self._lifelines(None)
         canvas.put(self._margin + 2, cut(text, max(1, self._width - self._margin - 4)), style)
         return canvas.line()
@@ -148,7 +149,7 @@ class _Places:
 
 
 class _Canvas:
-    """One line of cells, to be written over. A wide character fills two: itself, and nothing."""
+    """One line of cells that can be overwritten. A wide character fills two cells: itself and an empty one."""
 
     __slots__ = ("_cells", "_styles")
 
@@ -157,7 +158,7 @@ class _Canvas:
         self._styles = [""] * width
 
     def put(self, at: int, text: str, style: str) -> None:
-        """Write `text` from cell `at` on; what would stand outside is left out."""
+        """Write `text` from cell `at` on. Characters outside the line are left out."""
         if text.isascii() or cells(text) == len(text):
             parts = list(text)
         else:

@@ -1,7 +1,4 @@
-"""How far apart the lifelines of a ladder stand, in cells: neighbours with much to say to each other further than others.
-
-Refuses to draw.
-"""
+"""Distances between the lifelines of a ladder, in cells: neighbours with longer texts between them are further apart."""
 
 from __future__ import annotations
 
@@ -10,34 +7,34 @@ from typing import Final
 
 from ..text.cells import cells, cut
 from ..text.escape import safe_text
-from .model import Arrow, Diagram, flat
+from .diagram import Arrow, Diagram, flat
 
 MAX_SPAN_CELLS: Final = 84
-"""Two neighbours stand no further apart than this, however wide the screen."""
+"""The largest distance of two neighbours, however wide the screen."""
 
 MIN_SPAN_CELLS: Final = 6
 
 ROOM_BESIDES_TEXT: Final = 5
-"""In an arrow: a line and a blank before the text, a blank, a line and the head behind it."""
+"""In an arrow: a line and a blank before the text; a blank, a line and the head after it."""
 
 _BETWEEN_NAMES: Final = 2
 
 
 def spans(layout: Diagram, room_cells: int) -> list[int]:
-    """The distances of neighbours, from the left: in `room_cells`, unless lanes would touch then."""
+    """Compute the distances of neighbours, from the left, within `room_cells` unless lanes would touch."""
     count = len(layout.participants) - 1
     if count < 1:
         return []
     even = max(MIN_SPAN_CELLS, min(MAX_SPAN_CELLS, room_cells // count))
-    whole = [safe_text(one.name) for one in layout.participants]
+    whole = [safe_text(participant.name) for participant in layout.participants]
     least = [max(MIN_SPAN_CELLS, _beside(whole, at)) for at in range(count)]
     needs = _needs(layout, least)
     return [even] * count if max(needs) <= even else _dealt(least, needs, even * count)
 
 
 def names(layout: Diagram, gaps: Sequence[int]) -> list[str]:
-    """What stands over the lanes: the first begins at its lane, the last ends there, the others have theirs in the middle."""
-    whole = [safe_text(one.name) for one in layout.participants]
+    """Place the names above the lanes: the first starts at its lane, the last ends at its lane, the others are centred."""
+    whole = [safe_text(participant.name) for participant in layout.participants]
     room = [max(map(cells, whole), default=0)] * len(whole)
     for at, gap in enumerate(gaps):
         if _beside(whole, at) > gap:
@@ -48,15 +45,15 @@ def names(layout: Diagram, gaps: Sequence[int]) -> list[str]:
 
 
 def _beside(whole: Sequence[str], at: int) -> int:
-    """What the names of a lane and the next take of the gap between them."""
+    """Compute how much of the gap between two lanes their names take."""
     first = cells(whole[at]) if at == 0 else cells(whole[at]) // 2 + 1
     second = cells(whole[at + 1]) if at + 2 == len(whole) else cells(whole[at + 1]) // 2
     return first + second + _BETWEEN_NAMES
 
 
 def _needs(layout: Diagram, least: Sequence[int]) -> list[int]:
-    """What the words between neighbours would like to have; `least` is what their names take."""
-    number = {one.id: at for at, one in enumerate(layout.participants)}
+    """Compute how much room the texts between neighbours want. `least` is what their names take."""
+    number = {participant.id: at for at, participant in enumerate(layout.participants)}
     needs = list(least)
     past: list[tuple[int, int, int]] = []
     for step in flat(layout.steps):
@@ -66,14 +63,14 @@ def _needs(layout: Diagram, least: Sequence[int]) -> list[int]:
     for count, first, need in sorted(past):  # those past other lanes last: they have the room of all
         missing = need - sum(needs[first : first + count])
         needs[first + count - 1] += max(0, missing)
-    return [min(one, MAX_SPAN_CELLS) for one in needs]
+    return [min(need, MAX_SPAN_CELLS) for need in needs]
 
 
 def _dealt(least: Sequence[int], needs: Sequence[int], room: int) -> list[int]:
-    """So much room: what names take, and of the rest what each needs, or the same share of that; what nobody needs is for all."""
+    """Distribute the room: first what names take, then what each gap needs or an equal share of it, then the rest for all."""
     if sum(least) >= room:
         return [max(MIN_SPAN_CELLS, room // len(least))] * len(least)
-    more = [need - one for need, one in zip(needs, least, strict=True)]
+    more = [need - width for need, width in zip(needs, least, strict=True)]
     left = room - sum(least)
-    found = [one + extra * min(left, sum(more)) // max(1, sum(more)) for one, extra in zip(least, more, strict=True)]
-    return [one + (room - sum(found)) // len(found) for one in found]
+    dealt = [width + extra * min(left, sum(more)) // max(1, sum(more)) for width, extra in zip(least, more, strict=True)]
+    return [width + (room - sum(dealt)) // len(dealt) for width in dealt]

@@ -1,7 +1,6 @@
-"""A sequence diagram as Mermaid text: https://mermaid.js.org/syntax/sequenceDiagram.html, read by Mermaid 11 and 12.
+"""A sequence diagram as Mermaid text: https://mermaid.js.org/syntax/sequenceDiagram.html, accepted by Mermaid 11 and 12.
 
-Participants have ids of ours, so that no captured name is ever syntax; every text is escaped. Refuses to judge how much Mermaid can
-draw.
+Participants have generated ids, so that no captured name becomes syntax, and every text is escaped.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from ..text.cells import cut
 from ..text.escape import mermaid_text
 from ..text.units import counted
-from .model import TEXT_CELLS, Arrow, ArrowKind, Aside, Bars, Diagram, Group, GroupKind, LeftOut, Step
+from .diagram import TEXT_CELLS, Activations, Arrow, ArrowKind, Aside, Diagram, Fragment, FragmentKind, OmittedMessages, Step
 
 MAX_TEXT_LETTERS = 50_000
-"""More than this Mermaid draws only where its `maxTextSize` was raised."""
+"""Mermaid draws longer texts only if its `maxTextSize` was raised."""
 
 ARROWS = {
     ArrowKind.REQUEST: "->>",
@@ -26,25 +25,25 @@ INDENT = "    "
 
 
 def mermaid(layout: Diagram) -> Iterator[str]:
-    """The lines of the diagram."""
+    """Print the lines of the diagram."""
     yield "sequenceDiagram"
     if layout.title:
         yield f"{INDENT}title {_text(layout.title)}"
     for participant in layout.participants:
         yield f"{INDENT}{'actor' if participant.is_person else 'participant'} {participant.id} as {_text(participant.name)}"
-    printer = _Printer(layout)
+    printer = MermaidPrinter(layout)
     yield from printer.steps(layout.steps, INDENT)
     yield from printer.close()
 
 
-class _Printer:
-    """Prints steps, and keeps count of the bars."""
+class MermaidPrinter:
+    """Printer of steps that keeps count of the activations."""
 
     __slots__ = ("_all", "_bars")
 
     def __init__(self, layout: Diagram) -> None:
         self._all = ",".join(layout.outermost)
-        self._bars = Bars()
+        self._bars = Activations()
 
     def steps(self, steps: Sequence[Step], indent: str) -> Iterator[str]:
         for step in steps:
@@ -55,20 +54,20 @@ class _Printer:
                     yield f"{indent}Note over {step.at}: {_text(step.text)}"
                     if lane := self._bars.closes(step):
                         yield f"{indent}deactivate {lane}"
-                case LeftOut():
+                case OmittedMessages():
                     yield f"{indent}Note over {self._all}: … {counted(step.count, 'more message')}"
-                case Group(kind=GroupKind.LOOP):
+                case Fragment(kind=FragmentKind.LOOP):
                     yield f"{indent}loop {_text(step.title)}"
                     yield from self.steps(step.steps, indent + INDENT)
                     yield f"{indent}end"
-                case Group():
+                case Fragment():
                     yield f"{indent}rect rgba(128, 128, 128, 0.08)"
                     yield f"{indent}{INDENT}Note over {self._all}: {_text(step.title)}"
                     yield from self.steps(step.steps, indent + INDENT)
                     yield f"{indent}end"
 
     def close(self) -> Iterator[str]:
-        """The ends of the bars that are open."""
+        """End the activations that are open."""
         for lane in self._bars.close():
             yield f"{INDENT}deactivate {lane}"
 
@@ -90,6 +89,6 @@ def _text(text: str) -> str:
 
 
 def _detail(text: str) -> str:
-    """A line of a payload, with its indentation, which Mermaid would take away."""
+    """Print a line of a payload with its indentation, which Mermaid would otherwise remove."""
     inner = text.lstrip(" ")
     return "#160;" * (len(text) - len(inner)) + mermaid_text(inner)

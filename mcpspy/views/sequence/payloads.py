@@ -1,6 +1,6 @@
-"""What a message carries, in one line or in a few: the params of a request, the result or the error of an answer.
+"""The payload of a message in one line or in a few: the params of a request, the result or error of a response.
 
-Every line is safe. Refuses to show all of it: `show @:7` does.
+Every line is safe for a terminal, and long payloads are cut; `show @:7` shows all.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from ...transcript.message import Message
 
 MAX_LETTERS: Final = 80
-"""Of a payload so much stands in one line."""
+"""The longest payload in one line, in characters."""
 
 MAX_LINES: Final = 24
-"""So many lines of a payload are shown; more are counted."""
+"""How many lines of a payload are shown; the rest are counted."""
 
 MAX_LINE_LETTERS: Final = 100
 
@@ -36,24 +36,24 @@ _escapes: Final = re.compile(r"(?<!\\)\\u(?:[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-
 
 
 def in_one_line(message: Message) -> str:
-    """What it says, as JSON, cut; of a tool's arguments these alone. Empty where it says nothing."""
-    said = _said(message)
-    if said is None:
+    """Show the payload as JSON in one line, cut; of a tool call only the arguments. Empty if there is no payload."""
+    payload = _payload(message)
+    if payload is None:
         return ""
-    return one_line(_readable(decoded(said[: 6 * MAX_LETTERS])), MAX_LETTERS)
+    return one_line(_readable(decoded(payload[: 6 * MAX_LETTERS])), MAX_LETTERS)
 
 
 def lines(message: Message) -> tuple[str, ...]:
-    """The same laid out for reading."""
-    said = _said(message)
-    if said is None:
+    """Show the payload as JSON in several lines."""
+    payload = _payload(message)
+    if payload is None:
         return ()
-    shown = bounded(safe_text(_readable(plain(line))) for line in pretty(said[:MAX_READ_BYTES]))
-    return tuple(shown if len(said) <= MAX_READ_BYTES else [*shown[:MAX_LINES], "… and more"])
+    shown = bounded(safe_text(_readable(plain(line))) for line in pretty(payload[:MAX_READ_BYTES]))
+    return tuple(shown if len(payload) <= MAX_READ_BYTES else [*shown[:MAX_LINES], "… and more"])
 
 
 def bounded(texts: Iterable[str]) -> list[str]:
-    """The first of these lines, each cut where it is long, and how many more there are."""
+    """Keep the first lines, each cut if it is long, and count the rest."""
     made: list[str] = []
     count = 0
     for text in texts:
@@ -66,14 +66,14 @@ def bounded(texts: Iterable[str]) -> list[str]:
 
 
 def _readable(text: str) -> str:
-    r"""JSON with its signs as signs: `\u5317` is 北, `\u00b0` is °; what is of ASCII, or cannot be seen, stays as it is spelled."""
+    r"""Replace `\u` escapes by their characters: `\u5317` is 北. ASCII and invisible characters stay escaped."""
     return _escapes(lambda found: sign if (sign := loads(f'"{found[0]}"')) > "\x7f" and sign.isprintable() else found[0], text)
 
 
-def _said(message: Message) -> bytes | None:
-    """The bytes of what a message says beside its method and its id."""
-    found = members(message.raw)
-    said = next((bytes(found[name]) for name in ("params", "result", "error") if name in found), b"")
-    if message.method == "tools/call" and said:
-        said = bytes(members(said).get("arguments", b""))
-    return None if said.strip() in _NO_NEWS else said
+def _payload(message: Message) -> bytes | None:
+    """Return the bytes of the params, result or error of a message. None if they are empty."""
+    parts = members(message.raw)
+    payload = next((bytes(parts[name]) for name in ("params", "result", "error") if name in parts), b"")
+    if message.method == "tools/call" and payload:
+        payload = bytes(members(payload).get("arguments", b""))
+    return None if payload.strip() in _NO_NEWS else payload

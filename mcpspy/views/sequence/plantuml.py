@@ -1,6 +1,6 @@
-"""A sequence diagram as PlantUML text: https://plantuml.com/sequence-diagram, read by PlantUML 1.2020 and later.
+"""A sequence diagram as PlantUML text: https://plantuml.com/sequence-diagram, accepted by PlantUML 1.2020 and later.
 
-Participants have ids of ours, so that no captured name is ever syntax; every text is escaped. Refuses to include anything.
+Participants have generated ids, so that no captured name becomes syntax, and every text is escaped. Nothing is included.
 """
 
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from ..text.cells import cut
 from ..text.escape import plantuml_text
 from ..text.units import counted
-from .model import TEXT_CELLS, Arrow, ArrowKind, Aside, Bars, Diagram, Group, GroupKind, LeftOut, Step
+from .diagram import TEXT_CELLS, Activations, Arrow, ArrowKind, Aside, Diagram, Fragment, FragmentKind, OmittedMessages, Step
 
 ARROWS = {
     ArrowKind.REQUEST: "->",
@@ -20,27 +20,27 @@ ARROWS = {
 
 
 def plantuml(layout: Diagram) -> Iterator[str]:
-    """The lines of the diagram."""
+    """Print the lines of the diagram."""
     yield "@startuml"
     yield "hide footbox"
     if layout.title:
         yield f"title {_text(layout.title)}"
     for participant in layout.participants:
         yield f'{"actor" if participant.is_person else "participant"} "{_text(participant.name)}" as {participant.id}'
-    printer = _Printer(layout)
+    printer = PlantumlPrinter(layout)
     yield from printer.steps(layout.steps)
     yield from printer.close()
     yield "@enduml"
 
 
-class _Printer:
-    """Prints steps, and keeps count of the bars."""
+class PlantumlPrinter:
+    """Printer of steps that keeps count of the activations."""
 
     __slots__ = ("_all", "_bars")
 
     def __init__(self, layout: Diagram) -> None:
         self._all = ", ".join(layout.outermost)
-        self._bars = Bars()
+        self._bars = Activations()
 
     def steps(self, steps: Sequence[Step]) -> Iterator[str]:
         for step in steps:
@@ -51,15 +51,15 @@ class _Printer:
                     yield f"note over {step.at} : {_text(step.text)}"
                     if lane := self._bars.closes(step):
                         yield f"deactivate {lane}"
-                case LeftOut():
+                case OmittedMessages():
                     yield f"note over {self._all} : … {counted(step.count, 'more message')}"
-                case Group():
-                    yield f"{'loop' if step.kind is GroupKind.LOOP else 'group'} {_text(step.title)}"
+                case Fragment():
+                    yield f"{'loop' if step.kind is FragmentKind.LOOP else 'group'} {_text(step.title)}"
                     yield from self.steps(step.steps)
                     yield "end"
 
     def close(self) -> Iterator[str]:
-        """The ends of the bars that are open."""
+        """End the activations that are open."""
         for lane in self._bars.close():
             yield f"deactivate {lane}"
 
@@ -71,7 +71,7 @@ class _Printer:
             yield f"deactivate {lane}"
         if step.details:
             yield f"note over {step.start}, {step.end}"
-            yield from (_detail(one) for one in step.details)
+            yield from (_detail(line) for line in step.details)
             yield "end note"
 
 
@@ -80,6 +80,6 @@ def _text(text: str) -> str:
 
 
 def _detail(text: str) -> str:
-    """A line of a payload, with its indentation, which PlantUML would take away."""
+    """Print a line of a payload with its indentation, which PlantUML would otherwise remove."""
     inner = text.lstrip(" ")
     return "<U+00A0>" * (len(text) - len(inner)) + plantuml_text(inner)

@@ -1,6 +1,6 @@
-"""What a diagram draws as one: polls of a task that bring nothing new, the pages of one list, and the same news again and again.
+"""Rows that a diagram draws as one: polls of a task that bring nothing new, the pages of one list, equal notifications in a row.
 
-Refuses to fold what a finding is about, or what failed.
+Rows with a finding and rows that failed are always drawn.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ..text.units import counted
 from ..timeline.calls import PollFolder, PollRun
 
 _MEMBERS: Final = {"tools": "tool", "prompts": "prompt", "resources": "resource", "templates": "template"}
-"""What a page of a list holds, under the names of its facts, and what one of it is called."""
+"""The facts that hold the items of a list, and the name of one item."""
 
 
-class Repeated(NamedTuple):
-    """So many exchanges as one, from the first's request to the last's answer; `words` say what all answers came to."""
+class RepeatedExchange(NamedTuple):
+    """Exchanges drawn as one, from the first request to the last response. `words` sum up their results."""
 
     first: Exchange
     last: Exchange
@@ -28,20 +28,20 @@ class Repeated(NamedTuple):
     words: str = ""
 
 
-class News(NamedTuple):
-    """A notification that came so many times in a row, saying the same."""
+class RepeatedNotification(NamedTuple):
+    """Equal notifications in a row, drawn as one."""
 
     first: UnpairedMessage
     last: UnpairedMessage
     times: int
 
 
-Drawable = Row | Repeated | News
+Drawable = Row | RepeatedExchange | RepeatedNotification
 
 
 def repeats(transcript: Transcript, rows: Iterable[Row]) -> Iterator[Drawable]:
-    """`rows` in their order, with one that stands for several in the place of the last of them."""
-    flagged = {one.row for one in transcript.findings if one.row is not None}
+    """Yield `rows` in order, with one item for several rows at the position of the last of them."""
+    flagged = {finding.row for finding in transcript.findings if finding.row is not None}
     polls, pages = PollFolder(), _Pages()
     for row in _with_news(rows, flagged):
         if not isinstance(row, Exchange):
@@ -60,34 +60,34 @@ def repeats(transcript: Transcript, rows: Iterable[Row]) -> Iterator[Drawable]:
     yield from pages.close()
 
 
-def _with_news(rows: Iterable[Row], flagged: Container[int]) -> Iterator[Row | News]:
+def _with_news(rows: Iterable[Row], flagged: Container[int]) -> Iterator[Row | RepeatedNotification]:
     for key, some in groupby(rows, key=lambda row: _news_key(row, flagged)):
         held = list(some)
         if key is not None and len(held) > 1 and isinstance(held[0], UnpairedMessage) and isinstance(held[-1], UnpairedMessage):
-            yield News(first=held[0], last=held[-1], times=len(held))
+            yield RepeatedNotification(first=held[0], last=held[-1], times=len(held))
         else:
             yield from held
 
 
 def _news_key(row: Row, flagged: Container[int]) -> tuple[int, str, bytes] | None:
-    """Equal for notifications that say the same; None for everything else."""
+    """Return a key that is equal for equal notifications. None for all other rows."""
     if not isinstance(row, UnpairedMessage) or row.message.kind is not Kind.NOTIFICATION or row.row in flagged:
         return None
     return row.capture, row.message.sender, row.message.raw.strip()
 
 
 def _run(run: PollRun) -> Drawable:
-    return Repeated(first=run.first, last=run.last, times=run.before + 1) if run.before else run.last
+    return RepeatedExchange(first=run.first, last=run.last, times=run.before + 1) if run.before else run.last
 
 
 class _Pages:
-    """Holds back the pages of a list until the last has come. A machine: `feed` and `close` return what is to be drawn."""
+    """Pages of lists that wait for their last page. `feed` and `close` return what can be drawn."""
 
     __slots__ = ("_held",)
 
     def __init__(self) -> None:
         self._held: dict[tuple[int, str, str], list[Exchange]] = {}
-        """Pages after which another was to come, by capture, sender and method."""
+        """Pages that name a next page, by capture, sender and method."""
 
     def feed(self, row: Exchange, *, is_flagged: bool) -> Iterator[Drawable]:
         if row.method not in LISTINGS:
@@ -115,13 +115,13 @@ def _pages(held: list[Exchange]) -> Iterator[Drawable]:
         yield held[0]
         return
     total: dict[str, int] = {}
-    for one in held:
-        facts: dict[str, Any] = {} if one.response is None else content_facts(one.response, one.method)
+    for page in held:
+        facts: dict[str, Any] = {} if page.response is None else content_facts(page.response, page.method)
         for name in _MEMBERS:
             if isinstance(facts.get(name), list):
                 total[name] = total.get(name, 0) + len(facts[name])
     words = ", ".join(counted(count, _MEMBERS[name]) for name, count in total.items())
-    yield Repeated(first=held[0], last=held[-1], times=len(held), words=f"{words} on {len(held)} pages")
+    yield RepeatedExchange(first=held[0], last=held[-1], times=len(held), words=f"{words} on {len(held)} pages")
 
 
 def _has(row: Exchange, name: str) -> bool:

@@ -1,7 +1,7 @@
-"""A sequence diagram as one SVG file: nothing to load, nothing that runs, light or dark as the screen is.
+"""A sequence diagram as one SVG file that loads nothing, runs nothing, and follows the light or dark scheme of the screen.
 
-What came from a wire is text and nothing else; each message is a group with the number of its row. Refuses to wrap: what has no room
-is cut, and stands whole in the tooltip.
+Captured text is text and nothing else. Each message is a group with the number of its row. Long text is cut; the tooltip
+has all of it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from ..text.cells import cells, cut
 from ..text.escape import xml_text
 from ..text.units import counted, seconds
-from .model import Arrow, ArrowKind, Aside, Bars, Diagram, Group, GroupKind, LeftOut, Step
+from .diagram import Activations, Arrow, ArrowKind, Aside, Diagram, Fragment, FragmentKind, OmittedMessages, Step
 from .svg_places import (
     CELL_PX,
     GROUP_PX,
@@ -23,7 +23,7 @@ from .svg_places import (
     ROOM_BESIDES_TEXT_PX,
     ROW_PX,
     TITLE_PX,
-    Places,
+    SvgPlaces,
     room_cells,
 )
 
@@ -54,7 +54,7 @@ def _coloured(palette: dict[str, str]) -> str:
 
 
 STYLE: Final = f"{_SHAPES}{_coloured(_LIGHT)}@media (prefers-color-scheme: dark) {{\n{_coloured(_DARK)}}}\n"
-"""Every colour is spelled out, for not every reader of SVG knows variables."""
+"""Every colour is written out, because some readers of SVG do not know variables."""
 
 BAR_PX: Final = 8
 TIP_PX: Final = 8
@@ -70,7 +70,7 @@ _STYLES: Final = {"bad": "bad", "warn": "warn", "wait": "wait", "good": "good", 
 
 
 def svg(layout: Diagram) -> Iterator[str]:
-    """The lines of the file."""
+    """Print the lines of the file."""
     sheet = _Sheet(layout)
     sheet.draw(layout.steps)
     sheet.close()
@@ -89,18 +89,18 @@ def svg(layout: Diagram) -> Iterator[str]:
 
 
 class _Sheet:
-    """What is drawn so far: `below` the lanes, `bars` on them, `lines` above. `y` is where the next step goes."""
+    """A drawing in progress: `below` the lanes, `bars` on them, `lines` above. `y` is the position of the next step."""
 
     __slots__ = ("_bars", "_begun", "_top", "bars", "below", "lines", "places", "y")
 
     def __init__(self, layout: Diagram) -> None:
-        self.places = Places(layout)
+        self.places = SvgPlaces(layout)
         self.below: list[str] = []
         self.bars: list[str] = []
         self.lines: list[str] = []
-        self._bars = Bars()
+        self._bars = Activations()
         self._begun: dict[str, list[float]] = {}
-        """Where the open bars of each lane begin."""
+        """The start of each open activation, by lane."""
         self.y: float = MARGIN_PX
         if layout.title:
             self.lines.append(_text(MARGIN_PX, self.y + 14, layout.title, "title", is_sized=False))
@@ -109,12 +109,12 @@ class _Sheet:
         self.y += HEAD_PX + 6
 
     def lanes(self, layout: Diagram) -> Iterator[str]:
-        """The lanes, from their heads down to the end."""
-        for one in layout.participants:
-            at, width = self.places.of(one.id), cells(one.name) * CELL_PX + 20
+        """Draw the lanes, from their heads to the end."""
+        for participant in layout.participants:
+            at, width = self.places.of(participant.id), cells(participant.name) * CELL_PX + 20
             yield f'<line class="lane" x1="{at:.1f}" y1="{self._top + 24:.1f}" x2="{at:.1f}" y2="{self.y:.1f}"/>'
             yield f'<rect class="head" x="{at - width / 2:.1f}" y="{self._top:.1f}" width="{width:.1f}" height="24" rx="4"/>'
-            yield _text(at, self._top + 16, one.name, "name", anchor="middle")
+            yield _text(at, self._top + 16, participant.name, "name", anchor="middle")
 
     def draw(self, steps: Sequence[Step]) -> None:
         """Draw steps below one another."""
@@ -124,22 +124,22 @@ class _Sheet:
                     self._arrow(step)
                 case Aside():
                     self._aside(step)
-                case LeftOut():
+                case OmittedMessages():
                     self.lines.append(
                         _text(self.places.left + 10, self.y + 16, f"… {counted(step.count, 'more message')}", "dim")
                     )
                     self.y += ROW_PX
-                case Group():
+                case Fragment():
                     self._group(step)
 
     def close(self) -> None:
-        """The ends of the bars that are open."""
+        """End the activations that are open."""
         for lane in self._bars.close():
             self._bar(lane)
 
-    def _group(self, step: Group) -> None:
+    def _group(self, step: Fragment) -> None:
         begin, place = self.y, len(self.below)  # below what is drawn inside
-        is_loop = step.kind is GroupKind.LOOP
+        is_loop = step.kind is FragmentKind.LOOP
         inset = 14 if is_loop else 6
         left, right = self.places.left - 40 + inset, self.places.right + 40 - inset
         if not is_loop:
@@ -201,7 +201,7 @@ class _Sheet:
         return _text(self.places.times_px - MARGIN_PX, self.y + ROW_PX - 8, seconds(at_ns), "time", anchor="end")
 
     def _bar(self, lane: str, end: float | None = None) -> None:
-        """The bar that was begun last on this lane, down to `end` or to here."""
+        """Draw the latest activation of this lane, down to `end` or to here."""
         begun = self._begun[lane]
         begin = begun.pop()
         x = self.places.of(lane) - BAR_PX / 2 + 3 * len(begun)
@@ -217,7 +217,7 @@ def _text(x: float, y: float, text: str, style: str, *, anchor: str = "start", i
 
 
 def _tip(kind: ArrowKind, x: float, y: float, way: int) -> str:
-    """The head of an arrow: filled for messages that are awaited, open for news, a cross for what was given up or lost."""
+    """Draw the head of an arrow: filled for requests and responses, open for notifications, a cross if cancelled or lost."""
     back = x - way * TIP_PX
     match kind:
         case ArrowKind.CANCELLATION | ArrowKind.LOST:

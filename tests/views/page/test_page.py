@@ -10,8 +10,8 @@ import pytest
 from mcpspy import read, transcribe
 from mcpspy.cli.export.formats import page_files
 from mcpspy.transcript.model import Transcript
-from mcpspy.views.page.listed import Line
 from mcpspy.views.page.page import page
+from mcpspy.views.page.rows import PageRow
 from tests.cli.terminal import run
 from tests.conftest import ROOT
 from tests.views.scenes import hostile_scene
@@ -78,7 +78,7 @@ def test_what_peers_wrote_makes_no_element(text: str) -> None:
 
 def test_the_script_knows_every_field_of_a_line() -> None:
     fields = re.findall(r"\w+", re.search(r"FIELDS = \[(.*?)\]", page_files()["01-data.js"], re.DOTALL)[1])  # type: ignore[index]
-    assert fields == [name.removesuffix("_ns").replace("sender", "from") for name in Line._fields]
+    assert fields == [name.removesuffix("_ns").replace("sender", "from") for name in PageRow._fields]
 
 
 def test_every_row_and_all_that_it_carries_is_in_the_page() -> None:
@@ -101,7 +101,7 @@ def test_a_model_call_is_listed_and_told_beside_the_calls_that_came_of_it() -> N
     first, second = (at for at, line in enumerate(data["rows"]) if line[1] == "model call")
     assert data["rows"][first][5:10] == ["client", "model", "chat.completions", "gpt", "ok"]
     carried = json.loads(texts["rows-0"])
-    assert any("forecast of example: ok" in line for line in carried[str(first)]["told"])
+    assert any("forecast of example: ok" in line for line in carried[str(first)]["description"])
     assert [one["kind"] for one in carried[str(second)]["messages"]] == ["prompt", "answer"]
     assert json.loads(carried[str(second)]["messages"][1]["text"])["turn"]["role"] == "assistant"
     assert carried[str(second)]["http"][0]["status"] == 200

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from mcpspy.cli.export.formats import page_files
 from mcpspy.transcript.model import Transcript
-from mcpspy.views.page.carried import curl_text
 from mcpspy.views.page.page import page
-from mcpspy.views.page.repeated import Piece, repeated
+from mcpspy.views.page.row_details import curl_text
+from mcpspy.views.page.text_runs import Piece, text_runs
 from tests.conftest import DebianProgram
 from tests.deadlines import DEADLINE_S
 from tests.transcript.llm.traffic import CHAT, ModelTraffic, completion
@@ -78,12 +78,12 @@ TEXTS = st.lists(PARTS | st.text(max_size=5), max_size=12).map("".join)
 
 @given(TEXTS, TEXTS)
 def test_the_pieces_of_any_text_put_together_are_the_text(text: str, before: str) -> None:
-    assert whole(repeated(text, before), before) == text
+    assert whole(text_runs(text, before), before) == text
 
 
 def test_turns_that_moved_are_told_as_runs() -> None:
     turns = [f'{{"role":"user","content":"{at}{LONG}"}}, ' for at in range(6)]
-    pieces = repeated("".join(["{", *turns[3:], *turns[:2], '{"new"']), "".join(["[", *turns]))
+    pieces = text_runs("".join(["{", *turns[3:], *turns[:2], '{"new"']), "".join(["[", *turns]))
     assert sum(len(one) for one in pieces if isinstance(one, str)) < 500
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mcpspy import read, transcribe
 from mcpspy.cli.export.formats import page_files
-from mcpspy.views.page.drawn import drawn
+from mcpspy.views.page.diagram_data import diagram_data
 from mcpspy.views.page.page import script
 from mcpspy.views.sequence.layout import diagram
 from mcpspy.views.sequence.svg import svg
@@ -162,7 +162,7 @@ def test_a_page_without_rows_has_a_clock(debian_program: DebianProgram) -> None:
 def test_the_diagram_has_the_bars_and_the_frames_of_the_svg(debian_program: DebianProgram) -> None:
     captures = sorted((ROOT / "captures").glob("*.mcpspy"))
     transcripts = [transcribe(read(path)) for path in captures] + [busy_scene().transcript, three_servers()]
-    asked = {"diagrams": [drawn(one, one.rows, 10_000) for one in transcripts], "room": 1000, "texts": []}
+    asked = {"diagrams": [diagram_data(one, one.rows, 10_000) for one in transcripts], "room": 1000, "texts": []}
     found = computed(debian_program("node"), "02-words.js 09-places.js", PLACE, asked)["sheets"]
     for sheet, one in zip(found, transcripts, strict=True):
         text = "\n".join(svg(diagram(one, one.rows)))
@@ -177,7 +177,7 @@ def test_the_diagram_has_the_bars_and_the_frames_of_the_svg(debian_program: Debi
 def test_lanes_stand_clear_of_each_other_and_on_the_sheet(debian_program: DebianProgram, room: int) -> None:
     transcripts = [three_servers(), hostile_scene("天気予報" * 50).transcript]
     asked = {
-        "diagrams": [drawn(one, one.rows, 100) for one in transcripts] + [{"lanes": [], "steps": []}],
+        "diagrams": [diagram_data(one, one.rows, 100) for one in transcripts] + [{"lanes": [], "steps": []}],
         "room": room,
         "texts": [],
     }
@@ -189,7 +189,7 @@ def test_lanes_stand_clear_of_each_other_and_on_the_sheet(debian_program: Debian
 
 def test_two_lanes_have_room_on_a_phone_whatever_their_names(debian_program: DebianProgram) -> None:
     transcript = hostile_scene("天気予報" * 50).transcript
-    asked = {"diagrams": [drawn(transcript, transcript.rows, 100)], "room": 400, "texts": []}
+    asked = {"diagrams": [diagram_data(transcript, transcript.rows, 100)], "room": 400, "texts": []}
     (sheet,) = computed(debian_program("node"), "02-words.js 09-places.js", PLACE, asked)["sheets"]
     assert (len(sheet["places"]), sheet["width"] <= 400) == (2, True)
 

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.transcript.model import Transcript
+from mcpspy.views.sequence.diagram import Arrow, ArrowKind, Diagram, Participant
 from mcpspy.views.sequence.ladder import LIFELINE, ladder
 from mcpspy.views.sequence.ladder_places import MIN_SPAN_CELLS, spans
 from mcpspy.views.sequence.ladder_places import names as headings
 from mcpspy.views.sequence.layout import diagram
-from mcpspy.views.sequence.model import Arrow, ArrowKind, Diagram, Participant
 from mcpspy.views.text.cells import cells
 from mcpspy.views.text.line import Line, line_cells, plain
 from tests.transcript.dialogue import request, result

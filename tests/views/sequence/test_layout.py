@@ -6,8 +6,19 @@ import pytest
 
 from mcpspy import read, transcribe
 from mcpspy.transcript.model import Transcript
+from mcpspy.views.sequence.diagram import (
+    Activations,
+    Arrow,
+    ArrowKind,
+    Aside,
+    Detail,
+    Diagram,
+    Fragment,
+    FragmentKind,
+    OmittedMessages,
+    flat,
+)
 from mcpspy.views.sequence.layout import Drawing, diagram
-from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, Bars, Detail, Diagram, Group, GroupKind, LeftOut, flat
 from tests.transcript.calls.test_join import polled
 from tests.transcript.dialogue import Dialogue, notification, request, result
 from tests.views.http_scenes import http_scene
@@ -31,19 +42,19 @@ def texts(layout: Diagram) -> list[str]:
     return [one.text for one in flat(layout.steps) if isinstance(one, Arrow | Aside)]
 
 
-def titles(layout: Diagram, kind: GroupKind) -> list[str]:
-    groups = [one for one in layout.steps if isinstance(one, Group)]
-    groups += [inner for one in groups for inner in one.steps if isinstance(inner, Group)]
+def titles(layout: Diagram, kind: FragmentKind) -> list[str]:
+    groups = [one for one in layout.steps if isinstance(one, Fragment)]
+    groups += [inner for one in groups for inner in one.steps if isinstance(inner, Fragment)]
     return [one.title for one in groups if one.kind is kind]
 
 
 def test_phases_follow_each_other_as_they_did() -> None:
-    names = [one.split(" · ")[0] for one in titles(recorded("time"), GroupKind.PHASE)]
+    names = [one.split(" · ")[0] for one in titles(recorded("time"), FragmentKind.PHASE)]
     assert names == ["start", "handshake", "discovery", "calls", "shutdown"]
 
 
 def test_a_request_and_its_answer_are_in_one_phase_unless_another_began_between_them() -> None:
-    (handshake,) = [one for one in recorded("time").steps if isinstance(one, Group) and one.title.startswith("handshake")]
+    (handshake,) = [one for one in recorded("time").steps if isinstance(one, Fragment) and one.title.startswith("handshake")]
     assert [one.text.split(" ")[1] for one in handshake.steps if isinstance(one, Arrow)] == [
         "initialize",
         "ok",
@@ -52,7 +63,9 @@ def test_a_request_and_its_answer_are_in_one_phase_unless_another_began_between_
 
 
 def test_over_http_the_end_of_a_session_is_the_shutdown() -> None:
-    (shutdown,) = [one for one in recorded("streamable").steps if isinstance(one, Group) and one.title.startswith("shutdown")]
+    (shutdown,) = [
+        one for one in recorded("streamable").steps if isinstance(one, Fragment) and one.title.startswith("shutdown")
+    ]
     assert [one.text for one in flat(shutdown.steps) if isinstance(one, Arrow)] == [
         "11 DELETE /mcp",
         "3 closed by server after 2 events",
@@ -62,17 +75,17 @@ def test_over_http_the_end_of_a_session_is_the_shutdown() -> None:
 
 def test_a_stream_that_ends_when_nothing_more_is_said_ends_with_all() -> None:
     last = recorded("sse").steps[-1]
-    assert isinstance(last, Group)
+    assert isinstance(last, Fragment)
     assert last.title.startswith("shutdown")
     assert [one.text for one in flat(last.steps) if isinstance(one, Arrow)] == ["1 left by client after 4 events"]
 
 
 def test_several_servers_have_no_phases() -> None:
-    assert titles(drawn(three_servers()), GroupKind.PHASE) == []
+    assert titles(drawn(three_servers()), FragmentKind.PHASE) == []
 
 
 def test_the_rounds_of_a_call_are_a_loop() -> None:
-    (title,) = titles(recorded("question"), GroupKind.LOOP)
+    (title,) = titles(recorded("question"), FragmentKind.LOOP)
     assert title.startswith("tools/call greet: 2 rounds · ")
 
 
@@ -89,8 +102,8 @@ def test_polls_of_a_task_that_bring_nothing_new_are_drawn_as_one_from_the_first_
 
 
 def test_flat_has_no_groups() -> None:
-    layout = recorded("question", is_grouped=False)
-    assert not [one for one in layout.steps if isinstance(one, Group)]
+    layout = recorded("question", with_fragments=False)
+    assert not [one for one in layout.steps if isinstance(one, Fragment)]
     assert texts(layout) == texts(recorded("question"))
 
 
@@ -121,8 +134,8 @@ def test_a_lane_is_busy_from_a_request_to_its_answer() -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("http", [False, True])
 def test_no_bar_ends_that_did_not_begin(name: str, http: bool) -> None:  # noqa: FBT001
-    bars = Bars()
-    for one in flat(recorded(name, is_http_told=http).steps):
+    bars = Activations()
+    for one in flat(recorded(name, with_http=http).steps):
         if isinstance(one, Arrow) and one.closes:
             assert bars.closes(one), one
         if isinstance(one, Arrow):
@@ -133,7 +146,7 @@ def test_more_messages_than_are_wanted_are_counted() -> None:
     layout = recorded("everything", max_messages=3)
     steps = list(flat(layout.steps))
     assert sum(isinstance(one, Arrow) for one in steps) == 3
-    (left_out,) = [one for one in steps if isinstance(one, LeftOut)]
+    (left_out,) = [one for one in steps if isinstance(one, OmittedMessages)]
     assert left_out.count == sum(isinstance(one, Arrow) for one in flat(recorded("everything").steps)) - 3
 
 
@@ -147,7 +160,7 @@ def test_lanes_and_the_diagram_are_called_what_the_user_wants() -> None:
 
 
 def test_with_the_proxy_every_message_goes_by_way_of_it() -> None:
-    layout = recorded("time", is_proxy_shown=True)
+    layout = recorded("time", with_proxy=True)
     assert [one.id for one in layout.participants] == ["client1", "mcpspy", "server1"]
     ends = [(one.start, one.end) for one in flat(layout.steps) if isinstance(one, Arrow)]
     assert ends[:4] == [("client1", "mcpspy"), ("mcpspy", "server1"), ("server1", "mcpspy"), ("mcpspy", "client1")]
@@ -155,7 +168,7 @@ def test_with_the_proxy_every_message_goes_by_way_of_it() -> None:
 
 
 def test_with_the_proxy_a_server_works_until_what_cancels_it_reaches_it() -> None:
-    last = list(flat(recorded("stateless", is_proxy_shown=True).steps))[-2:]
+    last = list(flat(recorded("stateless", with_proxy=True).steps))[-2:]
     found = [(one.end, one.closes) for one in last if isinstance(one, Arrow) and one.kind is ArrowKind.CANCELLATION]
     assert found == [("mcpspy", ""), ("server1", "server1")]
 
@@ -166,7 +179,7 @@ def test_signs_that_json_escapes_are_shown_as_signs_where_they_can_be_seen() -> 
 
 
 def test_the_long_stream_of_http_with_sse_is_a_lane_beside_the_posts() -> None:
-    layout = recorded("sse", is_http_told=True)
+    layout = recorded("sse", with_http=True)
     assert [(one.id, one.name) for one in layout.participants][1] == ("stream1", "GET /sse")
     told = [(one.start, one.end, one.text.split(" · ")[0]) for one in flat(layout.steps) if isinstance(one, Arrow)]
     assert ("client1", "server1", "4 tools/list") in told
@@ -207,7 +220,7 @@ def test_a_long_payload_is_cut_and_that_is_said() -> None:
 
 
 def test_what_mcpspy_refused_goes_no_further_than_its_lane_and_the_answer_comes_from_there() -> None:
-    layout = drawn(http_scene().transcript, is_proxy_shown=True)
+    layout = drawn(http_scene().transcript, with_proxy=True)
     refused = [one for one in flat(layout.steps) if isinstance(one, Arrow) and one.text.startswith(("17 ", "18 "))]
     assert [(one.start.rstrip("1234"), one.end.rstrip("1234")) for one in refused] == 2 * [
         ("client", "mcpspy"),

@@ -8,9 +8,9 @@ from mcpspy import read
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.export.markdown import report
+from mcpspy.views.sequence.diagram import Arrow, ArrowKind, Aside, Detail, Diagram, Fragment, FragmentKind, flat
 from mcpspy.views.sequence.layout import Drawing, diagram
 from mcpspy.views.sequence.mermaid import mermaid
-from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, Detail, Diagram, Group, GroupKind, flat
 from mcpspy.views.sequence.plantuml import plantuml
 from mcpspy.views.sequence.svg import svg
 from tests.conftest import ROOT, MermaidReader
@@ -90,8 +90,8 @@ def test_the_client_is_busy_from_the_question_to_the_answer() -> None:
 
 
 def test_a_run_is_a_group_that_says_whose_time_it_was_and_phases_stand_around_it() -> None:
-    groups = [one for one in drawn(told()).steps if isinstance(one, Group)]
-    assert [one.kind for one in groups] == [GroupKind.PHASE, GroupKind.PHASE, GroupKind.RUN]
+    groups = [one for one in drawn(told()).steps if isinstance(one, Fragment)]
+    assert [one.kind for one in groups] == [FragmentKind.PHASE, FragmentKind.PHASE, FragmentKind.RUN]
     assert groups[-1].title.startswith("“杭州的天气” · ")
     assert "ms: model " in groups[-1].title
     assert ", server " in groups[-1].title
@@ -102,11 +102,11 @@ def test_two_runs_at_once_are_not_grouped() -> None:
     one, other = model.ask("user: a"), model.ask("user: b")
     other.answer(200, completion("B"))
     one.answer(200, completion("A"))
-    assert not [step for step in drawn(model.ends().transcript).steps if isinstance(step, Group)]
+    assert not [step for step in drawn(model.ends().transcript).steps if isinstance(step, Fragment)]
 
 
 def test_what_passes_between_user_and_client_does_not_pass_mcpspy() -> None:
-    found = arrows(drawn(told(), is_proxy_shown=True))
+    found = arrows(drawn(told(), with_proxy=True))
     assert ("user", "client1", "“杭州的天气”") in found
     assert ("client1", "mcpspy", "3 m: 1 turn") in found
     assert ("mcpspy", "model1", "3 m: 1 turn") in found
@@ -185,7 +185,7 @@ STEPS = [
 
 def test_the_run_that_a_walkthrough_tells_is_drawn_step_by_step(read_mermaid: MermaidReader) -> None:
     transcript = transcribe(*(read(ROOT / "captures" / f"agent-{name}.mcpspy") for name in ("model", "weather")))
-    (read_back,) = read_mermaid(["\n".join(mermaid(drawn(transcript, is_grouped=False))) + "\n"])
+    (read_back,) = read_mermaid(["\n".join(mermaid(drawn(transcript, with_fragments=False))) + "\n"])
     assert [one["text"] for one in read_back["participants"]] == ["user", "agent", "model", "weather"]
     assert [step for step, said in zip(STEPS, words(read_back), strict=True) if step not in said] == []
 

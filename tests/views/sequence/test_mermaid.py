@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from mcpspy.views.sequence.diagram import Arrow, ArrowKind, Aside, Diagram, Fragment, FragmentKind, Participant, Step
 from mcpspy.views.sequence.layout import diagram
 from mcpspy.views.sequence.mermaid import mermaid
-from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, Diagram, Group, GroupKind, Participant, Step
 from mcpspy.views.text.escape import safe_text
 from tests.cli.terminal import run
 from tests.conftest import ROOT, MermaidReader
@@ -63,7 +63,7 @@ def drawn(steps: Sequence[Step]) -> list[str]:
     found: list[str] = []
     for step in steps:
         match step:
-            case Group():
+            case Fragment():
                 found += [step.title, *drawn(step.steps)]
             case Arrow() | Aside():
                 found.append(step.text)
@@ -140,8 +140,8 @@ def test_groups_and_details_are_read_as_words(read_mermaid: MermaidReader) -> No
     for text in (one[:100] for one in HOSTILE):
         message = Arrow(at_ns=0, start="p0", end="p0", kind=ArrowKind.REQUEST, text="m", details=(text, "", text))
         note = Aside(at_ns=0, at="p0", text="n")
-        phase = Group(kind=GroupKind.PHASE, title=text, steps=[message])
-        loop = Group(kind=GroupKind.LOOP, title=text, steps=[note])
+        phase = Fragment(kind=FragmentKind.PHASE, title=text, steps=[message])
+        loop = Fragment(kind=FragmentKind.LOOP, title=text, steps=[note])
         layouts.append(Diagram(participants=[Participant(id="p0", name="a")], steps=[phase, loop]))
     for text, read in zip(HOSTILE, read_mermaid([text_of(one) for one in layouts]), strict=True):
         said = meant(text[:100])

@@ -9,20 +9,20 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from mcpspy import read, transcribe
-from mcpspy.views.sequence.layout import Drawing, diagram
-from mcpspy.views.sequence.model import (
+from mcpspy.views.sequence.diagram import (
     TEXT_CELLS,
     Arrow,
     ArrowKind,
     Aside,
     Detail,
     Diagram,
-    Group,
-    GroupKind,
-    LeftOut,
+    Fragment,
+    FragmentKind,
+    OmittedMessages,
     Participant,
     Step,
 )
+from mcpspy.views.sequence.layout import Drawing, diagram
 from mcpspy.views.sequence.plantuml import plantuml
 from mcpspy.views.text.cells import cut
 from mcpspy.views.text.escape import safe_text
@@ -84,14 +84,14 @@ def said(steps: Sequence[Step]) -> list[str]:
     found: list[str] = []
     for step in steps:
         match step:
-            case Group():
+            case Fragment():
                 title = shown(step.title)
-                found += [*([f"[{title}]", "loop"] if step.kind is GroupKind.LOOP else [title]), *said(step.steps)]
+                found += [*([f"[{title}]", "loop"] if step.kind is FragmentKind.LOOP else [title]), *said(step.steps)]
             case Arrow():
                 found += [shown(step.text), *map(meant, step.details)]
             case Aside():
                 found.append(shown(step.text))
-            case LeftOut():
+            case OmittedMessages():
                 found.append(f"… {step.count:,} more message{'s' if step.count > 1 else ''}")
     return found
 
@@ -116,7 +116,7 @@ def test_words_of_notes_and_groups_and_payloads_are_read_as_words(read_plantuml:
     steps: list[Step] = []
     for text in texts:
         inner: list[Step] = [Aside(at_ns=0, at="p0", text=text), arrow("x", details=("  " + text,))]
-        steps.append(Group(kind=GroupKind.PHASE, title=text, steps=inner))
+        steps.append(Fragment(kind=FragmentKind.PHASE, title=text, steps=inner))
     (found,) = read_plantuml([told(steps)])
     assert found[1:] == [one for text in texts for one in (meant(text), meant(text), "x", meant(text))]
 
@@ -133,7 +133,7 @@ def test_words_of_titles_and_loops_and_names_are_read_as_words(read_plantuml: Re
     texts = [meant(text[:40]) for text in (*ORDINARY, *HOSTILE, *QUOTES) if meant(text[:40])]
     layouts = []
     for text in texts:
-        loop = Group(kind=GroupKind.LOOP, title=text, steps=[Aside(at_ns=0, at="p0", text="x")])
+        loop = Fragment(kind=FragmentKind.LOOP, title=text, steps=[Aside(at_ns=0, at="p0", text="x")])
         layouts.append(Diagram(participants=[Participant(id="p0", name=text)], steps=[loop], title=text))
     for text, found in zip(texts, read_plantuml(layouts), strict=True):
         assert found == [text, text, f"[{text}]", "loop", "x"]
@@ -141,12 +141,12 @@ def test_words_of_titles_and_loops_and_names_are_read_as_words(read_plantuml: Re
 
 DRAWINGS = [
     Drawing(),
-    Drawing(is_grouped=False),
-    Drawing(is_http_told=True),
-    Drawing(is_proxy_shown=True, max_messages=5),
+    Drawing(with_fragments=False),
+    Drawing(with_http=True),
+    Drawing(with_proxy=True, max_messages=5),
     Drawing(detail=Detail.PARAMS),
     Drawing(detail=Detail.FULL),
-    Drawing(title="All of it", is_http_told=True, is_proxy_shown=True, detail=Detail.FULL, is_grouped=False),
+    Drawing(title="All of it", with_http=True, with_proxy=True, detail=Detail.FULL, with_fragments=False),
 ]
 
 

@@ -1,8 +1,8 @@
 """Who takes part in a diagram, and which arrows go between them, in which order."""
 
 from mcpspy.transcript.model import Transcript
+from mcpspy.views.sequence.diagram import Arrow, ArrowKind, Aside, Diagram, flat
 from mcpspy.views.sequence.layout import diagram
-from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, Diagram, flat
 from tests.transcript.dialogue import Dialogue, notification, request, result
 from tests.views.scenes import call, given_up, opened, progress, refused, three_servers
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from mcpspy.views.sequence.diagram import Arrow, ArrowKind, Aside, flat
 from mcpspy.views.sequence.layout import Drawing, diagram
-from mcpspy.views.sequence.model import Arrow, ArrowKind, Aside, flat
 from tests.transcript.dialogue import MS, notification, request, result
 from tests.transcript.traffic import Traffic, initialize, modern
 from tests.views.http_scenes import http_scene
@@ -146,7 +146,7 @@ def test_a_stream_that_is_a_lane_of_its_own_is_busy_from_its_request_to_its_end(
     told = Traffic()
     told.get("/sse").stream().close("client", "broken")
     transcript = told.ends().transcript
-    found = [one for one in diagram(transcript, transcript.rows, Drawing(is_http_told=True)).steps if isinstance(one, Arrow)]
+    found = [one for one in diagram(transcript, transcript.rows, Drawing(with_http=True)).steps if isinstance(one, Arrow)]
     assert [(one.opens, one.closes) for one in found] == [("stream1", ""), ("", ""), ("", "stream1")]
 
 

@@ -7,8 +7,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from mcpspy import read, transcribe
+from mcpspy.views.sequence.diagram import Arrow, ArrowKind, Diagram, Participant, flat
 from mcpspy.views.sequence.layout import Drawing, diagram
-from mcpspy.views.sequence.model import Arrow, ArrowKind, Diagram, Participant, flat
 from mcpspy.views.sequence.svg import svg
 from mcpspy.views.sequence.svg_places import CELL_PX
 from mcpspy.views.text.cells import cells
@@ -38,7 +38,7 @@ def test_every_message_stands_in_the_picture_with_its_row() -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_peers_wrote_is_text_and_nothing_else(text: str) -> None:
     transcript = hostile_scene(text).transcript
-    root = parsed(diagram(transcript, transcript.rows, Drawing(title=text, is_proxy_shown=True)))
+    root = parsed(diagram(transcript, transcript.rows, Drawing(title=text, with_proxy=True)))
     assert {one.tag.removeprefix(SVG) for one in root.iter()} <= HARMLESS
     assert not [name for one in root.iter() for name in one.attrib if name.startswith("on") or "href" in name]
 

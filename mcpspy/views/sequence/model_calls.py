@@ -1,7 +1,7 @@
-"""Model calls as steps of a diagram: what the user asks, what the model is told, what it says and wants done, what the user is told.
+"""Model calls as steps of a diagram: what the user asks, what the model receives, what it answers and which tools it uses.
 
-Nobody sees the user: the words come from prompts and from answers that want nothing done. Refuses to say what became of a tool use:
-the rows of servers do.
+The user is not recorded: the words come from prompts, and from answers without tool uses. What became of a tool use is drawn by the
+rows of its server.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...transcript.outcome import Outcome
 from ..text.escape import one_line, safe_text
 from ..text.units import counted, duration
 from ..timeline.model_words import answer_words, first_token_words, model_phrase, words_of
-from .model import Arrow, ArrowKind, Aside, Detail
+from .diagram import Arrow, ArrowKind, Aside, Detail
 from .payloads import bounded
 
 if TYPE_CHECKING:
@@ -23,79 +23,79 @@ if TYPE_CHECKING:
     from ...transcript.llm.model import Prompt, ToolReturn, Turn
     from ...transcript.llm.tool_trips import ToolTrip
     from ...transcript.model import ModelCall, Transcript
-    from .lanes import Lanes
+    from .lanes import DiagramLanes
 
 LETTERS: Final = 60
 MORE_LETTERS: Final = 100
-"""So much of a text is told where params are."""
+"""How many characters of a text are shown with `--detail params`."""
 
 MAX_RETURNS: Final = 3
-"""Of what comes back to the model at once so much is told; more is counted."""
+"""How many tool returns of one prompt are shown; the rest are counted."""
 
 Drawn = Arrow | Aside
 
 
 class ModelSteps:
-    """Makes steps of model calls. `runs` are what users asked for, of the whole transcript."""
+    """Steps of model calls. `runs` are the agent runs of the whole transcript."""
 
     __slots__ = ("_detail", "_lanes", "_letters", "_returned", "_runs", "runs")
 
-    def __init__(self, transcript: Transcript, lanes: Lanes, detail: Detail) -> None:
-        found = tool_trips(transcript)
+    def __init__(self, transcript: Transcript, lanes: DiagramLanes, detail: Detail) -> None:
+        trips = tool_trips(transcript)
         self._lanes = lanes
         self._detail = detail
         self._letters = LETTERS if detail is Detail.NAMES else MORE_LETTERS
-        self.runs: list[AgentRun] = agent_runs(transcript, found)
+        self.runs: list[AgentRun] = agent_runs(transcript, trips)
         self._runs = {call.row: run for run in self.runs for call in run.calls}
         self._returned: dict[int, list[ToolTrip]] = {}
-        for one in found:
-            if one.returned_in is not None:
-                self._returned.setdefault(one.returned_in.row, []).append(one)
+        for trip in trips:
+            if trip.returned_in is not None:
+                self._returned.setdefault(trip.returned_in.row, []).append(trip)
 
     def feed(self, call: ModelCall) -> Iterator[Drawn]:
-        """The steps of a call, in the order in which they were."""
+        """Yield the steps of a model call, in order."""
         client, model = self._lanes.client(call), self._lanes.server(call)
         run = self._runs[call.row]
         if call is run.calls[0] and run.user_text:
             words = words_of(run.user_text, self._letters)
             spoken_ns = run.spoken_ns
             yield self._arrow(call, self._lanes.user, client, ArrowKind.REQUEST, words, at_ns=spoken_ns, opens=client)
-        yield self._asked(call, client, model)
-        yield self._answered(call, client, model)
+        yield self._prompt(call, client, model)
+        yield self._answer(call, client, model)
         answer = call.answer
         if call is run.calls[-1] and run.is_whole and run.user_text and answer is not None and call.ended_ns is not None:
             words = answer_words(answer, self._letters) or "nothing"
             ended_ns = call.ended_ns
             yield self._arrow(call, client, self._lanes.user, ArrowKind.RESPONSE, words, at_ns=ended_ns, closes=client)
 
-    def _asked(self, call: ModelCall, client: str, model: str) -> Arrow:
+    def _prompt(self, call: ModelCall, client: str, model: str) -> Arrow:
         prompt = call.prompt
         new = prompt.turns[call.added :]
-        said = self._returns(call, [one for turn in new for one in turn.returns]) or _size(prompt)
+        content = self._returns(call, [returned for turn in new for returned in turn.returns]) or _size(prompt)
         offers = [f"{counted(len(prompt.offers), 'tool')} offered"] if prompt.offers and not call.before else []
-        text = one_line(f"{call.row} {call.target or call.method}") + f": {' · '.join([said, *offers])}"
+        text = one_line(f"{call.row} {call.target or call.method}") + f": {' · '.join([content, *offers])}"
         response = call.transaction.response
         is_stopped = response is not None and response.injected
-        details = tuple(bounded(_told(prompt, new, is_first=not call.before))) if self._detail is Detail.FULL else ()
+        details = tuple(bounded(_prompt_lines(prompt, new, is_first=not call.before))) if self._detail is Detail.FULL else ()
         return self._arrow(
             call, client, model, ArrowKind.REQUEST, text, opens=model, details=details, stops=is_stopped
         )  # fmt: skip
 
     def _returns(self, call: ModelCall, returns: list[ToolReturn]) -> str:
-        """What came of tool uses, as the model is told."""
+        """Describe the results of tool uses as the prompt reports them to the model."""
         left = list(self._returned.get(call.row, ()))
         words: list[str] = []
-        for one in returns[:MAX_RETURNS]:
-            tool_trip = next((tool_trip for tool_trip in left if tool_trip.returned == one), None)
+        for returned in returns[:MAX_RETURNS]:
+            tool_trip = next((tool_trip for tool_trip in left if tool_trip.returned == returned), None)
             if tool_trip is not None:
                 left.remove(tool_trip)
-            name = one_line(one.name or ("" if tool_trip is None else tool_trip.use.name)) or "a tool"
-            words.append(f"← {name}{' failed' if one.is_error else ''} {words_of(one.text, self._letters)}")
+            name = one_line(returned.name or ("" if tool_trip is None else tool_trip.use.name)) or "a tool"
+            words.append(f"← {name}{' failed' if returned.is_error else ''} {words_of(returned.text, self._letters)}")
         if len(returns) > MAX_RETURNS:
             words.append(f"{len(returns) - MAX_RETURNS} more")
         return ", ".join(words)
 
-    def _answered(self, call: ModelCall, client: str, model: str) -> Drawn:
+    def _answer(self, call: ModelCall, client: str, model: str) -> Drawn:
         phrase = model_phrase(call, self._letters)
         ended_ns = call.at_ns if call.ended_ns is None else call.ended_ns
         if call.outcome is Outcome.PENDING:
@@ -128,24 +128,24 @@ class ModelSteps:
 
 
 def run_words(run: AgentRun) -> str:
-    """What a user asked for, and whose time it took."""
-    asked = words_of(run.user_text, LETTERS) if run.user_text else "run"
+    """Describe an agent run: what the user asked, and how the time was spent."""
+    question = words_of(run.user_text, LETTERS) if run.user_text else "run"
     spent = [("model", run.model_ns), ("server", run.server_ns), ("client", run.client_ns)]
-    whose = ", ".join(f"{who} {duration(took_ns)}" for who, took_ns in spent if took_ns)
-    return f"{asked} · {duration(run.took_ns)}: {whose}"
+    shares = ", ".join(f"{who} {duration(took_ns)}" for who, took_ns in spent if took_ns)
+    return f"{question} · {duration(run.took_ns)}: {shares}"
 
 
 def _size(prompt: Prompt) -> str:
     return one_line(prompt.flaw) or counted(len(prompt.turns), "turn")
 
 
-def _told(prompt: Prompt, new: tuple[Turn, ...], *, is_first: bool) -> Iterator[str]:
-    """Turns that the call before did not have, but for what the model said itself, line by line; and what is offered."""
+def _prompt_lines(prompt: Prompt, new: tuple[Turn, ...], *, is_first: bool) -> Iterator[str]:
+    """Print the new turns of a prompt without those of the model, and in the first prompt the tools that it offers."""
     for turn in new:
         if turn.role != "assistant":
             yield from _turn(turn)
     if is_first and prompt.offers:
-        yield safe_text("offered: " + ", ".join(one.name for one in prompt.offers))
+        yield safe_text("offered: " + ", ".join(offer.name for offer in prompt.offers))
 
 
 def _turn(turn: Turn) -> Iterator[str]:
@@ -155,9 +155,9 @@ def _turn(turn: Turn) -> Iterator[str]:
     for use in turn.uses:
         if not use.from_text:
             yield safe_text(f"{turn.role}: → {use.name} {use.arguments}")
-    for one in turn.returns:
-        if not one.from_text or not text:
-            yield from _lines(turn.role, one.text)
+    for returned in turn.returns:
+        if not returned.from_text or not text:
+            yield from _lines(turn.role, returned.text)
 
 
 def _lines(role: str, text: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""Steps of a diagram put into groups: the phases of a server's life, what a user asked for, and the rounds of one call.
+"""Steps of a diagram put into fragments: phases of a server's life, agent runs, and the rounds of one call.
 
-Phases are drawn where there is one server with one client, for those of several run into one another; what users asked for where a
-model was recorded, and one came after the other; rounds where nothing else happened between them. Refuses to move a step.
+Phases are drawn for one server with one client, because those of several overlap. Agent runs are drawn if a model was recorded and
+the runs came one after the other. Rounds are drawn if nothing else happened between them. No step changes its position.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from ...transcript.model import Exchange, ModelCall, Row, Transcript
 from ...transcript.phases import ANY_TIME, DISCOVERY, HANDSHAKE, Lifecycle, PhaseName
 from ..text.escape import one_line
 from ..text.units import counted, duration
-from .model import Arrow, ArrowKind, Aside, Group, GroupKind, LeftOut, Step
+from .diagram import Arrow, ArrowKind, Aside, Fragment, FragmentKind, OmittedMessages, Step
 
 if TYPE_CHECKING:
     from ...transcript.llm.agent_runs import AgentRun
 
-Flat = Arrow | Aside | LeftOut
+Flat = Arrow | Aside | OmittedMessages
 
 _ORDER: Final = tuple(PhaseName)
 
 
 def grouped(steps: Sequence[Flat], transcript: Transcript, rows: Sequence[Row], runs: Sequence[AgentRun] = ()) -> list[Step]:
-    """`steps` in groups, where there is reason for them."""
+    """Put `steps` into fragments where one applies."""
     phases = _phases(transcript, rows, steps)
     if runs:
         return _with_runs(steps, transcript, runs, phases)
@@ -45,19 +45,19 @@ def _in_phases(parts: Sequence[tuple[PhaseName | None, list[Flat]]], transcript:
     made: list[Step] = []
     for name, some in parts:
         inner = _with_rounds(some, transcript)
-        made += inner if name is None else [Group(kind=GroupKind.PHASE, title=_title(name, some), steps=inner)]
+        made += inner if name is None else [Fragment(kind=FragmentKind.PHASE, title=_title(name, some), steps=inner)]
     return made
 
 
 def _with_runs(steps: Sequence[Flat], transcript: Transcript, runs: Sequence[AgentRun], phases: _Phases | None) -> list[Step]:
-    """A group for each run that nothing of another runs into; before, between and behind them phases."""
-    from .llm import run_words
+    """Draw a fragment for each agent run that no other overlaps; before, between and after them draw phases."""
+    from .model_calls import run_words
 
     places: dict[int, list[int]] = {}
     for at, step in enumerate(steps):
         places.setdefault(_row(step), []).append(at)
     drawn = [(run, [at for call in run.calls for at in places.get(call.row, ())]) for run in runs]
-    spans = sorted(((ats[0], ats[-1] + 1, run) for run, ats in drawn if ats), key=lambda one: one[:2])
+    spans = sorted(((ats[0], ats[-1] + 1, run) for run, ats in drawn if ats), key=lambda span: span[:2])
     made: list[Step] = []
     done = reach = 0
     for number, (begin, end, run) in enumerate(spans):
@@ -67,7 +67,7 @@ def _with_runs(steps: Sequence[Flat], transcript: Transcript, runs: Sequence[Age
             continue
         made += _outside_runs(steps[done:begin], transcript, phases)
         inner = _with_rounds(steps[begin:end], transcript)
-        made.append(Group(kind=GroupKind.RUN, title=run_words(run), steps=inner))
+        made.append(Fragment(kind=FragmentKind.RUN, title=run_words(run), steps=inner))
         _parts(steps[begin:end], phases)  # which may end one of them
         done = end
     return [*made, *_outside_runs(steps[done:], transcript, phases)]
@@ -78,25 +78,25 @@ def _outside_runs(steps: Sequence[Flat], transcript: Transcript, phases: _Phases
 
 
 def _phases(transcript: Transcript, rows: Sequence[Row], steps: Sequence[Flat]) -> _Phases | None:
-    """The phases of the one server with one client whose rows these are, beside those of models."""
+    """Find the phases of the only server with only one client among these rows. Captures of model APIs do not count."""
     captures = {row.capture for row in rows if not transcript.captures[row.capture].is_model}
     if len(captures) != 1:
         return None
-    source = transcript.captures[captures.pop()]
-    if len(source.clients) > 1:
+    capture = transcript.captures[captures.pop()]
+    if len(capture.clients) > 1:
         return None
-    course = Lifecycle(source)
+    course = Lifecycle(capture)
     for row in transcript.rows:
-        if row.capture == source.index:
+        if row.capture == capture.index:
             course.feed(row)
-    left_ns = next((one.begin_ns for one in course.phases if one.name is PhaseName.SHUTDOWN), None)
+    left_ns = next((phase.begin_ns for phase in course.phases if phase.name is PhaseName.SHUTDOWN), None)
     known = {row.row: row for row in rows if isinstance(row, (Exchange, Transaction, ModelCall))}
-    said_ns = max((one.at_ns for one in steps if not isinstance(known.get(_row(one)), Transaction)), default=0)
+    said_ns = max((step.at_ns for step in steps if not isinstance(known.get(_row(step)), Transaction)), default=0)
     return _Phases(known, left_ns, said_ns)
 
 
 class _Phases:
-    """In which phase each step is: `feed` takes them in order. Requests begin phases, and none goes back to one before."""
+    """Assignment of steps to phases. Requests begin phases, and no step returns to an earlier one."""
 
     __slots__ = ("_left_ns", "_now", "_rows", "_said_ns")
 
@@ -104,11 +104,11 @@ class _Phases:
         self._rows = rows
         self._left_ns = left_ns
         self._said_ns = said_ns
-        """When the last was said: streams that end behind it end with all."""
+        """When the last message was sent. Streams that end later belong to the shutdown."""
         self._now: PhaseName | None = None
 
     def feed(self, step: Flat) -> PhaseName | None:
-        """Its phase; None before the first."""
+        """Return the phase of the step. None before the first phase."""
         begun = self._begun(step)
         if begun is not None and (self._now is None or _ORDER.index(begun) > _ORDER.index(self._now)):
             self._now = begun
@@ -142,8 +142,8 @@ def _title(name: PhaseName, steps: Sequence[Flat]) -> str:
 
 
 def _with_rounds(steps: Sequence[Flat], transcript: Transcript) -> list[Step]:
-    """`steps` with a loop around the rounds of each call that stand alone."""
-    calls = {call.row: call for source in transcript.captures for call in source.calls.values() if len(call.rounds) > 1}
+    """Draw a loop around the rounds of each call that nothing else interrupts."""
+    calls = {call.row: call for capture in transcript.captures for call in capture.calls.values() if len(call.rounds) > 1}
     counts = Counter(map(_row, steps)) if calls else Counter[int]()
     made: list[Step] = []
     at = 0
@@ -154,19 +154,19 @@ def _with_rounds(steps: Sequence[Flat], transcript: Transcript) -> list[Step]:
             made.append(steps[at])
             at += 1
         else:
-            made.append(Group(kind=GroupKind.LOOP, title=_rounds(call), steps=steps[at:end]))
+            made.append(Fragment(kind=FragmentKind.LOOP, title=_rounds(call), steps=steps[at:end]))
             at = end
     return made
 
 
 def _end(steps: Sequence[Flat], begin: int, call: Call, counts: Counter[int]) -> int:
-    """Behind the last step of a call that begins here; `begin` itself if anything else comes between, or one round alone is drawn."""
-    own = {one.row for one in call.exchanges} | {one.row for one in call.notifications}
+    """Find the end of the steps of a call. Returns `begin` if other steps interrupt it, or if only one round is drawn."""
+    own = {exchange.row for exchange in call.exchanges} | {unpaired.row for unpaired in call.notifications}
     end = begin
     while end < len(steps) and _row(steps[end]) in own:
         end += 1
     is_all = end - begin == sum(counts[row] for row in own)
-    rounds = sum(1 for one in call.rounds if counts[one.row])
+    rounds = sum(1 for exchange in call.rounds if counts[exchange.row])
     return end if is_all and rounds > 1 else begin
 
 
@@ -174,9 +174,9 @@ def _rounds(call: Call) -> str:
     first: Exchange = call.first
     took_ns = call.duration_ns
     words = one_line(f"{first.method} {first.target or ''}".rstrip())
-    told = f"{words}: {counted(sum(call.part(one) is CallPart.ROUND for one in call.exchanges), 'round')}"
-    return told if took_ns is None else f"{told} · {duration(took_ns)}"
+    rounds = f"{words}: {counted(sum(call.part(exchange) is CallPart.ROUND for exchange in call.exchanges), 'round')}"
+    return rounds if took_ns is None else f"{rounds} · {duration(took_ns)}"
 
 
 def _row(step: Flat) -> int:
-    return 0 if isinstance(step, LeftOut) else step.row
+    return 0 if isinstance(step, OmittedMessages) else step.row

@@ -1,6 +1,6 @@
-"""Rows as steps of a sequence diagram: which arrows go between whom, and what is noted at whom.
+"""Rows as steps of a sequence diagram: arrows between lanes, and notes at lanes.
 
-Progress is told once per call. Refuses to group, to fold and to cut: `repeats`, `folding` and `layout` do.
+Progress is drawn once per exchange. Grouping, folding and cutting happen in `fragments`, `repeats` and `layout`.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from ..timeline.phrases import (
     unpaired_phrase,
 )
 from ..timeline.transaction import ended_words, status_note, transaction_phrase
-from .model import Arrow, ArrowKind, Aside, Detail
+from .diagram import Arrow, ArrowKind, Aside, Detail
 from .payloads import in_one_line, lines
-from .repeats import Drawable, News, Repeated
+from .repeats import Drawable, RepeatedExchange, RepeatedNotification
 
 if TYPE_CHECKING:
     from ...transcript.llm.agent_runs import AgentRun
-    from .lanes import Lanes
-    from .llm import ModelSteps
+    from .lanes import DiagramLanes
+    from .model_calls import ModelSteps
 
 ACCEPTED: Final = 202
-"""What a POST is answered with whose message is answered elsewhere, or not at all."""
+"""The status of a POST whose message is answered elsewhere or needs no answer."""
 
 TIMED_OUT: Final = 504
 
@@ -56,33 +56,33 @@ LAST_WORDS_LETTERS: Final = 100
 
 Drawn = Arrow | Aside
 Numbered = tuple[int, Drawn]
-"""A step with the number of its record, which orders what came at one instant."""
+"""A step with the number of its record, which orders steps of the same time."""
 
 
 class Steps:
-    """Makes steps of rows. `is_http_told` adds the requests and statuses of HTTP that carried the messages."""
+    """Converter of rows to steps. `with_http` adds the HTTP requests and statuses that carried the messages."""
 
-    __slots__ = ("_detail", "_is_http_told", "_lanes", "_last_words", "_models", "_sources")
+    __slots__ = ("_detail", "_is_http_told", "_lanes", "_last_words", "_models", "_captures")
 
-    def __init__(self, transcript: Transcript, lanes: Lanes, detail: Detail, *, is_http_told: bool) -> None:
-        self._sources = transcript.captures
+    def __init__(self, transcript: Transcript, lanes: DiagramLanes, detail: Detail, *, with_http: bool) -> None:
+        self._captures = transcript.captures
         self._lanes = lanes
         self._detail = detail
-        self._is_http_told = is_http_told
+        self._is_http_told = with_http
         self._models: ModelSteps | None = None
-        if any(source.is_model for source in transcript.captures):
-            from .llm import ModelSteps  # and all that understands models, which other pictures do not wait for
+        if any(capture.is_model for capture in transcript.captures):
+            from .model_calls import ModelSteps  # and all that understands models, which other pictures do not wait for
 
             self._models = ModelSteps(transcript, lanes, detail)
         self._last_words: dict[int, Log] = {}
-        """By capture the last line on stderr so far."""
+        """The last line on stderr so far, by capture."""
 
     def feed(self, row: Drawable) -> Iterator[Numbered]:
-        """The steps of the next row."""
+        """Yield the steps of the next row."""
         match row:
-            case Repeated():
+            case RepeatedExchange():
                 yield from self._repeated(row)
-            case News():
+            case RepeatedNotification():
                 yield row.last.message.number, self._news(row)
             case Exchange():
                 yield from self._exchange(row)
@@ -101,7 +101,7 @@ class Steps:
 
     @property
     def runs(self) -> Sequence[AgentRun]:
-        """What users asked for, where a model was recorded."""
+        """The agent runs, if a model API was recorded."""
         return () if self._models is None else self._models.runs
 
     def _model_call(self, row: ModelCall) -> Iterator[Numbered]:
@@ -112,7 +112,7 @@ class Steps:
 
     # Exchanges
 
-    def _repeated(self, row: Repeated) -> Iterator[Numbered]:
+    def _repeated(self, row: RepeatedExchange) -> Iterator[Numbered]:
         first, last = row.first, row.last
         numbers = f"{first.row}" if first is last else f"{first.row}–{last.row}"
         words = one_line(f"{numbers} {last.method} {last.target or ''}".rstrip()) + f" ×{row.times}"
@@ -134,7 +134,7 @@ class Steps:
         phrase = self._phrase(row)
         if response is not None:
             took = "" if row.duration_ns is None else f" · {duration(row.duration_ns)}"
-            note = status_note(row, self._sources[row.capture])
+            note = status_note(row, self._captures[row.capture])
             phrase = phrase._replace(word=phrase.word + took + (f" · {note}" if note else ""))
             yield response.number, self._response(row, response, f"{row.row} {_sentence(phrase)}", phrase.style)
             if row.sender != CLIENT:
@@ -147,13 +147,13 @@ class Steps:
 
     def _phrase(self, row: Exchange) -> Phrase:
         phrase = outcome_phrase(row)
-        call = self._sources[row.capture].calls.get(row.row)
+        call = self._captures[row.capture].calls.get(row.row)
         return phrase if call is None else part_phrase(phrase, row, call)
 
     def _request(self, row: Exchange, words: str) -> Arrow:
         start, end = self._ends(row, row.sender)
         worker = self._lanes.server(row) if row.sender == CLIENT else end
-        said, details = self._said(row.request)
+        said, details = self._payload(row.request)
         return Arrow(
             at_ns=row.at_ns, start=start, end=end, kind=ArrowKind.REQUEST, text=f"{words} {said}".rstrip(), row=row.row,
             opens=worker, details=details, stops=_stops(row.transaction),
@@ -162,14 +162,14 @@ class Steps:
     def _response(self, row: Exchange, response: Message, words: str, style: str) -> Arrow:
         start, end = self._ends(response, response.sender)
         worker = self._lanes.server(row) if row.sender == CLIENT else self._lanes.client(row)
-        said, details = self._said(response)
+        said, details = self._payload(response)
         return Arrow(
             at_ns=response.at_ns, start=start, end=end, kind=ArrowKind.RESPONSE, text=f"{words} {said}".rstrip(), style=style,
             row=row.row, closes=worker, details=details,
         )  # fmt: skip
 
-    def _said(self, message: Message) -> tuple[str, tuple[str, ...]]:
-        """What a message says, in its line and below it, as far as it is to be told."""
+    def _payload(self, message: Message) -> tuple[str, tuple[str, ...]]:
+        """Return the payload of a message in its line and below it, as far as the diagram shows it."""
         match self._detail:
             case Detail.NAMES:
                 return "", ()
@@ -179,7 +179,7 @@ class Steps:
                 return "", lines(message)
 
     def _end_without_message(self, row: Exchange, phrase: Phrase) -> Iterator[Numbered]:
-        """What ended a request that no message answered: a status, a stream that was closed, the capture's end; or nothing yet."""
+        """Yield what ended a request without a response: a status, a closed stream or the end of the capture."""
         asks, answers = self._ends(row, row.sender)
         carried = row.transaction
         match row.outcome:
@@ -205,7 +205,7 @@ class Steps:
                 yield row.request.number, self._pending(row, answers, phrase)
 
     def _missing(self, row: Exchange) -> tuple[int, int, str]:
-        """Where an answer should have been: the record that ended its wait, when, and what came instead."""
+        """Find where the response is missing: the record that ended the wait, its time, and what came instead."""
         carried = row.transaction
         if carried is None or carried.ended_ns is None or carried.scope.kind is ScopeKind.STREAM:
             return row.request.number, self._last_ns(row), ""
@@ -222,7 +222,7 @@ class Steps:
         )
 
     def _notifications(self, row: Exchange) -> Iterator[Numbered]:
-        progress = [one for one in row.notifications if one.method == PROGRESS]
+        progress = [message for message in row.notifications if message.method == PROGRESS]
         for message in row.notifications:
             if message is row.cancelled:
                 phrase = notification_phrase([message])
@@ -241,14 +241,14 @@ class Steps:
 
     # What belongs to no exchange
 
-    def _news(self, row: News) -> Arrow:
+    def _news(self, row: RepeatedNotification) -> Arrow:
         phrase = notification_phrase([row.last.message])
         text = f"{row.first.row}–{row.last.row} {_sentence(phrase._replace(word=f'{phrase.word} ×{row.times}'))}"
         return self._arrow(row.last.message, ArrowKind.NOTIFICATION, text, row.last.row, phrase.style)
 
     def _unpaired(self, row: UnpairedMessage) -> Drawn:
         message = row.message
-        phrase = unpaired_phrase(row, self._sources[row.capture])
+        phrase = unpaired_phrase(row, self._captures[row.capture])
         text = f"{row.row} {_sentence(phrase)}"
         if message.kind is Kind.MALFORMED:
             sender, _ = self._ends(row, message.sender)
@@ -257,7 +257,7 @@ class Steps:
         return self._arrow(message, ArrowKind.RESPONSE if answers else ArrowKind.NOTIFICATION, text, row.row, phrase.style)
 
     def _event(self, row: ChannelEvent) -> Iterator[Numbered]:
-        phrase = None if _is_plain_close(row) else event_phrase(row.record, self._sources[row.capture])
+        phrase = None if _is_plain_close(row) else event_phrase(row.record, self._captures[row.capture])
         if phrase is None:
             return
         text = _sentence(phrase)
@@ -268,16 +268,16 @@ class Steps:
     # HTTP
 
     def _session(self, row: Exchange, response: Message) -> Iterator[Numbered]:
-        """Word of the session that an answer opened."""
+        """Yield a note about the session that a response opened."""
         scope = None if row.transaction is None else row.transaction.scope
         if row.method == INITIALIZE and scope is not None and scope.kind is ScopeKind.SESSION:
             text = f"session {one_line(scope.session)} opened"
             yield response.number, Aside(at_ns=response.at_ns, at=self._lanes.server(row), text=text, style="dim", row=row.row)
 
     def _endpoint(self, row: Transaction) -> Iterator[Numbered]:
-        """Word of the endpoint that a stream gave, which is where the POSTs of its scope went."""
-        posts = (one for one in self._sources[row.capture].transactions.values() if one.scope is row.scope)
-        target = next((one.target for one in posts if one.method == "POST"), "")
+        """Yield a note about the endpoint that an HTTP+SSE stream announced."""
+        transactions = self._captures[row.capture].transactions.values()
+        target = next((post.target for post in transactions if post.scope is row.scope and post.method == "POST"), "")
         if row.scope.kind is ScopeKind.STREAM and target and row.response is not None:
             at = self._lanes.stream(row) or self._lanes.server(row)
             yield (
@@ -286,8 +286,8 @@ class Steps:
             )
 
     def _carried(self, message: Message, row: Exchange | UnpairedMessage) -> Iterator[Numbered]:
-        """The `202` to a POST whose message is answered elsewhere, or not at all."""
-        source = self._sources[row.capture]
+        """Yield the `202` to a POST whose message is answered elsewhere or needs no answer."""
+        source = self._captures[row.capture]
         carried = source.transaction_of(message.stream) if self._is_http_told else None
         if carried is None or carried.response is None or carried.status != ACCEPTED or message.sender != CLIENT:
             return
@@ -300,8 +300,8 @@ class Steps:
         )
 
     def _refused(self, row: UnpairedMessage) -> Iterator[Numbered]:
-        """The status that a message got which wants no answer, where it is one that should be told."""
-        source = self._sources[row.capture]
+        """Yield the status of a POST whose message needs no answer, if the status is an error."""
+        source = self._captures[row.capture]
         carried = source.transaction_of(row.message.stream)
         if carried is not None and carried.response is not None and status_note(row, source):
             yield self._status(carried, carried.response, row, "warn")
@@ -309,7 +309,7 @@ class Steps:
     def _status(
         self, carried: Transaction, response: Stream, row: Exchange | UnpairedMessage, style: str, closes: str = ""
     ) -> Numbered:
-        """The status that was all of an answer. It may come before all of the request has, and is drawn behind it even so."""
+        """Draw a status that was the whole response. It is drawn after the request, even if it came before the request ended."""
         client, server = self._ends(row, CLIENT)
         asked = row.message if isinstance(row, UnpairedMessage) else row.request
         text = f"{row.row} {status_words(carried)}{' by mcpspy' if response.injected else ''}"
@@ -320,7 +320,7 @@ class Steps:
         return max(response.opened.number, asked.number), arrow
 
     def _transaction(self, row: Transaction) -> Iterator[Numbered]:
-        """A request that carries no message, and its status, or who would not wait for one."""
+        """Draw a request without a message, and its status or the side that gave up."""
         client, server = self._ends(row, CLIENT)
         stream = self._lanes.stream(row)
         server = stream or server
@@ -361,7 +361,7 @@ class Steps:
             yield _last_number(row), arrow
 
     def _disconnected(self, row: Transaction, response: Stream, close: Close, client: str, server: str) -> Arrow:
-        """The end of a long stream, from whoever ended it, and what came on it."""
+        """Draw the end of a long stream: the side that ended it, and what the stream carried."""
         again = f", {len(row.redelivered)} redelivered" if row.redelivered else ""
         is_left = close.by == CLIENT
         is_well = is_left or close.how == "eof"
@@ -377,7 +377,7 @@ class Steps:
 
     def _arrow(self, message: Message, kind: ArrowKind, text: str, row: int, style: str = "") -> Arrow:
         start, end = self._ends(message, message.sender)
-        said, details = ("", ()) if message.method == PROGRESS else self._said(message)
+        said, details = ("", ()) if message.method == PROGRESS else self._payload(message)
         words = f"{text} {said}".rstrip()
         return Arrow(at_ns=message.at_ns, start=start, end=end, kind=kind, text=words, style=style, row=row, details=details)
 
@@ -385,20 +385,21 @@ class Steps:
         return self._lanes.ends(about, sender)
 
     def _last_ns(self, row: Exchange | Transaction) -> int:
-        source: CaptureInfo = self._sources[row.capture]
+        source: CaptureInfo = self._captures[row.capture]
         return max(row.at_ns, source.last_ns + source.shift_ns)
 
 
 def _stops(transaction: Transaction | None) -> bool:
-    """Whether mcpspy passed a request on to nobody: it refused it, or could not reach the server. What timed out was."""
+    """Tell whether mcpspy did not forward a request, because it refused it or could not reach the server. A timeout was forwarded."""
     response = None if transaction is None else transaction.response
     return response is not None and response.injected and response.head.status != TIMED_OUT
 
 
 def _last_number(transaction: Transaction) -> int:
-    """The last record of a transaction that is known by its number: of its heads, its closes and its notes."""
-    streams = [one for one in (transaction.request, *transaction.interim, transaction.response) if one is not None]
-    numbers = [one.opened.number for one in streams] + [one.close.number for one in streams if one.close is not None]
+    """Return the number of the last known record of a transaction: a head, a close or a note."""
+    streams = [stream for stream in (transaction.request, *transaction.interim, transaction.response) if stream is not None]
+    numbers = [stream.opened.number for stream in streams]
+    numbers += [stream.close.number for stream in streams if stream.close is not None]
     return max([*numbers, *(note.number for note in transaction.notes)], default=0)
 
 
@@ -407,5 +408,5 @@ def _sentence(phrase: Phrase) -> str:
 
 
 def _is_plain_close(row: ChannelEvent) -> bool:
-    """Whether a stream just ended, as it should: the exit says it better."""
+    """Tell whether a stream ended normally. The exit of the process says it better."""
     return isinstance(row.record, Close) and row.record.how == "eof"
