@@ -64,7 +64,7 @@ def filters(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> li
     from ..transcript.filter.keys import KEYS
 
     before, blank, last = incomplete.rpartition(" ")
-    words = ((f"{before}{blank}{name}:", key.what) for name, key in KEYS.items() if name.startswith(last))
+    words = ((f"{before}{blank}{name}:", key.meaning) for name, key in KEYS.items() if name.startswith(last))
     return [CompletionItem(word, help=help[:80]) for word, help in words]
 
 

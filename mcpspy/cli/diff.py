@@ -21,7 +21,7 @@ from .screen import Screen, say
 from .transcripts import WhatCommand, row_of, select_captures, transcript_of
 
 if TYPE_CHECKING:
-    from ..transcript.filter.filter import Filter
+    from ..transcript.filter.grammar import Filter
 
 DIFFERENT = 1
 

@@ -14,7 +14,7 @@ from .screen import say
 
 if TYPE_CHECKING:
     from ..errors import FilterError
-    from ..transcript.filter.filter import Filter
+    from ..transcript.filter.grammar import Filter
     from ..transcript.filter.result import FilterResult
     from ..transcript.model import Row, Transcript
 

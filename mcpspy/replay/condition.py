@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ..errors import FilterError, ReplayError, RuleError
 from ..records import CLIENT, SERVER, Close, Exit, Note
-from ..transcript.filter.filter import Filter, FilterMatcher, filter_of
-from ..transcript.filter.grammar import Text
+from ..transcript.filter.filter import FilterMatcher, filter_of
+from ..transcript.filter.grammar import Filter, Text
 from ..transcript.findings.registry import selected_rules
 from ..transcript.findings.run import all_findings, findings
 from ..transcript.model import ChannelEvent, Exchange, Kind, Numbered, Outcome, Transcript, UnpairedMessage

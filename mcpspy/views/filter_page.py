@@ -123,7 +123,7 @@ def keys_section() -> PageSection:
         title="Keys",
         heads=("key", "what it is about", "operators", "values", "example"),
         rows=tuple(
-            (f"`{key.name}`", key.what, " ".join(f"`{one}`" for one in key.operators), key.values, f"`{key.example}`")
+            (f"`{key.name}`", key.meaning, " ".join(f"`{one}`" for one in key.operators), key.values, f"`{key.example}`")
             for key in KEYS.values()
         ),
     )

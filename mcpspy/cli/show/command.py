@@ -21,7 +21,7 @@ from ..since import Since, chosen_since, narrowed, since_option
 from ..transcripts import CaptureSelection, WhatCommand, row_of, select_captures, transcript_of
 
 if TYPE_CHECKING:
-    from ...transcript.filter.filter import Filter
+    from ...transcript.filter.grammar import Filter
     from ...transcript.filter.result import FilterResult
     from .follow import Output
 

@@ -2,7 +2,8 @@
 
 import click
 
-from ...transcript.filter.filter import Filter, FilterMatcher
+from ...transcript.filter.filter import FilterMatcher
+from ...transcript.filter.grammar import Filter
 from ...transcript.model import Numbered, Row
 from ...views.text.filter_lines import matching_line
 from ...views.text.line import Line

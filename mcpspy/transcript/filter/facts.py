@@ -1,6 +1,6 @@
-"""What a filter asks of a row and of one message of it: facts as texts, amounts and times. Refuses to compare them.
+"""Facts about a row and about one of its messages, as texts, amounts and times that filters compare.
 
-A fact that does not apply is absent: None, or no text at all. None of these raises, whatever was captured.
+A fact that does not apply is absent: None, or no text at all. No function here raises, whatever was captured, and none compares.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ from ..model import (
     Row,
     UnpairedMessage,
 )
-from .models import answer_of, said
 
 if TYPE_CHECKING:
     from ..calls.call import Call
+    from ..llm.model import Answer
 
 
 class Subject:
-    """What is held against a filter: a row, and one message of it. One object for all, filled anew for each.
+    """A row and one of its messages, to be compared with a filter. One object serves all of them and is filled anew for each.
 
-    `exchange` is the row if it is one, `message` is None where the row has none: lines of stderr, events, transactions.
+    `exchange` is the row if it is one; `message` is None for rows without messages: lines of stderr, events, transactions, model
+    calls.
     """
 
-    __slots__ = ("exchange", "message", "row", "rules", "captures", "zone")
+    __slots__ = ("captures", "exchange", "message", "row", "rules", "zone")
 
     row: Row
     exchange: Exchange | None
@@ -48,19 +49,19 @@ class Subject:
     def __init__(self, captures: list[CaptureInfo], rules: dict[int, set[str]], zone: tzinfo | None) -> None:
         self.captures = captures
         self.rules = rules
-        """Which rules have findings about a row, by its number."""
+        """The rules of the findings about a row, by the row's number."""
         self.zone = zone
         """The time zone of times of day; None: the system's."""
 
     @property
-    def source(self) -> CaptureInfo:
-        """The capture that the row is in."""
+    def capture_info(self) -> CaptureInfo:
+        """The capture of the row."""
         return self.captures[self.row.capture]
 
     @property
     def begin_ns(self) -> int | None:
         """Unix time of the beginning of the transcript's clock; None while no header is known."""
-        return next((one.header.wall_ns - one.shift_ns for one in self.captures if one.header is not None), None)
+        return next((info.header.wall_ns - info.shift_ns for info in self.captures if info.header is not None), None)
 
 
 Texts: TypeAlias = Callable[[Subject], Iterable[str | None]]
@@ -71,7 +72,7 @@ Amount: TypeAlias = Callable[[Subject], int | None]
 
 
 def methods(subject: Subject) -> tuple[str | None, ...]:
-    """The method of the exchange, and of the message itself; of a model call what was asked of the API."""
+    """Return the method of the exchange and that of the message; for a model call the API's."""
     exchange, message = subject.exchange, subject.message
     if isinstance(subject.row, ModelCall):
         return (subject.row.method,)
@@ -82,7 +83,7 @@ def methods(subject: Subject) -> tuple[str | None, ...]:
 
 
 def targets(subject: Subject) -> tuple[str | None, ...]:
-    """What the exchange is about, and the message itself; of a model call the model."""
+    """Return the target of the exchange and that of the message; for a model call the model."""
     exchange, message = subject.exchange, subject.message
     if isinstance(subject.row, ModelCall):
         return (subject.row.target,)
@@ -90,57 +91,71 @@ def targets(subject: Subject) -> tuple[str | None, ...]:
     return (own,) if exchange is None else (exchange.request.target, own)
 
 
-def _about(*wanted: str) -> Texts:
-    """The target where the method is one of `wanted`."""
-    chosen = frozenset(wanted)
+def _targets_of(*methods: str) -> Texts:
+    """Return a function for the targets of these methods."""
+    chosen = frozenset(methods)
 
-    def about(subject: Subject) -> tuple[str | None, ...]:
+    def targets(subject: Subject) -> tuple[str | None, ...]:
         exchange, message = subject.exchange, subject.message
-        found: tuple[str | None, ...] = ()
+        names: tuple[str | None, ...] = ()
         if exchange is not None and exchange.request.method in chosen:
-            found = (exchange.request.target,)
+            names = (exchange.request.target,)
         if message is not None and message.method in chosen and (exchange is None or message is not exchange.request):
-            found = (*found, message.target)
-        return found
+            names = (*names, message.target)
+        return names
 
-    return about
+    return targets
 
 
-_tools_called: Final = _about("tools/call")
-prompts: Final = _about("prompts/get")
-resources: Final = _about(
+_called_tools: Final = _targets_of("tools/call")
+prompts: Final = _targets_of("prompts/get")
+resources: Final = _targets_of(
     "resources/read",
     "resources/subscribe",
     "resources/unsubscribe",
     "resources/directory/read",
     "notifications/resources/updated",
 )
-_tasks_named: Final = _about(
+_named_tasks: Final = _targets_of(
     "tasks/get", "tasks/result", "tasks/update", "tasks/cancel", "notifications/tasks", "notifications/tasks/status"
 )
 
 
 def tools(subject: Subject) -> Iterable[str | None]:
-    """The tool that is called; of a model call those that the model wants called."""
+    """Return the tool that is called; for a model call the tools that the model uses."""
     answer = answer_of(subject.row)
-    return _tools_called(subject) if answer is None else [one.name for one in answer.turn.uses]
+    return _called_tools(subject) if answer is None else [use.name for use in answer.turn.uses]
+
+
+def models(subject: Subject) -> tuple[str, ...]:
+    """Return the model that a model call names, and the one that answered, as it names itself."""
+    row = subject.row
+    if not isinstance(row, ModelCall):
+        return ()
+    answer = row.answer
+    return (row.model,) if answer is None else (row.model, answer.model)
 
 
 def tasks(subject: Subject) -> tuple[str | None, ...]:
-    """The task that a message names, and that of the call which the row belongs to."""
+    """Return the task that the message names, and the task of the row's call."""
     call = call_of(subject)
-    named = tuple(_tasks_named(subject))
+    named = tuple(_named_tasks(subject))
     return named if call is None or call.task is None else (*named, call.task.id)
 
 
 def call_of(subject: Subject) -> Call | None:
-    """The call that the row is a part of; None for one that is an exchange and no more."""
+    """Return the call that the row is a part of; None for a plain exchange."""
     row = subject.row
-    return subject.source.calls.get(row.row) if isinstance(row, Exchange | UnpairedMessage) else None
+    return subject.capture_info.calls.get(row.row) if isinstance(row, Exchange | UnpairedMessage) else None
+
+
+def answer_of(row: Row) -> Answer | None:
+    """Return the answer of a model; None for other rows, and as long as there is no answer."""
+    return row.answer if isinstance(row, ModelCall) else None
 
 
 def parts(subject: Subject) -> tuple[str, ...]:
-    """What the row is to its call."""
+    """Return the part that the row has in its call."""
     call, row = call_of(subject), subject.row
     if call is None:
         return ()
@@ -148,7 +163,7 @@ def parts(subject: Subject) -> tuple[str, ...]:
 
 
 def directions(subject: Subject) -> tuple[str, ...]:
-    """Whose row it is: who asks, or who sends what stands alone."""
+    """Return the side that makes the request, or sends the unpaired message."""
     match subject.row:
         case Exchange(request=message) | UnpairedMessage(message=message):
             return (message.sender,)
@@ -161,28 +176,28 @@ def directions(subject: Subject) -> tuple[str, ...]:
 
 
 def senders(subject: Subject) -> tuple[str, ...]:
-    """Who sent the message."""
+    """Return the side that sent the message."""
     return directions(subject) if subject.message is None else (subject.message.sender,)
 
 
 def servers(subject: Subject) -> tuple[str, ...]:
-    """The server's lane, and the label it was recorded under."""
-    source = subject.source
-    return (source.server, source.header.label) if source.header is not None else (source.server,)
+    """Return the server's lane, and the label of its capture."""
+    info = subject.capture_info
+    return (info.server, info.header.label) if info.header is not None else (info.server,)
 
 
 def clients(subject: Subject) -> tuple[str, ...]:
-    """The client's lane."""
-    return (subject.source.client_of(subject.row),)
+    """Return the client's lane."""
+    return (subject.capture_info.client_of(subject.row),)
 
 
 def lanes(subject: Subject) -> tuple[str, ...]:
-    """Both lanes."""
+    """Return both lanes."""
     return (*clients(subject), *servers(subject))
 
 
 def kinds(subject: Subject) -> tuple[str, ...]:
-    """What the message is, or what the row is that has none."""
+    """Return the kinds of the message, or of a row without one."""
     message, row = subject.message, subject.row
     if message is None:
         if isinstance(row, ChannelEvent):
@@ -201,22 +216,22 @@ _NOISE_KINDS: Final = (Kind.MALFORMED.value, "noise")
 
 
 NEEDS_INPUT: Final = "needs-input"
-_HYPHENATED: Final = {one: one.value.replace(" ", "-") for one in Outcome}
+_HYPHENATED: Final = {outcome: outcome.value.replace(" ", "-") for outcome in Outcome}
 _FAILED: Final = {Outcome.ERROR, Outcome.TOOL_ERROR, Outcome.HTTP_ERROR, Outcome.UNANSWERED}
 
 
 def statuses(subject: Subject) -> tuple[str, ...]:
-    """What became of an exchange, in the words of its outcome; and the code of its error."""
+    """Return the outcome of an exchange, as words, and the code of its error."""
     row = subject.row
     match row:
         case Exchange(response=response):
             outcome = row.outcome
-            found = (_HYPHENATED[outcome], "failed") if outcome in _FAILED else (_HYPHENATED[outcome],)
+            words = (_HYPHENATED[outcome], "failed") if outcome in _FAILED else (_HYPHENATED[outcome],)
             if response is None:
-                return found
+                return words
             if response.result_type == INPUT_REQUIRED:
-                return (*found, NEEDS_INPUT)
-            return (*found, _code(response)) if response.kind is Kind.ERROR else found
+                return (*words, NEEDS_INPUT)
+            return (*words, _code(response)) if response.kind is Kind.ERROR else words
         case UnpairedMessage(message=Message(kind=Kind.ERROR) as message):
             return ("error", "failed", _code(message))
         case Transaction():
@@ -236,92 +251,93 @@ def _transaction_statuses(row: Transaction) -> tuple[str, ...]:
 
 
 def _code(error: Message) -> str:
-    """The code of a JSON-RPC error as it was spelled; empty if it has none."""
+    """Return the code of a JSON-RPC error as it was spelled; empty if it has none."""
     return bytes(members(members(error.raw).get("error", b"")).get("code", b"")).decode("utf-8", "replace")
 
 
 def ids(subject: Subject) -> tuple[str, ...]:
-    """The id of the exchange or the message: its token, and of a string what it says; of a model call those of its tool uses."""
+    """Return the id of the exchange or the message, as `_spellings` has it; for a model call the ids of its tool uses."""
     exchange, message = subject.exchange, subject.message
     if (answer := answer_of(subject.row)) is not None:
-        return tuple(one.id for one in answer.turn.uses)
-    token = exchange.request.id if exchange is not None else None if message is None else message.id
-    return _spelled(token)
+        return tuple(use.id for use in answer.turn.uses)
+    return _spellings(exchange.request.id if exchange is not None else None if message is None else message.id)
 
 
 def tokens(subject: Subject) -> tuple[str, ...]:
-    """The progress token that a request gives out, or a notification names."""
+    """Return the progress token that a request gives out, or a notification names."""
     exchange, message = subject.exchange, subject.message
-    found = _spelled(message.correlation_key) if message is not None and message.method != "notifications/cancelled" else ()
-    return found if exchange is None or message is exchange.request else (*found, *_spelled(exchange.request.correlation_key))
+    own = _spellings(message.correlation_key) if message is not None and message.method != "notifications/cancelled" else ()
+    return own if exchange is None or message is exchange.request else (*own, *_spellings(exchange.request.correlation_key))
 
 
-def _spelled(token: str | None) -> tuple[str, ...]:
-    if token is None:
+def _spellings(key: str | None) -> tuple[str, ...]:
+    """Return an id key, and if it is a string also the text of that string."""
+    if key is None:
         return ()
-    said = string(token.encode("utf-8", "replace")) if token[:1] == '"' else None
-    return (token,) if said is None else (token, said)
+    text = string(key.encode("utf-8", "replace")) if key[:1] == '"' else None
+    return (key,) if text is None else (key, text)
 
 
 def rules(subject: Subject) -> Iterable[str]:
-    """The rules of the findings that point at the row."""
+    """Return the rules of the findings that point at the row."""
     row = subject.row
     return subject.rules.get(row.row, ()) if isinstance(row, Numbered) else ()
 
 
 def eras(subject: Subject) -> tuple[str | None, ...]:
-    """The era of the message."""
+    """Return the era of the message."""
     return () if subject.message is None else (subject.message.era,)
 
 
 def revisions(subject: Subject) -> tuple[str | None, ...]:
-    """The revision of the message."""
+    """Return the revision of the message."""
     return () if subject.message is None else (subject.message.revision,)
 
 
 def flaws(subject: Subject) -> tuple[str, ...]:
-    """What is odd about the message."""
+    """Return the flaws of the message."""
     return () if subject.message is None else subject.message.flaws
 
 
 def transports(subject: Subject) -> tuple[str, ...]:
-    """`stdio` or `http`; and `sse` for HTTP+SSE, where answers come on a stream of their own."""
-    source = subject.source
-    if source.header is not None and source.header.tapped.get("transport", "stdio") != "http":
+    """Return `stdio` or `http`; and `sse` for HTTP+SSE, where answers come on a stream of their own."""
+    info = subject.capture_info
+    if info.header is not None and info.header.tapped.get("transport", "stdio") != "http":
         return ("stdio",)
-    found = transactions(subject)
-    if source.header is None and not found:
+    carriers = transactions(subject)
+    if info.header is None and not carriers:
         return ("stdio",)
-    return ("http", "sse") if any(one.scope.kind is ScopeKind.STREAM for one in found) else ("http",)
+    return ("http", "sse") if any(carrier.scope.kind is ScopeKind.STREAM for carrier in carriers) else ("http",)
 
 
 def sessions(subject: Subject) -> tuple[str, ...]:
-    """The session's id; of HTTP+SSE, which has none, the number of the transaction that carries its stream."""
-    scopes = [one.scope for one in transactions(subject)]
-    found = [one.session or (str(one.stream) if one.stream else "") for one in scopes]
-    return tuple(one for one in found if one)
+    """Return the session's id; for HTTP+SSE, which has none, the number of the transaction that carries its stream."""
+    scopes = [transaction.scope for transaction in transactions(subject)]
+    ids = [scope.session or (str(scope.stream) if scope.stream else "") for scope in scopes]
+    return tuple(id for id in ids if id)
 
 
 def transactions(subject: Subject) -> list[Transaction]:
-    """The transactions that carried the message, and the request of its exchange."""
+    """Return the transactions that carried the message, and the request of its exchange."""
     row, exchange, message = subject.row, subject.exchange, subject.message
     if isinstance(row, Transaction):
         return [row]
     if isinstance(row, ModelCall):
         return [row.transaction]
-    source = subject.source
-    if message is None or not source.transactions:
+    info = subject.capture_info
+    if message is None or not info.transactions:
         return []
-    own = source.transaction_of(message.stream)
-    asked = None if exchange is None else exchange.transaction
-    return [one for one in ((own,) if own is asked else (own, asked)) if one is not None]
+    own = info.transaction_of(message.stream)
+    of_request = None if exchange is None else exchange.transaction
+    carriers = (own,) if own is of_request else (own, of_request)
+    return [carrier for carrier in carriers if carrier is not None]
 
 
 # --- Amounts ---
 
 
 def durations_ns(subject: Subject) -> int | None:
-    """How long the exchange or the transaction took."""
+    """Return the duration of the exchange, the transaction or the model call."""
     exchange = subject.exchange
     if exchange is not None:
         return exchange.duration_ns
@@ -329,13 +345,13 @@ def durations_ns(subject: Subject) -> int | None:
 
 
 def totals_ns(subject: Subject) -> int | None:
-    """How long it took in all, with all its rounds, polls and what its task took."""
+    """Return the duration of the whole call, with all its rounds, its polls and its task."""
     call = call_of(subject)
     return durations_ns(subject) if call is None else call.duration_ns
 
 
 def sizes_bytes(subject: Subject) -> int | None:
-    """What the row shows: of an exchange request and response together, of a transaction both bodies."""
+    """Return the size that the row shows: request and response of an exchange together, both bodies of a transaction."""
     match subject.row:
         case Exchange(request=request, response=response):
             return request.size + (0 if response is None else response.size)
@@ -345,7 +361,7 @@ def sizes_bytes(subject: Subject) -> int | None:
             Transaction(request=request_stream, response=response_stream)
             | ModelCall(transaction=Transaction(request=request_stream, response=response_stream))
         ):
-            return sum(one.body_bytes for one in (request_stream, response_stream) if one is not None)
+            return sum(stream.body_bytes for stream in (request_stream, response_stream) if stream is not None)
         case Log(raw=raw):
             return len(raw)
         case _:
@@ -353,17 +369,17 @@ def sizes_bytes(subject: Subject) -> int | None:
 
 
 def message_bytes(subject: Subject) -> int | None:
-    """The size of the message alone."""
+    """Return the size of the message alone."""
     return sizes_bytes(subject) if subject.message is None else subject.message.size
 
 
 def row_numbers(subject: Subject) -> int | None:
-    """The number of the row."""
+    """Return the number of the row."""
     return subject.row.row if isinstance(subject.row, Numbered) else None
 
 
 def call_numbers(subject: Subject) -> int | None:
-    """The number of the first row of the call that the row is a part of."""
+    """Return the number of the first row of the row's call."""
     call = call_of(subject)
     if call is not None:
         return call.row
@@ -371,32 +387,35 @@ def call_numbers(subject: Subject) -> int | None:
 
 
 def progress_counts(subject: Subject) -> int | None:
-    """How many progress notifications came."""
+    """Return the number of progress notifications."""
     return None if subject.exchange is None else subject.exchange.progress
 
 
 def http_statuses(subject: Subject) -> list[int]:
-    """The statuses of the transactions, as far as there was a response."""
-    return [one.status for one in transactions(subject) if one.status]
+    """Return the statuses of the transactions that have a response."""
+    return [transaction.status for transaction in transactions(subject) if transaction.status]
 
 
 # --- Times and bytes ---
 
 
 def at_ns(subject: Subject) -> int:
-    """When the message came, on the transcript's clock; of a row without messages, when it began."""
+    """Return the time of the message on the transcript's clock; for a row without messages, the time at which it began."""
     return subject.row.at_ns if subject.message is None else subject.message.at_ns
 
 
 def payload(subject: Subject) -> bytes:
-    """The raw bytes of the message, of the line of stderr, or of what a record says; of a model call the prompt and what was said."""
+    """Return the bytes in which a filter looks for a text.
+
+    These are the message, the line of stderr, or the text of a record; of a model call the prompt and the answer.
+    """
     if subject.message is not None:
         return subject.message.raw
     row = subject.row
     if isinstance(row, Log):
         return row.raw
     if isinstance(row, ModelCall):
-        return row.payload + b"\n" + said(row.answer)
+        return row.payload + b"\n" + _answer_text(row.answer)
     if not isinstance(row, ChannelEvent):
         return b""
     match row.record:
@@ -406,3 +425,14 @@ def payload(subject: Subject) -> bytes:
             return str(text).encode("utf-8", "replace")
         case _:
             return b""
+
+
+def _answer_text(answer: Answer | None) -> bytes:
+    """Return the texts of an answer, put together from deltas, and its tool uses."""
+    if answer is None:
+        return b""
+    texts: list[str] = [answer.error]
+    for turn in (answer.turn, *answer.more):
+        texts += [turn.text, turn.thinking, turn.refusal]
+        texts += [f"{use.name} {use.arguments}" for use in turn.uses]
+    return "\n".join(filter(None, texts)).encode("utf-8", "surrogatepass")

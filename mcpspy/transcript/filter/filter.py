@@ -1,7 +1,7 @@
-"""Filters say which rows of a transcript to show: `method:tools/call tool:search* status:error not kind:progress "text"` is one.
+"""Rows to the rows that a filter lets through: `method:tools/call tool:search* status:error not kind:progress "text"`.
 
-A filter is held against each message with the facts of its exchange; a row matches if one of its messages does. Refuses regular
-expressions: the work is linear in what is filtered. docs/filter.md explains the language.
+Each message is compared with the filter, together with the facts of its exchange; a row matches if one of its messages does.
+There are no regular expressions, so that the work is linear in the bytes. docs/filter.md explains the language.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from ..model import Exchange, Numbered, Row, Transcript, UnpairedMessage
 from . import facts
 from .facts import Subject
-from .grammar import AllOf, AnyOf, Node, Not, Term, Text, parse, terms
+from .grammar import AllOf, AnyOf, Filter, Node, Not, Term, Text, parse, terms
 from .keys import HINTS, KEYS, Test, checked
 from .result import FilterResult
 
@@ -26,32 +26,12 @@ if TYPE_CHECKING:
 _CHECKS: Final = dict.fromkeys(KEYS, checked)
 
 
-class Filter:
-    """A filter that was read from text. `str` gives it back in its shortest spelling."""
-
-    __slots__ = ("node",)
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-
-    def __str__(self) -> str:
-        return str(self.node)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Filter) and self.node == other.node
-
-    def __hash__(self) -> int:
-        return hash(self.node)
-
-    @property
-    def keys(self) -> set[str]:
-        """The keys that it asks for."""
-        return {one.key for one in terms(self.node) if isinstance(one, Term)}
-
-
 def filter_of(expressions: Iterable[str]) -> Filter | None:
-    """What all these expressions let through; None if there are none. Raises: FilterError: with the one that cannot be read."""
-    nodes = [parse(one, _CHECKS, HINTS) for one in expressions]
+    """Return a filter for what matches all of these expressions; None if there are none.
+
+    Raises: FilterError: for the first expression that cannot be read.
+    """
+    nodes = [parse(expression, _CHECKS, HINTS) for expression in expressions]
     if not nodes:
         return None
     parts = [part for node in nodes for part in (node.parts if isinstance(node, AllOf) else (node,))]
@@ -59,24 +39,24 @@ def filter_of(expressions: Iterable[str]) -> Filter | None:
 
 
 class FilterMatcher:
-    """Says which rows a filter lets through. `zone` is the time zone of its times of day; None: the system's.
+    """The test of a filter on rows. `zone` is the time zone of its times of day; None: the system's.
 
-    Of findings it knows those that the transcript has when it is made; rows may come and change later.
+    It knows the findings that the transcript has when it is made; rows may come and change later.
     """
 
     __slots__ = ("_of_messages", "_of_notifications", "_subject", "_test")
 
-    def __init__(self, wanted: Filter, transcript: Transcript, zone: tzinfo | None = None) -> None:
+    def __init__(self, chosen: Filter, transcript: Transcript, zone: tzinfo | None = None) -> None:
         self._subject = Subject(transcript.captures, _rules(transcript), zone)
-        self._test = _test(wanted.node)
-        leaves = list(terms(wanted.node))
-        self._of_messages = any(isinstance(one, Text) or KEYS[one.key].of_message for one in leaves)
+        self._test = _test(chosen.node)
+        leaves = list(terms(chosen.node))
+        self._of_messages = any(isinstance(leaf, Text) or KEYS[leaf.key].of_message for leaf in leaves)
         self._of_notifications = self._of_messages or any(
-            isinstance(one, Term) and KEYS[one.key].of_notification for one in leaves
+            isinstance(leaf, Term) and KEYS[leaf.key].of_notification for leaf in leaves
         )
 
     def matches(self, row: Row) -> bool:
-        """Whether to show this row."""
+        """Return whether the filter lets this row through."""
         subject, test = self._subject, self._test
         subject.row = row
         if isinstance(row, Exchange):
@@ -90,7 +70,7 @@ class FilterMatcher:
         return bool(test(subject))
 
     def _answers(self, row: Exchange) -> bool:
-        """Whether an answer matches."""
+        """Return whether an answer matches."""
         subject, test = self._subject, self._test
         if row.response is not None:
             subject.message = row.response
@@ -99,7 +79,7 @@ class FilterMatcher:
         return any(map(self._is_match, (*row.partials, *row.more_responses)))
 
     def _notifications(self, row: Exchange) -> bool:
-        """Whether a notification that belongs to an exchange matches."""
+        """Return whether a notification of an exchange matches."""
         return any(map(self._is_match, row.notifications))
 
     def _is_match(self, message: Message) -> object:
@@ -107,24 +87,24 @@ class FilterMatcher:
         return self._test(self._subject)
 
 
-def filter_rows(wanted: Filter, transcript: Transcript, rows: Sequence[Row], zone: tzinfo | None = None) -> FilterResult:
-    """What of `rows`, rows of `transcript`, a filter lets through. `zone` is that of `FilterMatcher`."""
-    matches = FilterMatcher(wanted, transcript, zone).matches
-    found = [row for row in rows if matches(row)]
-    matching, of = (sum(1 for row in some if isinstance(row, Numbered)) for some in (found, rows))
-    return FilterResult(filter=wanted, rows=found, matching=matching, total=of)
+def filter_rows(chosen: Filter, transcript: Transcript, rows: Sequence[Row], zone: tzinfo | None = None) -> FilterResult:
+    """Return the rows of `transcript` among `rows` that a filter lets through. `zone` is as in `FilterMatcher`."""
+    matches = FilterMatcher(chosen, transcript, zone).matches
+    passing = [row for row in rows if matches(row)]
+    matching, total = (sum(1 for row in some if isinstance(row, Numbered)) for some in (passing, rows))
+    return FilterResult(filter=chosen, rows=passing, matching=matching, total=total)
 
 
 def _rules(transcript: Transcript) -> dict[int, set[str]]:
-    found: dict[int, set[str]] = {}
+    rules: dict[int, set[str]] = {}
     for finding in transcript.findings:
         if finding.row is not None:
-            found.setdefault(finding.row, set()).add(finding.rule)
-    return found
+            rules.setdefault(finding.row, set()).add(finding.rule)
+    return rules
 
 
 def _test(node: Node) -> Test:
-    """The test that a tree stands for: functions within each other, which cost less than walking the tree for each message."""
+    """Return the test for a tree: nested functions, which cost less than a walk over the tree for each message."""
     match node:
         case Term():
             return checked(node)
@@ -154,11 +134,11 @@ def _any(tests: tuple[Test, ...], subject: Subject) -> bool:
 
 
 def _contains(text: str) -> Test:
-    """A test whether the payload has `text`, as it is or as JSON may spell it within a string."""
+    """Return a test for `text` in the payload, as it is or as JSON may spell it within a string."""
     shortest = json.dumps(text, ensure_ascii=False)[1:-1]
     escaped = json.dumps(text)[1:-1]
     spellings = dict.fromkeys((text, shortest, escaped, _upper_escapes(escaped), shortest.replace("/", "\\/")))
-    needles = tuple(one.encode("utf-8", "surrogatepass") for one in spellings)
+    needles = tuple(spelling.encode("utf-8", "surrogatepass") for spelling in spellings)
     if len(needles) == 1:
         (needle,) = needles
         return lambda subject: needle in facts.payload(subject)
@@ -171,7 +151,7 @@ def _contains(text: str) -> Test:
 
 
 def _upper_escapes(text: str) -> str:
-    return _escapes(lambda found: "\\u" + found[0][2:].upper(), text)
+    return _escapes(lambda escape: "\\u" + escape[0][2:].upper(), text)
 
 
 _escapes = re.compile(r"\\u[0-9a-f]{4}").sub

@@ -1,11 +1,11 @@
-"""The grammar of filters: text to a tree of terms, and back.
+"""Filter expressions to trees of terms, and back.
 
-    filter = all { "or" all }
-    all    = one { ["and"] one }
-    one    = "not" one | "(" filter ")" | key operator value | "text"
+    filter   = sequence { "or" sequence }
+    sequence = part { ["and"] part }
+    part     = "not" part | "(" filter ")" | key operator value | "text"
 
-Refuses to know what a key means: it is told which there are and what they take. Every text either becomes a tree or raises
-`FilterError`; the time is linear in it.
+The caller says which keys there are and what they take. Every text either becomes a tree or raises `FilterError`; the time is
+linear in its length.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from difflib import get_close_matches
 from typing import Final, NamedTuple, TypeAlias
 
 from ...errors import FilterError
-from .values import BadValue, named
+from .values import BadValue, in_quotes
 
 MAX_DEPTH: Final = 50
-"""Parentheses and `not` within each other: more are no filter that a person wrote, and Python's stack is finite."""
+"""The deepest nesting of parentheses and `not`: nobody writes more, and Python's stack is finite."""
 
 OPERATORS: Final = (">=", "<=", ">", "<", ":")
 MAX_KEY_LETTERS: Final = 40
-"""To what is longer than this no key is looked for that it may have been meant to be."""
+"""The longest word for which a similar key is suggested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A key, an operator and a value: `dur>2s`. `is_quoted` says that the value stood in quotation marks: it has no wildcards."""
+    """A key, an operator and a value: `dur>2s`. `is_quoted` says that the value was in quotation marks, so it has no wildcards."""
 
     key: str
     operator: str
@@ -42,7 +42,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """A text that is looked for in the payload."""
+    """A text to look for in the payload."""
 
     text: str
 
@@ -52,7 +52,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Not:
-    """What does not match."""
+    """A negated part: it matches what the part does not match."""
 
     part: Node
 
@@ -62,7 +62,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllOf:
-    """What matches each of two parts or more."""
+    """Two parts or more, all of which have to match."""
 
     parts: tuple[Node, ...]
 
@@ -72,7 +72,7 @@ class AllOf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnyOf:
-    """What matches one of two parts or more."""
+    """Two parts or more, one of which has to match."""
 
     parts: tuple[Node, ...]
 
@@ -82,18 +82,42 @@ class AnyOf:
 
 Node: TypeAlias = Term | Text | Not | AllOf | AnyOf
 
+
+class Filter:
+    """A filter that was read from text. `str` returns its shortest spelling."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    def __str__(self) -> str:
+        return str(self.node)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Filter) and self.node == other.node
+
+    def __hash__(self) -> int:
+        return hash(self.node)
+
+    @property
+    def keys(self) -> set[str]:
+        """The keys of its terms."""
+        return {leaf.key for leaf in terms(self.node) if isinstance(leaf, Term)}
+
+
 Keys: TypeAlias = Mapping[str, Callable[[Term], object]]
 """For each key a function that raises `BadValue` for a term that it cannot use."""
 
 
 def quoted(text: str) -> str:
-    """`text` in quotation marks, as a filter spells it."""
+    """Return `text` in quotation marks, as a filter spells it."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 def terms(node: Node) -> Iterator[Term | Text]:
-    """The leaves of a tree, from left to right."""
+    """Yield the leaves of a tree, from left to right."""
     match node:
         case Not(part=part):
             yield from terms(part)
@@ -105,18 +129,18 @@ def terms(node: Node) -> Iterator[Term | Text]:
 
 
 def parse(expression: str, keys: Keys, hints: Mapping[str, str]) -> Node:
-    """The tree of an expression. `hints` says which key is meant by a word that is none.
+    """Return the tree of an expression. `hints` has the key that is meant by a word that is no key.
 
     Raises: FilterError: if it is no filter.
     """
     return _Parser(expression, keys, hints).whole()
 
 
-# --- The parts of an expression ---
+# --- The tokens of an expression ---
 
 
 class _Token(NamedTuple):
-    """`kind` is one of `( ) text word end`. `at` is its offset; `glued` says that no blank stood before it."""
+    """A token: `kind` is one of `( ) text word end`, `at` its offset; `glued` says that no blank is in front of it."""
 
     kind: str
     text: str
@@ -146,12 +170,12 @@ def _tokens(expression: str) -> Iterator[_Token]:
             yield _Token(sign, sign, at)
             at, before = at + 1, -1
             continue
-        found = (_QUOTED if sign == '"' else _WORD).match(expression, at)
-        if found is None:
-            raise FilterError(expression, at + 1, "this text has no end", 'Close it with a quotation mark: "…".')
-        text = _ESCAPED.sub(r"\1", found[1]) if sign == '"' else found[0]
+        match = (_QUOTED if sign == '"' else _WORD).match(expression, at)
+        if match is None:
+            raise FilterError(expression, at + 1, "this text is not closed", 'Close it with a quotation mark: "…".')
+        text = _ESCAPED.sub(r"\1", match[1]) if sign == '"' else match[0]
         yield _Token("text" if sign == '"' else "word", text, at, glued)
-        at = before = found.end()
+        at = before = match.end()
 
 
 class _Parser:
@@ -168,10 +192,10 @@ class _Parser:
     def whole(self) -> Node:
         if self._next.kind == "end":
             raise self._error("the filter is empty", "Write what to show, as in status:error.")
-        found = self._any()
+        node = self._any()
         if self._next.kind != "end":
-            raise self._error("nothing is open that this could close", "Take it away, or put a ( before it.")
-        return found
+            raise self._error("this closes no parenthesis", "Remove it, or write a ( before it.")
+        return node
 
     def _any(self) -> Node:
         parts = [self._all()]
@@ -181,23 +205,23 @@ class _Parser:
         return parts[0] if len(parts) == 1 else AnyOf(parts=_flat(parts, AnyOf))
 
     def _all(self) -> Node:
-        parts = [self._one()]
+        parts = [self._part()]
         while self._next.kind not in ("end", ")") and not self._word("or"):
             if self._word("and"):
                 self._take()
-            parts.append(self._one())
+            parts.append(self._part())
         return parts[0] if len(parts) == 1 else AllOf(parts=_flat(parts, AllOf))
 
-    def _one(self) -> Node:
+    def _part(self) -> Node:
         token = self._next
         if self._word("not") or token.kind == "(":
             self._depth += 1
             if self._depth > MAX_DEPTH:
-                raise self._error(f"more than {MAX_DEPTH} parts are within each other here", "Take parentheses away.")
+                raise self._error(f"more than {MAX_DEPTH} levels are nested here", "Remove parentheses.")
             self._take()
-            found = Not(part=self._one()) if token.kind == "word" else self._group(token)
+            node = Not(part=self._part()) if token.kind == "word" else self._group(token)
             self._depth -= 1
-            return found
+            return node
         if token.kind == "text":
             self._take()
             self._check_gap(token)
@@ -206,22 +230,22 @@ class _Parser:
             return Text(text=token.text)
         if token.kind == "word" and not (self._word("and") or self._word("or")):
             return self._term(self._take())
-        what = "the filter ends" if token.kind == "end" else f"{named(token.text)} stands"
-        raise self._error(f"{what} where a term should stand", 'A term is key:value, as in status:error, or "text".')
+        what = "the filter ends" if token.kind == "end" else f"there is {in_quotes(token.text)}"
+        raise self._error(f"{what} where a term is expected", 'A term is key:value, as in status:error, or "text".')
 
     def _group(self, opened: _Token) -> Node:
-        found = self._any()
+        node = self._any()
         if self._next.kind != ")":
-            raise self._error("this parenthesis is never closed", "Put a ) behind what belongs together.", opened.at)
+            raise self._error("this parenthesis is not closed", "Write a ) after what belongs together.", opened.at)
         self._take()
-        return found
+        return node
 
     def _term(self, token: _Token) -> Node:
         self._check_gap(token)
-        found = _KEY.fullmatch(token.text)
-        if found is None:
-            raise self._error(*_bare(token.text, self._keys), token.at)
-        name, operator, value = found[1], found[2], found[3]
+        match = _KEY.fullmatch(token.text)
+        if match is None:
+            raise self._error(*_no_term(token.text, self._keys), token.at)
+        name, operator, value = match[1], match[2], match[3]
         if name not in self._keys:
             raise self._error(*_unknown(name, operator, self._keys, self._hints), token.at)
         operator_at = token.at + len(name)
@@ -236,7 +260,7 @@ class _Parser:
             raise self._error(f"{name} has no value", self._no_value(name), value_at)
         if self._next.glued:
             raise self._error(
-                "a quotation mark stands within a value", "Put the whole value in quotation marks.", self._next.at
+                "there is a quotation mark within a value", "Put the whole value in quotation marks.", self._next.at
             )
         term = Term(key=name, operator=operator, value=value, is_quoted=is_quoted)
         try:
@@ -247,12 +271,12 @@ class _Parser:
 
     def _no_value(self, name: str) -> str:
         if self._next.kind == "(":
-            return f"Parentheses stand around whole terms: ({name}:… or {name}:…)."
-        return f"Write it right behind, as in {name}:…; values with blanks in quotation marks."
+            return f"Put parentheses around whole terms: ({name}:… or {name}:…)."
+        return f"Write it right after the operator, as in {name}:…; put a value with blanks in quotation marks."
 
     def _check_gap(self, token: _Token) -> None:
         if token.glued:
-            raise self._error("a blank is missing here", "Put one between two terms.", token.at)
+            raise self._error("a blank is missing here", "Write one between two terms.", token.at)
 
     def _word(self, word: str) -> bool:
         return self._next.kind == "word" and self._next.text.lower() == word
@@ -267,27 +291,27 @@ class _Parser:
 
 
 def _flat(parts: list[Node], kind: type[AllOf | AnyOf]) -> tuple[Node, ...]:
-    """`parts`, with those of parts of the same kind in their place: `a (b c)` is `a b c`."""
-    return tuple(one for part in parts for one in (part.parts if isinstance(part, kind) else (part,)))
+    """Return `parts` with nested ones of the same kind spread out: `a (b c)` is `a b c`."""
+    return tuple(inner for part in parts for inner in (part.parts if isinstance(part, kind) else (part,)))
 
 
-# --- What to say of words that are no terms ---
+# --- Reasons and advice for words that are no terms ---
 
 
-def _bare(word: str, keys: Keys) -> tuple[str, str]:
+def _no_term(word: str, keys: Keys) -> tuple[str, str]:
     if word in ("&", "&&", "|", "||"):
-        return f"{named(word)} is no part of a filter", f"Write {'and' if word[0] == '&' else 'or'}."
+        return f"there is no {in_quotes(word)} in filters", f"Write {'and' if word[0] == '&' else 'or'}."
     if word.startswith("!"):
-        return f"{named(word)} is no term", "Write not for what should not match."
+        return f"{in_quotes(word)} is no term", "Write not for what should not match."
     if word in keys:
-        return f"{word} has no value", f"Write it behind a colon: {word}:…"
+        return f"{word} has no value", f"Write it after a colon: {word}:…"
     advice = "Put it in quotation marks to look for it in payloads"
     key = _key_with(word, keys)
-    return f"{named(word)} is no term", f"{advice}; or write {key}:{word}." if key else f"{advice}."
+    return f"{in_quotes(word)} is no term", f"{advice}; or write {key}:{word}." if key else f"{advice}."
 
 
 def _key_with(value: str, keys: Keys) -> str:
-    """The key among those with a fixed vocabulary that takes this value; empty if there is none."""
+    """Return the key with a fixed vocabulary that takes this value; empty if there is none."""
     for name in ("status", "kind", "era"):
         try:
             keys[name](Term(key=name, operator=":", value=value))
@@ -299,8 +323,8 @@ def _key_with(value: str, keys: Keys) -> str:
 
 def _unknown(name: str, operator: str, keys: Keys, hints: Mapping[str, str]) -> tuple[str, str]:
     if not name:
-        return f"no key stands before “{operator}”", "Write one, as in status:error."
-    reason = f"there is no key {named(name)}"
+        return f"there is no key before “{operator}”", "Write one, as in status:error."
+    reason = f"there is no key {in_quotes(name)}"
     plain = name.lstrip("-!").lower()
     meant = plain if plain in keys else hints.get(plain, "")
     if name[0] in "-!" and meant:

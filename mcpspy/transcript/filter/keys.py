@@ -1,6 +1,6 @@
-"""The keys of a filter: what each means, which operators and values it takes, and the test that it makes of a term.
+"""Keys of filters: the meaning of each, its operators and values, and the test for its terms.
 
-One table for the parser, for the matcher and for the page that explains filters (`views.filter_page`).
+One table serves the parser, the matcher and the page that explains filters (`views.filter_page`).
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from ..model import Outcome
 from . import facts
 from .facts import Amount, Subject, Texts
 from .grammar import MAX_KEY_LETTERS, Term
-from .models import models
-from .values import COUNTS, DURATIONS_NS, SIZES_BYTES, BadValue, Words, moment, named, numbers, wall_ns, words
+from .values import COUNTS, DURATIONS_NS, SIZES_BYTES, BadValue, Words, in_quotes, moment, numbers, wall_ns, words
 
 Test: TypeAlias = Callable[[Subject], object]
-"""Whether a subject matches; what is returned is true or false."""
+"""A test for subjects: it returns something true or something false."""
 
 COLON: Final = (":",)
 ORDER: Final = (":", ">", ">=", "<", "<=")
@@ -31,14 +30,14 @@ ORDER: Final = (":", ">", ">=", "<", "<=")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """One key. `test` makes a test of a term, or raises `BadValue`.
+    """One key. `test` returns the test for a term, or raises `BadValue`.
 
-    `values` says what it takes, `what` what it is about, `example` is a term. `of_message` says that the messages of one exchange may
-    differ in it, `of_notification` that those may that are neither its request nor an answer.
+    `meaning` and `values` are for the page; `example` is a term. `of_message` says that the messages of one exchange may differ
+    in this fact, `of_notification` that only its notifications may.
     """
 
     name: str
-    what: str
+    meaning: str
     values: str
     example: str
     test: Callable[[Term], Test]
@@ -51,7 +50,7 @@ class Key:
 
 
 def _texts(of: Texts, *, vocabulary: Iterable[str] = (), closed: bool = False) -> Callable[[Term], Test]:
-    """A test whether one of the texts matches. With a `vocabulary` the value has to match a word of it, if it is `closed`."""
+    """Return what makes tests for texts. If the `vocabulary` is `closed`, the value has to match one of its words."""
     known = tuple(vocabulary)
 
     def make(term: Term) -> Test:
@@ -59,12 +58,12 @@ def _texts(of: Texts, *, vocabulary: Iterable[str] = (), closed: bool = False) -
         matches = words(value, is_quoted=term.is_quoted)
         if closed and not any(map(matches, known)):
             raise _unknown_word(value, known)
-        return _one_of(of, matches)
+        return _text_test(of, matches)
 
     return make
 
 
-def _one_of(of: Texts, matches: Words) -> Test:
+def _text_test(of: Texts, matches: Words) -> Test:
     def test(subject: Subject) -> bool:
         for text in of(subject):  # noqa: SIM110 - `any` makes a generator, which costs more than the loop
             if text is not None and matches(text):
@@ -76,29 +75,31 @@ def _one_of(of: Texts, matches: Words) -> Test:
 
 def _unknown_word(value: str, known: tuple[str, ...]) -> BadValue:
     if "," in value:
-        return BadValue(f"{named(value)} is not among the words it takes", "For one of several write (… or …).")
+        return BadValue(f"{in_quotes(value)} is not a word that it takes", "For one of several words write (… or …).")
     near = get_close_matches(value.lower(), known, 1) if len(value) <= MAX_KEY_LETTERS else []
-    listed = f"It takes {', '.join(known)}." if len(known) <= MAX_LISTED else "`mcpspy help filter` says where they are listed."
-    return BadValue(f"{named(value)} is not among the words it takes", f"Did you mean {near[0]}?" if near else listed)
+    listed = (
+        f"It takes {', '.join(known)}." if len(known) <= MAX_LISTED else "`mcpspy help filter` shows where they are listed."
+    )
+    return BadValue(f"{in_quotes(value)} is not a word that it takes", f"Did you mean {near[0]}?" if near else listed)
 
 
 MAX_LISTED: Final = 24
-"""A vocabulary of more words is not listed in a sentence."""
+"""The largest vocabulary that a sentence lists."""
 
 
 def _amounts(of: Amount, units: dict[str, int], *, example: str = "") -> Callable[[Term], Test]:
-    """A test whether the amount is in the range. With an `example` of one, a colon wants a range."""
+    """Return what makes tests for amounts. With an `example` of a range, a colon takes ranges only."""
 
     def make(term: Term) -> Test:
         _refuse_comparison(term)
         matches = numbers(term.operator, term.value, units)
         if example and term.operator == ":" and ".." not in term.value:
             advice = f"Write {term.key}>{term.value}, or a range as {term.key}:{example}."
-            raise BadValue(f"{term.key} is measured, and hardly ever exactly this", advice, is_operator=True)
+            raise BadValue(f"{term.key} is measured and hardly ever equal to a value", advice, is_operator=True)
 
         def test(subject: Subject) -> bool:
-            found = of(subject)
-            return found is not None and matches(found)
+            value = of(subject)
+            return value is not None and matches(value)
 
         return test
 
@@ -117,36 +118,36 @@ _HTTP_METHOD: Final = re.compile(r"[A-Z]+")
 
 
 def _http(term: Term) -> Test:
-    """A status (`401`, `4xx`, `>=400`), a method (`POST`), or a target (`/mcp*`)."""
+    """Return the test for a status (`401`, `4xx`, `>=400`), a method (`POST`), or a target (`/mcp*`)."""
     _refuse_comparison(term)
     value = term.value
     if term.operator != ":" or _HTTP_STATUSES.fullmatch(value):
         if term.operator != ":" and not _HTTP_STATUS.fullmatch(value):
-            raise BadValue(f"{named(value)} is no status of HTTP", "Write one of 100 to 599, as in http>=400.")
+            raise BadValue(f"{in_quotes(value)} is not an HTTP status", "Write one of 100 to 599, as in http>=400.")
         matches = numbers(term.operator, value, COUNTS)
         return lambda subject: any(map(matches, facts.http_statuses(subject)))
     if _HTTP_CLASS.fullmatch(value):
         hundreds = int(value[0])
         return lambda subject: any(status // 100 == hundreds for status in facts.http_statuses(subject))
     if _HTTP_METHOD.fullmatch(value):
-        return lambda subject: any(one.method == value for one in facts.transactions(subject))
+        return lambda subject: any(transaction.method == value for transaction in facts.transactions(subject))
     if value[:1] not in ("/", "*", "?"):
         advice = "Write a status (401, 4xx), a method (POST) or a path (/mcp*)."
-        raise BadValue(f"{named(value)} is nothing that HTTP has", advice)
+        raise BadValue(f"{in_quotes(value)} is no status, method or path", advice)
     target = words(value, is_quoted=term.is_quoted)
-    return lambda subject: any(target(one.target) for one in facts.transactions(subject))
+    return lambda subject: any(target(transaction.target) for transaction in facts.transactions(subject))
 
 
 _CODE: Final = re.compile(r"-?\d{1,20}", re.ASCII)
-_STATUS_WORDS: Final = (*(one.value.replace(" ", "-") for one in Outcome), "failed", facts.NEEDS_INPUT)
+_STATUS_WORDS: Final = (*(outcome.value.replace(" ", "-") for outcome in Outcome), "failed", facts.NEEDS_INPUT)
 _status_word: Final = _texts(facts.statuses, vocabulary=_STATUS_WORDS, closed=True)
 
 
 def _status(term: Term) -> Test:
-    """An outcome, or the code of an error."""
+    """Return the test for an outcome, or for the code of an error."""
     code = term.value.replace("*", "0").replace("?", "0")
     if _CODE.fullmatch(code) and term.value.strip("*?"):
-        return _one_of(facts.statuses, words(term.value, is_quoted=term.is_quoted))
+        return _text_test(facts.statuses, words(term.value, is_quoted=term.is_quoted))
     return _status_word(term)
 
 
@@ -163,7 +164,7 @@ def _side(of: Texts) -> Callable[[Term], Test]:
 
 
 def _at(is_right: Callable[[int, int], bool]) -> Callable[[Term], Test]:
-    """A test of when a message came, by the time it came and the time that is named."""
+    """Return what makes tests for the time of a message. `is_right` compares it with the time in the filter."""
 
     def make(term: Term) -> Test:
         when = moment(term.value)
@@ -194,7 +195,7 @@ _KINDS: Final = (
     "event", *_EVENTS,
 )  # fmt: skip
 
-_PARTS: Final = (*(one.value for one in CallPart), "notification")
+_PARTS: Final = (*(part.value for part in CallPart), "notification")
 
 _GLOB: Final = "a word"
 _SIDE: Final = "`client` (or `→`), `server` (or `←`)"
@@ -208,82 +209,82 @@ def _listed(names: Iterable[str]) -> str:
 
 _ALL: Final = (
     Key(name="method", values=_GLOB, example="method:tools/*", test=_texts(facts.methods), of_notification=True,
-        what="the method of the call, or of a notification that belongs to it"),
+        meaning="the method of the call, or of a notification that belongs to it"),
     Key(name="tool", values=_GLOB, example="tool:search*", test=_texts(facts.tools),
-        what="the tool that is called, or that a model wants called"),
-    Key(name="model", values=_GLOB, example="model:gpt-*", test=_texts(models),
-        what="the language model that is asked, or that answers, as the API names it"),
-    Key(name="prompt", values=_GLOB, example="prompt:review", test=_texts(facts.prompts), what="the prompt that is asked for"),
+        meaning="the tool that is called, or that a model wants called"),
+    Key(name="model", values=_GLOB, example="model:gpt-*", test=_texts(facts.models),
+        meaning="the language model that is called, or that answers, as the API names it"),
+    Key(name="prompt", values=_GLOB, example="prompt:review", test=_texts(facts.prompts), meaning="the prompt that is requested"),
     Key(name="resource", values=_GLOB, example="resource:file:///*.md", test=_texts(facts.resources), of_notification=True,
-        what="the URI of the resource that is read, subscribed to or updated"),
+        meaning="the URI of the resource that is read, subscribed to or updated"),
     Key(name="target", values=_GLOB, example="target:*", test=_texts(facts.targets), of_notification=True,
-        what="what the message is about, whatever its method: what stands behind the method on the timeline"),
+        meaning="the target of the message, whatever its method: the timeline shows it after the method"),
     Key(name="task", values=_GLOB, example="task:*", test=_texts(facts.tasks), of_notification=True,
-        what="the id of the task that the call became, or that is asked for or told about"),
+        meaning="the id of the task that runs the call, or that the message names"),
     Key(name="status", values=f"{_listed(_STATUS_WORDS)}; or the code of an error", example="status:-32601", test=_status,
-        what="what became of the call. `failed` is error, tool-error, http-error and unanswered; `needs-input` an answer that"
-        " wants input, and is ok too"),
+        meaning="the outcome of the call. `failed` is error, tool-error, http-error and unanswered; `needs-input` is an answer"
+        " that requires input, and also ok"),
     Key(name="dur", values="a number with `ns`, `us`, `ms`, `s`, `m` or `h`", example="dur>2s", operators=ORDER,
-        test=_amounts(facts.durations_ns, DURATIONS_NS, example="1s..2s"), what="how long the call took"),
+        test=_amounts(facts.durations_ns, DURATIONS_NS, example="1s..2s"), meaning="how long the call took"),
     Key(name="total", values="as `dur`", example="total>1m", operators=ORDER,
         test=_amounts(facts.totals_ns, DURATIONS_NS, example="1s..2s"),
-        what="how long it took in all, with its rounds of input and with its task"),
+        meaning="how long the whole call took, with its rounds of input and with its task"),
     Key(name="size", values=_SIZE, example="size>=1.5mb", operators=ORDER,
         test=_amounts(facts.sizes_bytes, SIZES_BYTES, example="1kb..2kb"),
-        what="the size that the row shows: request and response together"),
+        meaning="the size that the row shows: request and response together"),
     Key(name="bytes", values=_SIZE, example="bytes>100kb", operators=ORDER, of_message=True,
-        test=_amounts(facts.message_bytes, SIZES_BYTES, example="1kb..2kb"), what="the size of one message"),
+        test=_amounts(facts.message_bytes, SIZES_BYTES, example="1kb..2kb"), meaning="the size of one message"),
     Key(name="dir", values=_SIDE, example="dir:server", test=_side(facts.directions),
-        what="which way the row's arrow points: who asks, or who sends what stands alone"),
+        meaning="the direction of the row's arrow: the side that makes the request, or sends the unpaired message"),
     Key(name="sender", values=_SIDE, example="sender:server", test=_side(facts.senders), of_message=True,
-        what="who sent the message"),
+        meaning="the sender of the message"),
     Key(name="kind", values=_listed(_KINDS), example="kind:notification", of_message=True,
         test=_texts(facts.kinds, vocabulary=_KINDS, closed=True),
-        what="what the message is, or the row that has none. `response` is result and error, `noise` what a server wrote to stdout"
-        " that is no message, `event` all that happened to the channel, `transaction` an HTTP request without a message, `model` a"
-        " call of a model's API"),
+        meaning="the kind of the message, or of a row without one. `response` is result and error, `noise` is output on stdout that"
+        " is no message, `event` is anything that happened to the channel, `transaction` is an HTTP request without a message,"
+        " `model` is a call of a model API"),
     Key(name="id", values=_GLOB, example="id:7", test=_texts(facts.ids),
-        what='the request id, or that of a tool use. `id:7` finds `7` and `"7"`'),
+        meaning='the id of the request, or of a tool use. `id:7` finds `7` and `"7"`'),
     Key(name="token", values=_GLOB, example="token:7", test=_texts(facts.tokens), of_message=True,
-        what="the progress token, given out or named"),
+        meaning="the progress token that a request gives out, or a notification names"),
     Key(name="progress", values="a number", example="progress>10", operators=ORDER,
-        test=_amounts(facts.progress_counts, COUNTS), what="how many progress notifications came"),
+        test=_amounts(facts.progress_counts, COUNTS), meaning="the number of progress notifications"),
     Key(name="row", values="a number", example="row:7..20", operators=ORDER, test=_amounts(facts.row_numbers, COUNTS),
-        what="the number of the row"),
+        meaning="the number of the row"),
     Key(name="call", values="a number", example="call:7", operators=ORDER, test=_amounts(facts.call_numbers, COUNTS),
-        what="the number of the first row of the call that the row is a part of: rounds with input, polls of a task, news of a"
-        " subscription"),
+        meaning="the number of the first row of the row's call: rounds with input, polls of a task, updates of a subscription"),
     Key(name="part", values=_listed(_PARTS), example="part:poll", test=_texts(facts.parts, vocabulary=_PARTS, closed=True),
-        what="what the row is to a call of several rows"),
+        meaning="the part that the row has in a call of several rows"),
     Key(name="server", values=_GLOB, example="server:weather", test=_texts(facts.servers),
-        what="the name of the server, or its label"),
-    Key(name="client", values=_GLOB, example="client:claude*", test=_texts(facts.clients), what="the name of the client"),
-    Key(name="lane", values=_GLOB, example="lane:weather", test=_texts(facts.lanes), what="the name of the client or of the server"),
+        meaning="the name of the server, or its label"),
+    Key(name="client", values=_GLOB, example="client:claude*", test=_texts(facts.clients), meaning="the name of the client"),
+    Key(name="lane", values=_GLOB, example="lane:weather", test=_texts(facts.lanes),
+        meaning="the name of the client or of the server"),
     Key(name="transport", values="`stdio`, `http`, `sse`", example="transport:http", of_message=True,
         test=_texts(facts.transports, vocabulary=("stdio", "http", "sse"), closed=True),
-        what="how the message travelled. `sse` is HTTP+SSE of 2024-11-05, which is `http` too"),
+        meaning="the transport of the message. `sse` is HTTP+SSE of 2024-11-05, and also `http`"),
     Key(name="http", values="a status (`401`, `4xx`, `401..403`), a method (`POST`) or a path", example="http:4xx",
         operators=ORDER, test=_http, of_message=True,
-        what="the HTTP transaction that carried the message, or its request. `>` and `<` compare the status"),
+        meaning="the HTTP transaction that carried the message, or its request. `>` and `<` compare the status"),
     Key(name="session", values=_GLOB, example="session:redacted-8eec*", test=_texts(facts.sessions), of_message=True,
-        what="the `Mcp-Session-Id`; of HTTP+SSE the number of the transaction that carries the stream"),
+        meaning="the `Mcp-Session-Id`; for HTTP+SSE the number of the transaction that carries the stream"),
     Key(name="era", values=_listed(Era), example="era:modern", of_message=True,
-        test=_texts(facts.eras, vocabulary=tuple(Era), closed=True), what="the era of the message"),
+        test=_texts(facts.eras, vocabulary=tuple(Era), closed=True), meaning="the era of the message"),
     Key(name="revision", values=_GLOB, example="revision:2025-*", test=_texts(facts.revisions), of_message=True,
-        what="the revision of MCP that the message is of"),
+        meaning="the message's revision of MCP"),
     Key(name="rule", values="the name of a rule", example="rule:stdout-noise",
         test=_texts(facts.rules, vocabulary=RULES, closed=True),
-        what="the rule of a finding that points at the row; of what was met several times, the first"),
+        meaning="the rule of a finding that points at the row; a repeated finding points at its first row"),
     Key(name="flaw", values=_GLOB, example="flaw:crlf", test=_texts(facts.flaws), of_message=True,
-        what="what is odd about the message's bytes"),
+        meaning="a flaw of the message, as JSON shows it"),
     Key(name="after", values=_MOMENT, example="after:+2.5s", test=_at(operator.ge), of_message=True,
-        what="when the message came: then or later"),
+        meaning="the time of the message: then or later"),
     Key(name="before", values=_MOMENT, example="before:12:30:05", test=_at(operator.lt), of_message=True,
-        what="when the message came: earlier"),
+        meaning="the time of the message: earlier"),
 )  # fmt: skip
 
 KEYS: Final = {key.name: key for key in _ALL}
-"""Every key by its name, in the order in which they are explained."""
+"""Every key by its name, in the order of the page."""
 
 _OTHER_WORDS: Final = {
     "status": "outcome state error code result",
@@ -303,11 +304,11 @@ _OTHER_WORDS: Final = {
 }
 
 HINTS: Final = {word: key for key, others in _OTHER_WORDS.items() for word in others.split()}
-"""Which key is meant by words that others use for it."""
+"""The key that is meant by a word that other programs use for it."""
 
 
 def checked(term: Term) -> Test:
-    """The test that a term stands for. Raises: BadValue: if its key does not take the operator or the value."""
+    """Return the test for a term. Raises: BadValue: if its key does not take the operator or the value."""
     key = KEYS[term.key]
     if term.operator not in key.operators:
         raise BadValue(

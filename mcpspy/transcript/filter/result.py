@@ -1,4 +1,7 @@
-"""What a filter let through, for who shows it. Refuses to know how filters are read and held: to import that takes 20 ms."""
+"""Result of a filter: the rows that match, and the findings about them.
+
+A module of its own, because every verb that shows rows needs it, and to import how filters are read takes 30 ms more.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from ..model import ChannelEvent, Log, Numbered, Row
 
 if TYPE_CHECKING:
     from ..findings.rule import Finding
-    from .filter import Filter
+    from .grammar import Filter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterResult:
-    """What a filter let through: `rows`, in their order. `matching` and `of` count those with numbers, of these and of all."""
+    """The rows that a filter lets through, in their order. `matching` and `total` count rows with numbers: these, and all."""
 
     filter: Filter
     rows: list[Row]
@@ -24,13 +27,17 @@ class FilterResult:
 
     @property
     def numbers(self) -> frozenset[int]:
-        """The numbers of the rows, for what refers to rows by them."""
+        """The numbers of the rows."""
         return frozenset(row.row for row in self.rows if isinstance(row, Numbered))
 
 
-def findings_about(found: FilterResult, findings: Iterable[Finding]) -> list[Finding]:
-    """The findings that point at rows which a filter let through; those about no numbered row by their record, as an exit."""
-    numbers = found.numbers
-    records = {(row.capture, row.record.number) for row in found.rows if isinstance(row, ChannelEvent)}
-    records |= {(row.capture, row.number) for row in found.rows if isinstance(row, Log)}
-    return [one for one in findings if one.row in numbers or (one.row is None and (one.capture, one.number) in records)]
+def findings_about(result: FilterResult, findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings that point at a row of `result`; those that point at no row with a number, by their record."""
+    numbers = result.numbers
+    records = {(row.capture, row.record.number) for row in result.rows if isinstance(row, ChannelEvent)}
+    records |= {(row.capture, row.number) for row in result.rows if isinstance(row, Log)}
+    return [
+        finding
+        for finding in findings
+        if finding.row in numbers or (finding.row is None and (finding.capture, finding.number) in records)
+    ]

@@ -1,7 +1,7 @@
-"""What stands behind a key in a filter: words with `*` and `?`, amounts with units, points in time.
+"""Values of filters: words with `*` and `?`, amounts with units, points in time.
 
-Reading a value either gives something to compare with or raises `BadValue`, which says what is wrong and what to write instead.
-Refuses to know keys, and to read clocks: a time of day becomes a point in time when a transcript says on which day it began.
+A text goes in; a test or a `Moment` comes out, or `BadValue`, which says what is wrong and what to write instead. No clock is read: a
+time of day becomes a point in time when a transcript shows on which day it began.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from datetime import datetime, tzinfo
 from typing import Final, TypeAlias
 
 Words: TypeAlias = Callable[[str], object]
-"""Whether a text matches; what is returned is true or false."""
+"""A test for texts: it returns something true or something false."""
 
 Numbers: TypeAlias = Callable[[int], bool]
-"""Whether an amount matches."""
+"""A test for amounts."""
 
 DURATIONS_NS: Final = {
     "ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000, "h": 3_600_000_000_000,
@@ -30,11 +30,11 @@ _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d([T ].+)?", re.ASCII)
 _SECOND_NS: Final = 1_000_000_000
 
 QUOTE_LETTERS: Final = 40
-"""More of a value than this says nothing in a sentence."""
+"""Letters of a value that a sentence quotes."""
 
 
-class BadValue(Exception):  # noqa: N818 - it is no error yet: whoever knows the column makes a FilterError of it
-    """What is wrong with a value, or with the operator before it, and what to write instead."""
+class BadValue(Exception):  # noqa: N818 - it becomes a FilterError where the column is known
+    """A value, or the operator before it, that a key does not take; with what to write instead."""
 
     def __init__(self, reason: str, advice: str = "", *, is_operator: bool = False) -> None:
         super().__init__(reason, advice)
@@ -43,15 +43,15 @@ class BadValue(Exception):  # noqa: N818 - it is no error yet: whoever knows the
         self.is_operator = is_operator
 
 
-def named(text: str) -> str:
-    """What was written, in a sentence."""
+def in_quotes(text: str) -> str:
+    """Return a text as a sentence quotes it, shortened."""
     return f"“{text[:QUOTE_LETTERS]}…”" if len(text) > QUOTE_LETTERS else f"“{text}”"
 
 
 def words(text: str, *, is_quoted: bool = False) -> Words:
-    """A test for texts: `*` stands for any letters, also none, `?` for one. In quotation marks they are letters like any other.
+    """Return a test for texts: `*` is any letters or none, `?` is one letter. In quotation marks both are plain letters.
 
-    Linear in the text: what follows a `*` is looked for once, from left to right, and never again.
+    The test is linear in the text: each part after a `*` is looked for once, from left to right, and never again.
     """
     if is_quoted or not has_wildcard(text):
         return text.__eq__
@@ -59,18 +59,18 @@ def words(text: str, *, is_quoted: bool = False) -> Words:
     if "?" not in text and len(rest) == 1:
         last = rest[0]
         if not last:
-            return lambda said: said.startswith(first)
+            return lambda other: other.startswith(first)
         if not first:
-            return lambda said: said.endswith(last)
-    # An atomic group does not give back what it has matched, and so there is nothing to try again.
-    found = _signs(first) + "".join(f"(?>.*?{_signs(part)})" for part in rest[:-1] if part)
+            return lambda other: other.endswith(last)
+    # An atomic group does not give back what it has matched, so there is nothing to try again.
+    pattern = _signs(first) + "".join(f"(?>.*?{_signs(part)})" for part in rest[:-1] if part)
     if rest:
-        found += ".*" + _signs(rest[-1])
-    return re.compile(found, re.DOTALL).fullmatch
+        pattern += ".*" + _signs(rest[-1])
+    return re.compile(pattern, re.DOTALL).fullmatch
 
 
 def has_wildcard(text: str) -> bool:
-    """Whether an unquoted value has a `*` or a `?`."""
+    """Return whether an unquoted value has a `*` or a `?`."""
     return "*" in text or "?" in text
 
 
@@ -79,16 +79,16 @@ def _signs(part: str) -> str:
 
 
 def amount(text: str, units: dict[str, int]) -> int:
-    """A number with one of `units`, in the smallest. Raises: BadValue."""
-    found = _AMOUNT.fullmatch(text)
-    if found is None:
-        raise BadValue(f"{named(text)} is no number", _unit_advice(units))
-    whole, fraction, unit = found[1], found[2] or "", found[3].lower()
+    """Return a number with one of `units`, in the smallest of them. Raises: BadValue: for anything else."""
+    match = _AMOUNT.fullmatch(text)
+    if match is None:
+        raise BadValue(f"{in_quotes(text)} is not a number", _unit_advice(units))
+    whole, fraction, unit = match[1], match[2] or "", match[3].lower()
     if unit not in units:
-        what = f"{named(text)} has a unit that is none here" if unit else f"{named(text)} has no unit"
+        what = f"{in_quotes(text)} has an unknown unit" if unit else f"{in_quotes(text)} has no unit"
         raise BadValue(what, _unit_advice(units))
     if fraction and units[unit] == 1:
-        raise BadValue(f"{named(text)} is no whole number", "Write it without a fraction.")
+        raise BadValue(f"{in_quotes(text)} is not a whole number", "Write it without a fraction.")
     return int(whole + fraction) * units[unit] // int(10 ** len(fraction))
 
 
@@ -101,7 +101,7 @@ def _unit_advice(units: dict[str, int]) -> str:
 
 
 def numbers(operator: str, text: str, units: dict[str, int]) -> Numbers:
-    """A test for amounts: `>2s`, or behind a colon one (`7`) or from one to another (`7..20`). Raises: BadValue."""
+    """Return a test for amounts: `>2s`, or after a colon one amount (`7`) or a range (`7..20`). Raises: BadValue."""
     if operator == ":":
         low_text, dots, high_text = text.partition("..")
         low = amount(low_text, units)
@@ -109,14 +109,14 @@ def numbers(operator: str, text: str, units: dict[str, int]) -> Numbers:
             return low.__eq__
         high = amount(high_text, units)
         if high < low:
-            raise BadValue(f"{named(text)} ends before it begins", f"Write {high_text}..{low_text}.")
-        return lambda said: low <= said <= high
+            raise BadValue(f"{in_quotes(text)} ends before it begins", f"Write {high_text}..{low_text}.")
+        return lambda value: low <= value <= high
     bound = amount(text, units)
     return {
-        ">": lambda said: said > bound,
-        ">=": lambda said: said >= bound,
-        "<": lambda said: said < bound,
-        "<=": lambda said: said <= bound,
+        ">": lambda value: value > bound,
+        ">=": lambda value: value >= bound,
+        "<": lambda value: value < bound,
+        "<=": lambda value: value <= bound,
     }[operator]
 
 
@@ -125,7 +125,7 @@ def numbers(operator: str, text: str, units: dict[str, int]) -> Numbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """A point in time, in one of three ways: since the beginning, on the wall clock, or a time of the day on which it all began."""
+    """A point in time: since the beginning, on the wall clock, or a time of the day on which the first capture began."""
 
     since_ns: int | None = None
     wall: datetime | None = None
@@ -133,32 +133,32 @@ class Moment:
 
 
 def moment(text: str) -> Moment:
-    """A point in time: `+2.5s` since the beginning, `12:30:05`, `2026-11-21`, `2026-11-21T12:30:05`. Raises: BadValue."""
+    """Return a point in time: `+2.5s` since the beginning, `12:30:05`, `2026-11-21`, `2026-11-21T12:30:05`. Raises: BadValue."""
     if text.startswith("+"):
         return Moment(since_ns=amount(text[1:], DURATIONS_NS))
-    if found := _TIME_OF_DAY.fullmatch(text):
-        hours, minutes, seconds = int(found[1]), int(found[2]), int(found[3] or 0)
+    if match := _TIME_OF_DAY.fullmatch(text):
+        hours, minutes, seconds = int(match[1]), int(match[2]), int(match[3] or 0)
         if hours > 23 or minutes > 59 or seconds > 59:
-            raise BadValue(f"{named(text)} is no time of day", "It ends at 23:59:59.")
-        fraction_ns = int((found[4] or "").ljust(9, "0"))
+            raise BadValue(f"{in_quotes(text)} is not a time of day", "The last one is 23:59:59.")
+        fraction_ns = int((match[4] or "").ljust(9, "0"))
         return Moment(of_day_ns=(hours * 3600 + minutes * 60 + seconds) * _SECOND_NS + fraction_ns)
     if _DATE.fullmatch(text):
         try:
             return Moment(wall=datetime.fromisoformat(text))
         except ValueError:
             raise BadValue(
-                f"{named(text)} is no date", "Write a date as 2026-11-21, and a time as 2026-11-21T12:30:05."
+                f"{in_quotes(text)} is not a date", "Write a date as 2026-11-21, and a time as 2026-11-21T12:30:05."
             ) from None
     raise BadValue(
-        f"{named(text)} is no point in time",
+        f"{in_quotes(text)} is not a point in time",
         "Write +2.5s since the beginning, a time of day as 12:30:05, a date as 2026-11-21, or both as 2026-11-21T12:30:05.",
     )
 
 
 def wall_ns(moment: Moment, begin_ns: int, zone: tzinfo | None) -> int | None:
-    """Unix time of a moment that is a date or a time of day, for what began at the Unix time `begin_ns`.
+    """Return the Unix time of a date or of a time of day, for a transcript that began at the Unix time `begin_ns`.
 
-    `zone` is the time zone of a moment that names none (None: the system's). None where that is no time that a clock can show.
+    `zone` is the time zone of a moment that names none; None: the system's. The result is None for a time that no clock shows.
     """
     try:
         if moment.wall is not None:

@@ -10,7 +10,7 @@ from .escape import safe_text
 from .units import counted
 
 if TYPE_CHECKING:
-    from ...transcript.filter.filter import Filter
+    from ...transcript.filter.grammar import Filter
     from ...transcript.filter.result import FilterResult
     from .line import Line
 

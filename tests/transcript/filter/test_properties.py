@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mcpspy.errors import FilterError
 from mcpspy.records import Record
-from mcpspy.transcript.filter.filter import Filter, FilterMatcher, filter_of, filter_rows
-from mcpspy.transcript.filter.grammar import AllOf, AnyOf, Node, Not, Term, Text
+from mcpspy.transcript.filter.filter import FilterMatcher, filter_of, filter_rows
+from mcpspy.transcript.filter.grammar import AllOf, AnyOf, Filter, Node, Not, Term, Text
 from mcpspy.transcript.filter.keys import KEYS
 from mcpspy.transcript.filter.values import words
 from mcpspy.transcript.model import Exchange
