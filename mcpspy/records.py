@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from typing import Any, Literal, TypeAlias
 
     Side: TypeAlias = Literal["client", "server"]
-    Framing: TypeAlias = Literal["lines", "sse", "body"]
     Redaction: TypeAlias = tuple[int, int, str]
     Extra: TypeAlias = dict[str, Any] | None
 
@@ -107,7 +106,7 @@ class Open:
         stream: int,
         sender: Side,
         name: str,
-        framing: Framing = "lines",
+        framing: str = "lines",
         connection: int = 0,
         transaction: int = 0,
         head: bytes = b"",
@@ -121,7 +120,7 @@ class Open:
         self.transaction, self.head, self.forwarded, self.redacted = transaction, head, forwarded, redacted
         self.injected, self.number, self.extra = injected, number, extra or {}
         self.sender: Side = sender
-        self.framing: Framing = framing
+        self.framing = framing
 
 
 @_record

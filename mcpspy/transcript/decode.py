@@ -9,12 +9,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..records import CLIENT, SERVER, Frame, Open
+from ..wire.framing import STDIO_FRAMINGS
 from ..wire.jsonrpc import Piece, cut, malformed
+from ..wire.lines import Lines
 from .mcp.fields import notification_facts, request_facts, result_facts
 from .model import CaptureInfo, ChannelEvent, Kind, Log, Message
 
 if TYPE_CHECKING:
     from ..records import Side
+    from ..wire.framing import StdioFraming
 
 Decoded: TypeAlias = Message | Log | ChannelEvent
 
@@ -27,11 +30,13 @@ _STDIO: Final[tuple[tuple[Side, str], ...]] = ((CLIENT, "stdin"), (SERVER, "stdo
 class _Stream:
     """One stream: the parts of a frame that wait for its last one, and whether records were lost since its last whole frame."""
 
-    __slots__ = ("damaged", "held", "is_log", "sender")
+    __slots__ = ("damaged", "flaw_of", "held", "is_log", "payload_of", "sender")
 
-    def __init__(self, sender: Side, name: str) -> None:
+    def __init__(self, sender: Side, name: str, framing: type[StdioFraming] = Lines) -> None:
         self.sender: Side = sender
         self.is_log = name == "stderr"
+        self.payload_of = framing.payload_of
+        self.flaw_of = framing.flaw_of
         self.held: list[Frame] = []
         self.damaged = False
 
@@ -58,8 +63,9 @@ class Decoder:
     def open(self, record: Open) -> None:
         """Take note of a stream."""
         self._source.streams[record.stream] = record
-        if record.framing == "lines" and not record.transaction:
-            self._streams[record.stream] = _Stream(record.sender, record.name)
+        framing = None if record.transaction or record.connection else STDIO_FRAMINGS.get(record.framing)
+        if framing is not None:
+            self._streams[record.stream] = _Stream(record.sender, record.name, framing)
 
     def damage(self) -> None:
         """Records were lost here: the next frame of each stream may lack its beginning, or its middle."""
@@ -120,15 +126,21 @@ class Decoder:
         data = frame.data
         if not data and frame.length:
             return [self._message(stream, frame, malformed(data, "not recorded"))]
-        messages = [self._message(stream, frame, piece) for piece in cut(data)]
-        if data[-2:] == b"\r\n" or data[-1:] != b"\n":
-            flaw = "crlf" if data[-1:] == b"\n" else "no-final-newline"
+        messages = [self._message(stream, frame, piece) for piece in cut(stream.payload_of(data))]
+        flaw = stream.flaw_of(data)
+        if flaw:
             for message in messages:
                 message.flaws = (*message.flaws, flaw)
         return messages
 
     def _message(self, stream: _Stream, frame: Frame, piece: Piece) -> Message:
         return message_of(self._source, stream.sender, frame, piece)
+
+
+def stdio_framing(captures: Sequence[CaptureInfo]) -> type[StdioFraming]:
+    """Return the framing in which captures of one server carry its messages on stdio; lines where they have no such stream."""
+    streams = [opened for capture in captures for opened in capture.streams.values() if opened.name == "stdout"]
+    return next((STDIO_FRAMINGS[opened.framing] for opened in streams if opened.framing in STDIO_FRAMINGS), Lines)
 
 
 def message_of(source: CaptureInfo, sender: Side, frame: Frame, piece: Piece) -> Message:

@@ -3,7 +3,7 @@
 Refuses to decode what passes: a body is kept as it was sent, and decoded (`codings`) when somebody looks at it.
 """
 
-from typing import Final, Literal
+from typing import Final
 
 from .lines import MAX_HELD_BYTES, character_boundary
 
@@ -18,10 +18,15 @@ class WholeBody:
     UTF-8.
     """
 
-    __slots__ = ("_held", "_max_held_bytes", "held_bytes")
-
+    name = "body"
+    frame_name = "a body"
+    end_name = "end of the body"
     is_part = True
-    """As in `sse.Events`, for what `feed` returns."""
+    """What `feed` returns is always a part."""
+    is_between = False
+    """The stream is one frame."""
+
+    __slots__ = ("_held", "_max_held_bytes", "held_bytes")
 
     def __init__(self, max_held_bytes: int = MAX_HELD_BYTES) -> None:
         self._max_held_bytes = max_held_bytes
@@ -54,8 +59,8 @@ class WholeBody:
         return [rest] if rest else []
 
 
-def framing(content_type: bytes | None, content_encoding: bytes | None = None) -> Literal["lines", "sse", "body"]:
-    """How a body with these header fields is cut. A compressed one cannot be: it is one unit, whatever is in it."""
+def body_framing(content_type: bytes | None, content_encoding: bytes | None = None) -> str:
+    """Name the framing of a body with these header fields. A compressed one cannot be: it is one unit, whatever is in it."""
     if content_encoding is not None and content_encoding.strip().lower() not in (b"", b"identity"):
         return "body"
     media_type = (content_type or b"").partition(b";")[0].strip().lower().decode("latin-1")

@@ -1,7 +1,7 @@
 """Cuts a stdio stream into lines: the framing of MCP's stdio transport in every revision.
 
 Splits on byte 0x0A alone. U+2028, U+2029, NEL and a lone CR are legal inside a message, so `splitlines` would corrupt it
-(MCP specification, basic/transports, stdio). Refuses to judge: whatever bytes come in, the same bytes come out.
+(MCP specification, basic/transports, stdio). Whatever bytes come in, the same bytes come out. See `framing` for the members.
 """
 
 MAX_HELD_BYTES = 1 << 20
@@ -18,12 +18,19 @@ class Lines:
     bytes are UTF-8, so that each part can be kept as text.
     """
 
-    __slots__ = ("_held", "held_bytes")
+    name = "lines"
+    frame_name = "a line"
+    end_name = "line end"
+    terminator = _LF
+
+    __slots__ = ("_held", "held_bytes", "is_part")
 
     def __init__(self) -> None:
         self._held: list[bytes] = []
         self.held_bytes = 0
         """How many bytes wait for the end of their line."""
+        self.is_part = False
+        """Whether the last piece returned is a part."""
 
     @property
     def held(self) -> bytes:
@@ -35,6 +42,7 @@ class Lines:
         cut = data.rfind(_LF) + 1
         if not cut:
             return self._hold(data)
+        self.is_part = False
         if self._held:
             self._held.append(data[:cut])
             whole = b"".join(self._held)
@@ -52,11 +60,34 @@ class Lines:
         pieces.pop()
         return pieces + parts
 
+    @property
+    def is_between(self) -> bool:
+        """Whether the next bytes begin a line."""
+        return not self.held_bytes and not self.is_part
+
+    @staticmethod
+    def payload_of(frame: bytes) -> bytes:
+        """Return the line as it is: white space around a payload is JSON's own."""
+        return frame
+
+    @staticmethod
+    def frame_of(payload: bytes) -> bytes:
+        """Return the payload as one line."""
+        return one_line(payload)
+
+    @staticmethod
+    def flaw_of(frame: bytes) -> str:
+        """Return `crlf` or `no-final-newline` for a line that does not end in LF alone."""
+        if frame[-1:] != _LF:
+            return "no-final-newline"
+        return "crlf" if frame[-2:] == b"\r\n" else ""
+
     def close(self) -> list[bytes]:
         """The last line, if it has no terminator; else nothing."""
         rest = self.held
         self._held.clear()
         self.held_bytes = 0
+        self.is_part = False
         return [rest] if rest else []
 
     def _hold(self, data: bytes) -> list[bytes]:
@@ -68,7 +99,15 @@ class Lines:
         cut = character_boundary(part)
         self._held = [part[cut:]] if cut < len(part) else []
         self.held_bytes = len(part) - cut
+        self.is_part = True
         return [part[:cut]]
+
+
+def one_line(payload: bytes) -> bytes:
+    """Write a payload as one line: it may come on several, which JSON allows between its tokens alone."""
+    if payload.endswith(_LF) and payload.find(_LF) == len(payload) - 1:
+        return payload
+    return payload.strip(b"\r\n").replace(b"\r\n", b"  ").replace(_LF, b" ") + _LF
 
 
 def character_boundary(data: bytes) -> int:

@@ -40,6 +40,10 @@ class SseEvents:
     its own. What `close` returns lacks its end, or the LF that a last CR might have had.
     """
 
+    name = "sse"
+    frame_name = "an event"
+    end_name = "end of an event"
+
     __slots__ = ("_held", "_tail", "held_bytes", "is_part")
 
     def __init__(self) -> None:

@@ -12,7 +12,6 @@ from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.transcript.dialogue import MS, make_header
 
 if TYPE_CHECKING:
-    from mcpspy.records import Framing
     from mcpspy.transcript.findings.rule import Finding
 
 SERVER_URL = "http://127.0.0.1:3001/mcp"
@@ -104,7 +103,7 @@ class Traffic:
         call: Call,
         name: str,
         head: bytes,
-        framing: Framing = "body",
+        framing: str = "body",
         *,
         forwarded: bytes | None = None,
         injected: bool = False,

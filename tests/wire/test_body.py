@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.wire import body
-from mcpspy.wire.body import WholeBody, framing
+from mcpspy.wire.body import WholeBody, body_framing
 from mcpspy.wire.lines import MAX_HELD_BYTES
 from tests.wire.cutting import CUTS, reads
 
@@ -84,4 +84,4 @@ def test_after_the_close_nothing_is_held() -> None:
 def test_a_body_is_cut_by_its_type_unless_it_is_compressed(
     content_type: bytes | None, encoding: bytes | None, expected: str
 ) -> None:
-    assert framing(content_type, encoding) == expected
+    assert body_framing(content_type, encoding) == expected

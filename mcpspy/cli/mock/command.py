@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ...replay.mock.pass_through import PassThrough
     from ...replay.mock.script import Script
     from ...transcript.model import Transcript
+    from ...wire.framing import StdioFraming
     from .options import MockOptions
 
 
@@ -63,14 +64,16 @@ def _serve_stdio(options: MockOptions) -> int:
         return refused(error)
     writer = _writer(options, transcript, wall_ns, begin_ns)
     from ...replay.mock.script import Script
+    from ...transcript.decode import stdio_framing
 
+    framing = stdio_framing(transcript.captures)
     make_script = partial(Script, replies, requests.cursor(), wall_ns=wall_ns)
     if server is None:
-        return _run(make_script(miss_policy(replies, options)), options.speed, writer, begin_ns, signals_fd)
+        return _run(make_script(miss_policy(replies, options)), options.speed, writer, begin_ns, signals_fd, framing=framing)
     from .pass_through import stdio_handover
 
     handover = stdio_handover(server, make_script, replies, writer, begin_ns)
-    return _run(handover.forwarding, options.speed, writer, begin_ns, signals_fd, handover)
+    return _run(handover.forwarding, options.speed, writer, begin_ns, signals_fd, handover, framing=framing)
 
 
 def _writer(options: MockOptions, transcript: Transcript, wall_ns: int, begin_ns: int) -> Writer | None:
@@ -87,6 +90,8 @@ def _run(
     begin_ns: int,
     signals_fd: int,
     handover: Handover | None = None,
+    *,
+    framing: type[StdioFraming],
 ) -> int:
     from ...live.mock.stdio import Mock
     from ..new_capture import nowhere
@@ -99,6 +104,7 @@ def _run(
         speed=speed,
         tell=report_miss,
         handover=handover,
+        framing=framing,
     )
     gc.freeze()
     gc.enable()

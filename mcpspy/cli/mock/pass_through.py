@@ -12,7 +12,9 @@ from click import UsageError as ClickUsageError
 from ...live.mock.handover import Handover
 from ...live.upstream.pass_through import PassThroughThread
 from ...replay.mock.pass_through import PassThrough
+from ...transcript.decode import stdio_framing
 from ...transcript.mcp.methods import INITIALIZE
+from ...wire.lines import Lines
 from ..new_capture import nowhere
 from ..options import UsageError
 from ..replay.target import target_of
@@ -30,20 +32,24 @@ if TYPE_CHECKING:
     from ...replay.mock.script import Script
     from ...transcript.message import Message
     from ...transcript.model import Transcript
+    from ...wire.framing import StdioFraming
     from ..replay.target import Target
     from .options import MockOptions
 
 
 class LiveServer:
-    """A server that is not started yet: `argv` on stdio, else `target`.
+    """A server that is not started yet: `argv` on stdio, in this `framing`, else `target`.
 
     One that `catches_up` is first sent the requests that were answered from the capture.
     """
 
-    __slots__ = ("_argv", "_target", "catches_up")
+    __slots__ = ("_argv", "_framing", "_target", "catches_up")
 
-    def __init__(self, argv: tuple[str, ...], target: Target | None, *, catches_up: bool) -> None:
+    def __init__(
+        self, argv: tuple[str, ...], target: Target | None, *, catches_up: bool, framing: type[StdioFraming] = Lines
+    ) -> None:
         self._argv = argv
+        self._framing = framing
         self._target = target
         self.catches_up = catches_up
 
@@ -70,6 +76,7 @@ class LiveServer:
                 failed=courier.failed,
                 stderr=courier.wrote,
                 patience_s=PATIENCE_S,
+                framing=self._framing,
             )
         from ...live.upstream.sse import SseClient
         from ...live.upstream.streamable import StreamableClient
@@ -92,7 +99,8 @@ def live_server(
 ) -> LiveServer:
     """Make the server that the options name; `url` is the one to use of several. Raises: UsageError."""
     if options.command:
-        return LiveServer(options.command, None, catches_up=options.catches_up)
+        framing = stdio_framing(transcript.captures)
+        return LiveServer(options.command, None, catches_up=options.catches_up, framing=framing)
     if url is None:
         if len(options.urls) > 1:
             raise UsageError("a mock on stdio continues with one server; give --url once")

@@ -145,7 +145,10 @@ def _peer(plan: Plan, target: Target, driver: ReplayClient, sink: Sink, now_ns: 
     if target.transport == "stdio":
         if target.cwd:
             os.chdir(target.cwd)  # of the recorded command: its words may mean nothing elsewhere
-        return StdioClient(target.argv, sink=sink, now_ns=now_ns, heard=driver.heard, lost=driver.lost, failed=driver.failed)
+        return StdioClient(
+            target.argv, sink=sink, now_ns=now_ns, heard=driver.heard, lost=driver.lost, failed=driver.failed,
+            framing=target.framing,
+        )  # fmt: skip
     headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in target.fields]
     if target.transport == "sse":
         from ...live.upstream.sse import SseClient

@@ -12,14 +12,17 @@ from urllib.parse import urlsplit
 
 import click
 
+from ...transcript.decode import stdio_framing
 from ...transcript.http.transaction import ScopeKind
 from ...views.text.escape import safe_text
+from ...wire.lines import Lines
 from ..screen import say
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
     from ...transcript.model import CaptureInfo
+    from ...wire.framing import StdioFraming
 
 Transport: TypeAlias = Literal["stdio", "streamable", "sse"]
 
@@ -53,6 +56,8 @@ class Target:
     is_recorded: bool = False
     tls: SSLContext | None = None
     """How an https server is trusted; None: as usual."""
+    framing: type[StdioFraming] = Lines
+    """In which the messages go on stdio."""
 
     def __str__(self) -> str:
         """As people write it."""
@@ -78,7 +83,7 @@ def target_of(
     if command and (transport or fields):
         raise click.UsageError(f"--{'transport' if transport else 'header'} is for a server with a URL; add --url.")
     if command:
-        return Target(transport="stdio", argv=command)
+        return Target(transport="stdio", argv=command, framing=stdio_framing([source]))
     tapped = source.header.tapped if source.header else {}
     recorded_url = str(tapped.get("url") or "")
     if url or recorded_url:
@@ -99,7 +104,9 @@ def target_of(
             f"The recorded command holds values that were redacted: name it anew, as in mcpspy replay … -- {safe_text(join(words))}"
         )
     cwd = source.header.cwd if source.header else ""
-    return Target(transport="stdio", argv=words, cwd=cwd if os.path.isdir(cwd) else "", is_recorded=True)
+    return Target(
+        transport="stdio", argv=words, cwd=cwd if os.path.isdir(cwd) else "", is_recorded=True, framing=stdio_framing([source])
+    )
 
 
 def tls(*, insecure: bool, ca: str | None) -> SSLContext | None:

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 from ...records import CLIENT, Close, Frame, Note, Open, Partial, Record
 from ...wire.body import WholeBody
+from ...wire.framing import FRAMINGS
 from ...wire.http_body import Body, ChunkSizes
-from ...wire.lines import Lines
 from ...wire.sse import SseEvents
 
 if TYPE_CHECKING:
-    from ...records import Framing, Side
-
-_FRAMINGS: dict[str, type[Lines | SseEvents | WholeBody]] = {"lines": Lines, "sse": SseEvents, "body": WholeBody}
+    from ...records import Side
+    from ...wire.framing import Framing
 
 FLOW_BYTES = 8
 """Of a body that flows so much is recorded at once; less waits for what comes next, so that something is left to complete it."""
@@ -55,12 +54,12 @@ class Recorded:
 
     __slots__ = ("_cut", "_first_ns", "_flows", "_sizes", "_told_ns", "framing", "is_open", "number", "sender")
 
-    def __init__(self, number: int, sender: Side, framing: Framing, *, flows: bool = False) -> None:
+    def __init__(self, number: int, sender: Side, framing: str, *, flows: bool = False) -> None:
         self.number = number
         self.sender: Side = sender
         self.is_open = True
-        self.framing: Framing = framing
-        self._cut = WholeBody(FLOW_BYTES) if flows else _FRAMINGS[framing]()
+        self.framing = framing
+        self._cut: Framing = WholeBody(FLOW_BYTES) if flows else FRAMINGS[framing]()
         self._flows = flows
         self._sizes: ChunkSizes | None = None  # few requests and no short responses are chunked
         self._first_ns = 0
@@ -103,13 +102,7 @@ class Recorded:
             self._sizes.add(body.chunks)
         pieces = self._cut.feed(body.payload)
         records: list[Record] = []
-        if (
-            run is not None
-            and pieces
-            and self._sizes is not None
-            and isinstance(self._cut, SseEvents)
-            and not self._cut.is_part
-        ):
+        if run is not None and pieces and self._sizes is not None and self.framing == SseEvents.name and not self._cut.is_part:
             if was_begun:
                 records.append(self._frame(pieces.pop(0), now_ns, began_ns))
                 began_ns = now_ns
@@ -119,7 +112,7 @@ class Recorded:
         for piece in pieces:
             records.append(self._frame(piece, now_ns, began_ns))
             began_ns = now_ns
-        if pieces and self._ends_in_part(pieces[-1]):
+        if pieces and self._cut.is_part:
             records[-1].part = True  # type: ignore[union-attr]  # it is a frame
         self._first_ns = began_ns
         return records
@@ -139,8 +132,7 @@ class Recorded:
     @property
     def is_between_events(self) -> bool:
         """Whether a whole event that comes next, in a chunk of its own, is a frame that need not be taken."""
-        cut = self._cut
-        return isinstance(cut, SseEvents) and cut.is_between and (self._sizes is None or self._sizes.is_between)
+        return self.framing == SseEvents.name and self._cut.is_between and (self._sizes is None or self._sizes.is_between)
 
     def ended(self, now_ns: int, by: str, how: str, *, trailers: bytes = b"", missing_bytes: int | None = None) -> list[Record]:
         """What is left of the body, and the stream's `close` record."""
@@ -154,9 +146,6 @@ class Recorded:
         self.is_open = False
         records.append(Close(at_ns=now_ns, stream=self.number, by=by, how=how, extra=extra))
         return records
-
-    def _ends_in_part(self, piece: bytes) -> bool:
-        return not piece.endswith(b"\n") if isinstance(self._cut, Lines) else self._cut.is_part
 
     def _frame(self, data: bytes, now_ns: int, began_ns: int) -> Frame:
         frame = Frame(self.number, now_ns, began_ns, data)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...wire.body import framing
+from ...wire.body import body_framing
 from ...wire.http_fields import mapped, with_value
 from .rewriting import METADATA_PREFIX, Mapping
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...records import Framing
     from ...wire.http_head import RequestHead, ResponseHead
     from .host_check import Gate, Refusal
     from .recorder import Recorded
@@ -41,7 +40,7 @@ class Asked:
         self.method = head.method
         self.mapping = mapping
         self.refusal: Refusal | None = gate.refusal(head)
-        self.framing: Framing = framing(head.value(b"content-type"), head.value(b"content-encoding"))
+        self.framing = body_framing(head.value(b"content-type"), head.value(b"content-encoding"))
         self.wants_events = is_get and b"text/event-stream" in (head.value(b"accept") or b"")
         self.is_metadata = is_get and head.target.startswith(METADATA_PREFIX)
         self.proves_address = b"\r\ndpop:" in head.lowered
@@ -68,8 +67,8 @@ class Answered:
     __slots__ = ("flows", "forwarded", "framing")
 
     def __init__(self, head: ResponseHead, mapping: Mapping) -> None:
-        self.framing: Framing = framing(head.value(b"content-type"), head.value(b"content-encoding"))
-        self.flows = self.framing == "body" and framing(head.value(b"content-type")) == "sse"
+        self.framing = body_framing(head.value(b"content-type"), head.value(b"content-encoding"))
+        self.flows = self.framing == "body" and body_framing(head.value(b"content-type")) == "sse"
         raw = head.raw
         if b"\r\nlocation:" in head.lowered:
             raw = mapped(raw, b"location", mapping.location)

@@ -30,7 +30,6 @@ from .http.server import ListeningMock
 if TYPE_CHECKING:
     import ssl
 
-    from ...records import Framing
     from ...replay.mock.matching import RequestMatcher
     from ...replay.mock.recorded_prompts import PromptReply, RecordedPrompt
     from .http.connection import Serving
@@ -171,7 +170,7 @@ class Playing:
             return
         if not self._response.has_begun and self._reply.status:
             fields = list(with_scaled_retry(self._reply.fields, self._speed))
-            framing: Framing = "sse" if self._reply.is_stream else "body"
+            framing = "sse" if self._reply.is_stream else "body"
             self._response.begin(self._reply.status, fields, framing=framing, reason=self._reply.reason)
         parts = self._reply.parts
         while self._next < len(parts):

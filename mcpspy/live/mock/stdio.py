@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ...replay.mock.replies import ExitProcess
     from ...replay.mock.scheduled_send import ReplyState, ScheduledSend
     from ...replay.mock.script import Script
+    from ...wire.framing import StdioFraming
     from .handover import Handover
 
 STDIN: Final = 0
@@ -59,7 +60,7 @@ class Mock:
     """
 
     __slots__ = (
-        "_batches", "_begin_ns", "_count", "_cues", "_decoder", "_floors", "_handover", "_is_gone", "_lines", "_poll",
+        "_batches", "_begin_ns", "_count", "_cues", "_decoder", "_floors", "_framing", "_handover", "_is_gone", "_poll",
         "_script", "_send", "_signals_fd", "_sink", "_speed", "_status", "_stops_ns", "_tell", "_waiting", "_waiting_bytes", "why",
     )  # fmt: skip
 
@@ -73,6 +74,7 @@ class Mock:
         speed: float = 0.0,
         tell: Callable[[Miss], None],
         handover: Handover | None = None,
+        framing: type[StdioFraming] = Lines,
     ) -> None:
         self._script = script
         self._sink = sink
@@ -81,7 +83,7 @@ class Mock:
         self._speed = speed
         self._tell = tell
         self._handover = handover
-        self._lines = Lines()
+        self._framing = framing()
         self._decoder = Decoder(CaptureInfo(0))
         self._cues: list[tuple[int, int, ScheduledSend]] = []
         """What is due later: when, on our clock, and in which order."""
@@ -104,17 +106,18 @@ class Mock:
 
     def run(self) -> int:
         now_ns = self.now_ns()
-        opened: list[Record] = [
-            Open(at_ns=now_ns, stream=STDIN, sender=CLIENT, name="stdin"),
-            Open(at_ns=now_ns, stream=STDOUT, sender=SERVER, name="stdout", injected=True),
+        opened = [
+            Open(at_ns=now_ns, stream=STDIN, sender=CLIENT, name="stdin", framing=self._framing.name),
+            Open(at_ns=now_ns, stream=STDOUT, sender=SERVER, name="stdout", framing=self._framing.name, injected=True),
         ]
+        self._decoder.open(opened[0])
         self._poll.register(STDIN, POLLIN)
         self._poll.register(STDOUT, 0)
         self._poll.register(self._signals_fd, POLLIN)
         if self._handover is not None:
             self._poll.register(self._handover.fd, POLLIN)
             self._handover.play_to(self._play_live)
-        self._play(opened, self._script.open(), now_ns)
+        self._play([*opened], self._script.open(), now_ns)
         while self._status is None:
             self._turn()
         self._end()
@@ -178,8 +181,11 @@ class Mock:
         now_ns = self.now_ns()
         if len(data) == READ_BYTES:
             enlarge(STDIN)
-        pieces = self._lines.feed(data) if data else self._lines.close()
-        records: list[Record] = [Frame(STDIN, now_ns, now_ns, piece, piece[-1:] != b"\n" and bool(data)) for piece in pieces]
+        pieces = self._framing.feed(data) if data else self._framing.close()
+        ends_in_part, last = self._framing.is_part, len(pieces) - 1
+        records: list[Record] = [
+            Frame(STDIN, now_ns, now_ns, piece, ends_in_part and at == last) for at, piece in enumerate(pieces)
+        ]
         cues = [cue for frame in records for cue in self._heard(frame)]
         if not data:
             records.append(Close(at_ns=now_ns, stream=STDIN, by=CLIENT, how="eof"))
@@ -282,12 +288,17 @@ class Mock:
         if not records and not lines:
             return
         now_ns = self.now_ns()
-        self._sink([*records, *(_frame(now_ns, data) for data in lines)])
-        if lines and not self._is_gone:
-            data = b"".join(lines)
+        frames = [self._frame(now_ns, line) for line in lines]
+        data = b"".join(frame.data for frame in frames)
+        self._sink([*records, *frames])
+        if data and not self._is_gone:
             self._waiting.append(memoryview(data))
             self._waiting_bytes += len(data)
             self._flush()
+
+    def _frame(self, now_ns: int, line: bytes) -> Frame:
+        facts = {} if isinstance(line, LiveServerBytes) else {"injected": True}
+        return Frame(STDOUT, now_ns, now_ns, self._framing.frame_of(line), **facts)
 
     def _flush(self) -> None:
         while self._waiting:
@@ -331,11 +342,3 @@ class Mock:
         now_ns = self.now_ns()
         records: list[Record] = [] if self._is_gone else [Close(at_ns=now_ns, stream=STDOUT, by=MCPSPY, how="eof")]
         self._sink([*records, Exit(at_ns=now_ns, pid=os.getpid(), code=self._status)])
-
-
-def _frame(now_ns: int, data: bytes) -> Frame:
-    return (
-        Frame(STDOUT, now_ns, now_ns, data)
-        if isinstance(data, LiveServerBytes)
-        else Frame(STDOUT, now_ns, now_ns, data, injected=True)
-    )

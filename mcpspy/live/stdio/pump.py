@@ -11,7 +11,6 @@ from select import POLLHUP, POLLIN, POLLOUT, poll
 from time import monotonic_ns
 
 from ...records import MCPSPY, Close, Frame, Partial, Stall
-from ...wire.lines import Lines
 from .descriptors import PIPE_BYTES, enlarge, release, sender
 
 TYPE_CHECKING = False
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...records import Record, Side, Sink
+    from ...wire.framing import StdioFraming
 
 READ_BYTES = 1 << 16
 MAX_READ_BYTES = 1 << 18
@@ -73,9 +73,9 @@ class Pump:
     """
 
     __slots__ = (
-        "_begin_ns", "_blocked_ns", "_first_ns", "_frame", "_frames", "_lines", "_on_change", "_partial_told", "_pending",
-        "_read_bytes", "_ready", "_send", "_sink", "_source", "_stalled", "_stream", "_target", "_watches_reader", "broken",
-        "due_ns", "finished", "left", "over", "reader", "writer",
+        "_begin_ns", "_blocked_ns", "_first_ns", "_frame", "_frames", "_framing", "_on_change", "_partial_told", "_terminator",
+        "_pending", "_read_bytes", "_ready", "_send", "_sink", "_source", "_stalled", "_stream", "_target", "_watches_reader",
+        "broken", "due_ns", "finished", "left", "over", "reader", "writer",
     )  # fmt: skip
 
     def __init__(
@@ -86,6 +86,7 @@ class Pump:
         *,
         writer: Side,
         reader: Side,
+        framing: StdioFraming,
         sink: Sink,
         ready: Readiness,
         begin_ns: int,
@@ -104,7 +105,8 @@ class Pump:
         self._ready = ready
         self._begin_ns = begin_ns
         self._on_change = on_change
-        self._lines = Lines()
+        self._framing = framing
+        self._terminator = framing.terminator
         self._send = sender(target)
         self._read_bytes = READ_BYTES
         self._pending = memoryview(b"")
@@ -159,9 +161,9 @@ class Pump:
         if self._pending and not self._stalled and now_ns >= self._blocked_ns + STALL_NS:
             self._stalled = True
             self._sink((Stall(at_ns=now_ns, stream=self._stream, waiting_bytes=len(self._pending)),))
-        if self._lines.held_bytes and not self._partial_told and now_ns >= self._first_ns + PARTIAL_NS:
+        if self._framing.held_bytes and not self._partial_told and now_ns >= self._first_ns + PARTIAL_NS:
             self._partial_told = True
-            held = self._lines.held
+            held = self._framing.held
             self._sink((Partial(at_ns=now_ns, stream=self._stream, first_ns=self._first_ns, data=held),))
         self._schedule()
 
@@ -174,8 +176,8 @@ class Pump:
             self._end(monotonic_ns() - self._begin_ns, self.writer, "reset")
             return
         now_ns = monotonic_ns() - self._begin_ns
-        if 0 < data.find(b"\n") + 1 == len(data) and not self._lines.held_bytes:
-            self._frame(self._stream, now_ns, data)  # one whole line, as nearly all come, goes this short way
+        if self._terminator and 0 < data.find(self._terminator) + 1 == len(data) and not self._framing.held_bytes:
+            self._frame(self._stream, now_ns, data)  # one whole frame, as nearly all come, goes this short way
         elif data:
             self._report(data, now_ns)
         else:
@@ -192,15 +194,15 @@ class Pump:
             self._block(memoryview(data)[sent:], now_ns)
 
     def _report(self, data: bytes, now_ns: int) -> None:
-        """Report the lines and parts that `data` completes, and remember since when the rest waits."""
+        """Report the frames and parts that `data` completes, and remember since when the rest waits."""
         full = len(data) == self._read_bytes
         self._read_bytes = min(2 * self._read_bytes, MAX_READ_BYTES) if full else READ_BYTES
         if full:
             enlarge(self._source)
-        lines = self._lines
-        began_ns = self._first_ns if lines.held_bytes else now_ns
-        pieces = lines.feed(data)
-        if pieces and began_ns == now_ns and pieces[-1][-1] == 10:
+        framing = self._framing
+        began_ns = self._first_ns if framing.held_bytes else now_ns
+        pieces = framing.feed(data)
+        if pieces and began_ns == now_ns and not framing.is_part:
             self._frames(self._stream, now_ns, pieces)
         elif pieces:
             self._report_slow(pieces, now_ns, began_ns)
@@ -210,10 +212,12 @@ class Pump:
         self._schedule()
 
     def _report_slow(self, pieces: list[bytes], now_ns: int, began_ns: int) -> None:
-        """Report lines that did not all begin with this read, or parts that do not end with it."""
-        stream = self._stream
-        frames: list[Record] = [Frame(stream, now_ns, began_ns, pieces[0], pieces[0][-1] != 10)]
-        frames += [Frame(stream, now_ns, now_ns, piece, piece[-1] != 10) for piece in pieces[1:]]
+        """Report frames that did not all begin with this read, or a part that does not end with it."""
+        stream, last = self._stream, len(pieces) - 1
+        frames: list[Record] = [
+            Frame(stream, now_ns, now_ns if at else began_ns, piece, at == last and self._framing.is_part)
+            for at, piece in enumerate(pieces)
+        ]
         self._sink(frames)
 
     def _frame_as_record(self, stream: int, now_ns: int, data: bytes) -> None:
@@ -226,7 +230,7 @@ class Pump:
         due = []
         if self._pending and not self._stalled:
             due.append(self._blocked_ns + STALL_NS)
-        if self._lines.held_bytes and not self._partial_told:
+        if self._framing.held_bytes and not self._partial_told:
             due.append(self._first_ns + PARTIAL_NS)
         self.due_ns = min(due, default=0)
         if due:
@@ -280,8 +284,8 @@ class Pump:
 
     def _end(self, now_ns: int, by: str, how: str) -> None:
         """Nothing more comes: report what is left without its end, and close the target once all is sent."""
-        began_ns = self._first_ns if self._lines.held_bytes else now_ns
-        records: list[Record] = [Frame(self._stream, now_ns, began_ns, rest) for rest in self._lines.close()]
+        began_ns = self._first_ns if self._framing.held_bytes else now_ns
+        records: list[Record] = [Frame(self._stream, now_ns, began_ns, rest) for rest in self._framing.close()]
         if not self.broken:  # then its end has been told, and who brought it about
             records.append(Close(at_ns=now_ns, stream=self._stream, by=by, how=how))
         self._sink(records)

@@ -12,6 +12,7 @@ from select import POLLIN
 from time import monotonic_ns
 
 from ...records import CLIENT, SERVER, Exit, Note, Open, Spawn
+from ...wire.lines import Lines
 from . import signals
 from .process import ListedProcess, descendants, holds, pipe_name, process
 from .pump import Pump, Readiness
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from signal import SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
 
-    from ...records import Record, Sink
+    from ...records import Record, Side, Sink
+    from ...wire.framing import StdioFraming
     from .process import ServerProcess
 else:  # `signal` itself imports `enum`: 4 ms
     from _signal import SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
@@ -39,27 +41,27 @@ PARENT_CHECK_NS = 1_000_000_000
 _ENDING = (SIGHUP, SIGINT, SIGQUIT, SIGTERM)
 _FROM_KEYBOARD = (SIGINT, SIGQUIT)
 
-STREAMS = ((0, CLIENT, "stdin"), (1, SERVER, "stdout"), (2, SERVER, "stderr"))
-"""Number, sender and name of a stdio tap's streams, in every capture."""
-
 
 class StdioTap:
     """A tap on the server `child`; its clock began at `begin_ns` of the monotonic one, `signals_fd` is where signals are told.
 
     `run` returns when the server has ended and all it said is delivered. Its result is our exit status: the server's own, or
-    128 + n where signal n ended it. `why` then says what brought the end about.
+    128 + n where signal n ended it. `why` then says what brought the end about. `framing` is that of the messages, both ways.
     """
 
     __slots__ = (
-        "_alarm_ns", "_begin_ns", "_changed", "_child", "_drain_ns", "_met", "_parent", "_parent_ns", "_pipes", "_pumps",
-        "_put_off", "_put_off_ns", "_ready", "_shutdown", "_signals_fd", "_sink", "_start", "_status", "_stderr", "_stdin", "_stdout",
+        "_alarm_ns", "_begin_ns", "_changed", "_child", "_drain_ns", "_met", "_parent", "_parent_ns", "_pipes", "_pumps", "_put_off",
+        "_put_off_ns", "_ready", "_shutdown", "_signals_fd", "_sink", "_start", "_status", "_stderr", "_stdin", "_stdout", "_streams",
     )  # fmt: skip
 
-    def __init__(self, child: ServerProcess, sink: Sink, begin_ns: int, signals_fd: int) -> None:
+    def __init__(
+        self, child: ServerProcess, sink: Sink, begin_ns: int, signals_fd: int, *, framing: type[StdioFraming] = Lines
+    ) -> None:
         self._child = child
         self._sink = sink
         self._begin_ns = begin_ns
         self._signals_fd = signals_fd
+        self._streams = streams(framing)
         self._ready = Readiness()
         self._shutdown = Shutdown()
         self._start = 0
@@ -105,23 +107,27 @@ class StdioTap:
         return 128 + SIGKILL if self._status is None else self._status
 
     def _pump(self, stream: int, source: int, target: int) -> Pump:
-        writer, reader = (CLIENT, SERVER) if stream == 0 else (SERVER, CLIENT)
+        _, writer, name, framing = self._streams[stream]
         return Pump(
             stream,
             source,
             target,
             writer=writer,
-            reader=reader,
+            reader=SERVER if writer == CLIENT else CLIENT,
+            framing=framing(),
             sink=self._sink,
             ready=self._ready,
             begin_ns=self._begin_ns,
             on_change=self._on_change,
-            is_log=stream == 2,
+            is_log=name == "stderr",
         )
 
     def _report_start(self) -> None:
         now_ns = self.now_ns()
-        records: list[Record] = [Open(at_ns=now_ns, stream=number, sender=side, name=name) for number, side, name in STREAMS]
+        records: list[Record] = [
+            Open(at_ns=now_ns, stream=number, sender=sender, name=name, framing=framing.name)
+            for number, sender, name, framing in self._streams
+        ]
         started = process(self._child.pid)
         self._start = started.start if started else 0
         records.append(Spawn(at_ns=now_ns, pid=self._child.pid, start=self._start))
@@ -289,6 +295,11 @@ class StdioTap:
             self._met.add(number)
             self._stdin.stop()
             self._on_change()
+
+
+def streams(framing: type[StdioFraming] = Lines) -> tuple[tuple[int, Side, str, type[StdioFraming]], ...]:
+    """Return number, sender, name and framing of a stdio server's streams, in the order of their numbers, as in every capture."""
+    return (0, CLIENT, "stdin", framing), (1, SERVER, "stdout", framing), (2, SERVER, "stderr", Lines)
 
 
 def _nothing() -> None:

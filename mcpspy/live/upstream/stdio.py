@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING
 
 from ...errors import UpstreamError
 from ...records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open, Spawn, Stall
-from ...replay.mock.templates import one_line
 from ...wire.http_body import Body
 from ...wire.jsonrpc import cut
+from ...wire.lines import Lines
 from ..http.recorder import Recorded
 from ..stdio import signals
 from ..stdio.process import in_session, process, restore_locale
-from ..stdio.tap import STREAMS
+from ..stdio.tap import streams
 from .partials import Partials
 from .protocol import MAX_MESSAGE_BYTES, Failed, Failure, Heard, Lost, ignored
 
 if TYPE_CHECKING:
     from ...records import Record, Sink
+    from ...wire.framing import StdioFraming
 
 INPUT_S = 2.0
 """From the end of its input to SIGTERM, and from there to SIGKILL: as the SDKs do (mcp 2.3.0, TypeScript SDK 1.32.2)."""
@@ -70,6 +71,7 @@ class StdioClient:
         lost: Lost,
         failed: Failed = ignored,
         stderr: Callable[[bytes], None] = ignored,
+        framing: type[StdioFraming] = Lines,
         patience_s: float = INPUT_S,
     ) -> None:
         self._argv = tuple(argv)
@@ -77,7 +79,8 @@ class StdioClient:
         self._now_ns = now_ns
         self._heard, self._lost, self._failed, self._stderr = heard, lost, failed, stderr
         self._patience_s = patience_s
-        self._streams = [Recorded(number, side, "lines") for number, side, _ in STREAMS]
+        self._framing = framing
+        self._streams = [Recorded(number, sender, cut_by.name) for number, sender, _, cut_by in streams(framing)]
         self._partials = [Partials(one, sink, now_ns) for one in self._streams]
         self._line: list[bytes] = []  # the parts of the line that stdout is at
         self._line_bytes = 0
@@ -115,10 +118,10 @@ class StdioClient:
                     self._failed(Failure(id=piece.id if piece.kind == "request" else None, method=piece.method or "", why=why))
             return
         assert stdin is not None
-        line = one_line(data)
+        frame = self._framing.frame_of(data)
         now_ns = self._now_ns()
-        self._sink((Frame(STDIN, now_ns, now_ns, line, injected=True),))
-        stdin.write(line)
+        self._sink((Frame(STDIN, now_ns, now_ns, frame, injected=True),))
+        stdin.write(frame)
 
     async def cancel(self, id: str) -> None:
         await self.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}' % id.encode())
@@ -151,8 +154,8 @@ class StdioClient:
         now_ns = self._now_ns()
         own = process(self.pid)
         records: list[Record] = [
-            Open(at_ns=now_ns, stream=number, sender=side, name=name, injected=number == STDIN)
-            for number, side, name in STREAMS
+            Open(at_ns=now_ns, stream=number, sender=sender, name=name, framing=framing.name, injected=number == STDIN)
+            for number, sender, name, framing in streams(self._framing)
         ]
         self._sink([*records, Spawn(at_ns=now_ns, pid=self.pid, start=own.start if own else 0)])
 
@@ -241,7 +244,10 @@ class StdioClient:
                 self._line.append(record.data)
             if record.part:
                 continue
-            payload, is_whole = b"".join(self._line).rstrip(b"\r\n"), self._line_bytes <= MAX_MESSAGE_BYTES
+            payload, is_whole = (
+                self._framing.payload_of(b"".join(self._line)).rstrip(b"\r\n"),
+                self._line_bytes <= MAX_MESSAGE_BYTES,
+            )
             self._line, self._line_bytes = [], 0
             if not is_whole:
                 text = f"a line of more than {MAX_MESSAGE_BYTES} bytes, which is recorded and not heard"

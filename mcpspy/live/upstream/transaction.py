@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ...records import CLIENT, SERVER, Frame
-from ...wire.body import framing
+from ...wire.body import body_framing
 from ...wire.encodings import decoded
 from ...wire.http import Responses
 from ...wire.http_body import Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
@@ -156,7 +156,7 @@ class Transaction(asyncio.Protocol):
     # The response
 
     def _answered(self, head: ResponseHead, now_ns: int) -> None:
-        framed = framing(head.value(b"content-type"), head.value(b"content-encoding"))
+        framed = body_framing(head.value(b"content-type"), head.value(b"content-encoding"))
         response = Recorded(self._wire.numbers.stream(), SERVER, framed)
         opened: list[Record] = [response.begun(now_ns, head.raw, transaction=self._number, connection=self._connection)]
         if head.is_interim:

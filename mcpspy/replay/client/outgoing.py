@@ -17,8 +17,8 @@ from ...transcript.model import CaptureInfo
 from ...transcript.offers.definitions import DefinitionKind, offers
 from ...wire.edits import ValueEdit, with_values
 from ...wire.jsonrpc import cut
+from ...wire.lines import one_line
 from ..json.canonical import read
-from ..mock.templates import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

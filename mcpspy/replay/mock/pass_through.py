@@ -17,10 +17,10 @@ from ...transcript.mcp.methods import CANCELLED, DISCOVER, INITIALIZE, OPENINGS,
 from ...transcript.model import Kind
 from ...wire.json_spans import span_at
 from ...wire.jsonrpc import Piece, cut, parse
+from ...wire.lines import one_line
 from .catch_up import CatchUp
 from .miss import error_line, request_name
 from .scheduled_send import OF_NO_REQUEST, LiveServerBytes, ScheduledSend
-from .templates import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,6 +13,7 @@ from ...transcript.mcp.codes import SUBSCRIPTION_ID
 from ...transcript.mcp.methods import CANCELLED, LISTEN, PROGRESS
 from ...transcript.model import Exchange, Kind, Message
 from ...wire.json_spans import span_at
+from ...wire.lines import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -86,13 +87,6 @@ def line_template(message: Message, exchange: Exchange | None, *, listeners: Con
         parts += [data[at:start], blank]
         at = end
     return [*parts, data[at:]]
-
-
-def one_line(raw: bytes) -> bytes:
-    """A payload as a line of stdio: over HTTP it may have come on several, which JSON allows between its tokens alone."""
-    if raw.endswith(b"\n") and raw.find(b"\n") == len(raw) - 1:
-        return raw
-    return raw.strip(b"\r\n").replace(b"\r\n", b"  ").replace(b"\n", b" ") + b"\n"
 
 
 def _blanks(message: Message, exchange: Exchange | None, listeners: Container[str]) -> list[_Placed]:

@@ -26,6 +26,8 @@ from ...transcript.mcp.content import content_facts
 from ...transcript.mcp.methods import OPENINGS
 from ...transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, CaptureInfo, Exchange, Kind, Message, Outcome, UnpairedMessage
 from ...wire.encodings import EXTRA
+from ...wire.framing import FRAMINGS
+from ...wire.lines import Lines
 from ..text.escape import PHRASE_LETTERS, decoded, one_line, safe_text
 from ..text.units import counted, duration, size
 from .about import about_words
@@ -230,9 +232,9 @@ def event_phrase(record: Record, capture: CaptureInfo) -> Phrase | None:
 
 
 def _end_of(capture: CaptureInfo, stream: int) -> str:
-    """What a frame of this stream ends with."""
+    """Name the end of a frame of this stream."""
     opened = capture.streams.get(stream)
-    return {"sse": "end of an event", "body": "end of the body"}.get(opened.framing if opened else "", "line end")
+    return (FRAMINGS.get(opened.framing, Lines) if opened else Lines).end_name
 
 
 def exit_words(record: Exit) -> str:

@@ -12,7 +12,7 @@ from mcpspy.capture.redaction.sink import RedactingSink
 from mcpspy.records import CLIENT, SERVER, Close, Frame, Open, Record
 
 if TYPE_CHECKING:
-    from mcpspy.records import Framing, Side
+    from mcpspy.records import Side
 
 SECRET = b"s3cr3t-0123456789abcdef0123456789"
 REDACTOR = Redactor(b"key")
@@ -27,7 +27,7 @@ class Disk:
         self._sink = RedactingSink(self.records.extend, REDACTOR)
         self._stream = -1
 
-    def opened(self, side: Side, head: bytes, *, transaction: int = 1, framing: Framing = "body") -> Open:
+    def opened(self, side: Side, head: bytes, *, transaction: int = 1, framing: str = "body") -> Open:
         """What is left of a stream's first record."""
         self._stream += 1
         name = "request" if side == CLIENT else "response"

@@ -11,12 +11,12 @@ from mcpspy.replay.mock.matching import RequestMatcher
 from mcpspy.replay.mock.replies import is_served, read_replies
 from mcpspy.replay.mock.scheduled_send import ScheduledSend
 from mcpspy.replay.mock.script import Script
-from mcpspy.replay.mock.templates import one_line
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo, Exchange, Kind, Transcript, UnpairedMessage
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.wire.json_spans import span_at
+from mcpspy.wire.lines import one_line
 from tests.conftest import ROOT
 
 REAL = sorted([*(ROOT / "captures").glob("*.mcpspy"), *(ROOT / "tests" / "transcript" / "recorded").glob("*.mcpspy")])

@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from ....records import CLIENT, MCPSPY, SERVER
-from ....wire.body import framing
+from ....wire.body import body_framing
 from ....wire.http import Requests
 from ....wire.http_body import BlankLines, Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
 from ....wire.http_head import RequestHead
@@ -174,7 +174,7 @@ class Connection(asyncio.Protocol):
         self._head = head
         self._transaction = numbers.transaction()
         self._request = Recorded(
-            numbers.stream(), CLIENT, framing(head.value(b"content-type"), head.value(b"content-encoding"))
+            numbers.stream(), CLIENT, body_framing(head.value(b"content-type"), head.value(b"content-encoding"))
         )
         self._records.append(self._request.begun(now_ns, head.raw, transaction=self._transaction, connection=self.number))
         refusal = self.serving.gate.refusal(head)

@@ -15,7 +15,7 @@ from ...http.recorder import note
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ....records import Framing, Record
+    from ....records import Record
     from ....wire.http_head import RequestHead
     from .connection import Connection
 
@@ -117,7 +117,7 @@ class Response:
         fields: Fields,
         events: Sequence[bytes] = (),
         *,
-        framing: Framing = "sse",
+        framing: str = "sse",
         reason: str | None = None,
     ) -> None:
         """The head of a stream of events, and what comes with it; `framing` is another for what is no such stream."""
@@ -172,7 +172,7 @@ class Response:
         text = f"{by} closed the connection before the response came"
         return [note(now_ns, "left", text, self._connection.number, self.number, by=by)]
 
-    def _opened(self, now_ns: int, raw: bytes, framing: Framing, *, injected: bool = False) -> Record:
+    def _opened(self, now_ns: int, raw: bytes, framing: str, *, injected: bool = False) -> Record:
         self.has_begun = True
         self._stream = self._connection.serving.numbers.stream()
         return Open(

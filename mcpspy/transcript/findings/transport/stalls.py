@@ -4,6 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import SERVER, Partial, Stall
+from ....wire.body import WholeBody
+from ....wire.framing import FRAMINGS
+from ....wire.lines import Lines
 from ..facts import CaptureFacts
 from ..rule import Family, Hit, Rule, Severity, hit
 from ..words import quoted, seconds
@@ -71,11 +74,10 @@ def _half_lines(facts: CaptureFacts) -> Iterator[Hit]:
     for at_ns, record in facts.partials:
         name = facts.stream_name(record.stream)
         opened = facts.capture.streams.get(record.stream)
-        framing = opened.framing if opened else "lines"
-        if name == "stderr" or framing == "body":  # a prompt or a progress bar, or a long upload: nobody waits for its end
+        framing = FRAMINGS.get(opened.framing, Lines) if opened else Lines
+        if name == "stderr" or framing is WholeBody:  # a prompt or a progress bar, or a long upload: nobody waits for its end
             continue
-        unit = "an event" if framing == "sse" else "a line"
-        what = f"The beginning of {unit} on {name or 'a stream'} waited for its end: {quoted(record.data)}"
+        what = f"The beginning of {framing.frame_name} on {name or 'a stream'} waited for its end: {quoted(record.data)}"
         yield _of_record(HALF_LINE, facts, at_ns, record, what, opened.sender if opened else SERVER)
 
 

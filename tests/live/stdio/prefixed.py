@@ -1,0 +1,66 @@
+"""A framing that MCP does not have, four hexadecimal digits of length before each payload; run as a program, mcpspy with it.
+
+python -m tests.live.stdio.prefixed run --capture FILE -- COMMAND
+"""
+
+import sys
+
+from mcpspy.__main__ import main
+from mcpspy.live.stdio.tap import StdioTap
+from mcpspy.wire.framing import STDIO_FRAMINGS
+
+DIGITS = 4
+
+
+class Prefixed:
+    """Frames of four digits and a payload that may hold line ends."""
+
+    name = "prefixed"
+    frame_name = "a message"
+    end_name = "end of a message"
+    terminator = b""
+    is_part = False
+
+    def __init__(self) -> None:
+        self.held = b""
+
+    @property
+    def held_bytes(self) -> int:
+        return len(self.held)
+
+    @property
+    def is_between(self) -> bool:
+        return not self.held
+
+    def feed(self, data: bytes) -> list[bytes]:
+        self.held += data
+        frames = []
+        while len(self.held) >= DIGITS and len(self.held) >= (size := DIGITS + int(self.held[:DIGITS], 16)):
+            frames.append(self.held[:size])
+            self.held = self.held[size:]
+        return frames
+
+    def close(self) -> list[bytes]:
+        rest, self.held = self.held, b""
+        return [rest] if rest else []
+
+    @staticmethod
+    def payload_of(frame: bytes) -> bytes:
+        return frame[DIGITS:]
+
+    @staticmethod
+    def frame_of(payload: bytes) -> bytes:
+        payload = payload.rstrip(b"\n")
+        return b"%04x%b" % (len(payload), payload)
+
+    @staticmethod
+    def flaw_of(frame: bytes) -> str:
+        return "" if frame[:DIGITS].isalnum() else "no-length"
+
+
+if __name__ == "__main__":
+    STDIO_FRAMINGS[Prefixed.name] = Prefixed
+    defaults = StdioTap.__init__.__kwdefaults__
+    assert defaults is not None
+    defaults["framing"] = Prefixed
+    sys.exit(main())
