@@ -1,11 +1,10 @@
-// What the page is about: rows at once, what they carry when somebody looks. A page in a file holds all of it; a live one asks
-// its server.
+// The data of the page: all rows at once, and the details of a row when it is selected. A page in a file contains everything; a
+// live page asks its server.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const isLive = Boolean(data.live);
 
-// A row as it is listed. `kind` is exchange, model call, unpaired, transaction, log or event; times are in nanoseconds from the
-// beginning.
+// A row of the list. `kind` is exchange, model call, unpaired, transaction, log or event; times are nanoseconds since the start.
 const CALLS = new Set(["exchange", "model call"]);
 const FIELDS = [
   "row",
@@ -27,7 +26,7 @@ const FIELDS = [
 const rows = [];
 const rowByNumber = new Map();
 
-// Take in a row, or what became of it. Returns it.
+// Add a row, or replace its earlier state. Returns the row.
 function put(index, values) {
   const row = rows[index] ?? (rows[index] = { index });
   FIELDS.forEach((name, at) => {
@@ -58,12 +57,12 @@ function carriedAt(index) {
   return element ? opened(element)[index] : undefined;
 }
 
-// Texts that come in pieces: what is new, and runs of the text of the same name that the row `like` carries.
+// Texts stored as differences: new text, and runs of the text of the same name in the row `like`.
 const PIECED = {
   prompt: (what) => what.messages[0],
   curl: (what) => (typeof what.curl === "string" ? { text: what.curl } : what.curl),
 };
-const lastPut = { prompt: {}, curl: {} }; // put together last, for who goes through them in order
+const lastPut = { prompt: {}, curl: {} }; // the last ones restored, for readers that go through the rows in order
 
 function putTogether(index, name) {
   const parts = [];
@@ -90,7 +89,7 @@ function wholeAt(index) {
   return { ...what, messages: [{ ...prompt, text: putTogether(index, "prompt") }, ...others], curl: putTogether(index, "curl") };
 }
 
-// What a row carries: messages, HTTP, commands; a promise of it.
+// A promise of the details of a row: messages, HTTP and commands.
 function carried(row) {
   if (isLive) {
     if (!row.row) return Promise.resolve(undefined);
@@ -104,17 +103,17 @@ function carried(row) {
   return Promise.resolve(wholeAt(row.index));
 }
 
-// JSON from the server of a live page.
+// Fetch JSON from the server of a live page.
 async function fetched(path) {
   const answer = await fetch(`${path}${path.includes("?") ? "&" : "?"}look=${encodeURIComponent(data.look ?? "")}`);
   if (!answer.ok) throw new Error(`the server says ${answer.status}`);
   return answer.json();
 }
 
-// Of a live page: which rows hold a text, as its server found.
+// On a live page: the rows that contain a text, as the server found them.
 const holders = new Map();
 
-// Whether a payload of the row holds `text`, which is in lower case: one that is new in it, or the prompt that it goes on with.
+// Tell whether a payload of the row contains `text`, in lower case: in its own text, or in the prompt that it continues.
 function payloadHolds(row, text) {
   if (isLive) return Boolean(holders.get(text)?.has(row.row));
   if (sought.text !== text) sought = { text, found: new Map() };
@@ -124,7 +123,7 @@ function payloadHolds(row, text) {
   while (at !== undefined && !found.has(at)) {
     passed.push(at);
     if (newHolds(rows[at], text)) found.set(at, true);
-    else at = rows[at].kind === "model call" ? carriedAt(at)?.messages?.[0]?.like : undefined; // others are not parsed for that
+    else at = rows[at].kind === "model call" ? carriedAt(at)?.messages?.[0]?.like : undefined; // other rows are not parsed for this
   }
   for (const one of passed) found.set(one, found.get(at) ?? false);
   return found.get(row.index);
@@ -136,7 +135,7 @@ function piecesOf(message) {
   return (message.pieces ?? []).filter((one) => typeof one === "string").join(" ");
 }
 
-// The text of a block is looked at before it is parsed, where that can tell: letters beyond ASCII may be spelled in two ways.
+// Search a block as text before parsing it. Only for ASCII: other characters can be spelled in two ways.
 function newHolds(row, wanted) {
   const element = block(row);
   if (!element) return false;

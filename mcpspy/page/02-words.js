@@ -1,4 +1,4 @@
-// Numbers and elements: how much, how long, and DOM made of text alone. Nothing here takes markup.
+// Formatting of numbers, and DOM elements made of text alone. Nothing here accepts markup.
 
 const UNITS = [
   [1e9, "s"],
@@ -28,21 +28,21 @@ function counted(count, word) {
   return `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 }
 
-// How a severity is coloured; it is always said as well.
+// The colour of each severity. The severity is always written out too.
 const STYLES = { error: "bad", warning: "warn", info: "wait" };
 
-// Which way what comes from a side goes; a dot for what goes nowhere.
+// The direction of a message by its sender; a dot for rows without one.
 function wayOf(from) {
   if (!from) return "·";
   return from === "client" ? "→" : "←";
 }
 
-// JSON on one line. Line ends stand between its tokens alone, and mean nothing.
+// JSON on one line. Line ends occur between tokens only, where they mean nothing.
 function oneLine(text) {
   return text.trim().replace(/[\r\n]+/g, " ");
 }
 
-// An element with attributes, event listeners (`onclick: f`) and children; strings become text.
+// Make an element with attributes, event listeners (`onclick: f`) and children; strings become text.
 function make(name, attributes = {}, ...children) {
   return filled(document.createElement(name), attributes, children);
 }
@@ -67,8 +67,8 @@ function filled(element, attributes, children) {
   return element;
 }
 
-// Text in which what moves, hides or reorders other text is spelled out: controls, bidi controls, zero-width and other invisible
-// signs.
+// Characters that move, hide or reorder other text: controls, bidi controls, zero-width and other invisible characters. They are
+// shown as escapes.
 const UNSEEN =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb]|\udb40[\udc00-\udfff]/gu;
 

@@ -1,12 +1,12 @@
-// What is looked at: search, facets, the chosen row, the tab. It lives in the address, so that a look can be shared.
+// The state of the page: search, facets, the selected row, the tab. It is kept in the address, so that a view can be shared.
 
 const FACETS = ["from", "method", "tool", "outcome", "lane", "kind"];
 const state = { search: "", facets: {}, slow: 0, chosen: 0, tab: "timeline", isSifted: false };
 let shown = rows;
 const watchers = [];
 
-// `watch(what => …)` is told what changed: `rows` (which are listed), `chosen`, `tab`. Who gives or takes room is told `early`, so
-// that others know how much there is when they bring into sight what was chosen.
+// `watch(what => …)` reports changes: `rows` (the list), `chosen`, `tab`. Listeners that change the layout are called `early`, so
+// that others know the room when they scroll to the selected row.
 function watch(watcher, { early = false } = {}) {
   if (early) watchers.unshift(watcher);
   else watchers.push(watcher);
@@ -16,7 +16,7 @@ function tell(what) {
   watchers.forEach((watcher) => watcher(what));
 }
 
-// What a row says to a facet: two take part in it, and not each is about a tool.
+// The values of a row for a facet. A row has two lanes, and may have no tool.
 function facetValues(row, facet) {
   switch (facet) {
     case "tool":
@@ -40,7 +40,7 @@ function matches(row) {
   return searched().every((word) => row.words.includes(word) || String(row.row) === word || payloadHolds(row, word));
 }
 
-// Find out what is shown.
+// Compute which rows are shown.
 function sift({ scroll = true } = {}) {
   if (isLive) lookUp();
   state.isSifted = Boolean(state.search || state.slow || Object.values(state.facets).some(Boolean));
@@ -50,9 +50,9 @@ function sift({ scroll = true } = {}) {
 }
 
 const awaited = new Set();
-const missed = new Set(); // what came into question again while the server was looking
+const missed = new Set(); // rows that changed while the server was searching
 
-// A live page asks its server which payloads hold the words, and sifts once more. Until it has the answer, what it knew holds.
+// A live page asks its server which payloads contain the words, then filters again. Until then the previous answer applies.
 function lookUp({ anew = false } = {}) {
   const words = searched();
   for (const word of holders.keys()) if (!words.includes(word)) holders.delete(word);
@@ -87,7 +87,7 @@ function turn(tab) {
   keep();
 }
 
-// The address: `#row=7&q=…`. What is not asked for is left out.
+// The address: `#row=7&q=…`. Unset values are left out.
 function keep() {
   const words = new URLSearchParams();
   if (state.tab !== "timeline") words.set("tab", state.tab);

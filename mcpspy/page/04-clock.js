@@ -1,7 +1,7 @@
-// Where a point in time stands on the axis: idle time is folded, so that what happened has the room.
+// Positions of times on the axis. Idle time is folded, to leave room for the calls.
 
 const IDLE_SHARE = 0.04; // a gap longer than this share of the whole is folded
-const FOLDED_SHARE = 0.015; // and takes so much
+const FOLDED_SHARE = 0.015; // to this share
 
 function measured() {
   const spans = rows
@@ -19,7 +19,7 @@ function measured() {
   const active = end - folded + 1;
   const gapRoom = Math.min(FOLDED_SHARE, gaps.length ? 0.3 / gaps.length : 0);
   const scale = (1 - gapRoom * gaps.length) / active;
-  // The place of a time, from 0 to 1.
+  // The position of a time, from 0 to 1.
   function place(at) {
     let left = at;
     let room = 0;

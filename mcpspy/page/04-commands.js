@@ -1,11 +1,11 @@
-// Commands about what is looked at, to be copied: for the captures that the page knows by what they are called on the command line.
+// Commands to copy, for the captures of the page by their names on the command line.
 
 const commands = (() => {
   const FORMATS = ["markdown", "mermaid", "plantuml", "svg", "text", "html", "jsonl", "har", "perfetto", "pytest"];
-  const MANY = 4; // so many captures have commands of their own
-  const MAX_LETTERS = 100_000; // a longer word no shell takes (Linux: 128 KiB)
+  const MANY = 4; // up to this many captures have commands of their own
+  const MAX_LETTERS = 100_000; // shells accept no longer word (Linux: 128 KiB)
 
-  // The numbers of those rows that are shown, as a filter has them: `row:2..4 or row:7`.
+  // A filter for the rows that are shown: `row:2..4 or row:7`.
   function filter() {
     const numbers = shown
       .map((row) => row.row)
@@ -19,13 +19,13 @@ const commands = (() => {
     return runs.map(([from, to]) => (from === to ? `row:${from}` : `row:${from}..${to}`)).join(" or ");
   }
 
-  // Nothing where the command would be too long to be one.
+  // Undefined if the command would be too long for a shell.
   function exported(format) {
     const which = shown.length === rows.length && !data.isPart ? "" : ` -F '${filter() || "row:0"}'`;
     return which.length > MAX_LETTERS ? undefined : `mcpspy export ${format} ${data.addresses.join(" ")}${which}`;
   }
 
-  // For captures as wholes: each is served as one server, and replayed as one client if one asked a server anything.
+  // Commands for whole captures: mock each, and replay each whose client asked a server something.
   function played() {
     const asks = new Set(rows.filter((row) => row.kind === "exchange" && row.from === "client").map((row) => row.capture));
     return data.addresses
@@ -33,8 +33,7 @@ const commands = (() => {
       .flatMap((one, capture) => [`mcpspy mock ${one}`, ...(asks.has(capture) ? [`mcpspy replay ${one}`] : [])]);
   }
 
-  // A mock plays one server, and a replay one capture: of several, the row's own. Rows of those have other numbers when they are
-  // alone.
+  // A mock plays one server, and a replay one capture: that of the row. Its rows have other numbers when it is shown alone.
   function address(row) {
     return data.addresses[row.capture] ?? "@";
   }
@@ -56,7 +55,7 @@ async function copy(text, button) {
   tellFor(button, "copied");
 }
 
-// Let an element say something else for a moment.
+// Show another text on an element for a moment.
 function tellFor(element, text) {
   element.dataset.name ??= element.textContent;
   element.textContent = text;
@@ -65,7 +64,7 @@ function tellFor(element, text) {
   }, 1200);
 }
 
-// From file:// browsers have no clipboard to offer.
+// Pages from file:// have no clipboard.
 function copyFromFile(text) {
   const area = make("textarea", { class: "sr" });
   area.value = text;

@@ -1,8 +1,8 @@
-// The list of rows: only those that can be seen are elements, however many there are.
+// The list of rows. Only visible rows are elements, however many there are.
 
 const ROW = 26;
-const HEADS = 24; // the heads of the columns stay above them
-const MORE = 12; // so many rows beyond the edge are there already
+const HEADS = 24; // the height of the column heads above the rows
+const MORE = 12; // how many rows beyond the edge are made in advance
 
 const list = (() => {
   const grid = byId("grid");
@@ -50,7 +50,7 @@ const list = (() => {
   }
 
   function what(row) {
-    const mark = row.flagged ? make("span", { class: "warn", title: "a finding is about it" }, "⚑ ") : "";
+    const mark = row.flagged ? make("span", { class: "warn", title: "see the findings" }, "⚑ ") : "";
     if (row.kind === "log") return make("span", { role: "gridcell", class: "dim", title: row.target }, `stderr ${row.target}`);
     return make(
       "span",

@@ -1,11 +1,11 @@
-// The overview above the list: all calls on one axis, those that overlap in lanes, idle time folded, progress as marks. What failed
-// has a sign above it, what is pending is hollow.
+// The overview above the list: all calls on one axis, overlapping calls in lanes, idle time folded, progress as marks. Failed
+// calls have a sign above them, pending calls are hollow.
 
 const LANE = 7;
 const MAX_LANES = 12;
 const SKY = 9; // room for signs above the lanes
-const GROUND = 16; // and for times below them
-const THIN = 1.5; // what is no wider and follows its like at once is drawn with it, so that there are never many bars
+const GROUND = 16; // room for times below the lanes
+const THIN = 1.5; // adjacent bars up to this width are drawn as one, which bounds their number
 const SIGN = 3;
 
 const waterfall = (() => {
@@ -79,7 +79,7 @@ const waterfall = (() => {
     );
   }
 
-  // What stands below: the end, the beginning, and how long nothing happened, as far as there is room.
+  // The labels below: start, end and idle times, as far as they fit.
   function times(y) {
     const taken = [];
     if (!rows.length) return [];
@@ -126,7 +126,7 @@ const waterfall = (() => {
     ];
   }
 
-  // A bar may be thinner than can be seen, or drawn with its like: the chosen row has a mark of its own.
+  // The selected row has a mark of its own, because its bar may be too thin to see, or drawn with others.
   function point() {
     const row = rows[state.chosen - 1];
     mark.setAttribute("visibility", row ? "visible" : "hidden");

@@ -1,23 +1,22 @@
-// JSON as a tree that is opened level by level. It is read by a reader of its own, so that numbers keep all their digits, and members
-// that stand twice stand twice.
+// JSON as a tree that opens level by level. It has its own reader, so that numbers keep all digits and duplicate members are shown.
 
-const MAX_ITEMS = 200; // more are added when somebody asks for them
+const MAX_ITEMS = 200; // more are added on request
 const LONG = 20_000;
-const SMALL = 4000; // a message of fewer letters is open this deep, another less. Chromium crashes where elements lie 1,900 deep
+const SMALL = 4000; // messages up to this size are opened this deep, larger ones less. Chromium crashes at 1,900 nested elements
 const LEVELS = { small: 30, large: 2 };
 
 const BACKSLASH = 0x5c;
 const QUOTE = 0x22;
 
-// Where the string ends that begins at `from`, behind its quote; the text's end and more if it does not. No regular expression looks
-// for it: a string of megabytes is too much for the stack of one.
+// Find the position after the closing quote of the string at `from`; past the end of the text if there is none. Not a regular
+// expression: strings of megabytes overflow its stack.
 function stringEnd(text, from) {
   let at = from;
   while (at < text.length && text.charCodeAt(at) !== QUOTE) at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;
   return at + 1;
 }
 
-// The tokens of a text of JSON, each as [kind, text]: a sign is its own kind, others are `string` and `word`. Throws where one
+// The tokens of a JSON text, as [kind, text]: punctuation is its own kind, the others are `string` and `word`. Throws if a string
 // has no end.
 function tokens(text) {
   const sign = /\s*([{}[\],:"]|[^\s{}[\],:"]+)/y;
@@ -36,7 +35,7 @@ function tokens(text) {
 
 const CLOSES = { object: "}", array: "]" };
 
-// A value as its first token begins it: {type: object|array|string|literal, …}. Throws where none begins so.
+// A value begun by its first token: {type: object|array|string|literal, …}. Throws if no value begins so.
 function begun([kind, token]) {
   if (kind === "{") return { type: "object", items: [], key: undefined };
   if (kind === "[") return { type: "array", items: [], key: undefined };
@@ -45,7 +44,7 @@ function begun([kind, token]) {
   throw new SyntaxError("no JSON");
 }
 
-// The value in `text`. Throws where it is no JSON. It calls itself for no level, for there may be more levels than a stack holds.
+// Parse `text`. Throws if it is not JSON. Not recursive, because there may be more levels than the stack holds.
 function readJson(text) {
   const read = tokens(text);
   let ahead = read();
@@ -120,7 +119,7 @@ function leaf(value) {
   return cutText("span", { class: "string" }, value.text, spelled);
 }
 
-// An element with a text, of a long one its beginning and a button for the rest.
+// An element with a text; of a long text its beginning, and a button for the rest.
 function cutText(name, attributes, text, shownAs = (letters) => letters) {
   if (text.length <= LONG) return make(name, attributes, shownAs(text));
   const made = make(name, attributes, `${shownAs(text.slice(0, LONG))}… `);
@@ -129,7 +128,7 @@ function cutText(name, attributes, text, shownAs = (letters) => letters) {
   return made;
 }
 
-// A string as JSON spells it, with its letters as letters and line ends as line ends. What steers or hides stays spelled out.
+// A JSON string with its characters and line ends unescaped. Control and invisible characters stay escaped.
 function spelled(text) {
   return text
     .replace(/\\u([0-9a-fA-F]{4})/g, (whole, code) => {

@@ -1,9 +1,9 @@
-// All about one row: its messages as trees or as they were on the wire, HTTP, what the server logged meanwhile, and commands.
+// The details of one row: its messages as trees or raw, HTTP, what the server logged meanwhile, and commands.
 
 const IMAGES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 const MAX_LOGS = 40;
-const MANY_MESSAGES = 50; // more are added when somebody asks for them
-const AROUND = 50e6; // so much before a call and after it the server's log is of interest, in nanoseconds
+const MANY_MESSAGES = 50; // more are added on request
+const AROUND = 50e6; // log lines up to this long before and after a call are shown, in nanoseconds
 
 const detail = (() => {
   const element = byId("detail");
@@ -35,7 +35,7 @@ const detail = (() => {
     element.scrollTop = top;
   }
 
-  // What was found about the row. What is told of a model call says it already.
+  // The findings about the row. The description of a model call contains them already.
   function flaws(row) {
     return data.findings
       .filter((one) => row.row && one.row === row.row)
@@ -68,7 +68,7 @@ const detail = (() => {
     render();
   }
 
-  // The messages as they came. Of many the first and the last, which is the answer, and a button for those between.
+  // The messages in order. Of many the first ones and the answer, and a button for the rest.
   function messages(all) {
     const answer = all.length - 1;
     const made = make("div", {}, all.slice(-1).flatMap((one) => message(one, all[0])));
@@ -96,7 +96,7 @@ const detail = (() => {
     return [heading, raw ? cutText("pre", {}, one.text) : tree(one.text), ...images(one.text)];
   }
 
-  // Images in results, as data that the page already has: nothing is loaded.
+  // Images in results, from data in the page: nothing is loaded.
   function images(text) {
     if (!text.includes("image/")) return [];
     let result;
@@ -122,7 +122,7 @@ const detail = (() => {
     const timing = [
       `at ${seconds(one.at)} s`,
       one.waited !== null && `response after ${duration(one.waited)}`,
-      one.took !== null && `over after ${duration(one.took)}`,
+      one.took !== null && `ended after ${duration(one.took)}`,
     ];
     return [
       make("h3", {}, `HTTP transaction ${one.number} · connection ${one.connection} · ${one.status || "no response"}`),

@@ -1,4 +1,4 @@
-// The sequence diagram: of its steps only those that can be seen are elements; a click opens the row.
+// The sequence diagram. Only visible steps are elements; a click opens the row.
 
 const BAR = 8;
 const TIP = 8;
@@ -17,7 +17,7 @@ const picture = (() => {
   let drawn = "";
   let laidFor = 0;
 
-  // Lay out what is to be drawn; a live page does so again and again.
+  // Compute the layout; a live page does so repeatedly.
   function lay(diagram) {
     ({ steps } = diagram);
     laidFor = element.clientWidth;
@@ -65,7 +65,7 @@ const picture = (() => {
     );
   }
 
-  // A text in cells of one width, whatever the font, so that nothing runs into anything.
+  // A text in cells of one width in any font, so that nothing overlaps.
   function letters(text, x, y, style = "", anchor = "start") {
     return draw(
       "text",
@@ -161,7 +161,7 @@ const picture = (() => {
     ];
   }
 
-  // Filled for what is awaited, open for news, a cross for what was given up or lost.
+  // Filled for requests and responses, open for notifications, a cross if cancelled or lost.
   function head(kind, x, y, way) {
     const back = x - way * TIP;
     if (CROSSED.has(kind)) {

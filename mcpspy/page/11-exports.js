@@ -1,9 +1,9 @@
-// What can be had of the rows that are shown: their messages as a file, or a command that has them in a format.
+// Exports of the rows that are shown: their messages as a file, or a command that exports them.
 
 const exporting = (() => {
   const element = byId("export");
 
-  // A file, a format, or a command as it stands. A live page learns by and by which captures it shows.
+  // A file, a format, or a complete command. A live page learns its captures over time.
   function render() {
     const wanted = [
       ["save", "save messages as a file"],
@@ -17,7 +17,7 @@ const exporting = (() => {
     );
   }
 
-  // What the rows that are shown carry, a message to a line.
+  // The messages of the rows that are shown, one per line.
   async function messages() {
     const texts = [];
     for (const row of [...shown]) {

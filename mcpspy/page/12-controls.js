@@ -13,7 +13,7 @@ const controls = (() => {
         for (const value of facetValues(row, facet)) if (value) counts.set(value, (counts.get(value) ?? 0) + 1);
       }
       const element = byId(`facet-${facet}`);
-      if (element === document.activeElement) continue; // it may be open
+      if (element === document.activeElement) continue; // its menu may be open
       const wanted = state.facets[facet];
       if (wanted && !counts.has(wanted)) counts.set(wanted, 0);
       element.hidden = !wanted && (counts.size < 2 || [...counts.values()].every((count) => count === rows.length));

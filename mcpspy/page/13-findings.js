@@ -16,7 +16,7 @@ const findings = (() => {
     );
   }
 
-  // The worst ones stand above everything, whatever is looked at.
+  // The worst findings are above everything, on every tab.
   function brief(one) {
     const times = one.count > 1 ? ` ×${one.count.toLocaleString("en")}` : "";
     return make(

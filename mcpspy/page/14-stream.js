@@ -1,5 +1,5 @@
-// The one stream of a live page: open while the page can be seen, and as long as this browser has few of them. Browsers open six
-// connections to one server; were all of them streams, no page could ask for anything more.
+// The event stream of a live page, open while the page is visible. Browsers open six connections to one server; if all were streams,
+// no page could make a request, so their number is limited.
 
 const STREAMS = 4;
 const PATIENCE_MS = 500;
@@ -7,7 +7,7 @@ const PATIENCE_MS = 500;
 const stream = (() => {
   let leave;
 
-  // Call `take` with what comes and `say` with how things stand, for as long as the page is there.
+  // Call `take` with each event and `say` with the state of the connection, as long as the page exists.
   function start(take, say) {
     const look = () => {
       if (document.visibilityState !== "visible") leave?.();
@@ -17,7 +17,7 @@ const stream = (() => {
     look();
   }
 
-  // Wait for one of the browser's places, and hold it for as long as there is a stream.
+  // Wait for one of the browser's slots, and hold it as long as the stream lasts.
   function begin(take, say) {
     const waiting = new AbortController();
     let close = () => {};
@@ -27,7 +27,7 @@ const stream = (() => {
       close();
     };
     const hold = () => {
-      if (waiting.signal.aborted) return undefined; // another place was free as well
+      if (waiting.signal.aborted) return undefined; // another slot was free as well
       waiting.abort();
       return new Promise((resolve) => {
         const source = listen(take, say, resolve);
@@ -50,7 +50,7 @@ const stream = (() => {
     }
   }
 
-  // The browser itself asks again, unless the server refuses; then the stream is `over`.
+  // The browser reconnects by itself, unless the server refuses; then the stream is `over`.
   function listen(take, say, over) {
     const source = new EventSource(`events?recording=${encodeURIComponent(data.recording)}`);
     source.addEventListener("message", (event) => take(JSON.parse(event.data)));
@@ -66,7 +66,7 @@ const stream = (() => {
     return source;
   }
 
-  // Why the server has no stream for this page.
+  // The reason why the server has no stream for this page.
   async function refusal() {
     const recordings = await fetched("recordings").catch(() => []);
     if (recordings.some((one) => one.recording === data.recording)) return "not live: too many pages look at once; close some";

@@ -1,12 +1,12 @@
-// A live page: rows as they come, recordings to choose from. Its server only reads captures; nothing here asks it for more than that.
+// A live page: rows as they arrive, and recordings to choose from. Its server only reads captures, and nothing here asks for more.
 
-const ASK_MS = 500; // diagram, findings and numbers are asked for again no sooner,
-const PAINT_MS = 100; // overview and facets are made anew, and payloads searched again, no sooner,
-const SHARE = 10; // nor before so many times as long as it took the last time
+const ASK_MS = 500; // the least time between requests for diagram, findings and numbers
+const PAINT_MS = 100; // the least time between updates of overview, facets and search
+const SHARE = 10; // and at least this many times the duration of the last one
 const LIST_MS = 1000;
 const MANY_SERVERS = 4;
 
-// What does `work` soon, and once for all who ask until then.
+// Returns a function that schedules `work` once, however often it is called until then.
 function seldom(work, leastMs) {
   let isDue = false;
   let pauseMs = leastMs;
@@ -24,7 +24,7 @@ function seldom(work, leastMs) {
 
 const live = (() => {
   const scroll = byId("scroll");
-  const wanted = location.hash; // what the address asks for, until there are rows that it can be about
+  const wanted = location.hash; // the state in the address, until there are rows to apply it to
   let hasRows = false;
   let listed = "";
   const PARTS = { findings: mark, diagram: () => picture.lay(data.diagram), numbers: () => findings.render() };
@@ -32,7 +32,7 @@ const live = (() => {
 
   function start() {
     document.body.classList.add("live");
-    byId("count").removeAttribute("aria-live"); // it would never be silent
+    byId("count").removeAttribute("aria-live"); // it would be read out all the time
     if (data.recording) stream.start(take, said);
     else said("nothing has been recorded yet");
     document.addEventListener("visibilitychange", choices);
@@ -64,7 +64,7 @@ const live = (() => {
     show(news, follows);
   }
 
-  // The server begins anew, as it does for each connection: places of rows may be others than before.
+  // The server starts from the beginning for each connection: rows may have other positions than before.
   function beginAnew(name) {
     data.look = name;
     rows.length = 0;
@@ -99,7 +99,7 @@ const live = (() => {
 
   const search = seldom(() => lookUp({ anew: true }), PAINT_MS);
 
-  // What is made of all rows is asked for now and then, and only what can be seen of it.
+  // Data about all rows is requested now and then, and only for the visible tab.
   const learn = seldom(async () => {
     for (const [part, redraw] of Object.entries(PARTS)) {
       if (!stale.has(part) || (part !== "findings" && part !== state.tab)) continue;

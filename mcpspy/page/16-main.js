@@ -1,4 +1,4 @@
-// The page, once all of it is there.
+// Start the page once everything is defined.
 
 document.querySelector("main").hidden = false;
 byId("bar").hidden = false;

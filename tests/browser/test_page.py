@@ -299,6 +299,6 @@ def test_what_was_chosen_is_in_sight_wherever_one_turns(look: Look, everything: 
 def test_findings_are_printed_whole(look: Look, tmp_path: Path) -> None:
     looking = look(height=300).open(written(tmp_path, hostile_scene(EVIL).transcript), "#tab=findings")
     looking.page.emulate_media(media="print")
-    for name in ("#summary", "#sources", "#findings"):
+    for name in ("#summary", "#captures", "#findings"):
         assert looking.page.evaluate(f"(({{ scrollHeight, clientHeight }}) => scrollHeight - clientHeight)({name[1:]})") <= 1
     assert looking.page.evaluate("document.documentElement.scrollHeight") > 900

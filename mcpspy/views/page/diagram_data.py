@@ -1,6 +1,6 @@
 """The sequence diagram for the page: the common layout, with lanes by number and fragments laid flat.
 
-The scripts `09-places.js` and `10-diagram.js` read this data; change them together.
+The scripts `09-layout.js` and `10-diagram.js` read this data; change them together.
 """
 
 from __future__ import annotations

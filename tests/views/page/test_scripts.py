@@ -163,7 +163,7 @@ def test_the_diagram_has_the_bars_and_the_frames_of_the_svg(debian_program: Debi
     captures = sorted((ROOT / "captures").glob("*.mcpspy"))
     transcripts = [transcribe(read(path)) for path in captures] + [busy_scene().transcript, three_servers()]
     asked = {"diagrams": [diagram_data(one, one.rows, 10_000) for one in transcripts], "room": 1000, "texts": []}
-    found = computed(debian_program("node"), "02-words.js 09-places.js", PLACE, asked)["sheets"]
+    found = computed(debian_program("node"), "02-words.js 09-layout.js", PLACE, asked)["sheets"]
     for sheet, one in zip(found, transcripts, strict=True):
         text = "\n".join(svg(diagram(one, one.rows)))
         frames = [frame["kind"] for frame in sheet["frames"]]
@@ -181,7 +181,7 @@ def test_lanes_stand_clear_of_each_other_and_on_the_sheet(debian_program: Debian
         "room": room,
         "texts": [],
     }
-    for sheet in computed(debian_program("node"), "02-words.js 09-places.js", PLACE, asked)["sheets"]:
+    for sheet in computed(debian_program("node"), "02-words.js 09-layout.js", PLACE, asked)["sheets"]:
         edges = [edge for x, half in zip(sheet["places"], sheet["halves"], strict=True) for edge in (x - half, x + half)]
         assert edges == sorted(edges)
         assert all(sheet["times"] <= edge <= sheet["width"] for edge in edges)
@@ -190,7 +190,7 @@ def test_lanes_stand_clear_of_each_other_and_on_the_sheet(debian_program: Debian
 def test_two_lanes_have_room_on_a_phone_whatever_their_names(debian_program: DebianProgram) -> None:
     transcript = hostile_scene("天気予報" * 50).transcript
     asked = {"diagrams": [diagram_data(transcript, transcript.rows, 100)], "room": 400, "texts": []}
-    (sheet,) = computed(debian_program("node"), "02-words.js 09-places.js", PLACE, asked)["sheets"]
+    (sheet,) = computed(debian_program("node"), "02-words.js 09-layout.js", PLACE, asked)["sheets"]
     assert (len(sheet["places"]), sheet["width"] <= 400) == (2, True)
 
 
@@ -218,12 +218,12 @@ def test_words_stand_clear_of_the_lanes_they_pass(debian_program: DebianProgram)
     console.log(JSON.stringify(asked.map(([places, start, end, pixels]) => between(places, start, end, pixels))));
     """
     asked = [[[0, 100, 400], 0, 400, 200], [[0, 100, 400], 400, 0, 350], [[0, 100, 400], 100, 400, 500], [[0], 0, 0, 10]]
-    found = computed(debian_program("node"), "02-words.js 09-places.js", rest, asked)
+    found = computed(debian_program("node"), "02-words.js 09-layout.js", rest, asked)
     assert [(one["middle"], one["isClear"]) for one in found] == [(250, True), (200, False), (250, True), (0, True)]
 
 
 def test_wide_letters_take_two_cells_and_marks_none(debian_program: DebianProgram) -> None:
     asked = {"diagrams": [], "room": 0, "texts": ["abc", "天気予報", "e\u0301", "🌧!", "abcd", "abcde", "a天気"]}
-    found = computed(debian_program("node"), "02-words.js 09-places.js", PLACE, asked)
+    found = computed(debian_program("node"), "02-words.js 09-layout.js", PLACE, asked)
     assert found["cells"] == [3, 8, 1, 3, 4, 5, 5]
     assert found["cut"] == ["abc", "天…", "e\u0301", "🌧!", "abcd", "abc…", "a天…"]

@@ -1,13 +1,13 @@
-// Where things stand in the sequence diagram, in pixels: lanes as far apart as their words need and the room allows, one step below
-// another, bars and frames from step to step. Nothing is drawn here.
+// Positions in the sequence diagram, in pixels: lanes as far apart as their texts need and the room allows, steps below one another,
+// activations and fragments from step to step. Nothing is drawn here.
 
 const STEP = 26;
 const HEAD = 34;
 const LETTER = 7.2; // the width of a cell of a monospaced font of 12 px, which the drawing enforces
-const BESIDE = 28; // what an arrow needs besides its text
-const CLEAR = 12; // so far is a text from the lanes beside it, on both sides together
+const BESIDE = 28; // the room that an arrow needs besides its text
+const CLEAR = 12; // the distance of a text from the lanes beside it, both sides together
 const NAME_CELLS = { least: 12, most: 30 };
-const GAP = { least: 150, usual: 200, most: 620 }; // the least is for telephones
+const GAP = { least: 150, usual: 200, most: 620 }; // the least is for phones
 
 const NARROW = /^[ -~]*$/;
 const NO_CELL = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
@@ -19,12 +19,12 @@ function cellsOf(letter) {
   return TWO_CELLS.test(letter) ? 2 : 1;
 }
 
-// How many cells a text takes: Chinese letters and emoji take two, combining marks none.
+// The width of a text in cells: Chinese characters and emoji take two, combining marks none.
 function cells(text) {
   return NARROW.test(text) ? text.length : [...text].reduce((sum, letter) => sum + cellsOf(letter), 0);
 }
 
-// A text in at most so many cells, its end replaced by `…` where it does not fit.
+// Cut a text to a number of cells; `…` replaces its end.
 function cut(text, most) {
   if (cells(text) <= most) return text;
   let left = most - 1;
@@ -37,7 +37,7 @@ function cut(text, most) {
   return `${kept}…`;
 }
 
-// How far apart neighbours want to be for the words between them, if they need so much for their names.
+// The distances that neighbours want for the texts between them, given the room for their names.
 function wantedGaps(steps, least) {
   const gaps = [...least];
   for (const one of steps) {
@@ -50,7 +50,7 @@ function wantedGaps(steps, least) {
   return gaps;
 }
 
-// The gaps in a room: where it is too small, the widest give way.
+// Fit the gaps into the room: if it is too small, the widest shrink.
 function fitted(gaps, least, room) {
   let [low, high] = [GAP.least, GAP.most];
   const bounded = (most) => gaps.map((gap, at) => Math.max(least[at], Math.min(gap, most)));
@@ -62,8 +62,8 @@ function fitted(gaps, least, room) {
   return bounded(low);
 }
 
-// Where a text of so many pixels stands on its way past other lanes, and whether it is clear of them: between the two neighbours
-// that are furthest apart, if there is room.
+// The position of a text between two lanes, and whether it is clear of the lanes between: it is centred between the two neighbours
+// that are furthest apart, if it fits.
 function between(places, start, end, pixels) {
   const passed = places.filter((at) => at >= Math.min(start, end) && at <= Math.max(start, end));
   const widest = passed
@@ -75,7 +75,7 @@ function between(places, start, end, pixels) {
   return { middle: (from + to) / 2, isClear };
 }
 
-// The bars of lanes that work on something: { lane, from, to, level }, from step to step; one that lies on others has a higher level.
+// The activations: { lane, from, to, level }, from step to step; one on top of another has a higher level.
 function barsOf(steps) {
   const open = new Map();
   const bars = [];
@@ -88,14 +88,14 @@ function barsOf(steps) {
   return bars.sort((a, b) => a.level - b.level);
 }
 
-// The frames around fragments: { kind, depth, from, to }, the outer ones first.
+// The fragments: { kind, depth, from, to }, the outer ones first.
 function framesOf(steps) {
   return steps
     .map((one, at) => ({ kind: one.fragment, depth: one.depth, from: at, to: at + (one.size ?? 0) }))
     .filter((one) => one.kind);
 }
 
-// All of a diagram in a room of so many pixels.
+// The layout of a diagram in a room of `width` pixels.
 function laidOut({ lanes, steps }, room) {
   const fitting = Math.floor(room / Math.max(1, lanes.length) / LETTER) - 10;
   const names = lanes.map((name) => cut(name, Math.max(NAME_CELLS.least, Math.min(fitting, NAME_CELLS.most))));
