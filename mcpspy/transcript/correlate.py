@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -38,6 +38,11 @@ def spellings(key: str) -> list[str]:
     texts = [text, str(int(number)), f"{int(number)}.0"] if number == int(number) else [text]
     keys = [spelling for text in texts for spelling in (text, f'"{text}"')]
     return [spelling for spelling in dict.fromkeys(keys) if spelling != key]
+
+
+def known_spelling(key: str, known: Container[str]) -> str | None:
+    """Find an id key among known ones, else another spelling of it; None if none is known."""
+    return next((spelling for spelling in (key, *spellings(key)) if spelling in known), None)
 
 
 def appended(items: Sequence[T], item: T) -> Sequence[T]:

@@ -216,7 +216,7 @@ def _model_mock(transcript: Transcript, what: str, group: CaptureGroup, setting:
 
     options = setting.options
     prompts = recorded_prompts(transcript)
-    if all(prompt.unknown for prompt in prompts):
+    if all(prompt.unplayable for prompt in prompts):
         raise ReplayError(
             what, "no answer of the model API was recorded, so there is nothing to serve; mcpspy show says what happened"
         )

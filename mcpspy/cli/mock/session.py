@@ -82,7 +82,7 @@ def miss_policy(replies: RecordedReplies, options: MockOptions) -> MissPolicy:
     """Make the policy for misses that the options ask for; a pass-through replaces it."""
     from ...replay.mock.on_miss import ERROR, NearestPolicy
 
-    return NearestPolicy(replies.unknown) if options.on_miss == "nearest" else ERROR
+    return NearestPolicy(replies.missing_answers) if options.on_miss == "nearest" else ERROR
 
 
 def capture_start(options: MockOptions, transcript: Transcript, wall_ns: int, begin_ns: int) -> CaptureStart:

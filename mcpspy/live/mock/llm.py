@@ -109,7 +109,7 @@ class LlmMock(ListeningMock):
         found = self._walk.match(live)
         if not isinstance(found, Exchange):
             self._missed(found, request, response)
-        elif why := self._recorded[found.row].unknown:
+        elif why := self._recorded[found.row].unplayable:
             self._missed(Miss(request=live, reason=why, refused_by=MISSING, nearest=found), request, response)
         else:
             self._play(found, response)
@@ -123,12 +123,12 @@ class LlmMock(ListeningMock):
             self._forward.ask(self, request, response)
             return
         nearest = miss.nearest if self._plays_nearest else None
-        if nearest is None or self._recorded[nearest.row].unknown:
+        if nearest is None or self._recorded[nearest.row].unplayable:
             self._told(miss, response)
             refuse(request, response, miss)
             return
         again = self._walk.match(nearest.request)  # so that it is the next of several answers
-        played = again if isinstance(again, Exchange) and not self._recorded[again.row].unknown else nearest
+        played = again if isinstance(again, Exchange) and not self._recorded[again.row].unplayable else nearest
         self._told(replace(miss, played=played), response)
         self._play(played, response)
 

@@ -240,7 +240,7 @@ class Mock:
 
     def _play(self, heard: list[Record], cues: list[ScheduledSend], now_ns: int) -> None:
         """Say what is due at once, and put off the rest. `heard` is recorded before it."""
-        lines = self._batches.given_up() if self._batches else []
+        lines = self._batches.cancelled() if self._batches else []
         leave: ExitProcess | None = None
         for cue in cues:
             if self._speed and (cue.delay_ns or cue.state in self._floors):

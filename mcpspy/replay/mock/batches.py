@@ -1,6 +1,6 @@
-"""Batches of a live client's requests: the answers to one go out together, in one array, once none is missing.
+"""Batches of a live client: the answers to one batch go out together, in one array, when the last is due.
 
-Source: JSON-RPC 2.0, section 6; of MCP only revision 2025-03-26 has batches. Refuses to say when an answer is due.
+Source: JSON-RPC 2.0, section 6; in MCP only revision 2025-03-26 has batches.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class _Batch:
 
     @property
     def line(self) -> bytes:
-        """The answers as one line; none if there are none."""
+        """The answers as one line; empty if there are none."""
         return b"[" + b",".join(self.answers) + b"]\n" if self.answers else b""
 
 
 class Batches:
-    """Those that are not answered yet."""
+    """The batches that are not answered yet."""
 
     __slots__ = ("_of",)
 
@@ -39,24 +39,26 @@ class Batches:
     def __bool__(self) -> bool:
         return bool(self._of)
 
-    def add(self, members: Iterable[ReplyState]) -> None:
-        """Requests that came in one batch, and will be answered."""
-        batch = _Batch(set(members))
+    def add(self, requests: Iterable[ReplyState]) -> None:
+        """Add the requests of one batch that will be answered."""
+        batch = _Batch(set(requests))
         self._of.update(dict.fromkeys(batch.waiting, batch))
 
-    def line(self, cue: ScheduledSend) -> bytes:
-        """What to say for a cue that is due: its line, and of an answer within a batch the whole batch if it is the last."""
-        batch = self._of.get(cue.state) if cue.answers else None
+    def line(self, send: ScheduledSend) -> bytes:
+        """Return the line for a send that is due: its own, or, for the last answer to a batch, the whole batch."""
+        batch = self._of.get(send.state) if send.answers else None
         if batch is None:
-            return cue.data
-        batch.answers.append(cue.data.rstrip(b"\r\n"))
-        return self._done(batch, cue.state)
+            return send.data
+        batch.answers.append(send.data.rstrip(b"\r\n"))
+        return self._finish(batch, send.state)
 
-    def given_up(self) -> list[bytes]:
-        """The batches that wait for nothing any more since the client has given the rest of them up."""
-        return [line for one, batch in list(self._of.items()) if one.is_over and (line := self._done(batch, one))]
+    def cancelled(self) -> list[bytes]:
+        """Return the lines of batches that wait for nothing any more, since the client has cancelled the rest."""
+        states = [state for state in self._of if state.is_over]
+        return [line for state in states if (line := self._finish(self._of[state], state))]
 
-    def _done(self, batch: _Batch, playing: ReplyState) -> bytes:
-        del self._of[playing]
-        batch.waiting.discard(playing)
+    def _finish(self, batch: _Batch, state: ReplyState) -> bytes:
+        """Remove a request from its batch; return the line if it was the last."""
+        del self._of[state]
+        batch.waiting.discard(state)
         return b"" if batch.waiting else batch.line

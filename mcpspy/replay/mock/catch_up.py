@@ -1,8 +1,8 @@
-"""What a client said to a mock before a live server took over, said again to that server, so that it knows what the client knows.
+"""Catch-up of a live server that takes over from a mock: sends it again what the client had sent, so that it knows as much.
 
-A machine: `heard` and `said` take what passes before; from `begin` on, each answer brings what is said next, one request at a time.
-What the live server asks meanwhile is answered as the client answered the mock. Refuses to repeat what was not answered, and to hand
-anything on to the client: it has heard all this.
+A machine: `client_sent` and `mock_sent` take what passes before; from `begin` on, each answer of the live server brings the next
+request. Requests of the live server are answered as the client answered the mock. Requests that the mock never answered are not
+repeated, and nothing goes to the client, which has seen it all.
 """
 
 from __future__ import annotations
@@ -26,80 +26,79 @@ UNKNOWN: Final = "mcpspy mock: nobody has asked this before, so there is no answ
 
 
 class CatchUp:
-    """Nothing of a session, at first. The handshake is somebody else's."""
+    """The messages of one client, without its handshake, and its answers."""
 
-    __slots__ = ("_answers", "_asked", "_is_answered", "_left", "_said", "_waits_for")
+    __slots__ = ("_answered", "_answers", "_messages", "_questions", "_to_send", "_waits_for")
 
     def __init__(self) -> None:
-        self._said: list[Message] = []
-        self._is_answered: set[str] = set()
+        self._messages: list[Message] = []
+        self._answered: set[str] = set()
         """The ids of the client's requests that the mock has answered."""
-        self._asked: dict[str, str] = {}
-        """The methods of the mock's questions, by their ids."""
+        self._questions: dict[str, str] = {}
+        """The methods of the mock's requests, by id."""
         self._answers: dict[str, deque[tuple[str, bytes]]] = {}
-        """What the client answered to questions of each method: the member's name and its value."""
-        self._left: deque[Message] = deque()
+        """By method, the client's answers to the mock's requests: the member's name and its value."""
+        self._to_send: deque[Message] = deque()
         self._waits_for = ""
 
-    def heard(self, message: Message) -> None:
-        """The client said this to the mock."""
+    def client_sent(self, message: Message) -> None:
+        """Take a message that the client sent to the mock."""
         if message.kind in (Kind.RESULT, Kind.ERROR):
-            method = self._asked.pop(message.id or "", None)
+            method = self._questions.pop(message.id or "", None)
             piece = cut(message.raw)[0]
             if method is not None:
                 self._answers.setdefault(method, deque()).append((piece.kind, bytes(piece.content)))
         elif message.kind is Kind.REQUEST or (message.kind is Kind.NOTIFICATION and message.method != CANCELLED):
-            self._said.append(message)
+            self._messages.append(message)
 
-    def said(self, cue: ScheduledSend) -> None:
-        """The mock said this to the client."""
-        if cue.answers:
-            self._is_answered.add(cue.state.id)
-        elif cue.data:
-            piece = cut(cue.data)[0]
+    def mock_sent(self, send: ScheduledSend) -> None:
+        """Take what the mock sent to the client."""
+        if send.answers:
+            self._answered.add(send.state.id)
+        elif send.data:
+            piece = cut(send.data)[0]
             if piece.kind == "request" and piece.id is not None:
-                self._asked[piece.id] = piece.method or ""
+                self._questions[piece.id] = piece.method or ""
 
     @property
     def is_over(self) -> bool:
-        """Whether all is said again, and answered."""
-        return not self._left and not self._waits_for
+        """True if everything is sent again, and answered."""
+        return not self._to_send and not self._waits_for
 
     def begin(self) -> list[bytes]:
-        """What is said first."""
-        self._left.extend(one for one in self._said if one.kind is Kind.NOTIFICATION or one.id in self._is_answered)
+        """Return what is sent first."""
+        self._to_send.extend(
+            message for message in self._messages if message.kind is Kind.NOTIFICATION or message.id in self._answered
+        )
         return self._next()
 
-    def answered(self, piece: Piece) -> list[bytes]:
-        """What is said on what the live server says."""
+    def server_sent(self, piece: Piece) -> list[bytes]:
+        """Take a message of the live server; return what is sent next."""
         if piece.kind in ("result", "error") and self._waits_for in (piece.id, *spellings(piece.id or "")):
             return self._next()
         return [self._answer(piece)] if piece.kind == "request" else []
 
     def failed(self, id: str | None) -> list[bytes]:
-        """What is said when the live server will not answer this."""
+        """Return what is sent next when the live server will not answer the request with this id."""
         return self._next() if id == self._waits_for else []
 
     def _next(self) -> list[bytes]:
-        """The next request, and the notifications before it."""
-        found: list[bytes] = []
+        """Return the next request, and the notifications before it."""
+        lines: list[bytes] = []
         self._waits_for = ""
-        while self._left and not self._waits_for:
-            message = self._left.popleft()
-            found.append(message.raw)
+        while self._to_send and not self._waits_for:
+            message = self._to_send.popleft()
+            lines.append(message.raw)
             if message.kind is Kind.REQUEST:
                 self._waits_for = message.id or ""
-        return found
+        return lines
 
-    def _answer(self, piece: Piece) -> bytes:
-        known = self._answers.get(piece.method or "")
-        if not known and piece.method == "ping":
-            return b'{"jsonrpc":"2.0","id":%b,"result":{}}' % (piece.id or "null").encode("utf-8", "surrogatepass")
-        if not known:
-            return error_line(piece.id, INTERNAL_ERROR, UNKNOWN, {"method": piece.method}).rstrip(b"\n")
-        name, value = known.popleft()
-        return b'{"jsonrpc":"2.0","id":%b,"%b":%b}' % (
-            (piece.id or "null").encode("utf-8", "surrogatepass"),
-            name.encode(),
-            value,
-        )
+    def _answer(self, question: Piece) -> bytes:
+        answers = self._answers.get(question.method or "")
+        id = (question.id or "null").encode("utf-8", "surrogatepass")
+        if not answers and question.method == "ping":
+            return b'{"jsonrpc":"2.0","id":%b,"result":{}}' % id
+        if not answers:
+            return error_line(question.id, INTERNAL_ERROR, UNKNOWN, {"method": question.method}).rstrip(b"\n")
+        name, value = answers.popleft()
+        return b'{"jsonrpc":"2.0","id":%b,"%b":%b}' % (id, name.encode(), value)

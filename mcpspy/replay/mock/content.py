@@ -1,7 +1,7 @@
-"""What of an exchange replay goes by: what was asked, what was answered, and what of both is different at each run anyway.
+"""Content of an exchange as replay compares it: its params, its answer, and ignore rules for what differs at each run anyway.
 
-As one value, about which ignore rules are written: the members of `params` stand at its root, what came back in `result` or
-`error`. So `$.arguments.path` is what a tool was asked for, `$.result.content` what it brought.
+Ignore rules are written about one value: the members of `params` are at its root, and the answer is in `result` or `error`. So
+`$.arguments.path` is an argument of a tool, and `$.result.content` its content.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VOLATILE_META: Final = (
     PROGRESS_TOKEN, PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, SERVER_INFO, SUBSCRIPTION_ID, RELATED_TASK, "traceparent",
     "tracestate", "baggage",
 )  # fmt: skip
-"""What `_meta` says of who speaks and of which message of this run it is about."""
+"""Members of `_meta` that name a client or a server, or refer to another message of the same run."""
 
 VOLATILE: Final = (
     *(f"$.._meta['{key}']" for key in VOLATILE_META),
@@ -39,20 +39,20 @@ VOLATILE: Final = (
     "$.result.createdAt", "$.result.lastUpdatedAt", "$.result.task.createdAt", "$.result.task.lastUpdatedAt",
     "$.elicitationId",
 )  # fmt: skip
-"""Ignore rules for what a peer makes up anew at each run, as far as the specification says so."""
+"""Ignore rules for values that, by the specification, are new at each run."""
 
 _ANSWERS: Final = {Kind.RESULT: "result", Kind.ERROR: "error"}
 
 
 def params_reading(request: Message) -> Reading:
-    """What a request, or a notification, asks: its `params`. None are the same as empty ones."""
-    found = reading(params_bytes(request) or b"{}")
-    _drop_empty_meta(found.value)
-    return found
+    """Read the `params` of a request or a notification. Missing params are the same as empty ones."""
+    params = reading(params_bytes(request) or b"{}")
+    _drop_empty_meta(params.value)
+    return params
 
 
 def params_value(request: Message) -> Any:
-    """The same without what is odd about its spelling, which takes half the time."""
+    """Read the same without noting repeated members, in half the time."""
     value = read(params_bytes(request) or b"{}")
     _drop_empty_meta(value)
     return value
@@ -60,43 +60,43 @@ def params_value(request: Message) -> Any:
 
 def _drop_empty_meta(params: Any) -> None:
     if isinstance(params, dict) and params.get("_meta") == {}:
-        del params["_meta"]  # it says as much as none
+        del params["_meta"]  # the same as none
 
 
 def params_bytes(request: Message) -> bytes:
-    """The same as the bytes that were sent, by which equal questions are told fast."""
+    """Return the bytes of `params` as they were sent: the fast way to tell that two requests are equal."""
     return bytes(members(request.raw).get("params", b""))
 
 
 def answer_reading(exchange: Exchange) -> Reading:
-    """What came back: an object with `result`, `error` or, where HTTP gave no message, `status`; empty where nothing did."""
+    """Read the answer: an object with `result`, `error` or, if HTTP brought no message, `status`; empty without an answer."""
     response = exchange.response
     name = None if response is None else _ANSWERS.get(response.kind)
     if response is None or name is None:
-        status = _refusal(exchange)
+        status = refusal_status(exchange)
         return Reading({"status": status} if status else {})
-    found = reading(bytes(members(response.raw).get(name, b"{}")))
-    return Reading({name: found.value}, found.repeated)
+    answer = reading(bytes(members(response.raw).get(name, b"{}")))
+    return Reading({name: answer.value}, answer.repeated)
 
 
 def answer_bytes(exchange: Exchange) -> bytes:
-    """The same as the bytes that were sent, by which equal answers are told fast."""
+    """Return the bytes of the answer as they were sent: the fast way to tell that two answers are equal."""
     response = exchange.response
     name = None if response is None else _ANSWERS.get(response.kind)
     if response is None or name is None:
-        return b"%d" % _refusal(exchange)
+        return b"%d" % refusal_status(exchange)
     return name.encode() + bytes(members(response.raw).get(name, b""))
 
 
 def match_digest(sender: str, method: str, params: Any, ignore: Ignore) -> bytes:
-    """The digest by which an equal question is found: who asks, the method, and what of its params counts."""
+    """Return the digest that equal requests share: of the sender, the method, and the params that the rules leave."""
     from hashlib import sha256
 
     text = f"{sender} {method} {canonical(pruned(params, ignore))}"
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def _refusal(exchange: Exchange) -> int:
-    """The HTTP status that stands for an answer; 0 where there is none."""
+def refusal_status(exchange: Exchange) -> int:
+    """Return the HTTP status of a refusal or redirect that is the only answer; 0 if there is none."""
     status = 0 if exchange.transaction is None else exchange.transaction.status
     return status if status >= HTTP_REDIRECTS else 0

@@ -1,6 +1,6 @@
-"""What makes two requests the same question: how strictly their params are compared, and the key by which equal ones are found.
+"""Match keys: the text by which equal requests are found, and how strictly params are compared.
 
-Refuses to judge what was answered.
+Looks at requests alone, never at their answers.
 """
 
 from __future__ import annotations
@@ -23,64 +23,64 @@ MAX_KEY_LETTERS: Final = 4_000
 
 
 class Strictness(StrEnum):
-    """How much of a request has to be as it was recorded."""
+    """How much of a request has to equal the recorded one."""
 
     STRICT = "strict"
-    """All of it but progress tokens and trace context, which are new each time."""
+    """All but progress tokens and trace context, which are new each time."""
     DEFAULT = "default"
-    """Not `_meta`, which says who asks and names this run, nor what a user or a model answered; of an opening the method alone.
+    """Not `_meta`, which names the client and this run; not the answers of a user or a model; of an opening only the method.
 
-    So another client may ask, or another version of it, and whatever is answered to a question, the story goes on.
+    So another client, or another version of it, gets the recorded answers too, and a dialogue goes on whatever a user answers.
     """
     LOOSE = "loose"
-    """The same; where nothing matches so, method and target are enough."""
+    """As `default`; a request that matches nothing so is matched by method and target alone."""
 
 
 class MatchRules(Protocol):
-    """By which questions are the same.
+    """The rules by which requests are equal.
 
-    `what` is what they call that of which something counts; `counts_target` says whether the target is part of it.
+    `subject` names in a sentence what is compared. `counts_target` says that the target is a part of it.
     """
 
     strictness: Strictness
 
     @property
-    def what(self) -> str: ...
+    def subject(self) -> str: ...
 
     @property
     def counts_target(self) -> bool: ...
 
-    def less(self) -> MatchRules:
-        """The same rules, by default strictness."""
+    def relaxed(self) -> MatchRules:
+        """Return the same rules with default strictness."""
 
     def counted(self, method: str, params: Any) -> Any:
-        """What of params counts."""
+        """Return the part of params that is compared."""
 
     def traits(self, counted: Any) -> frozenset[str]:
-        """By what that is known among others like it."""
+        """Return the traits by which two counted parts are more or less similar."""
 
-    def leave_out(self, steps: tuple[Step, ...]) -> str:
-        """The ignore rule that leaves this place out."""
+    def ignore_rule(self, steps: tuple[Step, ...]) -> str:
+        """Return the ignore rule that leaves this JSON path out."""
 
 
 class RequestRules:
-    """The rules of MCP."""
+    """The match rules for MCP."""
 
     __slots__ = ("_ignore", "strictness")
 
-    what: Final = "these params"
+    subject: Final = "these params"
     counts_target: Final = False
 
     def __init__(self, strictness: Strictness, ignore: Ignore) -> None:
         self.strictness = strictness
         self._ignore = ignore
 
-    def less(self) -> RequestRules:
-        """The same rules, by default strictness."""
+    def relaxed(self) -> RequestRules:
+        """Return the same rules with default strictness."""
         return RequestRules(Strictness.DEFAULT, self._ignore)
 
     def counted(self, method: str, params: Any) -> Any:
-        """What of params counts. `_meta` is taken out by hand: rules would take ten times as long."""
+        """Return the part of params that is compared. `_meta` is taken out by hand: ignore rules would take ten times as long."""
         if method in OPENINGS and self.strictness is not Strictness.STRICT:
             return {}
         if isinstance(params, dict):
@@ -91,28 +91,28 @@ class RequestRules:
         return pruned(params, self._ignore)
 
     def traits(self, counted: Any) -> frozenset[str]:
-        """By what that is known among others like it."""
-        from ..json.walk import traits  # for what may never be missed
+        """Return the traits by which two counted parts are more or less similar."""
+        from ..json.walk import traits  # only a miss needs it
 
         return traits(counted)
 
-    def leave_out(self, steps: tuple[Step, ...]) -> str:
-        """The ignore rule that leaves this place out, in every item of a list alike."""
-        from ..compare.difference import rule_for  # as above
+    def ignore_rule(self, steps: tuple[Step, ...]) -> str:
+        """Return the ignore rule that leaves this JSON path out, in every item of a list."""
+        from ..compare.difference import rule_for  # only a miss needs it
 
         return rule_for(steps)
 
     def _without_meta(self, params: dict[str, Any]) -> dict[str, Any]:
         meta = params["_meta"]
-        made = {name: one for name, one in params.items() if name != "_meta"}
+        kept_params = {name: value for name, value in params.items() if name != "_meta"}
         if self.strictness is not Strictness.STRICT:
-            return made
-        kept = {name: one for name, one in meta.items() if name not in _ALWAYS_NEW} if isinstance(meta, dict) else meta
-        return {**made, "_meta": kept} if kept else made
+            return kept_params
+        kept = {name: value for name, value in meta.items() if name not in _ALWAYS_NEW} if isinstance(meta, dict) else meta
+        return {**kept_params, "_meta": kept} if kept else kept_params
 
 
 def match_key(method: str, counted: Any) -> str:
-    """The text by which a question is found; of a long one its digest, for prompts of one conversation repeat each other."""
+    """Return the text that equal requests share. A long one becomes a digest: prompts of one conversation repeat each other."""
     text = canonical(counted)
     if len(text) > MAX_KEY_LETTERS:
         from hashlib import sha256

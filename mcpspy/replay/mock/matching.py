@@ -1,8 +1,19 @@
-"""Finds for what is asked now the recorded exchange that answers it, or says why there is none.
+"""The recorded exchange that answers a live request, or the reason why there is none.
 
-Questions are the same by method and by what counts of their params (`question`). What one client asked, in order, is a way; where
-ways begin alike and then branch, what a live client has asked before says on which it walks, and so which of several answers to the
-same question it gets. Lookup is in a few dicts, however much was recorded; only a miss looks further.
+Two requests are equal if their method and the counted part of their params are (`match_key`). What one recorded client asked, in
+order, is a client sequence. All sequences together are a tree, and what a live client has asked so far is a path in it. The path
+says which of several answers to equal requests the client gets. Two recorded clients, and what three live ones get:
+
+    recorded                                              live
+    sequence 0   ping   write a   read → [a]              ping   write a   read   → [a]   by history
+    sequence 1   ping   write b   read → [b]              ping   write b   read   → [b]   by history
+                                                          write b   read          → [b]   by order
+    root ── ping ─┬─ write a ── read
+                  └─ write b ── read
+
+The third client left the tree with its first request. From then on it gets the next equal request that it was not given yet: one
+later in its sequence (here 1, since `write b` is there), else one earlier in it, else one of another sequence. When all are given,
+`Reuse` decides. A lookup takes a few dict accesses, however large the capture; only a miss looks further.
 """
 
 from __future__ import annotations
@@ -29,62 +40,62 @@ if TYPE_CHECKING:
 _ROOT: Final = 0
 
 MAX_CONSIDERED: Final = 200
-"""So many different questions of one method, and of one target, are kept to explain a miss by."""
+"""The most different requests of one method, and of one target, that are kept to explain a miss."""
 
 
 class Reuse(StrEnum):
-    """What becomes of a question that is asked more often than it was recorded."""
+    """Answer to a request that comes more often than it was recorded."""
 
     LAST = "last"
-    """It gets its last answer again."""
+    """Its last answer again."""
     ERROR = "error"
-    """It is a miss."""
+    """A miss."""
 
 
 class MatchedBy(StrEnum):
-    """By what a recorded exchange was found."""
+    """Reason why a recorded exchange was chosen."""
 
     HISTORY = "history"
-    """All that was asked before is as recorded."""
+    """The client's requests so far are as recorded."""
     ORDER = "order"
-    """It is the next one of its kind."""
+    """It is the next equal one."""
     REUSED = "reused"
-    """All were given, and this is the last one again."""
+    """All equal ones were given, and this is the last one again."""
     LOOSE = "loose"
-    """Its method and target alone are the same."""
+    """Only its method and target are equal."""
 
 
 class _RecordedRequest(NamedTuple):
-    """A recorded question: on which way it stands, and where."""
+    """A recorded request, the number of its client sequence, and its place in that sequence."""
 
     exchange: Exchange
     sequence: int
-    at: int
+    place: int
 
 
 class _EqualRequests:
-    """The recorded questions of one key, by sequence, in order."""
+    """The recorded requests with one match key, by client sequence, in order."""
 
-    __slots__ = ("count", "of", "sequences")
+    __slots__ = ("by_sequence", "count", "sequences")
 
     def __init__(self) -> None:
-        self.of: dict[int, list[_RecordedRequest]] = {}
+        self.by_sequence: dict[int, list[_RecordedRequest]] = {}
         self.sequences: list[int] = []
         self.count = 0
 
-    def add(self, one: _RecordedRequest) -> None:
-        if one.sequence not in self.of:
-            self.of[one.sequence] = []
-            self.sequences.append(one.sequence)
-        self.of[one.sequence].append(one)
+    def add(self, request: _RecordedRequest) -> None:
+        if request.sequence not in self.by_sequence:
+            self.by_sequence[request.sequence] = []
+            self.sequences.append(request.sequence)
+        self.by_sequence[request.sequence].append(request)
         self.count += 1
 
 
 class RequestMatcher:
-    """What was recorded, made ready to be asked. It never changes; each live client has a `walk` of its own.
+    """Recorded exchanges, indexed for lookup. It never changes; each live client has a `cursor` of its own.
 
-    `exchanges` are in the order in which they began. `side` is who asks: of its requests it knows the answers. `rules` makes what
-    says which questions are the same.
+    `exchanges` are in the order in which they began. `side` is the side that asks: only its requests are looked up. `rules` makes
+    the rules by which requests are equal.
 
     Raises: PathError: for an ignore rule that cannot be read.
     """
@@ -101,97 +112,101 @@ class RequestMatcher:
     ) -> None:
         self.reuse = reuse
         self.rules = rules(strictness, Ignore.of(ignore))
-        self.entries: dict[str, _EqualRequests] = {}
+        self.by_key: dict[str, _EqualRequests] = {}
         self.masks: dict[str, dict[Mask, None]] = {}
-        self.loose: dict[str, _EqualRequests] = {}
+        self.by_target: dict[str, _EqualRequests] = {}
         self.children: dict[tuple[int, str], int] = {}
         self.nodes: list[dict[int, _RecordedRequest]] = [{}]
-        """Of each node of the tree of questions, the ways that come by it. The root is no question."""
+        """The nodes of the tree, each with its request in every sequence that passes it. The root has none."""
         self.sequences = 0
         self.places: dict[int, tuple[int, int]] = {}
-        """On which way a row stands, and where."""
-        self._methods: dict[str, dict[str, Exchange]] = {}
-        self._targets: dict[tuple[str, str | None], dict[str, Exchange]] = {}
-        """The first questions that differ, by their keys: those that a miss is held against."""
+        """By row: the number of its sequence, and its place there."""
+        self._known_by_method: dict[str, dict[str, Exchange]] = {}
+        self._known_by_target: dict[tuple[str, str | None], dict[str, Exchange]] = {}
+        """The first different requests, by match key: those to which a miss is compared."""
         self.owners: list[Owner] = []
-        """Of each sequence, who went it."""
-        for who, sequence in _owned(exchanges, side).items():
-            self.owners.append(who)
+        """The recorded client of each sequence."""
+        for client, sequence in _by_owner(exchanges, side).items():
+            self.owners.append(client)
             self._add(sequence)
 
     def cursor(self, number: int = 0) -> MatchCursor:
-        """The walk of a client that has asked nothing yet. The how many-th it is says which of ways that are alike it takes."""
+        """Return a cursor for a client that has asked nothing yet. `number` of the live client decides between equal sequences."""
         return MatchCursor(self, number % self.sequences if self.sequences else 0)
 
-    def entry(self, method: str, counted: Any) -> tuple[str, _EqualRequests] | None:
-        """The recorded questions that are the same as this one, under their key."""
+    def equal_requests(self, method: str, counted: Any) -> tuple[str, _EqualRequests] | None:
+        """Look up the recorded requests that equal this one; return their key with them."""
         key = match_key(method, counted)
-        found = self.entries.get(key)
-        if found is not None:
-            return key, found
+        equal = self.by_key.get(key)
+        if equal is not None:
+            return key, equal
         for mask in self.masks.get(method, ()):
-            fitted = masked(counted, mask)
-            if fitted is not None:
-                key = match_key(method, fitted)
-                found = self.entries.get(key)
-                if found is not None:
-                    return key, found
+            fitting = masked(counted, mask)
+            if fitting is not None:
+                key = match_key(method, fitting)
+                equal = self.by_key.get(key)
+                if equal is not None:
+                    return key, equal
         return None
 
     def miss(self, request: Message, counted: Any) -> Miss:
-        """Why there is no such question."""
-        from .miss import method_miss, params_miss, target_miss  # 10 ms of start-up, for what may never be missed
+        """Explain why no recorded request equals this one."""
+        from .miss import method_miss, params_miss, target_miss  # 10 ms of start-up, which a mock without a miss saves
 
         method = request.method or ""
-        known = self._targets.get((method, request.target))
+        known = self._known_by_target.get((method, request.target))
         if known is None and self.rules.counts_target:
-            known = self._methods.get(method)
+            known = self._known_by_method.get(method)
         if known is not None:
-            return params_miss(request, counted, self._candidates(known), self.rules, [self._looser(request, known)])
-        known = self._methods.get(method)
+            return params_miss(request, counted, self._candidates(known), self.rules, [self._looser_option(request, known)])
+        known = self._known_by_method.get(method)
         if known is not None:
             return target_miss(request, self._candidates(known))
-        return method_miss(request, self._methods)
+        return method_miss(request, self._known_by_method)
 
     def _candidates(self, known: dict[str, Exchange]) -> list[Candidate]:
-        """What it may have meant, with what counts of it, which is read again: kept, it would take more than the recording."""
+        """Pair each known request with its counted params. They are read again: kept, they would take more than the capture."""
         from .miss import Candidate
 
-        asking = self.rules
-        return [Candidate(one, asking.counted(one.method, params_value(one.request))) for one in known.values()]
+        rules = self.rules
+        return [
+            Candidate(exchange, rules.counted(exchange.method, params_value(exchange.request))) for exchange in known.values()
+        ]
 
-    def _looser(self, request: Message, known: dict[str, Exchange]) -> str:
-        """What would let a question match whose params alone were never recorded."""
+    def _looser_option(self, request: Message, known: dict[str, Exchange]) -> str:
+        """Name the option that would let a request match of which only the params are unknown."""
         if self.rules.strictness is Strictness.STRICT:
-            less = self.rules.less()
+            relaxed = self.rules.relaxed()
             method = request.method or ""
-            wanted = canonical(less.counted(method, params_value(request)))
-            if any(canonical(less.counted(method, params_value(one.request))) == wanted for one in known.values()):
+            wanted = canonical(relaxed.counted(method, params_value(request)))
+            if any(canonical(relaxed.counted(method, params_value(exchange.request))) == wanted for exchange in known.values()):
                 return "--match default"
         return "--match loose"
 
     def _add(self, exchanges: Iterable[Exchange]) -> None:
         node, sequence = _ROOT, self.sequences
         self.sequences += 1
-        for at, exchange in enumerate(exchanges):
+        for place, exchange in enumerate(exchanges):
             method = exchange.method
             counted = self.rules.counted(method, params_value(exchange.request))
-            one = _RecordedRequest(exchange, sequence, at)
-            self.places[exchange.row] = sequence, at
+            request = _RecordedRequest(exchange, sequence, place)
+            self.places[exchange.row] = sequence, place
             key = match_key(method, counted)
-            self.entries.setdefault(key, _EqualRequests()).add(one)
-            self.loose.setdefault(_loose_key(method, exchange.target), _EqualRequests()).add(one)
-            child = self._grow(node, key, one)
-            other = self._add_masked(method, counted, one)
-            if other is not None:
-                self.children.setdefault((node, other), child)
+            self.by_key.setdefault(key, _EqualRequests()).add(request)
+            self.by_target.setdefault(_target_key(method, exchange.target), _EqualRequests()).add(request)
+            child = self._child(node, key, request)
+            masked_key = self._add_masked(method, counted, request)
+            if masked_key is not None:
+                self.children.setdefault((node, masked_key), child)
             node = child
-            for known in (self._methods.setdefault(method, {}), self._targets.setdefault((method, exchange.target), {})):
+            by_method = self._known_by_method.setdefault(method, {})
+            by_target = self._known_by_target.setdefault((method, exchange.target), {})
+            for known in (by_method, by_target):
                 if len(known) < MAX_CONSIDERED:
                     known.setdefault(key, exchange)
 
-    def _add_masked(self, method: str, counted: Any, one: _RecordedRequest) -> str | None:
-        """Let a question be found without knowing what was redacted in it; the key it is found by then."""
+    def _add_masked(self, method: str, counted: Any, request: _RecordedRequest) -> str | None:
+        """Let a request be found by a client that sends what was redacted in it; return its key without the redacted values."""
         mask = mask_of(counted)
         if not mask:
             return None
@@ -200,142 +215,148 @@ class RequestMatcher:
             return None
         masks[mask] = None
         key = match_key(method, masked(counted, mask))
-        self.entries.setdefault(key, _EqualRequests()).add(one)
+        self.by_key.setdefault(key, _EqualRequests()).add(request)
         return key
 
-    def _grow(self, node: int, key: str, one: _RecordedRequest) -> int:
+    def _child(self, node: int, key: str, request: _RecordedRequest) -> int:
         child = self.children.get((node, key))
         if child is None:
             child = self.children[node, key] = len(self.nodes)
             self.nodes.append({})
-        self.nodes[child][one.sequence] = one
+        self.nodes[child][request.sequence] = request
         return child
 
 
 class MatchCursor:
-    """What one live client asks, one question after the other. It remembers what it was given."""
+    """One live client's place in what was recorded. It remembers which exchanges the client was given."""
 
-    __slots__ = ("_at", "_here", "_last", "_matcher", "_node", "_others", "_taken", "matched_by")
+    __slots__ = ("_last", "_matcher", "_node", "_others", "_place", "_sequence", "_taken", "matched_by")
 
-    def __init__(self, matcher: RequestMatcher, here: int) -> None:
+    def __init__(self, matcher: RequestMatcher, sequence: int) -> None:
         self._matcher = matcher
-        self._here, self._at = here, -1
-        """On which way it is, and how far it has come."""
+        self._sequence, self._place = sequence, -1
+        """The client sequence that the live client follows, and its last place there."""
         self._node: int | None = _ROOT
-        """Where it stands in the tree; None once it has left it."""
+        """The place in the tree; None once the client has left it."""
         self._taken: dict[tuple[str, int], dict[int, int]] = {}
-        """Of the questions of one key and sequence: after a place that was given, the next that may be free (union-find)."""
+        """By match key and sequence: after an index that was given, the next that may be free (union-find)."""
         self._others: dict[str, int] = {}
+        """By match key: how many sequences have no free request left."""
         self._last: dict[str, Exchange] = {}
         self.matched_by = MatchedBy.ORDER
-        """How the last exchange was found."""
+        """The reason for the last match."""
 
     @property
     def owner(self) -> Owner | None:
-        """The recorded client on whose way it is; None if nothing was recorded."""
-        return self._matcher.owners[self._here] if self._matcher.owners else None
+        """The recorded client whose sequence it follows; None if nothing was recorded."""
+        return self._matcher.owners[self._sequence] if self._matcher.owners else None
 
     def branch(self, exchange: Exchange) -> MatchCursor:
-        """Another walk that stands behind this exchange, and to which nothing was given yet."""
-        other = MatchCursor(self._matcher, self._here)
-        other._here, other._at = self._matcher.places.get(exchange.row, (self._here, -1))
-        other._node = None
-        return other
+        """Return a new cursor right after this exchange, which was given nothing yet."""
+        branch = MatchCursor(self._matcher, self._sequence)
+        branch._sequence, branch._place = self._matcher.places.get(exchange.row, (self._sequence, -1))
+        branch._node = None
+        return branch
 
     def match(self, request: Message) -> Exchange | Miss:
-        """The recorded exchange that answers this request, which counts as given then; or why there is none."""
+        """Give the recorded exchange that answers this request, and remember that; or explain why there is none."""
         matcher = self._matcher
         method = request.method or ""
         counted = matcher.rules.counted(method, params_value(request))
-        found = matcher.entry(method, counted)
+        found = matcher.equal_requests(method, counted)
         if found is not None:
-            return self._given(request, *found)
+            return self._give(request, *found)
         self._node = None
         if matcher.rules.strictness is Strictness.LOOSE:
-            key = _loose_key(method, request.target)
-            entry = matcher.loose.get(key)
-            if entry is not None:
-                given = self._given(request, key, entry)
+            key = _target_key(method, request.target)
+            equal = matcher.by_target.get(key)
+            if equal is not None:
+                match = self._give(request, key, equal)
                 self.matched_by = MatchedBy.LOOSE
-                return given
+                return match
         return matcher.miss(request, counted)
 
-    def _given(self, request: Message, key: str, entry: _EqualRequests) -> Exchange | Miss:
-        """The answer that this question gets now."""
+    def _give(self, request: Message, key: str, equal: _EqualRequests) -> Exchange | Miss:
+        """Choose one of the equal requests."""
         self.matched_by = MatchedBy.HISTORY
-        one = self._by_history(key, entry)
-        if one is None:
+        match = self._by_history(key, equal)
+        if match is None:
             self.matched_by = MatchedBy.ORDER
-            one = self._in_order(key, entry)
-        if one is not None:
-            self._here, self._at = one.sequence, one.at
-            self._last[key] = one.exchange
-            return one.exchange
+            match = self._by_order(key, equal)
+        if match is not None:
+            self._sequence, self._place = match.sequence, match.place
+            self._last[key] = match.exchange
+            return match.exchange
         if self._matcher.reuse is Reuse.ERROR:
             from .miss import reuse_miss
 
-            return reuse_miss(request, self._last[key], entry.count)
+            return reuse_miss(request, self._last[key], equal.count)
         self.matched_by = MatchedBy.REUSED
         return self._last[key]
 
-    def _by_history(self, key: str, entry: _EqualRequests) -> _RecordedRequest | None:
-        """A question at the same place of the tree."""
+    def _by_history(self, key: str, equal: _EqualRequests) -> _RecordedRequest | None:
+        """Choose the request at the client's place in the tree, if it is free."""
         if self._node is None:
             return None
         self._node = self._matcher.children.get((self._node, key))
         if self._node is None:
             return None
-        recorded = self._matcher.nodes[self._node]
-        one = recorded.get(self._here) or next(iter(recorded.values()))
-        places = entry.of[one.sequence]
-        place = bisect_right(places, one.at, key=lambda other: other.at) - 1
-        return self._take(key, places, place) if self._next_free(key, places, place) == place else None
+        at_node = self._matcher.nodes[self._node]
+        request = at_node.get(self._sequence) or next(iter(at_node.values()))
+        requests = equal.by_sequence[request.sequence]
+        index = bisect_right(requests, request.place, key=_place) - 1
+        return self._take(key, requests, index) if self._next_free(key, requests, index) == index else None
 
-    def _in_order(self, key: str, entry: _EqualRequests) -> _RecordedRequest | None:
-        """The next free one: further on on this sequence, else earlier on it, else on another."""
-        places = entry.of.get(self._here)
-        if places is not None:
-            after = bisect_right(places, self._at, key=lambda one: one.at)
-            for place in (after, 0):
-                free = self._next_free(key, places, place)
-                if free < len(places):
-                    return self._take(key, places, free)
-        for number in range(self._others.get(key, 0), len(entry.sequences)):
-            places = entry.of[entry.sequences[number]]
-            free = self._next_free(key, places, 0)
-            if free < len(places):
-                return self._take(key, places, free)
+    def _by_order(self, key: str, equal: _EqualRequests) -> _RecordedRequest | None:
+        """Choose the next free request: later in this sequence, else earlier in it, else in another one."""
+        requests = equal.by_sequence.get(self._sequence)
+        if requests is not None:
+            later = bisect_right(requests, self._place, key=_place)
+            for index in (later, 0):
+                free = self._next_free(key, requests, index)
+                if free < len(requests):
+                    return self._take(key, requests, free)
+        for number in range(self._others.get(key, 0), len(equal.sequences)):
+            requests = equal.by_sequence[equal.sequences[number]]
+            free = self._next_free(key, requests, 0)
+            if free < len(requests):
+                return self._take(key, requests, free)
             self._others[key] = number + 1
         return None
 
-    def _next_free(self, key: str, places: list[_RecordedRequest], place: int) -> int:
-        taken = self._taken.get((key, places[0].sequence))
+    def _next_free(self, key: str, requests: list[_RecordedRequest], index: int) -> int:
+        """Find the first index from this one on that was not given yet."""
+        taken = self._taken.get((key, requests[0].sequence))
         if taken is None:
-            return place
-        root = place
+            return index
+        root = index
         while root in taken:
             root = taken[root]
-        while place != root:
-            taken[place], place = root, taken[place]
+        while index != root:
+            taken[index], index = root, taken[index]
         return root
 
-    def _take(self, key: str, places: list[_RecordedRequest], place: int) -> _RecordedRequest:
-        self._taken.setdefault((key, places[0].sequence), {})[place] = place + 1
-        return places[place]
+    def _take(self, key: str, requests: list[_RecordedRequest], index: int) -> _RecordedRequest:
+        self._taken.setdefault((key, requests[0].sequence), {})[index] = index + 1
+        return requests[index]
 
 
-def _loose_key(method: str, target: str | None) -> str:
+def _place(request: _RecordedRequest) -> int:
+    return request.place
+
+
+def _target_key(method: str, target: str | None) -> str:
     return f"loose {method} {target or ''}"
 
 
 def client_sequences(exchanges: Iterable[Exchange], side: Side = CLIENT) -> list[list[Exchange]]:
-    """What each client asked, in order."""
-    return list(_owned(exchanges, side).values())
+    """Return the requests of each client, in order."""
+    return list(_by_owner(exchanges, side).values())
 
 
-def _owned(exchanges: Iterable[Exchange], side: Side) -> dict[Owner, list[Exchange]]:
-    found: dict[Owner, list[Exchange]] = {}
-    for row in exchanges:
-        if row.sender == side:
-            found.setdefault(owner(row.capture, row.transaction), []).append(row)
-    return found
+def _by_owner(exchanges: Iterable[Exchange], side: Side) -> dict[Owner, list[Exchange]]:
+    sequences: dict[Owner, list[Exchange]] = {}
+    for exchange in exchanges:
+        if exchange.sender == side:
+            sequences.setdefault(owner(exchange.capture, exchange.transaction), []).append(exchange)
+    return sequences

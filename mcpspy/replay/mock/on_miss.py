@@ -1,6 +1,6 @@
-"""What becomes of a request that the recording has no answer for: the policies of a mock.
+"""Policies of a mock for a request without a recorded answer.
 
-Refuses to decide what a miss is: a matcher does.
+Kept apart from `miss`, which takes 2 ms to import, and a mock without a miss never needs it.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ if TYPE_CHECKING:
 
 
 class MissPolicy(Protocol):
-    """What becomes of a request that the recording has no answer for."""
+    """What a mock does about a miss."""
 
     def missed(self, miss: Miss) -> Exchange | bytes | None:
-        """The recorded exchange to play instead, or the line to say; None to say nothing, as somebody else will answer."""
+        """Return the exchange to play instead, or the line to send; None to send nothing, since somebody else will answer."""
 
 
 class ErrorPolicy:
-    """The policy that answers a miss with the error that explains it."""
+    """Answers a miss with the error that explains it."""
 
     __slots__ = ()
 
     def missed(self, miss: Miss) -> bytes:
-        """The line of the error."""
+        """Return the line of the error."""
         return miss.line
 
 
 class NearestPolicy:
-    """The policy that plays what comes nearest, if anything does: `unknown` are the rows whose answers are not there."""
+    """Plays the nearest recorded exchange, if there is one. `unanswered` are the rows whose answers are missing."""
 
-    __slots__ = ("_unknown",)
+    __slots__ = ("_unanswered",)
 
-    def __init__(self, unknown: Container[int] = ()) -> None:
-        self._unknown = unknown
+    def __init__(self, unanswered: Container[int] = ()) -> None:
+        self._unanswered = unanswered
 
     def missed(self, miss: Miss) -> Exchange | bytes:
-        """The recorded exchange, or the line of the error."""
+        """Return the nearest exchange, or the line of the error."""
         nearest = miss.nearest
-        return miss.line if nearest is None or nearest.row in self._unknown else nearest
+        return miss.line if nearest is None or nearest.row in self._unanswered else nearest
 
 
 ERROR: Final = ErrorPolicy()

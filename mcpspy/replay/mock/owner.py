@@ -1,4 +1,4 @@
-"""Whose a recorded message is: by capture, and over HTTP by session, or by the client's name where there is none."""
+"""Owner of a recorded message: its client, by capture and, over HTTP, by session or by the client's name."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Owner: TypeAlias = "tuple[int, int | str]"
 
 
 def owner(capture: int, transaction: Transaction | None) -> Owner:
-    """The client that sent what this transaction carried; without one it is that of stdio.
+    """Return the client that sent what this transaction carried; without a transaction, the client on stdio.
 
-    A session that was lost, and the one that took its place, are of one client.
+    A session that became unknown and the one that replaced it have the same owner.
     """
     if transaction is None:
         return capture, ""

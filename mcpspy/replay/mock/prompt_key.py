@@ -1,6 +1,6 @@
-"""What makes two prompts to a model's API the same: what of a body counts, and by what a prompt is known among others like it.
+"""Match rules for prompts to a model's API: which part of a body is compared, and by which traits prompts are similar.
 
-Stands in the place of `question.Asking` for the model's leg. Refuses to judge what was answered.
+Used in place of `match_key.RequestRules` for model API traffic. Looks at prompts alone, never at their answers.
 """
 
 from __future__ import annotations
@@ -17,114 +17,114 @@ if TYPE_CHECKING:
     from ..compare.ignore import Ignore, Step
 
 OF_THE_CLIENT: Final = frozenset({"metadata", "prompt_cache_key", "safety_identifier", "seed", "user"})
-"""Members of a body that name who asks, or this run, and say nothing of what is asked."""
+"""Members of a body that name the client or this run, and are no part of the prompt."""
 
-_ID_OF_USE: Final = frozenset({"tool_call_id", "tool_use_id", "call_id"})
-"""Members that name a tool use."""
+_TOOL_USE_ID_MEMBERS: Final = frozenset({"tool_call_id", "tool_use_id", "call_id"})
+"""Members that hold the id of a tool use."""
 
-_USES: Final = frozenset({"function_call", "custom_tool_call", "tool_use"})
-"""Types of items and blocks that are a tool use, and have its id."""
+_TOOL_USE_TYPES: Final = frozenset({"function_call", "custom_tool_call", "tool_use"})
+"""Types of the items and blocks that are a tool use, and have its id."""
 
-_OF_ONE_ITEM: Final = frozenset({"reasoning", "message", *_USES})
-"""Types of items of responses whose `id` is a name that nothing else is asked by."""
+_TYPES_WITH_OWN_ID: Final = frozenset({"reasoning", "message", *_TOOL_USE_TYPES})
+"""Types of the items of responses whose `id` nothing else refers to."""
 
 _TURNS: Final = ("messages", "input")
 
 
 class PromptRules:
-    """The rules by which prompts are the same.
+    """The match rules for prompts.
 
-    By default strictness ids of tool uses count by where they stand and not by their names, since some clients make up their own;
-    arguments that the model wrote as text count as the JSON that they are, and tools in whatever order they are offered: clients
-    ask several servers for theirs at once.
+    With default strictness, the ids of tool uses are compared by their position, since some clients make up their own. Arguments
+    that the model wrote as text are compared as the JSON that they are. Tools are compared in any order, since clients ask several
+    servers for theirs at once.
     """
 
     __slots__ = ("_ignore", "strictness")
 
-    what: Final = "this prompt"
+    subject: Final = "this prompt"
     counts_target: Final = True
-    """Whether what a question is about, here the model, is part of what counts."""
+    """The target is the model."""
 
     def __init__(self, strictness: Strictness, ignore: Ignore) -> None:
         self.strictness = strictness
         self._ignore = ignore
 
-    def less(self) -> PromptRules:
-        """The same rules, by default strictness."""
+    def relaxed(self) -> PromptRules:
+        """Return the same rules with default strictness."""
         return PromptRules(Strictness.DEFAULT, self._ignore)
 
     def counted(self, method: str, params: Any) -> Any:
-        """What of a body counts."""
+        """Return the part of a body that is compared."""
         if self.strictness is not Strictness.STRICT and isinstance(params, dict):
-            names: dict[str, str] = {}
-            params = {name: one for name, one in params.items() if name not in OF_THE_CLIENT}
+            ids: dict[str, str] = {}
+            params = {name: value for name, value in params.items() if name not in OF_THE_CLIENT}
             for name in _TURNS:
                 if isinstance(turns := params.get(name), list):
-                    params[name] = [_turn(turn, names) for turn in turns]
-            if isinstance(offers := params.get("tools"), list):
-                params["tools"] = sorted(offers, key=_name_of_offer)
+                    params[name] = [_turn(turn, ids) for turn in turns]
+            if isinstance(tools := params.get("tools"), list):
+                params["tools"] = sorted(tools, key=_tool_name)
         return pruned(params, self._ignore)
 
     def traits(self, counted: Any) -> frozenset[str]:
-        """What a prompt is known by: its turns, each in its place, the words of the last one, and what it is asked with."""
+        """Return the traits of a prompt: each turn at its place, the words of the last turn, and the other members of the body."""
         if not isinstance(counted, dict):
             return traits(counted)
-        turns = next((one for name in _TURNS if isinstance(one := counted.get(name), list)), [])
-        rest = {name: one for name, one in counted.items() if name not in _TURNS}
-        known = {f"{at} {canonical(turn)}" for at, turn in enumerate(turns)}
-        return frozenset(known) | traits(turns[-1] if turns else counted.get("input")) | traits(rest)
+        turns = next((value for name in _TURNS if isinstance(value := counted.get(name), list)), [])
+        rest = {name: value for name, value in counted.items() if name not in _TURNS}
+        of_turns = {f"{at} {canonical(turn)}" for at, turn in enumerate(turns)}
+        return frozenset(of_turns) | traits(turns[-1] if turns else counted.get("input")) | traits(rest)
 
-    def leave_out(self, steps: tuple[Step, ...]) -> str:
-        """The ignore rule that leaves this place out; of turns this one alone, since others stand for others."""
+    def ignore_rule(self, steps: tuple[Step, ...]) -> str:
+        """Return the ignore rule that leaves this JSON path out; of turns only this one, since each turn says something else."""
         return path_of(steps)
 
 
-def _name_of_offer(offer: Any) -> str:
-    """By what tools are put in order."""
-    inner = offer.get("function", offer) if isinstance(offer, dict) else offer
-    return str(inner.get("name")) if isinstance(inner, dict) else canonical(offer)
+def _tool_name(tool: Any) -> str:
+    """Return the name by which tools are sorted."""
+    inner = tool.get("function", tool) if isinstance(tool, dict) else tool
+    return str(inner.get("name")) if isinstance(inner, dict) else canonical(tool)
 
 
-def _turn(turn: Any, names: dict[str, str]) -> Any:
-    """A turn, or an item, with ids by their place; `names` are those of the turns before."""
+def _turn(turn: Any, ids: dict[str, str]) -> Any:
+    """Replace the ids in a turn, or an item, by their position; `ids` are those of the turns before."""
     if not isinstance(turn, dict):
         return turn
-    made = _item(turn, names)
+    replaced = _item(turn, ids)
     if isinstance(uses := turn.get("tool_calls"), list):
-        made["tool_calls"] = [_call(use, names) for use in uses]
+        replaced["tool_calls"] = [_tool_call(use, ids) for use in uses]
     if isinstance(blocks := turn.get("content"), list):
-        made["content"] = [_item(block, names) if isinstance(block, dict) else block for block in blocks]
-    return made
+        replaced["content"] = [_item(block, ids) if isinstance(block, dict) else block for block in blocks]
+    return replaced
 
 
-def _item(item: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
-    """An item, or a block, with the ids in it by their place."""
-    made = {name: _named(one, names) if name in _ID_OF_USE else one for name, one in item.items()}
+def _item(item: dict[str, Any], ids: dict[str, str]) -> dict[str, Any]:
+    """Replace the ids in an item, or a block, by their position."""
+    replaced = {name: _position(value, ids) if name in _TOOL_USE_ID_MEMBERS else value for name, value in item.items()}
     kind = item.get("type")
-    if "id" in made and kind in _OF_ONE_ITEM:
-        if "call_id" in made or kind not in _USES:
-            del made["id"]
+    if "id" in replaced and kind in _TYPES_WITH_OWN_ID:
+        if "call_id" in replaced or kind not in _TOOL_USE_TYPES:
+            del replaced["id"]
         else:
-            made["id"] = _named(made["id"], names)
-    return _with_json(made)
+            replaced["id"] = _position(replaced["id"], ids)
+    return _with_json(replaced)
 
 
-def _call(use: Any, names: dict[str, str]) -> Any:
-    """A tool use of chat completions."""
+def _tool_call(use: Any, ids: dict[str, str]) -> Any:
+    """Replace the id of a tool use of chat completions by its position."""
     if not isinstance(use, dict):
         return use
-    made = {name: _named(one, names) if name == "id" else one for name, one in use.items()}
+    replaced = {name: _position(value, ids) if name == "id" else value for name, value in use.items()}
     if isinstance(function := use.get("function"), dict):
-        made["function"] = _with_json(function)
-    return made
+        replaced["function"] = _with_json(function)
+    return replaced
 
 
 def _with_json(use: dict[str, Any]) -> dict[str, Any]:
-    """The same with arguments as the value that their text spells."""
+    """Replace arguments that are a text by the JSON value in it."""
     text = use.get("arguments")
-    held = embedded(text) if isinstance(text, str) else None
-    return use if held is None else {**use, "arguments": held}
+    value = embedded(text) if isinstance(text, str) else None
+    return use if value is None else {**use, "arguments": value}
 
 
-def _named(name: Any, names: dict[str, str]) -> Any:
-    return names.setdefault(name, f"tool use {len(names) + 1}") if isinstance(name, str) else name
+def _position(id: Any, ids: dict[str, str]) -> Any:
+    return ids.setdefault(id, f"tool use {len(ids) + 1}") if isinstance(id, str) else id

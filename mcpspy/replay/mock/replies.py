@@ -1,10 +1,10 @@
-"""A recording read as a play: for each thing the client said, the scene that followed, so that a mock can perform it again.
+"""Recorded replies: for each message of a recorded client, the steps of the server that followed, so that a mock can play them.
 
-A scene belongs to a request of the client or to one of its notifications, and is a row of steps: what the server said, and where it
-waited for the client. What the server said on its own belongs to the scene of the client's message before it, or, over HTTP, to
-the request on whose stream it came. Refuses to know clocks and live values: steps have the times of the recording.
+A reply belongs to a request of the client or to one of its notifications. Its steps are what the server sent, and where it waited for
+the client. What the server sent on its own belongs to the reply to the client's message before it, or, over HTTP, to the request
+on whose stream it came. Steps have the times of the capture; live values and clocks are the script's.
 
-The classes are plain and slotted: a client waits for a mock's first answer, and each dataclass would put that off by 0.5 to 0.9 ms.
+The classes are plain and slotted: a client waits for a mock's first answer, and each dataclass would delay that by 0.5 to 0.9 ms.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 ROOTS: Final = "roots/list"
 
 LIST_CHANGED: Final = "/list_changed"
-"""How the notifications end after which clients ask for a list again: said anew with each list, they would never stop asking."""
+"""The end of notifications after which clients ask for a list again: sent anew with each list, they would never stop asking."""
 
 
 class SendMessage:
-    """The server says a message.
+    """The server sends a message.
 
-    `answers` says that it is the answer to the scene's request; `once`, that it is left out when the scene is played again.
-    `parts` are its line with blanks, once somebody made it: most of a large recording is never said.
+    `answers` says that it is the answer to the request; `once`, that it is left out when the reply is played again. `parts` is the
+    template of its line, made when it is first sent: most of a large capture is never sent.
     """
 
     __slots__ = ("answers", "at_ns", "exchange", "message", "once", "parts")
@@ -47,7 +47,7 @@ class SendMessage:
 
 
 class AwaitAnswer:
-    """The server had its request of this row answered."""
+    """The server waits until the client has answered its request of this row."""
 
     __slots__ = ("at_ns", "row")
 
@@ -57,7 +57,7 @@ class AwaitAnswer:
 
 
 class AwaitCancel:
-    """The client gave the scene's request up."""
+    """The server waits until the client cancels the request."""
 
     __slots__ = ("at_ns",)
 
@@ -66,7 +66,7 @@ class AwaitCancel:
 
 
 class ExitProcess:
-    """The server's process ended while the client waited for it: with `code`, or by `signal`."""
+    """The server's process ends while the client waits for it: with `code`, or by `signal`."""
 
     __slots__ = ("at_ns", "code", "signal")
 
@@ -80,7 +80,7 @@ ReplyStep = SendMessage | AwaitAnswer | AwaitCancel | ExitProcess
 
 
 class RecordedReply:
-    """What followed one message of the client's, which came at `at_ns`. `exchange` is that of a request."""
+    """The steps that followed one message of the client, which came at `at_ns`. `exchange` is that of a request."""
 
     __slots__ = ("at_ns", "exchange", "steps")
 
@@ -90,23 +90,23 @@ class RecordedReply:
         self.steps: list[ReplyStep] = []
 
     @property
-    def gives(self) -> bool:
-        """Whether the server gave names out in it by which its call goes on: a task's id, `requestState`, an elicitation's id."""
+    def generates_ids(self) -> bool:
+        """True if it holds ids by which its call goes on: a task's id, `requestState`, an elicitation's id."""
         answer = None if self.exchange is None else self.exchange.response
         if answer is not None and answer.result_type in (TASK, INPUT_REQUIRED):
             return True
-        asked = (one.message for one in self.steps if isinstance(one, SendMessage) and one.message.kind is Kind.REQUEST)
-        return any(b'"elicitationId"' in one.raw for one in asked)
+        sent = (step.message for step in self.steps if isinstance(step, SendMessage))
+        return any(message.kind is Kind.REQUEST and b'"elicitationId"' in message.raw for message in sent)
 
 
 class RecordedReplies:
-    """All scenes of a recording: by the row of the request, and by client and method of the notification, in their order.
+    """All replies of a transcript: by the row of the request, and by client and method of the notification, in order.
 
-    They never change once they are read, so that any number of live clients are played to from the same ones.
-    `opening` is what the server said to a client before it was asked, `closing` what it said when its input had ended.
+    They never change once they are read, so any number of live clients share them. `opening` is what the server sent to a client
+    before the client sent anything, `closing` what it sent after its input had ended.
     """
 
-    __slots__ = ("closing", "exit_codes", "listeners", "of_notification", "of_request", "opening", "unknown", "wall_ns")
+    __slots__ = ("closing", "exit_codes", "listeners", "missing_answers", "of_notification", "of_request", "opening", "wall_ns")
 
     def __init__(self) -> None:
         self.of_request: dict[int, RecordedReply] = {}
@@ -114,229 +114,225 @@ class RecordedReplies:
         self.opening: dict[Owner, RecordedReply] = {}
         self.closing: dict[Owner, RecordedReply] = {}
         self.listeners: set[str] = set()
-        """The tokens of the ids of subscriptions."""
-        self.unknown: dict[int, str] = {}
-        """The rows of requests of which nobody knows whether they were answered, and why, in words that follow on their names."""
+        """The id keys of subscriptions."""
+        self.missing_answers: dict[int, str] = {}
+        """The rows of requests whose answer may be missing in the capture, and why, in words that follow their names."""
         self.exit_codes: dict[int, int] = {}
-        """With what the server of each capture exited."""
+        """By capture, the exit code of the server."""
         self.wall_ns = 0
         """Unix time at the zero of the transcript's clock."""
 
     @property
     def exchanges(self) -> list[Exchange]:
-        """The requests of the client that can be answered, in the order of the recording."""
-        return [scene.exchange for scene in self.of_request.values() if scene.exchange is not None]
+        """The client's requests that can be answered, in the order of the capture."""
+        return [reply.exchange for reply in self.of_request.values() if reply.exchange is not None]
 
     @property
     def has_answers(self) -> bool:
-        """Whether the server said anything."""
-        of_notification = (one for some in self.of_notification.values() for one in some)
-        told = [*self.of_request.values(), *of_notification, *self.opening.values()]
-        return any(isinstance(step, SendMessage) for scene in told for step in scene.steps)
+        """True if the server sent anything."""
+        of_notification = (reply for replies in self.of_notification.values() for reply in replies)
+        replies = [*self.of_request.values(), *of_notification, *self.opening.values()]
+        return any(isinstance(step, SendMessage) for reply in replies for step in reply.steps)
 
 
 def read_replies(transcript: Transcript) -> RecordedReplies:
-    """The scenes of a transcript. Those of several captures stand side by side."""
-    found = RecordedReplies()
-    found.wall_ns = next((one.header.wall_ns - one.shift_ns for one in transcript.captures if one.header is not None), 0)
-    readers = [_ReplyReader(source, found) for source in transcript.captures]
-    for one in _in_order(transcript):
-        if isinstance(one, ChannelEvent):
-            readers[one.capture].happened(one)
+    """Read the replies of a transcript. Those of several captures stand side by side."""
+    replies = RecordedReplies()
+    headers = ((capture.header, capture.shift_ns) for capture in transcript.captures)
+    replies.wall_ns = next((header.wall_ns - shift_ns for header, shift_ns in headers if header is not None), 0)
+    readers = [_ReplyReader(capture, replies) for capture in transcript.captures]
+    for item in _in_order(transcript):
+        if isinstance(item, ChannelEvent):
+            readers[item.capture].happened(item)
         else:
-            readers[one[0].capture].feed(*one)
-    return found
+            readers[item[0].capture].feed(*item)
+    return replies
 
 
 def is_served(exchange: Exchange) -> bool:
-    """Whether a request of the client's has something that a mock can say to it, if only silence: what HTTP refused has not."""
+    """Return whether a mock can reply to this request, if only by silence: not to what HTTP refused."""
     transaction, response = exchange.transaction, exchange.response
     if transaction is None or transaction.status < HTTP_REDIRECTS:
         return True
     if response is None:
         return False
-    id = exchange.request.id or ""  # an error that names another, or none, is about a session, or about HTTP
+    id = exchange.request.id or ""  # an error with another id, or none, is about a session, or about HTTP
     return response.id in (id, *spellings(id))
 
 
-def _lack(source: CaptureInfo) -> str:
-    """Why an answer may be missing in a capture; empty where all is there."""
-    if source.unkept:
+def _why_incomplete(capture: CaptureInfo) -> str:
+    """Say why an answer may be missing in a capture; nothing if the capture is complete."""
+    if capture.unkept:
         return "was recorded past --max-size, where answers were not kept"
-    if source.gaps or source.damages or not (source.complete or source.exit):
+    if capture.gaps or capture.damages or not (capture.complete or capture.exit):
         return "was recorded without its answer: the capture is incomplete"
     return ""
 
 
 def _in_order(transcript: Transcript) -> list[ChannelEvent | tuple[Message, Exchange | UnpairedMessage]]:
-    """Every message with its row, and every event, in the order in which a tap saw them."""
-    found: list[tuple[int, int, int, ChannelEvent | tuple[Message, Exchange | UnpairedMessage]]] = []
+    """List every message with its row, and every event, in the order in which a tap saw them."""
+    items: list[tuple[int, int, int, ChannelEvent | tuple[Message, Exchange | UnpairedMessage]]] = []
     for row in transcript.rows:
         if isinstance(row, ChannelEvent):
-            found.append((row.at_ns, row.capture, row.record.number, row))
+            items.append((row.at_ns, row.capture, row.record.number, row))
         elif isinstance(row, Exchange):
-            found += [(one.at_ns, one.capture, one.number, (one, row)) for one in row.messages]
+            items += [(message.at_ns, message.capture, message.number, (message, row)) for message in row.messages]
         elif isinstance(row, UnpairedMessage):
-            found.append((row.at_ns, row.capture, row.message.number, (row.message, row)))
-    found.sort(key=lambda one: one[:3])
-    return [one[3] for one in found]
+            items.append((row.at_ns, row.capture, row.message.number, (row.message, row)))
+    items.sort(key=lambda item: item[:3])
+    return [item[3] for item in items]
 
 
 class _ReplyReader:
-    """Reads one capture into `scenes`: `feed` takes its messages and `happened` its events, in their order."""
+    """Reads one capture into `replies`: `feed` takes its messages and `happened` its events, in their order."""
 
-    __slots__ = ("_asking", "_current", "_is_http", "_is_left", "_of_transaction", "_scenes", "_source", "_waiting")
+    __slots__ = ("_capture", "_current", "_is_closed", "_is_http", "_of_question", "_of_transaction", "_replies", "_waiting")
 
-    def __init__(self, source: CaptureInfo, scenes: RecordedReplies) -> None:
-        self._source = source
-        self._scenes = scenes
-        self._is_http = bool(source.transactions)
-        self._is_left = False
-        """Whether the client has closed the server's input, or somebody has sent the server away."""
+    def __init__(self, capture: CaptureInfo, replies: RecordedReplies) -> None:
+        self._capture = capture
+        self._replies = replies
+        self._is_http = bool(capture.transactions)
+        self._is_closed = False
+        """Whether the client has closed the server's input, or somebody has stopped the server."""
         self._current: dict[int, RecordedReply] = {}
-        """The scene of the client's last message, by whose it was: on stdio there is one client."""
+        """By client, the reply to its last message: on stdio there is one client."""
         self._waiting: dict[int, Exchange] = {}
-        """Requests of the client that are not answered yet, by their rows."""
-        self._asking: dict[int, RecordedReply] = {}
-        """The scenes in which the server asks, by the rows of its requests."""
+        """The client's requests that are not answered yet, by row."""
+        self._of_question: dict[int, RecordedReply] = {}
+        """The replies in which the server asks, by the rows of its requests."""
         self._of_transaction: dict[int, RecordedReply] = {}
 
     def feed(self, message: Message, row: Exchange | UnpairedMessage) -> None:
         if message.sender == CLIENT:
-            scene = self._heard(message, row)
-            if scene is not None:
-                self._current[self._who(message)] = scene
+            reply = self._from_client(message, row)
+            if reply is not None:
+                self._current[self._client(message)] = reply
         elif message.kind is not Kind.MALFORMED:
-            self._said(message, row)
-        elif not self._is_http and message.raw:  # what is no JSON-RPC is of interest as noise on stdout alone
-            self._about(message).steps.append(SendMessage(message, None, once=True))
+            self._from_server(message, row)
+        elif not self._is_http and message.raw:  # what is no JSON-RPC matters only as noise on stdout
+            self._reply_around(message).steps.append(SendMessage(message, None, once=True))
 
     def happened(self, event: ChannelEvent) -> None:
         match event.record:
             case Close(stream=stream, by="client") if self._is_stdin(stream):
-                self._is_left = True
-                self._scenes.closing[event.capture, ""] = self._current[0] = RecordedReply(event.at_ns)
+                self._is_closed = True
+                self._replies.closing[event.capture, ""] = self._current[0] = RecordedReply(event.at_ns)
             case Note(topic="signal" | "escalation"):
-                self._is_left = True
+                self._is_closed = True
             case Exit(code=code, signal=signal):
-                self._scenes.exit_codes[event.capture] = code or 0
-                scene = self._current.get(0)
-                if (
-                    not self._is_left
-                    and scene is not None
-                    and scene.exchange is not None
-                    and scene.exchange.row in self._waiting
-                ):
-                    scene.steps.append(ExitProcess(event.at_ns, code, signal))
-                    self._scenes.unknown.pop(scene.exchange.row, None)
+                self._replies.exit_codes[event.capture] = code or 0
+                reply = self._current.get(0)
+                if self._is_closed or reply is None or reply.exchange is None or reply.exchange.row not in self._waiting:
+                    return
+                reply.steps.append(ExitProcess(event.at_ns, code, signal))
+                self._replies.missing_answers.pop(reply.exchange.row, None)
 
-    # The client
+    # Messages of the client
 
-    def _heard(self, message: Message, row: Exchange | UnpairedMessage) -> RecordedReply | None:
-        """The scene that a message of the client's begins, or goes on with."""
+    def _from_client(self, message: Message, row: Exchange | UnpairedMessage) -> RecordedReply | None:
+        """Begin the reply to a client's message, or continue the one that it belongs to."""
         if isinstance(row, UnpairedMessage):
-            return self._told(message) if message.kind is Kind.NOTIFICATION else None
+            return self._notification(message) if message.kind is Kind.NOTIFICATION else None
         if row.request is message:
-            return self._asked(row) if row.sender == CLIENT else None
+            return self._request(row) if row.sender == CLIENT else None
         if row.sender == CLIENT:
-            scene = self._scenes.of_request.get(row.row)
-            if scene is not None and message.method == CANCELLED:
-                scene.steps.append(AwaitCancel(message.at_ns))
+            reply = self._replies.of_request.get(row.row)
+            if reply is not None and message.method == CANCELLED:
+                reply.steps.append(AwaitCancel(message.at_ns))
                 self._waiting.pop(row.row, None)
-            return scene
-        scene = self._asking.get(row.row)
-        if scene is not None and row.response is message:
-            scene.steps.append(AwaitAnswer(message.at_ns, row.row))
-        return scene
+            return reply
+        reply = self._of_question.get(row.row)
+        if reply is not None and row.response is message:
+            reply.steps.append(AwaitAnswer(message.at_ns, row.row))
+        return reply
 
-    def _told(self, message: Message) -> RecordedReply:
-        scene = RecordedReply(message.at_ns)
-        who = owner(message.capture, self._source.transaction_of(message.stream))
-        self._scenes.of_notification.setdefault((who, message.method or ""), []).append(scene)
-        return scene
+    def _notification(self, message: Message) -> RecordedReply:
+        reply = RecordedReply(message.at_ns)
+        client = owner(message.capture, self._capture.transaction_of(message.stream))
+        self._replies.of_notification.setdefault((client, message.method or ""), []).append(reply)
+        return reply
 
-    def _asked(self, row: Exchange) -> RecordedReply | None:
+    def _request(self, row: Exchange) -> RecordedReply | None:
         if not is_served(row):
             return None
-        scene = self._scenes.of_request[row.row] = RecordedReply(row.at_ns, row)
+        reply = self._replies.of_request[row.row] = RecordedReply(row.at_ns, row)
         if row.method == LISTEN and row.request.id is not None:
-            self._scenes.listeners.add(row.request.id)
+            self._replies.listeners.add(row.request.id)
         self._waiting[row.row] = row
-        if row.response is None and row.cancelled is None and row.method != LISTEN and (why := _lack(self._source)):
-            self._scenes.unknown[row.row] = why
+        if row.response is None and row.cancelled is None and row.method != LISTEN and (why := _why_incomplete(self._capture)):
+            self._replies.missing_answers[row.row] = why
         if row.transaction is not None:
-            self._of_transaction.setdefault(row.transaction.number, scene)
-        return scene
+            self._of_transaction.setdefault(row.transaction.number, reply)
+        return reply
 
-    # The server
+    # Messages of the server
 
-    def _said(self, message: Message, row: Exchange | UnpairedMessage) -> None:
+    def _from_server(self, message: Message, row: Exchange | UnpairedMessage) -> None:
         if isinstance(row, UnpairedMessage):
             if message.kind is Kind.NOTIFICATION:  # answers to nothing are left out
-                self._say_on_its_own(message, None)
+                self._on_its_own(message, None)
         elif row.sender == CLIENT:
-            self._say_of_request(message, row)
+            self._for_request(message, row)
         elif row.request is message:
-            scene = self._asking[row.row] = self._asker(message, row)
-            scene.steps.append(SendMessage(message, row))
+            reply = self._of_question[row.row] = self._reply_with_question(message, row)
+            reply.steps.append(SendMessage(message, row))
         else:
-            self._say_on_its_own(message, row)
+            self._on_its_own(message, row)
 
-    def _say_of_request(self, message: Message, row: Exchange) -> None:
-        scene = self._scenes.of_request.get(row.row)
-        if scene is not None:
+    def _for_request(self, message: Message, row: Exchange) -> None:
+        reply = self._replies.of_request.get(row.row)
+        if reply is not None:
             answers = row.response is message
-            scene.steps.append(SendMessage(message, row, answers=answers))
+            reply.steps.append(SendMessage(message, row, answers=answers))
             if answers:
                 self._waiting.pop(row.row, None)
 
-    def _say_on_its_own(self, message: Message, row: Exchange | None) -> None:
-        scene = self._about(message)
-        is_over = scene.exchange is not None and scene.exchange.row not in self._waiting
-        scene.steps.append(SendMessage(message, row, once=is_over or (message.method or "").endswith(LIST_CHANGED)))
+    def _on_its_own(self, message: Message, row: Exchange | None) -> None:
+        reply = self._reply_around(message)
+        is_over = reply.exchange is not None and reply.exchange.row not in self._waiting
+        reply.steps.append(SendMessage(message, row, once=is_over or (message.method or "").endswith(LIST_CHANGED)))
 
-    def _about(self, message: Message) -> RecordedReply:
-        """The scene in which the server says something on its own."""
-        transaction = self._source.transaction_of(message.stream)
+    def _reply_around(self, message: Message) -> RecordedReply:
+        """Find the reply during which the server sent something on its own."""
+        transaction = self._capture.transaction_of(message.stream)
         if transaction is not None and transaction.number in self._of_transaction:
             return self._of_transaction[transaction.number]
-        current = self._current.get(self._who(message))
-        return (
-            self._scenes.opening.setdefault(owner(message.capture, transaction), RecordedReply())
-            if current is None
-            else current
-        )
+        current = self._current.get(self._client(message))
+        if current is not None:
+            return current
+        return self._replies.opening.setdefault(owner(message.capture, transaction), RecordedReply())
 
-    def _asker(self, message: Message, asked: Exchange) -> RecordedReply:
-        """The scene in which the server asks: the current one, unless only others were answered after its question had been.
+    def _reply_with_question(self, message: Message, question: Exchange) -> RecordedReply:
+        """Find the reply during which the server asked.
 
-        After a notification of the client's it asks for a request that waits, but for the roots, which such news may be of. Over HTTP
-        a stream may say for which.
+        It is the current one, unless only other requests were answered after the question had been. After a notification of the
+        client the server asks for a request that waits, except for roots, which the notification may be about. Over HTTP a stream
+        may say for which request.
         """
-        current = self._about(message)
-        transaction = self._source.transaction_of(message.stream)
-        if asked.response is None or (transaction is not None and transaction.number in self._of_transaction):
+        current = self._reply_around(message)
+        transaction = self._capture.transaction_of(message.stream)
+        if question.response is None or (transaction is not None and transaction.number in self._of_transaction):
             return current
-        if current.exchange is None and asked.method == ROOTS:
+        if current.exchange is None and question.method == ROOTS:
             return current
-        who, answered_ns = owner(message.capture, transaction), asked.response.at_ns
+        client, answered_ns = owner(message.capture, transaction), question.response.at_ns
 
-        def waits(one: Exchange) -> bool:
-            late = one.response is None or one.response.at_ns >= answered_ns
-            return late and owner(one.capture, one.transaction) == who
+        def may_have_asked(exchange: Exchange) -> bool:
+            is_later = exchange.response is None or exchange.response.at_ns >= answered_ns
+            return is_later and owner(exchange.capture, exchange.transaction) == client
 
-        if current.exchange is not None and current.exchange.row in self._waiting and waits(current.exchange):
+        if current.exchange is not None and current.exchange.row in self._waiting and may_have_asked(current.exchange):
             return current
-        latest = next(filter(waits, reversed(self._waiting.values())), None)
-        return current if latest is None else self._scenes.of_request[latest.row]
+        latest = next(filter(may_have_asked, reversed(self._waiting.values())), None)
+        return current if latest is None else self._replies.of_request[latest.row]
 
-    # What they have in common
+    # Both
 
-    def _who(self, message: Message) -> int:
-        """Whose the message is: over HTTP, a scope has all that belongs together."""
-        transaction = self._source.transaction_of(message.stream)
+    def _client(self, message: Message) -> int:
+        """Identify the client of a message: over HTTP by its scope."""
+        transaction = self._capture.transaction_of(message.stream)
         return 0 if transaction is None else id(transaction.scope)
 
     def _is_stdin(self, stream: int) -> bool:
-        opened = self._source.streams.get(stream)
+        opened = self._capture.streams.get(stream)
         return opened is not None and opened.name == "stdin"

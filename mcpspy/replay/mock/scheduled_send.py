@@ -1,4 +1,4 @@
-"""What a mock is to say or do, and of which scene it is: what a script hands to whoever plays it."""
+"""Scheduled sends: what a script tells a mock to send or do, when, and as a part of which reply."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ if TYPE_CHECKING:
     from .replies import ExitProcess, SendMessage
 
 OF_NO_REQUEST: Final = ("/list_changed", "/updated", "/complete", "/status")
-"""How the notifications end that are news of a server, and of no request: on stdio nothing else says so."""
+"""The end of notifications that belong to no request: on stdio only their names say so."""
 
 NO_REPLY: Final = RecordedReply()
-"""The scene of a request that has none, since it was never recorded."""
+"""The reply to a request that was never recorded."""
 
 
 class ReplyState:
-    """A scene that is being played. `id` and `token` are the live request's, empty and None where none began it.
+    """A reply that is being played, and how far. `id` and `progress_token` are the live request's; empty and None without one.
 
-    `call_context` is what it hangs together with; `again` says that it was played on it before, and `was_played` that it was on any.
-    `next` is the next step, and `began_ns` when, in the recording, that happened which it followed. `asked` are the live ids of the
-    server's requests by the recorded ones, `unanswered` the rows of those that were asked and not answered yet, and `tasks` the live
-    ids of what the client runs for the server. `given_up` says how often the client gave it up, and `is_over` that in the recording
-    it did not.
+    `is_repeated` says that it was played before in its `call_context`, `was_played` that it was played in any. `next_step` is the
+    index of the next step, and `since_ns` the recorded time that its delay counts from. `request_ids` are the live ids of the
+    server's requests by the recorded ones, `unanswered` the rows of those that are not answered yet, and `task_ids` the live ids
+    of tasks that the client runs for the server. `cancels` counts how often the client cancelled the request. `is_over` says that
+    it cancelled a request that the recorded client did not cancel.
     """
 
     __slots__ = (
-        "again", "asked", "began_ns", "given_up", "id", "is_over", "next", "request", "reply", "call_context", "tasks", "token",
-        "unanswered", "was_played",
+        "call_context", "cancels", "id", "is_over", "is_repeated", "next_step", "progress_token", "reply", "request", "request_ids",
+        "since_ns", "task_ids", "unanswered", "was_played",
     )  # fmt: skip
 
     def __init__(self, reply: RecordedReply, call_context: CallContext, request: Message | None = None) -> None:
         self.reply = reply
         self.call_context = call_context
         self.request = request
-        self.began_ns = reply.at_ns
+        self.since_ns = reply.at_ns
         self.id = "" if request is None else request.id or "null"
-        self.token = None if request is None else request.correlation_key
-        self.again = self.was_played = False
-        self.next = 0
-        self.asked: dict[str, str] = {}
-        self.tasks: dict[str, str] = {}
+        self.progress_token = None if request is None else request.correlation_key
+        self.is_repeated = self.was_played = False
+        self.next_step = 0
+        self.request_ids: dict[str, str] = {}
+        self.task_ids: dict[str, str] = {}
         self.unanswered: set[int] = set()
         self.is_over = False
-        self.given_up = 0
+        self.cancels = 0
 
 
 class LiveServerBytes(bytes):
@@ -57,14 +57,14 @@ class LiveServerBytes(bytes):
 
 
 class ScheduledSend:
-    """What a mock is to do `delay_ns` after what it heard: say `data`, a line, or end its process as the recorded one ended.
+    """One thing that a mock does `delay_ns` after a message: send `data`, a line, or end its process as the recorded one ended.
 
-    `playing` is the scene that it is of: whose request it belongs to, if any. `say` is the recorded step; there is none where the
-    recording has no such words: the answer to a `ping`, and to a miss, of which `miss` tells (without `data` if somebody else
-    answers it). `answers` says that it is the answer to the request of `playing`. `since` is how often that had been given up.
+    `state` is the reply that it is a part of. `step` is the recorded step; None where nothing was recorded, as for the answer to a
+    `ping`, or to a miss. `miss` explains the latter, without `data` if somebody else answers. `answers` says that it is the answer
+    to the request of `state`. `cancels` is how often that request had been cancelled when this was scheduled.
     """
 
-    __slots__ = ("answers", "data", "delay_ns", "exit", "miss", "state", "step", "since")
+    __slots__ = ("answers", "cancels", "data", "delay_ns", "exit", "miss", "state", "step")
 
     def __init__(
         self,
@@ -84,4 +84,4 @@ class ScheduledSend:
         self.answers = answers
         self.miss = miss
         self.exit = exit
-        self.since = state.given_up
+        self.cancels = state.cancels

@@ -1,14 +1,14 @@
-"""The script of a mock: what to say to what a live client says, from the replies of a recording.
+"""Script of a mock: what to send to one live client, made from recorded replies.
 
-A machine: `open`, `feed` and `close` return what is to be said, each with how long after what it followed in the recording. Refuses
-to read clocks and to wait: who plays it does, and asks `is_due` at its time whether it is still to be said.
+A machine: `open`, `feed` and `close` return scheduled sends, each with its recorded delay. Whoever plays the script waits, and asks
+`is_due` at the time of a send whether it still holds.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...transcript.correlate import spellings
+from ...transcript.correlate import known_spelling
 from ...transcript.mcp.fields import TASK
 from ...transcript.mcp.methods import CANCELLED, LISTEN
 from ...transcript.model import Exchange, Kind
@@ -29,252 +29,242 @@ if TYPE_CHECKING:
 _TASK_ID: Final = ("result", "task", "taskId")
 
 ANSWERED_BY_ALL: Final = ("ping", "logging/setLevel")
-"""What any server answers with nothing (basic/utilities/ping, server/utilities/logging), so that some clients ask it of each."""
+"""Methods that any server answers with an empty result (basic/utilities/ping, server/utilities/logging): some clients use them on
+every server."""
 
 
 class Script:
-    """What a mock says to one live client, from `replies`; `finder` finds what was recorded for a request.
+    """What a mock sends to one live client, from `replies`; `finder` finds the recorded exchange for a request.
 
-    Any number of scripts may share the replies, which do not change; a finder belongs to one script alone. `wall_ns` is Unix time at
-    the zero of the client's messages: by it the times of tasks are those of now; 0 leaves them as recorded.
+    Any number of scripts may share the replies, which do not change; a finder belongs to one script. `wall_ns` is Unix time at the
+    zero of the client's messages: the times of tasks are moved to it; 0 leaves them as recorded.
     """
 
     __slots__ = (
-        "_asked",
-        "_live",
-        "_names",
-        "_next_id",
-        "_on_miss",
-        "_played",
-        "_replies",
-        "_taken",
-        "_told",
-        "_waiting",
+        "_ids", "_next_id", "_notified", "_on_miss", "_open", "_played", "_questions", "_replies", "_subscriptions", "_taken_ids",
         "_wall_ns",
-    )
+    )  # fmt: skip
 
     def __init__(
         self, replies: RecordedReplies, finder: ExchangeFinder, on_miss: MissPolicy = ERROR, *, wall_ns: int = 0
     ) -> None:
         self._replies = replies
-        self._names = GeneratedIds(finder)
+        self._ids = GeneratedIds(finder)
         self._wall_ns = wall_ns
         self._on_miss = on_miss
         self._next_id = 1
         self._played: set[int] = set()
         """The rows whose replies have been played."""
-        self._told: dict[tuple[Owner, str], int] = {}
-        """How many notifications of each recorded client and method were played."""
-        self._asked: dict[str, ReplyState] = {}
-        """What the client has asked and is not answered yet, by the ids of its requests."""
-        self._waiting: dict[str, tuple[ReplyState, Exchange]] = {}
-        """What the client has been asked and has not answered yet, by the ids of our requests: the reply, and what was recorded."""
-        self._live: dict[str, str] = {}
+        self._notified: dict[tuple[Owner, str], int] = {}
+        """By recorded client and method: how many replies to notifications were played."""
+        self._open: dict[str, ReplyState] = {}
+        """The client's requests that are not answered yet, by id."""
+        self._questions: dict[str, tuple[ReplyState, Exchange]] = {}
+        """Our requests that the client has not answered yet, by id: the reply that asks, and the recorded exchange."""
+        self._subscriptions: dict[str, str] = {}
         """The live ids of subscriptions, by the recorded ones; of equal ones the latest."""
-        self._taken: set[str] = set()
-        """The ids under which somebody else asks the client."""
+        self._taken_ids: set[str] = set()
+        """The ids of requests that somebody else sends to the client."""
 
     def open(self) -> list[ScheduledSend]:
-        """What the server said before it was asked anything."""
-        return self._on_its_own(self._replies.opening)
+        """Return what the server sent before the client sent anything."""
+        return self._play_on_its_own(self._replies.opening)
 
     def feed(self, message: Message) -> list[ScheduledSend]:
-        """What follows on a message of the client's. Nothing does on what no server can answer."""
+        """Take a message of the client; return what follows it. Nothing follows what no server can answer."""
         match message.kind:
             case Kind.REQUEST:
-                return self._requested(message)
+                return self._take_request(message)
             case Kind.NOTIFICATION if message.method == CANCELLED:
-                return self._cancelled(message.correlation_key or "")
+                return self.cancel(message.correlation_key or "")
             case Kind.NOTIFICATION:
-                return self._notified(message.method or "")
+                return self._take_notification(message.method or "")
             case Kind.RESULT | Kind.ERROR:
-                return self._answered(message)
+                return self._take_answer(message)
             case _:
                 return []
 
     def close(self) -> list[ScheduledSend]:
-        """What the server said when its input had ended."""
-        return self._on_its_own(self._replies.closing)
+        """Return what the server sent after its input had ended."""
+        return self._play_on_its_own(self._replies.closing)
 
     def open_request(self, id: str) -> ReplyState | None:
-        """The reply of the client's request with this id, if an answer to it is still to come."""
-        state = self._asked.get(id)
+        """Return the reply to the client's request with this id, if its answer is still to come."""
+        state = self._open.get(id)
         if state is None or not any(isinstance(step, SendMessage) and step.answers for step in state.reply.steps):
             return None
         return state
 
     def cancel(self, id: str) -> list[ScheduledSend]:
-        """What follows when the client gives its request with this id up; nothing if it is answered, or was never asked."""
-        return self._cancelled(id)
+        """Cancel the client's request with this id: continue after the recorded cancellation, if there is one, else stop.
+
+        Return nothing if the request is answered, or unknown.
+        """
+        key = known_spelling(id, self._open)
+        if key is None:
+            return []
+        state = self._open[key]
+        state.cancels += 1
+        steps = state.reply.steps
+        for index in range(state.next_step, len(steps)):
+            step = steps[index]
+            if isinstance(step, AwaitCancel):
+                state.next_step, state.since_ns = index + 1, step.at_ns
+                return self._go_on(state)
+        state.is_over = True
+        self._close_request(state)
+        return []
 
     def skip_unheard(self, question: ScheduledSend) -> list[ScheduledSend]:
-        """What follows on a question that nobody hears for now: what waits for the answer goes on without."""
-        state, asked = question.state, None if question.step is None else question.step.exchange
-        if asked is None or asked.row not in state.unanswered:
+        """Continue without the answer to a request that no client hears for now."""
+        state, exchange = question.state, None if question.step is None else question.step.exchange
+        if exchange is None or exchange.row not in state.unanswered:
             return []
-        state.unanswered.discard(asked.row)
+        state.unanswered.discard(exchange.row)
         return self._go_on(state)
 
     def is_due(self, send: ScheduledSend) -> bool:
-        """Whether a send whose time has come still holds. To be asked once."""
+        """Return whether a send whose time has come still holds. Ask once."""
         state = send.state
-        if send.answers and self._asked.get(state.id) is state:
-            self._drop(state)
-        return not state.is_over and send.since == state.given_up
+        if send.answers and self._open.get(state.id) is state:
+            self._close_request(state)
+        return not state.is_over and send.cancels == state.cancels
 
-    # What a live server needs that goes on in our place
+    # For a pass-through, which continues with a live server
 
-    def awaits(self, id: str) -> bool:
-        """Whether a question of ours is open to which this is the id of the answer."""
-        return any(one in self._waiting for one in (id, *spellings(id)))
+    def has_question(self, id: str) -> bool:
+        """Return whether an answer with this id answers one of our requests."""
+        return known_spelling(id, self._questions) is not None
 
     def free_id(self, wanted: str) -> str:
-        """An id for somebody else's question, the one that is wanted if it is free. No other question gets it."""
-        is_used = wanted in self._taken or (wanted.isdigit() and int(wanted) < self._next_id)
+        """Reserve an id for somebody else's request: the wanted one, if it is free."""
+        is_used = wanted in self._taken_ids or (wanted.isdigit() and int(wanted) < self._next_id)
         id = self._new_id() if is_used else wanted
-        self._taken.add(id)
+        self._taken_ids.add(id)
         self._skip_taken()
         return id
 
-    def beside(self, request: Message | None) -> ReplyState:
-        """What somebody else says on a request of the client's, or on none."""
-        return self._playing(NO_REPLY, request)
+    def unrecorded(self, request: Message | None) -> ReplyState:
+        """Return the state of a reply that was not recorded, to this request or to none."""
+        return self._state(NO_REPLY, request)
 
     @property
     def exit_code(self) -> int:
-        """With what the recorded server exited, on whose way the client is; 0 if nobody knows."""
+        """The exit code of the recorded server that the client follows; 0 if it is unknown."""
         return self._replies.exit_codes.get(self._owner[0], 0)
 
     @property
     def _owner(self) -> Owner:
-        return self._names.first.finder.owner or (0, "")
+        return self._ids.first.finder.owner or (0, "")
 
-    # What the client says
+    # Messages of the client
 
-    def _playing(self, reply: RecordedReply, request: Message | None = None) -> ReplyState:
-        return ReplyState(reply, self._names.first, request)
+    def _state(self, reply: RecordedReply, request: Message | None = None) -> ReplyState:
+        return ReplyState(reply, self._ids.first, request)
 
-    def _requested(self, asked: Message) -> list[ScheduledSend]:
-        call_context, request = self._names.call_context_of(asked)
-        found = call_context.finder.match(request)
-        if not isinstance(found, Exchange):
-            if request.method in ANSWERED_BY_ALL and found.is_unknown:
-                nothing = f'{{"jsonrpc":"2.0","id":{request.id},"result":{{}}}}\n'.encode()
-                return [ScheduledSend(self._playing(NO_REPLY, request), nothing, answers=True)]
-            return self._missed(found, call_context)
-        why = self._replies.unknown.get(found.row)
+    def _take_request(self, live_request: Message) -> list[ScheduledSend]:
+        call_context, request = self._ids.call_context_of(live_request)
+        match = call_context.finder.match(request)
+        if not isinstance(match, Exchange):
+            if request.method in ANSWERED_BY_ALL and match.is_unknown:
+                empty = f'{{"jsonrpc":"2.0","id":{request.id},"result":{{}}}}\n'.encode()
+                return [ScheduledSend(self._state(NO_REPLY, request), empty, answers=True)]
+            return self._take_miss(match, call_context)
+        why = self._replies.missing_answers.get(match.row)
         if why:
-            from .miss import Miss  # 2 ms of start-up, for what may never be missed
+            from .miss import Miss  # 2 ms of start-up, which a mock without a miss saves
 
-            return self._missed(Miss(request=request, reason=why, refused_by="capture", nearest=found), call_context)
-        return self._play(request, found, call_context)
+            return self._take_miss(Miss(request=request, reason=why, refused_by="capture", nearest=match), call_context)
+        return self._play(request, match, call_context)
 
-    def _missed(self, miss: Miss, call_context: CallContext) -> list[ScheduledSend]:
+    def _take_miss(self, miss: Miss, call_context: CallContext) -> list[ScheduledSend]:
         from dataclasses import replace
 
         instead = self._on_miss.missed(miss)
+        state = self._state(NO_REPLY, miss.request)
         if isinstance(instead, bytes) or instead is None:
-            return [
-                ScheduledSend(self._playing(NO_REPLY, miss.request), instead or b"", answers=instead is not None, miss=miss)
-            ]
-        again = call_context.finder.match(instead.request)  # so that it is the next of several answers
-        played = again if isinstance(again, Exchange) else instead
-        told = ScheduledSend(self._playing(NO_REPLY, miss.request), miss=replace(miss, played=played))
-        return [told, *self._play(miss.request, played, call_context)]
+            return [ScheduledSend(state, instead or b"", answers=instead is not None, miss=miss)]
+        next_match = call_context.finder.match(instead.request)  # of several answers, the next
+        played = next_match if isinstance(next_match, Exchange) else instead
+        note = ScheduledSend(state, miss=replace(miss, played=played))
+        return [note, *self._play(miss.request, played, call_context)]
 
-    def _play(self, request: Message, found: Exchange, call_context: CallContext) -> list[ScheduledSend]:
-        reply = self._replies.of_request[found.row]
-        if found.row in call_context.played and reply.gives:
-            call_context = self._names.again(call_context, found)
+    def _play(self, request: Message, exchange: Exchange, call_context: CallContext) -> list[ScheduledSend]:
+        reply = self._replies.of_request[exchange.row]
+        if exchange.row in call_context.played and reply.generates_ids:
+            call_context = self._ids.branch(call_context, exchange)
         state = ReplyState(reply, call_context, request)
-        state.again, state.was_played = found.row in call_context.played, found.row in self._played
-        call_context.played.add(found.row)
-        self._played.add(found.row)
-        self._asked[state.id] = state
-        if found.method == LISTEN:
-            self._live[found.request.id or ""] = state.id
+        state.is_repeated, state.was_played = exchange.row in call_context.played, exchange.row in self._played
+        call_context.played.add(exchange.row)
+        self._played.add(exchange.row)
+        self._open[state.id] = state
+        if exchange.method == LISTEN:
+            self._subscriptions[exchange.request.id or ""] = state.id
         return self._go_on(state)
 
-    def _on_its_own(self, replies: dict[Owner, RecordedReply]) -> list[ScheduledSend]:
+    def _play_on_its_own(self, replies: dict[Owner, RecordedReply]) -> list[ScheduledSend]:
         reply = replies.get(self._owner)
-        return [] if reply is None else self._go_on(self._playing(reply))
+        return [] if reply is None else self._go_on(self._state(reply))
 
-    def _notified(self, method: str) -> list[ScheduledSend]:
-        told = (self._owner, method)
-        replies = self._replies.of_notification.get(told, ())
-        at = self._told.get(told, 0)
-        if at >= len(replies):
+    def _take_notification(self, method: str) -> list[ScheduledSend]:
+        key = (self._owner, method)
+        replies = self._replies.of_notification.get(key, ())
+        count = self._notified.get(key, 0)
+        if count >= len(replies):
             return []
-        self._told[told] = at + 1
-        return self._go_on(self._playing(replies[at]))
+        self._notified[key] = count + 1
+        return self._go_on(self._state(replies[count]))
 
-    def _cancelled(self, id: str) -> list[ScheduledSend]:
-        """The client gives a request up: the reply goes on behind where it did so in the recording, or not at all."""
-        state = next((self._asked[one] for one in (id, *spellings(id)) if one in self._asked), None)
-        if state is None:
-            return []
-        state.given_up += 1
-        steps = state.reply.steps
-        for at in range(state.next, len(steps)):
-            step = steps[at]
-            if isinstance(step, AwaitCancel):
-                state.next, state.began_ns = at + 1, step.at_ns
-                return self._go_on(state)
-        state.is_over = True
-        self._drop(state)
-        return []
-
-    def _drop(self, state: ReplyState) -> None:
-        """A request of the client's is answered, or given up for good: a subscription has no more news then."""
-        del self._asked[state.id]
+    def _close_request(self, state: ReplyState) -> None:
+        """Forget a request that is answered or cancelled; a subscription gets no more notifications then."""
+        del self._open[state.id]
         exchange = state.reply.exchange
         if exchange is not None and exchange.method == LISTEN:
-            self._live = {recorded: live for recorded, live in self._live.items() if live != state.id}
+            self._subscriptions = {recorded: live for recorded, live in self._subscriptions.items() if live != state.id}
 
-    def _answered(self, answer: Message) -> list[ScheduledSend]:
-        """The client answers a request of ours: the reply goes on if it waited for that."""
-        id = answer.id or ""
-        token = next((one for one in (id, *spellings(id)) if one in self._waiting), None)
-        if token is None:
+    def _take_answer(self, answer: Message) -> list[ScheduledSend]:
+        """Continue the reply that waited for the answer to one of our requests."""
+        key = known_spelling(answer.id or "", self._questions)
+        if key is None:
             return []
-        state, asked = self._waiting.pop(token)
-        row = asked.row
-        state.unanswered.discard(row)
-        if asked.response is not None and asked.response.result_type == TASK:
-            self._take_task(asked.response, answer, state)
+        state, question = self._questions.pop(key)
+        state.unanswered.discard(question.row)
+        if question.response is not None and question.response.result_type == TASK:
+            _remember_task(question.response, answer, state)
         steps = state.reply.steps
-        step = steps[state.next] if state.next < len(steps) else None
-        if not isinstance(step, AwaitAnswer) or step.row != row:
+        step = steps[state.next_step] if state.next_step < len(steps) else None
+        if not isinstance(step, AwaitAnswer) or step.row != question.row:
             return []
-        state.began_ns = step.at_ns
+        state.since_ns = step.at_ns
         return self._go_on(state)
 
-    # What the server says
+    # Messages of the server
 
     def _go_on(self, state: ReplyState) -> list[ScheduledSend]:
-        """The next steps of a reply, up to where it waits for the client."""
+        """Return the next steps of a reply, up to where it waits for the client."""
         sends: list[ScheduledSend] = []
         steps = state.reply.steps
-        while state.next < len(steps) and not state.is_over:
-            step = steps[state.next]
-            delay_ns = max(0, step.at_ns - state.began_ns)
+        while state.next_step < len(steps) and not state.is_over:
+            step = steps[state.next_step]
+            delay_ns = max(0, step.at_ns - state.since_ns)
             match step:
                 case SendMessage():
-                    data = self._said(step, state)
+                    data = self._line(step, state)
                     if data is not None:
                         sends.append(ScheduledSend(state, data, delay_ns, step=step, answers=step.answers))
                 case ExitProcess():
                     sends.append(ScheduledSend(state, b"", delay_ns, exit=step))
                 case AwaitAnswer() if step.row not in state.unanswered:
-                    pass  # it came before it was waited for, or nothing was asked
+                    pass  # the answer came earlier, or nothing was asked
                 case _:
                     break
-            state.next += 1
+            state.next_step += 1
         return sends
 
-    def _said(self, step: SendMessage, state: ReplyState) -> bytes | None:
-        """The line, with the live values in its blanks; None if it is not to be said this time."""
-        if step.once and (state.again or (state.was_played and (step.message.method or "").endswith(LIST_CHANGED))):
+    def _line(self, step: SendMessage, state: ReplyState) -> bytes | None:
+        """Return the line with live values for its placeholders; None if it is not sent this time."""
+        is_list_change = (step.message.method or "").endswith(LIST_CHANGED)
+        if step.once and (state.is_repeated or (state.was_played and is_list_change)):
             return None
         if step.parts is None:
             step.parts = line_template(step.message, step.exchange, listeners=self._replies.listeners)
@@ -290,64 +280,65 @@ class Script:
             self._ask(step, state)
         return b"".join(filled)
 
-    def _value(self, blank: Placeholder, step: SendMessage, state: ReplyState) -> str | bytes | None:
-        """The live value that a blank wants; None where there is none, as a progress token that the client did not give."""
-        match blank.wants:
-            case PlaceholderKind.ID:
+    def _value(self, placeholder: Placeholder, step: SendMessage, state: ReplyState) -> str | bytes | None:
+        """Return the live value for a placeholder; None without one, as a progress token that the client did not give."""
+        match placeholder.kind:
+            case PlaceholderKind.REQUEST_ID:
                 return state.id
-            case PlaceholderKind.TOKEN:
-                return state.token
-            case PlaceholderKind.ASKED:
-                return state.asked.get(blank.token)
-            case PlaceholderKind.LISTENS:
-                return self._live.get(blank.token)
+            case PlaceholderKind.PROGRESS_TOKEN:
+                return state.progress_token
+            case PlaceholderKind.QUESTION_ID:
+                return state.request_ids.get(placeholder.recorded)
+            case PlaceholderKind.SUBSCRIPTION_ID:
+                return self._subscriptions.get(placeholder.recorded)
             case PlaceholderKind.OWN_ID:
                 return str(self._next_id)
-            case PlaceholderKind.NAME | PlaceholderKind.TASK:
-                name = self._name(blank, step, state)
-                return None if name is None else id_as_json(name, blank.recorded)
-            case PlaceholderKind.TIME:
-                name = self._name(blank, step, state)
-                return shifted_time(blank.recorded, 0 if name is None else self._names.later_ns(name))
+            case PlaceholderKind.GENERATED_ID | PlaceholderKind.CLIENT_TASK_ID:
+                id = self._generated_id(placeholder, step, state)
+                return None if id is None else id_as_json(id, placeholder.recorded_bytes)
+            case PlaceholderKind.TASK_TIME:
+                id = self._generated_id(placeholder, step, state)
+                return shifted_time(placeholder.recorded_bytes, 0 if id is None else self._ids.later_ns(id))
 
-    def _name(self, blank: Placeholder, step: SendMessage, state: ReplyState) -> str | None:
-        """The live name of what the server gave out; None where it gave none out to this client.
+    def _generated_id(self, placeholder: Placeholder, step: SendMessage, state: ReplyState) -> str | None:
+        """Return the live id for a recorded one; None if this client was given none.
 
-        Answers give names out, and so does whatever comes before the answer that does.
+        An answer gives ids to the client, and so do the messages before it in the same reply.
         """
-        if blank.wants is PlaceholderKind.TASK:
-            return state.tasks.get(blank.token)
-        if step.answers or state.reply.gives:
-            return self._names.give(blank.token, state.call_context, self._later_ns(state))
-        return self._names.known(blank.token, state.call_context)
+        if placeholder.kind is PlaceholderKind.CLIENT_TASK_ID:
+            return state.task_ids.get(placeholder.recorded)
+        if step.answers or state.reply.generates_ids:
+            return self._ids.give(placeholder.recorded, state.call_context, self._later_ns(state))
+        return self._ids.find(placeholder.recorded, state.call_context)
 
     def _later_ns(self, state: ReplyState) -> int:
-        """By how much later a reply is played than it was recorded."""
+        """Return how much later a reply is played than it was recorded."""
         if not self._wall_ns or state.request is None:
             return 0
         return self._wall_ns + state.request.at_ns - self._replies.wall_ns - state.reply.at_ns
 
-    def _take_task(self, recorded: Message, live: Message, state: ReplyState) -> None:
-        """The client runs a task for the server: what the server asks about it has its live id."""
-        names = text_at(recorded.raw, _TASK_ID), text_at(live.raw, _TASK_ID)
-        if names[0] is not None and names[1] is not None:
-            state.tasks[names[0]] = names[1]
-
     def _ask(self, step: SendMessage, state: ReplyState) -> None:
-        """A request of ours goes out, under the id that its line has."""
+        """Remember a request of ours under the id that its line has."""
         id = self._new_id()
-        state.asked[step.message.id or ""] = id
+        state.request_ids[step.message.id or ""] = id
         if step.exchange is not None:
-            self._waiting[id] = state, step.exchange
+            self._questions[id] = state, step.exchange
             state.unanswered.add(step.exchange.row)
 
     def _new_id(self) -> str:
-        """An id that no question to this client has had."""
+        """Return an id that no request to this client has had."""
         id = str(self._next_id)
         self._next_id += 1
         self._skip_taken()
         return id
 
     def _skip_taken(self) -> None:
-        while str(self._next_id) in self._taken:
+        while str(self._next_id) in self._taken_ids:
             self._next_id += 1
+
+
+def _remember_task(recorded: Message, live: Message, state: ReplyState) -> None:
+    """Remember the live id of a task that the client runs for the server: the server's requests about it have this id."""
+    recorded_id, live_id = text_at(recorded.raw, _TASK_ID), text_at(live.raw, _TASK_ID)
+    if recorded_id is not None and live_id is not None:
+        state.task_ids[recorded_id] = live_id

@@ -1,6 +1,6 @@
-"""What of captures a mock of a server serves: its answers, and over HTTP what it refused too.
+"""Replies that a mock of one server serves, out of the captures it was given.
 
-Captures of a model's leg beside them are left out. Refuses to read captures.
+Captures of a model API beside them are left out.
 """
 
 from __future__ import annotations
@@ -16,40 +16,42 @@ if TYPE_CHECKING:
 _REFUSED: Final = 400
 
 
-def served_replies(transcript: Transcript, what: str, *, over_http: bool) -> RecordedReplies:
-    """The scenes of the captures that people call `what`; `over_http` those without an answer too, if HTTP refused something.
+def served_replies(transcript: Transcript, address: str, *, over_http: bool) -> RecordedReplies:
+    """Return the replies of the captures at `address`. With `over_http`, HTTP refusals are enough.
 
     Raises: AddressError: if they are of several servers. ReplayError: if there is nothing to serve.
     """
-    spoken = [source for source in transcript.captures if not source.is_model]
-    servers = list(dict.fromkeys((source.header.label if source.header else "") for source in spoken))
+    captures = [capture for capture in transcript.captures if not capture.is_model]
+    servers = list(dict.fromkeys((capture.header.label if capture.header else "") for capture in captures))
     if len(servers) > 1:
         raise AddressError(
-            what,
+            address,
             f"these are captures of {len(servers)} servers ({', '.join(servers)}), and a mock plays one; name those of one",
         )
-    if transcript.captures and not spoken:
-        raise ReplayError(what, "it is of a model's API, which speaks HTTP alone; add --listen 127.0.0.1:0")
-    found = read_replies(transcript)
-    if not found.has_answers and not (over_http and refused_statuses(transcript)):
-        raise ReplayError(what, _nothing(transcript))
-    return found
+    if transcript.captures and not captures:
+        raise ReplayError(address, "it is of a model's API, which speaks HTTP alone; add --listen 127.0.0.1:0")
+    replies = read_replies(transcript)
+    if not replies.has_answers and not (over_http and refused_statuses(transcript)):
+        raise ReplayError(address, _why_nothing(transcript))
+    return replies
 
 
 def refused_statuses(transcript: Transcript) -> list[int]:
-    """The HTTP statuses by which the server refused what it was asked, as it does who wants a login first; none of a tap's own."""
-    every = (one for source in transcript.captures for one in source.transactions.values())
-    return [one.status for one in every if one.status >= _REFUSED and one.response is not None and not one.response.injected]
+    """Return the HTTP statuses of the server's refusals, as of one that wants a login first; not those of a tap."""
+    transactions = (transaction for capture in transcript.captures for transaction in capture.transactions.values())
+    return [
+        transaction.status
+        for transaction in transactions
+        if transaction.status >= _REFUSED and transaction.response is not None and not transaction.response.injected
+    ]
 
 
-def _nothing(transcript: Transcript) -> str:
-    """Why there is nothing to serve, and what to do."""
+def _why_nothing(transcript: Transcript) -> str:
+    """Say why there is nothing to serve, and what to do."""
     statuses = refused_statuses(transcript)
     if statuses:
-        told = ", ".join(f"{status} ×{statuses.count(status)}" for status in dict.fromkeys(statuses))
-        return (
-            f"its server refused everything over HTTP ({told}), for which stdio has no words; --listen 127.0.0.1:0 serves that"
-        )
-    if not any(source.messages for source in transcript.captures):
+        counts = ", ".join(f"{status} ×{statuses.count(status)}" for status in dict.fromkeys(statuses))
+        return f"its server refused everything over HTTP ({counts}), for which stdio has no words; --listen 127.0.0.1:0 serves that"
+    if not any(capture.messages for capture in transcript.captures):
         return "it holds no messages, so there is nothing to serve; record what a client does, with mcpspy run or mcpspy proxy"
     return "it holds no messages from a server, so there is nothing to serve; mcpspy show says what happened"

@@ -1,7 +1,7 @@
-"""What a recorded server said, as a line with blanks: the recorded bytes, but for ids and tokens, which belong to a session.
+"""Template of a recorded line: its bytes, with placeholders for the ids and tokens that belong to a session.
 
-A blank is filled with the live value; every other byte goes out as it came, never written anew. Source of what names what: MCP
-specification, basic/utilities (progress, cancellation, tasks), basic/patterns/subscriptions (2026-07-28).
+Live values fill the placeholders; every other byte goes out as it was recorded. Source: MCP specification, basic/utilities (progress,
+cancellation, tasks), basic/patterns/subscriptions (2026-07-28).
 """
 
 from __future__ import annotations
@@ -20,43 +20,44 @@ if TYPE_CHECKING:
 
 
 class PlaceholderKind(Enum):
-    """Which live value a blank wants."""
+    """The live value that fills a placeholder."""
 
-    ID = auto()
+    REQUEST_ID = auto()
     """The id of the request that is answered."""
-    TOKEN = auto()
-    """The progress token of the request that is told about."""
+    PROGRESS_TOKEN = auto()
+    """The progress token of the request that the message is about."""
     OWN_ID = auto()
-    """An id for a request of the server's."""
-    ASKED = auto()
-    """The id that a request of the server's got, of which `token` is the recorded one."""
-    LISTENS = auto()
-    """The id of the subscription of which `token` is the recorded one."""
-    NAME = auto()
-    """The live name of what the server gave out as `token`."""
-    TASK = auto()
-    """The live id of the task that the client runs for the server, and had given out as `token`."""
-    TIME = auto()
-    """The time, `recorded` being that of the task which the server gave out as `token`."""
+    """A new id for a request of the server."""
+    QUESTION_ID = auto()
+    """The live id of a request of the server, whose recorded id is `recorded`."""
+    SUBSCRIPTION_ID = auto()
+    """The live id of a subscription, whose recorded id is `recorded`."""
+    GENERATED_ID = auto()
+    """The live id in place of the one that the server generated, `recorded`."""
+    CLIENT_TASK_ID = auto()
+    """The live id of a task that the client runs for the server, whose recorded id is `recorded`."""
+    TASK_TIME = auto()
+    """A time of the task whose recorded id is `recorded`."""
 
 
 class Placeholder:
-    """Where a live value goes; `token` is the recorded one, `recorded` its bytes."""
+    """A place for a live value. `recorded` is the recorded id that decides which; `recorded_bytes` are the bytes at the place."""
 
-    __slots__ = ("recorded", "token", "wants")
+    __slots__ = ("kind", "recorded", "recorded_bytes")
 
-    def __init__(self, *, wants: PlaceholderKind, token: str = "") -> None:
-        self.wants = wants
-        self.token = token
-        self.recorded = b""
+    def __init__(self, *, kind: PlaceholderKind, recorded: str = "") -> None:
+        self.kind = kind
+        self.recorded = recorded
+        self.recorded_bytes = b""
 
 
 TemplatePart = bytes | Placeholder
 
 _Placed: TypeAlias = "tuple[Sequence[str | int], Placeholder]"
+"""A JSON path, and the placeholder that goes there."""
 
 ID_MEMBERS: Final = (b'"taskId', b'"requestState"', b'"cursor"', b'"nextCursor"', b'"elicitationId"')
-"""A message without these words names nothing that a server gives out to be named by later."""
+"""A message without one of these holds no id that a server generates."""
 
 _TIMES: Final = ("createdAt", "lastUpdatedAt")
 
@@ -70,70 +71,73 @@ _PATHS: Final = {
 
 
 def line_template(message: Message, exchange: Exchange | None, *, listeners: Container[str] = ()) -> list[TemplatePart]:
-    """The parts of the line that says `message` of the server's, with its end.
+    """Cut the line of a message of the server, with its end, into parts.
 
     `exchange` is the one that it belongs to, if any; `listeners` are the recorded ids of subscriptions (2026-07-28).
     """
     data = one_line(message.raw)
-    blanks: list[tuple[int, int, Placeholder]] = []
-    for path, blank in _blanks(message, exchange, listeners):
-        found = span_at(data, path)
-        if found is not None:
-            blank.recorded = data[found[0] : found[1]]
-            blanks.append((*found, blank))
+    placeholders: list[tuple[int, int, Placeholder]] = []
+    for path, placeholder in _placeholders(message, exchange, listeners):
+        span = span_at(data, path)
+        if span is not None:
+            placeholder.recorded_bytes = data[span[0] : span[1]]
+            placeholders.append((*span, placeholder))
     parts: list[TemplatePart] = []
     at = 0
-    for start, end, blank in sorted(blanks, key=lambda one: one[0]):
-        parts += [data[at:start], blank]
+    for start, end, placeholder in sorted(placeholders, key=lambda placed: placed[0]):
+        parts += [data[at:start], placeholder]
         at = end
     return [*parts, data[at:]]
 
 
-def _blanks(message: Message, exchange: Exchange | None, listeners: Container[str]) -> list[_Placed]:
-    found: list[_Placed]
+def _placeholders(message: Message, exchange: Exchange | None, listeners: Container[str]) -> list[_Placed]:
+    placed: list[_Placed]
     match message.kind:
         case Kind.RESULT | Kind.ERROR if exchange is not None:
-            found = [(_PATHS["id"], Placeholder(wants=PlaceholderKind.ID))]
+            placed = [(_PATHS["id"], Placeholder(kind=PlaceholderKind.REQUEST_ID))]
             if exchange.method == LISTEN:
-                found.append((_PATHS["subscription result"], Placeholder(wants=PlaceholderKind.ID)))
+                placed.append((_PATHS["subscription result"], Placeholder(kind=PlaceholderKind.REQUEST_ID)))
         case Kind.REQUEST:
-            found = [(_PATHS["id"], Placeholder(wants=PlaceholderKind.OWN_ID, token=message.id or ""))]
+            placed = [(_PATHS["id"], Placeholder(kind=PlaceholderKind.OWN_ID, recorded=message.id or ""))]
         case Kind.NOTIFICATION:
-            found = _of_notification(message, exchange, listeners)
+            placed = _in_notification(message, exchange, listeners)
         case _:
             return []
-    if any(word in message.raw for word in ID_MEMBERS):
-        found += _names(message, exchange)
-    return found
+    if any(name in message.raw for name in ID_MEMBERS):
+        placed += _generated_ids(message, exchange)
+    return placed
 
 
-def _names(message: Message, exchange: Exchange | None) -> list[_Placed]:
-    """What the server gave out to be named by later, and when a task of its was made and changed."""
-    from ..client.correlate.values import INPUT, TASK_ID, issued_values  # which few recordings want
+def _generated_ids(message: Message, exchange: Exchange | None) -> list[_Placed]:
+    """Place the ids that the server generated, and the times at which its tasks were created and changed."""
+    from ..client.correlate.values import INPUT, TASK_ID, issued_values  # which few captures need
 
     method = (message.method if exchange is None else exchange.method) or ""
-    wants = PlaceholderKind.TASK if message.kind is Kind.REQUEST and method.startswith("tasks/") else PlaceholderKind.NAME
-    found: list[_Placed] = []
-    for named, steps, is_member in issued_values(message, method, message.body):
-        if is_member or named.what == INPUT:
+    is_clients_task = message.kind is Kind.REQUEST and method.startswith("tasks/")
+    kind = PlaceholderKind.CLIENT_TASK_ID if is_clients_task else PlaceholderKind.GENERATED_ID
+    placed: list[_Placed] = []
+    for generated, steps, is_name in issued_values(message, method, message.body):
+        if is_name or generated.what == INPUT:
             continue
-        found.append((steps, Placeholder(wants=wants, token=named.value)))
-        if named.what == TASK_ID:
-            found += [((*steps[:-1], name), Placeholder(wants=PlaceholderKind.TIME, token=named.value)) for name in _TIMES]
-    return found
+        placed.append((steps, Placeholder(kind=kind, recorded=generated.value)))
+        if generated.what == TASK_ID:
+            time = PlaceholderKind.TASK_TIME
+            placed += [((*steps[:-1], name), Placeholder(kind=time, recorded=generated.value)) for name in _TIMES]
+    return placed
 
 
-def _of_notification(message: Message, exchange: Exchange | None, listeners: Container[str]) -> list[_Placed]:
-    found: list[_Placed] = []
-    if message.method == PROGRESS:  # of which nobody knows whose it is, that is nobody's now
-        wants = PlaceholderKind.ASKED if exchange is None else PlaceholderKind.TOKEN
-        found.append((_PATHS["progress"], Placeholder(wants=wants)))
+def _in_notification(message: Message, exchange: Exchange | None, listeners: Container[str]) -> list[_Placed]:
+    placed: list[_Placed] = []
+    if message.method == PROGRESS:  # progress of an unknown request belongs to none now
+        kind = PlaceholderKind.QUESTION_ID if exchange is None else PlaceholderKind.PROGRESS_TOKEN
+        placed.append((_PATHS["progress"], Placeholder(kind=kind)))
     if message.method == CANCELLED and message.correlation_key is not None:
-        wants = PlaceholderKind.LISTENS if message.correlation_key in listeners else PlaceholderKind.ASKED
-        found.append((_PATHS["cancelled"], Placeholder(wants=wants, token=message.correlation_key)))
+        is_subscription = message.correlation_key in listeners
+        kind = PlaceholderKind.SUBSCRIPTION_ID if is_subscription else PlaceholderKind.QUESTION_ID
+        placed.append((_PATHS["cancelled"], Placeholder(kind=kind, recorded=message.correlation_key)))
     if SUBSCRIPTION_ID.encode() in message.raw:
-        named = span_at(message.raw, _PATHS["subscription"])
-        if named is not None:
-            token = message.raw[named[0] : named[1]].decode("utf-8", "replace")
-            found.append((_PATHS["subscription"], Placeholder(wants=PlaceholderKind.LISTENS, token=token)))
-    return found
+        span = span_at(message.raw, _PATHS["subscription"])
+        if span is not None:
+            id_key = message.raw[span[0] : span[1]].decode("utf-8", "replace")
+            placed.append((_PATHS["subscription"], Placeholder(kind=PlaceholderKind.SUBSCRIPTION_ID, recorded=id_key)))
+    return placed

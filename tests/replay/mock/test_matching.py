@@ -327,7 +327,7 @@ def test_of_a_method_that_was_never_recorded_those_that_were_are_told() -> None:
 
 def test_a_client_of_the_other_era_is_told_how_the_recording_opens() -> None:
     found = missed(RequestMatcher(recorded([("server/discover", {})])), ("initialize", {}))
-    assert found.sentence.endswith("initialize was never recorded: this recording opens with server/discover")
+    assert found.sentence.endswith("initialize was never recorded: this capture opens with server/discover")
 
 
 def test_what_a_miss_says_is_bounded() -> None:

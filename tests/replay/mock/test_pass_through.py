@@ -315,7 +315,7 @@ def test_a_request_that_fails_is_answered_with_an_error_that_says_why(live: Hand
     (cue,) = live.machine.failed("7", "HTTP 500")
     assert json.loads(cue.data)["error"] == {
         "code": -32603,
-        "message": "mcpspy mock: tools/call new is for the live server, as all is from the first miss on, and the live server"
+        "message": "mcpspy mock: tools/call new goes to the live server, as everything after the first miss does, and the live server"
         " gave no answer: HTTP 500",
         "data": {"method": "tools/call", "target": "new"},
     }

@@ -98,7 +98,7 @@ def test_whatever_an_answer_holds_is_played_or_unknown(frames: list[bytes], codi
         traffic.frame(call.response, frame)
     call.close()
     one = only(traffic)
-    if not one.unknown and not coding:
+    if not one.unplayable and not coding:
         assert b"".join(part.data for part in one.reply.parts) == b"".join(frames)
 
 
@@ -116,8 +116,8 @@ def test_a_server_that_closed_the_connection_instead_does_so_again_and_a_client_
     traffic.add(Note(at_ns=traffic.tick(), topic="left", text="", extra=gone))
     traffic.ask("user: ho").leave()
     closed, left = kept(traffic)
-    assert (closed.unknown, closed.reply.status, closed.reply.ends) == ("", 0, "broken")
-    assert left.unknown == "no answer to it was recorded"
+    assert (closed.unplayable, closed.reply.status, closed.reply.ends) == ("", 0, "broken")
+    assert left.unplayable == "no answer to it was recorded"
 
 
 def test_what_was_not_kept_is_not_played() -> None:
@@ -126,7 +126,7 @@ def test_what_was_not_kept_is_not_played() -> None:
     assert call.response is not None
     traffic.add(Frame(call.response, traffic.tick(), traffic.at_ns, b"", length=5_000, sha256="00"))
     call.close()
-    assert only(traffic).unknown == "its answer was not kept"
+    assert only(traffic).unplayable == "its answer was not kept"
 
 
 def test_what_mcpspy_said_itself_is_no_answer_of_the_api() -> None:

@@ -58,7 +58,7 @@ class Player:
             if not self._script.is_due(cue) or not cue.data:
                 continue
             data = cue.data
-            waiting = {id: asked.row for id, (_, asked) in self._script._waiting.items()}
+            waiting = {id: asked.row for id, (_, asked) in self._script._questions.items()}
             at = span_at(data, ("id",))
             id = "" if at is None or b'"method"' not in data else data[at[0] : at[1]].decode()
             if id in waiting:

@@ -75,7 +75,7 @@ class LiveClient:
         self, stage: Stage, script: Script | PassThrough, walk: HttpCursor, *, session: str = "", is_on_one_stream: bool = False
     ) -> None:
         self._stage = stage
-        self._style: EventStyle = stage.facts.events
+        self._style: EventStyle = stage.facts.event_style
         self.script = script
         self.walk = walk
         self.session = session
@@ -164,7 +164,7 @@ class LiveClient:
             if reply.response.has_begun:
                 reply.response.end()
             else:
-                answer(reply.response, self._stage.facts.gone)
+                answer(reply.response, self._stage.facts.unknown_session)
         self._replies.clear()
         self._listens.clear()
 
@@ -292,7 +292,7 @@ class LiveClient:
         while self._waiting:
             _, response = self._waiting.popleft()
             if response.is_open:
-                answer(response, self._stage.facts.gone)
+                answer(response, self._stage.facts.unknown_session)
 
     def _drained(self) -> None:
         self.standing.drain()

@@ -220,14 +220,14 @@ class HttpMock(ListeningMock):
         client = self._clients.of_session(session) if session else None
         is_opening = opening_of(messages) is not None
         if session and client is None and not is_opening:
-            answer(response, self.facts.gone)
+            answer(response, self.facts.unknown_session)
             return
         if self._is_told_by_http(request, response, client, messages[0]):
             return
         if client is None:
             client = self._clients.of_messages(request.connection, messages)
         if client is None:
-            answer(response, self.facts.lacking)
+            answer(response, self.facts.missing_session)
             return
         client.is_primed = is_primed(messages, request.value(b"mcp-protocol-version"), before=client.is_primed)
         client.hear(messages, response)
@@ -237,15 +237,15 @@ class HttpMock(ListeningMock):
         session = request.value(_SESSION)
         client = self._clients.of_session(session) if session else None
         if session and client is None:
-            answer(response, self.facts.gone)
+            answer(response, self.facts.unknown_session)
         elif request.method == "DELETE" and client is None and self.facts.has_sessions:
-            answer(response, self.facts.lacking)
+            answer(response, self.facts.missing_session)
         elif self._is_told_by_http(request, response, client):
             pass
         elif request.method != "GET":
             _refuse(response, 405, "this method is not served here", [("Allow", "GET, POST, DELETE")])
         elif client is None and self.facts.has_sessions:
-            answer(response, self.facts.lacking)
+            answer(response, self.facts.missing_session)
         elif (own := client or self._clients.of_connection(request.connection)) is None or own.is_modern:
             _refuse(response, 405, "there is no stream to get here", [("Allow", "POST")])
         elif (after := request.value(b"last-event-id")) and own.resume(after, response):
@@ -266,7 +266,7 @@ class HttpMock(ListeningMock):
         client = self._clients.new(session=session, is_on_one_stream=True)
         target, data = session_endpoint(self.facts, session, self._live(request))
         self._endpoints[target] = client
-        client.stand(response, [endpoint_event(data, self.facts.events)])
+        client.stand(response, [endpoint_event(data, self.facts.event_style)])
         self.play(client, client.script.open())
 
     def _posted_to_stream(self, request: Request, response: Response, client: LiveClient) -> None:
@@ -279,7 +279,7 @@ class HttpMock(ListeningMock):
         if self._is_told_by_http(request, response, None, None if asked is None or asked.kind is Kind.MALFORMED else asked):
             return
         if self._is_sse and "session" in request.target:
-            answer(response, self.facts.gone)
+            answer(response, self.facts.unknown_session)
             return
         _refuse(response, 404, f"there is nothing at this path; MCP is at {self._path}")
 

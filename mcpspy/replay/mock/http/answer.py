@@ -1,6 +1,6 @@
-"""What a mock that listens asks of a recording, and what it is told: HTTP's side of replay, in values.
+"""Values that a mock over HTTP exchanges with a capture: the live request, the recorded answer, and how it goes out.
 
-Refuses what belongs to one run: fields of one connection, dates, cookies and session ids are never played.
+Only what may be played to another client is in them: no fields of one connection, no dates, cookies or session ids.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Fields: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class MockAddress(NamedTuple):
-    """As what the live client knows the mock: `http://127.0.0.1:49152`, and the path at which it asks in MCP."""
+    """The address of the mock as the live client knows it: `http://127.0.0.1:49152`, and the path of its MCP endpoint."""
 
     origin: str
     path: str
@@ -37,7 +37,7 @@ class HttpRequest(NamedTuple):
 
 
 class HttpAnswer(NamedTuple):
-    """A response, but for Content-Length. `ends_session` says that the session it is about is no more."""
+    """A response without its Content-Length. `ends_session` says that its session is over."""
 
     status: int
     reason: str = ""
@@ -47,7 +47,7 @@ class HttpAnswer(NamedTuple):
 
 
 class AnswerShape(NamedTuple):
-    """How the answer to an exchange went out: as a stream of events or as JSON, and with which fields besides those of its body."""
+    """The form in which an answer goes out: as a stream of events or as JSON, and with which fields besides those of its body."""
 
     status: int = 200
     is_stream: bool = False
@@ -56,7 +56,7 @@ class AnswerShape(NamedTuple):
 
 
 class EventStyle(NamedTuple):
-    """How a server writes its events. With `ids` a broken stream can be resumed; `primes`: the first is empty but for its id."""
+    """The form of a server's events. With `ids` a broken stream can be resumed; `primes`: the first is empty but for its id."""
 
     ids: bool = False
     primes: bool = False
@@ -79,13 +79,13 @@ _is_value = re.compile(r"[\t\x20-\x7e\x80-\U0010ffff]*").fullmatch
 
 
 def playable_fields(head: Head) -> Fields:
-    """The fields of a recorded response that mean something to another client, in their order. What is no field is left out."""
-    own = {name.strip().lower() for name in head.get("connection").split(",")} | _OF_ONE_RUN
+    """Keep the fields of a recorded response that mean something to another client, in their order. Malformed ones are left out."""
+    left_out = {name.strip().lower() for name in head.get("connection").split(",")} | _OF_ONE_RUN
     return tuple(
-        (name, value) for name, value in head.fields if name.lower() not in own and _is_name(name) and _is_value(value)
+        (name, value) for name, value in head.fields if name.lower() not in left_out and _is_name(name) and _is_value(value)
     )
 
 
 def without_type(fields: Fields) -> Fields:
-    """The same for a body that is made anew."""
-    return tuple(one for one in fields if one[0].lower() != "content-type")
+    """Leave out the content type, for a body that is made anew."""
+    return tuple(field for field in fields if field[0].lower() != "content-type")

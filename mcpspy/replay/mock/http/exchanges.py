@@ -1,7 +1,4 @@
-"""The transactions of a recording, as replay goes by them: what was asked, and what HTTP said to it, as the client saw it.
-
-Refuses to judge which of them another client is to get.
-"""
+"""Recorded HTTP transactions as replay uses them: the request with its messages, and the response as the client saw it."""
 
 from __future__ import annotations
 
@@ -26,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class RecordedTransaction:
-    """One transaction: `messages` that its client said, `exchanges` that it began with them; `host` is as what it knew the server.
+    """One transaction: the client's `messages` in it, and the `exchanges` they began; `host` is the server's name in the request.
 
-    The response is read anew each time that it is asked for, since of most transactions nobody asks.
+    The response is read anew at each access, since most are never needed.
     """
 
     __slots__ = ("exchanges", "host", "is_authorized", "messages", "method", "path", "session", "target", "transaction")
@@ -47,7 +44,7 @@ class RecordedTransaction:
 
     @property
     def head(self) -> Head:
-        """That of the response as the client got it; without one, an empty one."""
+        """The head of the response as the client got it; empty without a response."""
         response = self.transaction.response
         if response is None:
             return Head("")
@@ -57,55 +54,55 @@ class RecordedTransaction:
     def answer(self) -> HttpAnswer:
         """The response as the client got it; that of a stream without a body."""
         head, response = self.head, self.transaction.response
-        body = b"" if response is None or head.media_type == EVENT_STREAM else _body(response, head)
+        body = b"" if response is None or head.media_type == EVENT_STREAM else whole_body(response, head, as_forwarded=True)
         return HttpAnswer(self.status, head.reason, playable_fields(head), body or b"")
 
     @property
     def is_kept(self) -> bool:
-        """Whether nothing of the body is missing."""
+        """True if the whole body is there."""
         response = self.transaction.response
-        return response is not None and _body(response, self.head) is not None
+        return response is not None and whole_body(response, self.head, as_forwarded=True) is not None
 
     @property
     def status(self) -> int:
-        """0 where no response came."""
+        """The status; 0 without a response."""
         return self.transaction.status
 
     @property
     def is_stream(self) -> bool:
-        """Whether it was answered by a stream of events."""
+        """True if the response is a stream of events."""
         return self.head.media_type == EVENT_STREAM
 
     @property
     def is_mcp(self) -> bool:
-        """Whether it is of MCP beyond doubt: by its messages, its session or its stream."""
+        """True if it is certainly MCP: by its messages, its session or its stream."""
         return bool(self.messages or self.session or (self.method == "GET" and self.is_stream))
 
     @property
     def is_of_sse(self) -> bool:
-        """Whether it is of HTTP+SSE: the stream that announces an endpoint, or what is POSTed there."""
+        """True for HTTP+SSE: the stream that announces an endpoint, or a POST to that endpoint."""
         return self.transaction.scope.kind is ScopeKind.STREAM
 
     @property
-    def is_refused_alone(self) -> bool:
-        """Whether HTTP refused it, without a word of JSON-RPC that says what of."""
+    def is_refused_by_http(self) -> bool:
+        """True if HTTP refused it, and no JSON-RPC message in the response says which request is meant."""
         return self.status >= HTTP_REDIRECTS and not any(map(is_served, self.exchanges))
 
     @property
-    def is_lost(self) -> bool:
-        """Whether it was the first to be told that its session is no more."""
+    def is_of_unknown_session(self) -> bool:
+        """True if its response was the first to say that the session is unknown."""
         return self.transaction.scope.unknown_since == self.transaction.number
 
     @property
     def is_challenged(self) -> bool:
-        """Whether it was refused for want of what says who asks."""
+        """True if it was refused because it has no Authorization field."""
         return self.status == 401 and not self.is_authorized
 
 
 def recorded_transactions(transcript: Transcript) -> list[RecordedTransaction]:
-    """The transactions of a transcript, those of several captures one after the other. Best of one that keeps frames.
+    """List the transactions of a transcript that keeps frames, capture after capture.
 
-    What a tap answered in its own name, as a 502, the server never said: it is left out.
+    Responses that a tap made itself, as a 502, are left out: the server never sent them.
     """
     messages: defaultdict[int, list[Message]] = defaultdict(list)
     for message in transcript.messages:
@@ -113,35 +110,41 @@ def recorded_transactions(transcript: Transcript) -> list[RecordedTransaction]:
             transaction = transcript.captures[message.capture].transaction_of(message.stream)
             messages[id(transaction)].append(message)
     exchanges: defaultdict[int, list[Exchange]] = defaultdict(list)
-    for one in transcript.exchanges:
-        if one.sender == CLIENT and one.transaction is not None:
-            exchanges[id(one.transaction)].append(one)
-    every = (one for source in transcript.captures for _, one in sorted(source.transactions.items()))
-    said = (one for one in every if one.response is None or not one.response.injected)
-    return [RecordedTransaction(one, messages[id(one)], exchanges[id(one)]) for one in said]
+    for exchange in transcript.exchanges:
+        if exchange.sender == CLIENT and exchange.transaction is not None:
+            exchanges[id(exchange.transaction)].append(exchange)
+    in_order = (transaction for capture in transcript.captures for _, transaction in sorted(capture.transactions.items()))
+    return [
+        RecordedTransaction(transaction, messages[id(transaction)], exchanges[id(transaction)])
+        for transaction in in_order
+        if transaction.response is None or not transaction.response.injected
+    ]
 
 
 def path_of(target: str) -> str:
-    """The path of a request target."""
+    """Return the path of a request target."""
     return target.partition("?")[0]
 
 
-def http_match_key(message: Message | None, asking: MatchRules) -> str:
-    """What a request of HTTP asks in JSON-RPC: equal for equal questions, and one for all answers to what the server asked."""
+def http_match_key(message: Message | None, rules: MatchRules) -> str:
+    """Return the match key of a message in an HTTP request; one key for all answers to the server, none without a message."""
     if message is None:
         return ""
     if message.kind not in (Kind.REQUEST, Kind.NOTIFICATION):
         return "an answer"
     method = message.method or ""
-    return match_key(method, asking.counted(method, params_value(message)))
+    return match_key(method, rules.counted(method, params_value(message)))
 
 
-def _body(response: Stream, head: Head) -> bytes | None:
-    """The body as the client read it; None if not all of it is there."""
-    frames = response.kept
-    if (response.body_bytes and not frames) or any(frame.length and not frame.data for frame in frames):
+def whole_body(stream: Stream, head: Head, *, as_forwarded: bool = False) -> bytes | None:
+    """Return a body without its content encoding; None if a part of it was not kept, or it cannot be read.
+
+    With `as_forwarded` it is the body that the tap forwarded, where that is another.
+    """
+    frames = stream.kept
+    if (stream.body_bytes and not frames) or any(frame.length and not frame.data for frame in frames):
         return None
-    data = b"".join(frame.data if frame.forwarded is None else frame.forwarded for frame in frames)
+    data = b"".join(frame.forwarded if as_forwarded and frame.forwarded is not None else frame.data for frame in frames)
     encoding = head.get("content-encoding")
     if not encoding or not data:
         return data

@@ -1,6 +1,6 @@
-"""The names of the recorded server, and of the tap before it, put into those of the mock wherever a client might follow them.
+"""Host names: the addresses of the recorded server and of the tap before it, replaced by the mock's in fields and bodies.
 
-Refuses to touch what names a third party: an authorization server of its own stays who it is.
+Addresses of third parties, such as an authorization server, stay.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from ....transcript.model import Transcript
     from .answer import HttpAnswer, MockAddress
 
-LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]", "0.0.0.0")  # noqa: S104 - the names under which one machine knows itself
+LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]", "0.0.0.0")  # noqa: S104 - the names of one machine for itself
 _is_authority = re.compile(r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?").fullmatch
 _SLASH: Final = r"\\?/"
 
 
 class HostNames:
-    """`origins` are the recorded server's and tap's, as `http://host:port`; `path` is where the server was asked in MCP."""
+    """`origins` are those of the recorded server and of the tap, as `http://host:port`; `path` is that of the MCP endpoint."""
 
     __slots__ = ("_find", "path")
 
     def __init__(self, origins: Iterable[str], path: str) -> None:
         self.path = path
-        known = sorted({alias for one in origins for alias in _aliases(one.lower())}, key=len, reverse=True)
-        spelled = "|".join(re.escape(one).replace("/", _SLASH) for one in known)
+        known = sorted({alias for origin in origins for alias in _aliases(origin.lower())}, key=len, reverse=True)
+        alternatives = "|".join(re.escape(origin).replace("/", _SLASH) for origin in known)
         at = re.escape(path.rstrip("/")).replace("/", _SLASH) if path.strip("/") else "(?!)"
         self._find = (
             re.compile(
-                rf"(?P<origin>(?i:{spelled}))(?![\w:-]|\.\w)"
+                rf"(?P<origin>(?i:{alternatives}))(?![\w:-]|\.\w)"
                 rf"(?P<known>(?:{_SLASH}\.well-known{_SLASH}[\w-]+)?)(?P<path>(?:{at}(?![\w.~%-]))?)"
             )
             if known
@@ -39,27 +39,27 @@ class HostNames:
         )
 
     def text(self, text: str, live: MockAddress) -> str:
-        """`text` with the mock's own names in it."""
+        """Replace the names in a text."""
         if self._find is None:
             return text
 
-        def renamed(found: re.Match[str]) -> str:
-            path = live.path.rstrip("/") if found["path"] else ""
-            slash = r"\/" if r"\/" in found["origin"] else "/"
-            return live.origin.replace("/", slash) + found["known"] + path.replace("/", slash)
+        def renamed(match: re.Match[str]) -> str:
+            path = live.path.rstrip("/") if match["path"] else ""
+            slash = r"\/" if r"\/" in match["origin"] else "/"
+            return live.origin.replace("/", slash) + match["known"] + path.replace("/", slash)
 
         return self._find.sub(renamed, text)
 
     def answer(self, answer: HttpAnswer, live: MockAddress, target: str) -> HttpAnswer:
-        """An answer with the mock's own names in its fields and its body; a login hands back what was sent along with `target`."""
+        """Replace the names in an answer to `target`; the redirect of a login also gets the live `state`."""
         fields = tuple(
-            (name, _handed_back(self.text(value, live), target) if name.lower() == "location" else self.text(value, live))
+            (name, _redirect(self.text(value, live), target) if name.lower() == "location" else self.text(value, live))
             for name, value in answer.fields
         )
         return answer._replace(fields=fields, body=self.data(answer.body, live))
 
     def data(self, data: bytes, live: MockAddress) -> bytes:
-        """The same for bytes; those that are no UTF-8 stay as they are."""
+        """Replace the names in bytes, if they are UTF-8."""
         try:
             return self.text(data.decode(), live).encode()
         except UnicodeDecodeError:
@@ -67,33 +67,33 @@ class HostNames:
 
 
 def known_origins(transcript: Transcript, hosts: Iterable[str]) -> set[str]:
-    """As what servers and taps were known: the URL that was tapped, and what clients wrote into their Host fields."""
-    found = {f"http://{host}" for host in hosts if _is_authority(host)}
-    for source in transcript.captures:
-        url = str(source.header.tapped.get("url", "")) if source.header else ""
-        scheme, mark, rest = url.partition("://")
+    """List the origins of the servers and taps: of the URLs that were tapped, and of the clients' Host fields."""
+    origins = {f"http://{host}" for host in hosts if _is_authority(host)}
+    for capture in transcript.captures:
+        url = str(capture.header.tapped.get("url", "")) if capture.header else ""
+        scheme, colon, rest = url.partition("://")
         authority = re.split(r"[/?#]", rest)[0].rpartition("@")[2]
-        if mark and _is_authority(authority):
-            found.add(f"{scheme.lower()}://{authority}")
-    return found
+        if colon and _is_authority(authority):
+            origins.add(f"{scheme.lower()}://{authority}")
+    return origins
 
 
 def _aliases(origin: str) -> list[str]:
-    """The names of one origin: a machine's own are all one."""
+    """List the names of one origin: the loopback names are all one."""
     scheme, _, authority = origin.partition("://")
     host, colon, port = authority.rpartition(":") if re.search(r":\d+$", authority) else (authority, "", "")
-    return [f"{scheme}://{one}{colon}{port}" for one in (LOOPBACK if host in LOOPBACK else (host,))]
+    return [f"{scheme}://{alias}{colon}{port}" for alias in (LOOPBACK if host in LOOPBACK else (host,))]
 
 
-def _handed_back(location: str, target: str) -> str:
-    """Where a login sends its user (RFC 6749, section 4.1.2): to the live client, with its own `state`."""
+def _redirect(location: str, target: str) -> str:
+    """Send the user of a login (RFC 6749, section 4.1.2) back to the live client, with its own `state`."""
     try:
-        asked, goal = parse_qs(urlsplit(target).query), urlsplit(location)
-        told = parse_qsl(goal.query, keep_blank_values=True)
-        if not {"code", "error"} & {name for name, _ in told}:
-            return location  # on the way there
-        base = urlsplit(asked["redirect_uri"][0]) if "redirect_uri" in asked else goal
+        live_query, goal = parse_qs(urlsplit(target).query), urlsplit(location)
+        parameters = parse_qsl(goal.query, keep_blank_values=True)
+        if not {"code", "error"} & {name for name, _ in parameters}:
+            return location  # the login is not over
+        base = urlsplit(live_query["redirect_uri"][0]) if "redirect_uri" in live_query else goal
     except ValueError:
         return location
-    told = [(name, asked.get("state", [value])[0] if name == "state" else value) for name, value in told]
-    return urlunsplit(base._replace(query=urlencode(told)))
+    parameters = [(name, live_query.get("state", [value])[0] if name == "state" else value) for name, value in parameters]
+    return urlunsplit(base._replace(query=urlencode(parameters)))

@@ -1,7 +1,7 @@
-"""What a recording says over HTTP beside its messages, made ready for a mock: where, with which statuses and fields, in which form.
+"""HTTP side of a capture, besides its messages, prepared for a mock: paths, statuses, fields, challenges, refusals, event style.
 
-Of one recording and for one transport; it never changes, and all live sessions share it. Captures of stdio, and what was recorded
-over the other transport, get what the official SDKs do. Source: MCP specification, basic/transports of each revision.
+Of one transport; it never changes, and all live sessions share it. Captures of stdio, and of the other transport, get what the
+official SDKs do. Source: MCP specification, basic/transports of each revision.
 """
 
 from __future__ import annotations
@@ -29,13 +29,22 @@ if TYPE_CHECKING:
     from ....transcript.model import Exchange, Transcript
     from ..match_key import MatchRules
 
+RefusalKey: TypeAlias = tuple[str, str, str]
+"""HTTP method, recorded path, and the match key of the message; of a static response its query, or nothing for any query."""
+
+MCP_METHODS: Final = ("POST", "GET", "DELETE")
+
+MAX_EVENTS: Final = 1_000
+"""The most events that are read to learn their style: a server writes all of them alike."""
+
+MAX_EVENT_BYTES: Final = 1_000_000
 
 _MODERN_STATUSES: Final = {-32700: 400, -32600: 400, -32602: 400, -32020: 400, -32021: 400, -32022: 400, METHOD_NOT_FOUND: 404}
 """2026-07-28, basic/transports/streamable-http; other errors have 200."""
 
 
 def status_of_error(code: int, era: Era | None) -> int:
-    """The HTTP status of a JSON-RPC error that nobody recorded: before the modern era any answer has 200."""
+    """Return the HTTP status of a JSON-RPC error that nobody recorded: before the modern era any answer has 200."""
     return _MODERN_STATUSES.get(code, 200) if era is Era.MODERN else 200
 
 
@@ -47,260 +56,299 @@ def _error(status: int, reason: str, code: int, message: str) -> HttpAnswer:
 ACCEPTED: Final = {"streamable": HttpAnswer(202, "Accepted"), "sse": HttpAnswer(202, "Accepted", body=b"Accepted")}
 DELETED: Final = HttpAnswer(200, "OK", ends_session=True)
 NOT_OFFERED: Final = HttpAnswer(405, "Method Not Allowed", (("Allow", "POST"),))
-GONE: Final = _error(404, "Not Found", -32001, "Session not found")
-LACKING: Final = _error(400, "Bad Request", -32000, "Bad Request: Missing session ID")
-"""What is said where nobody recorded it: as both official SDKs do."""
-
-
-class HttpFacts:
-    """What `transcript` says for `transport`. `rules` says which questions are the same, as for the matcher beside it.
-
-    `paths` are those at which the recorded server was asked in MCP, the most used first; none if it was not over this transport.
-    `accepted` is what a POST gets that asks nothing, over HTTP+SSE any. `gone` is said of a session that is no more or never was,
-    `lacking` where there is none. `no_stream` is what a GET gets where no stream is offered, else None; `deleted` what a DELETE gets.
-    """
-
-    __slots__ = (
-        "_challenges", "_shapes", "accepted", "announced", "rules", "deleted", "static_responses", "events", "gone", "has_sessions",
-        "lacking", "mcp_paths", "names", "no_stream", "paths", "refusals", "transport",
-    )  # fmt: skip
-
-    def __init__(self, transcript: Transcript, transport: Transport = "streamable", rules: MatchRules | None = None) -> None:
-        self.transport = transport
-        self.rules: MatchRules = rules or RequestRules(Strictness.DEFAULT, Ignore.of(()))
-        every = recorded_transactions(transcript)
-        self.mcp_paths = frozenset(one.path for one in every if one.is_mcp)
-        of_mcp = [one for one in every if one.path in self.mcp_paths and one.method in MCP_METHODS]
-        living, gone = among_the_living(of_mcp)
-        own = [one for one in living if one.is_of_sse == (transport == "sse")]
-        self.paths = _paths(own, transport)
-        streams_and_calls = [one for one in living if one.method == "GET" or not one.is_of_sse]
-        self.names = HostNames(
-            known_origins(transcript, {one.host for one in every}),
-            (self.paths or _paths(streams_and_calls, "streamable") or ("",))[0],
-        )
-        others = (one for one in every if one.path not in self.mcp_paths or one.method not in MCP_METHODS)
-        self.static_responses = _static_responses(others)
-        self._challenges = challenges(living, self.rules)
-        self.refusals = refusals(living, self.rules)
-        self.announced = _announced(living)
-        self.events = events_of(own)
-        is_modern = _is_modern_alone(transcript.exchanges)
-        self.has_sessions = _has_sessions(transcript.exchanges, own)
-        self.accepted = _accepted(own, transport)
-        self.gone = next((one.answer for one in gone if one.is_refused_alone and one.is_kept), GONE)
-        self.lacking = next((one.answer for one in own if self.has_sessions and _lacks_session(one)), LACKING)
-        self.no_stream = None if transport == "sse" else _no_stream(own, is_modern=is_modern)
-        self.deleted = _deleted(own, is_modern=is_modern)
-        self._shapes = _shapes(transcript.exchanges, own if transport == "streamable" else ())
-
-    def shape(self, row: int) -> AnswerShape:
-        """How the answer to the exchange of this row went out, or would have gone."""
-        found = self._shapes.get(row, _USUAL)
-        if isinstance(found, RecordedTransaction):
-            fields = without_type(playable_fields(found.head))
-            found = self._shapes[row] = AnswerShape(found.status, found.is_stream, fields, found.is_lost)
-        return found
-
-    def challenge(self, key: RefusalKey) -> HttpAnswer | None:
-        """What is said to a request that does not say who asks; None if it is let through."""
-        if key in self._challenges:
-            return self._challenges[key]
-        said = list(self._challenges.values())
-        return said[0] if said and None not in said else None
-
-    def recorded_path(self, asked: HttpRequest) -> str:
-        """The path of a live request as it was recorded: what is asked at the mock's own path was asked at the server's."""
-        path, live, own = path_of(asked.target), asked.live.path, self.names.path
-        is_known = path in self.mcp_paths or (asked.method, path, "") in self.static_responses
-        if is_known or not own or not live.strip("/") or not path.endswith(live):
-            return path
-        return path.removesuffix(live) + own
-
-    def client_address(self, asked: HttpRequest) -> MockAddress:
-        """As what a client knows the mock: one that asks where the recorded one did goes on to do so."""
-        is_own = path_of(asked.target) != self.recorded_path(asked) or not self.names.path
-        return asked.live if is_own else asked.live._replace(path=self.names.path)
-
+UNKNOWN_SESSION: Final = _error(404, "Not Found", -32001, "Session not found")
+MISSING_SESSION: Final = _error(400, "Bad Request", -32000, "Bad Request: Missing session ID")
+"""Answers where nothing was recorded: those of both official SDKs."""
 
 _USUAL: Final = AnswerShape()
 _ANSWERED_ELSEWHERE: Final = (202, 204)
 
 
+class HttpFacts:
+    """The facts of a transcript for one transport. `rules` say which requests are equal, as for the matcher beside it.
+
+    `paths` are those of the recorded MCP endpoint, the most used first; none if the capture is not of this transport. `accepted`
+    answers a POST without a request, over HTTP+SSE any POST. `unknown_session` answers in a session that is over or never was,
+    `missing_session` without one. `get_refusal` answers a GET if no stream is offered, else it is None; `delete_answer` a DELETE.
+    """
+
+    __slots__ = (
+        "_challenges", "_shapes", "accepted", "announced", "delete_answer", "event_style", "get_refusal", "has_sessions", "mcp_paths",
+        "missing_session", "names", "paths", "refusals", "rules", "static_responses", "transport", "unknown_session",
+    )  # fmt: skip
+
+    def __init__(self, transcript: Transcript, transport: Transport = "streamable", rules: MatchRules | None = None) -> None:
+        self.transport = transport
+        self.rules: MatchRules = rules or RequestRules(Strictness.DEFAULT, Ignore.of(()))
+        transactions = recorded_transactions(transcript)
+        self.mcp_paths = frozenset(transaction.path for transaction in transactions if transaction.is_mcp)
+        of_mcp, others = _split(transactions, self.mcp_paths)
+        in_sessions, after_sessions = _split_by_session_end(of_mcp)
+        own = [transaction for transaction in in_sessions if transaction.is_of_sse == (transport == "sse")]
+        self.paths = _paths(own, transport)
+        streams_and_calls = [
+            transaction for transaction in in_sessions if transaction.method == "GET" or not transaction.is_of_sse
+        ]
+        self.names = HostNames(
+            known_origins(transcript, {transaction.host for transaction in transactions}),
+            (self.paths or _paths(streams_and_calls, "streamable") or ("",))[0],
+        )
+        self.static_responses = _static_responses(others)
+        self._challenges = _recorded_challenges(in_sessions, self.rules)
+        self.refusals = _recorded_refusals(in_sessions, self.rules)
+        self.announced = _announced(in_sessions)
+        self.event_style = _event_style(own)
+        is_modern = _is_only_modern(transcript.exchanges)
+        self.has_sessions = _has_sessions(transcript.exchanges, own)
+        self.accepted = _accepted(own, transport)
+        self.unknown_session = _first_answer(after_sessions, UNKNOWN_SESSION)
+        without_session = (transaction for transaction in own if self.has_sessions and _lacks_session(transaction))
+        self.missing_session = _first_answer(without_session, MISSING_SESSION)
+        self.get_refusal = None if transport == "sse" else _get_refusal(own, is_modern=is_modern)
+        self.delete_answer = _delete_answer(own, is_modern=is_modern)
+        self._shapes = _shapes(transcript.exchanges, own if transport == "streamable" else ())
+
+    def shape(self, row: int) -> AnswerShape:
+        """Return the form in which the answer to the exchange of this row went out, or would have gone."""
+        shape = self._shapes.get(row, _USUAL)
+        if isinstance(shape, RecordedTransaction):
+            fields = without_type(playable_fields(shape.head))
+            shape = self._shapes[row] = AnswerShape(shape.status, shape.is_stream, fields, shape.is_of_unknown_session)
+        return shape
+
+    def challenge(self, key: RefusalKey) -> HttpAnswer | None:
+        """Return the answer to a request without an Authorization field; None if it is let through."""
+        if key in self._challenges:
+            return self._challenges[key]
+        answers = list(self._challenges.values())
+        return answers[0] if answers and None not in answers else None
+
+    def recorded_path(self, request: HttpRequest) -> str:
+        """Return the recorded path of a live request: the mock's own path stands for the server's."""
+        path, live, recorded = path_of(request.target), request.live.path, self.names.path
+        is_known = path in self.mcp_paths or (request.method, path, "") in self.static_responses
+        if is_known or not recorded or not live.strip("/") or not path.endswith(live):
+            return path
+        return path.removesuffix(live) + recorded
+
+    def client_address(self, request: HttpRequest) -> MockAddress:
+        """Return the mock's address as this client knows it: a client that uses the recorded path goes on to do so."""
+        is_mocks = path_of(request.target) != self.recorded_path(request) or not self.names.path
+        return request.live if is_mocks else request.live._replace(path=self.names.path)
+
+
+# Which transactions
+
+
+def _split(
+    transactions: Iterable[RecordedTransaction], mcp_paths: frozenset[str]
+) -> tuple[list[RecordedTransaction], list[RecordedTransaction]]:
+    """Separate MCP from everything else."""
+    of_mcp: list[RecordedTransaction] = []
+    others: list[RecordedTransaction] = []
+    for transaction in transactions:
+        is_mcp = transaction.path in mcp_paths and transaction.method in MCP_METHODS
+        (of_mcp if is_mcp else others).append(transaction)
+    return of_mcp, others
+
+
+def _split_by_session_end(
+    transactions: Iterable[RecordedTransaction],
+) -> tuple[list[RecordedTransaction], list[RecordedTransaction]]:
+    """Separate transactions from those in sessions that were already deleted or unknown: these were refused for that reason."""
+    before: list[RecordedTransaction] = []
+    after: list[RecordedTransaction] = []
+    ended: set[int] = set()
+    for transaction in transactions:
+        scope = transaction.transaction.scope
+        (after if id(scope) in ended else before).append(transaction)
+        is_deleted = transaction.method == "DELETE" and 0 < transaction.status < HTTP_REDIRECTS
+        if transaction.session and (transaction.is_of_unknown_session or is_deleted):
+            ended.add(id(scope))
+    return before, after
+
+
 def _paths(own: Iterable[RecordedTransaction], transport: Transport) -> tuple[str, ...]:
-    """The paths that were asked with success, the most used first; if there are none, all that were asked."""
-    asked = [one for one in own if transport != "sse" or one.method == "GET"]
-    well = Counter(one.path for one in asked if 0 < one.status < HTTP_REDIRECTS)
-    return tuple(path for path, _ in (well or Counter(one.path for one in asked)).most_common())
+    """List the paths of successful requests, the most used first; without any, the paths of all requests."""
+    relevant = [transaction for transaction in own if transport != "sse" or transaction.method == "GET"]
+    successful = Counter(transaction.path for transaction in relevant if 0 < transaction.status < HTTP_REDIRECTS)
+    return tuple(path for path, _ in (successful or Counter(transaction.path for transaction in relevant)).most_common())
 
 
-def _is_modern_alone(exchanges: Iterable[Exchange]) -> bool:
-    """Whether all that was answered well is of the modern era."""
-    eras = {one.era for one in exchanges if one.response is not None and one.response.kind is Kind.RESULT}
-    return eras == {Era.MODERN}
+def _is_only_modern(exchanges: Iterable[Exchange]) -> bool:
+    """Return whether every result is of the modern era."""
+    responses = ((exchange.era, exchange.response) for exchange in exchanges)
+    return {era for era, response in responses if response is not None and response.kind is Kind.RESULT} == {Era.MODERN}
 
 
 def _has_sessions(exchanges: Iterable[Exchange], own: Iterable[RecordedTransaction]) -> bool:
-    """Whether who initializes gets one. Where nobody did, as in a recording of the middle of something, nobody has to."""
-    openings = [one for one in own if any(other.method == INITIALIZE and other.response for other in one.exchanges)]
+    """Return whether `initialize` begins a session. A capture without `initialize` demands none."""
+    openings = [transaction for transaction in own if _is_answered_opening(transaction)]
     if openings:
-        return any(_names_session(one) for one in openings)
-    return any(one.method == INITIALIZE and one.sender == CLIENT and one.response is not None for one in exchanges)
-
-
-def _names_session(one: RecordedTransaction) -> bool:
-    response = one.transaction.response
-    return response is not None and bool(response.head.get("mcp-session-id"))
-
-
-def _accepted(own: Iterable[RecordedTransaction], transport: Transport) -> HttpAnswer:
-    asked = (one for one in own if one.method == "POST" and one.messages and (transport == "sse" or not one.exchanges))
-    return next((one.answer for one in asked if 0 < one.status < HTTP_REDIRECTS and one.is_kept), ACCEPTED[transport])
-
-
-def _lacks_session(one: RecordedTransaction) -> bool:
-    is_opening = any(other.method == INITIALIZE for other in one.messages)
-    return (
-        one.method == "POST"
-        and not one.session
-        and not is_opening
-        and not one.is_challenged
-        and one.is_refused_alone
-        and one.is_kept
+        return any(_begins_session(transaction) for transaction in openings)
+    return any(
+        exchange.method == INITIALIZE and exchange.sender == CLIENT and exchange.response is not None for exchange in exchanges
     )
 
 
-def _no_stream(own: Iterable[RecordedTransaction], *, is_modern: bool) -> HttpAnswer | None:
-    asked = [one for one in own if one.method == "GET" and one.status and not one.is_challenged]
-    if any(one.status < HTTP_REDIRECTS for one in asked):
+def _is_answered_opening(transaction: RecordedTransaction) -> bool:
+    return any(exchange.method == INITIALIZE and exchange.response for exchange in transaction.exchanges)
+
+
+def _begins_session(transaction: RecordedTransaction) -> bool:
+    response = transaction.transaction.response
+    return response is not None and bool(response.head.get("mcp-session-id"))
+
+
+def _lacks_session(transaction: RecordedTransaction) -> bool:
+    """Return whether this is a POST that was refused because it names no session."""
+    is_opening = any(message.method == INITIALIZE for message in transaction.messages)
+    is_without_session = transaction.method == "POST" and not transaction.session and not is_opening
+    return is_without_session and not transaction.is_challenged and transaction.is_refused_by_http and transaction.is_kept
+
+
+# Answers of HTTP
+
+
+def _first_answer(transactions: Iterable[RecordedTransaction], default: HttpAnswer) -> HttpAnswer:
+    """Return the first refusal by HTTP that is kept."""
+    return next(
+        (transaction.answer for transaction in transactions if transaction.is_refused_by_http and transaction.is_kept), default
+    )
+
+
+def _accepted(own: Iterable[RecordedTransaction], transport: Transport) -> HttpAnswer:
+    posts = (transaction for transaction in own if transaction.method == "POST" and transaction.messages)
+    without_request = (post for post in posts if transport == "sse" or not post.exchanges)
+    accepted = (post.answer for post in without_request if 0 < post.status < HTTP_REDIRECTS and post.is_kept)
+    return next(accepted, ACCEPTED[transport])
+
+
+def _get_refusal(own: Iterable[RecordedTransaction], *, is_modern: bool) -> HttpAnswer | None:
+    gets = _answered(own, "GET")
+    if any(get.status < HTTP_REDIRECTS for get in gets):
         return None
-    return asked[-1].answer if asked else NOT_OFFERED if is_modern else None
+    return gets[-1].answer if gets else NOT_OFFERED if is_modern else None
 
 
-def _deleted(own: Iterable[RecordedTransaction], *, is_modern: bool) -> HttpAnswer:
-    asked = [one.answer for one in own if one.method == "DELETE" and one.status and not one.is_challenged]
-    answer = asked[0] if asked else NOT_OFFERED if is_modern else DELETED
+def _delete_answer(own: Iterable[RecordedTransaction], *, is_modern: bool) -> HttpAnswer:
+    deletes = _answered(own, "DELETE")
+    answer = deletes[0].answer if deletes else NOT_OFFERED if is_modern else DELETED
     return answer._replace(ends_session=answer.status < HTTP_REDIRECTS)
 
 
-def _announced(every: Iterable[RecordedTransaction]) -> bytes:
-    """The data of the first `endpoint` event, as the client got it; empty if there is none."""
-    for one in every:
-        if not one.is_of_sse or one.transaction.response is None:
+def _answered(own: Iterable[RecordedTransaction], method: str) -> list[RecordedTransaction]:
+    """List the requests with this method that were answered, and not with a challenge."""
+    return [
+        transaction
+        for transaction in own
+        if transaction.method == method and transaction.status and not transaction.is_challenged
+    ]
+
+
+def _recorded_challenges(transactions: Sequence[RecordedTransaction], rules: MatchRules) -> dict[RefusalKey, HttpAnswer | None]:
+    """Return, by key, the answer to the first request without an Authorization field; None if it was let through."""
+    challenges: dict[RefusalKey, HttpAnswer | None] = {}
+    if not any(transaction.is_challenged for transaction in transactions):  # reading all params would take half of the time
+        return challenges
+    for transaction in transactions:
+        if not transaction.is_authorized and transaction.status:
+            answer = transaction.answer if transaction.is_challenged else None
+            challenges.setdefault(_key(transaction, rules), answer)
+    return challenges
+
+
+def _recorded_refusals(
+    transactions: Sequence[RecordedTransaction], rules: MatchRules
+) -> dict[RefusalKey, list[HttpAnswer | None]]:
+    """Return, by key, the answers to equal POSTs in order, None for each that was let through. Keys never refused are left out."""
+    answers: defaultdict[RefusalKey, list[HttpAnswer | None]] = defaultdict(list)
+    refused_methods = {_method(transaction) for transaction in transactions if transaction.is_refused_by_http}
+    for post in transactions:
+        if post.method != "POST" or not post.messages or post.is_challenged or _method(post) not in refused_methods:
             continue
-        for frame in one.transaction.response.kept:
+        answer = post.answer if post.is_refused_by_http else None
+        if answer is not None and post.is_of_unknown_session:
+            answer = answer._replace(ends_session=True)
+        answers[_key(post, rules)].append(answer)
+    return {key: in_order for key, in_order in answers.items() if any(in_order)}
+
+
+def _static_responses(others: Iterable[RecordedTransaction]) -> dict[RefusalKey, list[HttpAnswer]]:
+    """Return the responses to everything that is not MCP, by path with and without the query."""
+    responses: defaultdict[RefusalKey, list[HttpAnswer]] = defaultdict(list)
+    for transaction in others:
+        if transaction.status and transaction.is_kept:
+            _, _, query = transaction.target.partition("?")
+            for keyed_query in {query, ""}:
+                responses[transaction.method, transaction.path, keyed_query].append(transaction.answer)
+    return dict(responses)
+
+
+def _method(transaction: RecordedTransaction) -> str | None:
+    return transaction.messages[0].method if transaction.messages else None
+
+
+def _key(transaction: RecordedTransaction, rules: MatchRules) -> RefusalKey:
+    message = transaction.messages[0] if transaction.messages else None
+    return transaction.method, transaction.path, http_match_key(message, rules)
+
+
+# The form of answers and events
+
+
+def _shapes(exchanges: Iterable[Exchange], own: Iterable[RecordedTransaction]) -> dict[int, AnswerShape | RecordedTransaction]:
+    """Return the shapes by row, or the transactions from which they are made when they are needed."""
+    shapes: dict[int, AnswerShape | RecordedTransaction] = {
+        exchange.row: AnswerShape(_error_status(exchange))
+        for exchange in exchanges
+        if exchange.response is not None and exchange.response.kind is Kind.ERROR
+    }
+    for transaction in own:
+        if transaction.status and transaction.status not in _ANSWERED_ELSEWHERE and not transaction.is_refused_by_http:
+            shapes.update((exchange.row, transaction) for exchange in transaction.exchanges)
+    return shapes
+
+
+def _error_status(exchange: Exchange) -> int:
+    error = None if exchange.response is None else exchange.response.error
+    code = error.get("code") if isinstance(error, dict) else None
+    return status_of_error(code, exchange.era) if isinstance(code, int) else 200
+
+
+def _announced(transactions: Iterable[RecordedTransaction]) -> bytes:
+    """Return the data of the first `endpoint` event, as the client got it; empty if there is none."""
+    for transaction in transactions:
+        if not transaction.is_of_sse or transaction.transaction.response is None:
+            continue
+        for frame in transaction.transaction.response.kept:
             event = parse(frame.data if frame.forwarded is None else frame.forwarded, is_first=True)
             if event.type == "endpoint" and event.data:
                 return event.data
     return b""
 
 
-def _shapes(exchanges: Iterable[Exchange], own: Iterable[RecordedTransaction]) -> dict[int, AnswerShape | RecordedTransaction]:
-    """The shapes by row, or what they are made of once somebody asks."""
-    found: dict[int, AnswerShape | RecordedTransaction] = {
-        one.row: AnswerShape(_status(one)) for one in exchanges if one.response is not None and one.response.kind is Kind.ERROR
-    }
-    for one in own:
-        if one.status and one.status not in _ANSWERED_ELSEWHERE and not one.is_refused_alone:
-            found.update((other.row, one) for other in one.exchanges)
-    return found
-
-
-def _status(one: Exchange) -> int:
-    error = None if one.response is None else one.response.error
-    code = error.get("code") if isinstance(error, dict) else None
-    return status_of_error(code, one.era) if isinstance(code, int) else 200
-
-
-RefusalKey: TypeAlias = tuple[str, str, str]
-"""HTTP method, path as it was recorded, and what is asked in JSON-RPC; of a document its query, or nothing for any."""
-
-MCP_METHODS: Final = ("POST", "GET", "DELETE")
-
-
-def challenges(asked: Sequence[RecordedTransaction], rules: MatchRules) -> dict[RefusalKey, HttpAnswer | None]:
-    """What was said to the first request of each kind that did not say who asks; None if it was let through."""
-    found: dict[RefusalKey, HttpAnswer | None] = {}
-    if not any(one.is_challenged for one in asked):  # reading the params of all would take half of the time
-        return found
-    for one in asked:
-        if not one.is_authorized and one.status:
-            found.setdefault(_key(one, rules), one.answer if one.is_challenged else None)
-    return found
-
-
-def refusals(asked: Sequence[RecordedTransaction], rules: MatchRules) -> dict[RefusalKey, list[HttpAnswer | None]]:
-    """What was said to equal POSTs, one after the other; None where they were let through. Those that always were are left out."""
-    found: defaultdict[RefusalKey, list[HttpAnswer | None]] = defaultdict(list)
-    refused = {_method(one) for one in asked if one.is_refused_alone}
-    for one in asked:
-        if one.method == "POST" and one.messages and not one.is_challenged and _method(one) in refused:
-            said = one.answer if one.is_refused_alone else None
-            if said is not None and one.is_lost:
-                said = said._replace(ends_session=True)
-            found[_key(one, rules)].append(said)
-    return {key: some for key, some in found.items() if any(some)}
-
-
-def _static_responses(others: Iterable[RecordedTransaction]) -> dict[RefusalKey, list[HttpAnswer]]:
-    """What was said to all that is no MCP, by its path with and without its query."""
-    found: defaultdict[RefusalKey, list[HttpAnswer]] = defaultdict(list)
-    for one in others:
-        if one.status and one.is_kept:
-            _, _, query = one.target.partition("?")
-            for told in {query, ""}:
-                found[one.method, one.path, told].append(one.answer)
-    return dict(found)
-
-
-def among_the_living(every: Iterable[RecordedTransaction]) -> tuple[list[RecordedTransaction], list[RecordedTransaction]]:
-    """Transactions, and apart from them those in sessions that were deleted or lost before."""
-    living: list[RecordedTransaction] = []
-    gone: list[RecordedTransaction] = []
-    over: set[int] = set()
-    for one in every:
-        scope = one.transaction.scope
-        (gone if id(scope) in over else living).append(one)
-        if one.session and (one.is_lost or (one.method == "DELETE" and 0 < one.status < HTTP_REDIRECTS)):
-            over.add(id(scope))
-    return living, gone
-
-
-def _method(one: RecordedTransaction) -> str | None:
-    return one.messages[0].method if one.messages else None
-
-
-def _key(one: RecordedTransaction, rules: MatchRules) -> RefusalKey:
-    return one.method, one.path, http_match_key(one.messages[0] if one.messages else None, rules)
-
-
-MAX_LOOKED_AT: Final = 1_000
-"""So many events show how a server writes them: it writes all alike."""
-
-
-def events_of(every: Iterable[RecordedTransaction]) -> EventStyle:
-    """The style of all streams of these transactions; that of the official SDKs if they bring none."""
-    style = EventStyle()
-    found = list(islice(_events(every), MAX_LOOKED_AT))
-    told = [event for event, _ in found if event.data]
-    if not told:
-        return style
-    retries = [event.retry_ms for event, _ in found if event.retry_ms is not None]
+def _event_style(transactions: Iterable[RecordedTransaction]) -> EventStyle:
+    """Return the style of the recorded events; that of the official SDKs without any."""
+    events = list(islice(_events(transactions), MAX_EVENTS))
+    with_data = [(event, raw) for event, raw in events if event.data]
+    if not with_data:
+        return EventStyle()
     return EventStyle(
-        ids=any(event.id for event in told),
-        primes=any(event.id and event.data == b"" for event, _ in found),
-        retry_ms=retries[0] if retries else None,
-        is_crlf=any(raw.endswith(b"\r\n") for event, raw in found if event.data),
-        names_type=any(b"event:" in raw for event, raw in found if event.data and event.type == "message"),
+        ids=any(event.id for event, _ in with_data),
+        primes=any(event.id and event.data == b"" for event, _ in events),
+        retry_ms=next((event.retry_ms for event, _ in events if event.retry_ms is not None), None),
+        is_crlf=any(raw.endswith(b"\r\n") for _, raw in with_data),
+        names_type=any(b"event:" in raw for event, raw in with_data if event.type == "message"),
     )
 
 
-def _events(every: Iterable[RecordedTransaction]) -> Iterator[tuple[SseEvent, bytes]]:
-    """The events of streams, and their bytes. Parts of long ones are left out."""
-    for one in every:
-        response = one.transaction.response
+def _events(transactions: Iterable[RecordedTransaction]) -> Iterator[tuple[SseEvent, bytes]]:
+    """Yield the events of all streams with their bytes, without those that came in parts."""
+    for transaction in transactions:
+        response = transaction.transaction.response
         if response is None or response.opened.framing != "sse":
             continue
         for at, frame in enumerate(response.kept):
-            if not frame.part and len(frame.data) < 1_000_000:
+            if not frame.part and len(frame.data) < MAX_EVENT_BYTES:
                 yield parse(frame.data, is_first=at == 0), frame.data

@@ -1,7 +1,7 @@
-"""On which HTTP stream a mock says what it says: as the recording had it, if that was Streamable HTTP, else by what belongs together.
+"""Routing: the HTTP stream on which a mock sends each message, as recorded over Streamable HTTP, else as the specification has it.
 
-What belongs to a request goes on the response to it as long as that is open, everything else on the standing stream: the one that a
-GET opens. Refuses to know live streams. Source: MCP specification, basic/transports of each revision.
+What belongs to a request goes on its response, as long as that is open. Everything else goes on the server stream, which a GET opens.
+Source: MCP specification, basic/transports of each revision.
 """
 
 from __future__ import annotations
@@ -29,60 +29,60 @@ if TYPE_CHECKING:
 
 
 class Routing:
-    """How one recording carried what its server said. It never changes; any number of live clients share it."""
+    """The streams of one capture. It never changes; any number of live clients share it."""
 
-    __slots__ = ("_facts", "_sources", "server_stream_fields")
+    __slots__ = ("_captures", "_facts", "server_stream_fields")
 
     def __init__(self, transcript: Transcript, facts: HttpFacts) -> None:
-        self._sources = transcript.captures
+        self._captures = transcript.captures
         self._facts = facts
-        self.server_stream_fields = _standing_fields(transcript, facts.transport)
-        """The fields of the standing stream, which browsers ask of every response."""
+        self.server_stream_fields = _server_stream_fields(transcript, facts.transport)
+        """The fields of the server stream, which browsers demand of every response."""
 
-    def is_on_server_stream(self, cue: ScheduledSend) -> bool:
-        """Whether a cue goes on the standing stream, though the response to its request may be open."""
-        if cue.state.request is None:
+    def is_on_server_stream(self, send: ScheduledSend) -> bool:
+        """Return whether a message goes on the server stream, even if the response to its request is open."""
+        if send.state.request is None:
             return True
-        if cue.step is None or cue.answers:
+        if send.step is None or send.answers:
             return False
-        if cue.state.request.method != LISTEN and SUBSCRIPTION_ID.encode() in cue.data:
-            return True  # the response to the subscription that it names is a stream of its own
-        carried = self._carrier(cue.step.message)
-        if carried is not None:
-            return carried.method == "GET" and not _resumes(carried)
-        exchange = cue.state.reply.exchange
-        if cue.step.exchange is not None and cue.step.exchange is exchange:
+        if send.state.request.method != LISTEN and SUBSCRIPTION_ID.encode() in send.data:
+            return True  # the response to that subscription is a stream of its own
+        transaction = self._transaction(send.step.message)
+        if transaction is not None:
+            return transaction.method == "GET" and not _resumes(transaction)
+        exchange = send.state.reply.exchange
+        if send.step.exchange is not None and send.step.exchange is exchange:
             return False
-        return cue.state.request.era is not Era.MODERN and (cue.step.message.method or "").endswith(OF_NO_REQUEST)
+        return send.state.request.era is not Era.MODERN and (send.step.message.method or "").endswith(OF_NO_REQUEST)
 
-    def breaks_off(self, cue: ScheduledSend) -> bool:
-        """Whether the server had ended the response before it said this, so that the client had to come for it (2025-11-25)."""
-        exchange = cue.state.reply.exchange
-        carried = None if cue.step is None else self._carrier(cue.step.message)
-        if exchange is None or carried is None or carried is exchange.transaction or not _resumes(carried):
+    def breaks_off(self, send: ScheduledSend) -> bool:
+        """Return whether the server had ended the response before this message, so that the client had to resume (2025-11-25)."""
+        exchange = send.state.reply.exchange
+        transaction = None if send.step is None else self._transaction(send.step.message)
+        if exchange is None or transaction is None or transaction is exchange.transaction or not _resumes(transaction):
             return False
         return exchange.transaction is not None and exchange.transaction.ended_by == SERVER
 
-    def shape(self, cues: Sequence[ScheduledSend]) -> AnswerShape:
-        """How the response to a request begins, of which `cues` are what is said as long as the client says nothing more."""
-        spoken = [one for one in cues if one.data and not self.is_on_server_stream(one)]
-        exchange = next((one.state.reply.exchange for one in cues if one.state.reply.exchange is not None), None)
+    def shape(self, sends: Sequence[ScheduledSend]) -> AnswerShape:
+        """Return the form of the response to a request; `sends` are what follows it as long as the client sends nothing more."""
+        on_response = [send for send in sends if send.data and not self.is_on_server_stream(send)]
+        exchange = next((send.state.reply.exchange for send in sends if send.state.reply.exchange is not None), None)
         shape = self._facts.shape(0 if exchange is None else exchange.row)
-        if not spoken or not spoken[0].answers:
+        if not on_response or not on_response[0].answers:
             return shape._replace(is_stream=True)
-        first = spoken[0]
+        first = on_response[0]
         if exchange is None and first.miss is not None and first.state.request is not None:
             return shape._replace(status=status_of_error(first.miss.code, first.state.request.era))
         return shape
 
-    def _carrier(self, message: Message) -> Transaction | None:
-        """What carried a message over Streamable HTTP."""
-        found = self._sources[message.capture].transaction_of(message.stream)
-        return None if found is None or found.scope.kind is ScopeKind.STREAM else found
+    def _transaction(self, message: Message) -> Transaction | None:
+        """Find the transaction that carried a message over Streamable HTTP."""
+        transaction = self._captures[message.capture].transaction_of(message.stream)
+        return None if transaction is None or transaction.scope.kind is ScopeKind.STREAM else transaction
 
 
 def event(line: bytes, style: EventStyle, id: str | None = None) -> bytes:
-    """A message, given as a line of stdio, as an event."""
+    """Write a message, given as a line of stdio, as an event."""
     # CR would end a line of the event; JSON has it between its tokens alone
     lines = [b"data: " + line.rstrip(b"\r\n").replace(b"\r", b" ")]
     if id is not None:
@@ -93,7 +93,7 @@ def event(line: bytes, style: EventStyle, id: str | None = None) -> bytes:
 
 
 def priming(style: EventStyle, id: str) -> bytes:
-    """The event that gives a stream its first id, so that it can be resumed before anything was said on it (2025-11-25)."""
+    """Write the event that gives a stream its first id, so that it can be resumed before any message came (2025-11-25)."""
     lines = [b"id: " + id.encode(), b"data: "]
     if style.retry_ms is not None:
         lines.insert(1, b"retry: %d" % style.retry_ms)
@@ -101,7 +101,7 @@ def priming(style: EventStyle, id: str) -> bytes:
 
 
 def endpoint_event(data: bytes, style: EventStyle) -> bytes:
-    """The event that says where a client of HTTP+SSE is to post."""
+    """Write the event that announces the endpoint of HTTP+SSE."""
     return _ended([b"event: endpoint", b"data: " + data], style)
 
 
@@ -110,14 +110,15 @@ def _ended(lines: list[bytes], style: EventStyle) -> bytes:
     return line_end.join([*lines, b"", b""])
 
 
-def _standing_fields(transcript: Transcript, transport: str) -> Fields:
-    for source in transcript.captures:
-        for one in source.transactions.values():
-            is_of_sse = one.scope.kind is ScopeKind.STREAM
-            if one.method == "GET" and one.is_stream and one.response is not None and is_of_sse == (transport == "sse"):
-                return without_type(playable_fields(one.response.head))
+def _server_stream_fields(transcript: Transcript, transport: str) -> Fields:
+    for capture in transcript.captures:
+        for transaction in capture.transactions.values():
+            if transaction.method != "GET" or not transaction.is_stream or transaction.response is None:
+                continue
+            if (transaction.scope.kind is ScopeKind.STREAM) == (transport == "sse"):
+                return without_type(playable_fields(transaction.response.head))
     return ()
 
 
-def _resumes(carried: Transaction) -> bool:
-    return carried.request is not None and bool(carried.request.head.get(LAST_EVENT_ID))
+def _resumes(transaction: Transaction) -> bool:
+    return transaction.request is not None and bool(transaction.request.head.get(LAST_EVENT_ID))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from mcpspy.capture.file.reader import read
 from mcpspy.records import Record
 from mcpspy.replay.mock.http.answer import AnswerShape, EventStyle, HttpRequest, MockAddress, Transport
-from mcpspy.replay.mock.http.recorded_http import ACCEPTED, GONE, HttpFacts, status_of_error
+from mcpspy.replay.mock.http.recorded_http import ACCEPTED, UNKNOWN_SESSION, HttpFacts, status_of_error
 from mcpspy.replay.mock.http.session import HttpCursor, session_endpoint
 from mcpspy.transcript.mcp.revisions import Era
 from mcpspy.transcript.transcribe import transcribe
@@ -76,7 +76,7 @@ def test_who_lacks_a_session_is_told_what_the_recorded_client_was() -> None:
     told = Traffic()
     told.post(call("x")).answer(400, b"whose is that?")
     opened_session(told, "s")
-    assert facts(told).lacking.body == b"whose is that?"
+    assert facts(told).missing_session.body == b"whose is that?"
 
 
 def test_events_are_written_as_they_were() -> None:
@@ -84,7 +84,7 @@ def test_events_are_written_as_they_were() -> None:
     told.post(call("x")).stream().raw(b"id: 1\nretry: 500\ndata: \n\n").raw(
         b'id: 2\ndata: {"jsonrpc":"2.0","id":7,"result":{}}\n\n'
     ).close()
-    assert facts(told).events == EventStyle(ids=True, primes=True, retry_ms=500, is_crlf=False, names_type=False)
+    assert facts(told).event_style == EventStyle(ids=True, primes=True, retry_ms=500, is_crlf=False, names_type=False)
 
 
 def test_the_answer_to_what_asks_nothing_is_as_it_was() -> None:
@@ -142,7 +142,12 @@ def test_captures_of_stdio_are_served_as_the_sdks_would() -> None:
     told = Dialogue()
     told.client(initialize()).server(result(0, {"protocolVersion": "2025-11-25"})).client(request(1)).server(error(1))
     found = HttpFacts(told.transcript)
-    assert (found.has_sessions, found.paths, found.accepted, found.gone) == (True, (), ACCEPTED["streamable"], GONE)
+    assert (found.has_sessions, found.paths, found.accepted, found.unknown_session) == (
+        True,
+        (),
+        ACCEPTED["streamable"],
+        UNKNOWN_SESSION,
+    )
     assert (found.shape(1), found.shape(2)) == (AnswerShape(), AnswerShape())
     assert HttpCursor(found).answer(get()) is None
     answer = HttpCursor(found).answer(HttpRequest("DELETE", "/mcp", LIVE))
@@ -193,20 +198,20 @@ def test_a_capture_that_asks_who_asks_does_so_over_the_other_transport_too() -> 
 
 def test_resumed_has_ids_and_says_what_becomes_of_a_deleted_session() -> None:
     found = captured("resumed")
-    assert found.events == EventStyle(ids=True, primes=True)
-    assert (found.gone.status, found.deleted.status) == (400, 200)
+    assert found.event_style == EventStyle(ids=True, primes=True)
+    assert (found.unknown_session.status, found.delete_answer.status) == (400, 200)
 
 
 def test_stateless_answers_in_json_but_for_progress() -> None:
     found = captured("stateless")
     assert not found.has_sessions
     assert [found.shape(row).is_stream for row in (1, 2, 3, 4, 6)] == [False, False, True, False, False]
-    assert found.no_stream is not None
+    assert found.get_refusal is not None
 
 
 def test_streamable_has_a_stream_of_its_own() -> None:
     found = captured("streamable")
-    assert (found.has_sessions, found.no_stream, found.accepted.status) == (True, None, 202)
+    assert (found.has_sessions, found.get_refusal, found.accepted.status) == (True, None, 202)
 
 
 def test_sse_announces_its_endpoint() -> None:
@@ -226,7 +231,7 @@ def test_of_any_records_there_are_facts_that_can_be_sent(
     found = HttpFacts(transcribe(records, keeps_frames=True), transport)
     walk = HttpCursor(found)
     said = [walk.answer(HttpRequest(method, path, LIVE, told)) for method, path, told in asked]
-    said += [found.accepted, found.gone, found.lacking, found.deleted, found.no_stream]
+    said += [found.accepted, found.unknown_session, found.missing_session, found.delete_answer, found.get_refusal]
     fields = [one for answer in said if answer for one in answer.fields] + [
         one for row in range(9) for one in found.shape(row).fields
     ]

@@ -143,7 +143,7 @@ def test_a_session_that_was_lost_is_lost_again() -> None:
     assert answer is not None
     assert answer.ends_session
     assert statuses(walk, post(call("x")), post(call("y"))) == [None, None]
-    assert (found.gone.status, found.gone.body) == (404, b"gone")
+    assert (found.unknown_session.status, found.unknown_session.body) == (404, b"gone")
 
 
 def test_what_was_refused_after_its_session_was_deleted_is_what_sessions_that_are_gone_are_told() -> None:
@@ -152,7 +152,7 @@ def test_what_was_refused_after_its_session_was_deleted_is_what_sessions_that_ar
     told.call("DELETE", fields={"Mcp_Session_Id": "s"}).answer(204)
     told.post(call("x"), session="s").answer(400, b"who are you?")
     found = facts(told)
-    assert (found.gone.status, found.gone.body) == (400, b"who are you?")
+    assert (found.unknown_session.status, found.unknown_session.body) == (400, b"who are you?")
     assert HttpCursor(found).answer(post(call("x"))) is None
 
 
