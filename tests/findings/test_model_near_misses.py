@@ -121,7 +121,7 @@ def test_an_error_of_the_protocol_that_is_told_in_words_is_not_hidden() -> None:
 def test_a_result_that_came_after_the_model_was_told_is_said_to_be_late() -> None:
     account = LISTED + USES + '→ tools/call 2 {"name":"forecast","arguments":{"city":"Paris"}}\n⇒ returns c1 timed out' + SAYS
     late = found(account + '\n· 2.0 s later\n← result 2 {"content":[{"type":"text","text":"sunny"}]}')
-    assert [(one.rule, "before its result came" in one.what) for one in late] == [("result-dropped", True)]
+    assert [(one.rule, "before the server answered" in one.what) for one in late] == [("result-dropped", True)]
 
 
 def test_arguments_that_were_merely_left_out_or_added_are_no_more_than_a_note() -> None:

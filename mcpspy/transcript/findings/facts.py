@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from ...records import CLIENT, SERVER, Close, Damage, End, Exit, Gap, Note, Partial, Spawn, Stall
+from ..calls.call import Call
 from ..correlate import spellings
 from ..http.decode import SEALED
 from ..http.transaction import Transaction
@@ -261,6 +262,11 @@ class CaptureFacts:
         exchanges = (row for row in self._rows if isinstance(row, Exchange) and row.capture == self.capture.index)
         times = (row.at_ns for row in exchanges if row.sender == CLIENT and content in row.request.raw)
         return min(times, default=float("inf"))
+
+    @property
+    def joined_calls(self) -> list[Call]:
+        """The calls that took more than one exchange, in the order in which they began."""
+        return list({call.row: call for call in self.capture.calls.values()}.values())
 
     def is_shared(self, transaction: Transaction | None) -> bool:
         """Tell whether it was a POST to an endpoint that several streams announced: then nobody knows which client sent it."""

@@ -1,4 +1,4 @@
-"""Findings about what a model's API said: answers that were cut, streams that broke or are flawed, calls that were refused."""
+"""Findings about the answers of a model API: cut answers, broken or flawed streams, refused prompts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from ....wire.json_spans import members
 from ...outcome import HTTP_ERRORS, HTTP_FAILURES
-from ..rule import Family, Hit, Rule, Severity, hit
-from .records import answer_record
+from ..rule import Family, Hit, Rule, Severity
+from .hits import hit_in_answer
 
 if TYPE_CHECKING:
     from ...llm.call import ModelCall
@@ -22,12 +22,12 @@ ANSWER_CUT: Final = Rule(
     title="Answer cut short",
     family=Family.MODEL,
     severity=Severity.WARNING,
-    what="A model's answer ends because a limit on its length was reached, or because a filter stopped it.",
-    why="What it was about to say is missing; arguments of a tool may end in the middle of their JSON.",
-    blame="Who set the limit: the client, if the prompt names one; else it is the model's own.",
+    what="A model's answer ended because it reached a limit on its length or was stopped by a filter.",
+    why="The rest of the answer is missing, and a tool's arguments may end in the middle of their JSON.",
+    blame="The client if the prompt sets the limit, otherwise the model.",
     example=_ASKED + "⇐ says It is sunny, and in the\n  finish length",
     clean=_WELL,
-    fix="Raise max_tokens, or have the client ask the model to go on.",
+    fix="Raise max_tokens, or have the client ask the model to continue.",
 )
 
 ANSWER_BROKEN: Final = Rule(
@@ -35,12 +35,12 @@ ANSWER_BROKEN: Final = Rule(
     title="Answer stream broke off",
     family=Family.MODEL,
     severity=Severity.ERROR,
-    what="The stream of an answer ended without the event that ends one.",
-    why="A client that does not look for that takes a part of the answer for the whole.",
-    blame="Who closed the connection: the API; a client that does so has stopped the answer, which may be meant.",
+    what="The stream of an answer ended without its final event.",
+    why="A client that does not check for that event takes a part of the answer for the whole.",
+    blame="The side that closed the connection: the API by a fault, the client perhaps on purpose.",
     example=_ASKED + "⇐ streams It is\n  breaks off",
     clean=_ASKED + "⇐ streams It is sunny.\n  ends",
-    fix="Have the client ask again; if it happens often, see what stands between it and the API, and its time limits.",
+    fix="Have the client retry; if it happens often, check the proxies in front of the API and their timeouts.",
 )
 
 ANSWER_FLAWED: Final = Rule(
@@ -48,12 +48,12 @@ ANSWER_FLAWED: Final = Rule(
     title="Malformed answer",
     family=Family.MODEL,
     severity=Severity.WARNING,
-    what="An answer is none that its API has, or its stream has events that are no JSON, or pieces of what was never begun.",
-    why="Clients raise an error, or leave out what they cannot read, and nobody sees that something is missing.",
-    blame="The API, or what stands before it: mcpspy passes bytes on as they are.",
+    what="An answer does not have the form of its API: events are not JSON, or continue something that never began.",
+    why="Clients raise an error or skip what they cannot read, and nobody notices what is missing.",
+    blame="The API, or a proxy in front of it: mcpspy forwards bytes unchanged.",
     example=_ASKED + '⇐ streams It is\n  data: {"choices":[\n  ends',
     clean=_ASKED + "⇐ streams It is sunny.\n  ends",
-    fix="Look at the events with mcpspy show --http; report them to who runs the API.",
+    fix="Look at the events with mcpspy show --http, and report them to the operator of the API.",
 )
 
 MODEL_REFUSED: Final = Rule(
@@ -62,11 +62,11 @@ MODEL_REFUSED: Final = Rule(
     family=Family.MODEL,
     severity=Severity.WARNING,
     what="The API answered a prompt with an error.",
-    why="There is no answer; clients try again, wait, or give up without telling the user why.",
-    blame="The client, which asked for what the API does not take (400 to 428); the API, if it fails or wants less traffic.",
+    why="There is no answer, and clients retry, wait or give up without telling the user why.",
+    blame="The client if the API rejects its prompt (400 to 428); the API if it fails or limits traffic.",
     example=_ASKED + "⇐ 429 Too many requests",
     clean=_WELL,
-    fix="Do as the error says: mend the prompt, slow down, or ask again later.",
+    fix="Follow the error message: correct the prompt, slow down, or retry later.",
 )
 
 RULES: Final = (ANSWER_CUT, ANSWER_BROKEN, ANSWER_FLAWED, MODEL_REFUSED)
@@ -74,7 +74,11 @@ RULES: Final = (ANSWER_CUT, ANSWER_BROKEN, ANSWER_FLAWED, MODEL_REFUSED)
 CUT: Final = frozenset(
     {"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "MAX_TOKENS"}
 )
+"""Reasons by which APIs report that a limit on the length was reached."""
+
 FILTERED: Final = frozenset({"content_filter", "refusal", "safety", "SAFETY"})
+"""Reasons by which APIs report that a filter stopped the answer."""
+
 UNSEEN: Final = (
     "the body was not recorded",
     "a part of the stream was not recorded",
@@ -84,27 +88,27 @@ UNSEEN: Final = (
     "compressed with",
     "decodes to more than",
 )
-"""How flaws begin for which nobody but the recording, or who reads it, is to blame."""
+"""Beginnings of flaws that are those of the recording, or of the machine that reads it, and not of the API."""
 
 LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""How prompts limit answers."""
+"""Members of prompts that limit the length of the answer."""
 
 _TOO_MANY: Final = 429
 
 
 def find(facts: ModelFacts) -> Iterator[Hit]:
-    """What is odd about the answers."""
+    """Find answers that are refused, cut, broken or flawed."""
     for call in facts.calls:
         response = call.transaction.response
         if response is not None and response.injected:
-            continue  # of which `upstream-failed` tells
+            continue  # which `upstream-failed` reports
         if call.transaction.status >= HTTP_ERRORS:
             yield _refused(call)
         elif call.answer is not None:
-            yield from _answered(call)
+            yield from _answer(call)
 
 
-def _answered(call: ModelCall) -> Iterator[Hit]:
+def _answer(call: ModelCall) -> Iterator[Hit]:
     answer = call.answer
     assert answer is not None
     if answer.error:
@@ -113,66 +117,68 @@ def _answered(call: ModelCall) -> Iterator[Hit]:
     if answer.finish in CUT and not _is_probe(call):
         yield _cut(call, answer.finish)
     elif answer.finish in FILTERED:
-        what = f"The answer of {call.target} was stopped: {answer.finish}."
+        what = f"The answer of {call.target} was stopped by a filter: {answer.finish}."
         yield _hit(
-            ANSWER_CUT, call, what, "api", blame="The API: it says that a filter stopped the answer.", group=answer.finish
+            ANSWER_CUT, call, what, "api", blame="The API: it reports that a filter stopped the answer.", group=answer.finish
         )
-    if len(flaws := [one for one in answer.flaws if not one.startswith(UNSEEN)]) < len(answer.flaws):
-        return  # what it lacks may well have been there
+    if len(flaws := [flaw for flaw in answer.flaws if not flaw.startswith(UNSEEN)]) < len(answer.flaws):
+        return  # the missing part may have been correct
     response = call.transaction.response
     is_closed = response is not None and response.close is not None and response.close.how == "eof"
     if answer.is_whole and flaws:
-        what = f"The stream of an answer of {call.target} has flaws: {flaws[0].rstrip('.')}."
+        what = f"The stream of an answer of {call.target} is flawed: {flaws[0].rstrip('.')}."
         yield _hit(ANSWER_FLAWED, call, what, "api", group=flaws[0], count=len(flaws))
     elif flaws and is_closed and not answer.deltas:
-        what = f"The answer of {call.target} is none that its API has: {flaws[0].rstrip('.')}."
+        what = f"The answer of {call.target} does not have the form of its API: {flaws[0].rstrip('.')}."
         yield _hit(ANSWER_FLAWED, call, what, "api", group=flaws[0], count=len(flaws))
     elif not answer.is_whole and call.transaction.over and answer.finish not in CUT | FILTERED:
         yield _broken(call)
 
 
 def _limit(call: ModelCall) -> str:
-    """How many tokens the prompt allows; empty if it sets no limit."""
-    said = members(call.payload)
-    return next((bytes(said[name]).decode("utf-8", "replace") for name in LIMITS if name in said), "")
+    """Return the number of tokens to which the prompt limits the answer; empty if it sets no limit."""
+    fields = members(call.payload)
+    return next((bytes(fields[name]).decode("utf-8", "replace") for name in LIMITS if name in fields), "")
 
 
 def _is_probe(call: ModelCall) -> bool:
-    """Whether it asks for one token: then it was to see that the API answers at all, as clients do with a key that is new."""
+    """Tell whether a prompt asks for one token, as clients do to check that the API answers and accepts a key."""
     return _limit(call) == "1"
 
 
 def _cut(call: ModelCall, finish: str) -> Hit:
     limit = _limit(call)
     by_client = limit.isdigit()
-    what = f"The answer of {call.target} was cut ({finish})" + (
-        f" at the {int(limit):,} tokens that the prompt allows." if by_client else "."
+    at_limit = f" at the {int(limit):,} tokens that the prompt allows." if by_client else "."
+    what = f"The answer of {call.target} was cut ({finish}){at_limit}"
+    blame = (
+        "The client: its prompt sets the limit."
+        if by_client
+        else "The model: the limit is its own, since the prompt sets none."
     )
-    blame = "The client: its prompt sets the limit." if by_client else "The model's own limit: the prompt sets none."
     return _hit(ANSWER_CUT, call, what, "client" if by_client else "model", blame=blame, group=finish)
 
 
 def _broken(call: ModelCall) -> Hit:
     by = call.transaction.ended_by
     if by == "client":
-        what, blame = (
-            "The client closed the stream of an answer before its end.",
-            "The client, which may have been told to stop.",
-        )
+        what = "The client closed the stream before the answer ended."
+        blame = "The client: it closed the stream, perhaps on its user's request."
         return _hit(ANSWER_BROKEN, call, what, "client", blame=blame, severity=Severity.INFO, group=by)
-    what = f"The stream of an answer of {call.target} ended without its last event."
+    what = f"The stream of an answer of {call.target} ended without its final event."
     if by == "server":
         return _hit(ANSWER_BROKEN, call, what, "api", blame="The API: it closed the connection.", group=by)
-    return _hit(ANSWER_BROKEN, call, what, "unclear", blame="Nobody knows who closed the connection.", group=by)
+    blame = "Unclear: the capture does not show who closed the connection."
+    return _hit(ANSWER_BROKEN, call, what, "unclear", blame=blame, group=by)
 
 
 def _refused(call: ModelCall) -> Hit:
     status, answer = call.transaction.status, call.answer
-    said = answer.error if answer is not None and answer.error else ""
+    error = answer.error if answer is not None and answer.error else ""
     code = f" {status}" if status >= HTTP_ERRORS else ""
-    what = f"The API answered a prompt to {call.target} with an error{code}" + (f": {said[:300]}" if said else ".")
+    what = f"The API answered a prompt to {call.target} with an error{code}" + (f": {error[:300]}" if error else ".")
     culprit = "client" if HTTP_ERRORS <= status < HTTP_FAILURES and status != _TOO_MANY else "api"
-    return _hit(MODEL_REFUSED, call, what if what[-1] in ".!?" else f"{what}.", culprit, group=f"{status} {said[:80]}")
+    return _hit(MODEL_REFUSED, call, what if what[-1] in ".!?" else f"{what}.", culprit, group=f"{status} {error[:80]}")
 
 
 def _hit(
@@ -186,16 +192,5 @@ def _hit(
     group: str = "",
     count: int = 1,
 ) -> Hit:
-    return hit(
-        rule,
-        at_ns=call.ended_ns or call.at_ns,
-        capture=call.capture,
-        number=answer_record(call),
-        row=call.row,
-        what=what,
-        culprit=culprit,
-        blame=blame,
-        severity=severity,
-        group=group,
-        count=count,
-    )
+    at_ns = call.ended_ns or call.at_ns
+    return hit_in_answer(rule, call, at_ns, what, culprit, blame=blame, severity=severity, group=group, count=count)

@@ -1,4 +1,4 @@
-"""Findings about what offers take of a model's context. Nothing is wrong with it, so `mcpspy check` alone asks for them."""
+"""Findings about the tokens that offered tools take of a model's context. They are optional, since nothing is wrong."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from ...stats.tokens import estimated_tokens
-from ..rule import Family, Hit, Rule, Severity, hit
-from .records import record_of
+from ..rule import Family, Hit, Rule, Severity
+from ..words import listed
+from .hits import hit_in_prompt
 
 if TYPE_CHECKING:
-    from .facts import ModelFacts, Offered
+    from .facts import ModelFacts, OfferedTool
 
 _ASKED: Final = '⇒ asks How is the weather?\n  offers forecast {"type":"object"}\n'
 _USES: Final = "⇐ uses c1 forecast {}\n⇒ returns c1 Sunny.\n⇐ says It is sunny.\n  usage 88 15"
 
 UNUSED_OFFERS: Final = Rule(
     name="unused-offers",
-    title="Offered tools never used",
+    title="OfferedTool tools never used",
     family=Family.COST,
     severity=Severity.INFO,
-    what="Prompts offer tools that the model never used, while it used others.",
-    why="Their definitions are paid for in every prompt, and the more there are, the likelier a wrong one is chosen.",
-    blame="Nobody, in one conversation; over many, the client, or who configured it.",
+    what="Prompts offer tools that the model never used, though it used others.",
+    why="Every prompt pays for their definitions, and more tools make a wrong choice likelier.",
+    blame="Unclear: a single conversation is not enough to blame the client's configuration.",
     example=_ASKED + '  offers alerts {"type":"object"}\n' + _USES,
     clean=_ASKED + _USES,
-    fix="Switch off in the client what is never used; look at several captures at once before you do.",
+    fix="Look at several captures, and disable in the client the tools that are never used.",
 )
 
 RULES: Final = (UNUSED_OFFERS,)
@@ -33,42 +34,33 @@ RULES: Final = (UNUSED_OFFERS,)
 optional: Final = True
 
 _NAMED: Final = 5
+"""Number of tools that are named in a sentence."""
 
 
 def find(facts: ModelFacts) -> Iterator[Hit]:
-    """Tokens that were spent on definitions which nobody used."""
-    used = {one.use.name for one in facts.tool_trips}
+    """Find the tools that were offered and never used, and the tokens that their definitions took."""
+    used = {tool_trip.use.name for tool_trip in facts.tool_trips}
     offers = list(facts.offered.values())
-    unused = [one for one in offers if one.offer.name not in used]
+    unused = [offered for offered in offers if offered.offer.name not in used]
     if not unused or len(unused) == len(offers):
         return
-    tokens = {id(one): estimated_tokens(one.text) for one in unused}
-    largest = sorted(unused, key=lambda one: -tokens[id(one)] * one.count)
-    total = sum(tokens[id(one)] * one.count for one in unused)
-    names = list(dict.fromkeys(one.offer.name for one in largest))
-    first = min((one.first for one in unused), key=lambda one: one.at_ns)
-    several = f"{len(names)} of {len({one.offer.name for one in offers})} tools that were offered were never used"
-    what = f"{several}: {_named(names)}. Their definitions took about {total:,} tokens in all{_of_all(facts, unused)}."
-    yield hit(
-        UNUSED_OFFERS,
-        at_ns=first.at_ns,
-        capture=first.capture,
-        number=record_of(first),
-        row=first.row,
-        what=what,
-        culprit="unclear",
+    tokens = {id(offered): estimated_tokens(offered.text) * offered.count for offered in unused}
+    largest = sorted(unused, key=lambda offered: -tokens[id(offered)])
+    names = list(dict.fromkeys(offered.offer.name for offered in largest))
+    first = min((offered.first for offered in unused), key=lambda call: call.at_ns)
+    count = len({offered.offer.name for offered in offers})
+    named = listed((name[:80] for name in names), _NAMED)
+    what = (
+        f"{len(names)} of {count} offered tools were never used: {named}. "
+        f"Their definitions took about {sum(tokens.values()):,} tokens{_in_prompts(facts, unused)}."
     )
+    yield hit_in_prompt(UNUSED_OFFERS, first, what, "unclear")
 
 
-def _of_all(facts: ModelFacts, unused: list[Offered]) -> str:
-    """In how many prompts, and how much those took that the API counted."""
-    prompts = max(one.count for one in unused)
-    usages = [answer.usage.input_tokens for one in facts.calls if (answer := one.answer) is not None]
-    counted = [one for one in usages if one is not None]
-    said = f", of {sum(counted):,} that the API counted" if counted else ""
-    return f", in {prompts} prompt{'s' if prompts > 1 else ''}{said}"
-
-
-def _named(names: list[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(name[:80] for name in names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+def _in_prompts(facts: ModelFacts, unused: list[OfferedTool]) -> str:
+    """Write the number of prompts, and the tokens that the API counted in all of them."""
+    prompts = max(offered.count for offered in unused)
+    usages = [answer.usage.input_tokens for call in facts.calls if (answer := call.answer) is not None]
+    counted = [tokens for tokens in usages if tokens is not None]
+    of_counted = f", of {sum(counted):,} that the API counted" if counted else ""
+    return f" in {prompts} prompt{'s' if prompts > 1 else ''}{of_counted}"

@@ -1,19 +1,19 @@
-"""Findings about the tools that prompts offer, held against those that servers list: left out, of nobody, offered twice."""
+"""Findings about the tools that prompts offer, compared with those that servers list: missing, unknown, or offered twice."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from ...offers.definitions import Definition, DefinitionKind
-from ...offers.definitions import Offer as Defined
-from ..rule import Family, Hit, Rule, Severity, hit
-from .records import record_of
+from ...offers.definitions import Definition, DefinitionKind, Offer
+from ..rule import Family, Hit, Rule, Severity
+from ..words import listed
+from .hits import hit_in_prompt
 
 if TYPE_CHECKING:
     from ...llm.call import ModelCall
     from ...llm.tool_names import Tool
-    from .facts import ModelFacts, Offered
+    from .facts import ModelFacts, OfferedTool
 
 _TOOLS: Final = '{"name":"forecast","inputSchema":{"type":"object"}},{"name":"alerts","inputSchema":{"type":"object"}}'
 _LISTED: Final = '→ tools/list 1\n← result 1 {"tools":[' + _TOOLS + "]}\n"
@@ -26,25 +26,25 @@ TOOL_NOT_OFFERED: Final = Rule(
     title="Tool never offered to the model",
     family=Family.MODEL,
     severity=Severity.WARNING,
-    what="A server lists a tool that no prompt after that offers to the model.",
-    why="The model cannot use what it does not know of: this is why a tool is never called.",
-    blame="The client, or who configured it: the server listed the tool to it before the prompts were sent.",
+    what="A server listed a tool that no later prompt offered to the model.",
+    why="The model cannot use a tool that it does not know of, so that the tool is never called.",
+    blame="The client, or its configuration: the server listed the tool before the prompts were sent.",
     example=_ASKED + _SAYS,
     clean=_ASKED + _ALERTS + _SAYS,
-    fix="See whether the client has switched it off, limits how many tools it offers, or never took the list.",
+    fix="Check whether the client has disabled the tool, limits the number of tools, or ignored the list.",
 )
 
 OFFER_WITHOUT_SERVER: Final = Rule(
     name="offer-without-server",
-    title="Offered tool of no recorded server",
+    title="OfferedTool tool of no recorded server",
     family=Family.MODEL,
     severity=Severity.INFO,
     what="A prompt offers a tool that no recorded server has.",
-    why="It may be the client's own; or it is of a server that is gone, and a call of it must fail.",
-    blame="The client: it makes the offers. Of servers that were not recorded nothing is known.",
+    why="It may be the client's own, or of a server that is gone, so that calls of it fail.",
+    blame="The client: it makes the offers, perhaps for a server that was not recorded.",
     example=_ASKED + _ALERTS + '  offers tides {"type":"object"}\n' + _SAYS,
     clean=_ASKED + _ALERTS + _SAYS,
-    fix="If it is meant to be of a server, record that one too, and see whether it lists the tool under this name.",
+    fix="If a server should have the tool, record that server too, and check that it lists the tool under this name.",
 )
 
 OFFERED_TWICE: Final = Rule(
@@ -52,9 +52,9 @@ OFFERED_TWICE: Final = Rule(
     title="Tool offered twice",
     family=Family.MODEL,
     severity=Severity.WARNING,
-    what="One prompt offers the same tool twice, under two names or one.",
-    why="It costs its tokens twice, the model has to choose between equals, and some APIs refuse the prompt.",
-    blame="The client: it makes the offers; a server that is configured twice is its configuration's fault.",
+    what="One prompt offers the same tool twice, under one name or two.",
+    why="It costs its tokens twice, the model has to choose between equals, and some APIs reject the prompt.",
+    blame="The client: it makes the offers, perhaps from a server that is configured twice.",
     example=_ASKED + _ALERTS + '  offers mcp__example__forecast {"type":"object"}\n' + _SAYS,
     clean=_ASKED + _ALERTS + _SAYS,
     fix="Look for the server in two places of the client's configuration.",
@@ -63,94 +63,77 @@ OFFERED_TWICE: Final = Rule(
 RULES: Final = (TOOL_NOT_OFFERED, OFFER_WITHOUT_SERVER, OFFERED_TWICE)
 
 _NAMED: Final = 5
-"""So many tools are named in a sentence."""
+"""Number of tools that are named in a sentence."""
 
 
 def find(facts: ModelFacts) -> Iterator[Hit]:
-    """What the offers lack, and what they have too much. Says nothing of servers where none was recorded."""
+    """Compare the offers with the tools of servers. Nothing is found about servers if none was recorded."""
     if not facts.calls:
         return
-    meant = {key: facts.tools(one.offer.name, one.offer.description) for key, one in facts.offered.items()}
+    tools_of = {key: facts.tools(offered.offer.name, offered.offer.description) for key, offered in facts.offered.items()}
     if facts.servers:
-        sure = {tool for tools in meant.values() for tool in tools}
+        sure = {tool for tools in tools_of.values() for tool in tools}
         likely = _likely(facts)
-        for defined in facts.defined:
-            yield from _left_out(facts, defined, sure, likely)
-        yield from _without_server(facts, [facts.offered[key] for key, tools in meant.items() if not tools])
+        for offer in facts.server_offers:
+            yield from _not_offered(facts, offer, sure, likely)
+        yield from _without_server(facts, [facts.offered[key] for key, tools in tools_of.items() if not tools])
     yield from _twice(facts)
 
 
-def _left_out(facts: ModelFacts, defined: Defined, sure: set[Tool], likely: set[Tool]) -> Iterator[Hit]:
-    """Tools that a server listed and no prompt has. The list has to be whole, and prompts have to have come after it."""
-    tools = defined.definitions(DefinitionKind.TOOL)
-    if DefinitionKind.TOOL not in defined.complete or not tools:
+def _not_offered(facts: ModelFacts, offer: Offer, sure: set[Tool], likely: set[Tool]) -> Iterator[Hit]:
+    """Find tools that a server listed and no later prompt offers, if the list is complete."""
+    tools = offer.definitions(DefinitionKind.TOOL)
+    if DefinitionKind.TOOL not in offer.complete or not tools:
         return
-    capture, offered = defined.capture_info.index, sure | likely
-    missing = [one for one in tools if one.name and facts.tool(capture, one.name) not in offered]
-    after = [one for one in facts.calls if one.at_ns >= tools[0].message.at_ns]
+    capture, offered = offer.capture_info.index, sure | likely
+    missing = [tool for tool in tools if tool.name and facts.tool(capture, tool.name) not in offered]
+    after = [call for call in facts.calls if call.at_ns >= tools[0].message.at_ns]
     if not missing or not after:
         return
-    # That an offer merely has a tool's name in it, as web_search has, is no sign that this client's model is the recorded one.
-    is_certain = not facts.offered or any(facts.tool(capture, one.name) in sure for one in tools)
-    is_certain = is_certain and not any(_searches(one.offer.name) for one in facts.offered.values())
+    # An offer that merely has a tool's name in it, such as web_search, does not prove that the recorded model is this client's.
+    is_certain = not facts.offered or any(facts.tool(capture, tool.name) in sure for tool in tools)
+    is_certain = is_certain and not any(_is_tool_search(offered.offer.name) for offered in facts.offered.values())
     yield _missing(facts, missing, len(tools), after, None if is_certain else Severity.INFO)
 
 
 def _likely(facts: ModelFacts) -> set[Tool]:
-    """The tools that any offer may stand for: a name that could be another server's as well counts for both."""
-    names = {one.offer.name for one in facts.offered.values()}
+    """Collect the tools that any offer may mean: a name that fits tools of two servers counts for both."""
+    names = {offered.offer.name for offered in facts.offered.values()}
     return {tool for name in names for tools in facts.names.candidates(name).values() for tool in tools}
 
 
-def _searches(name: str) -> bool:
-    """Whether by its name a tool is one by which a model looks for others, which it is offered only then."""
+def _is_tool_search(name: str) -> bool:
+    """Tell whether a tool, by its name, is one with which a model searches for others, which are offered only then."""
     return "toolsearch" in "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def _missing(
-    facts: ModelFacts, missing: list[Definition], listed: int, after: list[ModelCall], severity: Severity | None
+    facts: ModelFacts, missing: list[Definition], count: int, after: list[ModelCall], severity: Severity | None
 ) -> Hit:
     server = facts.transcript.captures[missing[0].message.capture].server
-    few = f"{len(missing)} of {listed} tools that {server} lists"
-    which = few if len(missing) < listed else f"No tool that {server} lists"
+    if len(missing) < count:
+        subject = f"{len(missing)} of {count} tools that {server} lists are {'in none of' if len(after) > 1 else 'not in'}"
+    else:
+        subject = f"No tool that {server} lists is in"
     prompts = f"{len(after)} prompts" if len(after) > 1 else "the prompt"
-    verb = "are in none of" if len(missing) < listed and len(after) > 1 else "are not in" if len(missing) < listed else "is in"
-    return hit(
-        TOOL_NOT_OFFERED,
-        at_ns=after[0].at_ns,
-        capture=after[0].capture,
-        number=record_of(after[0]),
-        row=after[0].row,
-        what=f"{which} {verb} {prompts}: {_names(one.name for one in missing)}.",
-        culprit="client",
-        severity=severity,
-        group=server,
-    )
+    what = f"{subject} {prompts}: {_names(tool.name for tool in missing)}."
+    return hit_in_prompt(TOOL_NOT_OFFERED, after[0], what, "client", severity=severity, group=server)
 
 
-def _without_server(facts: ModelFacts, offers: list[Offered]) -> Iterator[Hit]:
-    """Offers whose names no recorded server has in any likeness; those that some server may have after all are left alone."""
-    of_nobody = [one for one in offers if not facts.names.candidates(one.offer.name)]
-    if not of_nobody:
+def _without_server(facts: ModelFacts, offers: list[OfferedTool]) -> Iterator[Hit]:
+    """Find offers of tools that no recorded server has under any similar name."""
+    unknown = [offered for offered in offers if not facts.names.candidates(offered.offer.name)]
+    if not unknown:
         return
-    first = min((one.first for one in of_nobody), key=lambda one: one.at_ns)
-    names = list(dict.fromkeys(one.offer.name for one in of_nobody))
-    are = "tools are" if len(names) > 1 else "tool is"
-    what = f"{len(names)} {are} offered that no recorded server has: {_names(names)}."
-    yield hit(
-        OFFER_WITHOUT_SERVER,
-        at_ns=first.at_ns,
-        capture=first.capture,
-        number=record_of(first),
-        row=first.row,
-        what=what,
-        culprit="client",
-    )
+    first = min((offered.first for offered in unknown), key=lambda call: call.at_ns)
+    names = list(dict.fromkeys(offered.offer.name for offered in unknown))
+    what = f"{len(names)} offered {'tools are' if len(names) > 1 else 'tool is'} of no recorded server: {_names(names)}."
+    yield hit_in_prompt(OFFER_WITHOUT_SERVER, first, what, "client")
 
 
 def _twice(facts: ModelFacts) -> Iterator[Hit]:
-    """Two offers of one prompt that stand for one tool."""
-    told: set[frozenset[str]] = set()
+    """Find prompts that offer one tool twice, each set of names once."""
+    reported: set[frozenset[str]] = set()
     seen: set[tuple[int, ...]] = set()
     for call in facts.calls:
         offers = facts.offers_of.get(call.row, [])
@@ -158,36 +141,28 @@ def _twice(facts: ModelFacts) -> Iterator[Hit]:
         if key in seen:
             continue
         seen.add(key)
-        for names, tool in _same(facts, offers):
-            if frozenset(names) in told:
-                continue
-            told.add(frozenset(names))
-            words = (
-                f"The tool {names[0][:80]} is offered {len(names)} times"
-                if len(set(names)) == 1
-                else f"{_names(names)} are one tool"
-            )
-            what = f"{words}{f', {tool}' if tool else ''}, and one prompt offers {'it' if len(set(names)) == 1 else 'both'}."
-            yield hit(
-                OFFERED_TWICE,
-                at_ns=call.at_ns,
-                capture=call.capture,
-                number=record_of(call),
-                row=call.row,
-                what=what,
-                culprit="client",
-            )
+        for names, tool in _equal_offers(facts, offers):
+            if frozenset(names) not in reported:
+                reported.add(frozenset(names))
+                what = f"One prompt offers {tool} under several names: {_names(names)}."
+                if not tool:
+                    what = f"One prompt offers the tool {names[0][:80]} {len(names)} times."
+                yield hit_in_prompt(OFFERED_TWICE, call, what, "client")
 
 
-def _same(facts: ModelFacts, offers: Iterable[Offered]) -> Iterator[tuple[list[str], str]]:
-    """The names of offers that stand for the same, and for which tool of which server. As many tools may have as many offers."""
+def _equal_offers(facts: ModelFacts, offers: Iterable[OfferedTool]) -> Iterator[tuple[list[str], str]]:
+    """Group the names of offers of the same tool, with the tool and its server; the latter is empty if one name is offered twice.
+
+    Several tools that one name may mean can have as many offers.
+    """
     by_tools: dict[frozenset[Tool], list[str]] = {}
     by_name: dict[str, list[str]] = {}
-    for one in offers:
-        by_name.setdefault(one.offer.name, []).append(one.offer.name)
-        tools = facts.tools(one.offer.name, one.offer.description)
+    for offered in offers:
+        name = offered.offer.name
+        by_name.setdefault(name, []).append(name)
+        tools = facts.tools(name, offered.offer.description)
         if tools:
-            by_tools.setdefault(frozenset(tools), []).append(one.offer.name)
+            by_tools.setdefault(frozenset(tools), []).append(name)
     for meant, names in by_tools.items():
         if len(set(names)) > len(meant):
             tool = next(iter(meant))
@@ -198,6 +173,4 @@ def _same(facts: ModelFacts, offers: Iterable[Offered]) -> Iterator[tuple[list[s
 
 
 def _names(names: Iterable[str]) -> str:
-    shown = [name[:80] for name in names]
-    more = len(shown) - _NAMED
-    return ", ".join(shown[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return listed((name[:80] for name in names), _NAMED)

@@ -1,4 +1,4 @@
-"""Findings about results on their way back to the model: cut, changed, dropped, and errors that the model is not told of."""
+"""Findings about results between a server and the model: cut, changed or dropped ones, and hidden errors."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from ...llm.fidelity import Fidelity, fidelity, text_sizes, texts_of
 from ...message import Kind, Message
-from ..rule import Family, Hit, Rule, Severity, hit
+from ..rule import Family, Hit, Rule, Severity
 from ..words import seconds
-from .records import record_of
-from .tool_uses import quoted
+from .hits import hit_in_prompt
+from .tool_uses import quoted_text
 
 if TYPE_CHECKING:
     from ...llm.tool_trips import ToolTrip
@@ -30,12 +30,12 @@ RESULT_CUT: Final = Rule(
     title="Result cut for the model",
     family=Family.MODEL,
     severity=Severity.WARNING,
-    what="The model is told only a part of a tool's result.",
-    why="It answers from what it was told, and cannot know what is missing unless somebody says so.",
-    blame="The client: the server sent all of it.",
+    what="The model got only a part of a tool's result.",
+    why="It answers from that part, and cannot know what is missing unless it is told.",
+    blame="The client: the server sent the whole result.",
     example=_RESULT + "⇒ returns c1 Sunny in the morning, and" + _SAYS,
     clean=_WELL,
-    fix="Have the tool send less, in pages or on request; or raise the client's limit on results.",
+    fix="Have the tool return less, in pages or on request, or raise the client's limit on results.",
 )
 
 RESULT_CHANGED: Final = Rule(
@@ -43,12 +43,12 @@ RESULT_CHANGED: Final = Rule(
     title="Result changed for the model",
     family=Family.MODEL,
     severity=Severity.INFO,
-    what="The model is told something else than the tool's result.",
-    why="A client that sums up or converts what tools return may lose what mattered.",
-    blame="The client: it is all that stands between the result and the prompt.",
+    what="The model got something other than the tool's result.",
+    why="A client that summarises or converts results may lose what mattered.",
+    blame="The client: only it comes between the result and the prompt.",
     example=_RESULT + "⇒ returns c1 The weather was looked up." + _SAYS,
     clean=_WELL,
-    fix="Compare the two: mcpspy show of this row has what the model was told, that of the call what the server said.",
+    fix="Compare this row in mcpspy show, which has what the model got, with the row of the call.",
 )
 
 RESULT_DROPPED: Final = Rule(
@@ -56,12 +56,12 @@ RESULT_DROPPED: Final = Rule(
     title="Result never reached the model",
     family=Family.MODEL,
     severity=Severity.WARNING,
-    what="A tool was called and answered, and the model is told nothing of it, or was told before the answer came.",
-    why="The model answers without what it had asked for.",
-    blame="The client: the result had reached it, or it did not wait for it.",
+    what="A tool answered, but the model got no result, or got one before the answer came.",
+    why="The model continues without the result that it asked for.",
+    blame="The client: it received the result, or did not wait for it.",
     example=_RESULT + "⇒ asks And tomorrow?" + _SAYS,
     clean=_WELL,
-    fix="Look at the client's log for what it did with the result; give slow tools more time.",
+    fix="Look in the client's log for what it did with the result, and raise its time limit for slow tools.",
 )
 
 ERROR_HIDDEN: Final = Rule(
@@ -69,12 +69,12 @@ ERROR_HIDDEN: Final = Rule(
     title="Error hidden from the model",
     family=Family.MODEL,
     severity=Severity.WARNING,
-    what="A tool failed, and what the model is told does not say so.",
-    why="The model takes it for a result, and goes on as if the tool had worked.",
-    blame="The client: the server said that it is an error.",
+    what="A tool failed, but what the model got does not say so.",
+    why="The model takes it for a result, and continues as if the tool had worked.",
+    blame="The client: the server marked the result as an error.",
     example=_FAILED + "⇒ returns c1 Done." + _SAYS,
     clean=_FAILED + "⇒ returns c1 Error: no such city" + _SAYS,
-    fix="Pass on the error's text and the mark where the API has one (is_error), so that the model can do something about it.",
+    fix="Return the error's text, and its mark where the API has one (is_error), so that the model can react.",
 )
 
 RULES: Final = (RESULT_CUT, RESULT_CHANGED, RESULT_DROPPED, ERROR_HIDDEN)
@@ -84,14 +84,14 @@ _failure = re.compile(
     r"|timed? ?out|missing|not allowed|cancel|错误|失败|异常|无法|不存在|超时",
     re.IGNORECASE,
 ).search
-"""Words by which a text says that something went wrong."""
+"""Words that report a failure."""
 
 _READ_LETTERS: Final = 4000
-"""So far a text is looked at for such words."""
+"""Number of letters of a text that are searched for such words."""
 
 
 def find(facts: ModelFacts) -> Iterator[Hit]:
-    """What the model was told of results."""
+    """Compare each result with the tool return that the model got."""
     for tool_trip in facts.tool_trips:
         result = facts.result(tool_trip)
         if result is not None and not result.unkept_bytes and tool_trip.candidates == 1:
@@ -99,40 +99,33 @@ def find(facts: ModelFacts) -> Iterator[Hit]:
 
 
 def _result(tool_trip: ToolTrip, result: Message) -> Iterator[Hit]:
-    until_ns, returned = tool_trip.until_ns, tool_trip.returned
+    until_ns, returned, tool = tool_trip.until_ns, tool_trip.returned, tool_trip.use.name[:80]
     if until_ns is None:
         return
     if result.at_ns > until_ns:
-        late = f"The model was told of {tool_trip.use.name[:80]} {seconds(result.at_ns - until_ns)} before its result came"
-        yield _hit(RESULT_DROPPED, tool_trip, late + (f": {quoted(returned.text)}." if returned else "."))
+        given = "no result" if returned is None else f"the result {quoted_text(returned.text)}"
+        early = seconds(result.at_ns - until_ns)
+        yield _hit(RESULT_DROPPED, tool_trip, f"The model got {given} for {tool}, {early} before the server answered.")
     elif returned is None:
-        yield _hit(
-            RESULT_DROPPED,
-            tool_trip,
-            f"{tool_trip.use.name[:80]} was answered, and the prompt that follows does not tell of it.",
-        )
+        yield _hit(RESULT_DROPPED, tool_trip, f"{tool} was answered, but the next prompt does not have its result.")
     elif result.kind is Kind.ERROR or result.is_error:
         yield from _error(tool_trip, result, returned.text, is_marked=returned.is_error)
     else:
-        yield from _told(tool_trip, result, returned.text)
+        yield from _return(tool_trip, result, returned.text)
 
 
-def _told(tool_trip: ToolTrip, result: Message, text: str) -> Iterator[Hit]:
-    said, had = text_sizes(text, result)
-    tool = tool_trip.use.name[:80]
+def _return(tool_trip: ToolTrip, result: Message, text: str) -> Iterator[Hit]:
+    return_bytes, result_bytes = text_sizes(text, result)
+    of_tool = f"the result of {tool_trip.use.name[:80]} ({result_bytes:,} bytes of text)"
     match fidelity(text, result):
         case Fidelity.CUT:
-            what = f"Of the result of {tool}, {had:,} bytes of text, the model is told {said:,}; it ends with {quoted(text[-80:])}."
+            what = f"Of {of_tool}, the model got {return_bytes:,} bytes, which end with {quoted_text(text[-80:])}."
             yield _hit(RESULT_CUT, tool_trip, what)
         case Fidelity.CHANGED:
-            what = f"Instead of the result of {tool}, {had:,} bytes of text, the model is told {said:,} others: {quoted(text)}."
+            what = f"Instead of {of_tool}, the model got {return_bytes:,} other bytes: {quoted_text(text)}."
             yield _hit(RESULT_CHANGED, tool_trip, what)
         case Fidelity.NOTHING:
-            yield _hit(
-                RESULT_DROPPED,
-                tool_trip,
-                f"The result of {tool} has {had:,} bytes of text, and the model is told an empty one.",
-            )
+            yield _hit(RESULT_DROPPED, tool_trip, f"Instead of {of_tool}, the model got an empty text.")
         case Fidelity.WHOLE:
             pass
 
@@ -140,27 +133,17 @@ def _told(tool_trip: ToolTrip, result: Message, text: str) -> Iterator[Hit]:
 def _error(tool_trip: ToolTrip, result: Message, text: str, *, is_marked: bool) -> Iterator[Hit]:
     if is_marked or _failure(text[:_READ_LETTERS]):
         return
-    said = " ".join(texts_of(result))
-    if fidelity(text, result) is Fidelity.WHOLE and said:
-        what = f"{tool_trip.use.name[:80]} failed, and the model is told its text alone, which does not say so: {quoted(text)}."
+    error = " ".join(texts_of(result))
+    tool = tool_trip.use.name[:80]
+    if fidelity(text, result) is Fidelity.WHOLE and error:
+        what = f"{tool} failed, but the model got only the text of the error, which does not say so: {quoted_text(text)}."
         has_mark = tool_trip.returned_in is not None and tool_trip.returned_in.api == "messages"
         yield _hit(ERROR_HIDDEN, tool_trip, what, None if has_mark else Severity.INFO)  # the words are the server's
         return
-    what = f"{tool_trip.use.name[:80]} failed with {quoted(said)}, and the model is told {quoted(text)}."
-    yield _hit(ERROR_HIDDEN, tool_trip, what)
+    yield _hit(ERROR_HIDDEN, tool_trip, f"{tool} failed with {quoted_text(error)}, but the model got {quoted_text(text)}.")
 
 
 def _hit(rule: Rule, tool_trip: ToolTrip, what: str, severity: Severity | None = None) -> Hit:
-    told_in = tool_trip.returned_in or tool_trip.next
-    assert told_in is not None
-    return hit(
-        rule,
-        at_ns=told_in.at_ns,
-        capture=told_in.capture,
-        number=record_of(told_in),
-        row=told_in.row,
-        what=what,
-        culprit="client",
-        severity=severity,
-        group=tool_trip.use.name,
-    )
+    prompt_call = tool_trip.returned_in or tool_trip.next
+    assert prompt_call is not None
+    return hit_in_prompt(rule, prompt_call, what, "client", severity=severity, group=tool_trip.use.name)

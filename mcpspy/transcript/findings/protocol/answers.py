@@ -1,4 +1,4 @@
-"""Findings about answers and the requests that they belong to, by their ids."""
+"""Findings about responses and the requests that they answer, by their ids."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -13,12 +13,12 @@ UNPAIRED_RESPONSE: Final = Rule(
     title="Response to no request",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="A response to a request that was never made.",
-    why="Readers drop it; the request it was meant for stays unanswered.",
-    blame="Whoever sent it: the capture has every request that the other side made, and none has this id.",
+    what="A response has an id that no request had.",
+    why="The receiver drops it, and the request that it was meant for stays unanswered.",
+    blame="The sender: the capture holds every request of the other side, and none has this id.",
     example='← {"jsonrpc":"2.0","id":7,"result":{}}',
     clean='→ {"jsonrpc":"2.0","id":7,"method":"ping"}\n← {"jsonrpc":"2.0","id":7,"result":{}}',
-    fix="Answer with the id of the request, exactly as it came.",
+    fix="Answer with the id of the request, exactly as it was sent.",
 )
 
 DUPLICATE_RESPONSE: Final = Rule(
@@ -26,9 +26,9 @@ DUPLICATE_RESPONSE: Final = Rule(
     title="Request answered more than once",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="A request that was answered more than once.",
-    why="Readers take the first answer and drop the others; JSON-RPC has no partial results.",
-    blame="Whoever answered: the request was made once.",
+    what="A request was answered more than once.",
+    why="The receiver takes the first answer and drops the others, since JSON-RPC has no partial results.",
+    blame="The answering side: the request was sent once.",
     example=(
         '→ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"count"}}\n'
         '← {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"1"}]}}\n'
@@ -39,7 +39,7 @@ DUPLICATE_RESPONSE: Final = Rule(
         '← {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}\n'
         '← {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"1, 2"}]}}'
     ),
-    fix="Answer once; report what comes before the result as progress notifications.",
+    fix="Answer once, and report interim results as progress notifications.",
 )
 
 ID_TYPE_MISMATCH: Final = Rule(
@@ -47,12 +47,12 @@ ID_TYPE_MISMATCH: Final = Rule(
     title="Id answered in another spelling",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what='A response whose id is spelled otherwise than the request\'s: "7" for 7, 7.0 for 7.',
-    why="Ids are equal only if type and value are. Official SDKs are lenient with some spellings, other clients wait forever.",
-    blame="Whoever answered: an id has to come back as it was sent.",
+    what='The id of a response differs in type or spelling from that of its request: "7" for 7, 7.0 for 7.',
+    why="Ids are equal only if type and value are: some SDKs accept another spelling, other clients wait forever.",
+    blame="The answering side: an id has to come back as it was sent.",
     example='→ {"jsonrpc":"2.0","id":7,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":"7","result":{"tools":[]}}',
     clean='→ {"jsonrpc":"2.0","id":7,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":7,"result":{"tools":[]}}',
-    fix="Send the id back as it came, without converting it.",
+    fix="Send the id back unchanged, without converting it.",
 )
 
 PARTIAL_RESULT: Final = Rule(
@@ -60,15 +60,15 @@ PARTIAL_RESULT: Final = Rule(
     title="Result sent in parts",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="A request is answered with several results, of which all but the last say isComplete: false.",
-    why="MCP has no partial results: SDKs take the first one for all of it, and drop the rest.",
-    blame="Whoever answered: the request was made once, and the answers say themselves that they are parts.",
+    what="A request got several results, and all but the last say isComplete: false.",
+    why="MCP has no partial results, so that SDKs take the first for the whole and drop the rest.",
+    blame="The answering side: the request was sent once, and the results themselves say that they are parts.",
     example=(
         '→ tools/call 1 {"name":"search"}\n← result 1 {"content":[],"isComplete":false}\n'
         '← result 1 {"content":[],"isComplete":true}'
     ),
     clean='→ tools/call 1 {"name":"search"}\n← result 1 {"content":[]}',
-    fix="Answer once; report what comes before the result as progress notifications.",
+    fix="Answer once, and report interim results as progress notifications.",
 )
 
 AMBIGUOUS_PAIRING: Final = Rule(
@@ -76,9 +76,9 @@ AMBIGUOUS_PAIRING: Final = Rule(
     title="Message could belong to several others",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="A message names what several others could mean: an answer, progress, a retry with input, a task, a stream to resume.",
-    why="Nobody can tell which of them it belongs to: neither mcpspy, which leaves it alone, nor the other side, which has to guess.",
-    blame="Unclear: the one side gave the same name twice, or the other spelled it in its own way.",
+    what="A message refers to a request, a task or a stream in a way that fits several of them.",
+    why="Neither side can tell which one is meant: mcpspy leaves the message unpaired, and the receiver has to guess.",
+    blame="Unclear: one side used an id or a token twice, or the other side changed its spelling.",
     example=(
         '→ tools/call 7 {"name":"a"}\n→ tools/call "7" {"name":"b"}\n← {"jsonrpc":"2.0","id":7.0,"result":{"content":[]}}\n'
         '← result 7 {"content":[]}\n← result "7" {"content":[]}'
@@ -86,24 +86,24 @@ AMBIGUOUS_PAIRING: Final = Rule(
     clean=(
         '→ tools/call 7 {"name":"a"}\n→ tools/call "8" {"name":"b"}\n← result 7 {"content":[]}\n← result "8" {"content":[]}'
     ),
-    fix="Give every request an id and a token of its own, and send both back as they came.",
+    fix="Give every request an id and a progress token of its own, and send both back unchanged.",
 )
 
 RULES: Final = (UNPAIRED_RESPONSE, DUPLICATE_RESPONSE, PARTIAL_RESULT, ID_TYPE_MISMATCH, AMBIGUOUS_PAIRING)
 
 _AMBIGUOUS: Final = {
-    "ambiguous-id": "An answer has an id that several waiting requests have in another spelling",
-    "ambiguous-progress": "Progress has a token that several requests gave out",
-    "ambiguous-call": "A retry, or what names a task or an elicitation, could belong to several calls",
+    "ambiguous-id": "The id of a response fits several waiting requests, in another spelling than each",
+    "ambiguous-progress": "The token of a progress notification was given by several requests",
+    "ambiguous-call": "A retry, or a reference to a task or an elicitation, fits several calls",
 }
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """Answers to nothing, answers too many, and answers with another spelling of the id."""
+    """Find responses to no request, second responses, and responses with another spelling of the id."""
     for exchange in facts.respelled_ids:
         response = exchange.response
         assert response is not None
-        what = f"A response has the id {response.id}, its request {exchange.request.id}."
+        what = f"A response has the id {response.id}, and its request the id {exchange.request.id}."
         yield hit_in(ID_TYPE_MISMATCH, response, exchange.row, what, group="spelling")
     for exchange in facts.repeated_answers:
         count = 1 + len(exchange.more_responses)
@@ -121,6 +121,6 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         unseen = facts.first_hole_ns is not None and facts.first_hole_ns <= unpaired.at_ns
         if unseen or facts.capture.header is None or (message.kind is Kind.ERROR and message.id in (None, "null")):
             continue
-        said = "without an id" if message.id is None else f"with the id {message.id}, which nobody asked with"
+        id_words = "no id" if message.id is None else f"the id {message.id}, which no request had"
         article = "An" if message.kind is Kind.ERROR else "A"
-        yield hit_in(UNPAIRED_RESPONSE, message, unpaired.row, f"{article} {message.kind} {said}.")
+        yield hit_in(UNPAIRED_RESPONSE, message, unpaired.row, f"{article} {message.kind} has {id_words}.")

@@ -1,4 +1,4 @@
-"""Findings about what is allowed, and slow or wasteful all the same: slow calls, repeated ones, polls without end."""
+"""Findings about traffic that is allowed, but slow or wasteful: slow calls, repeated calls, tasks polled too often."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -26,12 +26,12 @@ SLOW_CALL: Final = Rule(
     title="Unusually slow call",
     family=Family.BEHAVIOUR,
     severity=Severity.INFO,
-    what="A call took ten times as long as calls of the same tool usually do, and more than a second.",
-    why="The model, and whoever talks to it, waited for that one.",
-    blame="The server: it is the time from the request's last byte to the answer's last byte, as seen before the server.",
+    what="A call took more than a second, and more than ten times the median of calls to the same tool.",
+    why="The model and its user waited for it.",
+    blame="The server: this is the time between the last byte of the request and the last byte of the answer.",
     example=f'{_SEARCHES}\n→ tools/call 9 {{"name":"search","arguments":{{"q":9}}}}\n· 4.0 s later\n← result 9',
     clean=f'{_SEARCHES}\n→ tools/call 9 {{"name":"search","arguments":{{"q":9}}}}\n← result 9',
-    fix="See what is special about its arguments, and what the server logged meanwhile.",
+    fix="Compare its arguments with those of other calls, and read what the server logged meanwhile.",
 )
 
 REPEATED_CALL: Final = Rule(
@@ -39,12 +39,12 @@ REPEATED_CALL: Final = Rule(
     title="Same call repeated",
     family=Family.BEHAVIOUR,
     severity=Severity.INFO,
-    what="The same tool was called with the same arguments several times in a row, one after the other was answered.",
-    why="A model that repeats itself does not understand the answer, or hopes for another one: it costs time and context.",
-    blame="The client, or the model behind it: it asked again for what it had just been told.",
+    what="The same tool was called with the same arguments several times in a row, each time after it had answered.",
+    why="A model that repeats a call did not understand the answer or hopes for another one, which costs time and context.",
+    blame="The client, or its model: it repeated a call that was already answered.",
     example="\n".join(f'→ tools/call {at} {{"name":"read","arguments":{{"path":"/x"}}}}\n← result {at}' for at in range(1, 4)),
     clean="\n".join(f'→ tools/call {at} {{"name":"read","arguments":{{"path":"/{at}"}}}}\n← result {at}' for at in range(1, 4)),
-    fix="Say in the result what the model needs to know to go on; make errors say what to do instead.",
+    fix="Say in the result what the model needs to know next, and in errors what to do instead.",
 )
 
 POLLING_STORM: Final = Rule(
@@ -52,9 +52,9 @@ POLLING_STORM: Final = Rule(
     title="Task polled too often",
     family=Family.BEHAVIOUR,
     severity=Severity.WARNING,
-    what="A task is polled much more often than the server asked for: less than half its pollInterval apart, ten times or more.",
-    why="Every poll costs the server and the line; the task does not end sooner.",
-    blame="The client: the interval stood in what the server said of the task.",
+    what="A task was polled ten times or more at intervals shorter than half of its pollInterval.",
+    why="Each poll costs the server time, and the task does not finish sooner.",
+    blame="The client: the server gave the interval with the task.",
     example=_TASK + "\n".join(
         f'→ tasks/get {at} {{"taskId":"t1"}}\n← result {at} {{"taskId":"t1","status":"working","ttl":60000}}' for at in range(2, 14)
     ),
@@ -62,7 +62,7 @@ POLLING_STORM: Final = Rule(
         f'· 1.0 s later\n→ tasks/get {at} {{"taskId":"t1"}}\n← result {at} {{"taskId":"t1","status":"working","ttl":60000}}'
         for at in range(2, 5)
     ),
-    fix="Wait pollInterval milliseconds between two polls, or ask with tasks/result, which waits.",
+    fix="Wait pollInterval milliseconds between two polls, or call tasks/result, which waits for the result.",
 )  # fmt: skip
 
 RULES: Final = (SLOW_CALL, REPEATED_CALL, POLLING_STORM)
@@ -75,11 +75,11 @@ _POLLS: Final = 10
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """Calls that stand out, and polls that come too soon."""
+    """Find slow calls, runs of equal calls, and tasks that are polled too often."""
     yield from _slow(facts.calls)
     yield from _repeated(facts.calls)
-    for one in {id(one): one for one in facts.capture.calls.values()}.values():
-        yield from _polled(one)
+    for call in facts.joined_calls:
+        yield from _polled(call)
 
 
 def _slow(calls: list[Exchange]) -> Iterator[Hit]:
@@ -93,14 +93,13 @@ def _slow(calls: list[Exchange]) -> Iterator[Hit]:
         usual_ns = median(took_ns for took_ns, _ in timed)
         for took_ns, exchange in timed:
             if took_ns > _SLOW_NS and took_ns > _TIMES_SLOWER * usual_ns:
-                usual = f"half of the {len(timed)} calls took no more than {usual_ns / 1e6:.0f} ms"
-                what = f"{call_name(exchange)} took {seconds(took_ns)}; {usual}."
+                what = f"{call_name(exchange)} took {seconds(took_ns)}; the median of {len(timed)} calls is {usual_ns / 1e6:.0f} ms."
                 assert exchange.response is not None
                 yield hit_in(SLOW_CALL, exchange.response, exchange.row, what, group=exchange.target or "")
 
 
 def _repeated(calls: list[Exchange]) -> Iterator[Hit]:
-    """Runs of equal calls by one client; over HTTP several clients may be in a capture, each with its own run."""
+    """Find runs of equal calls by one client. Over HTTP a capture may have several clients, each with runs of its own."""
     runs: dict[str, list[Exchange]] = {}
     for exchange in calls:
         if exchange.sender != CLIENT:
@@ -123,36 +122,36 @@ def _is_again(before: Exchange, exchange: Exchange) -> bool:
         return False
     if before.response.result_type is not None:
         return False
-    one, other = before.request.raw, exchange.request.raw
-    one_tail, other_tail = one[one.find(_ARGUMENTS) :], other[other.find(_ARGUMENTS) :]
-    if one_tail == other_tail:
+    first, second = before.request.raw, exchange.request.raw
+    first_tail, second_tail = first[first.find(_ARGUMENTS) :], second[second.find(_ARGUMENTS) :]
+    if first_tail == second_tail:
         return True
-    return abs(len(one) - len(other)) <= _ID_DIGITS and b'"id"' in one_tail and _arguments(one) == _arguments(other)
+    return abs(len(first) - len(second)) <= _ID_DIGITS and b'"id"' in first_tail and _arguments(first) == _arguments(second)
 
 
 _ARGUMENTS: Final = b'"arguments"'
 _ID_DIGITS: Final = 40
-"""Equal calls differ by their ids and progress tokens, and so by no more bytes than these may have."""
+"""Number of bytes by which equal calls may differ: the lengths of their ids and progress tokens."""
 
 
 def _arguments(request: bytes) -> bytes:
-    """What a call hands over, as it is spelled."""
+    """Return the arguments of a call, byte for byte."""
     return bytes(members(members(request).get("params", b"")).get("arguments", b""))
 
 
 def _run(run: list[Exchange]) -> Iterator[Hit]:
     if len(run) >= _REPEATS:
-        what = f"{call_name(run[0])} was called {len(run)} times in a row with the same arguments."
+        what = f"{call_name(run[0])} was sent {len(run)} times in a row with the same arguments."
         yield hit_in(REPEATED_CALL, run[1].request, run[1].row, what, group=run[0].target or "")
 
 
-def _polled(one: Call) -> Iterator[Hit]:
-    interval_ms = None if one.task is None else one.task.poll_interval_ms
-    if not interval_ms or len(one.polls) < _POLLS:
+def _polled(call: Call) -> Iterator[Hit]:
+    interval_ms = None if call.task is None else call.task.poll_interval_ms
+    if not interval_ms or len(call.polls) < _POLLS:
         return
-    polls = [exchange for exchange in one.exchanges if one.part(exchange) is CallPart.POLL]
+    polls = [exchange for exchange in call.exchanges if call.part(exchange) is CallPart.POLL]
     hasty = [later for sooner, later in pairwise(polls) if later.at_ns - sooner.at_ns < interval_ms * 500_000]
     if len(hasty) >= _POLLS:
         took = seconds(polls[-1].at_ns - polls[0].at_ns)
-        what = f"The task of {call_name(one.first)} was polled {len(polls)} times in {took}; asked for was one each {interval_ms} ms."
+        what = f"The task of {call_name(call.first)} was polled {len(polls)} times in {took}; its pollInterval is {interval_ms} ms."
         yield hit_in(POLLING_STORM, hasty[0].request, hasty[0].row, what)

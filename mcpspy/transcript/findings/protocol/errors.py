@@ -1,4 +1,4 @@
-"""Findings about JSON-RPC errors: their shape, and their codes."""
+"""Findings about JSON-RPC errors: their members and their codes."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -19,11 +19,11 @@ MALFORMED_ERROR: Final = Rule(
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="An error has no integer code, or no message that is a string.",
-    why="SDKs take it for no message at all: the request that it answers waits until a timeout.",
-    blame="Whoever answered: JSON-RPC 2.0, section 5.1, wants both.",
+    why="SDKs do not accept it as a response, and the request waits until it times out.",
+    blame="The answering side: JSON-RPC 2.0, section 5.1, requires both members.",
     example=f'{_CALL}← {{"jsonrpc":"2.0","id":1,"error":"unknown tool"}}',
     clean=_CLEAN,
-    fix='Send {"code": -32603, "message": "…"}; what else there is to say goes into data.',
+    fix='Send {"code": -32603, "message": "…"}, and put further details into data.',
 )
 
 RESERVED_ERROR_CODE: Final = Rule(
@@ -31,12 +31,12 @@ RESERVED_ERROR_CODE: Final = Rule(
     title="Undefined error code in a reserved range",
     family=Family.PROTOCOL,
     severity=Severity.INFO,
-    what="An error has a code of the range that JSON-RPC reserves (-32768 to -32000), and nobody defined it.",
-    why="A later revision may define it, and clients will then take the error for something else.",
-    blame="Whoever answered: it chose the code.",
+    what="An error has a code in JSON-RPC's reserved range (-32768 to -32000) that is not defined.",
+    why="A later revision may define the code, and clients will then misread the error.",
+    blame="The answering side: it chose the code.",
     example=f"{_CALL}← error 1 -32199 The printer is on fire",
     clean=_CLEAN,
-    fix="Use a defined code, one of -32019 to -32000, or one outside of the range.",
+    fix="Use a defined code, a code from -32019 to -32000, or one outside the reserved range.",
 )
 
 ERROR_CODE_NOT_IN_REVISION: Final = Rule(
@@ -44,27 +44,27 @@ ERROR_CODE_NOT_IN_REVISION: Final = Rule(
     title="Error code of another revision",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="An error has a code that MCP defines in other revisions than the one in force.",
-    why="The other side takes it for an error of no known kind, and cannot act on it.",
-    blame="Whoever answered: the revision was agreed on, or named in the request.",
+    what="An error has a code that MCP defines only in other revisions than the one in force.",
+    why="The other side does not know the code and cannot act on the error.",
+    blame="The answering side: the revision was agreed on, or named in the request.",
     example=('· revision 2026-07-28\n→ resources/read 1 {"uri":"file:///x"}\n← error 1 -32002 Resource not found'),
     clean=('· revision 2026-07-28\n→ resources/read 1 {"uri":"file:///x"}\n← error 1 -32602 Resource not found'),
-    fix="Use the code of the revision: -32602 for a resource that is not there, from 2026-07-28 on.",
+    fix="Use a code of the revision in force: from 2026-07-28 on, -32602 for an unknown resource.",
 )
 
 RULES: Final = (MALFORMED_ERROR, RESERVED_ERROR_CODE, ERROR_CODE_NOT_IN_REVISION)
 
 _RESERVED: Final = range(-32768, -31999)
 _KNOWN: Final = {*ERROR_CODES, REQUEST_CANCELLED, -32801, -32802, -32803}
-"""With those of the Language Server Protocol that SDKs have taken over."""
+"""Defined codes, with those of the Language Server Protocol that SDKs have adopted."""
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """Errors that are not as they should be."""
+    """Find malformed errors, and errors with undefined codes or codes of another revision."""
     seen: set[int] = set()
     for exchange in facts.errors:
         message = exchange.response
-        if message is None or id(message) in seen:  # over HTTP one error may answer all that a transaction asked
+        if message is None or id(message) in seen:  # over HTTP one error may answer all requests of a transaction
             continue
         seen.add(id(message))
         error = message.error
@@ -80,10 +80,12 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 def _code(exchange: Exchange, message: Message, code: int) -> Iterator[Hit]:
     known: Any = ERROR_CODES.get(code)
     if code in _RESERVED and code not in _KNOWN and code not in IMPLEMENTATION_CODES and not -32099 <= code <= -32000:
-        what = f"{call_name(exchange)} was answered with the code {code}, which is reserved and which nobody defined."
+        what = f"{call_name(exchange)} was answered with the code {code}, which is reserved but not defined."
         yield hit_in(RESERVED_ERROR_CODE, message, exchange.row, what, group=str(code))
     elif known is not None and exchange.revision is not None and not known.is_in(exchange.revision):
-        if code in MODERN_CODES and exchange.era is Era.LEGACY:  # so a server of both eras answers who comes with the wrong one
+        if code in MODERN_CODES and exchange.era is Era.LEGACY:  # a server of both eras answers so to a client of the wrong one
             return
-        what = f"{call_name(exchange)} was answered with {code} ({known.name}), which {exchange.revision} does not have."
+        what = (
+            f"{call_name(exchange)} was answered with {code} ({known.name}), which revision {exchange.revision} does not have."
+        )
         yield hit_in(ERROR_CODE_NOT_IN_REVISION, message, exchange.row, what, group=str(code))

@@ -1,7 +1,7 @@
-"""Findings about the handshake of the legacy era: its order, its revision, and what it declared.
+"""Findings about the handshake of the legacy era: its order, its revision and its capabilities.
 
-Source: MCP specification, basic/lifecycle of each revision from 2024-11-05 to 2025-11-25. Nothing is found in a scope of which the
-handshake is not in the capture, and nothing about what clients of the modern era send beside it.
+Source: MCP specification, basic/lifecycle of each revision from 2024-11-05 to 2025-11-25. Finds nothing in a scope whose handshake is
+not in the capture, and nothing about messages of the modern era in the same capture.
 """
 
 from collections.abc import Iterator
@@ -20,16 +20,16 @@ SECOND_INITIALIZE: Final = Rule(
     title="Initialized twice",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="The client sends initialize again, after it was answered with a result.",
-    why="Servers refuse it, or forget what was agreed on before.",
-    blame="The client: the first handshake succeeded, and a session has one.",
+    what="The client sent initialize again after its handshake had succeeded.",
+    why="Servers reject it, or forget what was agreed before.",
+    blame="The client: a session has one handshake, and the first succeeded.",
     example=(
         '· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 {"tools":[]}\n'
         '→ initialize 2 {"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"client","version":"1"}}\n'
         "← error 2 -32600 Already initialized"
     ),
     clean='· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 {"tools":[]}',
-    fix="Initialize once; to agree anew, start the server again or begin another session.",
+    fix="Initialize once per session; for another handshake, restart the server or begin a new session.",
 )
 
 EARLY_REQUEST: Final = Rule(
@@ -37,9 +37,9 @@ EARLY_REQUEST: Final = Rule(
     title="Request before the handshake",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="The client sends a request before its initialize is answered.",
-    why="Until then nothing is agreed on: many servers refuse the request, or drop it.",
-    blame="The client: before the answer it may send nothing but ping.",
+    what="The client sent a request before initialize was answered.",
+    why="Nothing is agreed on by then, and many servers reject or drop the request.",
+    blame="The client: before that answer it may send only ping.",
     example=(
         '→ initialize 0 {"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"client","version":"1"}}\n'
         "→ tools/list 1\n"
@@ -47,7 +47,7 @@ EARLY_REQUEST: Final = Rule(
         '→ notifications/initialized\n← result 1 {"tools":[]}'
     ),
     clean='· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 {"tools":[]}',
-    fix="Wait for the answer to initialize, send notifications/initialized, and then ask.",
+    fix="Wait for the answer to initialize, send notifications/initialized, and only then send requests.",
 )
 
 EARLY_SERVER_REQUEST: Final = Rule(
@@ -55,16 +55,16 @@ EARLY_SERVER_REQUEST: Final = Rule(
     title="Server request before the handshake ended",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="The server sends a request before the client said notifications/initialized.",
-    why="The client may not be ready to answer: SDK clients drop the request, and the server waits.",
-    blame="The server: before that notification it may send nothing but ping and log messages.",
+    what="The server sent a request before the client sent notifications/initialized.",
+    why="The client may not be ready: SDK clients drop the request, and the server waits for an answer.",
+    blame="The server: before that notification it may send only ping and log messages.",
     example=(
         '→ initialize 0 {"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"client","version":"1"}}\n'
         '← result 0 {"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"server","version":"1"}}\n'
         '← roots/list 1\n→ notifications/initialized\n→ result 1 {"roots":[]}'
     ),
     clean='· handshake 2025-11-25, client: roots\n← roots/list 1\n→ result 1 {"roots":[]}',
-    fix="Wait for notifications/initialized before asking the client anything.",
+    fix="Wait for notifications/initialized before sending requests to the client.",
 )
 
 MISSING_INITIALIZED: Final = Rule(
@@ -72,9 +72,9 @@ MISSING_INITIALIZED: Final = Rule(
     title="No notifications/initialized",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="The client goes on after initialize without ever sending notifications/initialized.",
-    why="Servers wait for it: some refuse all requests until it comes, others never send theirs.",
-    blame="The client: the notification is its last step of the handshake, and every message of its is in the capture.",
+    what="The client continued after initialize without sending notifications/initialized.",
+    why="Servers wait for it: some reject all requests until then, others never send their own.",
+    blame="The client: this notification ends its handshake, and the capture holds all of its messages.",
     example=(
         '→ initialize 0 {"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"client","version":"1"}}\n'
         '← result 0 {"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"server","version":"1"}}\n'
@@ -89,9 +89,9 @@ UNKNOWN_REVISION: Final = Rule(
     title="Unknown protocol revision",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="A peer names a revision of MCP that was never released, or spells it its own way.",
-    why="The other side cannot know it, and disconnects or goes on with what it takes for the nearest.",
-    blame="Whoever named it: revisions are released dates, as 2025-11-25.",
+    what="A message names a revision of MCP that was never released or is misspelled.",
+    why="The other side cannot know it, and disconnects or continues with another revision.",
+    blame="The sender: revisions are release dates such as 2025-11-25.",
     example=(
         '→ initialize 0 {"protocolVersion":"2024.11.05","capabilities":{},"clientInfo":{"name":"client","version":"1"}}\n'
         '← result 0 {"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"server","version":"1"}}\n'
@@ -106,12 +106,12 @@ UNDECLARED_CAPABILITY: Final = Rule(
     title="Undeclared capability used",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="A side uses what the handshake did not declare: a list the server does not offer, a question the client does not take.",
-    why="The other side answers that it knows no such method, or not at all.",
-    blame="Whoever used it: what the other side can do stood in its half of the handshake.",
+    what="A message needs a capability that was not declared in the handshake.",
+    why="The other side answers that the method is unknown, or does not answer.",
+    blame="The sender: both sides declared their capabilities in the handshake.",
     example="· handshake 2025-11-25, server: tools\n→ prompts/list 1\n← error 1 -32601 Method not found",
     clean='· handshake 2025-11-25, server: tools prompts\n→ prompts/list 1\n← result 1 {"prompts":[]}',
-    fix="Look at the capabilities before using what needs one; declare what you offer.",
+    fix="Declare each capability that you offer, and check the other side's before you use them.",
 )
 
 INITIALIZE_IN_BATCH: Final = Rule(
@@ -119,8 +119,8 @@ INITIALIZE_IN_BATCH: Final = Rule(
     title="initialize in a batch",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
-    what="The client sends initialize as a member of a batch.",
-    why="Whether batches are known is what initialize finds out; servers drop or refuse the whole batch.",
+    what="The client sent initialize inside a batch.",
+    why="The client cannot know yet whether the server accepts batches, and servers drop or reject the whole batch.",
     blame="The client: it made the batch.",
     example=(
         '→ [{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},'
@@ -129,7 +129,7 @@ INITIALIZE_IN_BATCH: Final = Rule(
         "→ notifications/initialized"
     ),
     clean="· handshake 2025-03-26",
-    fix="Send initialize alone.",
+    fix="Send initialize as a message of its own.",
 )
 
 BATCH_NOT_IN_REVISION: Final = Rule(
@@ -137,9 +137,9 @@ BATCH_NOT_IN_REVISION: Final = Rule(
     title="Batch in a revision without batches",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="Messages are sent as a batch, an array, under a revision that has none: only 2025-03-26 does.",
-    why="Both official SDKs ignore an array on stdio, and Python's refuses one over HTTP: its requests wait forever.",
-    blame="Whoever sent it: the revision was agreed on before.",
+    what="Messages were sent as a batch under a revision without batches; only 2025-03-26 has them.",
+    why="Both official SDKs ignore an array on stdio, and Python's rejects it over HTTP, so that its requests wait forever.",
+    blame="The sender: the revision was agreed on before.",
     example=(
         '· handshake 2025-06-18, server: tools prompts\n→ [{"jsonrpc":"2.0","id":1,"method":"tools/list"},'
         '{"jsonrpc":"2.0","id":2,"method":"prompts/list"}]\n← result 1 {"tools":[]}\n← result 2 {"prompts":[]}'
@@ -148,7 +148,7 @@ BATCH_NOT_IN_REVISION: Final = Rule(
         '· handshake 2025-03-26, server: tools prompts\n→ [{"jsonrpc":"2.0","id":1,"method":"tools/list"},'
         '{"jsonrpc":"2.0","id":2,"method":"prompts/list"}]\n← result 1 {"tools":[]}\n← result 2 {"prompts":[]}'
     ),
-    fix="Send each message by itself.",
+    fix="Send each message on its own.",
 )
 
 RULES: Final = (
@@ -161,7 +161,7 @@ _ANY_TIME: Final = {INITIALIZE, "ping", DISCOVER}
 
 
 class Handshake(NamedTuple):
-    """What one scope agreed on, and when; `declared` is by side what its capabilities were."""
+    """The handshake of one scope. `declared` has the capabilities of each side; None where a side sent none."""
 
     scope: ScopeKey
     exchange: Exchange
@@ -170,21 +170,21 @@ class Handshake(NamedTuple):
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """What is wrong with the handshakes of a capture."""
+    """Find faults in the handshakes of a capture, and messages that do not keep to them."""
     agreed: dict[ScopeKey, Handshake] = {}
     for exchange in facts.initializes:
         yield from _revisions(exchange)
         if exchange.request.batch:
-            what = "initialize came as a member of a batch."
+            what = "initialize was sent inside a batch."
             yield hit_in(INITIALIZE_IN_BATCH, exchange.request, exchange.row, what)
         scope = scope_key(exchange.transaction)
         if scope in agreed and (scope or exchange.transaction is None) and not facts.is_shared(exchange.transaction):
-            what = "The client sent initialize again, in a session that had its handshake."
+            what = "The client sent initialize again in a session that was already initialized."
             yield hit_in(SECOND_INITIALIZE, exchange.request, exchange.row, what, group=str(scope))
         elif exchange.response is not None and exchange.response.kind is Kind.RESULT:
             agreed[scope] = _handshake(scope, exchange)
-    if any(one.exchange.transaction is not None for one in agreed.values()):
-        agreed.pop(0, None)  # transactions that stand alone: each is a client of its own
+    if any(handshake.exchange.transaction is not None for handshake in agreed.values()):
+        agreed.pop(0, None)  # transactions without a session: each may be another client
     yield from _order(facts, agreed)
     yield from _capabilities(facts, agreed)
     yield from _batches(facts)
@@ -193,15 +193,15 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 def _handshake(scope: ScopeKey, exchange: Exchange) -> Handshake:
     assert exchange.response is not None
     declared: dict[str, dict[str, Any] | None] = {
-        CLIENT: _declared(exchange.request.params),
-        SERVER: _declared(exchange.response.result),
+        CLIENT: declared_capabilities(exchange.request.params),
+        SERVER: declared_capabilities(exchange.response.result),
     }
     return Handshake(scope, exchange, exchange.response.at_ns, declared)
 
 
-def _declared(said: Any) -> dict[str, Any] | None:
-    """What a side declared; None if it did not say, which is another fault."""
-    capabilities = said.get("capabilities") if isinstance(said, dict) else None
+def declared_capabilities(params: Any) -> dict[str, Any] | None:
+    """Return the capabilities that a side declared; None if it sent none, which is another fault."""
+    capabilities = params.get("capabilities") if isinstance(params, dict) else None
     return capabilities if isinstance(capabilities, dict) else None
 
 
@@ -212,7 +212,7 @@ def _revisions(exchange: Exchange) -> Iterator[Hit]:
         revision = exchange.target if message is exchange.request else message.revision
         if revision and not is_known(revision):
             named = quoted(revision.encode("utf-8", "backslashreplace"))
-            what = f"The {message.sender} names the revision {named}, which was never released."
+            what = f"The {message.sender} named the revision {named}, which was never released."
             advice = f"Name a released revision; the nearest is {nearest(revision)}."
             yield hit_in(UNKNOWN_REVISION, message, exchange.row, what, advice=advice, group=revision)
 
@@ -233,12 +233,14 @@ def _order(facts: CaptureFacts, agreed: dict[ScopeKey, Handshake]) -> Iterator[H
             elif scope not in followed or first.at_ns < followed[scope].at_ns:
                 followed[scope] = first
         elif sender == SERVER and handshake.answered_ns < first.at_ns < initialized.get(scope, 0):
-            what = f"The server sent {call_name(first)} before notifications/initialized came."
+            what = f"The server sent {call_name(first)} before the client sent notifications/initialized."
             yield hit_in(EARLY_SERVER_REQUEST, first.request, first.row, what, group=str(scope))
     for scope, first in followed.items():
-        unplaced = 0 in initialized and first.transaction is not None  # POSTed to what announced no endpoint: anybody's
+        unplaced = (
+            0 in initialized and first.transaction is not None
+        )  # sent to an endpoint that no stream announced: of an unknown client
         if scope not in initialized and not unplaced and not facts.is_unseen(first.at_ns):
-            what = f"{call_name(first)} follows initialize, and notifications/initialized never came."
+            what = f"{call_name(first)} followed initialize, but notifications/initialized was never sent."
             yield hit_in(MISSING_INITIALIZED, first.request, first.row, what, group=str(scope))
 
 
@@ -250,15 +252,16 @@ def _capabilities(facts: CaptureFacts, agreed: dict[ScopeKey, Handshake]) -> Ite
                 continue
             known = row(method, CLIENT if sender == CLIENT else SERVER, revision)
             declared = handshake.declared[known.needs[0]] if known is not None and known.needs else None
-            if known is None or declared is None or _has(declared, known.needs[1:]):
+            if known is None or declared is None or has_capability(declared, known.needs[1:]):
                 continue
             message = first.message if isinstance(first, UnpairedMessage) else first.request
             path = ".".join(known.needs[1:])
-            what = f"The {sender} sent {method}, and the {known.needs[0]} did not declare the capability {path}."
+            what = f"The {sender} sent {method}, but the {known.needs[0]} did not declare the capability {path}."
             yield hit_in(UNDECLARED_CAPABILITY, message, first.row, what, count=use.count)
 
 
-def _has(declared: Any, path: tuple[str, ...]) -> bool:
+def has_capability(declared: Any, path: tuple[str, ...]) -> bool:
+    """Tell whether declared capabilities have the one at this path, and not as false."""
     for name in path:
         declared = declared.get(name) if isinstance(declared, dict) else None
     return declared is not None and declared is not False
@@ -276,5 +279,5 @@ def _batches(facts: CaptureFacts) -> Iterator[Hit]:
         revision = message.revision if message is not None else None
         if message is None or revision is None or nearest(revision) == WITH_BATCHES or message.method == INITIALIZE:
             continue
-        what = f"The {message.sender} sent a batch under the revision {revision}, which has none."
+        what = f"The {message.sender} sent a batch under the revision {revision}, which has no batches."
         yield hit_in(BATCH_NOT_IN_REVISION, message, batched.row, what, group=revision)

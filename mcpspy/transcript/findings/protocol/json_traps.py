@@ -1,6 +1,6 @@
-"""Findings about JSON that one reader takes otherwise than the next: names that come twice, integers too large for a double.
+"""Findings about JSON that parsers read differently: duplicate member names, and integers too large for a double.
 
-Only a full parse tells, so that no more than the first messages of a capture are read for it: `facts.SAMPLED`, and MAX_READ_BYTES.
+These need a full parse, so that only the first messages of a capture are read: see `facts.SAMPLED` and MAX_READ_BYTES.
 """
 
 import json
@@ -21,13 +21,13 @@ DUPLICATE_KEYS: Final = Rule(
     title="Duplicate member name",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
-    what="An object of a message has the same name twice.",
-    why="Most readers take the last value, some the first, strict ones refuse the message: a check may see one, a tool the other.",
-    blame="Whoever sent it: mcpspy passes bytes on as they are.",
+    what="An object in a message has the same member name twice.",
+    why="Parsers disagree on which value counts, so that a check and the tool may see different ones.",
+    blame="The sender: mcpspy forwards bytes unchanged.",
     example='→ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"a":2}}}\n'
     '← {"jsonrpc":"2.0","id":1,"result":{"content":[]}}',
     clean=_CLEAN,
-    fix="Make JSON with a library, from a map.",
+    fix="Write JSON with a library, from a map.",
 )
 
 UNSAFE_INTEGER: Final = Rule(
@@ -36,8 +36,8 @@ UNSAFE_INTEGER: Final = Rule(
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
     what="A message has an integer beyond ±9,007,199,254,740,991, which a double cannot hold exactly.",
-    why="JavaScript reads another number. As an id it is not recognised again, and the TypeScript SDK drops the message.",
-    blame="Whoever sent it: JSON has no limit, its readers do (RFC 8259, section 6).",
+    why="JavaScript reads another number; if it is an id, the answer is not recognised and the TypeScript SDK drops the message.",
+    blame="The sender: JSON sets no limit, but its parsers do (RFC 8259, section 6).",
     example='→ {"jsonrpc":"2.0","id":9007199254740993,"method":"tools/list"}\n'
     '← {"jsonrpc":"2.0","id":9007199254740993,"result":{"tools":[]}}',
     clean=_CLEAN,
@@ -56,16 +56,16 @@ _MAX_DIGITS: Final = 4000
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """What the first messages of a capture have of this."""
+    """Find duplicate names and large integers in the first messages of a capture."""
     left_bytes = MAX_READ_BYTES
     for row, message in facts.sample:
         left_bytes -= len(message.raw)
         if left_bytes < 0:
             return
-        reading = _Reading()
+        reading = _JsonReading()
         reading.read(message.raw)
         if reading.twice is not None:
-            what = f"An object has the name {quoted(reading.twice.encode('utf-8', 'replace'))} twice."
+            what = f"An object has the member name {quoted(reading.twice.encode('utf-8', 'replace'))} twice."
             yield hit_in(DUPLICATE_KEYS, message, row, what, group=reading.twice)
         if reading.unsafe is not None:
             yield _unsafe(row, message, reading.unsafe)
@@ -73,13 +73,13 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 
 def _unsafe(row: int, message: Message, digits: str) -> Hit:
     is_id = message.id == digits
-    where = "The id of a message is" if is_id else "A message has"
-    what = f"{where} {digits[:40]}, more than a double holds exactly."
+    where = "The id of a message is" if is_id else "A message has the number"
+    what = f"{where} {digits[:40]}, which a double cannot hold exactly."
     return hit_in(UNSAFE_INTEGER, message, row, what, severity=None if is_id else Severity.INFO, group=str(is_id))
 
 
-class _Reading:
-    """What reading one message brings to light: the first of each."""
+class _JsonReading:
+    """The first duplicate name and the first large integer in a message."""
 
     __slots__ = ("twice", "unsafe")
 
@@ -88,7 +88,7 @@ class _Reading:
         self.unsafe: str | None = None
 
     def read(self, raw: bytes) -> None:
-        """Read a message; what nobody can read has nothing of this."""
+        """Parse a message; one that cannot be parsed has neither."""
         try:
             json.loads(raw.decode("utf-8", "replace"), object_pairs_hook=self._object, parse_int=self._integer)
         except UNREADABLE:

@@ -1,7 +1,7 @@
-"""Findings about who sends what under which revision: directions, kinds, methods that came or went with a revision.
+"""Findings about methods: the wrong sender, the wrong kind of message, methods of another revision, deprecated methods.
 
-Source: MCP specification, schema of each revision, as `mcp_methods` has it. Where no revision is known, all of them have to say so;
-methods that no revision has are somebody's own, which is legal.
+Source: MCP specification, schema of each revision, as in `mcp.methods`. Where the revision is unknown, only what is wrong in all of
+them is found. A method that no revision has is a custom one, which is allowed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ WRONG_DIRECTION: Final = Rule(
     title="Message from the wrong side",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
-    what="A side sends what only the other side may send.",
-    why="The receiver has no such method: a request is refused or waits forever, a notification is lost.",
-    blame="Whoever sent it: the specification gives the method to the other side.",
+    what="A message was sent that only the other side may send.",
+    why="The receiver does not implement the method: a request is rejected or waits forever, a notification is lost.",
+    blame="The sender: the specification reserves the method for the other side.",
     example="· handshake 2025-11-25, server: tools\n← tools/list 1\n→ error 1 -32601 Method not found",
     clean='· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 {"tools":[]}',
-    fix="Let the other side send it, or use a method of your own.",
+    fix="Let the other side send it, or use a custom method.",
 )
 
 WRONG_KIND: Final = Rule(
@@ -37,12 +37,12 @@ WRONG_KIND: Final = Rule(
     title="Request and notification confused",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="A request was sent as a notification, without an id; or a notification as a request.",
-    why="A notification is never answered, so what was asked is never told; SDKs drop both kinds of mistakes.",
-    blame="Whoever sent it: the id, or the lack of one, is the sender's.",
+    what="A request was sent as a notification, without an id, or a notification as a request.",
+    why="A notification is never answered, and SDKs drop messages of the wrong kind.",
+    blame="The sender: it decides whether a message has an id.",
     example="· handshake 2025-11-25\n→ ping",
     clean="· handshake 2025-11-25\n→ ping 1\n← result 1",
-    fix="Send requests with an id, and notifications without.",
+    fix="Send requests with an id and notifications without one.",
 )
 
 METHOD_NOT_IN_REVISION: Final = Rule(
@@ -50,9 +50,9 @@ METHOD_NOT_IN_REVISION: Final = Rule(
     title="Method not in this revision",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="A method is used that the revision in force does not have: not yet, or no longer.",
-    why="A peer that keeps to the revision refuses it with -32601, or never answers.",
-    blame="Whoever sent it: the revision was agreed on, or is named in the message itself.",
+    what="A method was used that the revision in force does not have yet, or no longer has.",
+    why="A side that follows the revision rejects it with -32601, or never answers.",
+    blame="The sender: the revision was agreed on, or is named in the message itself.",
     example=(
         '· handshake 2025-03-26, client: elicitation\n← elicitation/create 1 {"message":"City?","requestedSchema":{}}\n'
         "→ error 1 -32601 Method not found"
@@ -61,7 +61,7 @@ METHOD_NOT_IN_REVISION: Final = Rule(
         '· handshake 2025-06-18, client: elicitation\n← elicitation/create 1 {"message":"City?","requestedSchema":{}}\n'
         '→ result 1 {"action":"decline"}'
     ),
-    fix="Use what the revision has, or agree on another one.",
+    fix="Use a method of the revision in force, or agree on another revision.",
 )
 
 REQUEST_IN_MODERN_ERA: Final = Rule(
@@ -69,8 +69,8 @@ REQUEST_IN_MODERN_ERA: Final = Rule(
     title="Server request in a revision without them",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
-    what="The server sends a request though the client speaks a revision from 2026-07-28 on, which has no such requests.",
-    why="The client answers nothing, and the server waits: what it needs is asked for with a result of the type input_required.",
+    what="The server sent a request to a client of revision 2026-07-28 or later, where servers send none.",
+    why="The client does not answer, and the server waits for input that belongs into a result of the type input_required.",
     blame="The server: the client named its revision in its own request.",
     example=(
         '· revision 2026-07-28, client: roots\n→ tools/call 1 {"name":"files"}\n← roots/list 1\n'
@@ -82,7 +82,7 @@ REQUEST_IN_MODERN_ERA: Final = Rule(
         '→ tools/call 2 {"name":"files","inputResponses":{"roots":{"roots":[]}},"requestState":"s"}\n'
         '← result 2 {"resultType":"complete","content":[]}'
     ),
-    fix="Answer with resultType input_required and the request in inputRequests.",
+    fix="Return a result with resultType input_required, and put the request into its inputRequests.",
 )
 
 DEPRECATED_METHOD: Final = Rule(
@@ -90,23 +90,23 @@ DEPRECATED_METHOD: Final = Rule(
     title="Deprecated method",
     family=Family.PROTOCOL,
     severity=Severity.INFO,
-    what="A method is used that the revision in force has, and calls deprecated.",
-    why="A later revision will not have it.",
-    blame="Whoever sent it; it is allowed for now.",
+    what="A method was used that the revision in force marks as deprecated.",
+    why="A later revision will remove it.",
+    blame="The sender: it may still use the method, but should replace it.",
     example=(
         '· revision 2026-07-28\n→ tools/call 1 {"name":"add","_meta":{"io.modelcontextprotocol/logLevel":"info"}}\n'
         '← notifications/message {"level":"info","data":"adding","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}\n'
         '← result 1 {"resultType":"complete","content":[]}'
     ),
     clean=('· revision 2026-07-28\n→ tools/call 1 {"name":"add"}\n! adding\n← result 1 {"resultType":"complete","content":[]}'),
-    fix="See docs/specification/2026-07-28/deprecated.mdx for what takes its place.",
+    fix="Use the replacement that the specification names in docs/specification/2026-07-28/deprecated.mdx.",
 )
 
 RULES: Final = (WRONG_DIRECTION, WRONG_KIND, METHOD_NOT_IN_REVISION, REQUEST_IN_MODERN_ERA, DEPRECATED_METHOD)
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """One finding for each method, sender, revision and scope."""
+    """Find misused methods, once for each method, sender, revision and scope."""
     for key, use in facts.requests.items():
         yield from _used(key, use)
     for key, use in facts.notifications.items():
@@ -120,31 +120,31 @@ def _used(key: MessageKey, use: Occurrences) -> Iterator[Hit]:
     is_request = isinstance(first, Exchange)
     message = first.request if isinstance(first, Exchange) else first.message
     side = CLIENT if sender == CLIENT else SERVER
-    said = _standing(method, side, revision, is_request=is_request)
-    name = f"{method} {'request' if is_request else 'notification'}"
-    if said is MethodStanding.OTHER_SIDE:
-        what = f"The {sender} sent a {name}, which is the other side's to send."
+    standing = _standing(method, side, revision, is_request=is_request)
+    name = f"the {'request' if is_request else 'notification'} {method}"
+    if standing is MethodStanding.OTHER_SIDE:
+        what = f"The {sender} sent {name}, which only the other side may send."
         yield hit_in(WRONG_DIRECTION, message, first.row, what, count=use.count)
-    elif said is MethodStanding.OTHER_KIND:
-        kind = "notification, without an id, and it is a request" if not is_request else "request, and it is a notification"
-        what = f"The {sender} sent {method} as a {kind}."
+    elif standing is MethodStanding.OTHER_KIND:
+        kinds = f"notification {method} as a request" if is_request else f"request {method} as a notification, without an id"
+        what = f"The {sender} sent the {kinds}."
         yield hit_in(WRONG_KIND, message, first.row, what, count=use.count)
     elif revision is None:
         return
-    elif said in (MethodStanding.OTHER_REVISION, MethodStanding.INSIDE_ONLY):
+    elif standing in (MethodStanding.OTHER_REVISION, MethodStanding.INSIDE_ONLY):
         if side == SERVER and is_request and era(revision) is Era.MODERN:
             return
-        what = f"The {sender} sent a {name}, which {revision} does not have."
+        what = f"The {sender} sent {name}, which revision {revision} does not have."
         yield hit_in(METHOD_NOT_IN_REVISION, message, first.row, what, count=use.count)
-    elif said is MethodStanding.KNOWN:
+    elif standing is MethodStanding.KNOWN:
         known = row(method, side, revision)
         if known is not None and known.deprecated and known.deprecated <= revision:
-            what = f"{method} is deprecated since {known.deprecated}."
+            what = f"{method} is deprecated since revision {known.deprecated}."
             yield hit_in(DEPRECATED_METHOD, message, first.row, what, count=use.count)
 
 
 def _standing(method: str, side: Side, revision: str | None, *, is_request: bool) -> MethodStanding:
-    """What the revision says of a method; where none is known, what all of them say."""
+    """Look a method up in the revision, or in all revisions if none is known."""
     kind: MethodKind = "request" if is_request else "notification"
     if revision is not None:
         return method_standing(method, kind, side, revision)
@@ -153,16 +153,16 @@ def _standing(method: str, side: Side, revision: str | None, *, is_request: bool
         return MethodStanding.UNKNOWN
     if known[0].kind != kind:
         return MethodStanding.OTHER_KIND
-    return MethodStanding.KNOWN if any(one.sender == side for one in known) else MethodStanding.OTHER_SIDE
+    return MethodStanding.KNOWN if any(entry.sender == side for entry in known) else MethodStanding.OTHER_SIDE
 
 
 def _asked_in_modern_era(facts: CaptureFacts) -> Iterator[Hit]:
-    """Requests of the server where the client speaks a modern revision, and none was agreed on by a handshake."""
-    agreed = any(one.response is not None and one.response.kind is Kind.RESULT for one in facts.initializes)
+    """Find requests of the server to a client of a modern revision, if no handshake agreed on another."""
+    agreed = any(exchange.response is not None and exchange.response.kind is Kind.RESULT for exchange in facts.initializes)
     modern_ns = min((use.first.at_ns for key, use in facts.requests.items() if _is_modern_and_answered(key, use)), default=None)
     for (method, sender, revision, _), use in facts.requests.items():
         first = use.first
-        if sender != SERVER or not isinstance(first, Exchange) or not any(one.sender == SERVER for one in rows(method)):
+        if sender != SERVER or not isinstance(first, Exchange) or not any(entry.sender == SERVER for entry in rows(method)):
             continue
         if revision is not None:
             is_modern = era(revision) is Era.MODERN
@@ -172,7 +172,7 @@ def _asked_in_modern_era(facts: CaptureFacts) -> Iterator[Hit]:
         else:
             is_modern = not agreed and modern_ns is not None and modern_ns < first.at_ns
         if is_modern:
-            what = f"The server sent the request {method} to a client of the modern era, which knows no requests of servers."
+            what = f"The server sent the request {method} to a client of the modern era, where servers send no requests."
             yield hit_in(REQUEST_IN_MODERN_ERA, first.request, first.row, what, count=use.count)
 
 

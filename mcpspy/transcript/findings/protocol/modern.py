@@ -1,4 +1,4 @@
-"""Findings about the era from 2026-07-28 on that no other module has: its revisions, and its notifications.
+"""Findings about the modern era (from 2026-07-28 on): rejected revisions, subscriptions, log messages, the old transport.
 
 Source: MCP specification 2026-07-28, basic/versioning and basic/patterns/subscriptions.
 """
@@ -35,12 +35,12 @@ REFUSED_REVISION: Final = Rule(
     title="Refused revision used again",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
-    what="The client goes on with a revision that the server had refused, though the server said which ones it speaks.",
+    what="The client kept using a revision that the server had rejected with a list of those it supports.",
     why="Every such request fails.",
-    blame="The client: the error -32022 names the revisions to choose from.",
+    blame="The client: the error -32022 lists the supported revisions.",
     example=f"{_REFUSED}→ tools/list 2\n← error 2 -32022 Unsupported protocol version",
     clean=(f'{_REFUSED}· revision none\n· handshake 2025-11-25, server: tools\n→ tools/list 2\n← result 2 {{"tools":[]}}'),
-    fix="Choose the newest revision of data.supported that you speak, or stop.",
+    fix="Choose the newest supported revision in data.supported, or stop.",
 )
 
 UNSUBSCRIBED_NOTIFICATION: Final = Rule(
@@ -48,15 +48,15 @@ UNSUBSCRIBED_NOTIFICATION: Final = Rule(
     title="Notification without a subscription",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="The server tells of a change for no subscription, or for one that did not ask for it, from 2026-07-28 on.",
-    why="Clients know no notifications there but those that they asked for with subscriptions/listen, and drop it.",
-    blame="The server: io.modelcontextprotocol/subscriptionId is the id of the request that wants the notification.",
+    what="The server sent a change notification without a subscription to it, under a revision from 2026-07-28 on.",
+    why="Clients of these revisions expect only what they requested with subscriptions/listen, and drop other notifications.",
+    blame="The server: io.modelcontextprotocol/subscriptionId has to be the id of the request that wants the notification.",
     example=f"{_LISTEN}← notifications/subscriptions/acknowledged\n← notifications/tools/list_changed\n← result 1",
     clean=(
         f"{_LISTEN}← notifications/subscriptions/acknowledged\n"
         '← notifications/tools/list_changed {"_meta":{"io.modelcontextprotocol/subscriptionId":1}}\n← result 1'
     ),
-    fix="Put the id of the listen request, type included, into _meta of each notification for it; send none to who does not listen.",
+    fix="Put the id of the listen request, type included, into the _meta of each notification, and send none without a subscription.",
 )
 
 UNASKED_LOG: Final = Rule(
@@ -64,12 +64,12 @@ UNASKED_LOG: Final = Rule(
     title="Log message that nobody requested",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="The server sends a log message though the request did not ask for any, under a revision from 2026-07-28 on.",
-    why="There is no logging/setLevel any more: who gives no level wants none, and SDK clients drop it.",
-    blame="The server: io.modelcontextprotocol/logLevel is not in the _meta of the request.",
+    what="The server sent a log message that the request did not ask for, under a revision from 2026-07-28 on.",
+    why="In these revisions a request without a logLevel wants no log messages, and SDK clients drop them.",
+    blame="The server: the request has no io.modelcontextprotocol/logLevel in its _meta.",
     example=f"{_CALLED}  {_ADD}\n{_ADDING}",
     clean=f"{_CALLED}  {_ADD}\n{_ADDED}",
-    fix="Send log messages for requests with a logLevel only, or write to stderr.",
+    fix="Send log messages only for requests with a logLevel, or write them to stderr.",
 )
 
 DEPRECATED_TRANSPORT: Final = Rule(
@@ -77,9 +77,9 @@ DEPRECATED_TRANSPORT: Final = Rule(
     title="Deprecated transport",
     family=Family.PROTOCOL,
     severity=Severity.INFO,
-    what="HTTP+SSE, the transport of 2024-11-05, is used under a later revision, which calls it deprecated.",
-    why="A later release of SDKs will not have it.",
-    blame="Whoever chose the URL; it is allowed for now.",
+    what="HTTP+SSE, the transport of 2024-11-05, was used under a later revision, which deprecates it.",
+    why="Later releases of SDKs will remove it.",
+    blame="Unclear: the configured URL decides the transport, which is still allowed.",
     example=(
         "→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages?session_id=5f2c\n→ POST /messages?session_id=5f2c\n"
         '  initialize 0 {"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"client"}}\n← 202 Accepted\n'
@@ -97,34 +97,34 @@ _FILTERS: Final = {
     "notifications/resources/list_changed": "resourcesListChanged",
     "notifications/resources/updated": "resourceSubscriptions",
 }
-"""By what member of params.notifications a subscription asks for each notification."""
+"""By notification: the member of params.notifications by which a subscription requests it."""
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """Revisions refused and used again, changes told to nobody, and a transport that goes."""
+    """Find rejected revisions that are used again, notifications that nobody requested, and the deprecated transport."""
     yield from _refused(facts)
-    asked_ns: float | None = None
+    first_asked_ns: float | None = None
     for unpaired in facts.opt_in_notifications:
         message = unpaired.message
         if message.method in CHANGES:
             yield from _change(facts, unpaired)
             continue
-        if asked_ns is None:
-            asked_ns = 0 if facts.capture.transactions else facts.first_request_with(LOG_LEVEL.encode())
-        if _asked_for_logs(facts, message, asked_ns) is False:
-            what = "The server sent a log message for a request that carries no logLevel."
+        if first_asked_ns is None:
+            first_asked_ns = 0 if facts.capture.transactions else facts.first_request_with(LOG_LEVEL.encode())
+        if _asked_for_logs(facts, message, first_asked_ns) is False:
+            what = "The server sent a log message for a request without a logLevel."
             yield hit_in(UNASKED_LOG, message, unpaired.row, what, group="one")
     for exchange in facts.initializes:
         transaction, response = exchange.transaction, exchange.response
         if transaction is None or response is None or transaction.scope.kind is not ScopeKind.STREAM:
             continue
         if response.revision is not None and nearest(response.revision) > "2024-11-05":
-            what = f"{response.revision} was agreed on over HTTP+SSE."
+            what = f"The revision {response.revision} was agreed on over HTTP+SSE."
             yield hit_in(DEPRECATED_TRANSPORT, response, exchange.row, what, culprit="unclear", group="one")
 
 
 def _change(facts: CaptureFacts, unpaired: UnpairedMessage) -> Iterator[Hit]:
-    """Each change has to name a subscription, one that there is, and that asks for it."""
+    """Check that a change names a subscription that exists and requests it."""
     message, method = unpaired.message, unpaired.message.method or ""
     listens = facts.capture.calls.get(unpaired.row)
     if SUBSCRIPTION_ID.encode() not in message.raw:
@@ -132,9 +132,9 @@ def _change(facts: CaptureFacts, unpaired: UnpairedMessage) -> Iterator[Hit]:
     elif listens is None:
         if facts.capture.header is None or facts.is_unseen(unpaired.at_ns):
             return
-        what = f"The server sent {method} for a subscription that nobody made."
+        what = f"The server sent {method} for a subscription that does not exist."
     elif listens.first.method == LISTEN and not _wants(listens.first, method):
-        what = f"The server sent {method} for a subscription that does not ask for it."
+        what = f"The server sent {method} for a subscription that did not request it."
     else:
         return
     yield hit_in(UNSUBSCRIBED_NOTIFICATION, message, unpaired.row, what, group=what)
@@ -142,33 +142,33 @@ def _change(facts: CaptureFacts, unpaired: UnpairedMessage) -> Iterator[Hit]:
 
 def _wants(listen: Exchange, method: str) -> bool:
     params = listen.request.params
-    said = params.get("notifications") if isinstance(params, dict) else None
-    return not isinstance(said, dict) or bool(said.get(_FILTERS[method]))
+    requested = params.get("notifications") if isinstance(params, dict) else None
+    return not isinstance(requested, dict) or bool(requested.get(_FILTERS[method]))
 
 
-def _asked_for_logs(facts: CaptureFacts, message: Message, asked_ns: float) -> bool | None:
-    """Whether who gets a log message asked for some; None where that cannot be told.
+def _asked_for_logs(facts: CaptureFacts, message: Message, first_asked_ns: float) -> bool | None:
+    """Tell whether the receiver of a log message asked for some; None if that is unknown.
 
-    Over HTTP it belongs to the request whose response it came on, on stdio to any that was made before it, from `asked_ns` on.
+    Over HTTP the request of the same transaction counts, on stdio any request before the message; the first was at `first_asked_ns`.
     """
     transaction = facts.capture.transaction_of(message.stream)
     if transaction is None:
         if facts.capture.header is None or facts.is_unseen(message.at_ns):
             return None
-        return asked_ns <= message.at_ns
-    asked = facts.first_exchanges.get(transaction.number)
+        return first_asked_ns <= message.at_ns
+    exchange = facts.first_exchanges.get(transaction.number)
     if (
-        asked is None
-        or asked.era is not Era.MODERN
+        exchange is None
+        or exchange.era is not Era.MODERN
         or transaction.request_messages != 1
         or transaction.scope.kind is ScopeKind.STREAM
     ):
         return None
-    return LOG_LEVEL.encode() in asked.request.raw
+    return LOG_LEVEL.encode() in exchange.request.raw
 
 
 def _refused(facts: CaptureFacts) -> Iterator[Hit]:
-    """Requests under a revision that the same server had refused before, while it named others."""
+    """Find requests under a revision that the same server had rejected with a list of others."""
     refused: dict[str, Exchange] = {}
     for exchange in facts.errors:
         revision, error = exchange.revision, exchange.response.error if exchange.response is not None else None
@@ -189,7 +189,7 @@ def _refused(facts: CaptureFacts) -> Iterator[Hit]:
         if first.response is None or exchange.at_ns <= first.response.at_ns or exchange.method == INITIALIZE:
             continue
         if _who(first) == _who(exchange):
-            what = f"{call_name(exchange)} came under {revision}, which the server had refused before."
+            what = f"{call_name(exchange)} was sent under the revision {revision}, which the server had rejected."
             yield hit_in(REFUSED_REVISION, exchange.request, exchange.row, what, group=revision)
 
 

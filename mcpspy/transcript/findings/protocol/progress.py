@@ -1,7 +1,7 @@
-"""Findings about progress and cancellation: notifications that name a request, and should not, or no more.
+"""Findings about progress and cancellation: notifications about the wrong request, or at the wrong time.
 
-Source: MCP specification, basic/utilities/progress and cancellation. Order is only judged within one stream: two streams of HTTP may
-overtake each other.
+Source: MCP specification, basic/utilities/progress and cancellation. Order counts only within one stream: over HTTP one stream may
+overtake another.
 """
 
 from collections.abc import Iterator
@@ -29,12 +29,12 @@ PROGRESS_AFTER_END: Final = Rule(
     title="Progress after the answer",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="Progress is reported on a request that was answered before.",
-    why="SDKs have forgotten the token by then: they log an error, or drop the notification.",
-    blame="Whoever answered: the answer and the progress came on one stream, in this order.",
+    what="Progress was reported on a request that was already answered.",
+    why="SDKs have forgotten the token by then, and log an error or drop the notification.",
+    blame="The answering side: it sent the answer before the progress, on the same stream.",
     example=f'{_CALL}← result 1 {{"content":[]}}\n← notifications/progress {{"progressToken":"t","progress":1}}',
     clean=_CLEAN,
-    fix="Stop reporting before you answer; wait for what still sends.",
+    fix="Stop all progress reports before you send the answer.",
 )
 
 PROGRESS_NOT_INCREASING: Final = Rule(
@@ -42,15 +42,15 @@ PROGRESS_NOT_INCREASING: Final = Rule(
     title="Progress does not increase",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="The progress of a request does not grow with each notification.",
-    why="The specification has it increase; what is drawn from it jumps back, or stands still.",
-    blame="Whoever reports: the notifications came on one stream, in this order.",
+    what="The progress of a request did not increase from one notification to the next.",
+    why="The specification requires it to increase; otherwise a progress bar stands still or jumps back.",
+    blame="The reporting side: the notifications came in this order on one stream.",
     example=(
         f'{_CALL}← notifications/progress {{"progressToken":"t","progress":2}}\n'
         '← notifications/progress {"progressToken":"t","progress":1}\n← result 1 {"content":[]}'
     ),
     clean=_CLEAN,
-    fix="Count up, also where the total is unknown.",
+    fix="Increase progress with each notification, even if the total is unknown.",
 )
 
 UNKNOWN_PROGRESS_TOKEN: Final = Rule(
@@ -58,15 +58,15 @@ UNKNOWN_PROGRESS_TOKEN: Final = Rule(
     title="Unknown progress token",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="Progress is reported under a token that no request gave out.",
-    why="The receiver cannot tell what makes progress, and drops it.",
-    blame="Whoever reports: every request of the other side is in the capture, and none has this token.",
+    what="Progress was reported under a token that no request had.",
+    why="The receiver cannot tell which request makes progress, and drops the notification.",
+    blame="The reporting side: the capture holds every request of the other side, and none has this token.",
     example=(
         '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"count"}\n'
         '← notifications/progress {"progressToken":"t","progress":1}\n← result 1 {"content":[]}'
     ),
     clean=_CLEAN,
-    fix="Report progress only where params._meta.progressToken asks for it, under exactly that token.",
+    fix="Report progress only for requests with a params._meta.progressToken, under exactly that token.",
 )
 
 CANCELLED_INITIALIZE: Final = Rule(
@@ -74,15 +74,15 @@ CANCELLED_INITIALIZE: Final = Rule(
     title="initialize cancelled",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
-    what="The client cancels initialize.",
-    why="The specification forbids it: nobody knows what is agreed on then, and the server may wait for the rest of the handshake.",
+    what="The client cancelled initialize.",
+    why="The specification forbids it, and the server may wait for the rest of the handshake.",
     blame="The client: it sent the cancellation.",
     example=(
         '→ initialize 0 {"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"client","version":"1"}}\n'
         '· 3.0 s later\n→ notifications/cancelled {"requestId":0}'
     ),
     clean="· handshake 2025-11-25",
-    fix="To give up on a server that does not answer initialize, close the connection.",
+    fix="Close the connection to a server that does not answer initialize.",
 )
 
 CANCELLED_UNKNOWN_REQUEST: Final = Rule(
@@ -91,11 +91,11 @@ CANCELLED_UNKNOWN_REQUEST: Final = Rule(
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A cancellation names a request that its sender never made.",
-    why="It is dropped, and what was to be cancelled goes on.",
-    blame="Whoever cancels: every request of that side is in the capture, and none has this id.",
+    why="The receiver drops it, and the request that was to be cancelled goes on.",
+    blame="The cancelling side: the capture holds all of its requests, and none has this id.",
     example='· handshake 2025-11-25, server: tools\n→ notifications/cancelled {"requestId":99}',
     clean=('· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"count"}\n→ notifications/cancelled {"requestId":1}'),
-    fix="Cancel by the id of the request as it was sent, type included.",
+    fix="Cancel with the id of the request exactly as it was sent, type included.",
 )
 
 LATE_CANCELLATION: Final = Rule(
@@ -103,9 +103,9 @@ LATE_CANCELLATION: Final = Rule(
     title="Cancellation after the answer",
     family=Family.PROTOCOL,
     severity=Severity.INFO,
-    what="A request is cancelled long after it was answered.",
-    why="It does no harm: the receiver has to ignore it. It may mean that the answer was not recognised.",
-    blame="Whoever cancels: the answer had passed a second before.",
+    what="A request was cancelled more than a second after it was answered.",
+    why="The receiver ignores it, but the client may not have recognised the answer.",
+    blame="The cancelling side: it had the answer a second before or earlier.",
     example=(
         '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"count"}\n← result 1 {"content":[]}\n'
         '· 5.0 s later\n→ notifications/cancelled {"requestId":1}'
@@ -114,7 +114,7 @@ LATE_CANCELLATION: Final = Rule(
         '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"count"}\n← result 1 {"content":[]}\n'
         '→ notifications/cancelled {"requestId":1}'
     ),
-    fix="See whether the client took the answer: its id has to be that of the request, type included.",
+    fix="Check that the client accepted the answer, whose id has to equal that of the request, type included.",
 )
 
 RULES: Final = (
@@ -122,16 +122,18 @@ RULES: Final = (
     LATE_CANCELLATION,
 )  # fmt: skip
 
+_MAX_NUMBER_BYTES: Final = 30
+
 _RACE_NS: Final = 1_000_000_000
-"""A cancellation that crosses the answer is nobody's fault (basic/utilities/cancellation, timing considerations)."""
+"""Time in which a cancellation may cross the answer without a fault (basic/utilities/cancellation, timing considerations)."""
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """Progress too late, not growing or about nothing; cancellations of what must not be, never was or is long over."""
+    """Find progress that is late, does not increase or has an unknown token, and cancellations that should not have been sent."""
     for exchange in facts.with_notifications:
-        reports = [one for one in exchange.notifications if one.method == PROGRESS]
+        reports = [message for message in exchange.notifications if message.method == PROGRESS]
         yield from _late(exchange, reports)
-        yield from _shrinking(exchange, reports)
+        yield from _not_increasing(exchange, reports)
         for message in exchange.notifications:
             if message.method == CANCELLED:
                 yield from _cancelled(exchange, message)
@@ -142,15 +144,15 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if "late-progress" in message.flaws or "ambiguous-progress" in message.flaws or not _is_known(facts, message):
             continue
         if message.method == PROGRESS:
-            what = f"Progress was reported under the token {message.correlation_key}, which no request gave out."
+            what = f"Progress was reported under the token {message.correlation_key}, which no request had."
             yield hit_in(UNKNOWN_PROGRESS_TOKEN, message, unpaired.row, what, group=message.correlation_key)
         else:
-            what = f"A cancellation names the request {message.correlation_key}, which the {message.sender} never made."
+            what = f"A cancellation names the request {message.correlation_key}, which the {message.sender} never sent."
             yield hit_in(CANCELLED_UNKNOWN_REQUEST, message, unpaired.row, what)
 
 
 def _is_known(facts: CaptureFacts, message: Message) -> bool:
-    """Whether all that a notification could name is known. Where each transaction stands alone, it names what went in another.
+    """Tell whether every request that a notification can name is known; without sessions it may name one of another transaction.
 
     From 2026-07-28 on a server ends a subscription with a cancellation, which names a request of the client.
     """
@@ -162,15 +164,15 @@ def _is_known(facts: CaptureFacts, message: Message) -> bool:
 
 def _late(exchange: Exchange, reports: list[Message]) -> Iterator[Hit]:
     response = exchange.response
-    if response is None or response.result_type == TASK:  # a task's token is good until the task is over
+    if response is None or response.result_type == TASK:  # the token of a task is valid until the task is over
         return
-    late = [one for one in reports if one.stream == response.stream and one.number > response.number]
+    late = [report for report in reports if report.stream == response.stream and report.number > response.number]
     if late:
-        what = f"Progress on {call_name(exchange)} was reported after it was answered."
+        what = f"Progress on {call_name(exchange)} was reported after its answer."
         yield hit_in(PROGRESS_AFTER_END, late[0], exchange.row, what, group=exchange.method, count=len(late))
 
 
-def _shrinking(exchange: Exchange, reports: list[Message]) -> Iterator[Hit]:
+def _not_increasing(exchange: Exchange, reports: list[Message]) -> Iterator[Hit]:
     last: dict[int, float] = {}
     for message in reports:
         now = _progress(message)
@@ -185,11 +187,11 @@ def _shrinking(exchange: Exchange, reports: list[Message]) -> Iterator[Hit]:
 
 
 def _progress(message: Message) -> float | None:
-    said = members(members(message.raw).get("params", b"")).get("progress")
-    if said is None or len(bytes(said)) > 30:
+    number = members(members(message.raw).get("params", b"")).get("progress")
+    if number is None or len(bytes(number)) > _MAX_NUMBER_BYTES:
         return None
     try:
-        return float(bytes(said))
+        return float(bytes(number))
     except ValueError:
         return None
 

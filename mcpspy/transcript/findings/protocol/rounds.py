@@ -1,4 +1,4 @@
-"""Findings about calls that take several requests: rounds with the input that a result requires, and tasks.
+"""Findings about calls of several requests: retries with the input that a result asked for, and results that are tasks.
 
 Source: MCP specification, basic/patterns/mrtr of 2026-07-28; basic/utilities/tasks of 2025-11-25, SEP-2663 for those after.
 """
@@ -29,15 +29,15 @@ MISPLACED_INPUT_REQUEST: Final = Rule(
     title="Input request out of place",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
-    what="A result asks for input where it may not: of a method that cannot, with nothing asked, or with what is no input request.",
-    why="The client has no way to answer: the call fails, or hangs.",
+    what="A result asks for input, but its method may not, or its inputRequests are missing or invalid.",
+    why="The client cannot answer, and the call fails or hangs.",
     blame="The server: it made the result.",
     example=(
         '· revision 2026-07-28\n→ tools/list 1\n← result 1 {"resultType":"input_required",'
         '"inputRequests":{"q":{"method":"elicitation/create","params":{}}}}'
     ),
     clean=_WELL,
-    fix="Ask for input in results of tools/call, prompts/get and resources/read only, with inputRequests or requestState.",
+    fix="Ask for input only in results of tools/call, prompts/get and resources/read, with inputRequests or a requestState.",
 )
 
 UNDECLARED_INPUT: Final = Rule(
@@ -45,12 +45,12 @@ UNDECLARED_INPUT: Final = Rule(
     title="Undeclared kind of input requested",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
-    what="A result asks for input that the client did not declare that it can give.",
+    what="A result asks for a kind of input that the client did not declare.",
     why="The client cannot answer, and the call fails.",
-    blame="The server: what the client can do stood in the _meta of its request.",
+    blame="The server: the client declared its capabilities in the _meta of its request.",
     example=f"{_MODERN.replace(', client: roots', '')}← result 1 {_ASKED}",
     clean=_WELL,
-    fix="Look at clientCapabilities of the request; answer -32021 where something is missing that you need.",
+    fix="Check the clientCapabilities of the request, and answer -32021 if one is missing.",
 )
 
 CHANGED_REQUEST_STATE: Final = Rule(
@@ -58,9 +58,9 @@ CHANGED_REQUEST_STATE: Final = Rule(
     title="requestState changed",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
-    what="A retry with input does not send back the requestState of the result that asked for it, as it was.",
-    why="The server cannot go on where it stopped; one that signs its state refuses the retry.",
-    blame="The client: the state is not for it to read or to change.",
+    what="A retry with input did not return the requestState of the result unchanged.",
+    why="The server cannot continue where it stopped, and rejects the retry if it signs its state.",
+    blame="The client: it has to return the state without reading or changing it.",
     example=(
         f'{_MODERN}← result 1 {_ASKED}\n→ tools/call 2 {{"name":"files","inputResponses":{{"roots":{{"roots":[]}}}}}}\n'
         "← error 2 -32602 No state"
@@ -74,12 +74,12 @@ UNASKED_INPUT: Final = Rule(
     title="Input that nobody requested",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="A retry brings input that no result before it asked for.",
-    why="The server does not know what it is for, and may refuse the retry.",
-    blame="The client: the keys of inputResponses are those of the inputRequests that it got.",
+    what="A retry has input that no earlier result asked for.",
+    why="The server does not know what it is for, and may reject the retry.",
+    blame="The client: the keys of inputResponses have to be those of the inputRequests.",
     example=f"{_MODERN}← result 1 {_ASKED}\n{_TOO_MUCH}{_DONE}",
     clean=_WELL,
-    fix="Answer each of inputRequests under its own key, and nothing else.",
+    fix="Answer each member of inputRequests under its own key, and add nothing else.",
 )
 
 UNASKED_TASK: Final = Rule(
@@ -87,8 +87,8 @@ UNASKED_TASK: Final = Rule(
     title="Task that nobody requested",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
-    what="A request that did not ask for a task is answered with one.",
-    why="The client expects a result: it takes the task for a result without content, or fails to read it.",
+    what="A request that did not ask for a task was answered with one.",
+    why="The client takes the task for a result without content, or fails to read it.",
     blame="The server: the request has no params.task (2025-11-25), or its client does not declare the extension (2026-07-28).",
     example=(
         '· handshake 2025-11-25, server: tools tasks\n→ tools/call 1 {"name":"report"}\n'
@@ -100,52 +100,58 @@ UNASKED_TASK: Final = Rule(
         '→ tasks/result 2 {"taskId":"t1"}\n'
         '← result 2 {"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}'
     ),
-    fix="Make a task only of a request that asks for one.",
+    fix="Make a task only if the request asks for one.",
 )
 
 RULES: Final = (MISPLACED_INPUT_REQUEST, UNDECLARED_INPUT, CHANGED_REQUEST_STATE, UNASKED_INPUT, UNASKED_TASK)
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """What is wrong with results that are no end, and with what follows them."""
+    """Find faults in results that ask for input or are tasks, and in the retries that follow."""
     for exchange in facts.unfinished:
         response = exchange.response
         if response is None:
             continue
         if response.result_type == INPUT_REQUIRED:
-            yield from _required(exchange)
+            yield from _input_request(exchange)
         elif response.result_type == TASK:
             yield from _task(exchange)
-    for one in {id(one): one for one in facts.capture.calls.values()}.values():
-        if len(one.exchanges) > 1:
-            yield from _states(one)
+    for call in facts.joined_calls:
+        if len(call.exchanges) > 1:
+            yield from _retries(call)
 
 
-def _required(exchange: Exchange) -> Iterator[Hit]:
+def _input_request(exchange: Exchange) -> Iterator[Hit]:
     response = exchange.response
     assert response is not None
     result = response.result
-    asked = result.get("inputRequests") if isinstance(result, dict) else None
+    inputs = result.get("inputRequests") if isinstance(result, dict) else None
     has_state = isinstance(result, dict) and "requestState" in result
     wrong = ""
     if exchange.method not in MAY_NEED_INPUT:
         wrong = f"{exchange.method} cannot ask for input"
-    elif not asked and not has_state:
+    elif not inputs and not has_state:
         wrong = "it has neither inputRequests nor a requestState"
-    elif asked is not None and not (isinstance(asked, dict) and all(_method(one) in INPUT_REQUESTS for one in asked.values())):
-        wrong = "its inputRequests are no requests that a server may make"
+    elif inputs is not None and not (
+        isinstance(inputs, dict) and all(_method(value) in INPUT_REQUESTS for value in inputs.values())
+    ):
+        wrong = "its inputRequests are not requests that a server may send"
     if wrong:
-        what = f"The result of {call_name(exchange)} says input_required, and {wrong}."
+        what = f"The result of {call_name(exchange)} says input_required, but {wrong}."
         yield hit_in(MISPLACED_INPUT_REQUEST, response, exchange.row, what, group=exchange.method)
         return
     declared = _declared(exchange)
-    for one in (asked or {}).values():
-        known = row(_method(one), "server", exchange.revision or FIRST_MODERN)
+    for request in (inputs or {}).values():
+        known = row(_method(request), "server", exchange.revision or FIRST_MODERN)
         if known is not None and declared is not None and known.needs and known.needs[1] not in declared:
-            what = f"The result of {call_name(exchange)} asks for {known.name}; the client did not declare {known.needs[1]}."
+            what = (
+                f"The result of {call_name(exchange)} asks for {known.name}, but the client did not declare {known.needs[1]}."
+            )
             yield hit_in(UNDECLARED_INPUT, response, exchange.row, what, group=known.name)
-        elif known is not None and declared is not None and _sends_to_url(one) and not _has_url(declared):
-            what = f"The result of {call_name(exchange)} sends the user to a URL; the client did not declare elicitation.url."
+        elif known is not None and declared is not None and _sends_to_url(request) and not _has_url(declared):
+            what = (
+                f"The result of {call_name(exchange)} sends the user to a URL, but the client did not declare elicitation.url."
+            )
             yield hit_in(UNDECLARED_INPUT, response, exchange.row, what, group=known.name)
 
 
@@ -160,13 +166,13 @@ def _sends_to_url(request: Any) -> bool:
 
 
 def _has_url(declared: dict[str, Any]) -> bool:
-    """Whether the client can send its user to a URL; without a word on modes it knows forms alone (client/elicitation)."""
-    said = declared.get("elicitation")
-    return isinstance(said, dict) and isinstance(said.get("url"), dict)
+    """Tell whether the client can send its user to a URL; a client that names no modes has forms only (client/elicitation)."""
+    modes = declared.get("elicitation")
+    return isinstance(modes, dict) and isinstance(modes.get("url"), dict)
 
 
 def _declared(exchange: Exchange) -> dict[str, Any] | None:
-    """The capabilities that a request of the modern era declares."""
+    """Return the client's capabilities in a request of the modern era; None if it has none."""
     params = exchange.request.params
     meta = params.get("_meta") if isinstance(params, dict) else None
     declared = meta.get(CLIENT_CAPABILITIES) if isinstance(meta, dict) else None
@@ -178,34 +184,34 @@ def _task(exchange: Exchange) -> Iterator[Hit]:
     assert response is not None
     if b'"task"' in exchange.request.raw or exchange.revision is None or TASKS.encode() in exchange.request.raw:
         return
-    what = f"{call_name(exchange)} was answered with a task, which it did not ask for."
+    what = f"{call_name(exchange)} was answered with a task that it did not ask for."
     yield hit_in(UNASKED_TASK, response, exchange.row, what, group=exchange.method)
 
 
-def _states(one: Call) -> Iterator[Hit]:
-    """Each round has to bring the state of the one before, and no input that no round before it asked for."""
+def _retries(call: Call) -> Iterator[Hit]:
+    """Check that each retry returns the state of the result before it, and only input that a result asked for."""
     before: Exchange | None = None
-    asked: set[str] = set()
-    for exchange in one.exchanges:
-        if one.part(exchange) is not CallPart.ROUND:
+    requested: set[str] = set()
+    for exchange in call.exchanges:
+        if call.part(exchange) is not CallPart.ROUND:
             continue
         response = None if before is None else before.response
         if response is not None and response.result_type == INPUT_REQUIRED:
             result = members(members(response.raw).get("result", b""))
             params = members(members(exchange.request.raw).get("params", b""))
-            asked |= members(result.get("inputRequests", b"")).keys()
-            unasked = members(params.get("inputResponses", b"")).keys() - asked
+            requested |= members(result.get("inputRequests", b"")).keys()
+            unasked = members(params.get("inputResponses", b"")).keys() - requested
             if unasked:
                 named = quoted(min(unasked).encode("utf-8", "backslashreplace"))
-                what = f"The retry of {call_name(exchange)} brings the input {named}, for which nobody asked."
+                what = f"The retry of {call_name(exchange)} has the input {named}, which no result asked for."
                 yield hit_in(UNASKED_INPUT, exchange.request, exchange.row, what, group=exchange.method)
             yield from _state(exchange, result.get("requestState"), params.get("requestState"))
         before = exchange
 
 
-def _state(exchange: Exchange, wanted: Slice | None, brought: Slice | None) -> Iterator[Hit]:
-    if (None if wanted is None else bytes(wanted)) != (None if brought is None else bytes(brought)):
-        said = "another requestState" if brought is not None and wanted is not None else "no requestState"
-        said = "a requestState that nobody gave it" if wanted is None else said
-        what = f"The retry of {call_name(exchange)} brings {said}."
+def _state(exchange: Exchange, wanted: Slice | None, returned: Slice | None) -> Iterator[Hit]:
+    if (None if wanted is None else bytes(wanted)) != (None if returned is None else bytes(returned)):
+        state = "another requestState" if returned is not None and wanted is not None else "no requestState"
+        state = "a requestState that no result gave it" if wanted is None else state
+        what = f"The retry of {call_name(exchange)} has {state}."
         yield hit_in(CHANGED_REQUEST_STATE, exchange.request, exchange.row, what, group=exchange.method)

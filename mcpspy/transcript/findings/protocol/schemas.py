@@ -1,4 +1,4 @@
-"""Findings about what a tool promises: its schemas, and whether arguments and results keep to them. `mcpspy check` asks for them."""
+"""Findings about schemas of tools: invalid ones, and arguments and results that do not match them. They are optional."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -21,12 +21,12 @@ ARGUMENTS_INVALID: Final = Rule(
     title="Arguments do not fit the schema",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="A tool is called with arguments that its inputSchema does not allow; its patterns and formats are not looked at.",
-    why="The server refuses them, or does something else than was meant.",
-    blame="The client, or the model behind it: the schema was listed to it before.",
+    what="A tool was called with arguments that its inputSchema does not allow (patterns and formats are not checked).",
+    why="The server rejects the arguments, or does something other than intended.",
+    blame="The client, or its model: the schema was listed before the call.",
     example=f'{_LISTED}→ tools/call 2 {{"name":"add","arguments":{{"a":"one"}}}}\n← error 2 -32602 Invalid arguments',
     clean=_WELL,
-    fix="Make the tool's description and schema say plainly what it takes; have the client check before it sends.",
+    fix="State in the tool's description and schema what it accepts, and validate arguments in the client.",
 )
 
 STRUCTURED_CONTENT_INVALID: Final = Rule(
@@ -34,12 +34,12 @@ STRUCTURED_CONTENT_INVALID: Final = Rule(
     title="Structured content does not fit the schema",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
-    what="The structuredContent of a result is missing, or is not as the tool's outputSchema promises.",
-    why="SDK clients check it and raise an error instead of handing out the result.",
+    what="The structuredContent of a result is missing or does not match the tool's outputSchema.",
+    why="SDK clients validate it, and raise an error instead of returning the result.",
     blame="The server: both the schema and the result are its own.",
     example=f'{_LISTED}{_CALL}← result 2 {{"content":[{{"type":"text","text":"3"}}],"structuredContent":{{"sum":"3"}}}}',
     clean=_WELL,
-    fix="Return what outputSchema says, or mend the schema.",
+    fix="Return structuredContent that matches outputSchema, or correct the schema.",
 )
 
 TOOL_SCHEMA_INVALID: Final = Rule(
@@ -47,12 +47,12 @@ TOOL_SCHEMA_INVALID: Final = Rule(
     title="Invalid input schema of a tool",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
-    what='A tool is listed without an inputSchema that is a schema of an object: "type": "object".',
-    why="Clients refuse the tool, some the whole list; models are told nothing of its arguments.",
-    blame="The server: it made the definition.",
+    what='A tool has no inputSchema with "type": "object".',
+    why="Clients reject the tool or the whole list, and the model learns nothing about its arguments.",
+    blame="The server: it defines the tool.",
     example='→ tools/list 1\n← result 1 {"tools":[{"name":"now","inputSchema":{"type":"string"}}]}',
     clean='→ tools/list 1\n← result 1 {"tools":[{"name":"now","inputSchema":{"type":"object"}}]}',
-    fix='For a tool without arguments write {"type": "object"}.',
+    fix='Give each tool an inputSchema; write {"type": "object"} for a tool without arguments.',
 )
 
 UNKNOWN_TOOL: Final = Rule(
@@ -60,12 +60,12 @@ UNKNOWN_TOOL: Final = Rule(
     title="Call of an unknown tool",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="A tool is called that the server's complete list does not have, and the server fails it.",
-    why="The call cannot work: the name is made up, of another server, or of a list that was.",
-    blame="The client, or the model behind it: the list was fetched before, and the server did not say that it changed.",
+    what="A tool was called that is not in the server's complete list, and the call failed.",
+    why="The call cannot succeed: the name is made up, outdated, or that of another server's tool.",
+    blame="The client, or its model: the list was fetched before, and the server announced no change.",
     example=f'{_LISTED}→ tools/call 2 {{"name":"sum","arguments":{{}}}}\n← error 2 -32602 Unknown tool: sum',
     clean=_WELL,
-    fix="See whether the client renames tools (server_tool, mcp__server__tool) and sends the name back as it was listed.",
+    fix="If the client renames tools (server_tool, mcp__server__tool), check that it sends back the name that was listed.",
 )
 
 RULES: Final = (ARGUMENTS_INVALID, STRUCTURED_CONTENT_INVALID, TOOL_SCHEMA_INVALID, UNKNOWN_TOOL)
@@ -75,13 +75,13 @@ optional: Final = True
 MAX_VALUE_BYTES: Final = 256 << 10
 
 MAX_EACH: Final = 200
-"""So many calls of a tool are checked: who gets its arguments wrong does so from the beginning."""
+"""Number of calls of each tool that are checked: a client that gets arguments wrong does so from the beginning."""
 
 _LIST_CHANGED: Final = "notifications/tools/list_changed"
 
 
-class _Server:
-    """What one capture's server listed so far, by scope."""
+class _ListedTools:
+    """The tools that one capture's server has listed so far, by scope."""
 
     def __init__(self) -> None:
         self.tools: dict[tuple[str | int, str], dict[str, Any]] = {}
@@ -91,8 +91,8 @@ class _Server:
 
 
 def find(facts: TranscriptFacts) -> Iterator[Hit]:
-    """Calls and results that do not keep to what the tool promises. Rows are in the order in which they began."""
-    servers = [_Server() for _ in facts.transcript.captures]
+    """Find invalid schemas, unknown tools, and arguments and results that do not match. Rows are in the order in which they began."""
+    servers = [_ListedTools() for _ in facts.transcript.captures]
     for row in facts.transcript.rows:
         if isinstance(row, UnpairedMessage):
             if row.message.method == _LIST_CHANGED:
@@ -104,7 +104,7 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
                 yield from _called(servers[row.capture], row)
 
 
-def _listed(server: _Server, row: Exchange) -> Iterator[Hit]:
+def _listed(server: _ListedTools, row: Exchange) -> Iterator[Hit]:
     response = row.response
     assert response is not None
     result = response.result
@@ -116,13 +116,13 @@ def _listed(server: _Server, row: Exchange) -> Iterator[Hit]:
         server.tools[scope, tool["name"]] = tool
         schema = tool.get("inputSchema")
         if not isinstance(schema, dict) or schema.get("type") != "object":
-            what = f"The tool {tool['name'][:80]} is listed without an inputSchema of an object."
+            what = f"The tool {tool['name'][:80]} is listed without an inputSchema of the type object."
             yield hit_in(TOOL_SCHEMA_INVALID, response, row.row, what, group=tool["name"])
     if isinstance(result, dict) and not result.get("nextCursor"):
         server.complete.add(scope)
 
 
-def _called(server: _Server, row: Exchange) -> Iterator[Hit]:
+def _called(server: _ListedTools, row: Exchange) -> Iterator[Hit]:
     request, response = row.request, row.response
     assert response is not None
     scope, name = scope_key(row.transaction), row.target
@@ -132,7 +132,7 @@ def _called(server: _Server, row: Exchange) -> Iterator[Hit]:
     failed = response.kind is Kind.ERROR or response.is_error
     if tool is None:
         if failed and scope in server.complete and (scope or row.transaction is None):
-            what = f"The tool {name[:80]} was called, which the server had not listed."
+            what = f"The tool {name[:80]} was called, but the server does not list it."
             yield hit_in(UNKNOWN_TOOL, request, row.row, what, group=name)
         return
     checked = server.checked[scope, name] = server.checked.get((scope, name), 0) + 1
@@ -142,23 +142,23 @@ def _called(server: _Server, row: Exchange) -> Iterator[Hit]:
     if isinstance(params, dict):
         wrong = server.validators.mistake(tool.get("inputSchema"), params.get("arguments", {}))
         if wrong:
-            what = f"The arguments of {call_name(row)} are not as its inputSchema has them: {wrong}"
+            what = f"The arguments of {call_name(row)} do not match its inputSchema: {wrong}"
             yield hit_in(ARGUMENTS_INVALID, request, row.row, what, group=name)
     if tool.get("outputSchema") is not None and not failed and response.result_type is None:
         yield from _answered(server, tool, row, name)
 
 
-def _answered(server: _Server, tool: dict[str, Any], row: Exchange, name: str) -> Iterator[Hit]:
+def _answered(server: _ListedTools, tool: dict[str, Any], row: Exchange, name: str) -> Iterator[Hit]:
     response = row.response
     assert response is not None
     result = response.result
     if not isinstance(result, dict) or len(response.raw) > MAX_VALUE_BYTES:
         return
     if "structuredContent" not in result:
-        what = f"The result of {call_name(row)} has no structuredContent, though the tool has an outputSchema."
+        what = f"The result of {call_name(row)} has no structuredContent, but the tool has an outputSchema."
         yield hit_in(STRUCTURED_CONTENT_INVALID, response, row.row, what, group=name)
         return
     wrong = server.validators.mistake(tool["outputSchema"], result["structuredContent"])
     if wrong:
-        what = f"The structuredContent of {call_name(row)} is not as its outputSchema has it: {wrong}"
+        what = f"The structuredContent of {call_name(row)} does not match its outputSchema: {wrong}"
         yield hit_in(STRUCTURED_CONTENT_INVALID, response, row.row, what, group=name)

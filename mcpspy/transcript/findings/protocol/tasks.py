@@ -1,11 +1,11 @@
-"""Findings about tasks: asked for where they are not offered, answered about another one, begun again after their end.
+"""Findings about tasks: requested where none are offered, confused with another task, changed after their end, unmarked results.
 
-Source: MCP specification 2025-11-25, basic/utilities/tasks; SEP-2663 for tasks from 2026-07-28 on. Nothing is found about tasks that
-nobody knows: they may have been begun before the capture, or in another session.
+Source: MCP specification 2025-11-25, basic/utilities/tasks; SEP-2663 for tasks from 2026-07-28 on. Finds nothing about tasks whose
+beginning is not in the capture: they may have begun before it, or in another session.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from ....records import CLIENT, SERVER
 from ....wire.json_spans import members
@@ -17,6 +17,7 @@ from ...model import Exchange, Kind, Message
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import Family, Hit, Rule, Severity, hit_in
 from ..words import call_name, quoted
+from .handshake import declared_capabilities, has_capability
 
 _OFFERED: Final = "· handshake 2025-11-25, server: tools tasks.requests.tools.call\n"
 _ASKED: Final = '→ tools/call 1 {"name":"report","task":{"ttl":60000}}\n'
@@ -31,12 +32,12 @@ TASK_NOT_OFFERED: Final = Rule(
     title="Task requested where none is offered",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="A request asks to be run as a task, which the other side did not declare that it does for such requests.",
-    why="It is run as any other: who asked waits for a task, and gets a result, or an error.",
-    blame="Whoever asked: what the other side runs as tasks stood in its half of the handshake, under tasks.requests.",
+    what="A request asked for a task, but the other side did not declare tasks for its method.",
+    why="The request runs without a task, and the requesting side gets a result or an error instead.",
+    blame="The requesting side: the other side declared its tasks under tasks.requests in the handshake.",
     example=f'· handshake 2025-11-25, server: tools\n{_ASKED}← result 1 {{"content":[]}}',
     clean=_BEGUN.rstrip(),
-    fix="Look for tasks.requests.tools.call in the capabilities, and leave params.task out where it is missing.",
+    fix="Leave out params.task unless the capabilities have tasks.requests.tools.call.",
 )
 
 TASK_GOES_ON: Final = Rule(
@@ -45,11 +46,11 @@ TASK_GOES_ON: Final = Rule(
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A task that was completed, failed or cancelled has another status later.",
-    why="Clients stop asking when a task is over: what comes after that nobody gets.",
-    blame="The side that runs the task: it said both, the second to who asked after the first.",
+    why="Clients stop polling a finished task, and nobody gets what comes after.",
+    blame="The side that runs the task: it reported both statuses, in this order.",
     example=f"{_BEGUN}{_DONE}{_AGAIN % 'working'}",
     clean=f"{_BEGUN}{_DONE}{_AGAIN % 'completed'}",
-    fix="Change nothing about a task that is completed, failed or cancelled; make another one.",
+    fix="Never change a task that is completed, failed or cancelled; make a new one.",
 )
 
 OTHER_TASK: Final = Rule(
@@ -57,12 +58,12 @@ OTHER_TASK: Final = Rule(
     title="Answer about another task",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
-    what="Who asks about one task is told of another.",
-    why="The client takes the status of one for that of the other, and may wait for ever or fetch what is not there.",
-    blame="Whoever answered: the request names the task.",
+    what="A request about one task was answered about another.",
+    why="The client confuses the two, and may wait forever or fetch a result that is not there.",
+    blame="The answering side: the request names the task.",
     example=f'{_BEGUN}→ tasks/get 2 {{"taskId":"t1"}}\n← result 2 {{"taskId":"t2","status":"working","ttl":60000}}',
     clean=f"{_BEGUN}{_DONE}".rstrip(),
-    fix="Answer about the taskId of the request; -32602 where there is no such task.",
+    fix="Answer about the taskId of the request, or with -32602 if that task does not exist.",
 )
 
 UNMARKED_TASK_RESULT: Final = Rule(
@@ -70,9 +71,9 @@ UNMARKED_TASK_RESULT: Final = Rule(
     title="Task result without its task id",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="The result of a task does not say in its _meta that it belongs to it.",
-    why="It is shaped like any other result: only io.modelcontextprotocol/related-task tells of which task it is.",
-    blame="Whoever answered tasks/result: that result has to name its task (2025-11-25).",
+    what="The result of a task does not name the task in its _meta.",
+    why="Only io.modelcontextprotocol/related-task tells which task a result belongs to.",
+    blame="The answering side: 2025-11-25 requires the result of tasks/result to name its task.",
     example=f'{_BEGUN}{_DONE}→ tasks/result 3 {{"taskId":"t1"}}\n← result 3 {{"content":[]}}',
     clean=f'{_BEGUN}{_DONE}→ tasks/result 3 {{"taskId":"t1"}}\n← result 3 {{"content":[],{_MARKED}}}',
     fix='Put "io.modelcontextprotocol/related-task": {"taskId": …} into the _meta of the result.',
@@ -86,86 +87,76 @@ _NAMING: Final = (CallPart.POLL, CallPart.CANCEL)
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """What is wrong with tasks."""
+    """Find tasks that break the rules."""
     yield from _not_offered(facts)
-    for one in {id(one): one for one in facts.capture.calls.values()}.values():
-        if one.task is not None:
-            yield from _statuses(one, one.task.id)
-            yield from _unmarked(one)
+    for call in facts.joined_calls:
+        if call.task is not None:
+            yield from _statuses(call, call.task.id)
+            yield from _unmarked(call)
 
 
 def _not_offered(facts: CaptureFacts) -> Iterator[Hit]:
-    """Only in scopes of which the handshake is in the capture."""
-    declared: dict[ScopeKey, tuple[int, Exchange]] = {}
+    """Find tasks that the other side did not offer, in scopes whose handshake is in the capture."""
+    handshakes: dict[ScopeKey, tuple[Message, Message]] = {}
     for exchange in facts.initializes:
         response = exchange.response
         if response is not None and response.kind is Kind.RESULT and response.revision == _REVISION:
-            declared[scope_key(exchange.transaction)] = response.at_ns, exchange
-    if not declared:
+            handshakes[scope_key(exchange.transaction)] = exchange.request, response
+    if not handshakes:
         return
-    asked = [one for one in facts.calls if b'"task"' in one.request.raw]
-    asked += [
-        one.first
-        for (method, *_), one in facts.requests.items()
-        if method in MAY_BE_TASKS and method != "tools/call" and isinstance(one.first, Exchange)
+    exchanges = [call for call in facts.calls if b'"task"' in call.request.raw]
+    exchanges += [
+        requests.first
+        for (method, *_), requests in facts.requests.items()
+        if method in MAY_BE_TASKS and method != "tools/call" and isinstance(requests.first, Exchange)
     ]
-    for exchange in asked:
-        since_ns, handshake = declared.get(scope_key(exchange.transaction), (0, None))
-        if handshake is None or exchange.at_ns < since_ns or exchange.revision != _REVISION:
+    for exchange in exchanges:
+        request, response = handshakes.get(scope_key(exchange.transaction), (None, None))
+        if request is None or response is None or exchange.at_ns < response.at_ns or exchange.revision != _REVISION:
             continue
         if "task" not in members(members(exchange.request.raw).get("params", b"")):
             continue
         side = SERVER if exchange.sender == CLIENT else CLIENT
-        said = handshake.response.result if side == SERVER and handshake.response is not None else handshake.request.params
-        capabilities = said.get("capabilities") if isinstance(said, dict) else None
-        if isinstance(capabilities, dict) and not _runs(capabilities, exchange.method):
-            what = f"{call_name(exchange)} asks for a task, and the {side} did not declare tasks.requests.{_dotted(exchange.method)}."
+        declared = declared_capabilities(response.result if side == SERVER else request.params)
+        path = ("tasks", "requests", *exchange.method.split("/"))
+        if declared is not None and not has_capability(declared, path):
+            what = f"{call_name(exchange)} asks for a task, but the {side} did not declare {'.'.join(path)}."
             yield hit_in(TASK_NOT_OFFERED, exchange.request, exchange.row, what, group=exchange.method)
 
 
-def _dotted(method: str) -> str:
-    return method.replace("/", ".")
-
-
-def _runs(capabilities: Any, method: str) -> bool:
-    for name in ("tasks", "requests", *method.split("/")):
-        capabilities = capabilities.get(name) if isinstance(capabilities, dict) else None
-    return capabilities is not None and capabilities is not False
-
-
-def _statuses(one: Call, task: str) -> Iterator[Hit]:
-    """What each answer says of the task, in the order in which they were asked for."""
+def _statuses(call: Call, task: str) -> Iterator[Hit]:
+    """Compare the statuses of a task, in the order in which they were requested."""
     ended: Message | None = None
     ending = ""
-    for exchange in one.exchanges:
+    for exchange in call.exchanges:
         response = exchange.response
-        if response is None or response.kind is not Kind.RESULT or one.part(exchange) not in _NAMING:
+        if response is None or response.kind is not Kind.RESULT or call.part(exchange) not in _NAMING:
             continue
         reported = task_facts(response)
         if reported is None:
             continue
         if reported.id != task:
-            what = f"{exchange.method} asked about the task {_spelled(task)} and was told of {_spelled(reported.id)}."
+            what = f"{exchange.method} asked about the task {_quoted_text(task)} and was answered about {_quoted_text(reported.id)}."
             yield hit_in(OTHER_TASK, response, exchange.row, what, group=exchange.method)
         elif ended is not None and exchange.at_ns > ended.at_ns and reported.status and reported.status != ending:
-            what = f"The task of {call_name(one.first)} was {ending}, and is {_spelled(reported.status)} later."
+            what = f"The task of {call_name(call.first)} was {ending}, and later {_quoted_text(reported.status)}."
             yield hit_in(TASK_GOES_ON, response, exchange.row, what)
             return
         elif ended is None and reported.status in _ENDINGS:
             ended, ending = response, reported.status
 
 
-def _spelled(text: str) -> str:
-    """What a peer calls something, in quotation marks; half of a surrogate pair is spelled out."""
+def _quoted_text(text: str) -> str:
+    """Put captured text in quotation marks; half of a surrogate pair becomes an escape."""
     return quoted(text.encode("utf-8", "backslashreplace"))
 
 
-def _unmarked(one: Call) -> Iterator[Hit]:
-    """Results of tasks are those of the requests that became tasks, and bear the task's name."""
-    for exchange in one.exchanges:
+def _unmarked(call: Call) -> Iterator[Hit]:
+    """Find results of tasks without the id of their task."""
+    for exchange in call.exchanges:
         response = exchange.response
-        if response is None or response.kind is not Kind.RESULT or one.part(exchange) is not CallPart.RESULT:
+        if response is None or response.kind is not Kind.RESULT or call.part(exchange) is not CallPart.RESULT:
             continue
         if exchange.revision == _REVISION and RELATED_TASK.encode() not in response.raw:
-            what = f"The result of the task of {call_name(one.first)} does not name its task."
+            what = f"The result of the task of {call_name(call.first)} does not name its task."
             yield hit_in(UNMARKED_TASK_RESULT, response, exchange.row, what, group=exchange.method)

@@ -1,7 +1,7 @@
-"""Findings about messages that the official types of MCP do not take. `mcpspy check` asks for them.
+"""Findings about messages that do not validate against the official types of MCP. They are optional.
 
-Needs the package `mcp-types` (`pip install 'mcpspy[check]'`); without it nothing is found here. It has the wire types of 2025-11-25,
-for all revisions until then, and of 2026-07-28. Of each kind of message the first are held against them: MAX_EACH.
+Needs the package `mcp-types` (`pip install 'mcpspy[check]'`); without it nothing is found. It has the wire types of 2025-11-25, which
+are used for all revisions until then, and of 2026-07-28. Only the first messages of each kind are validated: MAX_EACH.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,12 +20,12 @@ NOT_AS_SPECIFIED: Final = Rule(
     title="Message does not fit the specification",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
-    what="The params or the result of a message are not of the type that its method has: a member is missing, or is something else.",
-    why="SDKs check messages against these types: a result that fails becomes an error for who asked, a request is refused.",
-    blame="Whoever sent it: the types are those of the specification, published as mcp-types.",
+    what="The params or the result of a message do not have the type that the specification gives them.",
+    why="SDKs validate messages: an invalid result becomes an error for the requesting side, an invalid request is rejected.",
+    blame="The sender: the types are those of the specification, published as mcp-types.",
     example=f'{_LIST}← result 1 {{"tools":{{"now":{{"inputSchema":{{"type":"object"}}}}}}}}',
     clean=f'{_LIST}← result 1 {{"tools":[{{"name":"now","inputSchema":{{"type":"object"}}}}]}}',
-    fix="See the schema of the revision for the method; the finding names the member.",
+    fix="Correct the member that the finding names, as the schema of the revision defines it.",
 )
 
 RULES: Final = (NOT_AS_SPECIFIED,)
@@ -33,10 +33,10 @@ RULES: Final = (NOT_AS_SPECIFIED,)
 optional: Final = True
 
 Checks: TypeAlias = dict[str, Callable[..., Any]]
-"""Functions that raise for what is not of its type, by sender and kind."""
+"""By sender and kind: functions that raise for content that is not of its type."""
 
 MAX_EACH: Final = 50
-"""So many messages of one method, sender and kind: who gets a type wrong does so from the beginning."""
+"""Number of messages of one method, sender and kind: a side that gets a type wrong does so from the beginning."""
 
 MAX_BYTES: Final = 1 << 20
 _FIRST_KNOWN: Final = "2024-11-05"
@@ -44,7 +44,7 @@ _MEMBER: Final = {Kind.REQUEST: "params", Kind.NOTIFICATION: "params", Kind.RESU
 
 
 def find(facts: TranscriptFacts) -> Iterator[Hit]:
-    """What the official types do not take, of the first messages of each kind."""
+    """Validate the first messages of each kind."""
     checks: Checks | None = None
     seen: dict[tuple[int, str, str, Kind], int] = {}
     for row in facts.transcript.rows:
@@ -59,10 +59,10 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
             count = seen[key] = seen.get(key, 0) + 1
             if count <= MAX_EACH and message.kind in _MEMBER and len(message.raw) <= MAX_BYTES:
                 checks = _checks() if checks is None else checks  # importing them takes 0.4 s
-                yield from _held(checks, method, row.row, message)
+                yield from _validate(checks, method, row.row, message)
 
 
-def _held(checks: Checks, method: str, row: int, message: Message) -> Iterator[Hit]:
+def _validate(checks: Checks, method: str, row: int, message: Message) -> Iterator[Hit]:
     revision = nearest(message.revision or OLDEST)
     body = message.body
     if not isinstance(body, dict) or (message.kind is Kind.RESULT and message.result_type is not None):
@@ -71,18 +71,19 @@ def _held(checks: Checks, method: str, row: int, message: Message) -> Iterator[H
     check = checks.get(f"{message.sender} {message.kind}")
     wrong = "" if check is None else _mistake(check, method, max(revision, _FIRST_KNOWN), content)
     if wrong:
-        name = f"The {_MEMBER[message.kind]} of {method}" if message.kind is not Kind.RESULT else f"The result of {method}"
+        member = _MEMBER[message.kind]
+        what = f"The {member} of {method} {'do' if member == 'params' else 'does'} not fit the specification: {wrong}."
         severity = None if message.kind is Kind.RESULT else Severity.WARNING
-        yield hit_in(NOT_AS_SPECIFIED, message, row, f"{name} is not of its type: {wrong}.", group=method, severity=severity)
+        yield hit_in(NOT_AS_SPECIFIED, message, row, what, group=method, severity=severity)
 
 
 def _mistake(check: Callable[..., Any], method: str, revision: str, content: Any) -> str:
-    """What is wrong with `content`, in a few words; empty if nothing is, or the types do not know."""
+    """Describe the first mistake in `content` in a few words; empty if there is none, or if the types do not tell."""
     try:
         check(method, revision, content)
-    except KeyError:  # the revision has no such method, which another rule tells
+    except KeyError:  # the revision has no such method, which another rule reports
         return ""
-    except Exception as error:  # noqa: BLE001 - pydantic's, told by its shape; of all others nobody can say what they mean
+    except Exception as error:  # noqa: BLE001 - pydantic's, known by its shape; the meaning of any other is unknown
         errors = getattr(error, "errors", None)
         if errors is None:
             return ""
@@ -93,23 +94,23 @@ def _mistake(check: Callable[..., Any], method: str, revision: str, content: Any
 
 
 def _checks() -> Checks:
-    """The functions that check, by sender and kind; none without the package."""
+    """Import the validating functions, by sender and kind; none without the package."""
     try:
         from mcp_types import methods
     except ImportError:
         return {}
 
-    def of_server(method: str, revision: str, params: Any) -> None:
+    def server_request(method: str, revision: str, params: Any) -> None:
         methods.parse_server_request(method, revision, params)
 
-    def news_of_server(method: str, revision: str, params: Any) -> None:
+    def server_notification(method: str, revision: str, params: Any) -> None:
         methods.parse_server_notification(method, revision, params)
 
     return {
         f"{CLIENT} request": methods.validate_client_request,
         f"{CLIENT} notification": methods.validate_client_notification,
         f"{CLIENT} result": methods.validate_client_result,
-        "server request": of_server,
-        "server notification": news_of_server,
+        "server request": server_request,
+        "server notification": server_notification,
         "server result": methods.validate_server_result,
     }
