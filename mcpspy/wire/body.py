@@ -1,6 +1,6 @@
-"""Bodies that are one unit, JSON or anything; and which framing a body has.
+"""Bodies that are one unit, JSON or anything else: chunks in, the whole body or parts of it out; and the framing of a body.
 
-Refuses to decode what passes: a body is kept as it was sent, and decoded (`codings`) when somebody looks at it.
+A body is kept as it was sent; `encodings` decodes it when somebody looks at it.
 """
 
 from typing import Final
@@ -22,9 +22,9 @@ class WholeBody:
     frame_name = "a body"
     end_name = "end of the body"
     is_part = True
-    """What `feed` returns is always a part."""
+    """True at all times: `feed` returns parts only."""
     is_between = False
-    """The stream is one frame."""
+    """False at all times: the stream is one frame."""
 
     __slots__ = ("_held", "_max_held_bytes", "held_bytes")
 
@@ -32,15 +32,15 @@ class WholeBody:
         self._max_held_bytes = max_held_bytes
         self._held: list[bytes] = []
         self.held_bytes = 0
-        """How many bytes wait for the end of the body."""
+        """The number of bytes that wait for the end of the body."""
 
     @property
     def held(self) -> bytes:
-        """The bytes that wait for the end of the body, those of earlier parts not included."""
+        """The bytes that wait for the end of the body, without those of earlier parts."""
         return b"".join(self._held)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Nothing, or one part: all that is held but for the last character, so that something is left to complete the body."""
+        """Return nothing, or one part: all bytes held but the last character, so that something is left to complete the body."""
         self._held.append(data)
         self.held_bytes += len(data)
         if self.held_bytes < self._max_held_bytes:
@@ -52,7 +52,7 @@ class WholeBody:
         return [part] if part else []
 
     def close(self) -> list[bytes]:
-        """The body, or the last piece of it."""
+        """Return the body, or the last piece of it."""
         rest = self.held
         self._held.clear()
         self.held_bytes = 0
@@ -60,7 +60,7 @@ class WholeBody:
 
 
 def body_framing(content_type: bytes | None, content_encoding: bytes | None = None) -> str:
-    """Name the framing of a body with these header fields. A compressed one cannot be: it is one unit, whatever is in it."""
+    """Name the framing of a body with these header fields. A compressed body is one unit, whatever is in it."""
     if content_encoding is not None and content_encoding.strip().lower() not in (b"", b"identity"):
         return "body"
     media_type = (content_type or b"").partition(b";")[0].strip().lower().decode("latin-1")

@@ -1,6 +1,6 @@
-"""A compressed stream as it comes: what each piece of it says, so that what is in it keeps its times. gzip, deflate, br, zstd.
+"""Compressed streams (gzip, deflate, br, zstd), decoded piece by piece, so that events keep the times of their bytes.
 
-The counterpart of `codings`, which reads a whole. Refuses to raise, and to decode more than that does.
+`encodings` decodes a whole body; here the same limit counts. Nothing raises: what cannot be decoded becomes a flaw.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from .encodings import MAX_DECODED_BYTES, MissingDecoderError, decoded, zstd_module
 
 _Decode: TypeAlias = Callable[[bytes, int], bytes]
-"""What a piece says, as long as that is no longer than the second argument and one byte. Raises: ValueError."""
+"""Decodes a piece, to one byte more than the second argument at most. Raises: ValueError."""
 
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _MEMBER: Final = b"\x1f\x8b"
@@ -21,10 +21,10 @@ _DEFLATED: Final = 8
 
 
 class Decompressor:
-    """What a body says, given its Content-Encoding, from pieces cut anywhere.
+    """A decoder of one body, given its Content-Encoding, from pieces cut anywhere.
 
-    `feed` and `close` return bytes; joined, they are what `codings.decoded` would say. After what cannot be decoded nothing more
-    comes, and `flaw` says why, as a sentence.
+    `feed` and `close` return bytes; joined, they are what `encodings.decoded` would return. After a piece that cannot be decoded
+    nothing more comes, and `flaw` says why, as a sentence.
     """
 
     __slots__ = ("_decode", "_encoding", "_held", "_room", "flaw")
@@ -43,21 +43,21 @@ class Decompressor:
                 self._fail(f"compressed with {error.coding}, which cannot be read here")
 
     def feed(self, data: bytes) -> bytes:
-        """What this piece added."""
+        """Return the bytes that this piece adds."""
         if self.flaw or not data:
             return b""
         if self._decode is None:  # several codings, or one that nobody knows
             self._held.append(data)
             return b""
         try:
-            made = self._decode(data, self._room)
+            piece = self._decode(data, self._room)
         except ValueError as error:
             return self._fail(f"the stream is not {self._encoding}: {error}")
-        self._room -= len(made)
-        return made if self._room >= 0 else self._fail(f"decodes to more than {MAX_DECODED_BYTES >> 20} MiB")
+        self._room -= len(piece)
+        return piece if self._room >= 0 else self._fail(f"decodes to more than {MAX_DECODED_BYTES >> 20} MiB")
 
     def close(self) -> bytes:
-        """What was held back, for it could not be told before the end."""
+        """Return the bytes that could not be decoded before the end."""
         data, self._held = b"".join(self._held), []
         if not data or self.flaw:
             return b""
@@ -80,7 +80,7 @@ def _inflating(window_bits: int) -> _Decode:
         while data and room >= 0:
             if inflater.eof:
                 if window_bits != _GZIP or not data.startswith(_MEMBER[: len(data)]):
-                    break  # only gzip has members (RFC 1952, section 2.2), and what is none is left out
+                    break  # only gzip has members (RFC 1952, section 2.2); other bytes are left out
                 inflater = zlib.decompressobj(window_bits)
             try:
                 made.append(inflater.decompress(data, room + 1))
@@ -94,7 +94,7 @@ def _inflating(window_bits: int) -> _Decode:
 
 
 def _deflating() -> _Decode:
-    """`deflate` is zlib's format by RFC 9110, and raw deflate by some servers: its first two bytes tell (RFC 1950, section 2.2)."""
+    """Decode `deflate`, zlib's format by RFC 9110 and raw deflate by some servers: two bytes tell (RFC 1950, section 2.2)."""
     held = b""
     inflate: _Decode | None = None
 

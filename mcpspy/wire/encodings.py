@@ -1,6 +1,6 @@
-"""What a compressed body says: gzip and deflate, and where their libraries are installed br and zstd (RFC 9110, section 8.4.1).
+"""Compressed bodies, decoded: gzip and deflate, and where their libraries are installed br and zstd (RFC 9110, section 8.4.1).
 
-Refuses to decode more than it is worth: 64 KiB of any of them can stand for as much as one likes.
+Decoding is bounded, for 64 KiB in any of these codings can stand for any size.
 """
 
 import zlib
@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 MAX_DECODED_BYTES: Final = 1 << 26
-"""What decodes to more is not decoded."""
+"""A body that decodes to more is not decoded."""
 
 EXTRA: Final = "mcpspy[encodings]"
-"""What has to be installed for br and zstd."""
+"""The extra that has to be installed for br and zstd."""
 
 _MAX_CODINGS: Final = 3
 _INPUT_BYTES: Final = 1 << 14
@@ -19,7 +19,7 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class MissingDecoderError(ValueError):
-    """The library for this coding is not installed: `EXTRA` brings it."""
+    """A coding whose library is not installed: `EXTRA` brings it."""
 
     def __init__(self, coding: str) -> None:
         super().__init__(f"no decoder for the content coding {coding}")
@@ -27,19 +27,19 @@ class MissingDecoderError(ValueError):
 
 
 class _TooLargeError(ValueError):
-    """It would decode to more than it is worth."""
+    """A body that would decode to more than `MAX_DECODED_BYTES`."""
 
     def __init__(self) -> None:
         super().__init__(f"decodes to more than {MAX_DECODED_BYTES >> 20} MiB")
 
 
 def decoded(data: bytes, encoding: bytes) -> bytes:
-    """What `data` says, given its Content-Encoding: gzip, deflate, br, zstd, identity, or several in the order of the field.
+    """Decode `data`, given its Content-Encoding: gzip, deflate, br, zstd, identity, or several in the order of the field.
 
-    Of data that was cut short, what could be decoded. Bytes behind the end are left out, as clients do, but for br's.
+    Data that was cut short is decoded as far as it goes. Bytes after the end are left out, as clients do, except in br.
 
     Raises:
-        MissingDecoderError: if it takes a library that is not installed.
+        MissingDecoderError: if a library is needed that is not installed.
         ValueError: if a coding is unknown, there are more than three, the data is not what the coding says, or it would decode to
             more than `MAX_DECODED_BYTES`.
     """
@@ -70,8 +70,8 @@ def _deflated(data: bytes) -> bytes:
         return _inflated(data, -zlib.MAX_WBITS)
 
 
-class _Output:
-    """What was decoded so far; raises once it is too much."""
+class _DecodedBytes:
+    """The bytes that were decoded so far; `add` raises once they are too many."""
 
     __slots__ = ("_pieces", "room")
 
@@ -91,12 +91,12 @@ class _Output:
 
 
 def _inflated(data: bytes, window_bits: int) -> bytes:
-    out = _Output()
+    out = _DecodedBytes()
     at = 0
     while at < len(data):
         inflater = zlib.decompressobj(window_bits)
         while at < len(data) and not inflater.eof:
-            waiting = data[at : at + _INPUT_BYTES]  # little at a time: what is behind the end is copied for every member
+            waiting = data[at : at + _INPUT_BYTES]  # little at a time: the rest after the end is copied for every member
             at += len(waiting)
             while waiting:
                 try:
@@ -116,7 +116,7 @@ def _unbrotlied(data: bytes) -> bytes:
         import brotli  # type: ignore[import-untyped]  # it comes without types
     except ImportError as error:
         raise MissingDecoderError("br") from error
-    out, decoder = _Output(), brotli.Decompressor()
+    out, decoder = _DecodedBytes(), brotli.Decompressor()
     try:
         for piece in _slices(data):
             out.add(decoder.process(piece, output_buffer_limit=out.room + 1))
@@ -130,7 +130,7 @@ def _unbrotlied(data: bytes) -> bytes:
 def _unzstd(data: bytes) -> bytes:
     """RFC 8878: frames, one after the other."""
     zstd = zstd_module()
-    out, at = _Output(), 0
+    out, at = _DecodedBytes(), 0
     while at < len(data):
         decoder = zstd.ZstdDecompressor()
         try:
@@ -149,7 +149,7 @@ def _unzstd(data: bytes) -> bytes:
 
 
 def zstd_module() -> Any:
-    """The standard library's module, or its backport for Python before 3.14."""
+    """Import the standard library's module, or its backport for Python before 3.14. Raises: MissingDecoderError."""
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]  # from Python 3.14 on
     except ImportError:

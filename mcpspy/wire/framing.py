@@ -1,8 +1,7 @@
-"""Framings: how a stream of bytes is cut into frames, and how a frame on stdio carries one payload.
+"""Framings: classes that cut a stream of bytes into frames, and on stdio find the payload in a frame.
 
-A framing is a class of this room, and captures name it in the `open` record of each stream. A new one for stdio is a module with a
-class that has the members of `StdioFraming`, and a row in `STDIO_FRAMINGS`: taps and mocks are given the class, readers find it by
-its name.
+Captures name the framing in the `open` record of each stream. A new framing for stdio is a module with a class that has the members
+of `StdioFraming`, and a row in `STDIO_FRAMINGS`: taps and mocks get the class, readers find it by its name.
 """
 
 from typing import Final, Protocol
@@ -16,45 +15,45 @@ class Framing(Protocol):
     """Frames from chunks cut anywhere. `feed` and `close` return pieces; joined, the pieces are the stream."""
 
     name: str
-    """As captures spell it."""
+    """The name in captures."""
     frame_name: str
-    """What a person calls one frame: `a line`."""
+    """The words for one frame on the screen: `a line`."""
     end_name: str
-    """What a person calls the end of a frame: `line end`."""
+    """The words for the end of a frame on the screen: `line end`."""
 
     @property
     def held_bytes(self) -> int:
-        """How many bytes wait for the end of their frame."""
+        """The number of bytes that wait for the end of their frame."""
 
     @property
     def held(self) -> bytes:
-        """The bytes that wait for the end of their frame, those of earlier parts not included."""
+        """The bytes that wait for the end of their frame, without those of earlier parts."""
 
     @property
     def is_part(self) -> bool:
-        """Whether the last piece that `feed` returned is a part: more of the same frame follows. All others end a frame."""
+        """True if the last piece that `feed` returned is a part: more of the same frame follows. All other pieces end a frame."""
 
     @property
     def is_between(self) -> bool:
-        """Whether the next bytes begin a frame."""
+        """True while the next bytes begin a frame."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the pieces that `data` completed."""
+        """Return the pieces that `data` completes."""
 
     def close(self) -> list[bytes]:
-        """Return the last frame, if its end has not come; else nothing."""
+        """Return the last frame if its end has not come; otherwise nothing."""
 
 
 class StdioFraming(Framing, Protocol):
-    """A framing in which each frame carries one payload: a JSON-RPC message or batch."""
+    """A framing whose frames carry one payload each: a JSON-RPC message or batch."""
 
     terminator: bytes
-    """The one byte that ends each frame and is nowhere else in it; empty where frames end otherwise. A tap looks for it in what it
-    reads, and does not feed what is one whole frame: a call for each would cost 0.3 µs of a round trip of 12."""
+    """The byte that ends each frame and is nowhere else in it; empty if frames end in another way. A tap looks for it in each read,
+    and does not feed a read that is one whole frame: a call for each would cost 0.3 µs of a round trip of 12."""
 
     @staticmethod
     def payload_of(frame: bytes) -> bytes:
-        """Return what a whole frame carries; white space around the payload may stay. Whatever is no frame is its own payload."""
+        """Return the payload of a whole frame; white space around it may stay. Bytes that are no frame are their own payload."""
 
     @staticmethod
     def frame_of(payload: bytes) -> bytes:
@@ -62,11 +61,11 @@ class StdioFraming(Framing, Protocol):
 
     @staticmethod
     def flaw_of(frame: bytes) -> str:
-        """Name what is odd about a whole frame, as one of a message's flaws; empty if nothing is."""
+        """Name the flaw of a whole frame, which is one of a message's flaws; empty if it has none."""
 
 
 STDIO_FRAMINGS: Final[dict[str, type[StdioFraming]]] = {framing.name: framing for framing in (Lines,)}
 """Framings of a stdio server's messages. Its stderr is always lines."""
 
 FRAMINGS: Final[dict[str, type[Framing]]] = {**STDIO_FRAMINGS, SseEvents.name: SseEvents, WholeBody.name: WholeBody}
-"""Those, and the framings of HTTP bodies."""
+"""The framings of stdio and of HTTP bodies."""

@@ -1,6 +1,6 @@
-"""What stands between the heads of an HTTP/1.x connection: pieces of bodies, their ends and their faults; and chunk sizes.
+"""Pieces of an HTTP/1.x connection that are not heads: parts of bodies, their ends and faults; and chunk sizes.
 
-The grammar of chunks and trailers is that of RFC 9112, section 7.1. Refuses to hold a body.
+The grammar of chunks and trailers is that of RFC 9112, section 7.1.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 MAX_CHUNK_LINE_BYTES: Final = 1 << 13
-"""A chunk's size with its extensions, which hardly anybody sends; a longer line is refused."""
+"""Limit of a chunk's size with its extensions, which hardly anybody sends; a longer line is refused."""
 
 
 class Body(msgspec.Struct, frozen=True, gc=False):
@@ -27,28 +27,28 @@ class Body(msgspec.Struct, frozen=True, gc=False):
 
 
 class BodyEnd(msgspec.Struct, frozen=True, gc=False):
-    """A message is complete. `raw` is what came behind the last byte of a chunked body, its trailer section (`trailers`) included."""
+    """The end of a message. `raw` is what follows the last byte of a chunked body, including its trailer section (`trailers`)."""
 
     raw: bytes = b""
     trailers: bytes = b""
 
 
 class BlankLines(msgspec.Struct, frozen=True, gc=False):
-    """Empty lines where a head was to begin, which belong to no message (RFC 9112, section 2.2)."""
+    """Empty lines where a head should begin; they belong to no message (RFC 9112, section 2.2)."""
 
     raw: bytes
 
 
 class OpaqueBytes(msgspec.Struct, frozen=True, gc=False):
-    """Bytes that are not ours to cut: of another protocol after an upgrade, or whatever follows a refusal."""
+    """Bytes that are not cut: of another protocol after an upgrade, or after a refusal."""
 
     raw: bytes
 
 
 class RefusedBytes(msgspec.Struct, frozen=True, gc=False):
-    """From here on the connection is not HTTP that everybody reads in the same way; `raw` is the rest of the read.
+    """Bytes from which on the connection is not HTTP that everybody reads in the same way; `raw` is the rest of the read.
 
-    A request like this is to be answered 400, a response to be relayed as it comes until the close.
+    Such a request should be answered with 400; such a response should be relayed as it comes until the close.
     """
 
     raw: bytes
@@ -56,10 +56,10 @@ class RefusedBytes(msgspec.Struct, frozen=True, gc=False):
 
 
 class IncompleteMessage(msgspec.Struct, frozen=True, gc=False):
-    """The connection closed within a message; `raw` is what was still held back of it.
+    """A message within which the connection closed; `raw` is what was still held of it.
 
-    `missing_bytes` of payload are known to be missing: of the Content-Length, or of the last chunk. None where nobody can tell:
-    within a head, between chunks, in trailers.
+    `missing_bytes` counts the payload bytes known to be missing: of the Content-Length, or of the last chunk. It is None where
+    nobody can tell: within a head, between chunks, in trailers.
     """
 
     raw: bytes
@@ -76,10 +76,10 @@ is_trailers = re.compile(rb"(?:%b)*" % _field).fullmatch
 
 
 class ChunkSizes:
-    """Tells in which chunks a stretch of a body came: people compare with a packet capture.
+    """The chunks in which parts of a body came, for comparison with a packet capture.
 
-    `add` takes what `Body.chunks` has; `take` goes on by so many bytes of payload, and returns the sizes of the chunks that they
-    lie in. A chunk that holds the end of one stretch and the beginning of the next counts for both.
+    `add` takes the value of `Body.chunks`; `take` advances by so many bytes of payload, and returns the sizes of their chunks.
+    A chunk that has the end of one part and the beginning of the next counts for both.
     """
 
     __slots__ = ("_sizes", "_taken")
@@ -93,11 +93,11 @@ class ChunkSizes:
 
     @property
     def is_between(self) -> bool:
-        """Whether all that came has been taken."""
+        """True if all payload so far has been taken."""
         return not self._sizes
 
     def take_each(self, lengths: list[int]) -> bool:
-        """Whether so many bytes of payload, one after the other, came in one chunk each. If so, they are taken."""
+        """Tell whether parts of these lengths, one after the other, came in one chunk each. If so, take them."""
         sizes = self._sizes
         if self._taken or lengths != list(islice(sizes, len(lengths))):
             return False
@@ -117,11 +117,11 @@ class ChunkSizes:
         if length < first:
             self._taken = length
             return (first,)
-        found = []
+        touched = []
         while sizes and length >= sizes[0]:
             length -= sizes[0]
-            found.append(sizes.popleft())
+            touched.append(sizes.popleft())
         if length and sizes:
-            found.append(sizes[0])
+            touched.append(sizes[0])
         self._taken = length
-        return tuple(found)
+        return tuple(touched)

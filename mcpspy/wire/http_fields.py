@@ -1,7 +1,7 @@
 """The header fields of a whole HTTP/1.x head: read, and changed one at a time, with every other byte left as it is.
 
-Takes heads as they stand on the wire, up to and with their empty line (RFC 9112, section 5). Refuses to tidy: order, case,
-repetitions and white space stay.
+Takes heads as they are on the wire, including their empty line (RFC 9112, section 5). Order, case, repetitions and white space
+stay.
 """
 
 import re
@@ -14,23 +14,23 @@ _is_name = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
 
 
 def fields(head: bytes) -> list[tuple[bytes, bytes]]:
-    """Name and value of each field, in order and in their own case, without the white space around the value."""
-    found = []
+    """List name and value of each field, in order and in their own case, without the white space around the value."""
+    pairs = []
     for line in head.split(b"\r\n")[1:]:
         name, colon, value = line.partition(b":")
         if colon:
-            found.append((name, value.strip(_SPACE)))
-    return found
+            pairs.append((name, value.strip(_SPACE)))
+    return pairs
 
 
 def values(head: bytes, name: bytes) -> list[bytes]:
-    """The values of every field of this name, whatever its case; none if there is no such field."""
+    """List the values of every field of this name, whatever its case; empty if there is no such field."""
     sought = name.lower()
     return [value for own, value in fields(head) if own.lower() == sought]
 
 
 def first_value(head: bytes, lowered: bytes, name: bytes) -> bytes | None:
-    """The value of the first field of this name, given in lower case; `lowered` is `head.lower()`. None if there is none."""
+    """Return the value of the first field of this name, which is in lower case; `lowered` is `head.lower()`. None without one."""
     at = lowered.find(b"\r\n%b:" % name)
     if at < 0:
         return None
@@ -39,7 +39,7 @@ def first_value(head: bytes, lowered: bytes, name: bytes) -> bytes | None:
 
 
 def mapped(head: bytes, name: bytes, change: Callable[[bytes], bytes]) -> bytes:
-    """The head with each value of this name put through `change`; the same object if that changes nothing.
+    """Return the head with each value of this name put through `change`; the same object if that changes nothing.
 
     Raises:
         ValueError: if a new value holds CR, LF or NUL.
@@ -63,12 +63,12 @@ def mapped(head: bytes, name: bytes, change: Callable[[bytes], bytes]) -> bytes:
 
 
 def with_value(head: bytes, name: bytes, value: bytes) -> bytes:
-    """The head with this value for every field of this name, or with a new field where there is none.
+    """Return the head with this value for every field of this name, or with a new field if there is none.
 
     Every request gets its Host this way: 1.6 µs for a head of 330 bytes, by way of `mapped` 2.5 (CPython 3.11).
 
     Raises:
-        ValueError: if the value holds CR, LF or NUL, or the name is none.
+        ValueError: if the value holds CR, LF or NUL, or the name is no field name.
     """
     lowered = head.lower()
     sought = b"\r\n%b:" % name.lower()
@@ -84,20 +84,20 @@ def with_value(head: bytes, name: bytes, value: bytes) -> bytes:
 
 
 def appended(head: bytes, name: bytes, value: bytes) -> bytes:
-    """The head with one field more, behind the others.
+    """Return the head with one field more, after the others.
 
     Raises:
-        ValueError: if the value holds CR, LF or NUL, the name is none, or the head is not whole.
+        ValueError: if the value holds CR, LF or NUL, the name is no field name, or the head is not whole.
     """
     if not _is_name(name):
-        raise ValueError(f"no name of a field: {name!r}")
+        raise ValueError(f"not a field name: {name!r}")
     if not head.endswith(_END):
         raise ValueError("the head does not end in an empty line")
     return b"%b%b: %b\r\n\r\n" % (head[:-2], name, _sound(value))
 
 
 def removed(head: bytes, name: bytes) -> bytes:
-    """The head without any field of this name; the same object if there is none."""
+    """Return the head without any field of this name; the same object if there is none."""
     lowered = head.lower()
     sought = b"\r\n%b:" % name.lower()
     kept: list[bytes] = []

@@ -1,7 +1,7 @@
-"""Heads of HTTP/1.x messages: validated, and read for what their bodies end by (RFC 9112, sections 3 to 6).
+"""Heads of HTTP/1.x messages, validated, with what their bodies end by (RFC 9112, sections 3 to 6).
 
-llhttp is the judge of the grammar. What it lets through and peers could read in two ways (request smuggling, RFC 9112, section
-11.2) is refused here. Refuses to decide whether a sound request may pass.
+llhttp judges the grammar. Heads that it accepts and that peers could read in two ways (request smuggling, RFC 9112, section 11.2)
+are refused here. Whether a sound request may pass is decided elsewhere.
 """
 
 import re
@@ -14,21 +14,21 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, Htt
 from .http_fields import fields, first_value, values
 
 MAX_HEAD_BYTES: Final = 1 << 16
-"""A longer head is refused. Servers stop at 8 to 64 KiB."""
+"""Limit of a head; a longer one is refused. Servers stop at 8 to 64 KiB."""
 
 _REMEMBERED: Final = 256
 _REMEMBERED_BYTES: Final = 1 << 11
-"""So many heads up to this size are remembered as read: clients and servers repeat themselves, but for lengths and dates."""
+"""So many heads up to this size are remembered: clients and servers repeat themselves, but for lengths and dates."""
 
 EndsBy: TypeAlias = Literal["head", "length", "chunks", "close", "upgrade"]
-"""What a message ends by: its head, its Content-Length, its last chunk, the close; or never, giving way to another protocol."""
+"""The end of a message: with its head, its Content-Length, its last chunk, or the close; or never, for another protocol follows."""
 
 
 class RequestHead(msgspec.Struct, frozen=True, gc=False):
-    """The head of a request. `raw` is all of it, up to and with its empty line; `lowered` is the same in lower case.
+    """The head of a request. `raw` is all of it, including its empty line; `lowered` is the same in lower case.
 
-    `version` is `HTTP/1.1` or `HTTP/1.0`; `length` is the Content-Length where `ends_by` is `length`, else 0. A struct, as are all
-    pieces: making one takes 0.06 µs for three members, a slotted class 0.14, a dataclass 0.40 (CPython 3.11).
+    `version` is `HTTP/1.1` or `HTTP/1.0`; `length` is the Content-Length where `ends_by` is `length`, otherwise 0. A struct, as
+    are all pieces: making one takes 0.06 µs for three members, a slotted class 0.14, a dataclass 0.40 (CPython 3.11).
     """
 
     raw: bytes
@@ -45,7 +45,7 @@ class RequestHead(msgspec.Struct, frozen=True, gc=False):
         return fields(self.raw)
 
     def value(self, name: bytes) -> bytes | None:
-        """The value of the first field of this name, given in lower case; None if there is none."""
+        """Return the value of the first field of this name, which is in lower case; None if there is none."""
         return first_value(self.raw, self.lowered, name)
 
 
@@ -61,12 +61,12 @@ class ResponseHead(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_interim(self) -> bool:
-        """Whether the final response is still to come: 1xx but 101."""
+        """True if the final response is still to come: for 1xx except 101."""
         return self.status < 200 and self.status != 101
 
     @property
     def reason(self) -> bytes:
-        """The words behind the status; empty if there are none."""
+        """The words after the status; empty if there are none."""
         return self.raw[13 : self.raw.find(b"\r\n")]
 
     @property
@@ -75,15 +75,15 @@ class ResponseHead(msgspec.Struct, frozen=True, gc=False):
         return fields(self.raw)
 
     def value(self, name: bytes) -> bytes | None:
-        """The value of the first field of this name, given in lower case; None if there is none."""
+        """Return the value of the first field of this name, which is in lower case; None if there is none."""
         return first_value(self.raw, self.lowered, name)
 
 
-class _Nobody:
-    """Takes none of llhttp's callbacks: it is here to refuse."""
+class _NoCallbacks:
+    """Receiver of none of llhttp's callbacks, for llhttp only validates."""
 
 
-_NOBODY: Final = _Nobody()
+_NO_CALLBACKS: Final = _NoCallbacks()
 _VERSIONS: Final = (b"HTTP/1.1", b"HTTP/1.0")
 _HOST: Final = b"\r\nhost:"
 _CONTENT_LENGTH: Final = b"\r\ncontent-length:"
@@ -107,20 +107,20 @@ _has_stray_control = re.compile(rb"\r(?!\n)|\0").search
 
 
 def request_head(raw: bytes) -> RequestHead | str:
-    """The head of a request, or why it is refused. `raw` ends with its first empty line."""
+    """Return the head of a request, or why it is refused. `raw` ends with its first empty line."""
     return _known_request_head(raw) if len(raw) <= _REMEMBERED_BYTES else _request_head(raw)
 
 
 def response_head(raw: bytes, method: bytes) -> ResponseHead | str:
-    """The head of a response to a request with this method, or why it is refused. `raw` ends with its first empty line."""
+    """Return the head of a response to a request with this method, or why it is refused. `raw` ends with its first empty line."""
     return _known_response_head(raw, method) if len(raw) <= _REMEMBERED_BYTES else _response_head(raw, method)
 
 
 def _request_head(raw: bytes) -> RequestHead | str:
     try:
-        HttpRequestParser(_NOBODY).feed_data(raw)
+        HttpRequestParser(_NO_CALLBACKS).feed_data(raw)
     except HttpParserUpgrade:
-        pass  # llhttp would stop at this head, and says so; it is sound
+        pass  # llhttp says that it stops at this head; the head is sound
     except HttpParserError as error:
         return request_objection(raw) or _named(raw, error)
     line = raw[: raw.find(b"\r\n")].split(b" ")
@@ -133,7 +133,7 @@ def _request_head(raw: bytes) -> RequestHead | str:
         return "more than one Host" if hosts else "no Host"
     ends_by: EndsBy = "head"
     length = 0
-    if (at := lowered.find(_CONTENT_LENGTH)) >= 0:  # then there is no other, and no Transfer-Encoding: llhttp has seen to that
+    if (at := lowered.find(_CONTENT_LENGTH)) >= 0:  # then there is no other and no Transfer-Encoding: llhttp checks that
         ends_by = "length"
         length = int(raw[at + _LENGTH_AT : raw.find(b"\r\n", at + _LENGTH_AT)])
     elif _TRANSFER_ENCODING in lowered:
@@ -147,7 +147,7 @@ def _request_head(raw: bytes) -> RequestHead | str:
 
 def _response_head(raw: bytes, method: bytes) -> ResponseHead | str:
     try:
-        HttpResponseParser(_NOBODY).feed_data(raw)
+        HttpResponseParser(_NO_CALLBACKS).feed_data(raw)
     except HttpParserUpgrade:
         pass
     except HttpParserError as error:
@@ -181,21 +181,21 @@ _known_response_head = lru_cache(_REMEMBERED)(_response_head)
 
 
 def request_objection(begun: bytes) -> str:
-    """Why these bytes will never begin a sound request, however they go on; empty if they still may.
+    """Say why these bytes will never begin a sound request, however they go on; empty if they still may.
 
-    The sooner a fault stands in the bytes, the sooner it is named: so the answer is the same however they were cut.
+    Of several faults, the first in the bytes is named: so the answer is the same however they were cut.
     """
     return _objection(begun) if _begins_request(begun) else _NO_REQUEST
 
 
 def response_objection(begun: bytes) -> str:
-    """Why these bytes will never begin a sound response, however they go on; empty if they still may."""
+    """Say why these bytes will never begin a sound response, however they go on; empty if they still may."""
     begins = any(begun[:9] == (version + b" ")[: len(begun)] for version in _VERSIONS)
     return _objection(begun) if begins else _NO_RESPONSE
 
 
 def has_bare_lf(data: bytes | bytearray, begin: int = 0) -> bool:
-    """Whether an LF at `begin` or behind it does not follow a CR."""
+    """Tell whether an LF at `begin` or after it does not follow a CR."""
     return data.count(b"\n", begin) != data.count(b"\r\n", max(begin - 1, 0))
 
 
@@ -206,7 +206,7 @@ def _objection(begun: bytes) -> str:
 
 
 def _named(raw: bytes, error: HttpParserError) -> str:
-    """Why a whole head is refused: in our words where we have some, else in llhttp's."""
+    """Say why a whole head is refused: in our words where we have some, otherwise in llhttp's."""
     lowered = raw.lower()
     if _has_stray_control(raw):
         return _STRAY_CONTROL
@@ -226,6 +226,6 @@ def _named(raw: bytes, error: HttpParserError) -> str:
 
 
 def _ends_in_chunked(raw: bytes) -> bool:
-    """Whether chunked is the last transfer coding and nowhere else, behind known ones (RFC 9112, sections 6.1 and 7.1)."""
+    """Tell whether chunked is the last transfer coding and only there, after known ones (RFC 9112, sections 6.1 and 7.1)."""
     *others, last = [coding.strip(b" \t") for coding in b",".join(values(raw, b"transfer-encoding")).lower().split(b",")]
     return last == b"chunked" and _CODINGS.issuperset(others)

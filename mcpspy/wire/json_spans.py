@@ -225,7 +225,7 @@ class Position(Protocol):
 
     @property
     def taken(self) -> bool:
-        """Whether this value is one that the caller looks for."""
+        """True if this value is one that the caller looks for."""
 
     def into(self, step: str | int, /) -> Position | None:
         """Return the position one member or item further in; None if nothing is known from there on."""
@@ -273,7 +273,7 @@ class JsonWalk:
 
     @property
     def depth(self) -> int:
-        """How many objects and arrays the walk is in."""
+        """The number of objects and arrays that the walk is in."""
         return len(self._opened)
 
     def leaves(self, *, bare: bool = True) -> Iterator[Leaf]:

@@ -1,7 +1,6 @@
-"""Cuts a payload into JSON-RPC pieces and says of each what it is: a request, a notification, a result, an error, or malformed.
+"""JSON-RPC pieces of a payload, each a request, a notification, a result, an error, or malformed (JSON-RPC 2.0, sections 4 to 6).
 
-Source: JSON-RPC 2.0, sections 4 to 6. Refuses to hold parsed values, and to know MCP: a piece has slices of its payload.
-What a peer could still read is not malformed here; what is odd about it is one of its flaws.
+A piece has slices of its payload and no parsed values. A message that a peer could still read is not malformed: it has flaws.
 """
 
 import json
@@ -30,9 +29,9 @@ _ABSENT: Final = msgspec.Raw(b"")
 
 
 class Piece(msgspec.Struct, frozen=True, gc=False):
-    """One JSON-RPC message, or what stands in the place of one. A struct: making it takes 0.1 µs, a dataclass 0.4.
+    """One JSON-RPC message, or bytes where a message should be. A struct: making it takes 0.1 µs, a dataclass 0.4.
 
-    `raw` is the payload as it came; of a batch, the member's bytes alone. `id` is the token of the id (see `token`): None if
+    `raw` is the payload as it came; of a batch, the member's bytes alone. `id` is the id key (see `id_key`): None if
     absent, `null` if null. `content` is the slice of `params`, `result` or `error`, whichever the kind has; empty if absent.
     `flaws` are some of `no-jsonrpc`, `jsonrpc-version`, `no-id`, `null-id`, `fractional-id`, `ambiguous` (it has members of two
     kinds), `bom`, `invalid-utf-8`, `nan`, `lone-surrogate`. `reason` says why a malformed one is malformed, in a set phrase.
@@ -49,7 +48,7 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Envelope(msgspec.Struct, gc=False):
-    """The members that JSON-RPC knows, decoded straight into place: 0.3 µs for 200 bytes, where `json.loads` takes 2.3."""
+    """The members of JSON-RPC, decoded straight into fields: 0.3 µs for 200 bytes, where `json.loads` takes 2.3."""
 
     jsonrpc: str | None = None
     id: msgspec.Raw = _ABSENT
@@ -63,7 +62,7 @@ _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 
 
 def cut(payload: bytes) -> list[Piece]:
-    """The pieces of one payload: one, or one per member of a batch. Never none, and never raises."""
+    """Cut a payload into pieces: one, or one per member of a batch. Returns at least one, and never raises."""
     try:
         envelope = _decode_envelope(payload)
     except UNREADABLE:
@@ -72,7 +71,7 @@ def cut(payload: bytes) -> list[Piece]:
 
 
 def parse(payload: bytes) -> Any:
-    """The payload as Python values: integers exact, invalid UTF-8 as U+FFFD; None for what nobody could read.
+    """Return the payload as Python values: integers exact, invalid UTF-8 as U+FFFD; None if no reader can read it.
 
     An integer too long for Python to convert (over 4,300 digits) comes as a string.
     """
@@ -135,12 +134,12 @@ def _response(raw: bytes, envelope: _Envelope, id: str | None, flaws: tuple[str,
 
 
 def malformed(raw: bytes, reason: str) -> Piece:
-    """A piece that is no message, and why."""
+    """Make a piece of bytes that are no message; `reason` says why."""
     return Piece("malformed", raw, reason=reason)
 
 
 def _cut_rare(payload: bytes) -> list[Piece]:
-    """`cut` for what the fast decoder refused: batches, anomalies, and what is no message at all."""
+    """Do what `cut` does for payloads that the fast decoder refuses: batches, anomalies, and what is no message at all."""
     text = payload.removeprefix(BOM)
     first = text.lstrip(WHITESPACE)[:1]
     if not first:
@@ -165,26 +164,26 @@ def _cut_rare(payload: bytes) -> list[Piece]:
 
 
 def _member(raw: bytes) -> Piece:
-    """One member of a batch, which is known to be JSON."""
+    """Make the piece of one member of a batch, which is known to be JSON."""
     if raw[:1] != b"{":
         return msgspec.structs.replace(malformed(raw, "not an object"), batch=True)
     return msgspec.structs.replace(_rare_piece(raw, raw), batch=True)
 
 
 def _rare_piece(raw: bytes, text: bytes) -> Piece:
-    """The piece of an object. Raises ValueError or RecursionError where neither reader can read it."""
+    """Make the piece of an object. Raises: ValueError, RecursionError: if neither reader can read it."""
     try:
         return _piece(raw, _decode_envelope(text))
     except UNREADABLE:
-        found = scanned_members(text)
-    method = string(found["method"]) if "method" in found else None
-    if method is None and bytes(found.get("method", b"null")) != b"null":
+        slices = scanned_members(text)
+    method = string(slices["method"]) if "method" in slices else None
+    if method is None and bytes(slices.get("method", b"null")) != b"null":
         return malformed(raw, "the method is no string")
-    version = found.get("jsonrpc")
+    version = slices.get("jsonrpc")
     envelope = _Envelope(
         jsonrpc=None if version is None else string(version) or "",
         method=method,
-        **{name: msgspec.Raw(found[name]) for name in ("id", "params", "result", "error") if name in found},
+        **{name: msgspec.Raw(slices[name]) for name in ("id", "params", "result", "error") if name in slices},
     )
     piece = _piece(raw, envelope)
     return msgspec.structs.replace(piece, flaws=(*piece.flaws, *anomalies(text)))

@@ -1,11 +1,11 @@
-"""Cuts a stdio stream into lines: the framing of MCP's stdio transport in every revision.
+"""Lines of a stdio stream, the framing of MCP's stdio transport in every revision: chunks in, lines out, the same bytes.
 
-Splits on byte 0x0A alone. U+2028, U+2029, NEL and a lone CR are legal inside a message, so `splitlines` would corrupt it
-(MCP specification, basic/transports, stdio). Whatever bytes come in, the same bytes come out. See `framing` for the members.
+Only byte 0x0A ends a line. U+2028, U+2029, NEL and a lone CR are legal inside a message, so `splitlines` would corrupt it
+(MCP specification, basic/transports, stdio). `framing` says what the members of the class mean.
 """
 
 MAX_HELD_BYTES = 1 << 20
-"""A line longer than this is handed out in parts as it arrives, so that memory stays bounded whatever passes."""
+"""A longer line is returned in parts as it arrives, so that memory stays bounded."""
 
 _LF = b"\n"
 
@@ -28,17 +28,17 @@ class Lines:
     def __init__(self) -> None:
         self._held: list[bytes] = []
         self.held_bytes = 0
-        """How many bytes wait for the end of their line."""
+        """The number of bytes that wait for the end of their line."""
         self.is_part = False
         """Whether the last piece returned is a part."""
 
     @property
     def held(self) -> bytes:
-        """The bytes that wait for the end of their line, those of earlier parts not included."""
+        """The bytes that wait for the end of their line, without those of earlier parts."""
         return b"".join(self._held)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The pieces that `data` completed."""
+        """Return the pieces that `data` completes."""
         cut = data.rfind(_LF) + 1
         if not cut:
             return self._hold(data)
@@ -62,7 +62,7 @@ class Lines:
 
     @property
     def is_between(self) -> bool:
-        """Whether the next bytes begin a line."""
+        """True while the next bytes begin a line."""
         return not self.held_bytes and not self.is_part
 
     @staticmethod
@@ -83,7 +83,7 @@ class Lines:
         return "crlf" if frame[-2:] == b"\r\n" else ""
 
     def close(self) -> list[bytes]:
-        """The last line, if it has no terminator; else nothing."""
+        """Return the last line if it has no terminator; otherwise nothing."""
         rest = self.held
         self._held.clear()
         self.held_bytes = 0
@@ -111,7 +111,7 @@ def one_line(payload: bytes) -> bytes:
 
 
 def character_boundary(data: bytes) -> int:
-    """Where the last UTF-8 character that `data` cuts in two begins; the length of `data` if it cuts none."""
+    """Return the offset of the last UTF-8 character if the end of `data` cuts it in two; otherwise the length of `data`."""
     for back in range(1, 4):
         byte = data[-back]
         if byte & 0xC0 != 0x80:

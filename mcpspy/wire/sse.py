@@ -1,7 +1,7 @@
-"""Cuts a text/event-stream into events, as they stand on the wire, and reads an event (WHATWG HTML, section 9.2).
+"""Events of a text/event-stream: chunks in, events as they are on the wire out; and one event, read (WHATWG HTML, section 9.2).
 
-Line ends are LF, CRLF or CR, in any mixture. Refuses to judge: comments alone, fields nobody knows and empty lines between
-events are frames like any other, and whatever bytes come in, the same bytes come out.
+Line ends are LF, CRLF or CR, in any mixture. Comments alone, unknown fields and empty lines between events are frames like any other:
+the bytes that come in are the bytes that come out.
 """
 
 import re
@@ -20,13 +20,13 @@ _CR: Final = 13
 _MAX_RETRY_DIGITS: Final = 18
 
 _JUNCTIONS: Final = (b"\n\n", b"\n\r", b"\r\r")
-"""Two line ends in a row have one of these in their middle, whatever they are."""
+"""Any two line ends in a row have one of these in their middle."""
 
 _TAIL_BYTES: Final = 3
-"""The end of an event has four bytes at most, so that no more of them than this may have come before."""
+"""The end of an event has four bytes at most, so at most so many of them came with earlier chunks."""
 
-# A CR at the end of the bytes may be half of a CRLF, so it waits for what follows. There is one exception, lest an event wait
-# that is whole: behind a line that ended in CR alone, CR is the empty line, and an LF behind it is another.
+# A CR at the end of the bytes may be half of a CRLF, so it waits for what follows. There is one exception, so that no complete
+# event waits: after a line that ended in CR alone, CR is the empty line, and an LF after it is another.
 _find_end = re.compile(rb"\n(?:\n|\r\n|\r(?=[^\n]))|\r(?:\r|\n(?:\n|\r\n|\r(?=[^\n])))").search
 _empty_line = re.compile(rb"\n|\r\n|\r(?=[^\n])").match
 
@@ -34,10 +34,10 @@ _empty_line = re.compile(rb"\n|\r\n|\r(?=[^\n])").match
 class SseEvents:
     """Events with the empty lines that end them, from chunks cut anywhere.
 
-    `feed` and `close` return pieces; joined, the pieces are the stream. `is_part` says that the last piece returned is a part, and
-    more of the same event follows, be it from `close`; every other piece completes an event. Events over 1 MiB come in parts, as
-    they arrive; a part ends on a character boundary where the bytes are UTF-8. An empty line with nothing before it is a piece of
-    its own. What `close` returns lacks its end, or the LF that a last CR might have had.
+    `feed` and `close` return pieces; joined, the pieces are the stream. `is_part` says that the last piece returned is a part: more
+    of the same event follows, possibly from `close`. Every other piece completes an event. Events over 1 MiB come in parts as they
+    arrive; a part ends on a character boundary where the bytes are UTF-8. An empty line with nothing before it is a piece of its
+    own. A piece from `close` lacks its end, or the LF that a last CR might have had.
     """
 
     name = "sse"
@@ -50,16 +50,16 @@ class SseEvents:
         self._held: list[bytes] = []
         self._tail = b""
         self.held_bytes = 0
-        """How many bytes wait for the end of their event."""
+        """The number of bytes that wait for the end of their event."""
         self.is_part = False
 
     @property
     def held(self) -> bytes:
-        """The bytes that wait for the end of their event, those of earlier parts not included."""
+        """The bytes that wait for the end of their event, without those of earlier parts."""
         return b"".join(self._held)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The pieces that `data` completed."""
+        """Return the pieces that `data` completes."""
         if self.is_between and is_one_event(data):
             return [data]
         if not self._may_end(data):
@@ -77,11 +77,11 @@ class SseEvents:
 
     @property
     def is_between(self) -> bool:
-        """Whether the next bytes begin an event. Then one that comes whole, by itself, need not be fed."""
+        """True while the next bytes begin an event. Then an event that comes whole and alone need not be fed."""
         return not self._held and not self.is_part
 
     def close(self) -> list[bytes]:
-        """The last event, if its end has not come; else nothing."""
+        """Return the last event if its end has not come; otherwise nothing."""
         rest = self.held
         self._forget()
         return [rest] if rest else []
@@ -93,7 +93,7 @@ class SseEvents:
         self.is_part = False
 
     def _may_end(self, data: bytes) -> bool:
-        """Whether `data` may hold, or complete, the end of an event."""
+        """Tell whether `data` may hold, or complete, the end of an event."""
         tail = self._tail
         if not tail or tail == b"\r" or tail[-2:] == b"\n\r" or tail[-1:] + data[:1] in _JUNCTIONS:
             return True
@@ -111,7 +111,7 @@ class SseEvents:
         if self.held_bytes < MAX_HELD_BYTES:
             return []
         held = self.held
-        # its last line ends stay, for they may be the beginning of the event's; and so does a character, for `close`
+        # its last line ends stay, for they may begin the end of the event; and so does one character, for `close`
         part = held[: character_boundary(held[:-1].rstrip(b"\r\n"))]
         rest = held[len(part) :]
         self._held = [rest]
@@ -122,7 +122,7 @@ class SseEvents:
 
 
 def is_one_event(data: bytes) -> bool:
-    """Whether this is one event and nothing else, in one sort of line ends: what nearly every read is."""
+    """Tell whether this is one event and nothing else, with one kind of line ends, as nearly every read is."""
     if data.endswith(b"\n\n"):
         return data[0] != _LF and data.find(b"\n\n") == len(data) - 2 and b"\r" not in data
     if data.endswith(b"\r\n\r\n"):
@@ -131,10 +131,10 @@ def is_one_event(data: bytes) -> bool:
 
 
 def event_of_chunk(data: bytes) -> bytes | None:
-    """The event, where `data` is one HTTP chunk with one event in one sort of line ends; None for everything else.
+    """Return the event if `data` is one HTTP chunk with one event with one kind of line ends; None for everything else.
 
-    A relay asks this of each read of a steady stream, so it takes as few steps as can be: when the machine has done other things
-    between, each costs 0.5 µs.
+    A relay calls this for each read of a steady stream, so it takes as few steps as possible: when the machine has done other
+    things in between, each costs 0.5 µs.
     """
     digits, _, rest = data.partition(b"\r\n")
     size = len(rest) - 2
@@ -152,7 +152,7 @@ def _has_only_crlf(data: bytes) -> bool:
 
 
 def _cut(whole: bytes, *, begun: bool) -> list[bytes]:
-    """The complete events that `whole` begins with. `begun`: the first one began before."""
+    """Return the complete events that `whole` begins with. `begun`: the first one began before."""
     line_end = b"\r\n" if b"\r" in whole else b"\n"
     end = 2 * line_end
     uniform = line_end == b"\n" or _has_only_crlf(whole)
@@ -163,22 +163,22 @@ def _cut(whole: bytes, *, begun: bool) -> list[bytes]:
     events = []
     at = 0
     while at < len(whole):
-        found = (None if begun else _empty_line(whole, at)) or _find_end(whole, at)
-        if not found:
+        end_match = (None if begun else _empty_line(whole, at)) or _find_end(whole, at)
+        if not end_match:
             break
-        events.append(whole[at : found.end()])
-        at = found.end()
+        events.append(whole[at : end_match.end()])
+        at = end_match.end()
         begun = False
     return events
 
 
 class SseEvent(msgspec.Struct, frozen=True, gc=False):
-    """What an event says. `type` is `message` unless it names another; `data` are the values of its data lines, joined with LF.
+    """The content of an event. `type` is `message` unless it names another; `data` are the values of its data lines, joined with LF.
 
-    `data` is None where there is no data line: then nothing is dispatched, while a line without a value dispatches an empty one.
-    Bytes, for what is JSON in it reads invalid UTF-8 in its own way. `id` and `retry_ms` are those of this event; that the
-    last id stays in force is the stream's affair. `others` are fields that nobody knows, or whose values do not count: an id with
-    NUL, a retry that is not made of digits. `is_terminated` is false if the empty line is missing: then it is to be discarded.
+    `data` is None if there is no data line: then nothing is dispatched, while a line without a value dispatches an empty text. It
+    is bytes, for JSON in it has its own way to read invalid UTF-8. `id` and `retry_ms` are those of this event; the stream keeps
+    the last id. `others` are unknown fields, and those whose values do not count: an id with NUL, a retry that is not made of
+    digits. `is_terminated` is false if the empty line is missing: then the event should be discarded.
     """
 
     type: str = "message"
@@ -191,7 +191,7 @@ class SseEvent(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_dispatched(self) -> bool:
-        """Whether a client that keeps to the specification hands it to the application."""
+        """True if a client that follows the specification passes it to the application."""
         return self.is_terminated and self.data is not None
 
     @property
@@ -201,7 +201,7 @@ class SseEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 def parse(event: bytes, *, is_first: bool = False) -> SseEvent:
-    """What the event says, which may hold whatever bytes. A byte order mark counts for none at the start of the first of a stream."""
+    """Read an event, which may hold any bytes. A byte order mark is ignored at the start of the first event of a stream."""
     lines = (event.removeprefix(BOM) if is_first else event).splitlines()
     kind = b""
     data: list[bytes] = []
@@ -235,7 +235,7 @@ def parse(event: bytes, *, is_first: bool = False) -> SseEvent:
 
 
 def with_data(event: bytes, data: bytes, *, is_first: bool = False) -> bytes:
-    """The event with other data, everything else as it was: `parse` gives `data` back. Each line of it goes where one was.
+    """Return the event with other data and all else as it was: `parse` returns `data`. Each of its lines goes where one was.
 
     Raises:
         ValueError: if the event has no data, or the new data holds a CR.

@@ -1,4 +1,4 @@
-"""Bodies as one unit, and the framing that a body has: bounded, whatever they are."""
+"""Bodies as one unit, in bounded memory, and the framing of a body."""
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ def pieces(data: list[bytes]) -> list[bytes]:
 
 
 @given(st.binary(), CUTS)
-def test_a_short_body_is_one_piece_however_it_came(data: bytes, sizes: list[int]) -> None:
+def test_a_short_body_is_one_piece_however_it_arrives(data: bytes, sizes: list[int]) -> None:
     assert pieces(reads(data, sizes)) == ([data] if data else [])
 
 

@@ -1,4 +1,4 @@
-"""What a compressed stream says as it comes: the same as the whole, wherever it is cut, and never more than is bearable."""
+"""Compressed streams, decoded as they come: the same as the whole, wherever they are cut, and in bounded memory."""
 
 import gzip
 import zlib
@@ -29,13 +29,13 @@ PACKED = {
 def unpacked(encoding: str, data: bytes, cuts: list[int]) -> tuple[bytes, str]:
     machine = Decompressor(encoding)
     edges = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
-    said = b"".join(machine.feed(data[begin:end]) for begin, end in pairwise(edges))
-    return said + machine.close(), machine.flaw
+    decoded = b"".join(machine.feed(data[begin:end]) for begin, end in pairwise(edges))
+    return decoded + machine.close(), machine.flaw
 
 
 @pytest.mark.parametrize("encoding", PACKED)
 @given(data=st.binary(max_size=300), cuts=st.lists(st.integers(0, 400), max_size=6))
-def test_what_was_compressed_is_read_wherever_it_is_cut(encoding: str, data: bytes, cuts: list[int]) -> None:
+def test_compressed_data_is_read_wherever_it_is_cut(encoding: str, data: bytes, cuts: list[int]) -> None:
     assert unpacked(encoding, PACKED[encoding](data), cuts) == (data, "")
 
 
@@ -46,11 +46,11 @@ def test_all_members_and_frames_are_read(members: list[bytes], cuts: list[int]) 
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
-def test_what_was_flushed_is_said_at_once(encoding: str) -> None:
+def test_data_is_decoded_as_soon_as_it_was_flushed(encoding: str) -> None:
     packer = zlib.compressobj(wbits=31 if encoding == "gzip" else zlib.MAX_WBITS)
     machine = Decompressor(encoding)
-    for said in (b"data: 1\n\n", b"data: 2\n\n"):
-        assert machine.feed(packer.compress(said) + packer.flush(zlib.Z_SYNC_FLUSH)) == said
+    for event in (b"data: 1\n\n", b"data: 2\n\n"):
+        assert machine.feed(packer.compress(event) + packer.flush(zlib.Z_SYNC_FLUSH)) == event
 
 
 @given(st.sampled_from(list(PACKED)), st.binary(), st.binary(max_size=4), st.lists(st.integers(0, 100), max_size=4))
@@ -60,8 +60,8 @@ def test_arbitrary_bytes_raise_nothing(encoding: str, data: bytes, tail: bytes, 
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd"])
-def test_nothing_is_decoded_past_what_is_bearable(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decoding_stops_at_the_limit(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unpacking, "MAX_DECODED_BYTES", 1 << 16)
-    said, flaw = unpacked(encoding, PACKED[encoding](bytes(1 << 20)), [])
-    assert len(said) <= 1 << 16 < MAX_DECODED_BYTES
+    decoded, flaw = unpacked(encoding, PACKED[encoding](bytes(1 << 20)), [])
+    assert len(decoded) <= 1 << 16 < MAX_DECODED_BYTES
     assert flaw.startswith("decodes to more than")

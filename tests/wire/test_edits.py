@@ -34,12 +34,12 @@ def test_a_value_is_put_in_its_place_or_added(payload: bytes, steps: tuple[str |
     assert with_values(payload, [ValueEdit(steps, b'"x"', adds=True)]) == wanted
 
 
-def test_nothing_is_added_unless_that_is_meant() -> None:
+def test_nothing_is_added_without_adds() -> None:
     assert with_values(b'{"a":1}', [ValueEdit(("b",), b"2")]) == b'{"a":1}'
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=3), st.lists(st.text(), min_size=1, max_size=3), JSON)
-def test_what_is_added_can_be_read_and_nothing_else_changes(before: dict[str, Any], names: list[str], value: Any) -> None:
+def test_an_added_value_can_be_read_and_nothing_else_changes(before: dict[str, Any], names: list[str], value: Any) -> None:
     at: Any = before
     for name in names[:-1]:
         at = at.get(name, {}) if isinstance(at, dict) else None
@@ -48,7 +48,7 @@ def test_what_is_added_can_be_read_and_nothing_else_changes(before: dict[str, An
     if not isinstance(at, dict):
         assert after == payload
         return
-    told = json.loads(after.decode("utf-8", "surrogatepass"))
+    decoded = json.loads(after.decode("utf-8", "surrogatepass"))
     for name in names[:-1]:
-        before, told = before.get(name, {}), told[name]
-    assert told == {**before, names[-1]: value}
+        before, decoded = before.get(name, {}), decoded[name]
+    assert decoded == {**before, names[-1]: value}

@@ -1,4 +1,4 @@
-"""What compressed bodies say: all of it, and never more than is bearable."""
+"""Compressed bodies, decoded: completely, and in bounded memory."""
 
 import gzip
 import sys
@@ -23,7 +23,7 @@ def raw_deflate(data: bytes) -> bytes:
 
 
 @given(st.binary())
-def test_what_was_compressed_is_read(data: bytes) -> None:
+def test_compressed_data_is_read(data: bytes) -> None:
     assert decoded(gzip.compress(data), b"gzip") == data
     assert decoded(gzip.compress(data), b"X-GZip") == data
     assert decoded(zlib.compress(data), b"deflate") == data
@@ -44,13 +44,13 @@ def test_all_members_of_gzip_are_read(members: list[bytes]) -> None:
     assert decoded(b"".join(map(gzip.compress, members)), b"gzip") == b"".join(members)
 
 
-def test_bytes_behind_the_end_are_left_out() -> None:
+def test_bytes_after_the_end_are_left_out() -> None:
     assert decoded(gzip.compress(b"a") + b"\0\0junk", b"gzip") == b"a"
     assert decoded(zlib.compress(b"a") + gzip.compress(b"b"), b"deflate") == b"a"
 
 
 @given(st.binary(min_size=1, max_size=200), st.integers(0, 60))
-def test_what_was_cut_short_is_read_as_far_as_it_goes(data: bytes, size: int) -> None:
+def test_data_that_was_cut_short_is_read_as_far_as_it_goes(data: bytes, size: int) -> None:
     for coding, compress in COMPRESS.items():
         assert data.startswith(decoded(compress(data)[:size], coding))
 
@@ -65,7 +65,7 @@ def test_arbitrary_bytes_raise_nothing_but_value_error(data: bytes, encoding: by
 
 
 @pytest.mark.parametrize("coding", [b"snappy", b"gzip, lzma", b"\xff"])
-def test_an_unknown_coding_is_said(coding: bytes) -> None:
+def test_an_unknown_coding_is_named(coding: bytes) -> None:
     with pytest.raises(ValueError, match="no decoder for"):
         decoded(b"x", coding)
 
@@ -76,7 +76,7 @@ def test_more_codings_than_anybody_sends_are_refused() -> None:
 
 
 @pytest.mark.parametrize("coding", COMPRESS)
-def test_a_bomb_is_refused_before_it_is_unpacked(coding: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bomb_is_refused_before_it_is_decoded(coding: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codings, "MAX_DECODED_BYTES", 1 << 20)
     bomb = COMPRESS[coding](b"\0" * (1 << 25))
     tracemalloc.start()
@@ -96,7 +96,7 @@ def test_a_bomb_in_two_members_is_refused_too(coding: bytes, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("coding", COMPRESS)
-def test_what_is_as_large_as_it_may_be_is_read(coding: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_at_the_limit_is_read(coding: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codings, "MAX_DECODED_BYTES", 1 << 20)
     assert decoded(COMPRESS[coding](b"\0" * (1 << 20)), coding) == b"\0" * (1 << 20)
 
@@ -115,5 +115,5 @@ def test_a_library_that_is_not_installed_is_named(coding: str, modules: list[str
     assert raised.value.coding == coding
 
 
-def test_the_limit_is_what_the_documentation_says() -> None:
+def test_the_limit_is_the_one_in_the_documentation() -> None:
     assert MAX_DECODED_BYTES == 64 << 20

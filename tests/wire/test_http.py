@@ -1,4 +1,4 @@
-"""The HTTP framing: nothing is lost, the reads make no difference, and what two readers could read in two ways is refused."""
+"""The HTTP framing: nothing is lost, reads make no difference, and messages that can be read in two ways are refused."""
 
 from collections.abc import Callable
 
@@ -88,7 +88,7 @@ CHUNKS = [b"%x\r\n%b\r\n" % (len(event), event) for event in EVENTS]
 @example(before=CHUNKED_OK, data=CHUNKS[0])
 @example(before=CHUNKED_OK + b"5\r\nhel", data=CHUNKS[0])
 @example(before=CHUNKED_OK + b"5\r\nhello", data=CHUNKS[0])
-def test_what_is_known_as_one_event_in_a_chunk_would_be_that_if_it_were_fed(before: bytes, data: bytes) -> None:
+def test_a_chunk_that_is_recognized_as_one_event_is_one_when_it_is_fed(before: bytes, data: bytes) -> None:
     cut = Responses()
     cut.expect(b"GET")
     cut.feed(before)
@@ -101,7 +101,7 @@ def test_what_is_known_as_one_event_in_a_chunk_would_be_that_if_it_were_fed(befo
 
 
 @pytest.mark.parametrize("event", EVENTS[:3])
-def test_events_as_servers_send_them_are_known(event: bytes) -> None:
+def test_events_as_servers_send_them_are_recognized(event: bytes) -> None:
     cut = Responses()
     cut.expect(b"GET")
     cut.feed(CHUNKED_OK)
@@ -152,7 +152,7 @@ def test_the_limit_of_a_head_does_not_depend_on_the_reads(over: int, *, terminat
     assert isinstance(whole[0], RefusedBytes) == (over > 0)
 
 
-def test_what_stands_behind_the_limit_of_a_head_is_not_looked_at() -> None:
+def test_bytes_past_the_limit_of_a_head_are_not_looked_at() -> None:
     data = b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * MAX_HEAD_BYTES + b"\n\r\n\r\n"
     assert (
         merged(of_requests(reads(data, [1])))
@@ -209,7 +209,7 @@ def test_a_content_length_of_zero_is_an_end_at_once() -> None:
     assert kinds(Requests().feed(POST.replace(b"5", b"0", 1)[:-5])) == ["RequestHead", "BodyEnd"]
 
 
-def test_chunks_are_told_where_they_begin_and_their_payload_as_it_comes() -> None:
+def test_a_chunk_is_reported_where_it_begins_and_its_payload_as_it_comes() -> None:
     machine = Requests()
     machine.feed(CHUNKED_POST)
     assert machine.feed(b"a\r\n01") == [Body(b"a\r\n01", b"01", (10,))]
@@ -217,7 +217,7 @@ def test_chunks_are_told_where_they_begin_and_their_payload_as_it_comes() -> Non
     assert machine.feed(b"\r\n") == [Body(b"3\r\n", b"", (3,))]
 
 
-def test_all_but_half_a_chunk_size_is_handed_on_at_once() -> None:
+def test_all_but_half_a_chunk_size_is_returned_at_once() -> None:
     machine = Requests()
     machine.feed(CHUNKED_POST)
     assert raw(machine.feed(b"5\r\nhello\r\n5\r")) == b"5\r\nhello\r\n"
@@ -289,7 +289,7 @@ def test_empty_lines_before_a_request_belong_to_no_message() -> None:
 
 
 @pytest.mark.parametrize("junk", [b"\rX", b"\n", b"\x16\x03\x01"])
-def test_what_begins_no_request_is_refused_before_more_comes(junk: bytes) -> None:
+def test_bytes_that_begin_no_request_are_refused_before_more_comes(junk: bytes) -> None:
     assert kinds(Requests().feed(junk)) == ["RefusedBytes"]
 
 
@@ -320,7 +320,7 @@ FRAMINGS = [
 
 
 @pytest.mark.parametrize(("method", "head", "expected"), FRAMINGS)
-def test_what_a_response_ends_by_follows_from_its_request_and_its_head(method: bytes, head: bytes, expected: str) -> None:
+def test_the_end_of_a_response_follows_from_its_request_and_its_head(method: bytes, head: bytes, expected: str) -> None:
     assert ends(of_responses([b"HTTP/1.1 " + head + b"\r\n"], method)) == [expected]
 
 
@@ -337,12 +337,12 @@ def test_the_final_response_follows_the_interim_ones() -> None:
     assert payload(pieces) == b"hello"
 
 
-def test_a_response_that_nobody_asked_for_is_refused() -> None:
-    assert of_responses([OK]) == [RefusedBytes(OK, "a response that nobody asked for")]
+def test_a_response_without_a_request_is_refused() -> None:
+    assert of_responses([OK]) == [RefusedBytes(OK, "a response without a request")]
 
 
-def test_bytes_behind_the_content_length_are_refused_and_not_taken_for_a_response() -> None:
-    assert of_responses([OK + b" and more"], b"GET")[-1] == RefusedBytes(b" and more", "a response that nobody asked for")
+def test_bytes_after_the_content_length_are_refused_and_not_taken_for_a_response() -> None:
+    assert of_responses([OK + b" and more"], b"GET")[-1] == RefusedBytes(b" and more", "a response without a request")
 
 
 def test_after_an_upgrade_everything_is_opaque() -> None:
@@ -350,7 +350,7 @@ def test_after_an_upgrade_everything_is_opaque() -> None:
     assert pieces[1:] == [OpaqueBytes(b"\x81\x05hello"), OpaqueBytes(OK)]
 
 
-def test_the_client_goes_on_in_the_other_protocol_when_it_is_told() -> None:
+def test_the_client_goes_on_in_the_other_protocol_after_switch() -> None:
     machine = Requests()
     head, end = machine.feed(b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n")
     assert isinstance(head, RequestHead)
@@ -404,7 +404,7 @@ def test_a_close_between_messages_adds_nothing(data: bytes) -> None:
 # --- Work ---
 
 
-def test_a_head_that_dribbles_in_is_looked_at_once_it_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_that_comes_byte_by_byte_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
 
     def objection(begun: bytes) -> str:
@@ -418,7 +418,7 @@ def test_a_head_that_dribbles_in_is_looked_at_once_it_is_whole(monkeypatch: pyte
     assert looked == [1]
 
 
-def test_a_read_within_a_body_is_handed_on_as_the_object_that_it_is() -> None:
+def test_a_read_within_a_body_is_returned_as_the_same_object() -> None:
     machine = Requests()
     machine.feed(POST.replace(b"5", b"500")[:-5])
     read = b"x" * 100
@@ -440,7 +440,7 @@ PAYLOADS = st.lists(st.binary(max_size=12), max_size=4)
 
 @st.composite
 def sent_messages(draw: st.DrawFn) -> tuple[list[tuple[bytes, list[tuple[bytes, bytes]], bytes]], bytes]:
-    """What h11's client sends on one connection, as target, fields and payload of each request; and the bytes."""
+    """Draw requests that h11's client sends on one connection, as target, fields and payload of each; and their bytes."""
     connection = h11.Connection(h11.CLIENT)
     requests, data = [], b""
     for _ in range(draw(st.integers(1, 3))):
@@ -463,36 +463,36 @@ def sent_messages(draw: st.DrawFn) -> tuple[list[tuple[bytes, list[tuple[bytes, 
 
 
 @given(sent_messages(), CUTS)
-def test_what_h11_sends_is_read_as_h11_meant_it(
+def test_the_requests_that_h11_sends_are_read_as_sent(
     sent: tuple[list[tuple[bytes, list[tuple[bytes, bytes]], bytes]], bytes], sizes: list[int]
 ) -> None:
     requests, data = sent
-    found: list[tuple[bytes, list[tuple[bytes, bytes]], bytes]] = []
+    read: list[tuple[bytes, list[tuple[bytes, bytes]], bytes]] = []
     for piece in of_requests(reads(data, sizes)):
         if isinstance(piece, RequestHead):
-            found.append((piece.target, piece.fields, b""))
+            read.append((piece.target, piece.fields, b""))
         elif isinstance(piece, Body):
-            found[-1] = (*found[-1][:2], found[-1][2] + piece.payload)
-    assert found == requests
+            read[-1] = (*read[-1][:2], read[-1][2] + piece.payload)
+    assert read == requests
 
 
 def h11_reads(data: bytes, role: type[h11.CLIENT] | type[h11.SERVER]) -> list[bytes] | None:
-    """The payloads of the messages that h11 reads in `data`; None if it refuses."""
+    """Return the payloads of the messages that h11 reads in `data`; None if it refuses."""
     connection = h11.Connection(role, max_incomplete_event_size=MAX_HEAD_BYTES)
     if role is h11.CLIENT:
         connection.send(h11.Request(method=b"GET", target=b"/", headers=[(b"Host", b"a")]))
         connection.send(h11.EndOfMessage())
     connection.receive_data(data)
-    found: list[bytes] = []
+    read: list[bytes] = []
     try:
         while True:
             event = connection.next_event()
             if isinstance(event, h11.Request | h11.Response):
-                found.append(b"")
+                read.append(b"")
             elif isinstance(event, h11.Data):
-                found[-1] += bytes(event.data)
+                read[-1] += bytes(event.data)
             elif not isinstance(event, h11.InformationalResponse):
-                return found
+                return read
     except h11.RemoteProtocolError:
         return None
 

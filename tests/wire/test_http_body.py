@@ -1,4 +1,4 @@
-"""Chunk sizes: which chunks a stretch of a body came in, as a packet capture would show it."""
+"""Chunk sizes: the chunks in which a part of a body came, as a packet capture would show them."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,14 +29,14 @@ def test_a_body_without_chunks_has_no_sizes() -> None:
     assert ChunkSizes().take(5) == ()
 
 
-def test_nothing_came_in_no_chunk() -> None:
+def test_an_empty_part_came_in_no_chunk() -> None:
     sizes = ChunkSizes()
     sizes.add((3,))
     assert (sizes.take(0), sizes.take(3)) == ((), (3,))
 
 
 @given(st.lists(st.integers(1, 5)), st.lists(st.integers(1, 7)))
-def test_a_stretch_came_in_the_chunks_that_it_overlaps(chunks: list[int], stretches: list[int]) -> None:
+def test_a_part_came_in_the_chunks_that_it_overlaps(chunks: list[int], stretches: list[int]) -> None:
     owner = [number for number, size in enumerate(chunks) for _ in range(size)]
     sizes = ChunkSizes()
     sizes.add(chunks)

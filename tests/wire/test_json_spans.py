@@ -35,8 +35,8 @@ def spelled(value: Any, indent: int | None, ascii_only: bool) -> bytes:  # noqa:
 
 @given(OBJECTS, INDENTS, st.booleans())
 def test_the_slices_of_an_object_are_its_values(value: dict[str, Any], indent: int | None, ascii_only: bool) -> None:  # noqa: FBT001
-    found = members(spelled(value, indent, ascii_only))
-    assert {name: json.loads(bytes(item)) for name, item in found.items()} == value
+    slices = members(spelled(value, indent, ascii_only))
+    assert {name: json.loads(bytes(item)) for name, item in slices.items()} == value
 
 
 @given(OBJECTS, INDENTS, st.booleans())
@@ -80,7 +80,7 @@ def test_a_value_that_only_one_reader_takes_keeps_its_bytes(value: bytes) -> Non
 
 
 @pytest.mark.parametrize("value", [b"7", b"7.0", b"-0", b"1e400", b"123456789012345678901234567890", b"null", b"true"])
-def test_a_token_is_spelled_as_it_came(value: bytes) -> None:
+def test_an_id_key_is_spelled_as_it_came(value: bytes) -> None:
     assert id_key(value) == value.decode()
 
 
@@ -96,17 +96,17 @@ def test_a_token_is_spelled_as_it_came(value: bytes) -> None:
         (rb'"\ud800"', r'"\ud800"'),
     ],
 )
-def test_a_string_token_has_the_shortest_spelling(spelling: bytes, shortest: str) -> None:
+def test_the_id_key_of_a_string_has_the_shortest_spelling(spelling: bytes, shortest: str) -> None:
     assert id_key(spelling) == shortest
 
 
 @given(st.text())
-def test_however_a_string_is_spelled_its_token_is_the_same(text: str) -> None:
+def test_the_id_key_of_a_string_is_the_same_however_it_is_spelled(text: str) -> None:
     assert id_key(json.dumps(text).encode()) == id_key(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
 @given(st.text(st.characters(codec="utf-8")))
-def test_tokens_of_different_strings_differ_from_numbers(text: str) -> None:
+def test_id_keys_of_strings_differ_from_those_of_numbers(text: str) -> None:
     assert json.loads(id_key(json.dumps(text).encode())) == text
 
 
@@ -116,12 +116,12 @@ def test_a_string_is_read_and_nothing_else_is_one(value: bytes, expected: str | 
 
 
 @pytest.mark.parametrize("value", [b"{}", b"5", b"", b"[", b"[1,]", b"[1 2]", b"[1] 2"])
-def test_what_is_no_array_has_no_items(value: bytes) -> None:
+def test_other_values_than_arrays_have_no_items(value: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the docstring promises no narrower class
         items(value)
 
 
-def test_a_second_value_on_the_line_is_told_from_broken_json() -> None:
+def test_a_second_value_on_the_line_differs_from_broken_json() -> None:
     with pytest.raises(TrailingDataError):
         check(b"1 2")
 
@@ -130,7 +130,7 @@ def test_a_second_value_on_the_line_is_told_from_broken_json() -> None:
     ("value", "expected"),
     [(b'{"a":[NaN]}', ("nan",)), (b'{"a":"\\ud800"}', ("lone-surrogate",)), (b'{"a":"NaN"}', ()), (b'["\\ud83d\\ude00"]', ())],
 )
-def test_what_strict_readers_refuse_is_named(value: bytes, expected: tuple[str, ...]) -> None:
+def test_anomalies_that_strict_readers_refuse_are_named(value: bytes, expected: tuple[str, ...]) -> None:
     assert anomalies(value) == expected
 
 
@@ -138,8 +138,8 @@ def test_what_strict_readers_refuse_is_named(value: bytes, expected: tuple[str, 
 
 
 def value_at(payload: bytes, *path: str) -> bytes | None:
-    found = span_at(payload, path)
-    return None if found is None else payload[found[0] : found[1]]
+    span = span_at(payload, path)
+    return None if span is None else payload[slice(*span)]
 
 
 @pytest.mark.parametrize(
@@ -154,34 +154,34 @@ def value_at(payload: bytes, *path: str) -> bytes | None:
         (b'\xef\xbb\xbf{"id":12345678901234567890123456789012}', b"12345678901234567890123456789012"),
     ],
 )
-def test_a_place_is_that_of_the_value_as_it_was_written(payload: bytes, value: bytes) -> None:
+def test_a_span_is_that_of_the_value_as_it_was_written(payload: bytes, value: bytes) -> None:
     assert value_at(payload, "id") == value
 
 
 @pytest.mark.parametrize(
     "payload", [b"", b"{", b'{"id"', b'{"id":', b'{"id":}', b"[1]", b"7", b'{"a":1}', b'{"id" 7}', b"\x00"]
 )
-def test_what_is_not_there_has_no_span_at(payload: bytes) -> None:
+def test_a_value_that_is_not_there_has_no_span(payload: bytes) -> None:
     assert span_at(payload, ("id",)) is None
 
 
 @given(st.dictionaries(st.text(), VALUES, max_size=3), VALUES, st.dictionaries(st.text(), VALUES, max_size=3))
-def test_exchanging_the_value_at_a_place_changes_nothing_else(
+def test_exchanging_the_bytes_of_a_span_changes_nothing_else(
     before: dict[str, object], value: object, after: dict[str, object]
 ) -> None:
-    told = {"jsonrpc": "2.0", "params": {**before, "_meta": {"progressToken": value}, **after}}
-    payload = json.dumps(told, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    found = span_at(payload, ("params", "_meta", "progressToken"))
+    message = {"jsonrpc": "2.0", "params": {**before, "_meta": {"progressToken": value}, **after}}
+    payload = json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    span = span_at(payload, ("params", "_meta", "progressToken"))
     if "_meta" in after:
         return
-    assert found is not None
-    changed = payload[: found[0]] + b'"new"' + payload[found[1] :]
-    told["params"]["_meta"]["progressToken"] = "new"  # type: ignore[index]
-    assert json.loads(changed.decode("utf-8", "surrogatepass")) == told
+    assert span is not None
+    changed = payload[: span[0]] + b'"new"' + payload[span[1] :]
+    message["params"]["_meta"]["progressToken"] = "new"  # type: ignore[index]
+    assert json.loads(changed.decode("utf-8", "surrogatepass")) == message
 
 
 @given(st.binary(max_size=60))
-def test_no_bytes_are_too_odd(payload: bytes) -> None:
+def test_arbitrary_bytes_raise_nothing_and_may_have_a_span(payload: bytes) -> None:
     span_at(payload, ("params", "id"))
 
 
@@ -200,8 +200,8 @@ def test_no_bytes_are_too_odd(payload: bytes) -> None:
     ],
 )
 def test_an_item_is_found_by_its_index(payload: bytes, path: tuple[str | int, ...], value: bytes | None) -> None:
-    found = span_at(payload, path)
-    assert (None if found is None else payload[slice(*found)]) == value
+    span = span_at(payload, path)
+    assert (None if span is None else payload[slice(*span)]) == value
 
 
 # --- Every name and value ---
@@ -217,29 +217,29 @@ UTF8_VALUES = st.recursive(
 
 
 def flat(value: Any, steps: tuple[str | int, ...] = ()) -> list[tuple[tuple[str | int, ...], Any]]:
-    """The leaves of a value with the way to each."""
+    """List the leaves of a value, each with its path."""
     if isinstance(value, dict):
-        return [one for name, inner in value.items() for one in flat(inner, (*steps, name))]
+        return [leaf for name, inner in value.items() for leaf in flat(inner, (*steps, name))]
     if isinstance(value, list):
-        return [one for at, inner in enumerate(value) for one in flat(inner, (*steps, at))]
+        return [leaf for at, inner in enumerate(value) for leaf in flat(inner, (*steps, at))]
     return [(steps, value)]
 
 
 @given(value=UTF8_VALUES, indent=st.sampled_from([None, 1]), is_ascii=st.booleans())
-def test_a_walk_comes_by_every_value_and_knows_the_way(*, value: Any, indent: int | None, is_ascii: bool) -> None:
+def test_a_walk_yields_every_value_with_its_path(*, value: Any, indent: int | None, is_ascii: bool) -> None:
     data = json.dumps(value, indent=indent, ensure_ascii=is_ascii).encode()
     walk = JsonWalk(data)
-    found = []
+    leaves = []
     for leaf in walk.leaves():
         if not leaf.is_name:
             text = data[leaf.start : leaf.end]
-            found.append((tuple(walk.steps), json.loads(b'"%b"' % text if leaf.is_string else text)))
-    assert found == flat(value)
+            leaves.append((tuple(walk.steps), json.loads(b'"%b"' % text if leaf.is_string else text)))
+    assert leaves == flat(value)
     assert walk.is_sound
 
 
 @given(st.binary(max_size=60) | st.text('{}[]":,\\u12ab tru', max_size=40).map(str.encode))
-def test_what_is_no_json_is_walked_too(data: bytes) -> None:
+def test_a_walk_goes_through_any_bytes(data: bytes) -> None:
     walk = JsonWalk(data)
     for leaf in walk.leaves():
         assert 0 <= leaf.start <= leaf.end <= len(data)
@@ -247,15 +247,15 @@ def test_what_is_no_json_is_walked_too(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"a":"b', '{"a":1}}', "{a:1}", '{"a":1} x', "[1,2", "", '"a" "b"', '{"a":tru}'])
-def test_what_is_no_json_is_said_to_be_none(text: str) -> None:
+def test_a_walk_tells_what_is_no_json(text: str) -> None:
     walk = JsonWalk(text.encode())
     list(walk.leaves())
     assert not walk.is_sound
 
 
-def test_items_are_called_as_their_array_is() -> None:
+def test_items_have_the_name_of_their_array() -> None:
     data = b'{"a":["x",["y"],{"b":"z"},"w"]}'
-    assert [(data[one.start : one.end], one.name) for one in JsonWalk(data).leaves() if not one.is_name] == [
+    assert [(data[leaf.start : leaf.end], leaf.name) for leaf in JsonWalk(data).leaves() if not leaf.is_name] == [
         (b"x", b"a"),
         (b"y", b"a"),
         (b"z", b"b"),

@@ -1,4 +1,4 @@
-"""JSON-RPC from bytes: what each payload is, what is odd about it, and that nothing a peer sends raises."""
+"""JSON-RPC from bytes: the kind of each payload, its flaws, and that nothing a peer sends raises."""
 
 import json
 from typing import Any
@@ -86,7 +86,7 @@ def test_null_members_of_older_dialects_do_not_hide_the_others(payload: bytes, k
     ],
     ids=lambda value: str(value[:24]),
 )
-def test_what_is_no_message_says_why(payload: bytes, reason: str) -> None:
+def test_a_malformed_piece_says_why(payload: bytes, reason: str) -> None:
     piece = only(payload)
     assert (piece.kind, piece.reason, piece.raw) == ("malformed", reason, payload)
 
@@ -140,7 +140,7 @@ def test_the_last_of_two_ids_counts() -> None:
     ],
     ids=lambda value: str(value[-16:]),
 )
-def test_what_is_odd_about_a_readable_message_is_named(payload: bytes, flaw: str) -> None:
+def test_the_flaws_of_a_readable_message_are_named(payload: bytes, flaw: str) -> None:
     piece = only(payload)
     assert piece.kind != "malformed"
     assert flaw in piece.flaws
@@ -168,9 +168,12 @@ def test_invalid_utf8_in_a_method_is_read_as_both_sdks_read_it() -> None:
 
 
 def test_a_batch_is_cut_into_its_members() -> None:
-    one, two = b'{"jsonrpc":"2.0","id":1,"method":"a"}', b'{ "jsonrpc":"2.0","method":"b" }'
-    pieces = cut(b"[ %s ,%s]\n" % (one, two))
-    assert [(piece.raw, piece.kind, piece.batch) for piece in pieces] == [(one, "request", True), (two, "notification", True)]
+    first, second = b'{"jsonrpc":"2.0","id":1,"method":"a"}', b'{ "jsonrpc":"2.0","method":"b" }'
+    pieces = cut(b"[ %s ,%s]\n" % (first, second))
+    assert [(piece.raw, piece.kind, piece.batch) for piece in pieces] == [
+        (first, "request", True),
+        (second, "notification", True),
+    ]
 
 
 def test_a_member_that_is_no_message_does_not_spoil_the_batch() -> None:
@@ -207,11 +210,11 @@ def test_parsing_arbitrary_bytes_raises_nothing(data: bytes) -> None:
     parse(data)
 
 
-def test_parsing_what_is_nested_too_deep_raises_nothing() -> None:
+def test_parsing_values_that_are_nested_too_deep_raises_nothing() -> None:
     assert parse(DEEP) is None
 
 
 @given(st.integers(0, 2000))
-def test_whatever_can_be_cut_can_be_parsed_however_deep(depth: int) -> None:
+def test_every_payload_that_can_be_cut_can_be_parsed_however_deep(depth: int) -> None:
     payload = b'{"id":1,"result":' + b"[" * depth + b"]" * depth + b"}"
     assert (only(payload).kind == "malformed") or parse(payload) is not None

@@ -13,14 +13,14 @@ CUTS = st.lists(st.integers(1, 7), min_size=1)
 
 
 def chunks(data: bytes, sizes: list[int]) -> list[bytes]:
-    """`data` cut into pieces of these sizes, over and over."""
-    found: list[bytes] = []
+    """Cut `data` into pieces of these sizes, repeated until the data ends."""
+    parts: list[bytes] = []
     at = 0
     while at < len(data):
-        size = sizes[len(found) % len(sizes)]
-        found.append(data[at : at + size])
+        size = sizes[len(parts) % len(sizes)]
+        parts.append(data[at : at + size])
         at += size
-    return found
+    return parts
 
 
 def pieces(data: list[bytes]) -> list[bytes]:
@@ -28,10 +28,10 @@ def pieces(data: list[bytes]) -> list[bytes]:
     return [piece for chunk in data for piece in framing.feed(chunk)] + framing.close()
 
 
-def joined(found: list[bytes]) -> list[bytes]:
-    """Whole lines again, from pieces that may be parts."""
+def joined(parts: list[bytes]) -> list[bytes]:
+    """Join pieces that may be parts to whole lines."""
     whole, held = [], b""
-    for piece in found:
+    for piece in parts:
         held += piece
         if held.endswith(b"\n"):
             whole.append(held)
@@ -76,7 +76,7 @@ def test_no_more_than_the_bound_and_one_chunk_is_held() -> None:
         assert framing.held_bytes < lines.MAX_HELD_BYTES
 
 
-def test_what_waits_for_its_end_can_be_looked_at() -> None:
+def test_bytes_that_wait_for_their_end_can_be_looked_at() -> None:
     framing = Lines()
     framing.feed(b"a\nbc")
     framing.feed(b"d")

@@ -1,4 +1,4 @@
-"""The SSE framing and the reading of events (WHATWG HTML, section 9.2), row by row what real streams hold."""
+"""The SSE framing and the reading of events (WHATWG HTML, section 9.2), row by row what real streams have."""
 
 import codecs
 
@@ -30,27 +30,27 @@ LINE_ENDS = st.sampled_from([b"\n", b"\r\n", b"\r"])
 
 
 def cut(data: list[bytes]) -> list[bytes]:
-    """The events, from pieces that may be parts."""
+    """Join pieces that may be parts to events."""
     machine = SseEvents()
-    found: list[bytes] = []
+    events: list[bytes] = []
     is_part = False
     for read in data:
         for piece in machine.feed(read):
             if is_part:
-                found[-1] += piece
+                events[-1] += piece
             else:
-                found.append(piece)
+                events.append(piece)
             is_part = False
         is_part = machine.is_part
     (rest,) = machine.close() or [b""]
     assert rest or not is_part, "something completes an event that has begun"
-    return [*found[:-1], found[-1] + rest] if is_part else found + [rest] * bool(rest)
+    return [*events[:-1], events[-1] + rest] if is_part else events + [rest] * bool(rest)
 
 
 def dispatched(data: bytes) -> list[tuple[str, str, str | None]]:
-    """Type, data and last event id of each event, by the letter of the specification: line by line, with no framing of ours."""
+    """List type, data and last event id of each event as the specification does: line by line, without our framing."""
     text = codecs.decode(data, "utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    found: list[tuple[str, str, str | None]] = []
+    dispatches: list[tuple[str, str, str | None]] = []
     kind, last_id = "", None
     lines: list[str] = []
     for line in text.split("\n")[:-1]:
@@ -58,7 +58,7 @@ def dispatched(data: bytes) -> list[tuple[str, str, str | None]]:
         value = value.removeprefix(" ")
         if line == "":
             if lines:
-                found.append((kind or "message", "\n".join(lines), last_id))
+                dispatches.append((kind or "message", "\n".join(lines), last_id))
             kind, lines = "", []
         elif name == "data":
             lines.append(value)
@@ -66,19 +66,19 @@ def dispatched(data: bytes) -> list[tuple[str, str, str | None]]:
             kind = value
         elif name == "id" and "\0" not in value:
             last_id = value
-    return found
+    return dispatches
 
 
 def by_parse(events: list[bytes]) -> list[tuple[str, str, str | None]]:
-    """The same, from frames."""
-    found: list[tuple[str, str, str | None]] = []
+    """List the same from frames."""
+    dispatches: list[tuple[str, str, str | None]] = []
     last_id = None
     for number, raw in enumerate(events):
         event = parse(raw, is_first=number == 0)
         last_id = last_id if event.id is None else event.id
         if event.is_dispatched:
-            found.append((event.type, event.text, last_id))
-    return found
+            dispatches.append((event.type, event.text, last_id))
+    return dispatches
 
 
 # --- The framing ---
@@ -100,7 +100,7 @@ def test_the_pieces_joined_are_the_stream(data: list[bytes]) -> None:
 
 @given(STREAMS, CUTS)
 @example(b"data: \n\r\ndata: b\n\n", [1])
-def test_long_events_come_in_parts_that_join_to_the_same_events(data: bytes, sizes: list[int]) -> None:
+def test_long_dispatchescome_in_parts_that_join_to_the_same_events(data: bytes, sizes: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sse, "MAX_HELD_BYTES", 8)
         parts = cut(reads(data, sizes))
@@ -108,7 +108,7 @@ def test_long_events_come_in_parts_that_join_to_the_same_events(data: bytes, siz
 
 
 @given(STREAMS)
-def test_what_is_dispatched_is_what_the_specification_says(data: bytes) -> None:
+def test_the_dispatchesthat_are_dispatched_are_those_of_the_specification(data: bytes) -> None:
     assert by_parse(cut([data])) == dispatched(data)
 
 
@@ -154,7 +154,7 @@ def test_an_end_split_between_cr_and_lf_makes_no_event_more() -> None:
 
 
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
-def test_empty_lines_between_events_are_pieces_of_their_own(line_end: bytes) -> None:
+def test_empty_lines_between_dispatchesare_pieces_of_their_own(line_end: bytes) -> None:
     event = b"data: a" + 2 * line_end
     assert cut([line_end + event]) == [line_end, event]
     assert cut([event + line_end + event]) == [event, line_end, event]
@@ -173,14 +173,14 @@ def test_after_the_close_nothing_is_held() -> None:
     assert (machine.close(), machine.held_bytes, machine.held) == ([], 0, b"")
 
 
-def test_what_waits_for_its_end_can_be_looked_at() -> None:
+def test_bytes_that_wait_for_their_end_can_be_looked_at() -> None:
     machine = SseEvents()
     machine.feed(b"data: a\n\ndata:")
     machine.feed(b" b")
     assert (machine.held, machine.held_bytes) == (b"data: b", 7)
 
 
-def test_a_part_is_told_from_the_piece_that_completes_the_event() -> None:
+def test_a_part_differs_from_the_piece_that_completes_the_event() -> None:
     machine = SseEvents()
     assert len(machine.feed(b"data: " + b"x" * MAX_HELD_BYTES)) == 1
     assert machine.is_part
@@ -201,7 +201,7 @@ def test_no_more_than_the_bound_and_one_read_is_held() -> None:
         assert machine.held_bytes < MAX_HELD_BYTES
 
 
-def test_what_waits_is_not_looked_at_again_but_for_its_last_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_the_bytes_that_wait_only_the_last_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
 
     def count(whole: bytes, *, begun: bool) -> list[bytes]:
@@ -249,7 +249,7 @@ EVENTS = [
 
 
 @pytest.mark.parametrize(("raw", "expected"), EVENTS, ids=[repr(row[0][:40]) for row in EVENTS])
-def test_an_event_says_what_the_specification_reads_in_it(raw: bytes, expected: SseEvent) -> None:
+def test_an_event_is_read_as_the_specification_says(raw: bytes, expected: SseEvent) -> None:
     assert parse(raw) == expected
 
 
