@@ -16,11 +16,10 @@ from ...wire.sse import SseEvent, parse
 from ..correlate import appended
 from ..decode import message_of
 from ..model import CaptureInfo, Exchange, Kind, Row, UnpairedMessage
-from .chunks import Chunks
 from .correlate import HttpCorrelator, OpenTransaction
 from .decode import BodyDecoder, CompressedEventDecoder, EventDecoder, StreamDecoder, Unit
 from .head import EVENT_STREAM, LAST_EVENT_ID, Head, read_head
-from .payloads import DONE
+from .payloads import DONE, ChunkSizes
 from .scopes import ScopeState, SentEvent, endpoint, origin
 from .transaction import MAX_INJECTED_BYTES, Anomaly, ScopeKind, Stream, Transaction
 
@@ -44,7 +43,7 @@ class _Body:
         self.stream = stream
         self.work = work
         self.decoder = decoder
-        self.chunks = Chunks()
+        self.chunks = ChunkSizes()
         self.is_metadata = stream.opened.sender == SERVER and work.transaction.target.startswith(RESOURCE_METADATA)
         self.broken: UnpairedMessage | None = None
         """The last message that could not be read: cut short, if the stream turns out to be."""
@@ -225,7 +224,7 @@ class TransactionAssembler:
             stream.first_ns = frame.first_ns + shift_ns
         stream.last_ns = frame.at_ns + shift_ns
         stream.body_bytes += frame.length
-        stream.chunks += len(body.chunks.begun(frame))
+        stream.chunks += len(body.chunks.feed(frame))
         if self._keeps_frames:
             stream.kept = appended(stream.kept, frame)
 

@@ -1,6 +1,6 @@
-"""Frames of HTTP to what they hold: bodies and events of SSE, decompressed for reading, cut into JSON-RPC where they are.
+"""Frames of HTTP to bodies and SSE events, decompressed and cut into JSON-RPC messages.
 
-The stages are those of stdio's `decode`: parts are joined, payloads are cut, what is odd is said. Refuses to pair.
+The stages are those of stdio's `decode`: parts are joined, payloads are cut, flaws are named. Nothing is paired here.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from .head import Head
 
 SEALED: Final = "compressed with"
-"""How the reason begins why a body could not be read whose library is not installed."""
+"""The beginning of the reason for a body that cannot be read because a library is not installed."""
 
 MESSAGE: Final = "message"
-"""The type of events that carry messages; an event without a type is one."""
+"""The type of events that carry messages, and of events that name no type."""
 
 
 class Unit(NamedTuple):
-    """What one frame held: messages in pieces, and on a stream of events the event itself."""
+    """The content of one frame: messages in pieces, and on a stream of events the event itself."""
 
     frame: Frame
     pieces: Sequence[Piece] = ()
@@ -36,7 +36,7 @@ class Unit(NamedTuple):
 
 
 class BodyDecoder:
-    """The units of a body. `answers` says that it is due to be JSON-RPC."""
+    """The units of a body. `answers` says that JSON-RPC is due."""
 
     __slots__ = ("_answers", "_encoding", "_held", "_is_json", "damaged")
 
@@ -49,7 +49,7 @@ class BodyDecoder:
         self.damaged = False
 
     def feed(self, frame: Frame) -> list[Unit]:
-        """What `frame` completed."""
+        """Return the unit that `frame` completed."""
         self._held.append(frame)
         if frame.part:
             return []
@@ -59,7 +59,7 @@ class BodyDecoder:
         return [unit]
 
     def close(self) -> list[Unit]:
-        """What never came to its end."""
+        """Return the body that was cut short."""
         if not self._held:
             return []
         whole, self._held = joined(self._held), []
@@ -87,7 +87,7 @@ class EventDecoder:
         self.damaged = False
 
     def feed(self, frame: Frame) -> list[Unit]:
-        """What `frame` completed."""
+        """Return the unit that `frame` completed."""
         if frame.part or self._held:
             self._held.append(frame)
             if frame.part:
@@ -101,7 +101,7 @@ class EventDecoder:
         return [Unit(frame, event_pieces(event), event, damaged)]
 
     def close(self) -> list[Unit]:
-        """What never came to its end: no reader dispatches it (WHATWG HTML, section 9.2.6)."""
+        """Return the event that was cut short: no reader dispatches it (WHATWG HTML, section 9.2.6)."""
         if not self._held:
             return []
         frame, self._held = joined(self._held), []
@@ -109,7 +109,7 @@ class EventDecoder:
 
 
 class CompressedEventDecoder:
-    """The units of a stream of events that was compressed as a whole: nothing can be told before its end."""
+    """The units of a stream of events that was compressed as a whole: it can only be read at its end."""
 
     __slots__ = ("_encoding", "_held", "damaged")
 
@@ -124,7 +124,7 @@ class CompressedEventDecoder:
         return []
 
     def close(self) -> list[Unit]:
-        """All events at once, each with the time of the last byte."""
+        """Return all events at once, each with the time of the last byte."""
         if not self._held:
             return []
         whole, self._held = joined(self._held), []
@@ -133,15 +133,15 @@ class CompressedEventDecoder:
             data = _read(whole.data, self._encoding)
         except MissingDecoderError as error:
             return [Unit(whole, [sealed(whole.data, error)], damaged=self.damaged)]
-        found = [parse(piece, is_first=at == 0) for at, piece in enumerate((*events.feed(data), *events.close()))]
-        return [Unit(whole, event_pieces(event), event, self.damaged) for event in found]
+        parsed = [parse(raw, is_first=at == 0) for at, raw in enumerate((*events.feed(data), *events.close()))]
+        return [Unit(whole, event_pieces(event), event, self.damaged) for event in parsed]
 
 
 StreamDecoder: TypeAlias = BodyDecoder | EventDecoder | CompressedEventDecoder
 
 
 def _read(data: bytes, encoding: str) -> bytes:
-    """What a body says; the body itself where nobody can decode it. Raises: MissingDecoderError: if a library is missing."""
+    """Decode a body; return it as it is if its encoding is unknown or wrong. Raises: MissingDecoderError: if a library is missing."""
     if not encoding:
         return data
     try:
@@ -153,12 +153,12 @@ def _read(data: bytes, encoding: str) -> bytes:
 
 
 def sealed(data: bytes, error: MissingDecoderError) -> Piece:
-    """What is known of a body that cannot be read here."""
+    """Return a malformed piece for a body that cannot be read here."""
     return malformed(data, f"{SEALED} {error.coding}")
 
 
 def event_pieces(event: SseEvent) -> list[Piece]:
-    """The messages in an event; none in one without data, of another type, or with the end mark of another protocol."""
+    """Return the messages in an event; none if it has no data, another type, or the end mark of chat completions."""
     data = event.data
     if event.type != MESSAGE or not data or data.strip() == DONE:
         return []

@@ -1,6 +1,6 @@
-"""HTTP heads as they were recorded, read for their meaning: a request or status line, and fields in order.
+"""Recorded HTTP heads to their first line and their fields, in order.
 
-Lenient, because a head was recorded whatever it was: what cannot be read is empty. Refuses to judge; `wire/http.py` does, before a
+Lenient, because a head is recorded whatever it is: parts that cannot be read are empty. `wire/http.py` is the strict reader, before a
 head is forwarded. Source: RFC 9112, sections 2 to 5.
 """
 
@@ -17,34 +17,34 @@ EVENT_STREAM: Final = "text/event-stream"
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
-    """The first line, and the fields as name and value, in the order and the spelling in which they came."""
+    """A head: the first line, and the fields as name and value, in their order and spelling."""
 
     first: str
     fields: tuple[tuple[str, str], ...] = ()
 
     def get(self, name: str) -> str:
-        """The value of the first field with this name, which is given in lower case; empty if there is none."""
+        """Return the value of the first field with this name, in lower case; empty if there is none."""
         return next((value for field, value in self.fields if field.lower() == name), "")
 
     @property
     def method(self) -> str:
-        """Of a request its method."""
+        """The method of a request."""
         return self.first.partition(" ")[0]
 
     @property
     def target(self) -> str:
-        """Of a request its target: path and query."""
+        """The target of a request: path and query."""
         return self.first.partition(" ")[2].rpartition(" HTTP/")[0] or self.first.partition(" ")[2]
 
     @property
     def status(self) -> int:
-        """Of a response its status; 0 where there is none."""
+        """The status of a response; 0 if it cannot be read."""
         digits = self.first.partition(" ")[2][:3]
         return int(digits) if digits.isascii() and digits.isdecimal() else 0
 
     @property
     def reason(self) -> str:
-        """Of a response the words behind the status; often empty."""
+        """The reason phrase of a response; often empty."""
         return self.first.partition(" ")[2][4:].strip()
 
     @property
@@ -54,7 +54,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 
 
 def meaning(value: str) -> str:
-    """What the value of a field means that may be in the form `=?base64?…?=` (MCP specification 2026-07-28, Streamable HTTP)."""
+    """Decode a field value of the form `=?base64?…?=` (MCP specification 2026-07-28, Streamable HTTP); return others as they are."""
     if not (value.startswith("=?base64?") and value.endswith("?=")):
         return value
     try:
@@ -64,7 +64,7 @@ def meaning(value: str) -> str:
 
 
 def read_head(raw: bytes) -> Head:
-    r"""The head in these bytes. Bytes that are no UTF-8 are spelled out, as `\xff`; a folded line belongs to the one before."""
+    r"""Read a head. Bytes that are not UTF-8 are spelled out, as `\xff`; a folded line belongs to the line before it."""
     first, *lines = raw.decode("utf-8", "backslashreplace").replace("\r\n", "\n").split("\n")
     fields: list[tuple[str, str]] = []
     for line in lines:

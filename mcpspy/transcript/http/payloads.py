@@ -1,27 +1,30 @@
-"""What bodies and events of HTTP hold: messages, or something else, which belongs to its transaction.
+"""Bodies of HTTP to JSON-RPC messages, and frames to the HTTP/1.1 chunks that begin in them.
 
-A body is read as JSON-RPC if it is JSON-RPC, whatever its content type says; pages, metadata and what OAuth needs are no malformed
-messages. Refuses to raise: what cannot be read is no message.
+A body is read as JSON-RPC if it is JSON-RPC, whatever its content type. Pages, metadata and OAuth's bodies are no malformed messages;
+they belong to their transaction. Nothing raises: bytes that cannot be read hold no message.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...wire.json_spans import WHITESPACE
 from ...wire.jsonrpc import Piece, cut
 
+if TYPE_CHECKING:
+    from ...records import Frame
+
 DONE: Final = b"[DONE]"
-"""The end mark of another protocol (chat completions), which some servers send here too."""
+"""The end mark of chat completions, which some MCP servers send as well."""
 
 _UNREADABLE: Final = ("not JSON", "nested too deep", "more than one value")
 
 
 def body_pieces(data: bytes, *, is_json: bool, answers: bool) -> list[Piece]:
-    """The messages in a body; none if it holds none.
+    """Return the messages in a body; none if it holds none.
 
-    `is_json` says that it is announced as JSON, `answers` that it is due to be JSON-RPC: the body of a POST, or the answer to
-    one that was. Then one that should be a message and is broken is a malformed one.
+    `is_json` says that its content type is JSON; `answers` says that JSON-RPC is due: it is the body of a POST, or of the answer to a
+    JSON-RPC request. Where both hold, a body that cannot be read is a malformed message.
     """
     if not data.strip(WHITESPACE):
         return []
@@ -36,7 +39,31 @@ def body_pieces(data: bytes, *, is_json: bool, answers: bool) -> list[Piece]:
 
 
 def _is_message(piece: Piece, *, answers: bool) -> bool:
-    """Whether an object is meant as JSON-RPC. `{"error": "invalid_token"}` is not: so OAuth spells its errors."""
+    """Return whether an object is meant as JSON-RPC. OAuth's `{"error": "invalid_token"}` is not."""
     if piece.kind == "malformed" or "no-jsonrpc" not in piece.flaws:
         return piece.kind != "malformed"
     return answers and (piece.kind in ("request", "notification") or bytes(piece.content)[:1] == b"{")
+
+
+class ChunkSizes:
+    """The HTTP/1.1 chunks of one stream. A chunk that holds several events is recorded with each of them (docs/capture.md)."""
+
+    __slots__ = ("_left_bytes", "_size")
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._left_bytes = 0
+        """The bytes of the last chunk that are still to come."""
+
+    def feed(self, frame: Frame) -> tuple[int, ...]:
+        """Return the sizes of the chunks that begin in the next frame, in order; none if it lies within an earlier chunk."""
+        sizes = frame.chunks
+        if not sizes:
+            return ()
+        goes_on = self._left_bytes > 0 and sizes[0] == self._size
+        new = sizes[1:] if goes_on else sizes
+        held_bytes = sum(new) + (self._left_bytes if goes_on else 0)
+        self._size = sizes[-1]
+        # A redacted frame has another length than on the wire: then the next frame shows whether the chunk goes on.
+        self._left_bytes = 1 if frame.redacted else max(held_bytes - frame.length, 0)
+        return new

@@ -1,6 +1,6 @@
-"""What HTTP adds to a transcript: transactions, their two streams, and the scopes in which their request ids mean something.
+"""HTTP transactions, their streams, and the scopes of their request ids.
 
-Refuses to hold messages: these know their stream, and the stream its transaction. Structs like those of `model`, for its reason.
+No messages are held: a message knows its stream, and a stream its transaction. Structs, for the reasons that `model` gives.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from ...records import Close, Frame, Note, Open
 
 MAX_INJECTED_BYTES: Final = 500
-"""So much is kept of what mcpspy itself said."""
+"""The longest body of an injected response that is kept."""
 
 
 class ScopeKind(StrEnum):
-    """How far a request id reaches (MCP specification, basic/transports of each revision)."""
+    """The reach of a request id (MCP specification, basic/transports of each revision)."""
 
     TRANSACTION = "transaction"
-    """One request and its response: revisions from 2026-07-28, and older servers without sessions."""
+    """One transaction: revisions from 2026-07-28, and older servers without sessions."""
     SESSION = "session"
     """All transactions with one `Mcp-Session-Id`: Streamable HTTP of 2025-03-26 to 2025-11-25."""
     STREAM = "stream"
-    """A GET that is answered by a stream of events, and the POSTs whose answers come on it: HTTP+SSE of 2024-11-05."""
+    """A GET that is answered by a stream of events, and the POSTs that are answered on it: HTTP+SSE of 2024-11-05."""
 
 
 class Scope(msgspec.Struct, eq=False, gc=False):
-    """Where request ids mean something. `session` is the session's id; `stream` the number of the GET's transaction.
+    """A scope of request ids. `session` is the session's id; `stream` is the number of the GET's transaction.
 
-    `client` is what the client of this scope calls itself; empty as long as it has not said so.
+    `client` is the name that the client of this scope gave itself; empty until it does.
     """
 
     kind: ScopeKind
@@ -42,18 +42,18 @@ class Scope(msgspec.Struct, eq=False, gc=False):
     stream: int = 0
     client: str = ""
     unknown_since: int = 0
-    """The first transaction that was told that the server knows the session no more; 0 if none was."""
+    """The number of the first transaction whose answer was that the session is unknown (404); 0 if there is none."""
     replaces: Scope | None = None
-    """The session that was lost, where this one took its place."""
+    """The unknown session whose place this one took."""
 
     @property
     def is_one_transaction(self) -> bool:
-        """Whether ids mean nothing beyond one request and its response."""
+        """True if ids mean nothing beyond one transaction."""
         return self.kind is ScopeKind.TRANSACTION
 
 
 class Anomaly(msgspec.Struct, frozen=True, gc=False):
-    """Something about a stream that no message carries: the record it was seen in, a stable name, and the bytes it is about."""
+    """An anomaly of a stream that no message carries: the number of its record, a stable name, and the bytes it is about."""
 
     number: int
     at_ns: int
@@ -62,9 +62,9 @@ class Anomaly(msgspec.Struct, frozen=True, gc=False):
 
 
 class Stream(msgspec.Struct, eq=False, gc=False):
-    """One stream of a transaction: what opened it, how much came on it and when, and who ended it.
+    """One stream of a transaction: the records that opened and closed it, its size and its times.
 
-    Times are on the transcript's clock; None for what did not happen. `kept` are its frames, for a transcript that keeps them.
+    Times are on the transcript's clock; None if it did not happen. `kept` are its frames, in a transcript that keeps frames.
     """
 
     opened: Open
@@ -76,11 +76,11 @@ class Stream(msgspec.Struct, eq=False, gc=False):
     """When the last byte of its body came."""
     body_bytes: int = 0
     events: int = 0
-    """Events of SSE that have data."""
+    """The number of SSE events with data."""
     comments: int = 0
-    """Comments of SSE, which keep a connection alive."""
+    """The number of SSE comments, which keep a connection alive."""
     chunks: int = 0
-    """HTTP/1.1 chunks of its body."""
+    """The number of HTTP/1.1 chunks of its body."""
     last_event_id: str = ""
     close: Close | None = None
     closed_ns: int | None = None
@@ -88,20 +88,20 @@ class Stream(msgspec.Struct, eq=False, gc=False):
 
     @property
     def head(self) -> Head:
-        """What opened it, read anew at each call."""
+        """Its head, read anew at each call."""
         return read_head(self.opened.head)
 
     @property
     def injected(self) -> bool:
-        """Whether mcpspy itself wrote it."""
+        """True if mcpspy itself wrote it."""
         return self.opened.injected
 
 
 class Transaction(msgspec.Struct, eq=False, gc=False):
-    """An HTTP request and its response. `row` is its number if it has a row of its own, else 0.
+    """An HTTP request and its response. `row` is the number of its own row; 0 if it has none.
 
-    It has one if its request carries no message: a GET, a DELETE, metadata, what OAuth needs. `number` and `connection` count
-    from 1 in its capture.
+    It has a row if its request carries no message: a GET, a DELETE, metadata, OAuth. `number` and `connection` count from 1 in its
+    capture.
     """
 
     capture: int
@@ -117,38 +117,39 @@ class Transaction(msgspec.Struct, eq=False, gc=False):
     request: Stream | None = None
     response: Stream | None = None
     interim: Sequence[Stream] = ()
-    """Responses before the final one, as 103."""
+    """Responses before the final one, such as 103."""
     notes: Sequence[Note] = ()
-    """What the tap had to say about it."""
+    """The tap's notes about it."""
     left_by: str = ""
-    """Who ended the connection before there was a response: `client`, `server` or `mcpspy`."""
+    """`client`, `server` or `mcpspy`, if it closed the connection before there was a response; else empty."""
     left_ns: int | None = None
+    """When it did."""
     request_messages: int = 0
-    """Messages in its request."""
+    """The number of messages in its request."""
     response_messages: int = 0
-    """Messages in its response."""
+    """The number of messages in its response."""
     redelivered: Sequence[int] = ()
-    """The records of events that had come before, on a stream that this one resumes. They are not counted again."""
+    """The records of events that a stream resumed by this one had brought before. They are not counted again."""
     anomalies: Sequence[Anomaly] = ()
 
     @property
     def is_stream(self) -> bool:
-        """Whether it was answered by a stream of events."""
+        """True if it was answered by a stream of events."""
         return self.response is not None and self.response.head.media_type == EVENT_STREAM
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will come of it."""
+        """True once it has ended."""
         return self.ended_ns is not None
 
     @property
     def ended_ns(self) -> int | None:
-        """When its response ended, or the connection before there was one; None while it goes on."""
+        """The end of its response, or of the connection before there was one; None while it goes on."""
         return self.left_ns if self.response is None else self.response.closed_ns
 
     @property
     def ended_by(self) -> str:
-        """Who ended it; empty while it goes on."""
+        """`client`, `server` or `mcpspy`, whichever ended it; empty while it goes on."""
         if self.response is None:
             return self.left_by
         return "" if self.response.close is None else self.response.close.by

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT
 from ..correlate import appended
-from ..http.chunks import Chunks
 from ..http.head import Head, read_head
+from ..http.payloads import ChunkSizes
 from ..http.transaction import MAX_INJECTED_BYTES, Anomaly, Scope, ScopeKind, Stream, Transaction
 from .apis import api_of, prompt
 from .bodies import AnswerDecoder, Payload
@@ -55,7 +55,7 @@ class _OpenStream:
     def __init__(self, stream: Stream, owner: _OpenTransaction) -> None:
         self.stream = stream
         self.owner = owner
-        self.chunks = Chunks()
+        self.chunks = ChunkSizes()
 
 
 class ModelLeg:
@@ -220,7 +220,7 @@ class ModelLeg:
             stream.first_ns = frame.first_ns + shift_ns
         stream.last_ns = frame.at_ns + shift_ns
         stream.body_bytes += frame.length
-        stream.chunks += len(body.chunks.begun(frame))
+        stream.chunks += len(body.chunks.feed(frame))
         if self._keeps_frames:
             stream.kept = appended(stream.kept, frame)
 

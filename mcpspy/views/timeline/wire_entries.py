@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...records import CLIENT, Frame
-from ...transcript.http.chunks import Chunks
+from ...transcript.http.payloads import ChunkSizes
 from ...transcript.http.transaction import Stream, Transaction
 from ...transcript.model import CaptureInfo
 from ...wire.encodings import EXTRA, MissingDecoderError
@@ -99,7 +99,7 @@ class _StreamEntries:
         self._capture = capture
         self._layout = layout
         self._encoding = stream.head.get("content-encoding") if stream.opened.framing == "body" else ""
-        self._chunks = Chunks()
+        self._chunks = ChunkSizes()
         self._is_begun = self._is_ended = False
         self._frames = 0
         self._sealed: list[bytes] = []  # parts of a compressed body, which mean nothing before its end
@@ -145,7 +145,7 @@ class _StreamEntries:
         return lines
 
     def _facts(self, frame: Frame) -> list[Line]:
-        begun = self._chunks.begun(frame)
+        begun = self._chunks.feed(frame)
         lines: list[Line] = []
         if begun:
             word = "chunk " if len(begun) == 1 else "chunks "

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.records import Frame
-from mcpspy.transcript.http.chunks import Chunks
 from mcpspy.transcript.http.head import read_head
+from mcpspy.transcript.http.payloads import ChunkSizes
 
 
 def test_a_request_line_has_a_method_and_a_target() -> None:
@@ -65,8 +65,8 @@ def frames(*pieces: tuple[int, tuple[int, ...]]) -> list[Frame]:
 def test_a_chunk_begins_in_one_frame_and_may_go_on_in_others(
     pieces: list[tuple[int, tuple[int, ...]]], begun: list[tuple[int, ...]]
 ) -> None:
-    chunks = Chunks()
-    assert [chunks.begun(frame) for frame in frames(*pieces)] == begun
+    chunks = ChunkSizes()
+    assert [chunks.feed(frame) for frame in frames(*pieces)] == begun
 
 
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=12), st.lists(st.integers(1, 20), min_size=1, max_size=12))
@@ -81,5 +81,5 @@ def test_every_chunk_begins_once_however_chunks_and_frames_lie(sizes: list[int],
         if stop > start:
             made.append((stop - start, tuple(size for begin, end, size in ends if begin < stop and end > start)))
         start = stop
-    chunks = Chunks()
-    assert [size for frame in frames(*made) for size in chunks.begun(frame)] == sizes
+    chunks = ChunkSizes()
+    assert [size for frame in frames(*made) for size in chunks.feed(frame)] == sizes
