@@ -1,6 +1,23 @@
-"""Messages of HTTP to their exchanges: the scope that each belongs to, and what becomes of a scope when a response ends.
+"""Messages of one HTTP capture to exchanges: the scope of each message, and the end of scopes.
 
-Refuses to read bytes and to make rows. Source: MCP specification, basic/transports of each revision.
+An id such as 1 is used again by every client, so each message is paired within the scope of its transaction, which `scopes` knows by
+the session's id or by the endpoint. An answer may come in another transaction than its request:
+
+    transaction                  client sends          the response brings                      scope of ids
+    1 POST                       initialize 0          Mcp-Session-Id A, result 0               session A from here on
+    2 POST                       initialize 0          Mcp-Session-Id B, result 0               session B from here on
+    3 POST, session A            tools/call 1 ◄──┐     stream: event e1, then it breaks off     session A
+    4 POST, session B            tools/call 1 ◄──│──── result 1                                 session B
+    5 GET, session A                             │     stream: roots/list 1 ◄──┐                session A
+    6 POST, session A            result 1 ───────│─────────────────────────────┘ (202)          session A
+    7 GET, session A, after e1                   └──── stream: result 1                         session A
+    8 GET /sse                                         stream: endpoint /m … result 1 ──┐       stream of 8
+    9 POST /m                    tools/call 1 ◄─────────────────────────────────────────┘       stream of 8
+
+Two cases have to look further. A stream that a GET brought without session and endpoint may answer any transaction without session;
+then exactly one request with the id must wait, or the answer stays unpaired with the flaw `ambiguous-stream`. A GET with the
+`Last-Event-ID` of a stream without session that broke off goes on in the scope of that transaction.
+Bytes and rows are `assemble`'s. Source: MCP specification, basic/transports of each revision.
 """
 
 from __future__ import annotations
@@ -9,10 +26,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from ...records import CLIENT
+from ..exchange import Exchange, UnpairedMessage
 from ..mcp.fields import client_name
 from ..mcp.methods import INITIALIZE, PROGRESS
 from ..mcp.revisions import Era
-from ..model import HTTP_ERRORS, HTTP_REDIRECTS, CaptureInfo, Exchange, Kind, Message, Row, UnpairedMessage
+from ..message import Kind, Message
+from ..outcome import HTTP_ERRORS, HTTP_REDIRECTS
 from .head import SESSION, Head
 from .scopes import Scopes, ScopeState, named_request, path_and_query
 from .transaction import ScopeKind, Transaction
@@ -21,274 +40,281 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from ...records import Side
+    from ..model import CaptureInfo, Row
 
 HTTP_NOT_FOUND: Final = 404
 _METHOD_NOT_FOUND: Final = b"-32601"
 
 
 class OpenTransaction:
-    """A transaction that goes on, and what its request asks. `reach` is the scope of its ids."""
+    """A transaction that goes on, with the requests it carries. `state` is the scope of its ids."""
 
-    __slots__ = ("asked", "asked_back", "is_modern", "reach", "resumes", "taken_up", "transaction")
+    __slots__ = ("is_modern", "requests", "resumed", "resumes", "server_requests", "state", "transaction")
 
-    def __init__(self, transaction: Transaction, reach: ScopeState, *, resumes: str) -> None:
+    def __init__(self, transaction: Transaction, state: ScopeState, *, resumes: str) -> None:
         self.transaction = transaction
-        self.reach = reach
-        self.asked: list[Exchange] = []
-        self.asked_back: list[Exchange] = []
-        """What the server asks on its response."""
+        self.state = state
+        self.requests: list[Exchange] = []
+        """The client's requests, in its request."""
+        self.server_requests: list[Exchange] = []
+        """The server's requests, in its response."""
         self.is_modern = False
         self.resumes = resumes
         """The id of the event after which it asks for more; empty if it does not."""
-        self.taken_up: OpenTransaction | None = None
-        """What was asked without a session, and is answered here, because its own stream broke off."""
+        self.resumed: OpenTransaction | None = None
+        """The transaction without a session whose stream broke off and goes on here."""
 
     @property
     def rows(self) -> list[Row]:
         """The rows that change with it."""
         own: list[Row] = [self.transaction] if self.transaction.row else []
-        return [*own, *self.asked, *self.asked_back]
+        return [*own, *self.requests, *self.server_requests]
 
     @property
     def waiting(self) -> list[Exchange]:
-        """What it asks and nobody has answered."""
-        return [one for one in self.asked if one.response is None]
+        """The client's requests without an answer."""
+        return [exchange for exchange in self.requests if exchange.response is None]
 
 
 class HttpCorrelator:
-    """The exchanges of one capture over HTTP. `named` is told each name that a client gives itself, once."""
+    """The exchanges of one capture over HTTP. `on_client_name` is called with each name of a client, once."""
 
-    __slots__ = ("_alone", "_broken_off", "_held", "_named", "_source", "_told", "_unannounced", "_waiting", "scopes")
+    __slots__ = (
+        "_broken_off", "_by_token", "_capture_info", "_held", "_on_client_name", "_single", "_unannounced", "_waiting", "scopes",
+    )  # fmt: skip
 
-    def __init__(self, source: CaptureInfo, next_row: Callable[[], int], named: Callable[[CaptureInfo, str], None]) -> None:
-        self._source = source
-        self._named = named
+    def __init__(
+        self, capture_info: CaptureInfo, next_row: Callable[[], int], on_client_name: Callable[[CaptureInfo, str], None]
+    ) -> None:
+        self._capture_info = capture_info
+        self._on_client_name = on_client_name
         self.scopes = Scopes(next_row)
-        self._alone: dict[int, OpenTransaction] = {}
-        """Transactions whose ids mean something in them alone, also ended ones whose answer may come on another stream."""
+        self._single: dict[int, OpenTransaction] = {}
+        """Transactions that are scopes of their own; also ended ones whose answer may come on another stream."""
         self._unannounced: dict[int, OpenTransaction] = {}
         """Open streams of events that a GET brought, without a session and without an endpoint."""
         self._held: list[OpenTransaction] = []
-        """Ended ones whose answers may come on such a stream."""
+        """Ended transactions whose answers may come on such a stream."""
         self._broken_off: dict[str, dict[int, OpenTransaction]] = {}
-        """What nobody answered before its stream ended, without a session: by the last event, by which it may be resumed."""
+        """Transactions without a session whose stream ended before the answer: by the id of the last event, which may be resumed."""
         self._waiting: dict[tuple[Side, str], dict[int, OpenTransaction]] = {}
-        """Of `_alone` those that asked, by who asks and with what id; also some that wait no more."""
-        self._told: dict[str, dict[int, OpenTransaction]] = {}
-        """Of `_alone` those that asked for progress, by its token."""
+        """Those of `_single` with requests, by sender and id of the requests; some of them do not wait any more."""
+        self._by_token: dict[str, dict[int, OpenTransaction]] = {}
+        """Those of `_single` whose request gives out a progress token, by that token."""
 
-    def begin(self, work: OpenTransaction, head: Head) -> bool:
-        """A transaction began, with this head. Whether it resumes a stream, and cannot be told which."""
-        work.reach.correlator.negotiation.feed_header(head.get("mcp-protocol-version"))
-        if work.reach.facts.kind is not ScopeKind.TRANSACTION:
+    def begin(self, opened: OpenTransaction, head: Head) -> bool:
+        """Take in the head of a request. Return whether it resumes a stream and several could be meant."""
+        opened.state.correlator.negotiation.feed_header(head.get("mcp-protocol-version"))
+        if opened.state.scope.kind is not ScopeKind.TRANSACTION:
             return False
-        resumed = self._broken_off.get(work.resumes, {}) if work.resumes else {}
+        resumed = self._broken_off.get(opened.resumes, {}) if opened.resumes else {}
         if len(resumed) == 1:
-            (work.taken_up,) = resumed.values()
-            del self._broken_off[work.resumes]
-            _move(work, work.taken_up.reach)
+            (opened.resumed,) = resumed.values()
+            del self._broken_off[opened.resumes]
+            _move(opened, opened.resumed.state)
         else:
-            self._alone[work.transaction.number] = work
+            self._single[opened.transaction.number] = opened
         return len(resumed) > 1
 
-    def answer(self, work: OpenTransaction, head: Head, *, is_stream: bool) -> None:
-        """The head of its response came."""
-        number, session = work.transaction.number, head.get(SESSION)
-        if session and not work.is_modern and self.scopes.bind(work.reach, session):
-            self._leave(work)
-        is_alone = work.reach.facts.kind is ScopeKind.TRANSACTION and work.taken_up is None
-        if is_stream and is_alone and work.transaction.method == "GET":
-            self._unannounced[number] = work
-        if work.transaction.status == HTTP_NOT_FOUND:
-            self.scopes.lose(work.transaction)
+    def begin_response(self, opened: OpenTransaction, head: Head, *, is_stream: bool) -> None:
+        """Take in the head of a response."""
+        number, session = opened.transaction.number, head.get(SESSION)
+        if session and not opened.is_modern and self.scopes.bind(opened.state, session):
+            self._leave_single(opened)
+        is_single = opened.state.scope.kind is ScopeKind.TRANSACTION and opened.resumed is None
+        if is_stream and is_single and opened.transaction.method == "GET":
+            self._unannounced[number] = opened
+        if opened.transaction.status == HTTP_NOT_FOUND:
+            self.scopes.mark_unknown(opened.transaction)
 
-    def announce(self, work: OpenTransaction, uris: Iterable[str]) -> bool:
-        """Its stream announced an endpoint, in these forms: what is POSTed there is answered on it. Whether another did the same."""
-        transaction = work.transaction
-        targets = [target for uri in uris if (target := path_and_query(self.scopes.resolved(transaction, uri)))]
+    def announce(self, opened: OpenTransaction, uris: Iterable[str]) -> bool:
+        """Take in the endpoint that a stream announced, in one or more spellings. Return whether another open stream has it too."""
+        transaction = opened.transaction
+        targets = [target for uri in uris if (target := path_and_query(self.scopes.resolve(transaction, uri)))]
         if not targets:
             return False
-        if transaction.request is not None and transaction.request.head.get(SESSION):  # that is not what this stream is for
-            _move(work, self.scopes.alone())
-        self._leave(work)
+        if transaction.request is not None and transaction.request.head.get(SESSION):  # the session has streams of its own
+            _move(opened, self.scopes.single_transaction())
+        self._leave_single(opened)
         self._unannounced.pop(transaction.number, None)
-        return self.scopes.announce(work.reach, transaction.number, targets)
+        return self.scopes.announce(opened.state, transaction.number, targets)
 
-    def feed(self, work: OpenTransaction, message: Message) -> Sequence[Exchange | UnpairedMessage]:
-        """The rows that a message begins or changes."""
-        transaction = work.transaction
+    def feed(self, opened: OpenTransaction, message: Message) -> Sequence[Exchange | UnpairedMessage]:
+        """Return the rows that a message begins or changes."""
+        transaction = opened.transaction
         if message.sender == CLIENT:
             transaction.request_messages += 1
             if message.kind is Kind.REQUEST:
-                self._meet_client(work, message)
+                self._learn(opened, message)
         else:
             transaction.response_messages += 1
-            told = self._about_request(work, message)
-            if told:
-                for exchange in told:
-                    work.reach.correlator.settle(exchange, message)
-                return [*told, *self.scopes.probes.take_changed()]
-        row = self._reach(work, message).correlator.feed(message)
+            failed = self._failed_requests(opened, message)
+            if failed:
+                for exchange in failed:
+                    opened.state.correlator.settle(exchange, message)
+                return [*failed, *self.scopes.probes.take_changed()]
+        row = self._state_for(opened, message).correlator.feed(message)
         if isinstance(row, Exchange):
             if row.request is message:
                 row.transaction = transaction
-                (work.asked if message.sender == CLIENT else work.asked_back).append(row)
-                if transaction.number in self._alone:
-                    self._waiting.setdefault((message.sender, message.id or ""), {})[transaction.number] = work
+                (opened.requests if message.sender == CLIENT else opened.server_requests).append(row)
+                if transaction.number in self._single:
+                    self._waiting.setdefault((message.sender, message.id or ""), {})[transaction.number] = opened
                     if message.correlation_key is not None and message.sender == CLIENT:
-                        self._told.setdefault(message.correlation_key, {})[transaction.number] = work
+                        self._by_token.setdefault(message.correlation_key, {})[transaction.number] = opened
             if self.scopes.probes.changed:
                 return [*self.scopes.probes.take_changed(), row]
         return [row]
 
-    def close(self, work: OpenTransaction) -> Sequence[Exchange]:
-        """The response ended: the exchanges to which that is news."""
-        transaction, facts = work.transaction, work.reach.facts
+    def close(self, opened: OpenTransaction) -> Sequence[Exchange]:
+        """Take in the end of a response; return the exchanges that changed."""
+        transaction, scope = opened.transaction, opened.state.scope
         if transaction.number in self._unannounced:
-            return self._fell_silent(work)
-        if facts.kind is ScopeKind.STREAM and facts.stream == transaction.number:
-            work.reach.is_open = False
-            return work.reach.correlator.close()
-        if facts.kind is ScopeKind.TRANSACTION:
-            return self._ended_alone(work)
-        news: list[Exchange] = []
-        if transaction.status >= HTTP_REDIRECTS or (facts.kind is ScopeKind.SESSION and not _may_be_resumed(transaction)):
-            news += _given_up(work.waiting)
-        if facts.kind is ScopeKind.SESSION and transaction.method == "DELETE" and transaction.status < HTTP_REDIRECTS:
-            news += work.reach.correlator.close()
-        return news
+            return self._close_unannounced(opened)
+        if scope.kind is ScopeKind.STREAM and scope.stream == transaction.number:
+            opened.state.is_open = False
+            return opened.state.correlator.close()
+        if scope.kind is ScopeKind.TRANSACTION:
+            return self._close_single(opened)
+        changed: list[Exchange] = []
+        if transaction.status >= HTTP_REDIRECTS or (scope.kind is ScopeKind.SESSION and not _may_be_resumed(transaction)):
+            changed += _given_up(opened.waiting)
+        if scope.kind is ScopeKind.SESSION and transaction.method == "DELETE" and transaction.status < HTTP_REDIRECTS:
+            changed += opened.state.correlator.close()
+        return changed
 
     def end(self) -> list[Exchange]:
-        """Nothing more will come: the exchanges to which that is news."""
-        alone = [exchange for work in self._alone.values() for exchange in work.reach.correlator.close()]
-        return [*alone, *self.scopes.close()]
+        """End everything; return the exchanges that changed."""
+        single = [exchange for opened in self._single.values() for exchange in opened.state.correlator.close()]
+        return [*single, *self.scopes.close()]
 
-    def _meet_client(self, work: OpenTransaction, request: Message) -> None:
-        """Learn from a request what is true of its scope: its era, and who asks."""
-        if request.era is Era.MODERN:  # which it says itself: what its scope agreed on is not told to it yet
-            work.is_modern = True
-            if work.reach.facts.kind is ScopeKind.SESSION:  # which the modern era does not know
-                _move(work, self.scopes.alone())
-                self._alone[work.transaction.number] = work
+    def _learn(self, opened: OpenTransaction, request: Message) -> None:
+        """Learn the era and the client's name of a scope from a request."""
+        if request.era is Era.MODERN:  # the request's own era: that of its scope is not set yet
+            opened.is_modern = True
+            if opened.state.scope.kind is ScopeKind.SESSION:  # the modern era has no sessions
+                _move(opened, self.scopes.single_transaction())
+                self._single[opened.transaction.number] = opened
         if b"clientInfo" in request.raw:
             name = client_name(request.raw)
             if name is not None:
-                work.reach.facts.client = name
-                if name not in self._source.client_names:
-                    self._source.client_names[name] = None
-                    self._named(self._source, name)
-        if request.method == INITIALIZE and work.reach.facts.kind is ScopeKind.TRANSACTION:
-            self.scopes.renew(work.transaction)
+                opened.state.scope.client = name
+                if name not in self._capture_info.client_names:
+                    self._capture_info.client_names[name] = None
+                    self._on_client_name(self._capture_info, name)
+        if request.method == INITIALIZE and opened.state.scope.kind is ScopeKind.TRANSACTION:
+            self.scopes.replace_unknown(opened.transaction)
 
-    def _about_request(self, work: OpenTransaction, message: Message) -> list[Exchange]:
-        """What an error without an id of use is about: the requests that its response answers."""
+    def _failed_requests(self, opened: OpenTransaction, message: Message) -> list[Exchange]:
+        """Return the requests that an error without a usable id is about: those that its response answers."""
         if message.kind is not Kind.ERROR:
             return []
-        if work.transaction.status == HTTP_NOT_FOUND and _METHOD_NOT_FOUND in message.raw:
-            self.scopes.keep(work.transaction)  # not the session is unknown, but the method
+        if opened.transaction.status == HTTP_NOT_FOUND and _METHOD_NOT_FOUND in message.raw:
+            self.scopes.unmark_unknown(opened.transaction)  # the method is unknown, not the session
         if message.id is not None and message.id != "null":
-            is_known = work.transaction.status < HTTP_ERRORS or work.reach.correlator.waits(CLIENT, message.id)
-            return [] if is_known else work.waiting
-        return work.waiting
+            is_known = opened.transaction.status < HTTP_ERRORS or opened.state.correlator.waits(CLIENT, message.id)
+            return [] if is_known else opened.waiting
+        return opened.waiting
 
-    def _reach(self, work: OpenTransaction, message: Message) -> ScopeState:
-        """The scope that a message belongs to. One that nobody knows here may be about what came in another transaction."""
-        number, own = work.transaction.number, work.reach
-        if number not in self._unannounced and own.facts.kind is not ScopeKind.TRANSACTION:
+    def _state_for(self, opened: OpenTransaction, message: Message) -> ScopeState:
+        """Return the scope of a message. One that its own scope does not know may be about a request in another transaction."""
+        number, own = opened.transaction.number, opened.state
+        if number not in self._unannounced and own.scope.kind is not ScopeKind.TRANSACTION:
             return own
-        elsewhere = self._elsewhere(work, message)
+        elsewhere = self._elsewhere(opened, message)
         if not elsewhere or (message.sender != CLIENT and number not in self._unannounced):
             return own
         if message.sender != CLIENT:
             if len(self._unannounced) > 1 or len(elsewhere) > 1:
                 message.flaws = (*message.flaws, "ambiguous-stream")
             if len(elsewhere) == 1:
-                self._join(elsewhere[0], work)
-        return elsewhere[0].reach if len(elsewhere) == 1 else own
+                self._join(elsewhere[0], opened)
+        return elsewhere[0].state if len(elsewhere) == 1 else own
 
-    def _leave(self, work: OpenTransaction) -> None:
-        """Its ids mean something elsewhere too, or nothing any more."""
-        number = work.transaction.number
-        if self._alone.pop(number, None) is None:
+    def _leave_single(self, opened: OpenTransaction) -> None:
+        """Remove a transaction from those that are scopes of their own."""
+        number = opened.transaction.number
+        if self._single.pop(number, None) is None:
             return
-        for exchange in (*work.asked, *work.asked_back):
+        for exchange in (*opened.requests, *opened.server_requests):
             _remove(self._waiting, (exchange.sender, exchange.request.id or ""), number)
-            _remove(self._told, exchange.request.correlation_key, number)
+            _remove(self._by_token, exchange.request.correlation_key, number)
 
-    def _elsewhere(self, work: OpenTransaction, message: Message) -> list[OpenTransaction]:
-        """Other transactions whose request a message may be about: none, one, or two for any more than that."""
-        if message.method == PROGRESS and message.correlation_key is not None and work.transaction.number in self._unannounced:
-            return list(islice(self._told.get(message.correlation_key, {}).values(), 2))
+    def _elsewhere(self, opened: OpenTransaction, message: Message) -> list[OpenTransaction]:
+        """Return other transactions whose request a message may be about: none, one, or two if there are more."""
+        is_progress = message.method == PROGRESS and message.correlation_key is not None
+        if is_progress and opened.transaction.number in self._unannounced:
+            return list(islice(self._by_token.get(message.correlation_key or "", {}).values(), 2))
         about = named_request(message)
-        if about is None or work.reach.correlator.waits(*about):
+        if about is None or opened.state.correlator.waits(*about):
             return []
-        asked = self._waiting.get(about)
-        found: list[OpenTransaction] = []
-        while asked and len(found) < 2:
-            number, one = asked.popitem()
-            if self._alone.get(number) is one and one.reach.correlator.waits(*about):
-                found.append(one)
-        if asked is not None and found:
-            asked.update((one.transaction.number, one) for one in found)  # the others wait no more: each is looked at once
-        return found
+        candidates = self._waiting.get(about)
+        waiting: list[OpenTransaction] = []
+        while candidates and len(waiting) < 2:
+            number, candidate = candidates.popitem()
+            if self._single.get(number) is candidate and candidate.state.correlator.waits(*about):
+                waiting.append(candidate)
+        if candidates is not None and waiting:  # those left out do not wait any more: each is looked at once
+            candidates.update((candidate.transaction.number, candidate) for candidate in waiting)
+        return waiting
 
-    def _join(self, asking: OpenTransaction, answering: OpenTransaction) -> None:
-        """A stream without an endpoint answers what was POSTed: they are one client's."""
-        scope = answering.reach.facts
+    def _join(self, requesting: OpenTransaction, answering: OpenTransaction) -> None:
+        """Put two transactions into one scope: a stream without an endpoint answered a POST, so one client has both."""
+        scope = answering.state.scope
         scope.kind, scope.stream = ScopeKind.STREAM, answering.transaction.number
-        scope.client = scope.client or asking.reach.facts.client
-        asking.transaction.scope = scope
+        scope.client = scope.client or requesting.state.scope.client
+        requesting.transaction.scope = scope
 
-    def _ended_alone(self, work: OpenTransaction) -> Sequence[Exchange]:
-        root = work
-        while root.taken_up is not None:
-            root = root.taken_up
-        transaction, waiting = work.transaction, root.waiting
+    def _close_single(self, opened: OpenTransaction) -> Sequence[Exchange]:
+        root = opened
+        while root.resumed is not None:
+            root = root.resumed
+        transaction, waiting = opened.transaction, root.waiting
         if waiting and self._unannounced and 0 < transaction.status < HTTP_REDIRECTS and not transaction.response_messages:
-            self._held.append(work)
+            self._held.append(opened)
             return ()  # HTTP+SSE whose server announces no endpoint: the answer comes on the stream
         if waiting and not root.is_modern and _may_be_resumed(transaction):
             last_event_id = transaction.response.last_event_id if transaction.response else ""
-            self._broken_off.setdefault(last_event_id, {})[transaction.number] = work
+            self._broken_off.setdefault(last_event_id, {})[transaction.number] = opened
             return ()
-        self._leave(root)
-        if work.is_modern and transaction.ended_by == CLIENT:
+        self._leave_single(root)
+        if opened.is_modern and transaction.ended_by == CLIENT:
             for exchange in waiting:
                 exchange.left_ns = transaction.ended_ns
-        return work.reach.correlator.close()
+        return opened.state.correlator.close()
 
-    def _fell_silent(self, work: OpenTransaction) -> list[Exchange]:
-        """A stream without an endpoint ended. After the last one nothing can be answered that its own response did not."""
-        number = work.transaction.number
+    def _close_unannounced(self, opened: OpenTransaction) -> list[Exchange]:
+        """Take in the end of a stream without an endpoint. After the last one, transactions that were held end as well."""
+        number = opened.transaction.number
         del self._unannounced[number]
-        self._leave(work)
-        news = [*work.reach.correlator.close()]
+        self._leave_single(opened)
+        changed = [*opened.state.correlator.close()]
         if not self._unannounced:
             held, self._held = self._held, []
             for other in held:
-                news += self._ended_alone(other)
-        return news
+                changed += self._close_single(other)
+        return changed
 
 
-def _remove(works: dict[Any, dict[int, OpenTransaction]], key: object, number: int) -> None:
-    asked = works.get(key)
-    if asked is not None and asked.pop(number, None) is not None and not asked:
-        del works[key]
+def _remove(transactions: dict[Any, dict[int, OpenTransaction]], key: object, number: int) -> None:
+    by_number = transactions.get(key)
+    if by_number is not None and by_number.pop(number, None) is not None and not by_number:
+        del transactions[key]
 
 
-def _move(work: OpenTransaction, reach: ScopeState) -> None:
-    work.reach = reach
-    work.transaction.scope = reach.facts
+def _move(opened: OpenTransaction, state: ScopeState) -> None:
+    opened.state = state
+    opened.transaction.scope = state.scope
 
 
 def _given_up(waiting: list[Exchange]) -> list[Exchange]:
-    """Those to which it is news that no answer will come."""
-    news = [one for one in waiting if not one.over]
-    for one in waiting:
-        one.over = True
-    return news
+    """End exchanges that will not be answered; return those that changed."""
+    changed = [exchange for exchange in waiting if not exchange.over]
+    for exchange in waiting:
+        exchange.over = True
+    return changed
 
 
 def _may_be_resumed(transaction: Transaction) -> bool:
-    """Whether what is missing of a response may still come, on a stream that resumes it (revisions 2025-03-26 to 2025-11-25)."""
+    """Return whether the rest of a response may come on a stream that resumes it (revisions 2025-03-26 to 2025-11-25)."""
     return transaction.is_stream and transaction.response is not None and bool(transaction.response.last_event_id)

@@ -1,7 +1,7 @@
-"""Which transactions share their request ids: sessions by their id, HTTP+SSE by the endpoint that its stream announced, others none.
+"""Scopes of request ids over HTTP: sessions, streams of HTTP+SSE, and single transactions.
 
-Each scope has a correlator of its own, so that a hundred clients with the same ids are never mixed up. Refuses to guess: where only
-an id says whose an answer is, exactly one request must wait for it. Source: MCP specification, basic/transports of each revision.
+The heads of requests and responses go in, the scope of each transaction comes out. Each scope has a correlator of its own, so that a
+hundred clients with the same ids are never mixed up. Source: MCP specification, basic/transports of each revision.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from ...records import CLIENT, SERVER
 from ...wire.json_spans import members, string
 from ..correlate import Correlator
 from ..mcp.negotiation import ProbeDetector
-from ..model import Exchange, Kind, Message
+from ..message import Kind, Message
 from .head import SESSION, Head
 from .transaction import Scope, ScopeKind, Transaction
 
 if TYPE_CHECKING:
     from ...records import Side
+    from ..exchange import Exchange
 
 
 class SentEvent(msgspec.Struct, frozen=True, gc=False):
@@ -32,119 +33,119 @@ class SentEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class ScopeState:
-    """One scope at work. `facts` is what a transcript says of it; `sent` are its events that have ids, by hashes of id and data.
+    """One scope at work. `scope` is its entry in the transcript; `events` are its events with ids, by hashes of id and data.
 
-    `ids` are the same by hashes of their ids alone: None for an id that several have.
+    `event_ids` are the same events by hashes of their ids alone: None for an id that several events have.
     """
 
-    __slots__ = ("correlator", "facts", "ids", "is_open", "sent")
+    __slots__ = ("correlator", "event_ids", "events", "is_open", "scope")
 
     def __init__(self, kind: ScopeKind, next_row: Callable[[], int], probes: ProbeDetector, *, session: str = "") -> None:
-        self.facts = Scope(kind, session=session)
+        self.scope = Scope(kind, session=session)
         self.correlator = Correlator(next_row, probes)
-        self.sent: dict[int, SentEvent] = {}
-        self.ids: dict[int, SentEvent | None] = {}
+        self.events: dict[int, SentEvent] = {}
+        self.event_ids: dict[int, SentEvent | None] = {}
         self.is_open = True
         """Whether the stream of HTTP+SSE goes on."""
 
 
 class Endpoint(NamedTuple):
-    """What an `endpoint` event announces: a URI, and whether it stood alone as the specification wants it."""
+    """The data of an `endpoint` event: a URI, and whether it was plain text as the specification wants it."""
 
     uri: str
     is_plain: bool
 
 
 class Scopes:
-    """The scopes of one capture. `url` is the server's, by which relative endpoints are resolved."""
+    """The scopes of one capture. `url` is the server's, against which relative endpoints are resolved."""
 
-    __slots__ = ("_endpoints", "_lost", "_next_row", "_sessions", "probes", "url")
+    __slots__ = ("_endpoints", "_next_row", "_sessions", "_unknown", "probes", "url")
 
     def __init__(self, next_row: Callable[[], int]) -> None:
         self._next_row = next_row
         self.probes = ProbeDetector()
         self._sessions: dict[str, ScopeState] = {}
         self._endpoints: dict[str, ScopeState] = {}
-        self._lost: dict[int | str, dict[str, Transaction]] = {}
-        """Sessions that the server knows no more and no other has followed: by the connection that was told so, and by the client."""
+        self._unknown: dict[int | str, dict[str, Transaction]] = {}
+        """Sessions that the server answered with 404 and that no other has replaced: by connection, and by the client's name."""
         self.url = ""
 
     def of_request(self, target: str, head: Head) -> ScopeState:
-        """The scope of a transaction, as far as the head of its request says it: the endpoint decides, then the session."""
+        """Return the scope of a transaction, as far as its request's head shows it: by its endpoint, then by its session."""
         announced, session = self._endpoints.get(target), head.get(SESSION)
         if announced is not None and session not in self._sessions:
             return announced
         if not session:
-            return self.alone()
-        found = self._sessions.get(session)
-        if found is None:
-            found = self._sessions[session] = ScopeState(ScopeKind.SESSION, self._next_row, self.probes, session=session)
-        return found
+            return self.single_transaction()
+        state = self._sessions.get(session)
+        if state is None:
+            state = self._sessions[session] = ScopeState(ScopeKind.SESSION, self._next_row, self.probes, session=session)
+        return state
 
-    def alone(self) -> ScopeState:
-        """The scope of one transaction."""
+    def single_transaction(self) -> ScopeState:
+        """Return a new scope, for one transaction."""
         return ScopeState(ScopeKind.TRANSACTION, self._next_row, self.probes)
 
-    def bind(self, reach: ScopeState, session: str) -> bool:
-        """A response names the session that its transaction began. Whether that is news."""
-        if reach.facts.kind is not ScopeKind.TRANSACTION or session in self._sessions:
+    def bind(self, state: ScopeState, session: str) -> bool:
+        """Make a transaction's scope that of the session which its response names. Return whether it changed."""
+        if state.scope.kind is not ScopeKind.TRANSACTION or session in self._sessions:
             return False
-        reach.facts.kind, reach.facts.session = ScopeKind.SESSION, session
-        self._sessions[session] = reach
+        state.scope.kind, state.scope.session = ScopeKind.SESSION, session
+        self._sessions[session] = state
         return True
 
-    def lose(self, transaction: Transaction) -> None:
-        """A request was answered with 404: its session, if it has one, is gone (2025-03-26, basic/transports, session management)."""
+    def mark_unknown(self, transaction: Transaction) -> None:
+        """Note that a request was answered with 404: its session, if it has one, is unknown (2025-03-26, basic/transports)."""
         scope = transaction.scope
         if scope.kind is ScopeKind.SESSION and not scope.unknown_since:
             scope.unknown_since = transaction.number
-            for mark in (transaction.connection, scope.client):
-                self._lost.setdefault(mark, {})[scope.session] = transaction
+            for key in (transaction.connection, scope.client):
+                self._unknown.setdefault(key, {})[scope.session] = transaction
 
-    def keep(self, transaction: Transaction) -> None:
-        """That 404 was about something else."""
+    def unmark_unknown(self, transaction: Transaction) -> None:
+        """Note that the 404 of a transaction was not about its session."""
         if transaction.scope.unknown_since == transaction.number:
             transaction.scope.unknown_since = 0
-            self._followed(transaction)
+            self._forget_unknown(transaction)
 
-    def renew(self, transaction: Transaction) -> None:
-        """A client opens a session: perhaps one in the place of that which it lost. Only where no other could be meant."""
+    def replace_unknown(self, transaction: Transaction) -> None:
+        """Let the session that a client opens replace its unknown one, if it has exactly one."""
         scope = transaction.scope
-        alike = self._lost.get(transaction.connection) or self._lost.get(scope.client) or {}
-        if len(alike) == 1:
-            (lost,) = alike.values()
-            scope.replaces = lost.scope
-            self._followed(lost)
+        unknown = self._unknown.get(transaction.connection) or self._unknown.get(scope.client) or {}
+        if len(unknown) == 1:
+            (refused,) = unknown.values()
+            scope.replaces = refused.scope
+            self._forget_unknown(refused)
 
-    def _followed(self, lost: Transaction) -> None:
-        for mark in (lost.connection, lost.scope.client):
-            self._lost.get(mark, {}).pop(lost.scope.session, None)
+    def _forget_unknown(self, refused: Transaction) -> None:
+        for key in (refused.connection, refused.scope.client):
+            self._unknown.get(key, {}).pop(refused.scope.session, None)
 
-    def announce(self, reach: ScopeState, stream: int, targets: Iterable[str]) -> bool:
-        """What is POSTed to these targets is answered on the stream of this transaction. Whether another open one said the same."""
-        reach.facts.kind, reach.facts.stream = ScopeKind.STREAM, stream
-        taken = False
+    def announce(self, state: ScopeState, stream: int, targets: Iterable[str]) -> bool:
+        """Let the stream of this transaction answer what is POSTed to these targets. Return whether another open stream does so."""
+        state.scope.kind, state.scope.stream = ScopeKind.STREAM, stream
+        is_shared = False
         for target in targets:
             before = self._endpoints.get(target)
-            taken = taken or (before is not None and before is not reach and before.is_open)
-            self._endpoints[target] = reach
-        return taken
+            is_shared = is_shared or (before is not None and before is not state and before.is_open)
+            self._endpoints[target] = state
+        return is_shared
 
-    def resolved(self, get: Transaction, uri: str) -> str:
-        """The URL of an endpoint, as a client finds it that knows the server by its own URL; empty if it is none."""
+    def resolve(self, get: Transaction, uri: str) -> str:
+        """Return the URL of an endpoint as a client resolves it, which knows the server by its own URL; empty if it is no URL."""
         try:
             return urljoin(urljoin(self.url, get.target), uri)
         except ValueError:
             return ""
 
     def close(self) -> list[Exchange]:
-        """Nothing more will come: the exchanges to which that is news."""
-        reaches = {id(one): one for one in (*self._sessions.values(), *self._endpoints.values())}
-        return [exchange for one in reaches.values() for exchange in one.correlator.close()]
+        """End all scopes; return the exchanges that changed."""
+        states = {id(state): state for state in (*self._sessions.values(), *self._endpoints.values())}
+        return [exchange for state in states.values() for exchange in state.correlator.close()]
 
 
 def endpoint(data: bytes) -> Endpoint:
-    """What the data of an `endpoint` event means; some servers send `{"uri": …}` where a URI should stand alone."""
+    """Read the data of an `endpoint` event; some servers send `{"uri": …}` in place of a plain URI."""
     text = data.strip()
     if text[:1] != b"{":
         return Endpoint(text.decode("utf-8", "replace"), is_plain=True)
@@ -153,7 +154,7 @@ def endpoint(data: bytes) -> Endpoint:
 
 
 def path_and_query(url: str) -> str:
-    """What of a URL stands in a request line; empty if it is no URL."""
+    """Return the target of a request for a URL; empty if it is no URL."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -164,7 +165,7 @@ def path_and_query(url: str) -> str:
 
 
 def origin(url: str) -> tuple[str, str, int | None] | None:
-    """Scheme, host and port of a URL; None if it is no URL."""
+    """Return scheme, host and port of a URL; None if it is no URL."""
     try:
         parts = urlsplit(url)
         return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
@@ -173,7 +174,7 @@ def origin(url: str) -> tuple[str, str, int | None] | None:
 
 
 def named_request(message: Message) -> tuple[Side, str] | None:
-    """Which request a message is about, by the side that asked and its id; None if it is about none."""
+    """Return the request that a message is about, as its sender and its id; None if it is about none."""
     if message.kind in (Kind.RESULT, Kind.ERROR):
         return None if message.id is None else (SERVER if message.sender == CLIENT else CLIENT, message.id)
     if message.method == "notifications/cancelled" and message.correlation_key is not None:

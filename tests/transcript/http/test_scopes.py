@@ -27,6 +27,28 @@ def sse(told: Traffic, uri: Any = ENDPOINT, **fields: Any) -> Call:
     return told.get("/sse").stream().event(uri, kind="endpoint", **fields)
 
 
+# --- The example of `correlate` ---
+
+
+def test_answers_are_paired_across_transactions_as_the_example_draws() -> None:
+    traffic = Traffic()
+    for session in ("A", "B"):
+        traffic.post(initialize(0)).answer(200, result(0, session), Mcp_Session_Id=session)
+    broken_off = traffic.post(tool_call(1), session="A").stream()
+    broken_off.event(progress("none"), id="e1").close()
+    traffic.post(tool_call(1), session="B").answer(200, result(1, "of B"))
+    server_stream = traffic.get(session="A").stream().event(request(1, "roots/list"))
+    traffic.post(result(1, "roots"), session="A").answer(202)
+    traffic.get(session="A", Last_Event_ID="e1").stream().event(result(1, "of A")).close()
+    server_stream.close()
+    stream = traffic.get("/sse").stream().event("/m", kind="endpoint")
+    traffic.post(tool_call(1), "/m").answer(202)
+    stream.event(result(1, "of the stream"))
+    carriers = [exchange.transaction and exchange.transaction.number for exchange in traffic.exchanges]
+    assert answers(traffic) == ["A", "B", "of A", "of B", "roots", "of the stream"]
+    assert carriers == [1, 2, 3, 4, 5, 9]
+
+
 # --- HTTP+SSE ---
 
 
