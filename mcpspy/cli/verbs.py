@@ -10,17 +10,19 @@ COMPLETES: Final = "_MCPSPY_COMPLETE"
 
 
 class Verb(NamedTuple):
-    """A verb: its module within this room, whose `command` is a click command, and its line in `mcpspy --help`."""
+    """A verb: its module within this room, and its line in `mcpspy --help`."""
 
     module: str
     help: str
+    name: str = "command"
+    """The name of the click command in the module."""
 
 
 VERBS: Final = {
     "run": Verb("run", "run a stdio server through mcpspy"),
     "proxy": Verb("proxy.command", "record an HTTP server, or a model API, behind a local URL"),
     "wrap": Verb("wrap.command", "insert mcpspy between your clients and their servers"),
-    "unwrap": Verb("wrap.unwrap", "remove it again, byte for byte"),
+    "unwrap": Verb("wrap.command", "remove it again, byte for byte", "unwrap"),
     "show": Verb("show.command", "show the timeline, or one exchange in full"),
     "check": Verb("check", "find what went wrong, and whose fault it is; for people and CI"),
     "diff": Verb("diff", "show what changed from one capture to another"),
@@ -53,5 +55,6 @@ def verb_command(verb: str) -> click.Command:
     Raises:
         KeyError: if there is no such verb.
     """
-    command: click.Command = import_module(f"mcpspy.cli.{VERBS[verb].module}").command
+    module, _, name = VERBS[verb]
+    command: click.Command = getattr(import_module(f"mcpspy.cli.{module}"), name)
     return command

@@ -1,35 +1,45 @@
-"""The servers that a configuration file names: what each is, whether it is wrapped, and where what wrapping changes stands."""
+"""The servers that a configuration file names: what each is, whether it is wrapped, and the positions of what wrapping changes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from . import address, jsonc, login, toml
+from . import jsonc, toml
 from .jsonc import ANY
-from .ports import Place
-from .prefix import inner, options
+from .ports import ReservedPort
 from .spans import Member, Value
+from .wrapping import (
+    has_unknown_original,
+    may_log_in,
+    origin_of,
+    original_origin,
+    original_url,
+    port_of,
+    run_options,
+    server_command_at,
+    url_problem,
+)
 
 Path = tuple[str, ...]
 
 
 class Syntax(StrEnum):
-    """How a file is written."""
+    """The syntax of a file."""
 
     JSON = "json"
     TOML = "toml"
 
 
-class Layout(StrEnum):
-    """How the members of an entry stand beside each other: as in JSON, within TOML's braces, or on lines of their own."""
+class EntryLayout(StrEnum):
+    """How the members of an entry are separated: as in JSON, within the braces of TOML, or on lines of their own."""
 
     JSON = "json"
     BRACES = "braces"
     LINES = "lines"
 
 
-class State(StrEnum):
-    """What can be done with an entry. LOGIN is an HTTP server that is bound to its URL if the client logs in to it."""
+class EntryState(StrEnum):
+    """The state of an entry. LOGIN is an HTTP server that the client may be logged in to, which binds it to its URL."""
 
     PLAIN = "plain"
     WRAPPED = "wrapped"
@@ -38,21 +48,21 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ConfigEntry:
     """One server of one file. `members` are those of its object or table, in the order of the text.
 
-    `places` are all that there are, by port: a URL at one of them is wrapped, even if it remembers nothing itself.
+    `ports` are the reserved ports of the file: a URL at one of them is wrapped, even without a fragment.
     """
 
     path: Path
-    layout: Layout
+    layout: EntryLayout
     members: tuple[Member, ...]
     no_object: bool = False
-    places: Mapping[int, Place] = field(default_factory=dict)
+    ports: Mapping[int, ReservedPort] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        """The name that the client knows the server by."""
+        """The client's name for the server."""
         return self.path[-1]
 
     @property
@@ -72,91 +82,91 @@ class Entry:
 
     @property
     def url(self) -> str:
-        """Where an HTTP server is, as the file says it; empty for a program."""
+        """The URL of an HTTP server, as the file has it; empty for a program."""
         return self._url.value.string if self._url else ""
 
     @property
     def url_value(self) -> Value:
-        """Where that stands."""
+        """The position of the URL."""
         assert self._url is not None
         return self._url.value
 
     @property
-    def place(self) -> Place | None:
-        """The place that its URL is at; None if it is at none that is known."""
-        return self.places.get(address.port_of(self.url) or 0)
+    def reserved_port(self) -> ReservedPort | None:
+        """The reserved port of its URL; None if it has none."""
+        return self.ports.get(port_of(self.url) or 0)
 
     @property
-    def is_lost(self) -> bool:
-        """Whether mcpspy put its URL where it is, and nothing says what was there before."""
-        return self.is_http and self.place is None and address.is_lost(self.url)
+    def has_unknown_original(self) -> bool:
+        """Whether mcpspy changed its URL, and neither the file nor the reserved ports have the original."""
+        return self.is_http and self.reserved_port is None and has_unknown_original(self.url)
 
     @property
     def server_url(self) -> str:
-        """The URL without what mcpspy put there."""
-        origin = address.marked(self.url) or (address.origin_of(self.place.url) if self.place else "")
-        return address.inner(self.url, origin) if origin else self.url
+        """The original URL."""
+        origin = original_origin(self.url) or (origin_of(self.reserved_port.url) if self.reserved_port else "")
+        return original_url(self.url, origin) if origin else self.url
 
     @property
     def may_log_in(self) -> bool:
-        """Whether the client may have to log in to its server, which then is bound to its URL."""
-        return self.is_http and login.may_log_in(self.members, self.server_url)
+        """Whether the client may be logged in to its server, which binds it to its URL."""
+        return self.is_http and may_log_in(self.members, self.server_url)
 
     @property
     def argv(self) -> list[str]:
-        """The command and its arguments as the client reads them; empty where they cannot be read."""
+        """The command and its arguments as the client reads them; empty if they cannot be read."""
         if self._unreadable or not self.command:
             return []
         return [self.command.value.string, *(item.string for item in (self.args.value.items if self.args else ()))]
 
     @property
     def server_argv(self) -> list[str]:
-        """The same without what mcpspy put before it."""
-        return self.argv[inner(self.argv) or 0 :]
+        """The same without mcpspy's prefix."""
+        return self.argv[server_command_at(self.argv) or 0 :]
 
     @property
-    def terms(self) -> list[str]:
-        """What the file decides of the recording: options of `mcpspy run` but its label, and the store that its `env` names."""
+    def recording_settings(self) -> list[str]:
+        """The settings of the recording in the file: options of `mcpspy run` but its label, and MCPSPY_HOME from its `env`."""
         env = self._member("env")
         home = env.value.member("MCPSPY_HOME") if env else None
-        return [*options(self.argv), *([f"MCPSPY_HOME={home.value.string}"] if home else [])]
+        return [*run_options(self.argv), *([f"MCPSPY_HOME={home.value.string}"] if home else [])]
 
     @property
-    def state(self) -> State:
-        """What it is; UNUSABLE has a `problem`."""
+    def state(self) -> EntryState:
+        """Its state; an UNUSABLE one has a `problem`."""
         if self.problem:
-            return State.UNUSABLE
+            return EntryState.UNUSABLE
         if not self.is_http:
-            return State.PLAIN if inner(self.argv) is None else State.WRAPPED
+            return EntryState.PLAIN if server_command_at(self.argv) is None else EntryState.WRAPPED
         if self.server_url != self.url:
-            return State.WRAPPED
-        return State.LOGIN if self.may_log_in else State.PLAIN
+            return EntryState.WRAPPED
+        return EntryState.LOGIN if self.may_log_in else EntryState.PLAIN
 
     @property
     def problem(self) -> str:
-        """Why nothing can be put before it; empty if something can, or is."""
-        return self._unreadable or ("" if self.is_http or inner(self.argv) is not None else self._obstacle)
+        """The reason why it cannot be wrapped; empty if it can be, or is."""
+        return self._unreadable or ("" if self.is_http or server_command_at(self.argv) is not None else self._obstacle)
 
     @property
     def _unreadable(self) -> str:
         if self.no_object:
-            return "it is no object"
+            return "it is not an object"
         if not self.command:
             return self._problem_of_url()
         if self.command.value.kind != "string" or not self.command.value.string:
-            return "its command is no string"
-        if self.args and (self.args.value.kind != "array" or any(one.kind != "string" for one in self.args.value.items)):
-            return "its args are no list of strings"
+            return "its command is not a string"
+        if self.args and (self.args.value.kind != "array" or any(item.kind != "string" for item in self.args.value.items)):
+            return "its args are not a list of strings"
         return ""
 
     @property
     def _obstacle(self) -> str:
-        """Why a command that can be read would not start with mcpspy before it."""
+        """The reason why its command would not start through mcpspy."""
         dev, env = self._member("dev"), self._member("env")
         if dev and dev.value.member("debug"):
-            return "VS Code debugs it (dev.debug), and starts only node or Python so"
+            return "VS Code debugs it (dev.debug), and can debug only node and Python"
         if env and env.value.member("PYTHONHOME"):
-            return "its env sets PYTHONHOME, with which the Python of mcpspy does not start"
+            return "its env sets PYTHONHOME, which keeps mcpspy's Python from starting"
         return ""
 
     @property
@@ -167,20 +177,20 @@ class Entry:
         if not self._url:
             return "it has neither a command nor a URL"
         if self._url.value.kind != "string" or not self.url:
-            return "its URL is no string"
-        return "" if self.server_url != self.url else address.problem(self.url)
+            return "its URL is not a string"
+        return "" if self.server_url != self.url else url_problem(self.url)
 
     def _member(self, key: str) -> Member | None:
-        return next((one for one in reversed(self.members) if one.key == key), None)
+        return next((member for member in reversed(self.members) if member.key == key), None)
 
 
-def entries(text: str, syntax: Syntax, section: Path, places: Mapping[int, Place] | None = None) -> list[Entry]:
-    """The servers under `section`, in the order of the text. Raises: Unreadable."""
-    places = places or {}
+def entries(text: str, syntax: Syntax, section: Path, ports: Mapping[int, ReservedPort] | None = None) -> list[ConfigEntry]:
+    """Find the servers under `section`, in the order of the text. Raises: Unreadable."""
+    ports = ports or {}
     if syntax is Syntax.TOML:
-        return _of_toml(toml.lines(text), section, places)
+        return _of_toml(toml.lines(text), section, ports)
     return [
-        Entry(path=path, layout=Layout.JSON, members=value.members, no_object=value.kind != "object", places=places)
+        ConfigEntry(path=path, layout=EntryLayout.JSON, members=value.members, no_object=value.kind != "object", ports=ports)
         for path, value in _below(jsonc.parse(text, section), (*section, ANY), ())
     ]
 
@@ -189,15 +199,14 @@ def _below(value: Value, keys: Path, path: Path) -> Iterator[tuple[Path, Value]]
     if not keys:
         yield path, value
         return
-    wanted = dict.fromkeys(one.key for one in value.members) if keys[0] == ANY else (keys[0],)
-    for key in wanted:
+    for key in dict.fromkeys(member.key for member in value.members) if keys[0] == ANY else (keys[0],):
         member = value.member(key)
         if member:
             yield from _below(member.value, keys[1:], (*path, key))
 
 
-def _of_toml(lines: list[toml.Line], section: Path, places: Mapping[int, Place]) -> list[Entry]:
-    found: dict[Path, Entry] = {}
+def _of_toml(lines: list[toml.TomlLine], section: Path, ports: Mapping[int, ReservedPort]) -> list[ConfigEntry]:
+    by_path: dict[Path, ConfigEntry] = {}
     depth = len(section)
     tables: dict[Path, list[Member]] = {}
     for line in lines:
@@ -205,16 +214,19 @@ def _of_toml(lines: list[toml.Line], section: Path, places: Mapping[int, Place])
             continue
         value = line.member.value
         if len(line.path) == depth:
-            found |= {(*section, one.key): _braces((*section, one.key), one.value, places) for one in value.members}
+            for member in value.members:
+                by_path[*section, member.key] = _in_braces((*section, member.key), member.value, ports)
         elif len(line.path) == depth + 1:
-            found[line.path] = _braces(line.path, value, places)
+            by_path[line.path] = _in_braces(line.path, value, ports)
         else:
             path = line.path[: depth + 1]
             members = tables.setdefault(path, [])
             members.append(toml.nested(line.member, line.path[depth + 1 :]))
-            found[path] = Entry(path=path, layout=Layout.LINES, members=tuple(members), places=places)
-    return list(found.values())
+            by_path[path] = ConfigEntry(path=path, layout=EntryLayout.LINES, members=tuple(members), ports=ports)
+    return list(by_path.values())
 
 
-def _braces(path: Path, value: Value, places: Mapping[int, Place]) -> Entry:
-    return Entry(path=path, layout=Layout.BRACES, members=value.members, no_object=value.kind != "object", places=places)
+def _in_braces(path: Path, value: Value, ports: Mapping[int, ReservedPort]) -> ConfigEntry:
+    return ConfigEntry(
+        path=path, layout=EntryLayout.BRACES, members=value.members, no_object=value.kind != "object", ports=ports
+    )

@@ -1,4 +1,4 @@
-"""A configuration file read, kept and replaced: backup first, then one rename, and never over what somebody else wrote meanwhile.
+"""Reads, copies and replaces a configuration file: the copy first, then one rename, never over a change by another program.
 
 Killed at any instant, it leaves the old file or the new one, whole.
 """
@@ -16,12 +16,12 @@ from ..errors import SetupError
 MAX_FILE_BYTES = 64_000_000
 
 ANY_WRITER = 0o222
-"""The bits of a mode that let anybody write. root may all the same; but who took them away meant something by it."""
+"""The bits of a mode that allow writing. root may write without them, but somebody removed them on purpose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """A file as it was read. `target` is where it lies, once links have been followed."""
+    """A file as it was read. `target` is its path with links resolved."""
 
     file: Path
     target: Path
@@ -34,17 +34,17 @@ class Snapshot:
         try:
             return self.data.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise SetupError(str(self.file), f"is not UTF-8 (byte {error.start}); save it as that") from error
+            raise SetupError(str(self.file), f"is not UTF-8 (byte {error.start}); save it as UTF-8") from error
 
 
 def read(file: Path) -> Snapshot | None:
-    """The file as it is; None if there is none. Raises: SetupError."""
+    """Read a file; None if there is none. Raises: SetupError."""
     target = Path(os.path.realpath(file))
     try:
-        with open(target, "rb", opener=_at_once) as opened:
+        with open(target, "rb", opener=_without_waiting) as opened:
             status = os.fstat(opened.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise SetupError(str(file), "is no ordinary file; move it away")
+                raise SetupError(str(file), "is not a regular file; move it away")
             data = opened.read(MAX_FILE_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -55,13 +55,13 @@ def read(file: Path) -> Snapshot | None:
     return Snapshot(file=file, target=target, data=data, status=status)
 
 
-def _at_once(file: str, flags: int) -> int:
-    """A FIFO would have us wait for its writer."""
+def _without_waiting(file: str, flags: int) -> int:
+    """Open a file; a FIFO without waiting for its writer."""
     return os.open(file, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def keep(snapshot: Snapshot, folder: Path) -> Path:
-    """A private copy in `folder`, which is made; the same content is kept once. Raises: SetupError."""
+    """Keep a private copy in `folder`, which is created if needed; equal copies are kept once. Raises: SetupError."""
     content = hashlib.sha256(snapshot.data).hexdigest()[:12]
     kept = folder / f"{_kept_name(snapshot.target)}-{content}"
     try:
@@ -74,26 +74,27 @@ def keep(snapshot: Snapshot, folder: Path) -> Path:
 
 
 def copies(target: Path, folder: Path) -> list[Path]:
-    """The copies in `folder` of the file that lies at `target`, the newest first."""
+    """List the copies in `folder` of the file at `target`, the newest first."""
+    pattern = f"{glob.escape(_kept_name(target))}-*"
     try:
-        return sorted(folder.glob(f"{glob.escape(_kept_name(target))}-*"), key=lambda one: one.stat().st_mtime_ns, reverse=True)
+        return sorted(folder.glob(pattern), key=lambda copy: copy.stat().st_mtime_ns, reverse=True)
     except OSError:
         return []
 
 
 def replace(snapshot: Snapshot, text: str) -> None:
-    """Put `text` in the file's place, with its mode and owner, if it still is what was read. Raises: SetupError."""
+    """Replace the file's content, keeping its mode and owner, if it did not change since it was read. Raises: SetupError."""
     file, mode = str(snapshot.file), stat.S_IMODE(snapshot.status.st_mode)
     if not mode & ANY_WRITER or not os.access(snapshot.target, os.W_OK):
         raise SetupError(file, "was not changed: it is read-only; make it writable first, or change it by hand")
     if snapshot.status.st_nlink > 1:
         raise SetupError(
-            file, "was not changed: it has a second name (a hard link), which would be left behind; change it by hand"
+            file, "was not changed: it has a second name (a hard link), which would keep the old content; change it by hand"
         )
     if not os.access(snapshot.target.parent, os.W_OK | os.X_OK):
         folder = snapshot.target.parent
         raise SetupError(
-            file, f"was not changed: you may not write in its folder, {folder}, where the new file is put together"
+            file, f"was not changed: its folder, {folder}, is not writable, and the new file is written there first"
         )
     try:
         _write_through(snapshot.target, text.encode("utf-8"), mode, over=snapshot)
@@ -114,8 +115,8 @@ def write_own(file: Path, data: bytes) -> None:
 
 
 def _write_through(target: Path, data: bytes, mode: int, *, over: Snapshot | None = None) -> None:
-    """Write beside `target`, to the disk, and rename."""
-    _clear(target)
+    """Write a new file beside `target`, sync it to the disk, and rename it."""
+    _remove_leftovers(target)
     beside = target.with_name(f".{target.name}.mcpspy-{os.getpid()}-{os.urandom(4).hex()}")
     fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     try:
@@ -125,9 +126,9 @@ def _write_through(target: Path, data: bytes, mode: int, *, over: Snapshot | Non
             os.fsync(opened.fileno())
         os.chmod(beside, mode)
         if over is not None:
-            _give(beside, over.status)
+            _restore_owner(beside, over.status)
             if target.read_bytes() != over.data:
-                raise SetupError(str(over.file), "was not changed: somebody else wrote to it meanwhile; try again")
+                raise SetupError(str(over.file), "was not changed: another program wrote to it meanwhile; try again")
         os.replace(beside, target)
     except BaseException:
         beside.unlink(missing_ok=True)
@@ -135,8 +136,8 @@ def _write_through(target: Path, data: bytes, mode: int, *, over: Snapshot | Non
     _sync_folder(target.parent)
 
 
-def _clear(target: Path) -> None:
-    """Take away what was left beside `target` by one of us that was killed."""
+def _remove_leftovers(target: Path) -> None:
+    """Remove unfinished files that a killed mcpspy left beside `target`."""
     begin = f".{target.name}.mcpspy-"
     for name in os.listdir(target.parent):
         pid = name.removeprefix(begin).partition("-")[0]
@@ -145,7 +146,7 @@ def _clear(target: Path) -> None:
 
 
 def _runs(pid: int) -> bool:
-    """Whether there is such a process; where that cannot be asked without ending it, there is."""
+    """Return whether the process exists; true on Windows, where the question would end it."""
     if sys.platform == "win32":
         return True
     try:
@@ -157,8 +158,8 @@ def _runs(pid: int) -> bool:
     return True
 
 
-def _give(file: Path, status: os.stat_result) -> None:
-    """Leave it to whom it belonged, as when root edits a user's file."""
+def _restore_owner(file: Path, status: os.stat_result) -> None:
+    """Give a file its owner back, as when root edits a user's file."""
     if sys.platform == "win32":
         return
     if (status.st_uid, status.st_gid) != (os.geteuid(), file.stat().st_gid):

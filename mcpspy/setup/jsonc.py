@@ -1,10 +1,9 @@
-"""JSON as clients' files have it, with comments and trailing commas, read into values that know where they stand.
+"""A parser of JSON with comments and trailing commas, as clients' files have it, into values with their positions.
 
-Whoever wrote plain JSON gets plain JSON back: what is edited never gains a comment or a trailing comma. Refuses what VS Code
-would not read either.
+It accepts what VS Code accepts. Edits add neither comments nor trailing commas, so plain JSON stays plain.
 
-Claude Code keeps megabytes of history in its file: what stands where no server can is passed by with the standard library's reader,
-in C, and taken apart only where that does not like it. To wrap a file of 6 MB takes 0.8 s so, all told, and took seven.
+Claude Code keeps megabytes of history in its file. Values that cannot contain servers are skipped with the standard library's
+reader, which is in C; only if that fails, they are parsed here. Wrapping a file of 6 MB takes 0.8 s, instead of seven.
 """
 
 import json
@@ -20,29 +19,29 @@ STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+"')
 OTHER = re.compile(r"(?:-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+|true|false|null)(?![\w.+-])")
 
 MAX_DEPTH = 200
-"""Objects and arrays in each other. Nobody's configuration comes near it, and our stack is far from its end."""
+"""The deepest nesting of objects and arrays, far more than any configuration has, and far from the end of our stack."""
 
 Keys = tuple[str, ...]
 ANY = "*"
-"""Among keys: every key, as in the projects of Claude Code."""
+"""In keys: every key, as in the projects of Claude Code."""
 
 
 @lru_cache(maxsize=4)
-def parse(text: str, way: Keys = ()) -> Value:
-    """The document; all of it, or what stands on the `way` and behind it: other values then have neither members nor items.
+def parse(text: str, keys: Keys = ()) -> Value:
+    """Parse a document; with `keys`, only the values along that path and below it: others get neither members nor items.
 
-    Kept for a while: wrapping reads a text several times. Raises: Unreadable.
+    The last results are cached, because wrapping reads a text several times. Raises: Unreadable.
     """
     begin = 1 if text.startswith("\ufeff") else 0
-    value = _value(text, _blank(text, begin), 0, way)
+    value = _value(text, _blank(text, begin), 0, keys)
     rest = _blank(text, value.end)
     if rest != len(text):
-        raise unreadable(text, rest, "something follows the end")
+        raise unreadable(text, rest, "there is more text after the end")
     return value
 
 
 def _refuse(constant: str) -> None:
-    """NaN and Infinity are Python's, not JSON's."""
+    """Reject NaN and Infinity, which Python reads but JSON does not have."""
     raise ValueError(constant)
 
 
@@ -50,38 +49,38 @@ PLAIN = json.JSONDecoder(parse_constant=_refuse)
 
 
 def _blank(text: str, at: int) -> int:
-    found = BLANK.match(text, at)
-    end = found.end() if found else at
+    match = BLANK.match(text, at)
+    end = match.end() if match else at
     if text.startswith("/*", end):
-        raise unreadable(text, end, "a comment without an end")
+        raise unreadable(text, end, "a comment is not closed")
     return end
 
 
-def _value(text: str, at: int, depth: int, way: Keys) -> Value:
+def _value(text: str, at: int, depth: int, keys: Keys) -> Value:
     if depth > MAX_DEPTH:
         raise unreadable(text, at, "nested too deeply")
     sign = text[at : at + 1]
     if sign == "{":
-        return _object(text, at, depth, way)
+        return _object(text, at, depth, keys)
     if sign == "[":
         return _array(text, at, depth)
     if sign == '"':
         return _string(text, at)
-    found = OTHER.match(text, at)
-    if not found:
+    match = OTHER.match(text, at)
+    if not match:
         raise unreadable(text, at, "a value is missing" if at < len(text) else "the file ends too early")
-    return Value(start=at, end=found.end(), kind="other")
+    return Value(start=at, end=match.end(), kind="other")
 
 
 def _string(text: str, at: int) -> Value:
-    found = STRING.match(text, at)
-    if not found:
-        raise unreadable(text, at, "not a string of JSON")
-    said = found[0][1:-1] if "\\" not in found[0] else json.loads(found[0])
-    return Value(start=at, end=found.end(), kind="string", string=said)
+    match = STRING.match(text, at)
+    if not match:
+        raise unreadable(text, at, "not a JSON string")
+    string = match[0][1:-1] if "\\" not in match[0] else json.loads(match[0])
+    return Value(start=at, end=match.end(), kind="string", string=string)
 
 
-def _object(text: str, start: int, depth: int, way: Keys) -> Value:
+def _object(text: str, start: int, depth: int, keys: Keys) -> Value:
     members: list[Member] = []
     at = _blank(text, start + 1)
     while not text.startswith("}", at):
@@ -92,10 +91,10 @@ def _object(text: str, start: int, depth: int, way: Keys) -> Value:
         if not text.startswith(":", colon):
             raise unreadable(text, colon, "a : is missing")
         begin = _blank(text, colon + 1)
-        if way and way[0] not in (ANY, key.string):
-            value = _passed_by(text, begin, depth + 1)
+        if keys and keys[0] not in (ANY, key.string):
+            value = _skipped(text, begin, depth + 1)
         else:
-            value = _value(text, begin, depth + 1, way[1:])
+            value = _value(text, begin, depth + 1, keys[1:])
         members.append(Member(key=key.string, start=at, value=value))
         at = _next(text, value.end, "}")
     return Value(start=start, end=at + 1, kind="object", members=tuple(members))
@@ -110,8 +109,8 @@ def _array(text: str, start: int, depth: int) -> Value:
     return Value(start=start, end=at + 1, kind="array", items=tuple(items))
 
 
-def _passed_by(text: str, at: int, depth: int) -> Value:
-    """A value of which only the end is looked for."""
+def _skipped(text: str, at: int, depth: int) -> Value:
+    """Find the end of a value without its members or items."""
     try:
         end = PLAIN.raw_decode(text, at)[1]
     except (ValueError, RecursionError):
@@ -120,7 +119,7 @@ def _passed_by(text: str, at: int, depth: int) -> Value:
 
 
 def _next(text: str, end: int, closing: str) -> int:
-    """Where the next member or item begins, or the closing sign stands."""
+    """Find the begin of the next member or item, or the closing sign."""
     at = _blank(text, end)
     if text.startswith(",", at):
         return _blank(text, at + 1)

@@ -1,4 +1,4 @@
-"""What there is in the clients' files, and the same files with the chosen servers wrapped or unwrapped: read, not yet written."""
+"""A client's file with the chosen servers wrapped or unwrapped: read and planned here, not written."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,28 +7,25 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ..errors import SetupError
-from .address import port_of
-from .backups import recovered
-from .change import unwrapped, wrapped
-from .clients import Config, Section
-from .edit_url import origin_letters
-from .entry import Entry, State, entries
+from .clients import ClientFile, ServerSection
+from .edit import origin_letters, unwrapped, wrapped
+from .entry import ConfigEntry, EntryState, Syntax, entries
 from .files import Snapshot, copies, read
-from .ports import Place, Places
-from .prefix import inner
+from .ports import ReservedPort, ReservedPorts
 from .spans import Unreadable
+from .wrapping import path_of, port_of, server_command_at
 
 
 class Aim(StrEnum):
-    """What is to be done."""
+    """The change to make."""
 
     WRAP = "wrap"
     UNWRAP = "unwrap"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
-    """How it is to be done: what starts mcpspy, whether servers that are logged in to are wrapped too, which ports are free."""
+class WrapSettings:
+    """The settings of a change: the command of mcpspy, whether to wrap servers with a login too, which ports are free."""
 
     aim: Aim
     program: Sequence[str]
@@ -37,144 +34,207 @@ class Means:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A server where it was found. `program` is the absolute path of the mcpspy before it.
+class ConfiguredServer:
+    """A server in a client's file. `program` is the path of the mcpspy that it is wrapped with.
 
-    `missing` if nothing is there, or if the place that its URL is at is not known.
+    `missing` if that file does not exist, or if the port of its URL is not reserved.
     """
 
-    config: Config
-    section: Section
-    entry: Entry
+    file: ClientFile
+    section: ServerSection
+    entry: ConfigEntry
     program: str = ""
     missing: bool = False
 
     @property
     def project(self) -> str:
-        """The folder of the project whose server it is for this user alone; empty for all others."""
+        """The folder of the project, for a server of one user in one project; else empty."""
         return self.entry.path[1] if self.section.scope == "local" else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
-    """A file that is there, and what it names; read with the knowledge of all `places`."""
+class ConfigFileState:
+    """A file as it was read, with its servers; `ports` are all reserved ports."""
 
-    config: Config
+    file: ClientFile
     snapshot: Snapshot
-    places: Places
-    servers: tuple[Found, ...]
+    ports: ReservedPorts
+    servers: tuple[ConfiguredServer, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One file with some of its servers changed: `text` is what it becomes, `places` what there are then.
+class ConfigChange:
+    """A planned change of some servers of one file: its new `text`, and all reserved `ports` after the change.
 
-    `after` is what the client gets for each server: the words of a command, or one URL.
+    `after` is what the client then starts for each server: the words of a command, or one URL.
     """
 
-    looked: Looked
-    servers: tuple[Found, ...]
+    state: ConfigFileState
+    servers: tuple[ConfiguredServer, ...]
     after: tuple[tuple[str, ...], ...]
     text: str
-    places: Places
+    ports: ReservedPorts
 
 
-def look(config: Config, places: Places, backups: Path | None = None) -> Looked | None:
-    """What `config` names; None if there is no such file. Raises: SetupError.
+def read_state(file: ClientFile, ports: ReservedPorts, backups: Path | None = None) -> ConfigFileState | None:
+    """Read a client's file; None if it does not exist. Raises: SetupError.
 
-    A place that is not known is looked for in the copies of the file in `backups`.
+    The original of a URL whose port is not reserved is searched in the copies of the file in `backups`.
     """
-    snapshot = read(config.file)
+    snapshot = read(file.path)
     if snapshot is None:
         return None
     text = snapshot.text
     if not text.strip("\ufeff \t\r\n"):
-        return Looked(config=config, snapshot=snapshot, places=places, servers=())
-    file = str(snapshot.target)
-    servers = _servers(config, text, places.of(file))
-    lost = [(one.section.keys, one.entry) for one in servers if one.entry.is_lost]
-    if lost and backups:
-        known = recovered(lost, copies(snapshot.target, backups), config.syntax, client=config.client.name, file=file)
-        places = Places([*known, *places.by_port.values()])
-        servers = _servers(config, text, places.of(file))
-    return Looked(config=config, snapshot=snapshot, places=places, servers=tuple(servers))
+        return ConfigFileState(file=file, snapshot=snapshot, ports=ports, servers=())
+    path = str(snapshot.target)
+    servers = _servers(file, text, ports.of(path))
+    unknown = [(server.section.keys, server.entry) for server in servers if server.entry.has_unknown_original]
+    if unknown and backups:
+        recovered = recover(unknown, copies(snapshot.target, backups), file.syntax, client=file.client.name, file=path)
+        ports = ReservedPorts([*recovered, *ports.by_port.values()])
+        servers = _servers(file, text, ports.of(path))
+    return ConfigFileState(file=file, snapshot=snapshot, ports=ports, servers=tuple(servers))
 
 
-def named(found: Found, patterns: Sequence[str]) -> bool:
-    """Whether a server is meant by one of `patterns`, names or globs; by none, every server is."""
-    return not patterns or any(found.entry.name == one or fnmatchcase(found.entry.name, one) for one in patterns)
+def recover(
+    unknown: Iterable[tuple[Sequence[str], ConfigEntry]],
+    backups: Iterable[Path],
+    syntax: Syntax,
+    *,
+    client: str,
+    file: str,
+) -> list[ReservedPort]:
+    """Recover the originals of URLs from the first copy of the file that has each, with the keys of their section.
+
+    A copy has an original if its entry has a URL that is not wrapped, with the same path and query.
+    """
+    texts = [text for text in map(_copy_text, backups) if text]
+    recovered = (_recover_one(keys, entry, texts, syntax, client=client, file=file) for keys, entry in unknown)
+    return [port for port in recovered if port is not None]
 
 
-def wants(found: Found, means: Means) -> bool:
-    """Whether there is something to do about it. A wrapped server whose mcpspy or place is gone is wrapped anew."""
-    if means.aim is Aim.UNWRAP:
-        return found.entry.state is State.WRAPPED
-    plain = (State.PLAIN, State.LOGIN) if means.oauth else (State.PLAIN,)
-    return found.entry.state in plain or found.missing
+def _recover_one(
+    keys: Sequence[str], entry: ConfigEntry, texts: Iterable[str], syntax: Syntax, *, client: str, file: str
+) -> ReservedPort | None:
+    port = port_of(entry.url)
+    for text in texts:
+        try:
+            earlier = next(
+                (other for other in entries(text, syntax, tuple(keys)) if other.path == entry.path and other.is_http), None
+            )
+            if (
+                earlier
+                and port
+                and not earlier.problem
+                and earlier.url == earlier.server_url
+                and path_of(earlier.url) == path_of(entry.url)
+            ):
+                letters = origin_letters(text, earlier)
+                return ReservedPort(
+                    port=port, label=earlier.name, url=earlier.url, letters=letters, client=client, file=file, entry=entry.path
+                )
+        except Unreadable:
+            continue
+    return None
 
 
-def change(looked: Looked, chosen: Iterable[Found], means: Means) -> Change | None:
-    """The file as it would be; None if nothing would change. Raises: SetupError."""
-    servers = tuple(one for one in chosen if wants(one, means))
-    places = Places(looked.places.by_port.values())
-    text, file = looked.snapshot.text, str(looked.snapshot.target)
+def _copy_text(copy: Path) -> str:
     try:
-        for section in looked.config.sections:
-            here = [one for one in servers if one.section == section]
-            if here and means.aim is Aim.WRAP:
-                text = _wrapped(looked, text, here, means, places)
+        return copy.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def matches(server: ConfiguredServer, patterns: Sequence[str]) -> bool:
+    """Return whether the name of a server matches one of `patterns`, names or globs; without patterns all do."""
+    name = server.entry.name
+    return not patterns or any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def needs_change(server: ConfiguredServer, settings: WrapSettings) -> bool:
+    """Return whether a server is to be changed. A wrapped one whose mcpspy or reserved port is missing is wrapped anew."""
+    if settings.aim is Aim.UNWRAP:
+        return server.entry.state is EntryState.WRAPPED
+    plain = (EntryState.PLAIN, EntryState.LOGIN) if settings.oauth else (EntryState.PLAIN,)
+    return server.entry.state in plain or server.missing
+
+
+def plan_change(state: ConfigFileState, chosen: Iterable[ConfiguredServer], settings: WrapSettings) -> ConfigChange | None:
+    """Plan the change of a file; None if nothing would change. Raises: SetupError."""
+    servers = tuple(server for server in chosen if needs_change(server, settings))
+    ports = ReservedPorts(state.ports.by_port.values())
+    text, path = state.snapshot.text, str(state.snapshot.target)
+    try:
+        for section in state.file.sections:
+            here = [server for server in servers if server.section == section]
+            if here and settings.aim is Aim.WRAP:
+                text = _wrapped(state, text, here, settings, ports)
             elif here:
-                paths = {one.entry.path for one in here}
-                text = unwrapped(text, looked.config.syntax, section.keys, paths, places.of(file))
+                paths = {server.entry.path for server in here}
+                text = unwrapped(text, state.file.syntax, section.keys, paths, ports.of(path))
     except Unreadable as error:
-        raise SetupError(str(looked.config.file), str(error)) from error
+        raise SetupError(str(state.file.path), str(error)) from error
     if not servers:
         return None
-    after = {(one.section, one.entry.path): one.entry for one in _servers(looked.config, text, places.of(file))}
-    places.drop(file, [port_of(one.url) or 0 for one in after.values() if one.is_http])
-    becomes = tuple(tuple(start(after[one.section, one.entry.path])) for one in servers)
-    return Change(looked=looked, servers=servers, after=becomes, text=text, places=places)
+    entries_after = {(server.section, server.entry.path): server.entry for server in _servers(state.file, text, ports.of(path))}
+    ports.drop(path, [port_of(entry.url) or 0 for entry in entries_after.values() if entry.is_http])
+    after = tuple(tuple(client_words(entries_after[server.section, server.entry.path])) for server in servers)
+    return ConfigChange(state=state, servers=servers, after=after, text=text, ports=ports)
 
 
-def start(entry: Entry) -> list[str]:
-    """How a client gets at a server: its command, or its URL without our mark."""
+def client_words(entry: ConfigEntry) -> list[str]:
+    """Write what a client starts: the words of a command, or the URL without mcpspy's fragment."""
     return [entry.url.partition("#")[0]] if entry.is_http else entry.argv
 
 
-def _wrapped(looked: Looked, text: str, servers: Iterable[Found], means: Means, places: Places) -> str:
-    """`text` with `servers`, all of one section, wrapped; the HTTP ones get `places`."""
-    file, syntax = str(looked.snapshot.target), looked.config.syntax
-    found = {one.entry.path: one for one in servers}
-    keys = next(iter(found.values())).section.keys
-    bare = unwrapped(text, syntax, keys, found, places.of(file))
-    ports: dict[tuple[str, ...], int] = {}
-    named = {port_of(one.entry.url) for one in looked.servers}  # by a URL that is lost, too: it must not become another's
-    for one in entries(bare, syntax, keys):
-        if one.path not in found or not one.is_http or one.problem:
+def _wrapped(
+    state: ConfigFileState, text: str, servers: Iterable[ConfiguredServer], settings: WrapSettings, ports: ReservedPorts
+) -> str:
+    """Wrap `servers`, all of one section, and reserve ports for those with a URL in `ports`."""
+    path, syntax = str(state.snapshot.target), state.file.syntax
+    by_path = {server.entry.path: server for server in servers}
+    keys = next(iter(by_path.values())).section.keys
+    bare = unwrapped(text, syntax, keys, by_path, ports.of(path))
+    new_ports: dict[tuple[str, ...], int] = {}
+    # also by URLs with an unknown original: such a port must not become another server's
+    in_use = {port_of(server.entry.url) for server in state.servers}
+    for entry in entries(bare, syntax, keys):
+        if entry.path not in by_path or not entry.is_http or entry.problem:
             continue
-        had = port_of(found[one.path].entry.url) if found[one.path].entry.state is State.WRAPPED else None
-        port = places.port(file, one.path, had, is_free=lambda port: port not in named and means.is_free(port))
-        ports[one.path] = port
-        letters, client = origin_letters(bare, one), looked.config.client.name
-        places.put(Place(port=port, label=one.name, url=one.url, letters=letters, client=client, file=file, entry=one.path))
-    return wrapped(text, syntax, keys, found, means.program, ports, places.of(file))
+        before = by_path[entry.path].entry
+        earlier = port_of(before.url) if before.state is EntryState.WRAPPED else None
+        port = ports.port(path, entry.path, earlier, is_free=lambda port: port not in in_use and settings.is_free(port))
+        new_ports[entry.path] = port
+        ports.put(
+            ReservedPort(
+                port=port,
+                label=entry.name,
+                url=entry.url,
+                letters=origin_letters(bare, entry),
+                client=state.file.client.name,
+                file=path,
+                entry=entry.path,
+            )
+        )
+    return wrapped(text, syntax, keys, by_path, settings.program, new_ports, ports.of(path))
 
 
-def _servers(config: Config, text: str, places: Mapping[int, Place]) -> list[Found]:
+def _servers(file: ClientFile, text: str, ports: Mapping[int, ReservedPort]) -> list[ConfiguredServer]:
     try:
         return [
-            _found(config, section, entry)
-            for section in config.sections
-            for entry in entries(text, config.syntax, section.keys, places)
+            _server(file, section, entry)
+            for section in file.sections
+            for entry in entries(text, file.syntax, section.keys, ports)
         ]
     except Unreadable as error:
-        raise SetupError(str(config.file), f"cannot be read: {error}") from error
+        raise SetupError(str(file.path), f"cannot be read: {error}") from error
 
 
-def _found(config: Config, section: Section, entry: Entry) -> Found:
+def _server(file: ClientFile, section: ServerSection, entry: ConfigEntry) -> ConfiguredServer:
     argv = entry.argv
-    program = argv[0] if argv and inner(argv) is not None else ""
+    program = argv[0] if argv and server_command_at(argv) is not None else ""
     missing = bool(program) and Path(program).is_absolute() and not Path(program).is_file()
     if entry.is_http:
-        missing = entry.state is State.WRAPPED and entry.place is None
-    return Found(config=config, section=section, entry=entry, program=program, missing=missing)
+        missing = entry.state is EntryState.WRAPPED and entry.reserved_port is None
+    return ConfiguredServer(file=file, section=section, entry=entry, program=program, missing=missing)

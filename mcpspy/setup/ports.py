@@ -1,6 +1,7 @@
-"""The places at which mcpspy stands for HTTP servers: a port of this machine each, kept in a file of ours, so that it stays the same.
+"""The reserved ports: a port of this machine for each wrapped HTTP server, kept in a file, so that it stays the same.
 
-`mcpspy proxy --all` serves them. Refuses to be the only memory of what a client's file said, but for servers that are logged in to.
+`mcpspy proxy --all` serves them. The file is the only place with the original URL of servers that a client is logged in to, for
+those get no fragment.
 """
 
 import json
@@ -11,17 +12,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ..errors import SetupError
-from .address import HOST, PORTS
+from .wrapping import HOST, PORTS
 
-FILE = "places.json"
+FILE = "reserved_ports.json"
+MEMBER = "reserved_ports"
 VERSION = 1
+
+OLD_FILE, OLD_MEMBER = "places.json", "places"
+"""The names that the file and its list had at first; such a file is read, and replaced when the ports change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """One port, and the server behind it: its `url`, and the `letters` in which the file spelled the URL's origin.
+class ReservedPort:
+    """One port, and its server: the original `url`, and the `letters` in which the client's file spelled its origin.
 
-    `file` is where the client's file lies, links followed, and `entry` its path there.
+    `file` is the path of the client's file, with links resolved, and `entry` the path of the entry in it.
     """
 
     port: int
@@ -33,94 +38,99 @@ class Place:
     entry: tuple[str, ...]
 
 
-class Places:
-    """All places. Changed in memory, and written whole."""
+class ReservedPorts:
+    """All reserved ports. They are changed in memory, and written as a whole."""
 
     __slots__ = ("by_port",)
 
-    def __init__(self, places: Iterable[Place] = ()) -> None:
-        self.by_port = {one.port: one for one in places}
+    def __init__(self, ports: Iterable[ReservedPort] = ()) -> None:
+        self.by_port = {reserved.port: reserved for reserved in ports}
 
-    def port(self, file: str, entry: tuple[str, ...], had: int | None, *, is_free: Callable[[int], bool]) -> int:
-        """The port for an entry: the one that it has here or `had` in its file, else the lowest that nobody uses.
+    def port(self, file: str, entry: tuple[str, ...], earlier: int | None, *, is_free: Callable[[int], bool]) -> int:
+        """Choose the port for an entry: its reserved one, else the `earlier` one in its file, else the lowest free one.
 
         Raises: SetupError: if all are taken.
         """
-        for one in self.by_port.values():
-            if (one.file, one.entry) == (file, entry):
-                return one.port
-        if had is not None and had in PORTS and had not in self.by_port:
-            return had
+        for reserved in self.by_port.values():
+            if (reserved.file, reserved.entry) == (file, entry):
+                return reserved.port
+        if earlier is not None and earlier in PORTS and earlier not in self.by_port:
+            return earlier
         for port in PORTS:
             if port not in self.by_port and is_free(port):
                 return port
         raise SetupError(file, f"was not changed: all ports from {PORTS[0]} to {PORTS[-1]} are taken")
 
-    def of(self, file: str) -> dict[int, Place]:
-        """Those of one file: an entry elsewhere, as in a cloned project, gets nothing by naming somebody's port."""
-        return {one.port: one for one in self.by_port.values() if one.file == file}
+    def of(self, file: str) -> dict[int, ReservedPort]:
+        """Select the ports of one file: an entry of another one, as in a cloned project, gets nothing by naming such a port."""
+        return {reserved.port: reserved for reserved in self.by_port.values() if reserved.file == file}
 
-    def put(self, place: Place) -> None:
-        """Have this one, instead of what was at its port."""
-        self.by_port[place.port] = place
+    def put(self, reserved: ReservedPort) -> None:
+        """Add a port, in place of another entry for it."""
+        self.by_port[reserved.port] = reserved
 
     def drop(self, file: str, used: Iterable[int]) -> None:
-        """Forget the places of `file` but those whose ports it still uses, and those of files that are gone."""
+        """Remove the ports that `file` does not use any more, and those of files that are gone."""
         used = set(used)
         self.by_port = {
-            one.port: one
-            for one in self.by_port.values()
-            if (one.port in used if one.file == file else os.path.exists(one.file))
+            reserved.port: reserved
+            for reserved in self.by_port.values()
+            if (reserved.port in used if reserved.file == file else os.path.exists(reserved.file))
         }
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Places) and self.by_port == other.by_port
+        return isinstance(other, ReservedPorts) and self.by_port == other.by_port
 
     __hash__ = None  # type: ignore[assignment]  # it changes
 
     def text(self) -> str:
-        """As it is kept."""
-        places = [asdict(one) for one in sorted(self.by_port.values(), key=lambda one: one.port)]
-        return json.dumps({"version": VERSION, "places": places}, indent=1) + "\n"
+        """Write them as they are kept."""
+        ports = [asdict(reserved) for reserved in sorted(self.by_port.values(), key=lambda reserved: reserved.port)]
+        return json.dumps({"version": VERSION, MEMBER: ports}, indent=1) + "\n"
 
 
-def read_places(folder: Path) -> Places:
-    """Those that are kept in `folder`; none where there is no such file.
+def read_reserved_ports(folder: Path) -> ReservedPorts:
+    """Read the ports that are kept in `folder`; none if there is no such file.
 
-    Raises: SetupError: if the file makes no sense, as of a newer mcpspy.
+    Raises: SetupError: if the file cannot be read, as one of a newer mcpspy.
     """
-    file = folder / FILE
-    try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return Places()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SetupError(str(file), f"cannot be read: {error}") from error
-    try:
-        document = json.loads(text)
-        if document["version"] != VERSION:
-            raise SetupError(str(file), f"is of another mcpspy (version {document['version']}): update this one")
-        return Places(_place(one) for one in document["places"])
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise SetupError(str(file), "makes no sense; move it away, and mcpspy wrap makes it anew") from error
+    for file, member in ((folder / FILE, MEMBER), (folder / OLD_FILE, OLD_MEMBER)):
+        try:
+            text = file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            continue
+        except (OSError, UnicodeDecodeError) as error:
+            raise SetupError(str(file), f"cannot be read: {error}") from error
+        return _parsed(file, text, member)
+    return ReservedPorts()
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody listens at the port on this machine."""
-    with socket.socket() as asked:
-        asked.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    """Return whether no program listens at the port on this machine."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            asked.bind((HOST, port))
+            probe.bind((HOST, port))
         except OSError:
             return False
     return True
 
 
-def _place(said: dict[str, object]) -> Place:
-    port, entry = said["port"], said["entry"]
+def _parsed(file: Path, text: str, member: str) -> ReservedPorts:
+    try:
+        document = json.loads(text)
+        if document["version"] != VERSION:
+            raise SetupError(str(file), f"is of another mcpspy (version {document['version']}): update this one")
+        return ReservedPorts(map(_reserved_port, document[member]))
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise SetupError(str(file), "cannot be understood; move it away, and mcpspy wrap writes a new one") from error
+
+
+def _reserved_port(document: dict[str, object]) -> ReservedPort:
+    port, entry = document["port"], document["entry"]
     if not isinstance(port, int) or not isinstance(entry, list):
         raise TypeError
-    words = {name: said[name] for name in ("label", "url", "letters", "client", "file")}
-    if not all(isinstance(one, str) for one in (*words.values(), *entry)):
+    texts = {name: document[name] for name in ("label", "url", "letters", "client", "file")}
+    if not all(isinstance(text, str) for text in (*texts.values(), *entry)):
         raise TypeError
-    return Place(port=port, entry=tuple(entry), **words)  # type: ignore[arg-type]  # they are words: asked above
+    return ReservedPort(port=port, entry=tuple(entry), **texts)  # type: ignore[arg-type]  # they are strings: checked above

@@ -1,4 +1,4 @@
-"""How a client can start this mcpspy: by a path that needs no PATH, no shim and no activated environment."""
+"""The command with which a client can start this mcpspy, without a PATH, a shim or an activated environment."""
 
 import os
 import subprocess
@@ -11,14 +11,14 @@ CACHES = ("cache", "caches")
 
 START_S = 20
 SMALL_PATH = "/usr/bin:/bin"
-"""What a client with a window may have for a PATH."""
+"""The PATH of a client with a window."""
 
 
 def program() -> list[str]:
-    """The console script beside the interpreter that runs us, else that interpreter with `-m mcpspy`. Both paths are absolute.
+    """Find the console script beside the running interpreter, else use the interpreter with `-m mcpspy`. Both paths are absolute.
 
-    It is not looked for on PATH: pyenv's shims depend on the folder one works in. `-P` keeps a `mcpspy` in the client's
-    folder from being started instead.
+    PATH is not searched: pyenv's shims depend on the working folder. `-P` keeps Python from starting a `mcpspy` in the client's
+    working folder instead.
     """
     folder = Path(os.path.abspath(sys.executable)).parent
     script = folder / ("mcpspy.exe" if sys.platform == "win32" else "mcpspy")
@@ -27,13 +27,13 @@ def program() -> list[str]:
     return [os.path.abspath(sys.executable), "-P", "-m", "mcpspy"]
 
 
-def is_passing(argv: list[str]) -> bool:
-    """Whether it lies in a cache, as with `uvx` and `pipx run`: once that is emptied, what is wrapped does not start any more."""
+def is_in_cache(argv: list[str]) -> bool:
+    """Return whether it is in a cache, as with `uvx` and `pipx run`: wrapped servers do not start once the cache is emptied."""
     return any(part.lstrip(".").casefold() in CACHES for part in Path(argv[0]).parts)
 
 
 def ensure_starts(argv: list[str]) -> None:
-    """Start it as a client would, from another folder and with a small environment. Raises: SetupError."""
+    """Start it as a client would: from another folder, with a small environment. Raises: SetupError."""
     names = ("HOME", "LOGNAME", "SHELL", "TERM", "USER", "SYSTEMROOT", "APPDATA", "USERPROFILE")
     environment = {name: os.environ[name] for name in names if name in os.environ} | {"PATH": SMALL_PATH}
     try:

@@ -1,7 +1,6 @@
-"""TOML read into values that know where they stand; `tomllib` has judged the text before, and is the authority on what it says.
+"""A parser of TOML into values with their positions. `tomllib` reads the text first, so only valid texts are parsed here.
 
-A table is gathered from wherever its lines stand: under its header, behind dotted keys, or within braces. Refuses what
-`tomllib` refuses.
+A table may be written under a header, with dotted keys, or within braces; its lines may be in several parts of the file.
 """
 
 import re
@@ -26,18 +25,18 @@ Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One `key = value` of a file: the whole path that it sets."""
+class TomlLine:
+    """One `key = value` of a file, and the whole path that it sets."""
 
     path: Path
     member: Member
 
 
-def lines(text: str) -> list[Line]:
-    """Every `key = value` outside braces, in order. Those under `[[headers]]` are left out. Raises: Unreadable."""
+def lines(text: str) -> list[TomlLine]:
+    """Read every `key = value` outside braces, in order, without those under `[[headers]]`. Raises: Unreadable."""
     begin = 1 if text.startswith("\ufeff") else 0
-    _judge(text[begin:])
-    found: list[Line] = []
+    _validate(text[begin:])
+    read: list[TomlLine] = []
     table: Path | None = ()
     arrays: set[Path] = set()
     at = _end(BLANK, text, begin)
@@ -52,13 +51,13 @@ def lines(text: str) -> list[Line]:
         else:
             member, path = _member(text, at)
             if table is not None:
-                found.append(Line(path=table + path, member=member))
+                read.append(TomlLine(path=table + path, member=member))
             at = member.value.end
         at = _end(BLANK, text, at)
-    return found
+    return read
 
 
-def _judge(text: str) -> None:
+def _validate(text: str) -> None:
     try:
         tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -66,12 +65,12 @@ def _judge(text: str) -> None:
 
 
 def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
-    found = pattern.match(text, at)
-    return found.end() if found else at
+    match = pattern.match(text, at)
+    return match.end() if match else at
 
 
 def _key(text: str, at: int) -> tuple[Path, int, int]:
-    """A key's parts, where its last part begins, and where it ends."""
+    """Read the parts of a key. Returns them, the begin of the last part, and the end."""
     parts: list[str] = []
     while True:
         last = at
@@ -109,11 +108,11 @@ def _value(text: str, at: int) -> Value:
 
 def _string(text: str, at: int) -> Value:
     for pattern in STRINGS:
-        found = pattern.match(text, at)
-        if found:
-            said: Any = tomllib.loads(f"v = {found[0]}")["v"]
-            return Value(start=at, end=found.end(), kind="string", string=said)
-    raise unreadable(text, at, "not a string of TOML")
+        match = pattern.match(text, at)
+        if match:
+            string: Any = tomllib.loads(f"v = {match[0]}")["v"]
+            return Value(start=at, end=match.end(), kind="string", string=string)
+    raise unreadable(text, at, "not a TOML string")
 
 
 def _array(text: str, start: int) -> Value:
@@ -136,7 +135,7 @@ def _braces(text: str, start: int) -> Value:
 
 
 def nested(member: Member, path: Path) -> Member:
-    """A key with dots, or below a table, as the tables that it means."""
+    """Turn a dotted key, or a key below a table, into nested tables."""
     for part in reversed(path[:-1]):
         inner = Value(start=member.start, end=member.value.end, kind="dotted", members=(member,))
         member = Member(key=part, start=member.start, value=inner)

@@ -52,7 +52,7 @@ NEXT = {
     "proxy http://127.0.0.1:9 --listen x": "like 127.0.0.1:8765",
     "proxy http://127.0.0.1:9 --listen 0.0.0.0:1": "add --allow-remote",
     "proxy http://127.0.0.1:9 --header x": "as in --header 'Authorization: Bearer …'",
-    "proxy": "or --all, which serves what mcpspy wrap has wrapped",
+    "proxy": "or use --all, for the servers that mcpspy wrap has wrapped",
     "proxy --all": "mcpspy wrap wraps them",
     "verify time.mcpspy:3": "name a capture",
     "verify time.mcpspy --repair time.mcpspy": "name a file that does not",

@@ -91,9 +91,9 @@ def test_in_a_folder_that_is_gone_the_files_of_the_user_are_changed(home: Path) 
 
 def test_a_dry_run_changes_nothing_and_says_what_would_change(home: Path) -> None:
     files = {write(home, ".codex/config.toml", CODEX): CODEX, write(home, ".cursor/mcp.json", CURSOR): CURSOR}
-    done = run("wrap", "--dry-run", "--max-size", "2gb")
+    done = run("wrap", "--dry-run", "--quota", "2gb")
     assert [file.read_text() for file in files] == list(files.values())
-    assert not any((home.parent / "store").glob("p*.json"))
+    assert not any((home.parent / "store").glob("*.json"))
     assert "    - uvx mcp-server-git\n" in done.stdout
     assert "mcpspy run --label git -- uvx mcp-server-git\n" in done.stdout
     assert "    - http://localhost:3001/mcp\n    + http://127.0.0.1:28" in done.stdout
@@ -101,17 +101,17 @@ def test_a_dry_run_changes_nothing_and_says_what_would_change(home: Path) -> Non
     assert "no quota" in run("wrap", "--status").stdout
 
 
-def test_places_that_make_no_sense_hide_no_change(home: Path, store: Path) -> None:
+def test_reserved_ports_that_cannot_be_understood_hide_no_change(home: Path, store: Path) -> None:
     write(home, ".cursor/mcp.json", CURSOR)
     run("wrap", "--yes", "--server", "docs")
-    (store / "places.json").write_text("{")
+    (store / "reserved_ports.json").write_text("{")
     assert re.search(r"- http://127.0.0.1:28\d+/mcp\n    \+ http://localhost:3001/mcp", run("unwrap", "--dry-run").stdout)
 
 
 def test_why_a_server_is_left_alone_is_said(home: Path) -> None:
     write(home, ".cursor/mcp.json", CURSOR)
     words = run("wrap", "--dry-run").stdout
-    assert "  mail\n    not wrapped: the client may have to log in to it (OAuth), and a login holds for one URL" in words
+    assert "  mail\n    not wrapped: the client may be logged in to it (OAuth), and a login is for one URL" in words
     assert "  odd\n    cannot be wrapped: the host of its URL is a variable" in words
 
 
@@ -128,7 +128,7 @@ def test_a_login_whose_url_nobody_remembers_is_an_error_that_says_so(home: Path)
     file = write(home, ".cursor/mcp.json", text)
     done = run("unwrap", "--yes")
     assert (done.returncode, file.read_text()) == (2, text)
-    assert "its server 'mail' cannot be unwrapped: it is at 127.0.0.1:28777" in done.stderr
+    assert "its server 'mail' cannot be unwrapped: its URL is at 127.0.0.1:28777" in done.stderr
 
 
 def test_only_the_server_that_was_named_is_wrapped(home: Path) -> None:
@@ -154,14 +154,14 @@ def test_a_copy_is_kept_and_the_client_to_restart_is_named(home: Path, store: Pa
     done = run("wrap", "--yes")
     assert [file.read_text() for file in (store / "backups").iterdir()] == [CODEX]
     assert "Codex: begin a new session." in done.stderr
-    assert "MCPSPY_HOME is set here, but clients hand it on only from the env of an entry" in done.stderr
+    assert "MCPSPY_HOME is set in this shell, but a client passes it on only if" in done.stderr
 
 
 def test_what_serves_http_servers_is_named(home: Path) -> None:
     write(home, ".cursor/mcp.json", CURSOR)
-    assert "The HTTP server answers while this runs: mcpspy proxy --all" in run("wrap", "--yes").stderr
+    assert "`docs` works only while `mcpspy proxy --all` is running." in run("wrap", "--yes").stderr
     assert "docs  wrapped, at port 28" in run("wrap", "--status").stdout
-    assert "where nothing answers: start mcpspy proxy --all" in run("wrap", "--status").stdout
+    assert "where nothing listens: start mcpspy proxy --all" in run("wrap", "--status").stdout
 
 
 def test_the_ports_that_are_shown_are_those_that_the_servers_get(home: Path) -> None:
@@ -187,19 +187,19 @@ def test_secrets_in_arguments_and_urls_are_not_printed(home: Path) -> None:
     assert "sk-very-secret" not in done.stdout + done.stderr
 
 
-def test_the_places_are_private(home: Path, store: Path) -> None:
+def test_the_reserved_ports_are_private(home: Path, store: Path) -> None:
     write(home, ".cursor/mcp.json", CURSOR)
     run("wrap", "--yes")
-    assert stat.S_IMODE((store / "places.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE((store / "reserved_ports.json").stat().st_mode) == 0o600
 
 
-def test_places_of_a_newer_mcpspy_are_left_alone(home: Path, store: Path) -> None:
+def test_reserved_ports_of_a_newer_mcpspy_are_left_alone(home: Path, store: Path) -> None:
     file = write(home, ".cursor/mcp.json", CURSOR)
     store.mkdir()
-    (store / "places.json").write_text('{"version": 2}')
+    (store / "reserved_ports.json").write_text('{"version": 2}')
     done = run("wrap", "--yes")
-    assert (done.returncode, file.read_text(), (store / "places.json").read_text()) == (2, CURSOR, '{"version": 2}')
-    assert "places.json: is of another mcpspy (version 2)" in done.stderr
+    assert (done.returncode, file.read_text(), (store / "reserved_ports.json").read_text()) == (2, CURSOR, '{"version": 2}')
+    assert "reserved_ports.json: is of another mcpspy (version 2)" in done.stderr
 
 
 # What a file may be that can not be changed, or only with care
@@ -234,10 +234,10 @@ def a_fifo(file: Path) -> None:
 UNCHANGEABLE = [
     (read_only, "was not changed: it is read-only; make it writable first, or change it by hand"),
     (broken, "cannot be read: a key or } is missing (line 1, column 17)"),
-    (not_text, "is not UTF-8 (byte 0); save it as that"),
-    (doubled, "was not changed: it has a second name (a hard link), which would be left behind; change it by hand"),
+    (not_text, "is not UTF-8 (byte 0); save it as UTF-8"),
+    (doubled, "was not changed: it has a second name (a hard link), which would keep the old content; change it by hand"),
     (a_folder, "cannot be read: Is a directory"),
-    (a_fifo, "is no ordinary file; move it away"),
+    (a_fifo, "is not a regular file; move it away"),
 ]
 
 
@@ -270,7 +270,7 @@ def test_a_file_that_is_a_link_into_a_repository_stays_one(home: Path) -> None:
 def test_a_server_whose_mcpspy_is_gone_is_said_and_mended(home: Path) -> None:
     text = '{"mcpServers": {"x": {"command": "/gone/bin/mcpspy", "args": ["run", "--label", "x", "--", "npx", "-y"]}}}'
     file = write(home, ".cursor/mcp.json", text)
-    assert "no longer there" in run("wrap", "--status").stdout
+    assert "does not exist any more" in run("wrap", "--status").stdout
     run("wrap", "--yes")
     entry = json.loads(file.read_text())["mcpServers"]["x"]
     assert (entry["command"] != "/gone/bin/mcpspy", entry["args"][-4:]) == (True, ["x", "--", "npx", "-y"])
@@ -324,7 +324,7 @@ def test_who_tries_mcpspy_from_a_cache_is_told_that_what_is_wrapped_will_not_sta
         timeout=DEADLINE_S,
         check=True,
     )
-    assert f"mcpspy: {python} lies in a cache: once that is emptied, what is wrapped does not start any more" in done.stderr
+    assert f"mcpspy: {python} is in a cache; wrapped servers stop working once the cache is emptied" in done.stderr
 
 
 # On a terminal it asks
@@ -350,7 +350,7 @@ def test_who_ends_it_at_the_second_question_is_told_what_was_changed_before(home
         running.wait_for(f"Change {files[1]}? [Y/n]")
         running.type(b"\x04")
         assert running.rest() == 130
-        assert f"Changed {files[0]}; as it was: " in running.words
+        assert f"Changed {files[0]}. Backup: " in running.words
     assert files[1].read_text() == CODEX
 
 
@@ -373,7 +373,7 @@ def test_a_server_that_became_another_while_somebody_was_asked_is_left_alone(hom
         file.write_text(other)
         running.type(b"y\n")
         assert running.rest() == 2
-        assert "somebody else changed its server 'git' meanwhile" in running.words.replace("\n", " ")
+        assert "another program changed its server 'git' meanwhile" in running.words.replace("\n", " ")
     assert file.read_text() == other
 
 
@@ -390,9 +390,9 @@ def test_with_yes_a_terminal_is_not_asked(home: Path) -> None:
 def test_the_quota_is_set_shown_and_lifted(home: Path) -> None:
     write(home, ".codex/config.toml", CODEX)
     assert "no quota: nothing is removed unless you ask for it" in run("wrap", "--yes").stderr
-    assert "of at most 2.0 GB" in run("wrap", "--yes", "--max-size", "2gb").stderr
+    assert "of at most 2.0 GB" in run("wrap", "--yes", "--quota", "2gb").stderr
     assert json.loads(run("wrap", "--status", "--json").stdout)["captures"]["max_bytes"] == 2_000_000_000
-    assert "no quota" in run("wrap", "--yes", "--max-size", "none").stderr
+    assert "no quota" in run("wrap", "--yes", "--quota", "none").stderr
 
 
 def test_the_status_says_what_failed_last(home: Path) -> None:
@@ -423,4 +423,4 @@ def test_the_status_says_which_taps_run(home: Path) -> None:
 
 
 def test_a_status_that_would_change_something_is_a_usage_error() -> None:
-    assert run("wrap", "--status", "--max-size", "2gb").returncode == 2
+    assert run("wrap", "--status", "--quota", "2gb").returncode == 2

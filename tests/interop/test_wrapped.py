@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.setup import ports as places
-from mcpspy.setup.address import PORTS
+from mcpspy.setup import ports
+from mcpspy.setup.wrapping import PORTS
 from tests.cli.terminal import run
 from tests.conftest import NPM_MODULES, NPM_SCRIPTS, NpmProgram, Peer
 from tests.deadlines import DEADLINE_S, SCENE_S
@@ -27,7 +27,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     begin = os.getpid() % (len(PORTS) // 10) * 10  # other processes run such tests at the same time
-    monkeypatch.setattr(places, "PORTS", PORTS[begin : begin + 10])
+    monkeypatch.setattr(ports, "PORTS", PORTS[begin : begin + 10])
     return tmp_path
 
 

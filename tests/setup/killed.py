@@ -13,11 +13,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from mcpspy.setup.address import port_of
-from mcpspy.setup.commit import carry_out
+from mcpspy.setup.commit import apply_change
 from mcpspy.setup.plan import Aim
-from mcpspy.setup.ports import read_places
-from tests.setup.planning import config, looked, means, planned
+from mcpspy.setup.ports import read_reserved_ports
+from mcpspy.setup.wrapping import port_of
+from tests.setup.planning import config, planned, settings, state_of
 
 TEXT = '{\n  "mcpServers": {\n    "a": {"command": "x"},\n    "b": {"url": "https://h.example/mcp"}\n  }\n}\n'
 SYSTEM = {"posix", "_io", "fcntl"}
@@ -30,9 +30,9 @@ ASIDE = {
 
 def wrap(home: Path, file: Path, aim: Aim) -> None:
     """What `mcpspy wrap --all` or `unwrap --all` does to one file."""
-    made = planned(config(file), aim, read_places(home))
+    made = planned(config(file), aim, read_reserved_ports(home))
     if made is not None:
-        carry_out(made, means(aim), home)
+        apply_change(made, settings(aim), home)
 
 
 def killed(home: Path, file: Path, aim: Aim, nth: int) -> str | None:
@@ -68,10 +68,10 @@ def wrongs(home: Path, file: Path, before: str, after: str) -> list[str]:
     text = file.read_text()
     if text not in (before, after):
         found.append(f"the file holds {text!r}")
-    known = read_places(home).by_port
-    ports = [port_of(one.entry.url) for one in looked(config(file)).servers if one.entry.is_http]
-    if any(port and port not in known for port in ports):
-        found.append("a URL is at a place that nobody knows")
+    reserved = read_reserved_ports(home).by_port
+    ports = [port_of(server.entry.url) for server in state_of(config(file)).servers if server.entry.is_http]
+    if any(port and port not in reserved for port in ports):
+        found.append("a URL is at a port that is not reserved")
     if text == after and before not in [one.read_text() for one in (home / "backups").iterdir()]:
         found.append("there is no copy of the file as it was")
     return found

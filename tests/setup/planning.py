@@ -2,44 +2,44 @@
 
 from pathlib import Path
 
-from mcpspy.setup.clients import CLAUDE_CODE, CODEX, Client, Config, Section
+from mcpspy.setup.clients import CLAUDE_CODE, CODEX, ClientFile, McpClient, ServerSection
 from mcpspy.setup.entry import Syntax
-from mcpspy.setup.plan import Aim, Change, Looked, Means, change, look
-from mcpspy.setup.ports import Places
+from mcpspy.setup.plan import Aim, ConfigChange, ConfigFileState, WrapSettings, plan_change, read_state
+from mcpspy.setup.ports import ReservedPorts
 
 PROGRAM = ("/opt/my tools/bin/mcpspy",)
 
 
-def config(file: Path, *, client: Client | None = None, keys: tuple[str, ...] = ()) -> Config:
+def config(path: Path, *, client: McpClient | None = None, keys: tuple[str, ...] = ()) -> ClientFile:
     """A file of a client that keeps its servers under `keys`: by default Codex's and Claude Code's, by the file's name."""
-    toml = file.suffix == ".toml"
-    section = Section(scope="user", keys=keys or (("mcp_servers",) if toml else ("mcpServers",)))
+    toml = path.suffix == ".toml"
+    section = ServerSection(scope="user", keys=keys or (("mcp_servers",) if toml else ("mcpServers",)))
     syntax = Syntax.TOML if toml else Syntax.JSON
-    return Config(client=client or (CODEX if toml else CLAUDE_CODE), file=file, sections=(section,), syntax=syntax)
+    return ClientFile(client=client or (CODEX if toml else CLAUDE_CODE), path=path, sections=(section,), syntax=syntax)
 
 
-def means(aim: Aim, *, oauth: bool = True) -> Means:
-    """How it is done: every port is free."""
-    return Means(aim=aim, program=PROGRAM, oauth=oauth, is_free=lambda _: True)
+def settings(aim: Aim, *, oauth: bool = True) -> WrapSettings:
+    """The settings of a change; every port is free."""
+    return WrapSettings(aim=aim, program=PROGRAM, oauth=oauth, is_free=lambda _: True)
 
 
-def looked(named: Config, places: Places | None = None) -> Looked:
+def state_of(file: ClientFile, ports: ReservedPorts | None = None) -> ConfigFileState:
     """The file as it is."""
-    found = look(named, places or Places())
-    assert found is not None
-    return found
+    state = read_state(file, ports or ReservedPorts())
+    assert state is not None
+    return state
 
 
-def planned(named: Config, aim: Aim, places: Places | None = None, *, oauth: bool = True) -> Change | None:
-    """What is to be done to all servers of the file."""
-    found = looked(named, places)
-    return change(found, found.servers, means(aim, oauth=oauth))
+def planned(file: ClientFile, aim: Aim, ports: ReservedPorts | None = None, *, oauth: bool = True) -> ConfigChange | None:
+    """The change of all servers of the file."""
+    state = state_of(file, ports)
+    return plan_change(state, state.servers, settings(aim, oauth=oauth))
 
 
-def carried_out(named: Config, aim: Aim, places: Places | None = None, *, oauth: bool = True) -> Places:
-    """The same, written to the file; the places that there are then."""
-    made = planned(named, aim, places, oauth=oauth)
-    if made is None:
-        return places or Places()
-    named.file.write_bytes(made.text.encode())
-    return made.places
+def changed(file: ClientFile, aim: Aim, ports: ReservedPorts | None = None, *, oauth: bool = True) -> ReservedPorts:
+    """Make that change to the file. Returns all reserved ports after it."""
+    plan = planned(file, aim, ports, oauth=oauth)
+    if plan is None:
+        return ports or ReservedPorts()
+    file.path.write_bytes(plan.text.encode())
+    return plan.ports

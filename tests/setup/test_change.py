@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 
 from mcpspy.cli.options import RUN
-from mcpspy.setup.change import unwrapped, wrapped
-from mcpspy.setup.entry import State, Syntax, entries
-from mcpspy.setup.prefix import RUN_SWITCHES, inner
+from mcpspy.setup.edit import unwrapped, wrapped
+from mcpspy.setup.entry import EntryState, Syntax, entries
 from mcpspy.setup.spans import Unreadable
+from mcpspy.setup.wrapping import RUN_SWITCHES, server_command_at
 from tests.setup.writing import NAMES, SERVERS, Server, json_file, toml_file
 
 PROGRAM = ["/opt/my tools/bin/mcpspy"]
@@ -52,7 +52,7 @@ def text_of(data: DataObject, named: dict[str, Server], syntax: str) -> tuple[st
 def test_unwrapping_gives_back_every_byte(named: dict[str, Server], syntax: str, program: list[str], data: DataObject) -> None:
     text, kind = text_of(data, named, syntax)
     before = entries(text, kind, SECTION[kind])
-    if all(one.state is State.PLAIN for one in before):
+    if all(one.state is EntryState.PLAIN for one in before):
         assert unwrap(wrap(text, kind, program), kind) == text
 
 
@@ -63,8 +63,8 @@ def test_a_wrapped_server_gets_its_own_command_behind_ours(
     text, kind = text_of(data, named, syntax)
     for one in entries(wrap(text, kind, program), kind, SECTION[kind]):
         said = named[one.name]
-        assert one.state is State.WRAPPED
-        if inner([said.command, *(said.args or [])]) is None:
+        assert one.state is EntryState.WRAPPED
+        if server_command_at([said.command, *(said.args or [])]) is None:
             assert one.server_argv == [said.command, *(said.args or [])]
             assert one.argv[: len(program) + 1] == [*program, "run"]
 
@@ -91,7 +91,7 @@ def test_wrapping_twice_is_wrapping_once(named: dict[str, Server], syntax: str, 
 @given(named=FILES, syntax=SYNTAXES, data=st.data())
 def test_what_is_edited_elsewhere_in_between_stays(named: dict[str, Server], syntax: str, data: DataObject) -> None:
     text, kind = text_of(data, named, syntax)
-    if any(one.state is not State.PLAIN for one in entries(text, kind, SECTION[kind])):
+    if any(one.state is not EntryState.PLAIN for one in entries(text, kind, SECTION[kind])):
         return
     tail = "\n# later\n[later]\nx = 1\n" if kind is Syntax.TOML else "\n\t"
     assert unwrap(wrap(text, kind) + tail, kind) == text + tail
@@ -165,7 +165,7 @@ def test_wrapped_toml_reads_as_its_author_wrote_it(plain: str, expected: str) ->
 def test_what_would_not_start_with_mcpspy_before_it_is_left_alone(more: str) -> None:
     text = f'{{"mcpServers":{{"x":{{"command":"node", {more}}}}}}}'
     (entry,) = entries(text, Syntax.JSON, ("mcpServers",))
-    assert (entry.state, entry.argv, bool(entry.problem)) == (State.UNUSABLE, ["node"], True)
+    assert (entry.state, entry.argv, bool(entry.problem)) == (EntryState.UNUSABLE, ["node"], True)
     assert wrap(text) == text
     by_hand = text.replace('"node",', '"mcpspy", "args": ["run", "--", "node"],')
     assert unwrap(by_hand) == text.replace('"node",', '"node", "args": [],')
@@ -194,7 +194,7 @@ def test_arguments_added_behind_a_wrapped_command_stay() -> None:
     ],
 )
 def test_our_prefix_is_known_by_its_form(argv: list[str], behind: int | None) -> None:
-    assert inner(argv) == behind
+    assert server_command_at(argv) == behind
 
 
 def test_the_switches_of_run_are_known() -> None:

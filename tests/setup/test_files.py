@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from mcpspy.errors import SetupError
+from mcpspy.setup.commit import setup_lock
 from mcpspy.setup.files import Snapshot, keep, read, replace
-from mcpspy.setup.lock import turn
 from tests.deadlines import DEADLINE_S, SCENE_S
 
 
@@ -55,7 +55,7 @@ def test_nothing_is_left_beside_the_file(file: Path) -> None:
 def test_a_file_that_changed_meanwhile_is_left_alone(file: Path) -> None:
     before = snapshot(file)
     file.write_bytes(b"theirs")
-    with pytest.raises(SetupError, match="somebody else wrote"):
+    with pytest.raises(SetupError, match="another program wrote"):
         replace(before, "ours")
     assert (file.read_bytes(), os.listdir(file.parent)) == (b"theirs", ["mcp.json"])
 
@@ -123,7 +123,7 @@ def test_a_file_that_nobody_may_write_is_left_alone_by_root_too(file: Path) -> N
 
 def test_a_folder_that_takes_no_file_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != file.parent)
-    with pytest.raises(SetupError, match=f"you may not write in its folder, {file.parent}"):
+    with pytest.raises(SetupError, match=f"its folder, {file.parent}, is not writable"):
         replace(snapshot(file), "new")
 
 
@@ -135,8 +135,8 @@ def test_a_loop_of_links_is_said(tmp_path: Path) -> None:
         read(one)
 
 
-def test_only_one_at_a_time_has_its_turn(tmp_path: Path) -> None:
-    with turn(tmp_path), (tmp_path / "setup.lock").open() as other, pytest.raises(BlockingIOError):
+def test_only_one_at_a_time_has_the_lock(tmp_path: Path) -> None:
+    with setup_lock(tmp_path), (tmp_path / "setup.lock").open() as other, pytest.raises(BlockingIOError):
         flock(other, LOCK_EX | LOCK_NB)
     with (tmp_path / "setup.lock").open() as other:
         flock(other, LOCK_EX | LOCK_NB)
@@ -144,5 +144,5 @@ def test_only_one_at_a_time_has_its_turn(tmp_path: Path) -> None:
 
 def test_a_folder_of_ours_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(SetupError, match="no backup can be kept there"), turn(tmp_path / "file"):
+    with pytest.raises(SetupError, match="no backup can be kept there"), setup_lock(tmp_path / "file"):
         pass

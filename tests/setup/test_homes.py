@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from mcpspy.setup.clients import Machine, configs
-from mcpspy.setup.entry import State
+from mcpspy.setup.clients import Machine, client_files
+from mcpspy.setup.entry import EntryState
 from mcpspy.setup.jsonc import parse
-from mcpspy.setup.plan import Aim, Looked, Means, change, look
-from mcpspy.setup.ports import Places
+from mcpspy.setup.plan import Aim, ConfigFileState, WrapSettings, plan_change, read_state
+from mcpspy.setup.ports import ReservedPorts
 from mcpspy.setup.spans import Value
 
 HOMES = Path(__file__).parent / "homes"
@@ -37,23 +37,23 @@ def machine(system: str, folder: Path) -> Machine:
     return Machine(platform=system, home=folder / "home", folder=folder / "project", environ={})
 
 
-def means(system: str, aim: Aim) -> Means:
-    return Means(aim=aim, program=PROGRAMS[system], oauth=False, is_free=lambda _: True)
+def settings(system: str, aim: Aim) -> WrapSettings:
+    return WrapSettings(aim=aim, program=PROGRAMS[system], oauth=False, is_free=lambda _: True)
 
 
-def all_files(system: str, folder: Path, places: Places) -> list[Looked]:
-    return [one for config in configs(machine(system, folder)) if (one := look(config, places))]
+def all_files(system: str, folder: Path, ports: ReservedPorts) -> list[ConfigFileState]:
+    return [one for config in client_files(machine(system, folder)) if (one := read_state(config, ports))]
 
 
-def changed(system: str, folder: Path, aim: Aim, places: Places) -> Places:
+def changed(system: str, folder: Path, aim: Aim, ports: ReservedPorts) -> ReservedPorts:
     """Do it to all servers of all clients."""
-    for config in configs(machine(system, folder)):
-        looked = look(config, places)
-        made = looked and change(looked, looked.servers, means(system, aim))
+    for config in client_files(machine(system, folder)):
+        state = read_state(config, ports)
+        made = state and plan_change(state, state.servers, settings(system, aim))
         if made:
-            config.file.write_bytes(made.text.encode())
-            places = made.places
-    return places
+            config.path.write_bytes(made.text.encode())
+            ports = made.ports
+    return ports
 
 
 def copied(system: str, folder: Path) -> Path:
@@ -69,29 +69,29 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_the_files_become_what_they_should_and_then_what_they_were(system: str, tmp_path: Path) -> None:
     folder = copied(system, tmp_path)
     before = contents(folder)
-    places = changed(system, folder, Aim.WRAP, Places())
+    ports = changed(system, folder, Aim.WRAP, ReservedPorts())
     if os.environ.get("MCPSPY_WRITE_GOLDEN"):
         for name, data in contents(folder).items():
             (HOMES / system / f"{name}{WRAPPED}").write_bytes(data)
     assert contents(folder) == {name: (HOMES / system / f"{name}{WRAPPED}").read_bytes() for name in before}
-    assert changed(system, folder, Aim.UNWRAP, places) == Places()
+    assert changed(system, folder, Aim.UNWRAP, ports) == ReservedPorts()
     assert contents(folder) == before
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_no_file_is_there_that_no_client_reads(system: str, tmp_path: Path) -> None:
     folder = copied(system, tmp_path)
-    read = {one.config.file.relative_to(folder).as_posix() for one in all_files(system, folder, Places())}
+    read = {one.file.path.relative_to(folder).as_posix() for one in all_files(system, folder, ReservedPorts())}
     assert set(contents(folder)) == read
 
 
 def test_every_client_is_there_with_both_kinds_of_servers(tmp_path: Path) -> None:
     found = {
-        (one.config.client.name, server.entry.is_http)
+        (one.file.client.name, server.entry.is_http)
         for system in SYSTEMS
-        for one in all_files(system, copied(system, tmp_path / system), Places())
+        for one in all_files(system, copied(system, tmp_path / system), ReservedPorts())
         for server in one.servers
-        if server.entry.state is State.PLAIN
+        if server.entry.state is EntryState.PLAIN
     }
     http = ("claude-code", "cursor", "vscode", "codex")
     assert found == {*((name, True) for name in http), *((name, False) for name in (*http, "claude-desktop"))}

@@ -1,4 +1,4 @@
-"""HTTP servers in clients' files: their URL goes to a place, and comes back in the letters in which it was written."""
+"""HTTP servers in clients' files: their URL gets a reserved port, and comes back in its own spelling."""
 
 import json
 import tomllib
@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DataObject, DrawFn
 
 from mcpspy.errors import SetupError
-from mcpspy.setup.address import PORTS, port_of
 from mcpspy.setup.clients import VS_CODE
-from mcpspy.setup.entry import Entry, State
+from mcpspy.setup.entry import ConfigEntry, EntryState
 from mcpspy.setup.files import keep
-from mcpspy.setup.plan import Aim, look
-from mcpspy.setup.ports import Places, read_places
-from tests.setup.planning import carried_out, config, looked, planned
+from mcpspy.setup.plan import Aim, read_state
+from mcpspy.setup.ports import ReservedPorts, read_reserved_ports
+from mcpspy.setup.wrapping import PORTS, port_of
+from tests.setup.planning import changed, config, planned, state_of
 from tests.setup.writing import NAMES, SERVERS, json_entry, json_list, json_string, toml_entry, toml_string
 from tests.tiers import current_tier, slow_examples
 
@@ -73,31 +73,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_wrapped_and_unwrapped_a_file_is_what_it_was(suffix: str, data: DataObject, folder: Path) -> None:
     named = config(folder / f"mcp{suffix}")
     before = data.draw(http_file(suffix)).encode()
-    named.file.write_bytes(before)
-    was = {one.entry.path: one.entry.server_url for one in looked(named).servers if one.entry.is_http}
-    usable = [one for one in looked(named).servers if one.entry.state in (State.PLAIN, State.LOGIN)]
-    places = carried_out(named, Aim.WRAP)
-    entries = looked(named, places).servers
+    named.path.write_bytes(before)
+    was = {one.entry.path: one.entry.server_url for one in state_of(named).servers if one.entry.is_http}
+    usable = [one for one in state_of(named).servers if one.entry.state in (EntryState.PLAIN, EntryState.LOGIN)]
+    ports = changed(named, Aim.WRAP)
+    entries = state_of(named, ports).servers
     assert {one.entry.path: one.entry.server_url for one in entries if one.entry.is_http} == was
-    assert {one.entry.path for one in entries if one.entry.state is State.WRAPPED} >= {one.entry.path for one in usable}
-    again = planned(named, Aim.WRAP, places)  # the program of these tests is nowhere, so it is mended
-    assert again is None or (again.text.encode(), again.places) == (named.file.read_bytes(), places)
-    if all(one.entry.state is not State.WRAPPED for one in usable) and len(usable) == len(entries):
-        assert carried_out(named, Aim.UNWRAP, places) == Places()
-        assert named.file.read_bytes() == before
+    assert {one.entry.path for one in entries if one.entry.state is EntryState.WRAPPED} >= {one.entry.path for one in usable}
+    again = planned(named, Aim.WRAP, ports)  # the program of these tests is nowhere, so it is mended
+    assert again is None or (again.text.encode(), again.ports) == (named.path.read_bytes(), ports)
+    if all(one.entry.state is not EntryState.WRAPPED for one in usable) and len(usable) == len(entries):
+        assert changed(named, Aim.UNWRAP, ports) == ReservedPorts()
+        assert named.path.read_bytes() == before
 
 
-def written(folder: Path, url: str, *members: str) -> Entry:
+def written(folder: Path, url: str, *members: str) -> ConfigEntry:
     """The one server of a file."""
     file = folder / "one.json"
     body = ", ".join([f'"url": {json.dumps(url)}', *members])
     file.write_text(f'{{"mcpServers": {{"x": {{{body}}}}}}}', encoding="utf-8")
-    return looked(config(file)).servers[0].entry
+    return state_of(config(file)).servers[0].entry
 
 
 def test_path_and_query_stay_and_the_origin_is_remembered_behind_the_url(tmp_path: Path) -> None:
     written(tmp_path, "https://mcp.example.com/mcp?a=b&c=${D}", '"headers": {"Authorization": "x"}')
-    carried_out(config(tmp_path / "one.json"), Aim.WRAP)
+    changed(config(tmp_path / "one.json"), Aim.WRAP)
     url = json.loads((tmp_path / "one.json").read_text())["mcpServers"]["x"]["url"]
     assert url == f"http://127.0.0.1:{PORTS[0]}/mcp?a=b&c=${{D}}#mcpspy=https://mcp.example.com"
 
@@ -105,19 +105,19 @@ def test_path_and_query_stay_and_the_origin_is_remembered_behind_the_url(tmp_pat
 def test_without_any_memory_of_ours_a_marked_url_comes_back(tmp_path: Path) -> None:
     written(tmp_path, "http://localhost:3001/sse")
     named = config(tmp_path / "one.json")
-    before = named.file.read_bytes()
-    carried_out(named, Aim.WRAP)
-    carried_out(named, Aim.UNWRAP, Places())
-    assert named.file.read_bytes() == before
+    before = named.path.read_bytes()
+    changed(named, Aim.WRAP)
+    changed(named, Aim.UNWRAP, ReservedPorts())
+    assert named.path.read_bytes() == before
 
 
 def test_a_path_that_was_edited_in_between_stays_edited(tmp_path: Path) -> None:
     written(tmp_path, "http://localhost:3001/sse")
     named = config(tmp_path / "one.json")
-    places = carried_out(named, Aim.WRAP)
-    named.file.write_text(named.file.read_text().replace("/sse", "/mcp?v=2"))
-    carried_out(named, Aim.UNWRAP, places)
-    assert '"http://localhost:3001/mcp?v=2"' in named.file.read_text()
+    ports = changed(named, Aim.WRAP)
+    named.path.write_text(named.path.read_text().replace("/sse", "/mcp?v=2"))
+    changed(named, Aim.UNWRAP, ports)
+    assert '"http://localhost:3001/mcp?v=2"' in named.path.read_text()
 
 
 LOGINS = [
@@ -147,22 +147,22 @@ def test_a_server_that_may_be_logged_in_to_is_left_unless_that_is_meant(tmp_path
     assert planned(config(tmp_path / "one.json"), Aim.WRAP, oauth=True) is not None
 
 
-def test_the_url_of_a_login_gets_no_mark_and_comes_back_from_the_places(tmp_path: Path) -> None:
+def test_the_url_of_a_login_gets_no_fragment_and_comes_back_from_the_reserved_ports(tmp_path: Path) -> None:
     written(tmp_path, "https://mcp.example.com/mcp")
     named = config(tmp_path / "one.json")
-    before = named.file.read_bytes()
-    places = carried_out(named, Aim.WRAP)
-    assert f'"http://127.0.0.1:{PORTS[0]}/mcp"' in named.file.read_text()
-    carried_out(named, Aim.UNWRAP, places)
-    assert named.file.read_bytes() == before
+    before = named.path.read_bytes()
+    ports = changed(named, Aim.WRAP)
+    assert f'"http://127.0.0.1:{PORTS[0]}/mcp"' in named.path.read_text()
+    changed(named, Aim.UNWRAP, ports)
+    assert named.path.read_bytes() == before
 
 
-def test_the_url_of_a_login_comes_back_from_the_copy_where_the_places_were_lost(tmp_path: Path) -> None:
+def test_the_url_of_a_login_comes_back_from_the_copy_where_the_reserved_ports_were_lost(tmp_path: Path) -> None:
     written(tmp_path, "https://mcp.example.com/mcp")
     named = config(tmp_path / "one.json")
-    keep(looked(named).snapshot, tmp_path / "backups")
-    carried_out(named, Aim.WRAP)
-    found = look(named, Places(), tmp_path / "backups")
+    keep(state_of(named).snapshot, tmp_path / "backups")
+    changed(named, Aim.WRAP)
+    found = read_state(named, ReservedPorts(), tmp_path / "backups")
     assert found is not None
     assert [one.entry.server_url for one in found.servers] == ["https://mcp.example.com/mcp"]
 
@@ -170,118 +170,118 @@ def test_the_url_of_a_login_comes_back_from_the_copy_where_the_places_were_lost(
 def test_a_copy_with_another_path_tells_nothing(tmp_path: Path) -> None:
     written(tmp_path, "https://mcp.example.com/mcp")
     named = config(tmp_path / "one.json")
-    keep(looked(named).snapshot, tmp_path / "backups")
-    carried_out(named, Aim.WRAP)
-    named.file.write_text(named.file.read_text().replace("/mcp", "/other"))
-    found = look(named, Places(), tmp_path / "backups")
+    keep(state_of(named).snapshot, tmp_path / "backups")
+    changed(named, Aim.WRAP)
+    named.path.write_text(named.path.read_text().replace("/mcp", "/other"))
+    found = read_state(named, ReservedPorts(), tmp_path / "backups")
     assert found is not None
-    assert found.servers[0].entry.is_lost
+    assert found.servers[0].entry.has_unknown_original
 
 
 def test_what_nobody_remembers_is_said(tmp_path: Path) -> None:
     entry = written(tmp_path, f"http://127.0.0.1:{PORTS[5]}/mcp")
-    assert (entry.state, entry.is_lost) == (State.UNUSABLE, True)
-    assert "what was there before is not known" in entry.problem
+    assert (entry.state, entry.has_unknown_original) == (EntryState.UNUSABLE, True)
+    assert "the original URL is unknown" in entry.problem
 
 
 def test_a_url_that_nobody_remembers_does_not_become_that_of_another_server(tmp_path: Path) -> None:
     file = tmp_path / "two.json"
     lost = f'"lost": {{"url": "http://127.0.0.1:{PORTS[0]}/mcp"}}'
     file.write_text(f'{{"mcpServers": {{"x": {{"url": "http://h/1"}}, {lost}}}}}')
-    places = carried_out(config(file), Aim.WRAP)
-    assert list(places.by_port) == [PORTS[1]]
-    assert looked(config(file), places).servers[1].entry.is_lost
+    ports = changed(config(file), Aim.WRAP)
+    assert list(ports.by_port) == [PORTS[1]]
+    assert state_of(config(file), ports).servers[1].entry.has_unknown_original
 
 
-def test_a_wrapped_url_whose_place_is_not_known_keeps_its_port(tmp_path: Path) -> None:
+def test_a_wrapped_url_whose_port_is_not_reserved_keeps_it(tmp_path: Path) -> None:
     written(tmp_path, "http://localhost:3001/sse")
     named = config(tmp_path / "one.json")
-    places = carried_out(named, Aim.WRAP)
-    assert looked(named, Places()).servers[0].missing
-    again = planned(named, Aim.WRAP, Places())
+    ports = changed(named, Aim.WRAP)
+    assert state_of(named, ReservedPorts()).servers[0].missing
+    again = planned(named, Aim.WRAP, ReservedPorts())
     assert again is not None
-    assert (again.text, again.places) == (named.file.read_text(), places)
+    assert (again.text, again.ports) == (named.path.read_text(), ports)
 
 
-def test_a_file_gets_nothing_by_naming_the_place_of_another(tmp_path: Path) -> None:
+def test_a_file_gets_nothing_by_naming_the_reserved_port_of_another(tmp_path: Path) -> None:
     written(tmp_path, "https://mcp.example.com/mcp")
-    places = carried_out(config(tmp_path / "one.json"), Aim.WRAP)
+    ports = changed(config(tmp_path / "one.json"), Aim.WRAP)
     cloned = tmp_path / "cloned.json"
     cloned.write_text((tmp_path / "one.json").read_text())
-    assert looked(config(cloned), places).servers[0].entry.state is State.UNUSABLE
+    assert state_of(config(cloned), ports).servers[0].entry.state is EntryState.UNUSABLE
 
 
 def test_the_port_stays_when_a_server_is_wrapped_again(tmp_path: Path) -> None:
     file = tmp_path / "two.json"
     file.write_text('{"mcpServers": {"a": {"url": "http://h/1"}, "b": {"url": "http://h/2"}}}')
     named = config(file)
-    places = carried_out(named, Aim.WRAP)
+    ports = changed(named, Aim.WRAP)
     file.write_text(file.read_text().replace(f"http://127.0.0.1:{PORTS[1]}/2#mcpspy=http://h", "http://h/2"))
-    assert carried_out(named, Aim.WRAP, places) == places
+    assert changed(named, Aim.WRAP, ports) == ports
 
 
-def test_two_clients_get_two_places_for_one_server(tmp_path: Path) -> None:
+def test_two_clients_get_two_ports_for_one_server(tmp_path: Path) -> None:
     first, second = tmp_path / "a.json", tmp_path / "b.json"
     for file in (first, second):
         file.write_text('{"mcpServers": {"x": {"url": "http://h/1"}}}')
-    places = carried_out(config(second), Aim.WRAP, carried_out(config(first), Aim.WRAP))
-    assert sorted(places.by_port) == [PORTS[0], PORTS[1]]
+    ports = changed(config(second), Aim.WRAP, changed(config(first), Aim.WRAP))
+    assert sorted(ports.by_port) == [PORTS[0], PORTS[1]]
 
 
-def test_a_place_goes_with_its_entry_and_with_its_file(tmp_path: Path) -> None:
+def test_a_reserved_port_goes_with_its_entry_and_with_its_file(tmp_path: Path) -> None:
     first, second = tmp_path / "a.json", tmp_path / "b.json"
     for file in (first, second):
         file.write_text('{"mcpServers": {"x": {"url": "http://h/1"}}}')
-    places = carried_out(config(second), Aim.WRAP, carried_out(config(first), Aim.WRAP))
+    ports = changed(config(second), Aim.WRAP, changed(config(first), Aim.WRAP))
     first.unlink()
-    assert carried_out(config(second), Aim.UNWRAP, places) == Places()
+    assert changed(config(second), Aim.UNWRAP, ports) == ReservedPorts()
 
 
 PROBLEMS = [
     ("https://${HOST}/mcp", "variable"),
     ("${URL}", "begins with a variable"),
     ("${URL:-https://a.example}/mcp", "begins with a variable"),
-    ("https://me:secret@a.example/mcp", "user's name"),
-    ("https://a.example/mcp#x", "behind #"),
+    ("https://me:secret@a.example/mcp", "user name"),
+    ("https://a.example/mcp#x", "fragment"),
     ("unix:///tmp/s", "neither http nor https"),
     ("https:///mcp", "no host"),
 ]
 
 
 @pytest.mark.parametrize(("url", "words"), PROBLEMS)
-def test_what_no_tap_can_stand_before_is_said_why(url: str, words: str, tmp_path: Path) -> None:
+def test_a_url_that_cannot_be_wrapped_says_why(url: str, words: str, tmp_path: Path) -> None:
     entry = written(tmp_path, url)
-    assert entry.state is State.UNUSABLE
+    assert entry.state is EntryState.UNUSABLE
     assert words in entry.problem
 
 
 def test_all_ports_may_be_taken(tmp_path: Path) -> None:
     written(tmp_path, "http://h/1")
     with pytest.raises(SetupError, match=r"28700 to 28999 are taken"):
-        Places().port("f", ("x",), None, is_free=lambda _: False)
+        ReservedPorts().port("f", ("x",), None, is_free=lambda _: False)
 
 
 def test_a_port_where_somebody_listens_is_passed_by() -> None:
-    assert Places().port("f", ("x",), None, is_free=lambda port: port > PORTS[2]) == PORTS[3]
+    assert ReservedPorts().port("f", ("x",), None, is_free=lambda port: port > PORTS[2]) == PORTS[3]
 
 
 def test_headers_of_a_table_of_codex_say_who_calls(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text('[mcp_servers.x]\nurl = "https://h.example/mcp"\n\n[mcp_servers.x.env_http_headers]\nAuthorization = "T"\n')
-    assert looked(config(file)).servers[0].entry.state is State.PLAIN
+    assert state_of(config(file)).servers[0].entry.state is EntryState.PLAIN
 
 
 def test_the_servers_of_vs_code_are_moved_too(tmp_path: Path) -> None:
     file = tmp_path / "mcp.json"
     file.write_text('{"servers": {"x": {"type": "http", "url": "http://localhost/mcp"}}, "inputs": []}')
-    carried_out(config(file, client=VS_CODE, keys=("servers",)), Aim.WRAP)
+    changed(config(file, client=VS_CODE, keys=("servers",)), Aim.WRAP)
     assert port_of(json.loads(file.read_text())["servers"]["x"]["url"]) == PORTS[0]
 
 
 def test_codex_reads_what_was_moved(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text("[mcp_servers.x]\nurl = 'http://localhost/mcp' # here\n")
-    carried_out(config(file), Aim.WRAP)
+    changed(config(file), Aim.WRAP)
     assert port_of(tomllib.loads(file.read_text())["mcp_servers"]["x"]["url"]) == PORTS[0]
 
 
@@ -289,28 +289,29 @@ def test_codex_reads_what_was_moved(tmp_path: Path) -> None:
     "url", ["https://[:::]/", "https://[1.2.3.4]/", "http://h:70000/", "https://ﬁ℀.example/mcp", "http://%/", "http://"]
 )
 def test_odd_hosts_break_nothing(url: str, tmp_path: Path) -> None:
-    assert written(tmp_path, url).state in (State.UNUSABLE, State.LOGIN)
+    assert written(tmp_path, url).state in (EntryState.UNUSABLE, EntryState.LOGIN)
 
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.sampled_from(["f", "http://h/"]),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["version", "places", "port", "entry", "url"]), inner)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["version", "reserved_ports", "port", "entry", "url"]), inner)
     ),
     max_leaves=8,
 )
 
 
 @given(said=st.binary(max_size=40) | VALUES.map(lambda one: json.dumps(one).encode()))
-def test_places_that_make_no_sense_are_an_error_of_ours_or_none(said: bytes, folder: Path) -> None:
-    (folder / "places.json").write_bytes(said)
+def test_reserved_ports_that_cannot_be_understood_are_an_error_of_ours_or_none(said: bytes, folder: Path) -> None:
+    (folder / "reserved_ports.json").write_bytes(said)
     with suppress(SetupError):
-        assert read_places(folder).by_port == {}
+        assert read_reserved_ports(folder).by_port == {}
 
 
-def test_places_are_read_as_they_were_written(tmp_path: Path) -> None:
+def test_reserved_ports_are_read_as_they_were_written(tmp_path: Path) -> None:
     written(tmp_path, "https://mcp.example.com/mcp")
-    made = carried_out(config(tmp_path / "one.json"), Aim.WRAP)
-    (tmp_path / "places.json").write_text(made.text())
-    assert read_places(tmp_path) == made
+    made = changed(config(tmp_path / "one.json"), Aim.WRAP)
+    (tmp_path / "reserved_ports.json").write_text(made.text())
+    assert read_reserved_ports(tmp_path) == made
     assert made.by_port

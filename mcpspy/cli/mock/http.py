@@ -13,9 +13,6 @@ from time import monotonic_ns, time_ns
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...capture.file.reader import read
-from ...capture.redaction.redactor import NoRedaction, Redactor
-from ...capture.redaction.sink import RedactingSink
-from ...capture.store.folder import key
 from ...errors import McpspyError, ReplayError
 from ...live.mock.http.server import HttpMock
 from ...live.mock.http.server import serve as serve_all
@@ -25,9 +22,8 @@ from ...replay.mock.http.recorded_http import HttpFacts
 from ...replay.mock.http.routing import Routing
 from ...transcript.http.transaction import ScopeKind
 from ...transcript.transcribe import transcribe
-from ..new_capture import open_writer
 from ..options import UsageError
-from ..proxy.address import address, allow_many_connections, sync_later
+from ..proxy.listening import address, allow_many_connections, begin_capture, redactor_of
 from .session import (
     capture_ids,
     capture_start,
@@ -95,7 +91,7 @@ def serve(options: MockOptions) -> int:
     signals_fd = listen()
     begin_ns, wall_ns = monotonic_ns(), time_ns()
     try:
-        host, port = address(options.listen or "", remote=options.allows_remote, behind="what was recorded")
+        host, port = address(options.listen or "", remote=options.allows_remote, what="what was recorded")
         groups = with_urls(grouped(paths_of(options.whats)), options.urls)
         check(groups, options, port)
         setting = MockSetting(options, begin_ns, wall_ns, are_several=len(groups) > 1)
@@ -262,12 +258,8 @@ def _address_lines(served: ServedMock, setting: MockSetting) -> list[str]:
 def _record(served: ServedMock, setting: MockSetting) -> Writer | None:
     """Begin the mock's own capture, if it can be created."""
     start = capture_start(setting.options, served.transcript, setting.wall_ns, setting.begin_ns)
-    redactor = NoRedaction() if start.redact == "none" else Redactor(key())
     url = served.mock.url
     tapped = {"transport": "http", "url": url, "listen": url, "mock": capture_ids(served.transcript)}
-    writer, _ = open_writer(start, tapped | ({"leg": "model"} if served.group.is_model else {}))
-    if writer is not None:
-        writer.later = sync_later
-        writer(())  # the header at once, so that `list` and `show -f` see the mock
-        served.mock.record_to(writer if isinstance(redactor, NoRedaction) else RedactingSink(writer, redactor))
-    return writer
+    if served.group.is_model:
+        tapped["leg"] = "model"
+    return begin_capture(served.mock, start, redactor_of(start), tapped, is_guarded=False)[0]

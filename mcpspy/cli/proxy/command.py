@@ -1,4 +1,4 @@
-"""`mcpspy proxy`: a tap before an HTTP server, and the live timeline beside it, in a process of its own."""
+"""`mcpspy proxy`: a tap in front of an HTTP server or a model API; on a terminal with the live timeline, in its own process."""
 
 import socket
 import ssl
@@ -8,33 +8,39 @@ from collections.abc import Callable
 from functools import partial
 from time import monotonic_ns, time_ns
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 from click.core import ParameterSource
 
-from ...live.http.listener import HttpOrigin, origin
+from ...live.http.listener import HttpOrigin, after_origin, origin
 from ...live.http.tap import HttpTap
 from ..new_capture import CaptureStart
-from ..options import NO_FILE, UsageError, size_bytes
-from .address import DEFAULT_LISTEN, address, allow_many_connections
-from .captures import record_to
-from .llm import base_url, variables
+from ..options import NO_FILE, UsageError
+from ..units import SIZE
+from .listening import DEFAULT_LISTEN, address, allow_many_connections, record_tap
+
+API_ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/messages")
+"""The paths of a model API below its base URL. A URL with one was copied from a request."""
+
+API_VERSION = "/v1"
+"""The end of OpenAI's base URL; Anthropic's client adds it by itself."""
 
 
 def _upstream(_context: object, _parameter: object, value: str | None) -> tuple[HttpOrigin, str] | None:
     if value is None:
         return None
-    found = origin(value)
-    if found is None:
+    upstream = origin(value)
+    if upstream is None:
         raise click.BadParameter(f"{value} is not the URL of a server: http:// or https://, then its host")
-    return found, value
+    return upstream, value
 
 
 def _origin(text: str) -> HttpOrigin:
-    found = origin(text)
-    if found is None:
-        raise click.UsageError(f"{text} is no origin: http:// or https://, then host and port.")
-    return found
+    parsed = origin(text)
+    if parsed is None:
+        raise click.UsageError(f"{text} is not an origin: http:// or https://, then host and port.")
+    return parsed
 
 
 def _field(text: str) -> tuple[bytes, bytes]:
@@ -44,24 +50,17 @@ def _field(text: str) -> tuple[bytes, bytes]:
         not colon
         or not name.isascii()
         or not name.replace("-", "").replace("_", "").isalnum()
-        or any(one in text for one in "\r\n\0")
+        or any(sign in text for sign in "\r\n\0")
     ):
         raise click.UsageError("--header takes 'Name: value', as in --header 'Authorization: Bearer …'.")
     if name.lower() in ("content-length", "transfer-encoding"):
-        raise click.UsageError(f"--header cannot set {name}: it says where a request ends. Leave it out.")
+        raise click.UsageError(f"--header cannot set {name}: it marks the end of a request. Leave it out.")
     return name.encode(), value.strip().encode()
-
-
-def _size(text: str | None) -> int:
-    try:
-        return size_bytes(text) if text else 0
-    except UsageError as error:
-        raise click.UsageError(f"--max-size: {error}.") from error
 
 
 def _address(text: str, *, remote: bool) -> tuple[str, int]:
     try:
-        return address(text, remote=remote, behind="the server behind it")
+        return address(text, remote=remote, what="the server")
     except UsageError as error:
         raise click.UsageError(str(error)) from error
 
@@ -77,35 +76,54 @@ def _tls(*, insecure: bool, ca: str | None) -> ssl.SSLContext:
 
 @click.command("proxy")
 @click.argument("url", callback=_upstream, required=False)
-@click.option(
-    "--model", "is_model", is_flag=True, help="URL is the API of a language model: OpenAI's, Anthropic's, or one like them."
-)
+@click.option("--model", "is_model", is_flag=True, help="URL is a model API: OpenAI's, Anthropic's, or one like them.")
 @click.option("--all", "everything", is_flag=True, help="Serve every HTTP server that `mcpspy wrap` has wrapped.")
 @click.option(
-    "--listen", metavar="ADDRESS", default=DEFAULT_LISTEN, show_default=True, help="Where clients connect; port 0 picks one."
+    "--listen",
+    metavar="ADDRESS",
+    default=DEFAULT_LISTEN,
+    show_default=True,
+    help="Where clients connect; port 0 picks a free one.",
 )
-@click.option("--label", metavar="NAME", help="What to call the server; by default its host and port.")
-@click.option("--capture", metavar="FILE", help="Where to record; by default a new file in the store.")
+@click.option("--label", metavar="NAME", help="A name for the server. The default is its host and port.")
+@click.option("--capture", metavar="FILE", help="Where to record. The default is a new file in the store.")
 @click.option(
     "--redact",
     type=click.Choice(["credentials", "none"]),
     default="credentials",
     show_default=True,
-    help="Record secrets as pseudonyms, or as they are.",
+    help="`credentials` replaces secrets with pseudonyms; `none` records everything.",
 )
 @click.option(
-    "--max-size", metavar="SIZE", help="Past this many bytes (20mb, 1gb) payloads are kept as length and SHA-256 only."
+    "--max-size",
+    "max_bytes",
+    metavar="SIZE",
+    type=SIZE,
+    default=0,
+    help="Once the capture has this size (20mb, 1gb), keep only the length and SHA-256 of payloads.",
 )
-@click.option("--quiet", is_flag=True, help="Print the address and nothing else.")
+@click.option("--quiet", is_flag=True, help="Print the URL for clients and nothing else.")
 @click.option(
-    "--header", "headers", metavar="'NAME: VALUE'", multiple=True, help="Put this field into every request to the server."
+    "--header",
+    "headers",
+    metavar="'NAME: VALUE'",
+    multiple=True,
+    help="Set this header field in every request to the server. Repeatable.",
 )
 @click.option(
-    "--allow-endpoint", "endpoints", metavar="ORIGIN", multiple=True, help="Map `endpoint` events that name this origin too."
+    "--allow-endpoint",
+    "endpoints",
+    metavar="ORIGIN",
+    multiple=True,
+    help="Rewrite `endpoint` events with this origin too. Repeatable.",
 )
-@click.option("--allow-remote", is_flag=True, help="Listen at an address that other machines reach.")
+@click.option("--allow-remote", is_flag=True, help="Allow --listen with an address that other machines can reach.")
 @click.option(
-    "--allowed-host", "hosts", metavar="NAME", multiple=True, help="A name beside the loopback ones by which clients may call."
+    "--allowed-host",
+    "hosts",
+    metavar="NAME",
+    multiple=True,
+    help="Another host name that clients may use, besides the loopback ones. Repeatable.",
 )
 @click.option("--insecure", is_flag=True, help="Do not check the certificate of an https server.")
 @click.option("--ca", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="Trust the certificates in FILE.")
@@ -117,40 +135,39 @@ def command(
     is_model: bool,
     everything: bool,
     redact: str,
-    max_size: str | None,
+    max_bytes: int,
     quiet: bool,
     insecure: bool,
     ca: str | None,
-    **about_one: Any,
+    **single: Any,
 ) -> int | None:
-    """Stand before the HTTP server at URL: forward every byte, record it, show it.
+    """Record the HTTP server at URL: listen at a local URL, forward every byte, and record it. On a terminal, show the calls too.
 
-    Every path below the server's origin is reached. The first line on stdout is the address to give to the client. Ctrl-C ends it.
+    Every path of the server's origin can be reached. The first line on stdout is the URL to give to the client. Ctrl-C ends it.
 
-    With --model, before the API of a language model: chat completions, responses or messages. The lines behind the first say what
-    to set, so that programs ask there. Keys reach no disk.
+    With --model, record a model API: chat completions, responses or messages. The next lines on stdout are the environment
+    variables that point programs to it. API keys are not recorded.
 
-    With --all, before every HTTP server that `mcpspy wrap` has wrapped, each at the port that it got there, with a capture of its
-    own; a line on stdout for each. What is wrapped meanwhile is served too.
+    With --all, record every HTTP server that `mcpspy wrap` has wrapped, each at its reserved port and in its own capture, with a
+    line on stdout for each. Servers that are wrapped later are added.
 
     \b
-    Example:
+    Examples:
       mcpspy proxy http://127.0.0.1:3001/sse
       mcpspy proxy https://mcp.example.com/mcp --header 'Authorization: Bearer …'
       mcpspy proxy --model https://api.openai.com/v1
       mcpspy proxy --all
     """
     tls = partial(_tls, insecure=insecure, ca=ca)
-    max_bytes = _size(max_size)
     if everything:
         _refuse_beside_all(context)
         from .all import serve_all
-        from .taps import Manner
+        from .taps import TapSettings
 
-        return serve_all(Manner(redact=redact, max_bytes=max_bytes, tls=tls), quiet=quiet)
+        return serve_all(TapSettings(redact=redact, max_bytes=max_bytes, tls=tls), quiet=quiet)
     if url is None:
-        raise click.UsageError("Name the URL of a server; or --all, which serves what mcpspy wrap has wrapped.")
-    _serve(*url, is_model=is_model, tls=tls, redact=redact, max_bytes=max_bytes, quiet=quiet, **about_one)
+        raise click.UsageError("Name the URL of a server; or use --all, for the servers that mcpspy wrap has wrapped.")
+    _serve(*url, is_model=is_model, tls=tls, redact=redact, max_bytes=max_bytes, quiet=quiet, **single)
     return None
 
 
@@ -174,7 +191,7 @@ def _serve(
     if capture == "":
         raise click.UsageError(f"{NO_FILE}.")
     if is_model and endpoints:
-        raise click.UsageError("--allow-endpoint is about servers of MCP; before a model leave it out.")
+        raise click.UsageError("--allow-endpoint is for MCP servers; leave it out with --model.")
     host, port = _address(listen, remote=allow_remote)
     tap = HttpTap(
         upstream,
@@ -199,26 +216,26 @@ def _serve(
 
 
 def _refuse_beside_all(context: click.Context) -> None:
-    """What is said of one server makes no sense for all of them."""
+    """Refuse options that are for one server. Raises: click.UsageError."""
     for name in ("url", "is_model", "listen", "label", "capture", "headers", "endpoints", "allow_remote", "hosts"):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params.get(name):
-            option = next(one for one in context.command.params if one.name == name)
-            raise click.UsageError(f"{option.opts[0] if name != 'url' else 'A URL'} is about one server, and --all about many.")
+            option = next(option for option in context.command.params if option.name == name)
+            raise click.UsageError(f"{option.opts[0] if name != 'url' else 'A URL'} is for one server, and --all is for many.")
 
 
 def _record_and_serve(tap: HttpTap, listener: socket.socket, start: CaptureStart, url: str, *, is_model: bool) -> None:
-    writer, path, own_url = record_to(tap, start, url, leg="model" if is_model else "")
-    shown: subprocess.Popen[bytes] | None = None
+    writer, path, own_url = record_tap(tap, start, url, leg="model" if is_model else "")
+    live_view: subprocess.Popen[bytes] | None = None
 
     def ready() -> None:
-        nonlocal shown
+        nonlocal live_view
         click.echo(own_url)
         if is_model and not start.quiet:
-            click.echo("\n".join(variables(f"http://{tap.own}", url)))
+            click.echo("\n".join(api_variables(f"http://{tap.own}", url)))
         sys.stdout.flush()
         if writer is not None and not start.quiet and sys.stdout.isatty():
-            # -P: not the `mcpspy` of whatever folder this is
-            shown = subprocess.Popen([sys.executable, "-P", "-m", "mcpspy", "show", "-f", path])
+            # -P: not a `mcpspy` in the working folder
+            live_view = subprocess.Popen([sys.executable, "-P", "-m", "mcpspy", "show", "-f", path])
 
     allow_many_connections()
     try:
@@ -226,6 +243,28 @@ def _record_and_serve(tap: HttpTap, listener: socket.socket, start: CaptureStart
     finally:
         if writer is not None:
             writer.close(tap.now_ns(), "stopped")
-        if shown is not None:
-            shown.terminate()
-            shown.wait()
+        if live_view is not None:
+            live_view.terminate()
+            live_view.wait()
+
+
+def base_url(url: str) -> str:
+    """Find the base URL of a model API, without a slash at its end, from a URL of it or of one of its endpoints."""
+    base = url.partition("#")[0].partition("?")[0].rstrip("/")
+    return next((base.removesuffix(end) for end in API_ENDPOINTS if base.endswith(end)), base)
+
+
+def api_variables(own_origin: str, url: str) -> list[str]:
+    """List the environment variables, `NAME=value`, that point clients of the API at `url` to `own_origin`.
+
+    If host or path name Anthropic or OpenAI, only the variable of that company's clients.
+    """
+    base = after_origin(url)
+    root = base.removesuffix(API_VERSION)
+    host, lower = urlsplit(url).hostname or "", url.lower()
+    lines = []
+    if "anthropic" not in lower:
+        lines.append(f"OPENAI_BASE_URL={own_origin}{base or API_VERSION}")
+    if "openai" not in lower or "anthropic" in host:
+        lines.append(f"ANTHROPIC_BASE_URL={own_origin}{root}")
+    return lines

@@ -1,6 +1,6 @@
-"""Taps at places of this machine, each in a process of its own, so that no server waits for another and none ends another.
+"""Taps at reserved ports, each in a process of its own, so that servers neither wait for each other nor end each other.
 
-The processes are copies of this one, which start in a moment and share what is loaded. When this one ends, however it does, they do.
+The processes are forks of this one: they start at once and share its modules. When this one ends, in whatever way, they end too.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from ...capture.store.folder import key
 from ...errors import TapError
 from ...live.http.listener import after_origin, origin
 from ...live.http.tap import HttpTap
-from ...setup.address import HOST, local
+from ...setup.wrapping import HOST, local_origin
 from ...views.text.escape import safe_text
 from ..new_capture import CaptureStart, report
-from .captures import record_to
+from .listening import record_tap
 
 if TYPE_CHECKING:
     import ssl
 
-    from ...setup.ports import Place
+    from ...setup.ports import ReservedPort
 
 STOP_S = 5.0
-"""So long taps may take to close what they have open."""
+"""The time that taps have to close their connections."""
 
-LOOK_S = 0.02
+POLL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
-    """How all are served: as `mcpspy proxy` serves one. `tls` makes what speaks to https servers."""
+class TapSettings:
+    """The options that all taps share. `tls` makes the context for https servers."""
 
     redact: str
     max_bytes: int
@@ -47,47 +47,48 @@ class Manner:
 
 
 class Taps:
-    """The taps that run, and the places that wait for their port, both by port."""
+    """The taps that run, and those that wait for a port that is taken; both by port."""
 
-    __slots__ = ("_alive", "_failed", "_manner", "_pids", "_told", "running", "waiting")
+    __slots__ = ("_alive", "_failed", "_settings", "_pids", "_reported", "running", "waiting")
 
-    def __init__(self, manner: Manner) -> None:
-        self.running: dict[int, Place] = {}
-        self.waiting: dict[int, Place] = {}
+    def __init__(self, settings: TapSettings) -> None:
+        self.running: dict[int, ReservedPort] = {}
+        self.waiting: dict[int, ReservedPort] = {}
         self._pids: dict[int, int] = {}
-        self._manner = manner
+        self._settings = settings
         self._alive = os.pipe()
-        self._failed: set[Place] = set()
-        self._told: set[tuple[int, str]] = set()
+        self._failed: set[ReservedPort] = set()
+        self._reported: set[tuple[int, str]] = set()
 
-    def serve(self, places: Iterable[Place]) -> None:
-        """Have a tap at each place. One whose entry is unwrapped meanwhile goes on: its client may still be there."""
-        for place in places:
-            now = self.running.get(place.port)
-            if now is not None and now.url != place.url:
-                os.kill(self._pids[place.port], signal.SIGTERM)
-                os.waitpid(self._pids[place.port], 0)
-                del self.running[place.port]
-            if place.port not in self.running and place not in self._failed:
-                self._begin(place)
+    def serve(self, ports: Iterable[ReservedPort]) -> None:
+        """Start a tap at each port that has none. One whose entry was unwrapped goes on, as its client may still be running."""
+        for reserved in ports:
+            now = self.running.get(reserved.port)
+            if now is not None and now.url != reserved.url:
+                os.kill(self._pids[reserved.port], signal.SIGTERM)
+                os.waitpid(self._pids[reserved.port], 0)
+                del self.running[reserved.port]
+            if reserved.port not in self.running and reserved not in self._failed:
+                self._start(reserved)
 
     def retry(self) -> None:
-        """Try once more what waits for its port."""
-        for place in list(self.waiting.values()):
-            self._begin(place)
+        """Start the taps that wait for their port, if they can."""
+        for reserved in list(self.waiting.values()):
+            self._start(reserved)
 
     def reap(self) -> None:
-        """Tell of taps that have ended. They are not begun again: what ended one would end the next."""
-        for port, place in list(self.running.items()):
+        """Report the taps that have ended. They are not started again: the cause would end the next one too."""
+        for port, reserved in list(self.running.items()):
             pid, status = os.waitpid(self._pids[port], os.WNOHANG)
             if pid:
                 del self.running[port]
-                self._failed.add(place)
-                ended = f"its tap ended, with status {os.waitstatus_to_exitcode(status)}"
-                _say(place, f"{ended}; the others go on, and mcpspy proxy --all, started anew, serves it again")
+                self._failed.add(reserved)
+                exit_status = os.waitstatus_to_exitcode(status)
+                advice = "the others go on. Restart mcpspy proxy --all to serve it again"
+                _report(reserved, f"its tap ended with status {exit_status}; {advice}")
 
     def end(self) -> None:
-        """End them all, in a bounded time."""
+        """End all taps, within a time limit."""
         for fd in self._alive:
             os.close(fd)
         left = [self._pids[port] for port in self.running]
@@ -95,102 +96,102 @@ class Taps:
         while left and time.monotonic() < until:
             left = [pid for pid in left if not os.waitpid(pid, os.WNOHANG)[0]]
             if left:
-                time.sleep(LOOK_S)
+                time.sleep(POLL_S)
         for pid in left:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
 
-    def _begin(self, place: Place) -> None:
+    def _start(self, reserved: ReservedPort) -> None:
         reading, writing = os.pipe()
         sys.stdout.flush()
         pid = os.fork()
         if not pid:
             os.close(reading)
             os.close(self._alive[1])
-            _be_a_tap(place, self._manner, self._alive[0], writing)
+            _run_tap(reserved, self._settings, self._alive[0], writing)
         os.close(writing)
-        with open(reading, encoding="utf-8") as told:
-            words = told.read()
-        if words == READY:
-            self.running[place.port] = place
-            self._pids[place.port] = pid
-            self.waiting.pop(place.port, None)
-            _show(place)
+        with open(reading, encoding="utf-8") as pipe:
+            message = pipe.read()
+        if message == READY:
+            self.running[reserved.port] = reserved
+            self._pids[reserved.port] = pid
+            self.waiting.pop(reserved.port, None)
+            _show(reserved)
             return
         os.waitpid(pid, 0)
-        self._not_begun(place, words)
+        self._not_started(reserved, message)
 
-    def _not_begun(self, place: Place, words: str) -> None:
-        if words.startswith(BUSY):
-            self.waiting[place.port] = place
-            words = f"{words.removeprefix(BUSY)}; is there another mcpspy proxy?"
+    def _not_started(self, reserved: ReservedPort, message: str) -> None:
+        if message.startswith(BUSY):
+            self.waiting[reserved.port] = reserved
+            message = f"{message.removeprefix(BUSY)}; is there another mcpspy proxy?"
         else:
-            self._failed.add(place)
-        if (place.port, words) not in self._told:
-            self._told.add((place.port, words))
-            _say(place, words or "its tap could not be started")
+            self._failed.add(reserved)
+        if (reserved.port, message) not in self._reported:
+            self._reported.add((reserved.port, message))
+            _report(reserved, message or "its tap could not be started")
 
 
 READY = "ready"
 BUSY = "busy "
 
 
-def _be_a_tap(place: Place, manner: Manner, alive: int, told: int) -> NoReturn:
-    """Serve one place until `alive`, a pipe, is closed. Whether we can is written to `told`."""
+def _run_tap(reserved: ReservedPort, settings: TapSettings, alive: int, started: int) -> NoReturn:
+    """Serve one port until `alive`, a pipe, is closed. Write to the pipe `started` whether that is possible."""
     status = 1
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        status = _serve(place, manner, alive, told)
-    except Exception as error:  # noqa: BLE001 - what it says may be somebody's secret, so its kind has to do
-        report(f"mcpspy: {safe_text(place.label)}: {type(error).__name__}")
+        status = _serve(reserved, settings, alive, started)
+    except Exception as error:  # noqa: BLE001 - its text may contain a secret, so only its type is reported
+        report(f"mcpspy: {safe_text(reserved.label)}: {type(error).__name__}")
     finally:
         os._exit(status)
 
 
-def _serve(place: Place, manner: Manner, alive: int, told: int) -> int:
-    upstream = origin(place.url)
+def _serve(reserved: ReservedPort, settings: TapSettings, alive: int, started: int) -> int:
+    upstream = origin(reserved.url)
     if upstream is None:
-        _tell(told, "its URL is none that a tap can stand before")
+        _tell(started, "mcpspy cannot forward to its URL")
         return 1
     wall_ns, begin_ns = time.time_ns(), time.monotonic_ns()
-    tap = HttpTap(upstream, begin_ns, tls=manner.tls() if upstream.scheme == "https" else None)
+    tap = HttpTap(upstream, begin_ns, tls=settings.tls() if upstream.scheme == "https" else None)
     try:
-        listener = tap.listen(HOST, place.port)
+        listener = tap.listen(HOST, reserved.port)
     except TapError as error:
         reason = str(error.__cause__.strerror) if isinstance(error.__cause__, OSError) else ""
-        _tell(told, f"{BUSY}{HOST}:{place.port}: {reason}" if reason else str(error))
+        _tell(started, f"{BUSY}{HOST}:{reserved.port}: {reason}" if reason else str(error))
         return 1
     start = CaptureStart(
         wall_ns=wall_ns,
         begin_ns=begin_ns,
-        label=place.label,
+        label=reserved.label,
         file=None,
-        redact=manner.redact,
-        max_bytes=manner.max_bytes,
+        redact=settings.redact,
+        max_bytes=settings.max_bytes,
         quiet=True,
     )
-    writer, _, _ = record_to(tap, start, place.url)
+    writer, _, _ = record_tap(tap, start, reserved.url)
     tap.reactor.watch(alive, EPOLLIN, lambda _: tap.reactor.stop())
     try:
-        tap.run(listener, lambda: _tell(told, READY))
+        tap.run(listener, lambda: _tell(started, READY))
     finally:
         if writer is not None:
             writer.close(tap.now_ns(), "stopped")
     return 0
 
 
-def _tell(told: int, words: str) -> None:
-    os.write(told, words.encode())
-    os.close(told)
+def _tell(pipe: int, message: str) -> None:
+    os.write(pipe, message.encode())
+    os.close(pipe)
 
 
-def _show(place: Place) -> None:
+def _show(reserved: ReservedPort) -> None:
     redactor = Redactor(key())
-    own = redactor.url(local(place.port) + after_origin(place.url))
-    click.echo(f"{safe_text(own)}  {safe_text(place.label)}  {safe_text(redactor.url(place.url))}")
+    own = redactor.url(local_origin(reserved.port) + after_origin(reserved.url))
+    click.echo(f"{safe_text(own)}  {safe_text(reserved.label)}  {safe_text(redactor.url(reserved.url))}")
     sys.stdout.flush()
 
 
-def _say(place: Place, words: str) -> None:
-    report(f"mcpspy: {safe_text(place.label)}: {safe_text(words)}")
+def _report(reserved: ReservedPort, message: str) -> None:
+    report(f"mcpspy: {safe_text(reserved.label)}: {safe_text(message)}")

@@ -1,26 +1,102 @@
-"""`mcpspy wrap`: put mcpspy before the servers of clients' configuration files."""
+"""`mcpspy wrap` inserts mcpspy into clients' configuration files; `mcpspy unwrap` removes it."""
+
+import functools
+import sys
+from collections.abc import Callable
 
 import click
 
+from ...setup.clients import CLIENTS
 from ...setup.plan import Aim
-from .apply import Wanted, setup_options, work, wrap_options
+from ..units import QUOTA
+from .apply import WrapOptions, change_files
+
+
+def _shared_options(verb: Callable[[WrapOptions], int]) -> Callable[..., int]:
+    """Give a verb the options that both have; they come in as one `WrapOptions`."""
+
+    @click.option("--client", "clients", multiple=True, type=click.Choice(list(CLIENTS)), help="Only this client's servers.")
+    @click.option(
+        "--server", "servers", multiple=True, metavar="NAME", help="Only the server with this name, or a glob such as 'git*'."
+    )
+    @click.option("--all", "everything", is_flag=True, help="All clients and servers, without asking.")
+    @click.option("--yes", is_flag=True, help="Do not ask.")
+    @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+    @click.option("--status", is_flag=True, help="Show which servers are wrapped, what is being recorded, and the last errors.")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs (docs/json.md), and do not ask.")
+    @functools.wraps(verb)
+    def command(
+        *,
+        clients: tuple[str, ...],
+        servers: tuple[str, ...],
+        everything: bool,
+        yes: bool,
+        dry_run: bool,
+        status: bool,
+        as_json: bool,
+        oauth: bool = False,
+        quota_bytes: int | None = None,
+    ) -> int:
+        if everything and (clients or servers):
+            raise click.UsageError("--all means every client and server; leave it out to name some.")
+        if status and (dry_run or oauth or quota_bytes is not None):
+            raise click.UsageError("--status changes nothing; leave out --dry-run, --oauth and --quota.")
+        return verb(
+            WrapOptions(
+                clients=clients,
+                servers=servers,
+                asks=not (everything or yes or as_json) and sys.stdin.isatty() and sys.stdout.isatty(),
+                dry_run=dry_run,
+                status=status,
+                as_json=as_json,
+                oauth=oauth,
+                quota_bytes=quota_bytes,
+            )
+        )
+
+    return command
 
 
 @click.command("wrap")
-@setup_options
-@wrap_options
-def command(wanted: Wanted) -> int:
-    """Put mcpspy before the servers of MCP clients: Claude Code, Claude Desktop, Cursor, VS Code, Codex.
+@_shared_options
+@click.option(
+    "--oauth", is_flag=True, help="Wrap also HTTP servers that the client may be logged in to; it then has to log in again."
+)
+@click.option(
+    "--quota",
+    "quota_bytes",
+    type=QUOTA,
+    metavar="SIZE",
+    help="Keep the store below this size (2gb): the oldest recordings are deleted. `none` removes the quota. By default nothing is"
+    " ever deleted.",
+)
+def command(wanted: WrapOptions) -> int:
+    """Insert mcpspy between MCP clients and their servers: Claude Code, Claude Desktop, Cursor, VS Code, Codex.
 
-    Shows what it would change and asks, file by file; with --all, --yes or without a terminal it does not ask. Of a server that is
-    started its command and arguments change, of an HTTP server the origin of its URL, which becomes a port of this machine: it
-    answers there while `mcpspy proxy --all` runs. The rest of a file stays byte for byte, and `mcpspy unwrap` restores it exactly.
-    A copy of each file is kept first.
+    Shows what it would change and asks, file by file; with --all, --yes or without a terminal it does not ask. It changes the
+    command and arguments of a stdio server. It changes the origin in the URL of an HTTP server to a port of this machine, where
+    the server works only while `mcpspy proxy --all` is running. The rest of a file stays byte for byte the same, and `mcpspy
+    unwrap` restores it exactly. Each file is copied first.
 
     \b
-      mcpspy wrap --dry-run                         what would change
-      mcpspy wrap --client cursor --server time     one server of one client
-      mcpspy wrap --all --max-size 2gb              everything, and no more than this on disk
-      mcpspy wrap --status                          what is wrapped, what records now, the last errors
+      mcpspy wrap --dry-run                        show what would change
+      mcpspy wrap --client cursor --server time    wrap one server of one client
+      mcpspy wrap --all --quota 2gb                wrap all, and keep at most 2 GB
+      mcpspy wrap --status                         show what is wrapped and recorded
     """
-    return work(Aim.WRAP, wanted)
+    return change_files(Aim.WRAP, wanted)
+
+
+@click.command("unwrap")
+@_shared_options
+def unwrap(wanted: WrapOptions) -> int:
+    """Remove mcpspy from between MCP clients and their servers: undo `mcpspy wrap`, byte for byte.
+
+    Other changes of a file since then are kept. A wrapped server is recognised by its command or URL, whichever mcpspy or person
+    wrapped it.
+
+    \b
+      mcpspy unwrap                          unwrap all servers, after asking
+      mcpspy unwrap --server time --yes      unwrap one server, without asking
+    """
+    return change_files(Aim.UNWRAP, wanted)

@@ -1,164 +1,205 @@
-"""What `wrap` and `unwrap` print: servers with their state, a change as a diff of what clients start, and JSON."""
+"""The output of `wrap` and `unwrap`: servers with their state, a change as a diff of what clients start, next steps, and JSON."""
 
 import json
+import os
 import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...capture.redaction.redactor import Redactor
+from ...capture.store.quota import quota_bytes
 from ...errors import SetupError
-from ...setup.address import port_of
-from ...setup.commit import Done
-from ...setup.entry import Entry, State
-from ...setup.plan import Aim, Change, Found, Looked, Means, start
+from ...setup.clients import McpClient
+from ...setup.commit import AppliedChange
+from ...setup.entry import ConfigEntry, EntryState
+from ...setup.plan import Aim, ConfigChange, ConfigFileState, ConfiguredServer, WrapSettings, client_words
+from ...setup.wrapping import port_of
 from ...views.text.escape import safe_text
 from ...views.text.line import Line
-from .status import served_ports
+from ..screen import say
+from .status import listening_ports, store_usage
 
 
 def change_lines(
-    file: Looked, servers: Iterable[Found], planned: Change | None, means: Means, redactor: Redactor
+    file: ConfigFileState,
+    servers: Iterable[ConfiguredServer],
+    planned: ConfigChange | None,
+    settings: WrapSettings,
+    redactor: Redactor,
 ) -> list[Line]:
-    """A file's servers: those to change with what the client has before and after, the others with why they stay."""
-    config = file.config
-    after = {id(one): becomes for one, becomes in zip(planned.servers, planned.after, strict=True)} if planned else {}
-    lines: list[Line] = [[(config.client.title, "strong"), (f"  {safe_text(str(config.file))}", "dim")]]
-    for one in servers:
-        lines.append([("  ", ""), *_name(one)])
-        becomes = after.get(id(one))
+    """Show the servers of a file: for those that change what the client starts before and after, for others why they do not."""
+    after = {id(server): words for server, words in zip(planned.servers, planned.after, strict=True)} if planned else {}
+    lines: list[Line] = [_file_line(file.file.client, str(file.file.path))]
+    for server in servers:
+        entry = server.entry
+        lines.append([("  ", ""), *_name(server)])
+        becomes = after.get(id(server))
         if becomes is not None:
-            # a place that is not known is made for what the file says, so that has to be seen
-            is_anew = means.aim is Aim.WRAP and one.entry.is_http and one.missing
-            before = [one.entry.server_url] if is_anew else start(one.entry)
-            lines.append([("    - ", "bad"), (_shown(one.entry, before, redactor), "bad")])
-            lines.append([("    + ", "good"), (_shown(one.entry, becomes, redactor), "good")])
-            if one.entry.is_http and means.aim is Aim.WRAP:
-                lines.append([("      where it answers while mcpspy proxy --all runs", "dim")])
+            # a port that is not reserved yet is reserved for the original that the file names, so the user has to see that
+            is_new = settings.aim is Aim.WRAP and entry.is_http and server.missing
+            before = [entry.server_url] if is_new else client_words(entry)
+            lines.append([("    - ", "bad"), (_shown(entry, before, redactor), "bad")])
+            lines.append([("    + ", "good"), (_shown(entry, becomes, redactor), "good")])
+            if entry.is_http and settings.aim is Aim.WRAP:
+                lines.append([("      works only while mcpspy proxy --all is running", "dim")])
         else:
-            lines.append([("    ", ""), (_why_not(one, means), "dim")])
-        lines += _terms(one)
+            lines.append([("    ", ""), (_reason_not_to_change(server, settings), "dim")])
+        lines += _recording_settings(server)
     return lines
 
 
-def server_lines(servers: Iterable[Found]) -> list[Line]:
-    """For each file its servers and whether they are wrapped."""
+def server_lines(servers: Iterable[ConfiguredServer]) -> list[Line]:
+    """Show the servers of each file, and whether they are wrapped."""
     lines: list[Line] = []
     last: object = None
-    served = served_ports()
-    for one in servers:
-        if one.config is not last:
-            lines.append([(one.config.client.title, "strong"), (f"  {safe_text(str(one.config.file))}", "dim")])
-            last = one.config
-        bad = one.missing or (one.entry.is_http and _is_wrapped(one) and port_of(one.entry.url) not in served)
-        style = "warn" if bad else {State.WRAPPED: "good", State.UNUSABLE: "warn"}.get(one.entry.state, "dim")
-        lines.append([("  ", ""), *_name(one), (f"  {_state(one, served)}", style)])
-        lines += _terms(one)
+    listening = listening_ports()
+    for server in servers:
+        entry = server.entry
+        if server.file is not last:
+            lines.append(_file_line(server.file.client, str(server.file.path)))
+            last = server.file
+        is_bad = server.missing or (entry.is_http and _is_wrapped(server) and port_of(entry.url) not in listening)
+        style = "warn" if is_bad else {EntryState.WRAPPED: "good", EntryState.UNUSABLE: "warn"}.get(entry.state, "dim")
+        lines.append([("  ", ""), *_name(server), (f"  {_state(server, listening)}", style)])
+        lines += _recording_settings(server)
     return lines
+
+
+def say_next_steps(aim: Aim, applied: Sequence[AppliedChange], *, quota_changed: bool) -> None:
+    """Say on stderr which files were changed, which clients to restart, and what to run next."""
+    clients: dict[str, McpClient] = {}
+    for change in applied:
+        file = change.change.state.file
+        clients[file.client.name] = file.client
+        is_shared = file.sections[0].scope == "project"
+        note = " The file belongs to the project: unwrap before you share it." if is_shared and aim is Aim.WRAP else ""
+        say(f"Changed {safe_text(str(file.path))}. Backup: {safe_text(str(change.kept))}.{note}")
+    for client in clients.values():
+        say(f"{client.title}: {client.restart}.")
+    if aim is Aim.UNWRAP or not (clients or quota_changed):
+        return
+    entries = [server.entry for change in applied for server in change.change.servers]
+    names = [f"`{safe_text(entry.name)}`" for entry in entries if entry.is_http]
+    if names:
+        listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+        say(f"{listed} {'works' if len(names) == 1 else 'work'} only while `mcpspy proxy --all` is running.")
+    say(f"Store: {store_usage()}.{'' if quota_bytes() else ' mcpspy wrap --quota 2gb sets a quota.'}")
+    if "MCPSPY_HOME" in os.environ and any(not entry.is_http for entry in entries):
+        say(
+            "MCPSPY_HOME is set in this shell, but a client passes it on only if the server's env in the file has it;"
+            " otherwise the server is recorded in ~/.mcpspy."
+        )
+    if clients:
+        say("Next: mcpspy show -f. To undo this: mcpspy unwrap.")
 
 
 def document(
-    servers: Iterable[Found],
-    done: Sequence[Done],
+    servers: Iterable[ConfiguredServer],
+    applied: Sequence[AppliedChange],
     problems: Iterable[SetupError],
     *,
-    means: Means,
+    settings: WrapSettings,
     dry_run: bool,
     more: dict[str, Any],
 ) -> str:
-    """One JSON object (docs/json.md). Arguments, environments and URLs are left out: they may hold secrets."""
+    """Write one JSON object (docs/json.md), without arguments, environments and URLs, which may contain secrets."""
     changed = [
         {
-            "client": one.change.looked.config.client.name,
-            "file": str(one.change.looked.config.file),
-            "servers": [found.entry.name for found in one.change.servers],
-            "backup": str(one.kept) if one.kept else None,
-            "restart": one.change.looked.config.client.restart,
+            "client": change.change.state.file.client.name,
+            "file": str(change.change.state.file.path),
+            "servers": [server.entry.name for server in change.change.servers],
+            "backup": str(change.kept) if change.kept else None,
+            "restart": change.change.state.file.client.restart,
         }
-        for one in done
+        for change in applied
     ]
     whole = {
         "schema": 1,
-        "aim": means.aim.value,
+        "aim": settings.aim.value,
         "dry_run": dry_run,
-        "program": list(means.program),
-        "servers": [_object(one) for one in servers],
+        "program": list(settings.program),
+        "servers": [_object(server) for server in servers],
         "changed": changed,
-        "problems": [{"file": one.file, "reason": one.reason} for one in problems],
+        "problems": [{"file": problem.file, "reason": problem.reason} for problem in problems],
     }
     return json.dumps(whole | more)
 
 
-def _object(one: Found) -> dict[str, Any]:
-    entry = one.entry
-    found: dict[str, Any] = {
-        "client": one.config.client.name,
-        "scope": one.section.scope,
-        "file": str(one.config.file),
+def _object(server: ConfiguredServer) -> dict[str, Any]:
+    entry = server.entry
+    facts: dict[str, Any] = {
+        "client": server.file.client.name,
+        "scope": server.section.scope,
+        "file": str(server.file.path),
         "server": entry.name,
         "transport": "http" if entry.is_http else "stdio",
         "state": entry.state.value,
     }
-    if one.project:
-        found["project"] = one.project
+    if server.project:
+        facts["project"] = server.project
     if entry.problem:
-        found["reason"] = entry.problem
-    if one.program:
-        found |= {"program": one.program, "missing": one.missing}
-    if entry.is_http and _is_wrapped(one):
-        found |= {"port": port_of(entry.url), "missing": one.missing}
-    return found
+        facts["reason"] = entry.problem
+    if server.program:
+        facts |= {"program": server.program, "missing": server.missing}
+    if entry.is_http and _is_wrapped(server):
+        facts |= {"port": port_of(entry.url), "missing": server.missing}
+    return facts
 
 
-def _name(one: Found) -> Line:
-    where = f"  {one.section.scope} {safe_text(one.project)}".rstrip() if one.section.scope != "user" else ""
-    return [(safe_text(one.entry.name) or '""', "key"), (where, "dim")]
+def _file_line(client: McpClient, path: str) -> Line:
+    return [(client.title, "strong"), (f"  {safe_text(path)}", "dim")]
 
 
-def _is_wrapped(one: Found) -> bool:
-    return one.entry.state is State.WRAPPED
+def _name(server: ConfiguredServer) -> Line:
+    scope = server.section.scope
+    where = f"  {scope} {safe_text(server.project)}".rstrip() if scope != "user" else ""
+    return [(safe_text(server.entry.name) or '""', "key"), (where, "dim")]
 
 
-def _state(one: Found, served: frozenset[int]) -> str:
-    match one.entry.state:
-        case State.PLAIN:
+def _is_wrapped(server: ConfiguredServer) -> bool:
+    return server.entry.state is EntryState.WRAPPED
+
+
+def _state(server: ConfiguredServer, listening: frozenset[int]) -> str:
+    match server.entry.state:
+        case EntryState.PLAIN:
             return "not wrapped"
-        case State.WRAPPED if one.entry.is_http:
-            return _http_state(one, served)
-        case State.WRAPPED if one.missing:
-            return f"wrapped, but {safe_text(one.program)} is no longer there: mcpspy wrap mends it"
-        case State.WRAPPED:
-            return f"wrapped by {safe_text(one.program)}"
-        case State.LOGIN:
+        case EntryState.WRAPPED if server.entry.is_http:
+            return _http_state(server, listening)
+        case EntryState.WRAPPED if server.missing:
+            return f"wrapped, but {safe_text(server.program)} does not exist any more: mcpspy wrap repairs this"
+        case EntryState.WRAPPED:
+            return f"wrapped by {safe_text(server.program)}"
+        case EntryState.LOGIN:
             return (
-                "not wrapped: the client may have to log in to it (OAuth), and a login holds for one URL; "
+                "not wrapped: the client may be logged in to it (OAuth), and a login is for one URL; "
                 "mcpspy wrap --oauth wraps it too"
             )
-        case State.UNUSABLE:
-            return f"cannot be wrapped: {one.entry.problem}"
+        case EntryState.UNUSABLE:
+            return f"cannot be wrapped: {server.entry.problem}"
 
 
-def _http_state(one: Found, served: frozenset[int]) -> str:
-    port = port_of(one.entry.url)
-    if one.missing:
-        return f"wrapped, but its place, port {port}, is not known here: mcpspy wrap mends it"
-    return f"wrapped, at port {port}" + ("" if port in served else ", where nothing answers: start mcpspy proxy --all")
+def _http_state(server: ConfiguredServer, listening: frozenset[int]) -> str:
+    port = port_of(server.entry.url)
+    if server.missing:
+        return f"wrapped, but its port {port} is not reserved here: mcpspy wrap repairs this"
+    return f"wrapped, at port {port}" + ("" if port in listening else ", where nothing listens: start mcpspy proxy --all")
 
 
-def _why_not(one: Found, means: Means) -> str:
-    if one.entry.state is State.WRAPPED:
-        by = f"at port {port_of(one.entry.url)}" if one.entry.is_http else f"by {safe_text(one.program)}"
-        return f"wrapped already, {by}"
-    return "not wrapped" if means.aim is Aim.UNWRAP and not one.entry.is_lost else _state(one, frozenset())
+def _reason_not_to_change(server: ConfiguredServer, settings: WrapSettings) -> str:
+    entry = server.entry
+    if entry.state is EntryState.WRAPPED:
+        by = f"at port {port_of(entry.url)}" if entry.is_http else f"by {safe_text(server.program)}"
+        return f"already wrapped, {by}"
+    is_plain = settings.aim is Aim.UNWRAP and not entry.has_unknown_original
+    return "not wrapped" if is_plain else _state(server, frozenset())
 
 
-def _terms(one: Found) -> list[Line]:
-    """What the file decides of the recording: whoever wrote it may be somebody else."""
-    return (
-        [[("    recorded as this file says: ", "dim"), (safe_text(shlex.join(terms)), "warn")]]
-        if (terms := one.entry.terms)
-        else []
-    )
+def _recording_settings(server: ConfiguredServer) -> list[Line]:
+    """Show what the file says about the recording: somebody else may have written it."""
+    words = server.entry.recording_settings
+    return [[("    recorded with: ", "dim"), (safe_text(shlex.join(words)), "warn")]] if words else []
 
 
-def _shown(entry: Entry, words: Sequence[str], redactor: Redactor) -> str:
+def _shown(entry: ConfigEntry, words: Sequence[str], redactor: Redactor) -> str:
     return safe_text(redactor.url(words[0]) if entry.is_http else shlex.join(redactor.argv(list(words))))

@@ -1,4 +1,4 @@
-"""The state of things, for `wrap --status`: which taps run, what the store takes and may take, and the last errors in it."""
+"""The lower half of `wrap --status`: what is being recorded, the size of the store and its quota, and the last errors in it."""
 
 import os
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from ...capture.store.pruning import pruned
 from ...capture.store.quota import quota_bytes, taken
 from ...errors import CaptureError
 from ...records import Exit, Gap, Note, Record
-from ...setup.address import port_of
+from ...setup.wrapping import port_of
 from ...transcript.findings.rule import Severity
 from ...views.store.usage import keeping_line
 from ...views.text.escape import safe_text
@@ -22,16 +22,16 @@ from ...views.text.units import size, wall_time
 from ..transcripts import transcript_of
 
 SHOWN_ERRORS = 5
-LOOKED_CAPTURES = 10
+SEARCHED_CAPTURES = 10
 WHOLE_BYTES = 1 << 18
-"""A capture up to this size is understood whole, for its findings: all ten together take half a second at most."""
+"""A capture up to this size is read whole, for its findings: all ten together take half a second at most."""
 TAIL_BYTES = 1 << 18
-"""Of a larger one only this much of its end is looked at, for what its tap said itself."""
+"""Of a larger one only this much of its end is read, for what the tap itself recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mishap:
-    """One error of a capture: when it was, as Unix time, and what; `rule` is the finding's, or the kind of record."""
+class StoredError:
+    """An error in a capture, at `wall_ns` of Unix time; `rule` is that of the finding, or the kind of record."""
 
     wall_ns: int
     label: str
@@ -41,51 +41,49 @@ class Mishap:
 
 
 @cache
-def known() -> list[CatalogEntry]:
-    """The captures of the store, the newest first; looked at once."""
+def stored() -> list[CatalogEntry]:
+    """List the captures of the store, the newest first; the store is read once."""
     return entries()
 
 
-def served_ports() -> frozenset[int]:
-    """The ports of this machine at which HTTP taps listen now."""
-    listening = (str(one.header.tapped.get("listen", "")) for one in known() if one.live and one.header)
-    return frozenset(filter(None, map(port_of, listening)))
+def listening_ports() -> frozenset[int]:
+    """Find the ports of this machine at which HTTP taps listen now."""
+    urls = (str(capture.header.tapped.get("listen", "")) for capture in stored() if capture.live and capture.header)
+    return frozenset(filter(None, map(port_of, urls)))
 
 
-def keeping() -> str:
-    """What the store takes, what it may take, and what becomes of it then."""
+def store_usage() -> str:
+    """Say how large the store is, and whether it has a quota."""
     files, taken_bytes = taken()
     return keeping_line(files, taken_bytes, quota_bytes())
 
 
 def status_lines() -> list[Line]:
-    """Which taps run now, where captures are and what they take, and the last errors."""
-    live = [one for one in known() if one.live]
-    lines: list[Line] = [[], [("records now", "strong"), ("" if live else "  nothing", "dim")]]
-    for one in live:
-        listen = str(one.header.tapped.get("listen", "")) if one.header else ""
-        by = f"  for {safe_text(one.client)}" if one.client and not listen else ""
+    """Show what is being recorded, where captures are and how large they are, and the last errors."""
+    live = [capture for capture in stored() if capture.live]
+    lines: list[Line] = [[], [("recording now", "strong"), ("" if live else "  nothing", "dim")]]
+    for capture in live:
+        listen = str(capture.header.tapped.get("listen", "")) if capture.header else ""
+        client = f"  for {safe_text(capture.client)}" if capture.client and not listen else ""
         lines.append(
             [
                 ("  ", ""),
-                (safe_text(one.label), "key"),
-                (f"{by}  since {_when(one.begin_ns)}, {size(one.size_bytes)}", "dim"),
+                (safe_text(capture.label), "key"),
+                (f"{client}  since {_when(capture.begin_ns)}, {size(capture.size_bytes)}", "dim"),
                 (f"  {safe_text(listen)}" if listen else "", "dim"),
             ]
         )
-    lines.append([("captures", "strong"), (f"  {keeping()}, in {safe_text(captures_folder())}", "dim")])
-    found = mishaps()
-    lines.append([("last errors", "strong"), ("" if found else "  none", "dim")])
-    for mishap in found:
-        what = f"{safe_text(mishap.text)}"
-        lines.append(
-            [("  ", ""), (f"{_when(mishap.wall_ns)}  ", "dim"), (safe_text(mishap.label), "key"), (f"  {what}", "bad")]
-        )
+    lines.append([("captures", "strong"), (f"  {store_usage()}, in {safe_text(captures_folder())}", "dim")])
+    errors = last_errors()
+    lines.append([("last errors", "strong"), ("" if errors else "  none", "dim")])
+    for error in errors:
+        when, label = (f"{_when(error.wall_ns)}  ", "dim"), (safe_text(error.label), "key")
+        lines.append([("  ", ""), when, label, (f"  {safe_text(error.text)}", "bad")])
     return lines
 
 
 def captures_object() -> dict[str, Any]:
-    """What the store holds and may hold, for programs (docs/json.md)."""
+    """Describe the store and its quota for programs (docs/json.md)."""
     files, taken_bytes = taken()
     gone, by_quota = pruned(), pruned(by_quota=True)
     return {
@@ -93,59 +91,66 @@ def captures_object() -> dict[str, Any]:
         "files": files,
         "bytes": taken_bytes,
         "max_bytes": quota_bytes(),
-        "live": [one.label for one in known() if one.live],
+        "live": [capture.label for capture in stored() if capture.live],
         "removed": {"captures": gone.captures + by_quota.captures, "bytes": gone.bytes + by_quota.bytes},
     }
 
 
 def status_object() -> dict[str, Any]:
-    """All of the status for programs."""
+    """Describe the whole status for programs."""
     taps = [
         {
-            "label": one.label,
-            "client": one.client,
-            "pid": one.header.pid if one.header else None,
-            "path": one.path,
-            "begin_wall_ns": one.begin_ns,
-            "bytes": one.size_bytes,
-            "listen": one.header.tapped.get("listen") if one.header else None,
+            "label": capture.label,
+            "client": capture.client,
+            "pid": capture.header.pid if capture.header else None,
+            "path": capture.path,
+            "begin_wall_ns": capture.begin_ns,
+            "bytes": capture.size_bytes,
+            "listen": capture.header.tapped.get("listen") if capture.header else None,
         }
-        for one in known()
-        if one.live
+        for capture in stored()
+        if capture.live
     ]
     errors = [
-        {"wall_ns": one.wall_ns, "label": one.label, "rule": one.rule, "text": one.text, "path": one.path} for one in mishaps()
+        {"wall_ns": error.wall_ns, "label": error.label, "rule": error.rule, "text": error.text, "path": error.path}
+        for error in last_errors()
     ]
     return {"captures": captures_object(), "taps": taps, "errors": errors}
 
 
-def mishaps() -> list[Mishap]:
-    """The last errors of the newest captures, the newest first: findings, and what taps said of themselves."""
-    found = [mishap for one in known()[:LOOKED_CAPTURES] if one.header for mishap in _of(one)]
-    return sorted(found, key=lambda one: one.wall_ns, reverse=True)[:SHOWN_ERRORS]
+def last_errors() -> list[StoredError]:
+    """Find the last errors of the newest captures, the newest first: findings, and faults that a tap recorded."""
+    errors = [error for capture in stored()[:SEARCHED_CAPTURES] if capture.header for error in _errors(capture)]
+    return sorted(errors, key=lambda error: error.wall_ns, reverse=True)[:SHOWN_ERRORS]
 
 
-def _of(one: CatalogEntry) -> list[Mishap]:
+def _errors(capture: CatalogEntry) -> list[StoredError]:
     try:
-        if one.size_bytes <= WHOLE_BYTES:
-            return list(_findings(one))
+        if capture.size_bytes <= WHOLE_BYTES:
+            return list(_error_findings(capture))
         return [
-            Mishap(wall_ns=one.begin_ns + record.at_ns, label=one.label, rule=rule, text=text, path=one.path)
-            for record in _tail(one)
-            for rule, text in _said(record)
+            StoredError(wall_ns=capture.begin_ns + record.at_ns, label=capture.label, rule=rule, text=text, path=capture.path)
+            for record in _tail(capture)
+            for rule, text in _recorded_errors(record)
         ]
     except (OSError, CaptureError):
-        return []  # it went away
+        return []  # it was removed
 
 
-def _findings(one: CatalogEntry) -> Iterator[Mishap]:
-    for found in transcript_of((one.path,))[0].findings:
-        if found.severity is Severity.ERROR:
-            yield Mishap(wall_ns=one.begin_ns + found.at_ns, label=one.label, rule=found.rule, text=found.what, path=one.path)
+def _error_findings(capture: CatalogEntry) -> Iterator[StoredError]:
+    for finding in transcript_of((capture.path,))[0].findings:
+        if finding.severity is Severity.ERROR:
+            yield StoredError(
+                wall_ns=capture.begin_ns + finding.at_ns,
+                label=capture.label,
+                rule=finding.rule,
+                text=finding.what,
+                path=capture.path,
+            )
 
 
-def _tail(one: CatalogEntry) -> Iterator[Record]:
-    with open(one.path, "rb") as file:
+def _tail(capture: CatalogEntry) -> Iterator[Record]:
+    with open(capture.path, "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
         for line in file.read(TAIL_BYTES).split(b"\n")[1:]:
             record = sound_record(line)
@@ -153,7 +158,7 @@ def _tail(one: CatalogEntry) -> Iterator[Record]:
                 yield record
 
 
-def _said(record: Record) -> Iterator[tuple[str, str]]:
+def _recorded_errors(record: Record) -> Iterator[tuple[str, str]]:
     match record:
         case Exit(error=str(error)) if error:
             yield "exit", f"could not be started: {error}"

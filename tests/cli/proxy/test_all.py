@@ -13,8 +13,8 @@ from typing import Any, Self
 
 import pytest
 
-from mcpspy.setup import ports as places
-from mcpspy.setup.address import PORTS
+from mcpspy.setup import ports
+from mcpspy.setup.wrapping import PORTS
 from tests.cli.terminal import on_terminal, run
 from tests.deadlines import DEADLINE_S, eventually
 from tests.live.http.ends import OK, Upstream, Wire
@@ -29,7 +29,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.chdir(home)
     begin = os.getpid() % (len(PORTS) // 10) * 10  # other processes run these tests at the same time
-    monkeypatch.setattr(places, "PORTS", PORTS[begin : begin + 10])
+    monkeypatch.setattr(ports, "PORTS", PORTS[begin : begin + 10])
     return file
 
 
@@ -127,17 +127,17 @@ def test_each_server_has_its_port_its_label_and_its_capture(file: Path, upstream
         assert proxy.addresses == urls
         for name, upstream in upstreams.items():
             asked(proxy.port(name), upstream)
-        assert "where nothing answers" not in run("wrap", "--status").stdout
+        assert "where nothing listens" not in run("wrap", "--status").stdout
         assert proxy.stop() == ""
     assert captures() == {"one": 1, "two": 1}
-    assert "where nothing answers" in run("wrap", "--status").stdout
+    assert "where nothing listens" in run("wrap", "--status").stdout
 
 
 def test_a_port_that_is_taken_is_said_the_others_are_served_and_it_is_tried_again(
     file: Path, upstreams: dict[str, Upstream]
 ) -> None:
     wrapped(file, upstreams)
-    port = json.loads((Path(os.environ["MCPSPY_HOME"]) / "places.json").read_text())["places"][0]["port"]
+    port = json.loads((Path(os.environ["MCPSPY_HOME"]) / "reserved_ports.json").read_text())["reserved_ports"][0]["port"]
     with socket.create_server(("127.0.0.1", port)) as taken, All(1) as proxy:
         assert proxy.line() == f"mcpspy: one: 127.0.0.1:{port}: Address already in use; is there another mcpspy proxy?\n"
         asked(proxy.port("two"), upstreams["two"])
@@ -159,7 +159,7 @@ def test_one_tap_that_ends_is_told_and_the_others_go_on(file: Path, upstreams: d
     wrapped(file, upstreams)
     with All(2) as proxy:
         os.kill(proxy.children()[0], signal.SIGKILL)
-        assert proxy.line().startswith("mcpspy: one: its tap ended, with status -9; the others go on, and ")
+        assert proxy.line().startswith("mcpspy: one: its tap ended with status -9; the others go on. ")
         asked(proxy.port("two"), upstreams["two"])
         assert proxy.stop() == ""
 
@@ -201,7 +201,7 @@ def test_nothing_wrapped_is_nothing_to_serve() -> None:
 @pytest.mark.parametrize("option", [("--label", "x"), ("--listen", "127.0.0.1:0"), ("--header", "A: b"), ("http://h/",)])
 def test_what_is_about_one_server_is_refused_beside_all(option: tuple[str, ...]) -> None:
     done = run("proxy", "--all", *option)
-    assert (done.returncode, "about one server, and --all about many" in done.stderr) == (2, True)
+    assert (done.returncode, "is for one server, and --all is for many" in done.stderr) == (2, True)
 
 
 def test_a_proxy_of_nothing_is_a_usage_error() -> None:
@@ -211,7 +211,7 @@ def test_a_proxy_of_nothing_is_a_usage_error() -> None:
 
 def test_on_a_terminal_what_passes_is_shown(file: Path, upstreams: dict[str, Upstream]) -> None:
     wrap(file, {"one": {"url": upstreams["one"].url}})
-    port = json.loads((Path(os.environ["MCPSPY_HOME"]) / "places.json").read_text())["places"][0]["port"]
+    port = json.loads((Path(os.environ["MCPSPY_HOME"]) / "reserved_ports.json").read_text())["reserved_ports"][0]["port"]
     with on_terminal("proxy", "--all") as running:
         running.wait_for(f"http://127.0.0.1:{port}/mcp  one  ")
         client = Wire(socket.create_connection(("127.0.0.1", port), DEADLINE_S))

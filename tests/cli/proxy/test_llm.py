@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.cli.proxy.llm import base_url, variables
+from mcpspy.cli.proxy.command import api_variables, base_url
 from mcpspy.records import Frame, Header
 from tests.deadlines import DEADLINE_S, eventually
 from tests.live.http.ends import EVENTS, OK, Proxy, Upstream, asked, between, chunk
@@ -30,7 +30,7 @@ BASES = [
 
 @pytest.mark.parametrize(("url", "expected"), BASES)
 def test_the_variables_have_the_prefix_of_the_apis_paths(url: str, expected: list[str]) -> None:
-    assert variables(OWN, base_url(url)) == [one.replace("=", f"={OWN}", 1) for one in expected]
+    assert api_variables(OWN, base_url(url)) == [one.replace("=", f"={OWN}", 1) for one in expected]
 
 
 def test_the_lines_behind_the_address_say_what_to_set(tmp_path: Path) -> None:

@@ -82,8 +82,8 @@ WRONG = [
     (["http://127.0.0.1/", "--header", "Authorization"], "--header"),
     (["http://127.0.0.1/", "--header", "A: b\r\nC: d"], "--header"),
     (["http://127.0.0.1/", "--header", "A b: c"], "--header"),
-    (["http://127.0.0.1/", "--header", "Content-Length: 5"], "where a request ends"),
-    (["http://127.0.0.1/", "--allow-endpoint", "evil.example"], "is no origin"),
+    (["http://127.0.0.1/", "--header", "Content-Length: 5"], "the end of a request"),
+    (["http://127.0.0.1/", "--allow-endpoint", "evil.example"], "is not an origin"),
     (["http://127.0.0.1/", "--max-size", "much"], "--max-size"),
     (["https://127.0.0.1/", "--ca", "/nowhere"], "--ca"),
 ]
