@@ -169,12 +169,12 @@ def test_what_a_project_writes_into_its_file_later_moves_no_tap(project: Path, h
         json.dumps({"mcpServers": {"docs": {"url": "https://mcp.example.com/mcp", "headers": {"Authorization": "Bearer x"}}}})
     )
     assert run("wrap", "--yes", "--server", "docs").returncode == 0
-    places = (home / ".mcpspy" / "places.json").read_text()
-    assert "https://mcp.example.com" in places
+    reserved = (home / ".mcpspy" / "reserved_ports.json").read_text()
+    assert "https://mcp.example.com" in reserved
     file.write_text(file.read_text().replace("mcp.example.com", "evil.example"))
     assert run("wrap", "--status").returncode == 0
     assert run("wrap", "--dry-run").returncode == 0
-    assert (home / ".mcpspy" / "places.json").read_text() == places
+    assert (home / ".mcpspy" / "reserved_ports.json").read_text() == reserved
 
 
 def test_all_that_mcpspy_keeps_is_its_users_alone(project: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,5 +192,5 @@ def test_all_that_mcpspy_keeps_is_its_users_alone(project: Path, home: Path, mon
     finally:
         os.umask(before)
     kept = [home / ".mcpspy", *(home / ".mcpspy").rglob("*")]
-    assert {path.name for path in kept} >= {"captures", "key", "backups", "places.json", "quota", "pruned.json"}
+    assert {path.name for path in kept} >= {"captures", "key", "backups", "reserved_ports.json", "quota", "pruned.json"}
     assert not [f"{path.name}: {path.stat().st_mode:o}" for path in kept if path.stat().st_mode & 0o077]
