@@ -1,11 +1,11 @@
-"""Findings about the recording itself: what a capture lacks, and how that came."""
+"""Findings about the capture itself: records that are missing, damaged or edited."""
 
 from collections.abc import Iterator
 from typing import Final
 
-from ...records import Damage
 from .facts import CaptureFacts
-from .rule import Family, Hit, Rule, Severity, hit
+from .hits import hit_on_record
+from .rule import Family, Hit, Rule, Severity
 
 CAPTURE_INCOMPLETE: Final = Rule(
     name="capture-incomplete",
@@ -13,11 +13,11 @@ CAPTURE_INCOMPLETE: Final = Rule(
     family=Family.CAPTURE,
     severity=Severity.INFO,
     what="The capture has no end: mcpspy was killed, or is still recording.",
-    why="What came after its last record is unknown; nothing before it is missing.",
-    blame="mcpspy did not come to write its last record; whoever killed it is not in the capture.",
+    why="Nothing is known of what came after its last record; nothing before it is missing.",
+    blame="mcpspy: it could not write its last record.",
     example='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}\n· the capture breaks off',
     clean='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}',
-    fix="Nothing, unless it keeps happening: clients kill servers that do not end in time.",
+    fix="Ignore this unless it keeps happening: clients kill servers that take too long to end.",
 )
 
 CAPTURE_DAMAGED: Final = Rule(
@@ -25,12 +25,12 @@ CAPTURE_DAMAGED: Final = Rule(
     title="Capture damaged",
     family=Family.CAPTURE,
     severity=Severity.WARNING,
-    what="Lines of the capture could not be read, or are missing.",
-    why="Messages may be missing here, so that findings about answers are left out.",
+    what="Lines of the capture are missing or cannot be read.",
+    why="Messages may be missing, so findings about answers are left out.",
     blame="The file: its lines are not as mcpspy wrote them.",
     example='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}\n· the line before is flipped',
     clean='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}',
-    fix="mcpspy verify says what was lost, and --repair copies what is sound.",
+    fix="Run mcpspy verify to see what was lost, and with --repair to copy the sound lines.",
 )
 
 CAPTURE_EDITED: Final = Rule(
@@ -39,11 +39,11 @@ CAPTURE_EDITED: Final = Rule(
     family=Family.CAPTURE,
     severity=Severity.INFO,
     what="Lines of the capture have no checksum: somebody edited them.",
-    why="What they say is not what was recorded.",
-    blame="The file: mcpspy writes no line without a checksum.",
+    why="These lines do not show what was recorded.",
+    blame="The file: mcpspy writes every line with a checksum.",
     example='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}\n· the line before is edited',
     clean='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}',
-    fix="Nothing, if that was you.",
+    fix="Nothing, if you edited them yourself.",
 )
 
 RECORDING_GAP: Final = Rule(
@@ -51,12 +51,12 @@ RECORDING_GAP: Final = Rule(
     title="Messages not recorded",
     family=Family.CAPTURE,
     severity=Severity.WARNING,
-    what="Recording failed for a while; traffic went on unrecorded.",
-    why="Messages are missing here, so that findings about answers are left out.",
-    blame="The disk refused what mcpspy wrote; its reason stands in the finding.",
+    what="Recording failed for a while, and messages passed unrecorded.",
+    why="Messages are missing, so findings about answers are left out.",
+    blame="The disk: it refused what mcpspy wrote.",
     example="· No space left on device: 120 frames, 96000 bytes",
     clean='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}',
-    fix="Make room on the disk, or keep captures elsewhere: MCPSPY_HOME, or --capture FILE.",
+    fix="Free space on the disk, or store captures elsewhere with MCPSPY_HOME or --capture FILE.",
 )
 
 RULES: Final = (CAPTURE_INCOMPLETE, CAPTURE_DAMAGED, CAPTURE_EDITED, RECORDING_GAP)
@@ -65,27 +65,15 @@ reads_model_api: Final = True
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """What the capture lacks."""
-    index = facts.capture.index
+    """Find what the capture lacks."""
     for at_ns, gap in facts.gaps:
         what = f"{gap.frames:,} frames with {gap.bytes:,} bytes passed unrecorded: {gap.why}."
-        yield hit(RECORDING_GAP, at_ns=at_ns, capture=index, number=gap.number, row=None, what=what, culprit="disk")
-    for at_ns, record in facts.damages:
-        yield _damage(facts, at_ns, record)
-    yield from _completeness(facts)
-
-
-def _damage(facts: CaptureFacts, at_ns: int, record: Damage) -> Hit:
-    rule = CAPTURE_EDITED if record.reason == "edited" else CAPTURE_DAMAGED
-    what = f"Line {record.line} of the capture: {record.text}."
-    index = facts.capture.index
-    return hit(rule, at_ns=at_ns, capture=index, number=-1, row=None, what=what, culprit="file", group=record.reason)
-
-
-def _completeness(facts: CaptureFacts) -> Iterator[Hit]:
-    source = facts.capture
-    if not source.closed or facts.end is not None:
-        return
-    at_ns = source.last_ns + source.shift_ns
-    what = "The capture breaks off: mcpspy was killed, or still records."
-    yield hit(CAPTURE_INCOMPLETE, at_ns=at_ns, capture=source.index, number=-1, row=None, what=what, culprit="mcpspy")
+        yield hit_on_record(RECORDING_GAP, facts, at_ns, gap.number, what, "disk")
+    for at_ns, damage in facts.damages:
+        rule = CAPTURE_EDITED if damage.reason == "edited" else CAPTURE_DAMAGED
+        what = f"Line {damage.line} of the capture: {damage.text}."
+        yield hit_on_record(rule, facts, at_ns, -1, what, "file", group=damage.reason)
+    capture = facts.capture
+    if capture.closed and facts.end is None:
+        what = "The capture breaks off: mcpspy was killed, or is still recording."
+        yield hit_on_record(CAPTURE_INCOMPLETE, facts, capture.last_ns + capture.shift_ns, -1, what, "mcpspy")

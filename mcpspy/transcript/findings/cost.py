@@ -1,22 +1,21 @@
-"""Findings about what a server takes of the model's context. Nothing is wrong with it, so `mcpspy check` alone asks for them."""
+"""Findings about how much of a model's context a server takes. This is no fault, so only `mcpspy check` asks for them."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from ..model import Exchange, Kind
 from ..offers.baseline import label_of
-from ..offers.definitions import Definition
 from ..stats.cost import ServerCost, ToolCost, costs, result_text
 from ..stats.tokens import estimated_tokens
 from .facts import TranscriptFacts
 from .rule import Family, Hit, Rule, Severity, hit_in
-from .words import quoted
+from .words import listed, quoted
 
 COSTLY_TOKENS: Final = 10_000
-"""Definitions that take more than this are 5 % of a context of 200,000 tokens, before anybody has said a word."""
+"""Definitions of this size take 5 % of a context of 200,000 tokens before the conversation begins."""
 
 LARGE_TOKENS: Final = 10_000
-"""A result of so many tokens is where clients begin to warn (Claude Code; at 25,000 it cuts)."""
+"""Clients begin to warn at results of this size (Claude Code; it cuts at 25,000)."""
 
 LISTED_TOOLS: Final = 5
 
@@ -30,13 +29,13 @@ COSTLY_TOOLS: Final = Rule(
     title="Costly tool definitions",
     family=Family.COST,
     severity=Severity.INFO,
-    what="The definitions of a server's tools take more than 10,000 tokens, estimated.",
-    why="Clients put them into the model's context in every conversation, used or not: less is left for the work.",
-    blame="The server, which offers so much; or who configured it, where the client can leave tools out.",
+    what="The definitions of a server's tools take more than 10,000 tokens (estimated).",
+    why="Clients put them into the model's context in every conversation, used or not.",
+    blame="The server, which offers so much, or the client's configuration, which can leave tools out.",
     example=_LIST
     + '{"tools":[{"name":"read","description":"Reads a file. ⟪0123456789 ×1500⟫","inputSchema":{"type":"object"}}]}',
     clean=_LIST + '{"tools":[' + _TOOL + "]}",
-    fix="Shorten descriptions and schemas, offer fewer tools, or switch off in the client those that are not used.",
+    fix="Shorten descriptions and schemas, offer fewer tools, or switch unused tools off in the client.",
 )
 
 UNUSED_TOOLS: Final = Rule(
@@ -44,12 +43,12 @@ UNUSED_TOOLS: Final = Rule(
     title="Tools never used",
     family=Family.COST,
     severity=Severity.INFO,
-    what="Tools were offered, others of the same server were called, and these never.",
-    why="Each takes its place in the model's context, and one more that the model may choose by mistake.",
-    blame="Nobody, in one session; over many, the server, which offers what nobody wants.",
+    what="Some tools were never called, while others of the same server were.",
+    why="Each takes space in the model's context and can be chosen by mistake.",
+    blame="Unclear: one session proves little; over many, the server offers tools that nobody needs.",
     example=_TWO_TOOLS + _CALLED,
     clean=_TWO_TOOLS + _CALLED + _CALLED.replace("read", "write").replace("2", "3"),
-    fix="Check several captures of the server at once; what none of them used can be switched off in the client.",
+    fix="Check several captures of the server at once, and switch off in the client what none of them used.",
 )
 
 LARGE_RESULT: Final = Rule(
@@ -57,9 +56,9 @@ LARGE_RESULT: Final = Rule(
     title="Large result",
     family=Family.COST,
     severity=Severity.INFO,
-    what="The result of a tool takes more than 10,000 tokens, estimated.",
-    why="It stays in the model's context for the rest of the conversation, or the client cuts it where it likes.",
-    blame="The server: it knows how much it sends, and may send it in pages.",
+    what="A tool's result takes more than 10,000 tokens (estimated).",
+    why="It fills the model's context for the rest of the conversation, or the client cuts it.",
+    blame="The server: it decides how much it sends, and could send it in pages.",
     example='→ tools/call 1 {"name":"read"}\n← result 1 {"content":[{"type":"text","text":"⟪0123456789 ×1500⟫"}]}',
     clean='→ tools/call 1 {"name":"read"}\n← result 1 {"content":[{"type":"text","text":"0123456789"}]}',
     fix="Let the tool take a limit or a page, or return a link to a resource.",
@@ -71,12 +70,12 @@ optional: Final = True
 
 
 def find(facts: TranscriptFacts) -> Iterator[Hit]:
-    """What the servers of a transcript cost, where it is much."""
-    labelled: dict[str, list[ServerCost]] = {}
+    """Find servers and results that take much of the context."""
+    by_label: dict[str, list[ServerCost]] = {}
     for cost in costs(facts.transcript):
-        labelled.setdefault(label_of(cost.offered.capture_info), []).append(cost)
+        by_label.setdefault(label_of(cost.offered.capture_info), []).append(cost)
         yield from _costly(cost)
-    for sessions in labelled.values():
+    for sessions in by_label.values():
         yield from _unused(sessions)
     for row in facts.transcript.rows:
         if isinstance(row, Exchange) and row.response is not None and len(row.response.raw) > LARGE_TOKENS:
@@ -85,31 +84,32 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
 
 def _costly(cost: ServerCost) -> Iterator[Hit]:
     tokens = cost.definition_tokens
-    defined = [one for one in cost.tools if one.definition is not None]
+    defined = [tool for tool in cost.tools if tool.definition is not None]
     if tokens <= COSTLY_TOKENS or not defined:
         return
-    largest = sorted(defined, key=lambda one: -one.definition_tokens)
+    largest = _largest_first(defined)
     what = (
         f"{len(defined):,} tools take about {tokens:,} tokens ({cost.definition_bytes:,} bytes) in every conversation;"
-        f" the most: {_tools(largest)}."
+        f" the largest: {_tools(largest)}."
     )
-    yield _about(COSTLY_TOOLS, largest[0].definition, what)
+    yield _hit(COSTLY_TOOLS, largest[0], what, "server")
 
 
 def _unused(sessions: list[ServerCost]) -> Iterator[Hit]:
-    """What no session with a server used, the last list of its tools counting."""
-    listed = [one for one in sessions if one.listed]
-    if not listed or not any(one.calls for one in sessions):
+    """Find tools of the last list that no session with a server used."""
+    with_list = [cost for cost in sessions if cost.listed]
+    if not with_list or not any(cost.calls for cost in sessions):
         return
-    used = {tool.name for one in sessions for tool in one.tools if tool.calls}
-    offered = [one for one in listed[-1].tools if one.definition is not None]
-    unused = sorted((one for one in offered if one.name not in used), key=lambda one: -one.definition_tokens)
+    used = {tool.name for cost in sessions for tool in cost.tools if tool.calls}
+    offered = [tool for tool in with_list[-1].tools if tool.definition is not None]
+    unused = _largest_first([tool for tool in offered if tool.name not in used])
     if not unused:
         return
-    tokens = sum(one.definition_tokens for one in unused)
+    tokens = sum(tool.definition_tokens for tool in unused)
     where = f" in {len(sessions)} captures" if len(sessions) > 1 else ""
     what = f"{len(unused):,} of {len(offered):,} tools were never called{where}, and take about {tokens:,} tokens: {_tools(unused)}."
-    yield _about(UNUSED_TOOLS, unused[0].definition, what, culprit="unclear")
+    advice = "Switch them off in the client, if these captures show its usual work." if len(sessions) > 1 else ""
+    yield _hit(UNUSED_TOOLS, unused[0], what, "unclear", advice=advice)
 
 
 def _large(row: Exchange) -> Iterator[Hit]:
@@ -123,11 +123,15 @@ def _large(row: Exchange) -> Iterator[Hit]:
         yield hit_in(LARGE_RESULT, response, row.row, what, group=row.target or "")
 
 
+def _largest_first(tools: list[ToolCost]) -> list[ToolCost]:
+    return sorted(tools, key=lambda tool: -tool.definition_tokens)
+
+
 def _tools(tools: list[ToolCost]) -> str:
-    names = ", ".join(f"{one.name[:80]} ({one.definition_tokens:,})" for one in tools[:LISTED_TOOLS])
-    return f"{names} and {len(tools) - LISTED_TOOLS:,} more" if len(tools) > LISTED_TOOLS else names
+    return listed((f"{tool.name[:80]} ({tool.definition_tokens:,})" for tool in tools), LISTED_TOOLS)
 
 
-def _about(rule: Rule, definition: Definition | None, what: str, culprit: str = "server") -> Hit:
+def _hit(rule: Rule, tool: ToolCost, what: str, culprit: str, advice: str = "") -> Hit:
+    definition = tool.definition
     assert definition is not None
-    return hit_in(rule, definition.message, definition.row, what, culprit=culprit)
+    return hit_in(rule, definition.message, definition.row, what, culprit=culprit, advice=advice)

@@ -1,4 +1,4 @@
-"""JSON schemas held against values, for findings. A schema comes from a peer and may mean harm.
+"""Validation of values against the JSON schemas of a peer, which may be hostile.
 
 Nothing is fetched for a schema, its expressions are not run, and all steps are counted.
 """
@@ -9,10 +9,10 @@ from typing import Any, Final
 
 MAX_SCHEMA_BYTES: Final = 64 << 10
 MAX_STEPS: Final = 50_000
-"""So many keywords of schemas are applied in one capture; what comes after is not checked."""
+"""So many keywords of schemas are applied in one capture; later values are not checked."""
 
 _ITEMS_A_STEP: Final = 16
-"""A keyword with a long list, as enum, takes more steps than one."""
+"""A keyword with a list, such as enum, takes one more step for each so many items."""
 
 _NOT_RUN: Final = frozenset(
     {
@@ -20,11 +20,11 @@ _NOT_RUN: Final = frozenset(
         "$recursiveRef",
     }
 )  # fmt: skip
-"""Keywords that a hostile schema makes expensive, or that need more than the schema itself. They are taken for fulfilled."""
+"""Keywords that a hostile schema can make expensive, or that need more than the schema itself. They count as fulfilled."""
 
 
 class Validators:
-    """The validators of the schemas of one peer, each made once. They share their steps."""
+    """Validators for the schemas of one peer, each made once, with one count of steps for all."""
 
     __slots__ = ("_makers", "_steps", "_validators")
 
@@ -32,29 +32,29 @@ class Validators:
         self._steps = [0]
         self._validators: dict[int, tuple[dict[str, Any], Any]] = {}
         self._makers: dict[str, Callable[..., Any]] = {}
-        """By draft what makes validators: to make one of these takes 1.7 ms, a hundred times what a call takes to be checked."""
+        """Makers of validators, by draft: to build one takes 1.7 ms, a hundred times as long as to check a call."""
 
     @property
     def are_exhausted(self) -> bool:
-        """Whether they have had their steps: what comes after is not checked."""
+        """Whether all steps are used up: later values are not checked."""
         return self._steps[0] >= MAX_STEPS
 
     def mistake(self, schema: Any, value: Any) -> str:
-        """What about `value` is not as `schema` has it, in a sentence; empty if nothing is, or nobody can say."""
+        """Say in a sentence why `value` does not fit `schema`; empty if it fits, or if that cannot be told."""
         if not isinstance(schema, dict):
             return ""
         try:
             validator = self._validator(schema)
-            wrong = next(iter(validator.iter_errors(value)), None) if validator is not None else None
-        except Exception:  # noqa: BLE001 - a schema of a peer: whatever the validator raises about it, nobody can say
+            error = next(iter(validator.iter_errors(value)), None) if validator is not None else None
+        except Exception:  # noqa: BLE001 - a schema of a peer: whatever the validator raises about it proves nothing
             return ""
-        if wrong is None:
+        if error is None:
             return ""
-        where = "/".join(str(part) for part in wrong.absolute_path)[:80]
-        return f"{wrong.message[:160]}{f' (at {where})' if where else ''}."
+        where = "/".join(str(part) for part in error.absolute_path)[:80]
+        return f"{error.message[:160]}{f' (at {where})' if where else ''}."
 
     def _validator(self, schema: dict[str, Any]) -> Any:
-        """The validator of a schema, made once; None where the schema is too large to be checked."""
+        """Give the validator of a schema, made once; None for a schema that is too large."""
         made = self._validators.get(id(schema))
         if made is None:
             is_small = len(repr(schema)) <= MAX_SCHEMA_BYTES
@@ -63,8 +63,8 @@ class Validators:
         return made[1]
 
 
-class _Exhausted(Exception):  # noqa: N818 - no error of anybody: no more steps are left
-    """The schemas of a capture have had their steps."""
+class _Exhausted(Exception):  # noqa: N818 - not an error: no steps are left
+    """The schemas of a capture have used up their steps."""
 
 
 def _size(value: Any) -> int:
@@ -72,13 +72,13 @@ def _size(value: Any) -> int:
 
 
 def _maker(schema: dict[str, Any], steps: list[int], makers: dict[str, Callable[..., Any]]) -> Callable[..., Any]:
-    """Return what makes validators of the draft that `schema` is of; they count their steps."""
+    """Give the maker of validators for the draft of `schema`; they count their steps."""
     from jsonschema import Draft7Validator, Draft202012Validator  # importing it takes 65 ms; only `check` needs it
     from jsonschema.validators import extend
     from referencing import Registry
 
-    said = schema.get("$schema")
-    is_old = isinstance(said, str) and "draft-07" in said
+    dialect = schema.get("$schema")
+    is_old = isinstance(dialect, str) and "draft-07" in dialect
     draft = "7" if is_old else "2020-12"
     if draft not in makers:
         chosen = Draft7Validator if is_old else Draft202012Validator
@@ -90,14 +90,14 @@ def _maker(schema: dict[str, Any], steps: list[int], makers: dict[str, Callable[
 
 
 def _counted(name: str, follow: Callable[..., Any], steps: list[int]) -> Callable[..., Any]:
-    """The keyword `name`, with its steps added to `steps`. Raises: _Exhausted: if there were too many."""
+    """Make the keyword `name` add its steps to `steps`. Raises: _Exhausted: if there were too many."""
 
     def step(validator: Any, wanted: Any, value: Any, within: Any) -> Any:
         steps[0] += 1 + (_size(wanted) + _size(value)) // _ITEMS_A_STEP
         if steps[0] > MAX_STEPS:
             raise _Exhausted
         if name == "$ref" and not (isinstance(wanted, str) and wanted.startswith("#/")):
-            return ()  # to look for a name takes a walk through the whole schema, each time
+            return ()  # to find a name takes a walk through the whole schema, each time
         if name == "additionalProperties" and "patternProperties" in within:
             return ()
         return follow(validator, wanted, value, within)

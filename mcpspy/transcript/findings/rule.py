@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ..message import Message
+
+_role = re.compile(r"^The (?:sender|receiver|reader|writer):")
 
 
 class Severity(StrEnum):
@@ -41,8 +44,9 @@ class Family(StrEnum):
 class Rule:
     """One kind of finding. Its name is stable: people silence rules by name.
 
-    `severity` is the usual one; a finding may be milder where it does no harm. `blame` says whose fault it is and how that is known;
-    a finding may give a sentence of its own instead.
+    `severity` is the usual one; a finding may be milder where it does no harm. `blame` says whose fault it is and how that is known.
+    It begins with a side (`The server:`), or with `The sender:`, `The receiver:`, `The reader:` or `The writer:`, where a finding
+    names the side instead. A finding may also give a sentence of its own.
 
     `example` has a line for each thing that happens, in order, in the language of tests/findings/telling.py: `→` is from the client,
     `←` from the server, `⇒` to a model's API, `⇐` from it, `·` anything else. `clean` is the same without the fault. The tests play
@@ -125,7 +129,7 @@ def hit(
         at_ns=at_ns,
         what=what,
         culprit=culprit,
-        blame=blame or rule.blame,
+        blame=blame or _blame(rule, culprit),
         advice=advice or rule.fix,
         count=count,
     )
@@ -160,3 +164,8 @@ def hit_in(
         group=group,
         count=count,
     )
+
+
+def _blame(rule: Rule, culprit: str) -> str:
+    """Give the rule's sentence, with `The server:` or `The client:` where it can only say `The sender:` or the like."""
+    return _role.sub(f"The {culprit}:", rule.blame) if culprit in ("client", "server") else rule.blame

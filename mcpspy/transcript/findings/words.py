@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from ..model import Exchange, UnpairedMessage
+from ..offers.definitions import DefinitionKind
 
 QUOTED_LETTERS = 80
 
@@ -29,3 +30,10 @@ def listed(texts: Iterable[str], limit: int, unit: str = "") -> str:
     texts = list(texts)
     left = len(texts) - limit
     return ", ".join(texts[:limit]) + (f" and {left:,} more {unit}".rstrip() if left > 0 else "")
+
+
+def definition_name(kind: DefinitionKind, name: str) -> str:
+    """Name a definition at the beginning of a sentence: `The tool “search”`."""
+    if kind is DefinitionKind.INSTRUCTIONS:
+        return "The text of the server's instructions"
+    return f"The {kind} {quoted(name.encode('utf-8', 'replace'))}"

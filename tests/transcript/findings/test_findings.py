@@ -90,7 +90,7 @@ def test_pretty_printed_json_is_recognised() -> None:
 
 
 def test_a_line_that_the_end_of_the_stream_cut_says_so() -> None:
-    assert "The stream ended within it." in only(Dialogue().server(b'{"jsonrpc":').closes()).what
+    assert "the stream ended within it" in only(Dialogue().server(b'{"jsonrpc":').closes()).what
 
 
 def test_a_blank_line_is_a_trifle() -> None:
@@ -310,7 +310,7 @@ def test_who_stops_reading_is_to_blame(stream: int, reader: str) -> None:
 
 
 def test_a_reader_that_never_read_on_is_found_too() -> None:
-    assert "never read on" in only(Dialogue().stall(1).closes()).what
+    assert "until the end" in only(Dialogue().stall(1).closes()).what
 
 
 def test_half_a_line_is_its_writers_fault() -> None:

@@ -298,7 +298,7 @@ def test_an_event_without_its_empty_line_is_found() -> None:
     told = waiting(call, call.response)
     call.event(result(1)).close()
     assert (told.finding.rule, told.finding.culprit) == ("half-line", "server")
-    assert "The beginning of an event on response" in told.finding.what
+    assert "The end of an event on response did not come" in told.finding.what
 
 
 def test_a_body_may_take_its_time() -> None:

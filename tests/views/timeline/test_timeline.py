@@ -284,7 +284,7 @@ def test_findings_are_listed_below_the_rows_with_what_to_do() -> None:
     lines = shown(scene.transcript)
     at = next(at for at, line in enumerate(lines) if line.startswith("⚑"))
     assert lines[at] == "⚑ stdout-noise  row 2, ×2"
-    assert lines[at + 2] == "    Send logs, banners and debug prints to stderr."
+    assert lines[at + 2] == "    Send logs, banners and debug output to stderr."
 
 
 def test_what_belongs_to_a_call_is_told_in_its_order() -> None:

@@ -1,4 +1,4 @@
-"""Findings about header fields that repeat what a message says: where they contradict it, are missing, or come twice.
+"""Findings about header fields that repeat parts of a message: those that contradict it, are missing, or come twice.
 
 Source: MCP specification, basic/transports/streamable-http of 2026-07-28, and basic/transports of 2025-06-18 and 2025-11-25.
 HTTP+SSE has none of these fields, whatever revision is spoken over it.
@@ -31,13 +31,12 @@ HEADER_CONTRADICTS: Final = Rule(
     title="Header field contradicts the message",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
-    what="A header field says something else than the message in the body, or than the handshake: Mcp-Method, Mcp-Name or "
-    "MCP-Protocol-Version.",
-    why="Servers of the revision 2026-07-28 refuse such a request with the error -32020, others with 400.",
-    blame="The client: it wrote both, and mcpspy passes both on as they are.",
+    what="Mcp-Method, Mcp-Name or MCP-Protocol-Version contradicts the message in the body, or the handshake.",
+    why="Servers refuse such a request: from 2026-07-28 on with the error -32020, before that with 400.",
+    blame="The client: it wrote both, and mcpspy forwards both unchanged.",
     example=f"{_MODERN.replace('tools/call', 'tools/list')}{_CALL}{_MISMATCH}",
     clean=f"{_MODERN}{_CALL}{_WELL}",
-    fix="Make the fields from the message that is sent.",
+    fix="Set the fields from the message that is sent.",
 )
 
 MISSING_HEADER: Final = Rule(
@@ -46,8 +45,8 @@ MISSING_HEADER: Final = Rule(
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A request over HTTP lacks a field that its revision requires: Mcp-Method, Mcp-Name or MCP-Protocol-Version.",
-    why="Servers refuse it, or take it for one of an older revision.",
-    blame="The client: it makes the fields. A proxy before mcpspy may have dropped them.",
+    why="Servers refuse it, or take it for a request of an older revision.",
+    blame="The client, or a proxy before mcpspy that drops the field.",
     example=f"{_MODERN.replace('  Mcp-Name: forecast' + chr(10), '')}{_CALL}{_MISMATCH}",
     clean=f"{_MODERN}{_CALL}{_WELL}",
     fix="Send MCP-Protocol-Version from 2025-06-18 on, and Mcp-Method and Mcp-Name from 2026-07-28 on.",
@@ -58,12 +57,12 @@ DUPLICATE_HEADER: Final = Rule(
     title="Duplicate header field",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
-    what="A field by which requests are routed comes more than once.",
-    why="Each hop may read another of the two; servers refuse the request (-32020).",
-    blame="The client, or a proxy before mcpspy that adds a field instead of setting it.",
+    what="A header field that routes requests comes more than once.",
+    why="Each hop may read another value, and servers refuse the request (-32020).",
+    blame="The client, or a proxy before mcpspy that adds the field instead of setting it.",
     example=f"{_MODERN}  Mcp-Name: alerts\n{_CALL}{_MISMATCH}",
     clean=f"{_MODERN}{_CALL}{_WELL}",
-    fix="Set the field once.",
+    fix="Send the field once.",
 )
 
 MISSING_ENVELOPE: Final = Rule(
@@ -71,14 +70,14 @@ MISSING_ENVELOPE: Final = Rule(
     title="Revision or capabilities missing in _meta",
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
-    what="A request of 2026-07-28 or later lacks its revision, or what the client can do, in its _meta.",
-    why="There is no handshake that would have told: the server has to refuse the request.",
-    blame="The client: io.modelcontextprotocol/protocolVersion and …/clientCapabilities are required in each request.",
+    what="A request of 2026-07-28 or later lacks its revision or the client's capabilities in _meta.",
+    why="There is no handshake to give them, so the server has to refuse the request.",
+    blame="The client: each request needs io.modelcontextprotocol/protocolVersion and …/clientCapabilities.",
     example=(
         '→ tools/list 1 {"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}\n← error 1 -32602 Missing capabilities'
     ),
     clean='· revision 2026-07-28\n→ tools/list 1\n← result 1 {"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}',
-    fix="Put protocolVersion and clientCapabilities, if need be {}, into the _meta of every request.",
+    fix="Put protocolVersion and clientCapabilities ({} if there are none) into the _meta of every request.",
 )
 
 RULES: Final = (HEADER_CONTRADICTS, MISSING_HEADER, DUPLICATE_HEADER, MISSING_ENVELOPE)
@@ -86,55 +85,48 @@ RULES: Final = (HEADER_CONTRADICTS, MISSING_HEADER, DUPLICATE_HEADER, MISSING_EN
 _ROUTING: Final = ("mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id")
 _VERSION: Final = "MCP-Protocol-Version"
 _WITH_VERSION: Final = "2025-06-18"
-"""The first revision whose requests name it in a field."""
+"""The first revision whose requests name it in a header field."""
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """What requests of the client say twice, not the same, or not at all."""
-    for (method, sender, said, _), use in facts.requests.items():
-        first = use.first
-        if said is None or sender != CLIENT or not isinstance(first, Exchange) or era(said) is not Era.MODERN:
+    """Find requests of the client whose header fields and _meta disagree or are incomplete."""
+    for (method, sender, named, _), seen in facts.requests.items():
+        first = seen.first
+        if named is None or sender != CLIENT or not isinstance(first, Exchange) or era(named) is not Era.MODERN:
             continue
         if method != INITIALIZE and revision(first.request.raw) and CLIENT_CAPABILITIES.encode() not in first.request.raw:
-            what = f"{method} names the revision {said}, and no capabilities of the client."
-            yield hit_in(MISSING_ENVELOPE, first.request, first.row, what, count=use.count)
-    yield from _unnamed(facts)
+            what = f"{method} names the revision {named}, but no capabilities of the client."
+            yield hit_in(MISSING_ENVELOPE, first.request, first.row, what, count=seen.count)
+    yield from _without_revision(facts)
     agreed = agreed_revisions(facts)
     for exchange in facts.http:
         transaction = exchange.transaction
         if exchange.sender == CLIENT and transaction is not None and transaction.request is not None:
             is_streamable = transaction.scope.kind is not ScopeKind.STREAM
-            scope = transaction.scope.session
-            yield from _fields(exchange, transaction.request, agreed.get(scope) if scope else None, is_streamable=is_streamable)
+            session = transaction.scope.session
+            in_force = agreed.get(session) if session else None
+            yield from _fields(exchange, transaction.request, in_force, is_streamable=is_streamable)
 
 
-def _unnamed(facts: CaptureFacts) -> Iterator[Hit]:
-    """Requests on stdio without a revision, of a client that never shook hands and named one before."""
+def _without_revision(facts: CaptureFacts) -> Iterator[Hit]:
+    """Find requests on stdio that name no revision, of a client that named one before and never initialized."""
     if facts.capture.transactions or facts.initializes or facts.capture.header is None or facts.first_hole_ns is not None:
         return
-    named = [
-        use.first
-        for (_, sender, said, _), use in facts.requests.items()
-        if sender == CLIENT and said and era(said) is Era.MODERN
-    ]
     answered_ns = [
-        one.response.at_ns
-        for one in named
-        if isinstance(one, Exchange) and one.response is not None and one.response.kind is Kind.RESULT
+        seen.first.response.at_ns
+        for (_, sender, named, _), seen in facts.requests.items()
+        if sender == CLIENT and named and era(named) is Era.MODERN and isinstance(seen.first, Exchange)
+        if seen.first.response is not None and seen.first.response.kind is Kind.RESULT
     ]
     if not answered_ns:
         return
-    for (method, sender, said, _), use in facts.requests.items():
-        first = use.first
-        if (
-            sender == CLIENT
-            and said is None
-            and isinstance(first, Exchange)
-            and first.at_ns > min(answered_ns)
-            and rows(method)
-        ):
+    for (method, sender, named, _), seen in facts.requests.items():
+        first = seen.first
+        if sender != CLIENT or named is not None or not isinstance(first, Exchange) or not rows(method):
+            continue
+        if first.at_ns > min(answered_ns):
             what = f"{method} names no revision, and the client never initialized."
-            yield hit_in(MISSING_ENVELOPE, first.request, first.row, what, count=use.count)
+            yield hit_in(MISSING_ENVELOPE, first.request, first.row, what, count=seen.count)
 
 
 def _fields(exchange: Exchange, request: Stream, agreed: str | None, *, is_streamable: bool) -> Iterator[Hit]:
@@ -143,19 +135,20 @@ def _fields(exchange: Exchange, request: Stream, agreed: str | None, *, is_strea
     if not is_modern and agreed is None and b"\nmcp-method:" not in raw and b"\nmcp-name:" not in raw:
         return
     for name in _ROUTING:
-        if raw.count(f"\n{name}:".encode()) > 1:
-            what = f"The field {name} comes {raw.count(f'{chr(10)}{name}:'.encode())} times in a request."
+        count = raw.count(f"\n{name}:".encode())
+        if count > 1:
+            what = f"The field {name} comes {count} times in a request."
             yield hit_in(DUPLICATE_HEADER, exchange.request, exchange.row, what, group=name)
             return
     head = request.head
-    told = head.get(_VERSION.lower())
-    if is_streamable and told and era(told) is Era.MODERN and PROTOCOL_VERSION.encode() not in exchange.request.raw:
+    version = head.get(_VERSION.lower())
+    if is_streamable and version and era(version) is Era.MODERN and PROTOCOL_VERSION.encode() not in exchange.request.raw:
         if exchange.method != INITIALIZE:
-            what = f"{exchange.method} names the revision {quoted(told.encode())} in its head, and none in its _meta."
+            what = f"{exchange.method} names the revision {quoted(version.encode())} in its head, but none in its _meta."
             yield hit_in(MISSING_ENVELOPE, exchange.request, exchange.row, what, group=exchange.method)
         return
-    for field, told, said in _mismatches(exchange, head, agreed):
-        what = f"The field {field} of a request says {quoted(told.encode())}, its body {quoted(said.encode())}."
+    for field, in_head, in_body in _mismatches(exchange, head, agreed):
+        what = f"The field {field} of a request is {quoted(in_head.encode())}, but its body has {quoted(in_body.encode())}."
         yield hit_in(HEADER_CONTRADICTS, exchange.request, exchange.row, what, group=field)
     if is_streamable:
         for field in _missing(exchange, head, agreed):
@@ -165,25 +158,23 @@ def _fields(exchange: Exchange, request: Stream, agreed: str | None, *, is_strea
 
 
 def _mismatches(exchange: Exchange, head: Head, agreed: str | None) -> Iterator[tuple[str, str, str]]:
-    """Fields that mirror the body and do not say the same: name, value, and what the body says."""
-    named = exchange.target if exchange.method in NAMED_IN_HEADERS else None
+    """Yield fields that should repeat a part of the body and do not: name, value in the head, value in the body."""
+    target = exchange.target if exchange.method in NAMED_IN_HEADERS else None
     version = revision(exchange.request.raw)
     if version is None and agreed is not None and exchange.method not in (INITIALIZE, DISCOVER):
         version = agreed
-    for field, value in (("Mcp-Method", exchange.method), ("Mcp-Name", named), (_VERSION, version)):
-        told = head.get(field.lower())
-        if told and value is not None and meaning(told) != value:
-            yield field, meaning(told), value
+    for field, in_body in (("Mcp-Method", exchange.method), ("Mcp-Name", target), (_VERSION, version)):
+        in_head = head.get(field.lower())
+        if in_head and in_body is not None and meaning(in_head) != in_body:
+            yield field, meaning(in_head), in_body
 
 
-def _missing(exchange: Exchange, head: Head, agreed: str | None) -> Iterator[str]:
+def _missing(exchange: Exchange, head: Head, agreed: str | None) -> list[str]:
     method = exchange.method
     if method == INITIALIZE:
-        return
+        return []
     if revision(exchange.request.raw) is not None:
         required = ["Mcp-Method", _VERSION, *(["Mcp-Name"] if method in NAMED_IN_HEADERS and exchange.target else [])]
     else:
         required = [_VERSION] if agreed is not None and position(agreed) >= position(_WITH_VERSION) else []
-    for field in required:
-        if not head.get(field.lower()):
-            yield field
+    return [field for field in required if not head.get(field.lower())]

@@ -1,4 +1,4 @@
-"""Findings about what should be messages and is none: noise on stdout, broken JSON, empty lines."""
+"""Findings about lines that should be messages and are not: text on stdout, broken JSON, empty lines."""
 
 import re
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ STDOUT_NOISE: Final = Rule(
     title="Text on stdout that is no message",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
-    what="The server writes something to stdout that is no JSON-RPC message.",
-    why="On stdio, stdout belongs to the protocol. Some clients log such lines and go on, others close the connection.",
-    blame="The server: its standard output has no other writer than the server and what it starts.",
+    what="The server writes text to stdout that is not a JSON-RPC message.",
+    why="On stdio, stdout is for messages only: some clients log such a line, others close the connection.",
+    blame="The server: only it, or a program that it started, can write to its stdout.",
     example="← Weather server running on stdio",
     clean="! Weather server running on stdio",
-    fix="Send logs, banners and debug prints to stderr.",
+    fix="Send logs, banners and debug output to stderr.",
 )
 
 MALFORMED_MESSAGE: Final = Rule(
@@ -28,12 +28,12 @@ MALFORMED_MESSAGE: Final = Rule(
     title="Unreadable message",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
-    what="A line that begins like a message is none: broken JSON, several values, or an object without a method or a result.",
-    why="Official SDKs drop such a line without an answer, so that a request in it waits forever.",
-    blame="Whoever sent it: mcpspy passes bytes on as they are.",
+    what="A line starts like a message but cannot be read: broken JSON, several values, or no method and no result.",
+    why="SDKs drop such a line without an answer, and a request in it waits forever.",
+    blame="The sender: mcpspy forwards bytes unchanged.",
     example='← {"jsonrpc":"2.0","id":1,"result":{"tools":[}}',
     clean='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}',
-    fix="Write each message as one JSON object on one line, in one write, ending in a line feed.",
+    fix="Write each message as one JSON object on one line, in one write, followed by a line feed.",
 )
 
 BLANK_LINE: Final = Rule(
@@ -41,9 +41,9 @@ BLANK_LINE: Final = Rule(
     title="Empty line between messages",
     family=Family.TRANSPORT,
     severity=Severity.INFO,
-    what="An empty line between messages.",
-    why="Readers skip it, or log a parse error.",
-    blame="Whoever wrote it: mcpspy passes bytes on as they are.",
+    what="An empty line comes between messages.",
+    why="Readers skip it or log a parse error.",
+    blame="The sender: mcpspy forwards bytes unchanged.",
     example='← {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n←',
     clean='← {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}',
     fix="End each message with exactly one line feed.",
@@ -66,20 +66,20 @@ NOISE: Final = (
     (re.compile(rb"HTTP/\d|(GET|POST) /"), "HTTP"),
     (re.compile(rb".{0,80}\b(listening|running|started|starting|ready)\b", re.IGNORECASE), "a start-up message"),
 )
-"""How a line of noise begins, and where such lines usually come from. The first that fits counts."""
+"""Beginnings of lines that are no messages, and the usual source of such lines. The first that fits counts."""
 
 
 _LIKE_MESSAGE: Final = re.compile(rb"\{|\[\s*(?:[\[{\]]|$)")
-"""How messages and batches begin. A bracket before anything else is a logger's: `[2026-11-20 12:00:00]`, `[dotenv@17.2.0]`."""
+"""Beginnings of messages and batches. A bracket before anything else is a logger's: `[2026-11-20 12:00:00]`, `[dotenv@17.2.0]`."""
 
 
 def noise_source(line: bytes) -> str:
-    """Where a line that is no message probably comes from."""
+    """Guess the source of a line that is not a message."""
     return next((source for pattern, source in NOISE if pattern.match(line, 0, 300)), "a print to stdout")
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """Lines, bodies and events that are no message; those that the recording broke are nobody's fault."""
+    """Find lines, bodies and events that are not messages; those that the recording broke are nobody's fault."""
     for unpaired in facts.malformed:
         yield from _malformed(facts, unpaired)
 
@@ -90,10 +90,10 @@ def _malformed(facts: CaptureFacts, unpaired: UnpairedMessage) -> Iterator[Hit]:
         return
     text = message.raw.strip()
     if not text:
-        yield hit_in(BLANK_LINE, message, unpaired.row, "An empty line between messages.", group="blank")
+        yield hit_in(BLANK_LINE, message, unpaired.row, "An empty line came between messages.", group="blank")
     elif message.sender == "server" and not _LIKE_MESSAGE.match(text) and facts.stream_name(message.stream) in ("stdout", ""):
         source = noise_source(text)
-        what = f"A line on stdout that is no message; it looks like {source}: {quoted(text)}"
+        what = f"A line on stdout is not a message; it looks like {source}: {quoted(text)}"
         yield hit_in(STDOUT_NOISE, message, unpaired.row, what, group=source)
     else:
         yield _broken(message, unpaired.row, text, is_http=bool(facts.capture.transactions))
@@ -101,9 +101,9 @@ def _malformed(facts: CaptureFacts, unpaired: UnpairedMessage) -> Iterator[Hit]:
 
 def _broken(message: Message, row: int, text: bytes, *, is_http: bool) -> Hit:
     if text in (b"{", b"["):
-        advice = "This looks like pretty-printed JSON: write each message on one line."
-        return hit_in(MALFORMED_MESSAGE, message, row, f"A line with only {quoted(text)}.", advice=advice)
-    ending = " The stream ended within it." if "no-final-newline" in message.flaws else ""
-    what = f"A message that cannot be read ({message.reason}): {quoted(text)}{ending}"
+        advice = "Write each message on one line: this looks like pretty-printed JSON."
+        return hit_in(MALFORMED_MESSAGE, message, row, f"A line holds only {quoted(text)}.", advice=advice)
+    ending = ", and the stream ended within it" if "no-final-newline" in message.flaws else ""
+    what = f"A message cannot be read ({message.reason}{ending}): {quoted(text)}"
     advice = "Send each message as one JSON object: as a body, or as the data of an event." if is_http else ""
     return hit_in(MALFORMED_MESSAGE, message, row, what, advice=advice)

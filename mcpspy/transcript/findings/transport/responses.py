@@ -1,4 +1,4 @@
-"""Findings about what HTTP says around the messages: statuses of errors, answers to what wants none, media types, methods that went.
+"""Findings about HTTP around the messages: statuses of errors, answers to notifications, media types, removed methods.
 
 Nothing is found over HTTP+SSE, which has rules of its own. Source: MCP specification, basic/transports of 2025-03-26 to 2025-11-25,
 basic/transports/streamable-http of 2026-07-28.
@@ -16,7 +16,8 @@ from ...mcp.fields import revision
 from ...mcp.revisions import Era, era
 from ...model import HTTP_REDIRECTS, Exchange, Kind, Outcome
 from ..facts import CaptureFacts, ScopeKey, agreed_revisions
-from ..rule import Family, Hit, Rule, Severity, hit, hit_in
+from ..hits import hit_on_stream
+from ..rule import Family, Hit, Rule, Severity, hit_in
 from ..words import call_name, quoted
 
 _MODERN: Final = (
@@ -34,9 +35,9 @@ ERROR_STATUS: Final = Rule(
     title="Wrong HTTP status for an error",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="An error of the revision 2026-07-28 or later comes with another HTTP status than the one that its code has.",
-    why="Proxies and clients that look at the status alone take it for something else: 404 says that the method is not known.",
-    blame="The server: it wrote both. Unknown methods are 404, refused headers, capabilities and revisions 400.",
+    what="An error under 2026-07-28 or later comes with the wrong HTTP status for its code.",
+    why="Proxies and clients that only look at the status misread it: 404 means that the method is unknown.",
+    blame="The server: it chose both the code and the status.",
     example=f"{_MODERN}→ POST /mcp\n  Mcp-Method: acme/paint\n  acme/paint 2\n← 200 OK\n  error 2 -32601 Method not found",
     clean=f"{_MODERN}→ POST /mcp\n  Mcp-Method: acme/paint\n  acme/paint 2\n← 404 Not Found\n  error 2 -32601 Method not found",
     fix="Answer -32601 with 404; -32700, -32600, -32602 and -32020 to -32022 with 400; all other errors with 200.",
@@ -47,12 +48,12 @@ NOTIFICATION_ANSWERED: Final = Rule(
     title="Notification not answered with 202",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="A POST with a notification or a response, which wants no answer, is answered otherwise than with 202 and no body.",
+    what="A POST with a notification or a response was not answered with 202 and an empty body.",
     why="Clients may take the body for a message, or wait for a stream that has none.",
-    blame="The server: it accepted the message, and said so in another way than its revision has.",
+    blame="The server: the specification wants 202 without a body for such a message.",
     example=f'{_CHANGED}← 200 OK\n  {{"ok":true}}',
     clean=f"{_CHANGED}← 202 Accepted",
-    fix="Answer 202 Accepted with an empty body.",
+    fix="Answer with 202 Accepted and an empty body.",
 )
 
 NARROW_ACCEPT: Final = Rule(
@@ -61,8 +62,8 @@ NARROW_ACCEPT: Final = Rule(
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="A request to Streamable HTTP does not accept both application/json and text/event-stream.",
-    why="The server may answer with either; SDK servers refuse the request with 406.",
-    blame="The client: its Accept has to list both.",
+    why="The server may answer with either, and SDK servers refuse the request with 406.",
+    blame="The client: its Accept field has to list both.",
     example=(
         f"{_SESSION}→ POST /mcp\n  Accept: application/json\n  tools/list 1\n← 406 Not Acceptable\n"
         '  {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Client must accept both"}}'
@@ -77,11 +78,11 @@ UNACCEPTED_TYPE: Final = Rule(
     family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A request is answered with 200 and a body that is neither application/json nor text/event-stream.",
-    why="SDK clients look at the type before they read: the call fails, whatever the body says.",
-    blame="The server: it named the type, and the client did not accept it.",
+    why="SDK clients look at the type before they read, so the call fails whatever the body holds.",
+    blame="The server: it chose a type that the client did not accept.",
     example=f'{_SESSION}{_LIST}← 200 OK\n  Content-Type: text/plain\n  result 1 {{"tools":[]}}',
     clean=f"{_SESSION}{_LIST}{_LISTED}",
-    fix="Send Content-Type: application/json with one message, text/event-stream with events.",
+    fix="Send Content-Type: application/json with one message, or text/event-stream with events.",
 )
 
 REMOVED_HTTP_METHOD: Final = Rule(
@@ -89,12 +90,12 @@ REMOVED_HTTP_METHOD: Final = Rule(
     title="HTTP method that the revision removed",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="GET or DELETE is used on the MCP endpoint under 2026-07-28 or later, which has POST alone.",
-    why="There is no stream to open and no session to end: what waits for the former gets nothing.",
-    blame="The client, which names that revision; and the server, where it goes along instead of answering 405.",
+    what="GET or DELETE is used on the MCP endpoint under 2026-07-28 or later, which only has POST.",
+    why="There is no stream to open and no session to end, so a client that opens a stream gets nothing.",
+    blame="The client, which names that revision, or the server, if it does not answer 405.",
     example=(f"{_MODERN}→ GET /mcp\n  MCP-Protocol-Version: 2026-07-28\n  Accept: text/event-stream\n← 405 Method Not Allowed"),
     clean=f"{_MODERN}→ GET /.well-known/oauth-protected-resource\n  MCP-Protocol-Version: 2026-07-28\n← 404 Not Found",
-    fix="Ask for notifications with subscriptions/listen; servers answer 405 to all but POST.",
+    fix="Client: use subscriptions/listen for notifications; server: answer 405 to everything but POST.",
 )
 
 RESUME_IN_MODERN_ERA: Final = Rule(
@@ -102,15 +103,15 @@ RESUME_IN_MODERN_ERA: Final = Rule(
     title="Resumption in a revision without it",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="A request of the revision 2026-07-28 or later wants to resume a stream, with Last-Event-ID.",
-    why="That era has no resumption: what a broken stream was to bring is lost, and the server ignores the field.",
-    blame="The client: a request whose stream broke off has to be made again, under a new id.",
+    what="A request of 2026-07-28 or later tries to resume a stream with Last-Event-ID.",
+    why="These revisions have no resumption: the server ignores the field, and the rest of the stream is lost.",
+    blame="The client: it has to repeat a request whose stream broke off, under a new id.",
     example=(
         "· revision 2026-07-28\n→ POST /mcp\n  Mcp-Method: tools/list\n  Last-Event-ID: 7\n  tools/list 1\n← 200 OK\n"
         '  result 1 {"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}'
     ),
     clean=_MODERN.rstrip(),
-    fix="Send the request again with another id, and without Last-Event-ID.",
+    fix="Send the request again with another id and without Last-Event-ID.",
 )
 
 RULES: Final = (
@@ -122,63 +123,68 @@ _TYPES: Final = (_JSON, EVENT_STREAM)
 _OK: Final = 200
 _ACCEPTED: Final = 202
 _NOT_ACCEPTABLE: Final = 406
-_AGREED_ON: Final = frozenset({METHOD_NOT_FOUND, *MODERN_CODES})
-"""Codes whose status is the same wherever servers were written; of the others some stay with 200."""
+_COMMON_CODES: Final = frozenset({METHOD_NOT_FOUND, *MODERN_CODES})
+"""Codes with one status in all servers; for the others some servers keep 200."""
 
-_BUSINESS: Final = frozenset({401, 403, 407, 413, 429})
-"""Statuses of those who do not get as far as to the message."""
+_GATEKEEPERS: Final = frozenset({401, 403, 407, 413, 429})
+"""Statuses of a server that did not read the message."""
 
 _accepts = re.compile(rb"\naccept:[ \t]*([^\r\n]*)").findall
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """What statuses, media types and methods of HTTP say otherwise than they should."""
+    """Find statuses, media types and methods of HTTP that the revision does not allow."""
     transactions = facts.capture.transactions
     if not transactions:
         return
     agreed = agreed_revisions(facts)
     yield from _error_statuses(facts)
-    modern: set[str] = set()
+    modern_targets: set[str] = set()
     for exchange in facts.first_exchanges.values():
-        one = exchange.transaction
-        if one is not None and _is_streamable(exchange, one, agreed):
-            yield from _media_types(exchange, one)
+        transaction = exchange.transaction
+        if transaction is not None and _is_streamable(exchange, transaction, agreed):
+            yield from _media_types(exchange, transaction)
             if exchange.era is Era.MODERN:
-                modern.add(one.target)
-    unread = {one.message.stream for one in facts.malformed}
-    for one in transactions.values():
-        if one.request is None or (one.response is not None and one.response.injected):
+                modern_targets.add(transaction.target)
+    unreadable = {unpaired.message.stream for unpaired in facts.malformed}
+    for transaction in transactions.values():
+        if transaction.request is None or (transaction.response is not None and transaction.response.injected):
             continue
-        if one.method == "POST":
-            yield from _unasked_answer(facts, one, agreed, unread)
-        yield from _removed(facts, one, modern)
+        if transaction.method == "POST":
+            yield from _notification_answer(facts, transaction, agreed, unreadable)
+        yield from _removed(facts, transaction, modern_targets)
 
 
-def _is_streamable(exchange: Exchange, one: Transaction, agreed: Mapping[ScopeKey, str]) -> bool:
-    if one.scope.kind is ScopeKind.STREAM:
+def _is_streamable(exchange: Exchange, transaction: Transaction, agreed: Mapping[ScopeKey, str]) -> bool:
+    if transaction.scope.kind is ScopeKind.STREAM:
         return False
-    return one.scope.session in agreed or revision(exchange.request.raw) is not None
+    return transaction.scope.session in agreed or revision(exchange.request.raw) is not None
 
 
 def _error_statuses(facts: CaptureFacts) -> Iterator[Hit]:
-    """Only of a server that speaks the modern era: what others say of it they say in their own way."""
-    errors = [one for one in facts.errors if one.era is Era.MODERN and one.transaction is not None and one.sender == CLIENT]
-    if not errors or not any(_is_modern_result(one) for one in facts.http):
+    """Find errors with a wrong status, only from a server that speaks the modern era: others answer it in ways of their own."""
+    errors = [
+        exchange
+        for exchange in facts.errors
+        if exchange.era is Era.MODERN and exchange.transaction is not None and exchange.sender == CLIENT
+    ]
+    if not errors or not any(_is_modern_result(exchange) for exchange in facts.http):
         return
     for exchange in errors:
-        one, response = exchange.transaction, exchange.response
-        if one is None or response is None or one.is_stream or one.scope.kind is ScopeKind.STREAM:
+        transaction, response = exchange.transaction, exchange.response
+        if transaction is None or response is None or transaction.is_stream or transaction.scope.kind is ScopeKind.STREAM:
             continue
-        if one.response is None or one.response.injected or response.stream != one.response.opened.stream:
+        stream = transaction.response
+        if stream is None or stream.injected or response.stream != stream.opened.stream:
             continue
         error = response.error
         code = error.get("code") if isinstance(error, dict) else None
-        if type(code) is not int or one.status in _BUSINESS or revision(exchange.request.raw) is None:
+        if type(code) is not int or transaction.status in _GATEKEEPERS or revision(exchange.request.raw) is None:
             continue
         due = HTTP_STATUSES.get(code, _OK)
-        if one.status != due:
-            what = f"{call_name(exchange)} was answered with the error {code} and HTTP {one.status} instead of {due}."
-            severity = None if code in _AGREED_ON else Severity.INFO
+        if transaction.status != due:
+            what = f"{call_name(exchange)} was answered with the error {code} and HTTP {transaction.status} instead of {due}."
+            severity = None if code in _COMMON_CODES else Severity.INFO
             yield hit_in(ERROR_STATUS, response, exchange.row, what, group=str(code), severity=severity)
 
 
@@ -189,79 +195,72 @@ def _is_modern_result(exchange: Exchange) -> bool:
     return exchange.sender == CLIENT and b'"resultType"' in response.raw
 
 
-def _media_types(exchange: Exchange, one: Transaction) -> Iterator[Hit]:
-    assert one.request is not None
-    listed = _accepts(one.request.opened.head.lower())
-    wanted = b",".join(listed).decode("latin-1")
-    missing = [name for name in _TYPES if not _takes(wanted, name)]
-    if missing and (listed or (one.status == _NOT_ACCEPTABLE and exchange.outcome is not Outcome.PROBE)):
-        what = f"{exchange.method} accepts {quoted(wanted.encode('latin-1')) if wanted else 'no type'}, and not {missing[0]}."
-        yield hit_in(NARROW_ACCEPT, exchange.request, exchange.row, what, group=wanted)
-    response = one.response
-    if response is None or response.injected or one.status != _OK or not response.body_bytes:
+def _media_types(exchange: Exchange, transaction: Transaction) -> Iterator[Hit]:
+    assert transaction.request is not None
+    fields = _accepts(transaction.request.opened.head.lower())
+    accept = b",".join(fields).decode("latin-1")
+    missing = [name for name in _TYPES if not _takes(accept, name)]
+    if missing and (fields or (transaction.status == _NOT_ACCEPTABLE and exchange.outcome is not Outcome.PROBE)):
+        types = quoted(accept.encode("latin-1")) if accept else "no type"
+        what = f"{exchange.method} accepts {types}, but not {missing[0]}."
+        yield hit_in(NARROW_ACCEPT, exchange.request, exchange.row, what, group=accept)
+    response = transaction.response
+    if response is None or response.injected or transaction.status != _OK or not response.body_bytes:
         return
-    named = response.head.media_type
-    if named not in _TYPES and not (named and listed and _takes(wanted, named)):
-        what = f"The answer to {call_name(exchange)} came as {quoted(named.encode()) if named else 'a body without a type'}."
+    sent = response.head.media_type
+    if sent not in _TYPES and not (sent and fields and _takes(accept, sent)):
+        what = f"The answer to {call_name(exchange)} came as {quoted(sent.encode()) if sent else 'a body without a type'}."
         message = exchange.response or exchange.request
-        yield hit_in(UNACCEPTED_TYPE, message, exchange.row, what, culprit=SERVER, group=named)
+        yield hit_in(UNACCEPTED_TYPE, message, exchange.row, what, culprit=SERVER, group=sent)
 
 
 def _takes(accept: str, name: str) -> bool:
-    """Whether a type is among those that are accepted; a weight of its own is no refusal here."""
+    """Tell whether a type is accepted; its weight is not looked at."""
     kind = name.partition("/")[0]
-    ranges = {one.partition(";")[0].strip() for one in accept.split(",")}
+    ranges = {part.partition(";")[0].strip() for part in accept.split(",")}
     return not ranges.isdisjoint((name, f"{kind}/*", "*/*"))
 
 
-def _unasked_answer(facts: CaptureFacts, one: Transaction, agreed: Mapping[ScopeKey, str], unread: set[int]) -> Iterator[Hit]:
-    """What came back for notifications and responses, in a session of which the handshake was seen."""
-    response, request = one.response, one.request
-    if response is None or request is None or one.number in facts.first_exchanges or not one.request_messages:
+def _notification_answer(
+    facts: CaptureFacts, transaction: Transaction, agreed: Mapping[ScopeKey, str], unreadable: set[int]
+) -> Iterator[Hit]:
+    """Find POSTs without a request that were answered wrongly, in sessions whose handshake is in the capture."""
+    response, request = transaction.response, transaction.request
+    if response is None or request is None or transaction.number in facts.first_exchanges or not transaction.request_messages:
         return
-    if one.scope.kind is not ScopeKind.SESSION or one.scope.session not in agreed or request.opened.stream in unread:
+    scope, status = transaction.scope, transaction.status
+    if scope.kind is not ScopeKind.SESSION or scope.session not in agreed or request.opened.stream in unreadable:
         return
-    if not _OK <= one.status < HTTP_REDIRECTS or (one.status == _ACCEPTED and not response.body_bytes):
+    if not _OK <= status < HTTP_REDIRECTS or (status == _ACCEPTED and not response.body_bytes):
         return
     body = f" and {response.body_bytes} bytes" if response.body_bytes else ""
-    what = f"A POST that asks for nothing was answered with {one.status}{body}."
-    severity = Severity.INFO if one.status == _ACCEPTED else None
-    yield hit(
-        NOTIFICATION_ANSWERED, at_ns=response.at_ns, capture=one.capture, number=response.opened.number, row=facts.row_of(one),
-        what=what, culprit=SERVER, group=str(one.status), severity=severity,
-    )  # fmt: skip
+    what = f"A POST without a request was answered with {status}{body}."
+    severity = Severity.INFO if status == _ACCEPTED else None
+    yield hit_on_stream(NOTIFICATION_ANSWERED, facts, transaction, response, what, SERVER, group=str(status), severity=severity)
 
 
-def _removed(facts: CaptureFacts, one: Transaction, modern: set[str]) -> Iterator[Hit]:
-    """What the modern era does not have: other methods than POST at its endpoint, and streams that go on."""
-    request = one.request
+def _removed(facts: CaptureFacts, transaction: Transaction, modern_targets: set[str]) -> Iterator[Hit]:
+    """Find methods other than POST, and resumed streams, at an endpoint of the modern era, which has neither."""
+    request, method, target = transaction.request, transaction.method, transaction.target
     assert request is not None
-    raw = request.opened.head.lower()
-    resumes = b"\nlast-event-id:" in raw
-    if one.target not in modern or (one.method == "POST" and not resumes):
+    resumes = b"\nlast-event-id:" in request.opened.head.lower()
+    if target not in modern_targets or (method == "POST" and not resumes):
         return
-    if one.method == "POST":
-        asked = facts.first_exchanges.get(one.number)
-        named = asked.revision if asked is not None and asked.era is Era.MODERN else ""
+    if method == "POST":
+        exchange = facts.first_exchanges.get(transaction.number)
+        version = exchange.revision if exchange is not None and exchange.era is Era.MODERN else ""
     else:
-        named = request.head.get("mcp-protocol-version") if one.method in ("GET", "DELETE") else ""
-    if not named or era(named) is not Era.MODERN:
+        version = request.head.get("mcp-protocol-version") if method in ("GET", "DELETE") else ""
+    if not version or era(version) is not Era.MODERN:
         return
     if resumes:
         after = quoted(request.head.get(LAST_EVENT_ID).encode())
-        what = f"{one.method} {one.target} wants to go on after the event {after}, under {named}."
-        yield _about(RESUME_IN_MODERN_ERA, facts, one, what, CLIENT)
+        what = f"{method} {target} resumes a stream after the event {after}, under {version}."
+        yield hit_on_stream(RESUME_IN_MODERN_ERA, facts, transaction, request, what, CLIENT, group=method)
         return
-    yield _about(REMOVED_HTTP_METHOD, facts, one, f"{one.method} {one.target} came under {named}.", CLIENT)
-    if 0 < one.status < HTTP_REDIRECTS:
-        what = f"{one.method} {one.target}, of {named}, was answered with {one.status} instead of 405."
-        yield _about(REMOVED_HTTP_METHOD, facts, one, what, SERVER)
-
-
-def _about(rule: Rule, facts: CaptureFacts, one: Transaction, what: str, culprit: str) -> Hit:
-    stream = one.response if culprit == SERVER and one.response is not None else one.request
-    assert stream is not None
-    return hit(
-        rule, at_ns=stream.at_ns, capture=one.capture, number=stream.opened.number, row=facts.row_of(one), what=what,
-        culprit=culprit, group=one.method,
-    )  # fmt: skip
+    what = f"{method} {target} was sent under {version}."
+    yield hit_on_stream(REMOVED_HTTP_METHOD, facts, transaction, request, what, CLIENT, group=method)
+    if 0 < transaction.status < HTTP_REDIRECTS:
+        what = f"{method} {target}, under {version}, was answered with {transaction.status} instead of 405."
+        answer = transaction.response or request
+        yield hit_on_stream(REMOVED_HTTP_METHOD, facts, transaction, answer, what, SERVER, group=method)

@@ -1,7 +1,7 @@
-"""Findings about streams that are resumed after an event: ids that say nothing, and events that should not have come again.
+"""Findings about resumed streams: unknown or repeated event ids, and events that should not have come again.
 
-Source: MCP specification, basic/transports of 2025-03-26 to 2025-11-25, resumability and redelivery. Nothing is found outside of
-sessions, where a server may have many clients, nor of a session whose beginning is not in the capture.
+Source: MCP specification, basic/transports of 2025-03-26 to 2025-11-25, resumability and redelivery. Outside of
+sessions, where a server may have many clients, nothing is found, nor in a session whose beginning is not in the capture.
 """
 
 from collections.abc import Iterator
@@ -31,12 +31,12 @@ UNKNOWN_EVENT: Final = Rule(
     title="Resumption after an unknown event",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="The client wants a stream to go on after an event that the server never sent in that session.",
+    what="The client resumes a stream after an event that the server never sent in that session.",
     why="The server cannot know what is missing: it begins a new stream, or refuses.",
-    blame="The client: all events of the session are in the capture, and none has the id in Last-Event-ID.",
+    blame="The client: the capture has all events of the session, and none has the id in Last-Event-ID.",
     example=f"{_TWO}{_RESUME.format(after=9)}{_SECOND.replace('2', '3')}",
     clean=_WELL,
-    fix="Send the id of the last event that came on the stream, as it was spelled, and in no other session.",
+    fix="Send the id of the last event on the stream, exactly as spelled, and only in its own session.",
 )
 
 REPLAYED_EVENT: Final = Rule(
@@ -44,12 +44,12 @@ REPLAYED_EVENT: Final = Rule(
     title="Event sent again",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="A server that was asked to go on after an event sends that event again, or one before it.",
-    why="The client has had it, and said so: it handles the message a second time.",
-    blame="The server: Last-Event-ID names the event, and what comes after it was due.",
+    what="After a resumption the server sends the named event again, or an earlier one.",
+    why="The client handles a message a second time.",
+    blame="The server: it has to send only what follows the event in Last-Event-ID.",
     example=f"{_TWO}{_RESUME.format(after=2)}{_SECOND}",
     clean=_WELL,
-    fix="Send what came after the event that the client names, and nothing that came before.",
+    fix="Send only the events that follow the one in Last-Event-ID.",
 )
 
 FOREIGN_EVENT: Final = Rule(
@@ -57,13 +57,13 @@ FOREIGN_EVENT: Final = Rule(
     title="Event of another stream",
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
-    what="A server that was asked to resume one stream sends events that came on another one.",
-    why="The client has had them, or gets them twice: once here, and once where it resumes the other stream.",
-    blame="The server: an event id tells which stream it was on, and messages of other streams must not be sent again.",
+    what="After a resumption the server sends events of another stream.",
+    why="The client gets them twice: here, and on the stream that they belong to.",
+    blame="The server: an event id stands for one stream, and only that stream may be resumed with it.",
     example=f"{_SESSION}{_CALL}{_FIRST.format(first=1)}· the client closes the stream\n{_RESUME.format(after=1)}"
     '  id: 3\n  data: result 1 {"content":[]}',
     clean=f"{_SESSION}{_CALL}{_FIRST.format(first=1)}· the client closes the stream\n{_RESUME.format(after=1)}{_SECOND}",
-    fix="Keep with each event the stream that it was on, and send again what belongs to that of Last-Event-ID.",
+    fix="Store the stream of each event, and send again only events of the stream that Last-Event-ID belongs to.",
 )
 
 EVENT_ID_AGAIN: Final = Rule(
@@ -72,11 +72,11 @@ EVENT_ID_AGAIN: Final = Rule(
     family=Family.PROTOCOL,
     severity=Severity.WARNING,
     what="Two events of a session have the same id.",
-    why="Who resumes after one of them gets what followed the other: messages come twice, or are lost.",
-    blame="The server: ids have to be unique among all streams of a session.",
+    why="A client that resumes after that id gets messages twice, or loses some.",
+    blame="The server: event ids have to be unique within a session, over all its streams.",
     example=f"{_SESSION}{_CALL}{_FIRST.format(first=3)}· the client closes the stream",
     clean=f"{_SESSION}{_CALL}{_FIRST.format(first=4)}· the client closes the stream",
-    fix="Count the events of a session, or put the stream into the id: 5f2c-1.",
+    fix="Number the events of a session, or put the stream into the id, as in 5f2c-1.",
 )
 
 RULES: Final = (UNKNOWN_EVENT, REPLAYED_EVENT, FOREIGN_EVENT, EVENT_ID_AGAIN)
@@ -85,31 +85,31 @@ _BY_NAME: Final = {rule.name: rule for rule in RULES}
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """What is wrong with ids of events, and with what was sent after one."""
+    """Find wrong ids of events, and wrong events after a resumption."""
     agreed = None
-    for one in facts.capture.transactions.values():
-        for anomaly in one.anomalies:
+    for transaction in facts.capture.transactions.values():
+        for anomaly in transaction.anomalies:
             rule = _BY_NAME.get(anomaly.name)
-            if rule is None or one.scope.kind is not ScopeKind.SESSION:
+            if rule is None or transaction.scope.kind is not ScopeKind.SESSION:
                 continue
             agreed = agreed_revisions(facts) if agreed is None else agreed
-            if one.scope.session not in agreed or (rule is UNKNOWN_EVENT and facts.is_unseen(anomaly.at_ns)):
+            if transaction.scope.session not in agreed or (rule is UNKNOWN_EVENT and facts.is_unseen(anomaly.at_ns)):
                 continue
-            yield _about(rule, facts, one, anomaly)
+            yield _anomaly(rule, facts, transaction, anomaly)
 
 
-def _about(rule: Rule, facts: CaptureFacts, one: Transaction, anomaly: Anomaly) -> Hit:
-    id = quoted(anomaly.data)
-    after = "" if one.request is None else quoted(one.request.head.get("last-event-id").encode("utf-8", "replace"))
+def _anomaly(rule: Rule, facts: CaptureFacts, transaction: Transaction, anomaly: Anomaly) -> Hit:
+    id, request = quoted(anomaly.data), transaction.request
+    after = "" if request is None else quoted(request.head.get("last-event-id").encode("utf-8", "replace"))
     if rule is UNKNOWN_EVENT:
-        what = f"{one.method} {one.target} names the event {id}, which never came in this session."
+        what = f"{transaction.method} {transaction.target} names the event {id}, which never came in this session."
     elif rule is REPLAYED_EVENT:
-        what = f"The event {id} came again on a stream that was to go on after the event {after}."
+        what = f"The event {id} came again on a stream that was resumed after the event {after}."
     elif rule is FOREIGN_EVENT:
-        what = f"The event {id} of another stream came on the one that was to go on after the event {after}."
+        what = f"The event {id} of another stream came on a stream that was resumed after the event {after}."
     else:
         what = f"An event has the id {id}, which another event of the session had before."
     return hit(
-        rule, at_ns=anomaly.at_ns, capture=one.capture, number=anomaly.number, row=facts.row_of(one), what=what,
-        culprit=CLIENT if rule is UNKNOWN_EVENT else SERVER, group=one.scope.session,
+        rule, at_ns=anomaly.at_ns, capture=transaction.capture, number=anomaly.number, row=facts.row_of(transaction), what=what,
+        culprit=CLIENT if rule is UNKNOWN_EVENT else SERVER, group=transaction.scope.session,
     )  # fmt: skip

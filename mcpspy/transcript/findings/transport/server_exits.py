@@ -1,4 +1,4 @@
-"""Findings about who went first on stdio: requests without an answer, and servers that died. `http_endings` is for HTTP."""
+"""Findings about requests without an answer on stdio, and about the server's process. `disconnects` is about HTTP."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -6,20 +6,21 @@ from typing import Final
 from ....records import CLIENT, SERVER, Exit
 from ...model import Exchange
 from ..facts import CaptureFacts
-from ..rule import Family, Hit, Rule, Severity, hit, hit_in
-from ..words import call_name, quoted, seconds
+from ..hits import hit_on_record
+from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..words import call_name, listed, quoted, seconds
 
 UNANSWERED_REQUEST: Final = Rule(
     name="unanswered-request",
     title="Request never answered",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
-    what="A request that was never answered and not cancelled.",
-    why="Who asked waits until a timeout of its own.",
-    blame="Whoever was asked: the request reached it, and there was time to answer.",
+    what="A request was neither answered nor cancelled.",
+    why="The side that sent it waits until its own timeout.",
+    blame="The receiver: it received the request and never replied.",
     example='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n· 30.0 s later\n· the client closes stdin',
     clean='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}',
-    fix="Answer every request, with an error if need be.",
+    fix="Answer every request, with an error if nothing else fits.",
 )
 
 SERVER_DIED: Final = Rule(
@@ -27,13 +28,13 @@ SERVER_DIED: Final = Rule(
     title="Server died",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
-    what="The server's process ended while the client was there, with calls pending or with a failure.",
-    why="The pending calls stay unanswered, and the client has no server any more.",
+    what="The server's process ended while the client was connected, with calls pending or with a failure.",
+    why="Pending calls stay unanswered, and the client has lost its server.",
     blame="The server: it ended by itself, before the client closed anything.",
     example='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n! KeyError: \'TOKEN\'\n· the server exits 1',
     clean='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}\n'
     "· the client closes stdin\n· the server exits 1",
-    fix="Read the server's last lines on stderr; run its command by itself.",
+    fix="Run its command in a terminal, and read what it writes to stderr.",
 )
 
 SERVER_NOT_STARTED: Final = Rule(
@@ -42,11 +43,11 @@ SERVER_NOT_STARTED: Final = Rule(
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="The server's command could not be started.",
-    why="The client sees a server that is gone at once.",
-    blame="Whoever wrote the command down: the system found no such program, or may not run it.",
+    why="The client only sees that the server is gone at once.",
+    blame="The server's configuration: there is no such program, or it may not be run.",
     example="· the server does not start: command not found",
     clean='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}',
-    fix="Check the command, its path and its permissions: clients start servers with a PATH of their own.",
+    fix="Check the command, its path and its permissions; clients start servers with a PATH of their own.",
 )
 
 DESCENDANTS_LEFT: Final = Rule(
@@ -54,12 +55,12 @@ DESCENDANTS_LEFT: Final = Rule(
     title="Processes left behind",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
-    what="The server ended and left processes behind that it had started.",
-    why="They go on without anybody who reads their output or ends them; start by start they pile up.",
-    blame="The server: it started them, and ended without ending them. A launcher like npx or sh -c may stand between.",
+    what="The server ended and left processes running that it had started.",
+    why="Nobody reads their output or ends them, and each start adds more.",
+    blame="The server, or a launcher such as npx or sh -c: it did not end its child processes.",
     example="· handshake 2025-11-25\n· the client closes stdin\n· the server exits 0, leaving chromium, sleep",
     clean="· handshake 2025-11-25\n· the client closes stdin\n· the server exits 0",
-    fix="End children when stdin ends and on SIGTERM; start the server itself instead of a launcher.",
+    fix="End child processes when stdin closes and on SIGTERM, or start the server without a launcher.",
 )
 
 UNUSED_START: Final = Rule(
@@ -67,143 +68,143 @@ UNUSED_START: Final = Rule(
     title="Server started but never used",
     family=Family.TRANSPORT,
     severity=Severity.INFO,
-    what="The server was started, ran for five seconds or more, and nobody sent a message.",
-    why="It costs memory and start-up time; a client that starts a server twice may have forgotten the one.",
-    blame="The client: it started the server, and did not write to it.",
+    what="The server ran for five seconds or more, and nobody sent it a message.",
+    why="It costs memory and start-up time; some clients start a server twice and forget one.",
+    blame="The client: it started the server and never wrote to it.",
     example="! ready\n· 60.0 s later\n· the client closes stdin",
     clean='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}\n· 60.0 s later',
-    fix="See whether the client has the server in two of its configuration files, and talks to the other one.",
+    fix="Look for the server in two of the client's configuration files.",
 )
 
 RULES: Final = (UNANSWERED_REQUEST, SERVER_DIED, SERVER_NOT_STARTED, DESCENDANTS_LEFT, UNUSED_START)
 
 PATIENCE_NS: Final = 5_000_000_000
-"""Who leaves sooner than this after asking did not wait for the answer; who waited longer was kept waiting."""
+"""A side that leaves sooner than this after its request did not wait for the answer; one that waited longer was kept waiting."""
 
-LAST_BREATH_NS: Final = 1_000_000_000
+EXIT_NS: Final = 1_000_000_000
 """A server that ends within this time after it closed its stdout closed it by ending."""
 
 LISTED_CALLS: Final = 3
 
 OPEN_ENDED: Final = {"subscriptions/listen"}
-"""Requests that last as long as they are wanted, and need no answer (MCP specification 2026-07-28, subscriptions)."""
+"""Requests that last until they are cancelled, and need no answer (MCP specification 2026-07-28, subscriptions)."""
 
 FOR_PEOPLE: Final = {"elicitation/create"}
-"""What a client passes on to a person, who may take their time, or leave."""
+"""Requests that a client shows to a person, who may take their time or leave."""
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """Who left whom without an answer."""
-    pending = [one for one in facts.unanswered if one.transaction is None and is_due(one) and not _unseen(facts, one)]
+    """Find what the end of a server's process tells, and requests without an answer."""
+    pending = [
+        exchange
+        for exchange in facts.unanswered
+        if exchange.transaction is None and needs_answer(exchange) and not _may_be_lost(facts, exchange)
+    ]
     if facts.exit is not None:
         at_ns, record = facts.exit
-        if record.error:
-            what = f"The server could not be started: {_command(facts)}{record.error.rstrip('.')}."
-            yield _about_process(SERVER_NOT_STARTED, facts, at_ns, record, what)
-        if record.descendants:
-            names = ", ".join(str(one.get("name", "?")) for one in record.descendants[:LISTED_CALLS])
-            what = f"The server ended and left {len(record.descendants)} of its processes behind: {names}."
-            is_sudden = facts.was_signalled or record.signal is not None  # then they may be about to end, too
-            severity = Severity.INFO if is_sudden else None
-            yield _about_process(DESCENDANTS_LEFT, facts, at_ns, record, what, severity=severity)
-        if (
-            facts.capture.messages == 0
-            and facts.starts_ns
-            and at_ns - facts.starts_ns[0] > PATIENCE_NS
-            and not facts.is_unseen(at_ns)
-        ):
-            what = f"The server ran for {seconds(at_ns - facts.starts_ns[0])}, and the client never sent it a message."
-            yield _about_process(UNUSED_START, facts, at_ns, record, what, culprit=CLIENT)
+        yield from _process(facts, at_ns, record)
         if not record.error and _died(facts, at_ns):
-            left_alone = [one for one in pending if one.sender == CLIENT and one.at_ns <= at_ns]
-            pending = [one for one in pending if one.sender != CLIENT or one.at_ns > at_ns]
+            left_alone = [exchange for exchange in pending if exchange.sender == CLIENT and exchange.at_ns <= at_ns]
+            pending = [exchange for exchange in pending if exchange.sender != CLIENT or exchange.at_ns > at_ns]
             if left_alone or record.signal or record.code:
-                yield _about_process(SERVER_DIED, facts, at_ns, record, _obituary(facts, record, left_alone))
-    question = max((one for one in pending if one.sender == SERVER), key=lambda one: one.at_ns, default=None)
-    for exchange in (one for one in pending if not one.is_probe):
-        if question is not None and exchange.sender == CLIENT and question.at_ns > exchange.at_ns:
-            what = f"{call_name(exchange)} was never answered: the server had asked {call_name(question)}, and waited for that."
-            yield hit_in(UNANSWERED_REQUEST, exchange.request, exchange.row, what, culprit=CLIENT, severity=Severity.INFO)
+                yield hit_on_record(SERVER_DIED, facts, at_ns, record.number, _death(facts, record, left_alone), SERVER)
+    of_server = [exchange for exchange in pending if exchange.sender == SERVER]
+    last = max(of_server, key=lambda exchange: exchange.at_ns, default=None)
+    for exchange in pending:
+        if exchange.is_probe:
+            continue
+        if last is not None and exchange.sender == CLIENT and last.at_ns > exchange.at_ns:
+            reason = f"the server waited for the answer to {call_name(last)}"
+            blame = "The client: it did not answer the request that the server sent meanwhile."
+            yield unanswered(exchange, reason, CLIENT, blame=blame, severity=Severity.INFO)
         else:
             yield _unanswered(facts, exchange)
 
 
-def is_due(exchange: Exchange) -> bool:
-    """Whether a request needs an answer."""
+def needs_answer(exchange: Exchange) -> bool:
+    """Tell whether a request needs an answer."""
     return exchange.method not in OPEN_ENDED
 
 
-def _unseen(facts: CaptureFacts, exchange: Exchange) -> bool:
-    """Whether an answer may have come unrecorded: records are missing after the request, or the recording broke off."""
-    broken_off = facts.end is None and facts.exit is None and facts.gone_ns is None
-    return broken_off or (facts.last_hole_ns is not None and facts.last_hole_ns >= exchange.at_ns)
+def other_side(side: str) -> str:
+    """Give the server for the client and the client for the server."""
+    return SERVER if side == CLIENT else CLIENT
+
+
+def unanswered(exchange: Exchange, reason: str, culprit: str, *, blame: str = "", severity: Severity | None = None) -> Hit:
+    """Make a finding about a request without an answer; `reason` says in a few words how that came, and may be empty."""
+    if not blame and culprit == exchange.sender:
+        blame = f"The {culprit}: it did not wait for the answer."
+    what = f"{call_name(exchange)} was never answered" + (f": {reason}." if reason else ".")
+    request = exchange.request
+    return hit_in(UNANSWERED_REQUEST, request, exchange.row, what, culprit=culprit, blame=blame, severity=severity)
+
+
+def _process(facts: CaptureFacts, at_ns: int, record: Exit) -> Iterator[Hit]:
+    """Find a server that did not start, left processes behind, or was never used."""
+    if record.error:
+        what = f"The server could not be started: {_command(facts)}{record.error.rstrip('.')}."
+        yield hit_on_record(SERVER_NOT_STARTED, facts, at_ns, record.number, what, SERVER)
+    if record.descendants:
+        names = ", ".join(str(process.get("name", "?")) for process in record.descendants[:LISTED_CALLS])
+        what = f"The server ended and left {len(record.descendants)} of its processes running: {names}."
+        was_sudden = facts.was_signalled or record.signal is not None  # the processes may be about to end too
+        severity = Severity.INFO if was_sudden else None
+        yield hit_on_record(DESCENDANTS_LEFT, facts, at_ns, record.number, what, SERVER, severity=severity)
+    if facts.capture.messages == 0 and facts.starts_ns and not facts.is_unseen(at_ns):
+        ran_ns = at_ns - facts.starts_ns[0]
+        if ran_ns > PATIENCE_NS:
+            what = f"The server ran for {seconds(ran_ns)}, and the client never sent it a message."
+            yield hit_on_record(UNUSED_START, facts, at_ns, record.number, what, CLIENT)
+
+
+def _may_be_lost(facts: CaptureFacts, exchange: Exchange) -> bool:
+    """Tell whether an answer may be missing from the capture: records after the request are lost, or the recording broke off."""
+    broke_off = facts.end is None and facts.exit is None and facts.gone_ns is None
+    return broke_off or (facts.last_hole_ns is not None and facts.last_hole_ns >= exchange.at_ns)
 
 
 def _died(facts: CaptureFacts, exit_ns: int) -> bool:
-    """Whether the server ended by itself while the client was there."""
+    """Tell whether the server ended by itself while the client was connected."""
     gone_ns = exit_ns if facts.gone_ns is None else facts.gone_ns
-    return exit_ns - gone_ns < LAST_BREATH_NS and (facts.left_ns is None or gone_ns < facts.left_ns)
+    return exit_ns - gone_ns < EXIT_NS and (facts.left_ns is None or gone_ns < facts.left_ns)
 
 
 def _command(facts: CaptureFacts) -> str:
-    """The program of the server's command, to be followed by what is wrong with it; empty where nobody wrote it down."""
+    """Name the program of the server's command, followed by a colon; empty where it is not known."""
     header = facts.capture.header
     argv = header.tapped.get("argv") if header is not None else None
     return f"{quoted(str(argv[0]).encode())}: " if isinstance(argv, list) and argv else ""
 
 
-def _obituary(facts: CaptureFacts, record: Exit, pending: list[Exchange]) -> str:
+def _death(facts: CaptureFacts, record: Exit, pending: list[Exchange]) -> str:
     how = f"was killed by {record.signal}" if record.signal else f"ended with code {record.code}"
-    calls = ", ".join(call_name(one) for one in pending[:LISTED_CALLS])
-    more = f" and {len(pending) - LISTED_CALLS} more" if len(pending) > LISTED_CALLS else ""
-    waiting = f" while the client waited for {calls}{more}" if pending else " while the client was there"
-    words = " ".join(quoted(line) for line in facts.last_lines)
-    return f"The server {how}{waiting}." + (f" Its last lines on stderr: {words}" if words else "")
-
-
-def _about_process(
-    rule: Rule,
-    facts: CaptureFacts,
-    at_ns: int,
-    record: Exit,
-    what: str,
-    *,
-    culprit: str = SERVER,
-    severity: Severity | None = None,
-) -> Hit:
-    return hit(
-        rule,
-        at_ns=at_ns,
-        capture=facts.capture.index,
-        number=record.number,
-        row=None,
-        what=what,
-        culprit=culprit,
-        severity=severity,
-    )
+    calls = listed(map(call_name, pending), LISTED_CALLS)
+    waiting = f"while the client waited for {calls}" if pending else "while the client was connected"
+    lines = " ".join(quoted(line) for line in facts.last_lines)
+    return f"The server {how} {waiting}" + (f"; its last lines on stderr: {lines}" if lines else ".")
 
 
 def _unanswered(facts: CaptureFacts, exchange: Exchange) -> Hit:
-    left_ns, gone_ns, row, request = facts.left_ns, facts.gone_ns, exchange.row, exchange.request
-    asked = f"{call_name(exchange)} was never answered"
-    if exchange.sender == CLIENT:
-        answerer, answerer_ns, asker, asker_ns = "server", gone_ns, "client", left_ns
-    else:
-        answerer, answerer_ns, asker, asker_ns = "client", left_ns, "server", gone_ns
-    if answerer_ns is not None and (asker_ns is None or answerer_ns < asker_ns):
-        if exchange.sender == CLIENT:
-            return hit_in(UNANSWERED_REQUEST, request, row, f"{asked}: the server closed its stdout.", culprit=answerer)
-        waited_ns = answerer_ns - exchange.at_ns
+    """Blame the side that ended first; but a receiver that kept the sender waiting for five seconds is to blame even so.
+
+    A client that leaves while the server waits is to blame only after five seconds, and never for a question to a person.
+    """
+    sender, receiver = exchange.sender, other_side(exchange.sender)
+    client_first = facts.left_ns, facts.gone_ns
+    sender_ns, receiver_ns = client_first if sender == CLIENT else client_first[::-1]
+    if receiver_ns is not None and (sender_ns is None or receiver_ns < sender_ns):
+        if receiver == SERVER:
+            return unanswered(exchange, "the server closed its stdout", receiver)
+        waited_ns = receiver_ns - exchange.at_ns
         if waited_ns >= PATIENCE_NS and exchange.method not in FOR_PEOPLE:
-            what = f"{asked} in {seconds(waited_ns)}; then the client left."
-            return hit_in(UNANSWERED_REQUEST, request, row, what, culprit=answerer)
-        what = f"{asked}: the client was leaving."
-        culprit = asker if answerer_ns <= exchange.at_ns else answerer
-        return hit_in(UNANSWERED_REQUEST, request, row, what, culprit=culprit, severity=Severity.INFO)
-    if asker_ns is None:
-        return hit_in(UNANSWERED_REQUEST, request, row, f"{asked}.", culprit=answerer)
-    waited_ns = asker_ns - exchange.at_ns
+            return unanswered(exchange, f"the client left after {seconds(waited_ns)}", receiver)
+        culprit = sender if receiver_ns <= exchange.at_ns else receiver
+        blame = "The server: it sent the request when the client was gone." if culprit == sender else "The client: it left."
+        return unanswered(exchange, "the client was leaving", culprit, blame=blame, severity=Severity.INFO)
+    if sender_ns is None:
+        return unanswered(exchange, "", receiver)
+    waited_ns = sender_ns - exchange.at_ns
     if waited_ns < PATIENCE_NS:
-        what = f"{asked}: the {asker} left {seconds(max(waited_ns, 0))} after asking."
-        return hit_in(UNANSWERED_REQUEST, request, row, what, culprit=asker, severity=Severity.INFO)
-    return hit_in(UNANSWERED_REQUEST, request, row, f"{asked} in {seconds(waited_ns)}.", culprit=answerer)
+        return unanswered(exchange, f"the {sender} left after {seconds(max(waited_ns, 0))}", sender, severity=Severity.INFO)
+    return unanswered(exchange, f"the {sender} waited {seconds(waited_ns)}", receiver)

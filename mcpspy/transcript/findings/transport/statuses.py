@@ -1,12 +1,13 @@
-"""Findings about HTTP: statuses that contradict, endpoints of HTTP+SSE, and what mcpspy itself had to answer."""
+"""Findings about HTTP: wrong statuses, endpoints of HTTP+SSE, and errors that mcpspy answered itself."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from ....records import CLIENT, SERVER
-from ...http.transaction import ScopeKind, Stream, Transaction
+from ...http.transaction import Anomaly, ScopeKind, Transaction
 from ...model import HTTP_ERRORS, Exchange, Kind
 from ..facts import CaptureFacts
+from ..hits import hit_on_stream
 from ..rule import Family, Hit, Rule, Severity, hit, hit_in
 from ..words import call_name, quoted, seconds
 
@@ -20,12 +21,12 @@ UPSTREAM_FAILED: Final = Rule(
     title="Server unreachable",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
-    what="mcpspy could not reach the server, or got no answer from it, and told the client so with 502 or 504.",
+    what="mcpspy could not reach the server, or got no answer from it, and answered the client with 502 or 504.",
     why="The client sees an HTTP error that the server did not send.",
-    blame="The server, or what lies before it: mcpspy was there and nobody answered; the reason stands in the finding.",
+    blame="The server, or the network before it: nobody answered mcpspy.",
     example='→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n· mcpspy answers 502: Connection refused',
     clean=_CLEAN_POST,
-    fix="See whether the server runs, and whether its URL is right.",
+    fix="Check that the server runs and that its URL is right.",
 )
 
 REQUEST_REFUSED: Final = Rule(
@@ -33,12 +34,12 @@ REQUEST_REFUSED: Final = Rule(
     title="Request refused by mcpspy",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
-    what="mcpspy refused a request before it reached the server: it names another host or origin, or is no sound HTTP.",
-    why="The server never saw it. Without the check any web page could reach a server that trusts this machine.",
-    blame="The client, or who gave it the URL: the request did not name mcpspy's own address.",
+    what="mcpspy refused a request: it names another host or origin, or it is not valid HTTP.",
+    why="The server never saw the request; the check keeps web pages away from servers that trust this machine.",
+    blame="The client, or its configuration: the request is not valid for an address of mcpspy.",
     example="→ POST /mcp\n  Host: evil.example\n· mcpspy answers 421: evil.example is not an address of mcpspy",
     clean=_CLEAN_POST,
-    fix="Give the client the URL that mcpspy printed; see --allowed-host for others.",
+    fix="Give the client the URL that mcpspy printed, or allow another host with --allowed-host.",
 )
 
 STATUS_CONTRADICTS: Final = Rule(
@@ -46,15 +47,15 @@ STATUS_CONTRADICTS: Final = Rule(
     title="Result with an HTTP error status",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
-    what="A result came with an HTTP status of 400 or more.",
-    why="Clients look at the status first, and take the call for failed.",
-    blame="The server: both the status and the result are its own.",
+    what="A result came with an HTTP status of 400 or higher.",
+    why="Clients look at the status first and treat the call as failed.",
+    blame="The server: it sent both the status and the result.",
     example=(
         '→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
         '← 500 Internal Server Error\n  {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'
     ),
     clean=_CLEAN_POST,
-    fix="Answer with 200 what went well.",
+    fix="Send results with status 200.",
 )
 
 FOREIGN_ENDPOINT: Final = Rule(
@@ -62,9 +63,9 @@ FOREIGN_ENDPOINT: Final = Rule(
     title="Endpoint at another origin",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
-    what="The endpoint event of HTTP+SSE names another origin than the URL of the stream.",
-    why="SDK clients refuse it, and the Python one then waits forever: localhost and 127.0.0.1 are two origins.",
-    blame="The server: it makes the URL from an address of its own instead of the one that it was asked at.",
+    what="The endpoint event of HTTP+SSE names another origin than the URL of its stream.",
+    why="SDK clients refuse it, and the Python client then waits forever; localhost and 127.0.0.1 are two origins.",
+    blame="The server: it builds the URL from its own address instead of the one that the client requested.",
     example="→ GET /sse\n← 200 OK\n  event: endpoint\n  data: http://localhost:3001/messages?session_id=5f2c",
     clean=_CLEAN_STREAM,
     fix="Announce a path without scheme and host: /messages?session_id=….",
@@ -75,9 +76,9 @@ ENDPOINT_USER: Final = Rule(
     title="User name in the endpoint URL",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
-    what="The URL in the endpoint event of HTTP+SSE has a user's name, or a password, before its host.",
-    why="The Python SDK takes it for another server and refuses it; JavaScript's fetch refuses every such URL.",
-    blame="The server: it makes the URL from one with a password in it, and mcpspy passes it on as it is.",
+    what="The URL in the endpoint event of HTTP+SSE has a user name or a password before its host.",
+    why="The Python SDK takes it for another server and refuses it; fetch in JavaScript refuses every such URL.",
+    blame="The server: it builds the URL from one with a password in it.",
     example="→ GET /sse\n← 200 OK\n  event: endpoint\n  data: http://ada:tea@127.0.0.1:3001/messages?session_id=5f2c",
     clean=_CLEAN_STREAM,
     fix="Announce a path without scheme, user and host: /messages?session_id=….",
@@ -88,12 +89,12 @@ ENDPOINT_DIALECT: Final = Rule(
     title="Endpoint sent as JSON",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
-    what="The endpoint event of HTTP+SSE holds JSON where a URI should stand alone.",
-    why="SDK clients take all of it for the URI, and POST to nowhere.",
-    blame="The server: the specification (2024-11-05, basic/transports) has the URI alone.",
+    what="The endpoint event of HTTP+SSE holds JSON instead of a URI.",
+    why="SDK clients use all of it as the URI, and their POST goes nowhere.",
+    blame="The server: the specification wants the URI alone (2024-11-05, basic/transports).",
     example='→ GET /sse\n← 200 OK\n  event: endpoint\n  data: {"uri":"/messages?session_id=5f2c"}',
     clean=_CLEAN_STREAM,
-    fix="Send the URI alone as the data of the event.",
+    fix="Send the URI alone as the event's data.",
 )
 
 MISSING_ENDPOINT: Final = Rule(
@@ -101,15 +102,15 @@ MISSING_ENDPOINT: Final = Rule(
     title="No endpoint announced",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
-    what="The stream of HTTP+SSE never says where to POST, and nothing else passes.",
-    why="SDK clients wait for the endpoint event before they send anything, some for ever.",
-    blame="The server: on this transport it has to announce an endpoint before all else (2024-11-05, basic/transports).",
+    what="The stream of HTTP+SSE never announces an endpoint for POST, and nothing else happens.",
+    why="SDK clients send nothing before the endpoint event; some wait forever.",
+    blame="The server: HTTP+SSE begins with an endpoint event (2024-11-05, basic/transports).",
     example=(
         "→ GET /sse\n  Accept: text/event-stream\n← 200 OK\n  Content-Type: text/event-stream\n· 5.0 s later\n"
         "· the client closes the stream"
     ),
     clean=_CLEAN_STREAM,
-    fix="Send an event of the type endpoint first, with the URI as its data. Of Streamable HTTP give the client the URL for POST.",
+    fix="Send an endpoint event first; for a server with Streamable HTTP, give the client the URL for POST.",
 )
 
 FOREIGN_RESOURCE: Final = Rule(
@@ -117,9 +118,9 @@ FOREIGN_RESOURCE: Final = Rule(
     title="Resource metadata names another origin",
     family=Family.TRANSPORT,
     severity=Severity.ERROR,
-    what="The metadata of a protected resource names another origin than the URL at which mcpspy asks the server.",
-    why="Clients use no metadata of another resource than the one that they want (RFC 9728, section 3.3): the login ends there.",
-    blame="The server: it makes the name from an address of its own; or whoever gave mcpspy another URL than clients are to use.",
+    what="The metadata of a protected resource names another origin than the URL at which mcpspy reaches the server.",
+    why="Clients refuse metadata of another resource (RFC 9728, section 3.3), and the login ends there.",
+    blame="The server, or the URL that mcpspy was given: the two name different origins.",
     example=(
         "→ GET /.well-known/oauth-protected-resource/mcp\n← 200 OK\n  Content-Type: application/json\n"
         '  {"resource":"http://localhost:3001/mcp","authorization_servers":["https://login.example"]}'
@@ -128,7 +129,7 @@ FOREIGN_RESOURCE: Final = Rule(
         "→ GET /.well-known/oauth-protected-resource/mcp\n← 200 OK\n  Content-Type: application/json\n"
         '  {"resource":"http://127.0.0.1:3001/mcp","authorization_servers":["https://login.example"]}'
     ),
-    fix="Tell the server its public URL, or mcpspy the one that the metadata names: localhost and 127.0.0.1 are two.",
+    fix="Tell the server its public URL, or give mcpspy the URL in the metadata; localhost and 127.0.0.1 differ.",
 )
 
 AMBIGUOUS_STREAM: Final = Rule(
@@ -136,9 +137,9 @@ AMBIGUOUS_STREAM: Final = Rule(
     title="Streams cannot be told apart",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
-    what="Several streams are open, and what is POSTed could be answered on any: they announced no endpoint, or the same one.",
-    why="Ids of two clients are equal more often than not; an answer may be taken for another client's.",
-    blame="The server: it is the one that announces endpoints, and these do not tell its clients apart.",
+    what="Several streams are open, and a POST could be answered on any: they announced no endpoint or the same one.",
+    why="Two clients often use equal ids, so an answer may be taken for another client's.",
+    blame="The server: its endpoints do not tell its clients apart.",
     example=(
         "→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages\n→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages"
     ),
@@ -146,7 +147,7 @@ AMBIGUOUS_STREAM: Final = Rule(
         "→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages?session_id=1\n"
         "→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages?session_id=2"
     ),
-    fix="Announce an endpoint of its own on each stream, with a session in its query.",
+    fix="Announce a different endpoint on each stream, with a session in its query.",
 )
 
 DONE_EVENT: Final = Rule(
@@ -154,8 +155,8 @@ DONE_EVENT: Final = Rule(
     title="[DONE] event",
     family=Family.TRANSPORT,
     severity=Severity.INFO,
-    what="An event with [DONE], the end mark of chat completions.",
-    why="It is no JSON; strict clients log an error.",
+    what="An event holds [DONE], the end mark of chat completions.",
+    why="It is not JSON, and strict clients log an error.",
     blame="The server: streams of MCP have no end mark.",
     example=(
         '→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"ping"}\n← 200 OK\n'
@@ -165,7 +166,7 @@ DONE_EVENT: Final = Rule(
         '→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"ping"}\n← 200 OK\n'
         '  data: {"jsonrpc":"2.0","id":1,"result":{}}\n· the server closes the stream'
     ),
-    fix="End the stream, and send nothing.",
+    fix="End the stream without a last event.",
 )
 
 DPOP_PROOF: Final = Rule(
@@ -173,15 +174,15 @@ DPOP_PROOF: Final = Rule(
     title="DPoP proof for another URL",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
-    what="The client proves that it holds a key, by DPoP, for the URL that it knows: mcpspy's.",
-    why="The server checks the proof against its own URL and refuses it. A reverse proxy cannot mend that.",
-    blame="mcpspy: it stands at another URL than the server, and cannot sign in the client's name.",
+    what="The client sends a DPoP proof for the URL that it knows, which is mcpspy's.",
+    why="The server checks the proof against its own URL and refuses it; no reverse proxy can change that.",
+    blame="mcpspy: its URL is not the server's, and it cannot sign for the client.",
     example=(
         '→ POST /mcp\n  DPoP: eyJ0eXAiOiJkcG9wK2p3dCJ9.e30.\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
         '← 401 Unauthorized\n  {"error":"invalid_dpop_proof"}'
     ),
     clean=_CLEAN_POST,
-    fix="Turn DPoP off to debug, or give the server a token: --header 'Authorization: Bearer …'.",
+    fix="Turn DPoP off while debugging, or give mcpspy a token: --header 'Authorization: Bearer …'.",
 )
 
 RULES: Final = (
@@ -195,90 +196,77 @@ _UPSTREAM_FAILED: Final = (502, 504)
 _WAITED_NS: Final = 1_000_000_000
 """An endpoint comes at once."""
 
+_ANOMALIES: Final = {
+    "foreign-endpoint": (FOREIGN_ENDPOINT, "The stream of {target} announces an endpoint at another origin: {data}"),
+    "endpoint-user": (ENDPOINT_USER, "The stream of {target} announces an endpoint with a user before {data}."),
+    "endpoint-dialect": (ENDPOINT_DIALECT, "The stream of {target} announces its endpoint as JSON: {data}"),
+    "foreign-resource": (FOREIGN_RESOURCE, "The server's metadata names a resource at another origin: {data}"),
+    "shared-endpoint": (AMBIGUOUS_STREAM, "Two open streams announced the same endpoint: {data}"),
+    "ambiguous-resume": (AMBIGUOUS_STREAM, "A stream was resumed after the event {data}, the last one of several streams."),
+    "done-event": (DONE_EVENT, "An event on the stream of {target} is {data}."),
+}
+"""By the name of an anomaly its rule, and what to say of it."""
+
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """What the transactions of a capture tell beside their messages."""
+    """Find faults of transactions that their messages do not show."""
     if not facts.capture.transactions:
         return
     for transaction in facts.capture.transactions.values():
-        row = facts.row_of(transaction)
-        yield from _anomalies(facts, transaction, row)
-        if transaction.request is not None and b"\ndpop:" in transaction.request.opened.head.lower():
-            yield _of_stream(DPOP_PROOF, facts, transaction.request, row, "A request bears a DPoP proof.", "mcpspy")
+        for anomaly in transaction.anomalies:
+            yield from _anomaly(facts, transaction, anomaly)
+        request = transaction.request
+        if request is not None and b"\ndpop:" in request.opened.head.lower():
+            what = "A request has a DPoP proof."
+            yield hit_on_stream(DPOP_PROOF, facts, transaction, request, what, "mcpspy", group="one")
     if not facts.capture.is_model:
-        yield from _unannounced(facts)
-    for row_number, message in facts.flawed:
+        yield from _without_endpoint(facts)
+    for row, message in facts.flawed:
         if "ambiguous-stream" in message.flaws:
-            what = (
-                "An answer came on one of several open streams of which none announced an endpoint: only ids tell whose it is."
-            )
-            yield hit_in(AMBIGUOUS_STREAM, message, row_number, what, group="answer")
+            what = "An answer came on one of several open streams without an endpoint, so that only its id tells whose it is."
+            yield hit_in(AMBIGUOUS_STREAM, message, row, what, group="answer")
     for exchange in facts.http:
-        yield from _contradictions(facts, exchange)
+        yield from _contradiction(facts, exchange)
 
 
-def _anomalies(facts: CaptureFacts, transaction: Transaction, row: int | None) -> Iterator[Hit]:
-    for anomaly in transaction.anomalies:
-        said = quoted(anomaly.data)
-        culprit, group = SERVER, anomaly.name
-        match anomaly.name:
-            case "foreign-endpoint":
-                rule, what = FOREIGN_ENDPOINT, f"The stream of {transaction.target} announces the endpoint {said}, elsewhere."
-            case "endpoint-user":
-                rule, what = (
-                    ENDPOINT_USER,
-                    f"The stream of {transaction.target} announces its endpoint with a user before {said}.",
-                )
-            case "endpoint-dialect":
-                rule, what = ENDPOINT_DIALECT, f"The stream of {transaction.target} announces its endpoint as JSON: {said}"
-            case "foreign-resource":
-                rule, what = FOREIGN_RESOURCE, f"The server says that it is the resource {said}, elsewhere."
-            case "shared-endpoint":
-                rule, what = AMBIGUOUS_STREAM, f"Two open streams announced the same endpoint: {said}"
-            case "ambiguous-resume":
-                rule, what = AMBIGUOUS_STREAM, f"A stream goes on after the event {said}, with which several had broken off."
-            case "done-event":
-                rule, what = DONE_EVENT, f"An event on the stream of {transaction.target} is {said}."
-            case "injected":
-                failed = transaction.status in _UPSTREAM_FAILED
-                rule, culprit, group = (UPSTREAM_FAILED, SERVER, said) if failed else (REQUEST_REFUSED, CLIENT, said)
-                what = f"{transaction.method} {transaction.target} was answered {transaction.status}: {said}"
-            case _:
-                continue
-        index = facts.capture.index
-        yield hit(
-            rule, at_ns=anomaly.at_ns, capture=index, number=anomaly.number, row=row, what=what, culprit=culprit, group=group
-        )
+def _anomaly(facts: CaptureFacts, transaction: Transaction, anomaly: Anomaly) -> Iterator[Hit]:
+    data, culprit, group = quoted(anomaly.data), SERVER, anomaly.name
+    if anomaly.name == "injected":
+        has_failed = transaction.status in _UPSTREAM_FAILED
+        rule, culprit, group = (UPSTREAM_FAILED, SERVER, data) if has_failed else (REQUEST_REFUSED, CLIENT, data)
+        what = f"mcpspy answered {transaction.method} {transaction.target} with {transaction.status}: {data}"
+    elif anomaly.name in _ANOMALIES:
+        rule, template = _ANOMALIES[anomaly.name]
+        what = template.format(target=transaction.target, data=data)
+    else:
+        return
+    yield hit(
+        rule, at_ns=anomaly.at_ns, capture=facts.capture.index, number=anomaly.number, row=facts.row_of(transaction), what=what,
+        culprit=culprit, group=group,
+    )  # fmt: skip
 
 
-def _unannounced(facts: CaptureFacts) -> Iterator[Hit]:
-    """Streams that a client kept open, or left, for want of an endpoint: nothing but them is there."""
+def _without_endpoint(facts: CaptureFacts) -> Iterator[Hit]:
+    """Find streams on which a client waited for an endpoint, in a capture without any message."""
     gets = []
-    for one in facts.capture.transactions.values():
-        if one.request_messages and one.status < HTTP_ERRORS:
+    for transaction in facts.capture.transactions.values():
+        if transaction.request_messages and transaction.status < HTTP_ERRORS:
             return
-        if one.method == "GET" and one.scope.kind is ScopeKind.TRANSACTION and one.is_stream:
-            gets.append(one)
+        if transaction.method == "GET" and transaction.scope.kind is ScopeKind.TRANSACTION and transaction.is_stream:
+            gets.append(transaction)
     for get in gets:
         ended_ns = facts.capture.last_ns + facts.capture.shift_ns if get.ended_ns is None else get.ended_ns
         response, waited_ns = get.response, ended_ns - get.at_ns
         if response is not None and waited_ns >= _WAITED_NS and not response.events and get.ended_by != SERVER:
-            what = f"The stream of {get.target} never said where to POST, and the client waited {seconds(waited_ns)}."
-            yield _of_stream(MISSING_ENDPOINT, facts, response, facts.row_of(get), what, SERVER, get.target)
+            what = f"The stream of {get.target} announced no endpoint, and the client waited {seconds(waited_ns)}."
+            yield hit_on_stream(MISSING_ENDPOINT, facts, get, response, what, SERVER, group=get.target)
 
 
-def _of_stream(
-    rule: Rule, facts: CaptureFacts, stream: Stream, row: int | None, what: str, culprit: str, group: str = "one"
-) -> Hit:
-    index, number = facts.capture.index, stream.opened.number
-    return hit(rule, at_ns=stream.at_ns, capture=index, number=number, row=row, what=what, culprit=culprit, group=group)
-
-
-def _contradictions(facts: CaptureFacts, exchange: Exchange) -> Iterator[Hit]:
+def _contradiction(facts: CaptureFacts, exchange: Exchange) -> Iterator[Hit]:
     response = exchange.response
     if response is None or response.kind is not Kind.RESULT:
         return
-    carried = facts.capture.transaction_of(response.stream)
-    if carried is not None and carried.status >= HTTP_ERRORS and response.sender == SERVER:
-        what = f"The result of {call_name(exchange)} came with HTTP {carried.status}."
-        yield hit_in(STATUS_CONTRADICTS, response, exchange.row, what, group=str(carried.status))
+    transaction = facts.capture.transaction_of(response.stream)
+    if transaction is not None and transaction.status >= HTTP_ERRORS and response.sender == SERVER:
+        what = f"The result of {call_name(exchange)} came with HTTP {transaction.status}."
+        yield hit_in(STATUS_CONTRADICTS, response, exchange.row, what, group=str(transaction.status))

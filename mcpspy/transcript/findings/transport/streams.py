@@ -1,6 +1,6 @@
 """Findings about the timing of HTTP responses: heads that come late, events that come all at once, streams that fall silent.
 
-Where a proxy between mcpspy and the server would look the same as the server itself, the culprit is unclear, and that is said.
+Where a proxy between mcpspy and the server would look the same as the server itself, the culprit is unclear.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,8 @@ from ....records import SERVER
 from ...http.head import EVENT_STREAM
 from ...http.transaction import Stream, Transaction
 from ..facts import CaptureFacts
-from ..rule import Family, Hit, Rule, Severity, hit
+from ..hits import hit_on_stream
+from ..rule import Family, Hit, Rule, Severity
 from ..words import seconds
 
 _STREAMED: Final = (
@@ -24,9 +25,9 @@ EVENTS_IN_BURST: Final = Rule(
     title="Events delivered all at once",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
-    what="All events of a stream came at the same instant, after a long silence, and among them some that are sent one by one.",
-    why="Progress and keep-alives arrive when they are of no use any more; clients time out meanwhile.",
-    blame="Unclear: a proxy between mcpspy and the server gathers the response, or the server does not flush.",
+    what="All events of a stream came at one instant after a long silence, though some are sent one by one.",
+    why="Progress and keep-alives come too late to be of use, and clients time out meanwhile.",
+    blame="Unclear: a proxy between mcpspy and the server collects the response, or the server does not flush.",
     example=(
         f"{_STREAMED}· 20.0 s later\n← : ping\n← : ping\n"
         '← data: notifications/progress {"progressToken":1,"progress":1}\n'
@@ -46,14 +47,14 @@ LATE_HEAD: Final = Rule(
     title="Response head comes late",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
-    what="The head of a stream of events came only with its first event, long after it was asked for.",
-    why="Until the head comes, the client does not know that the stream is open: some wait with all else, some time out.",
-    blame="The server, or a proxy between it and mcpspy: the head waited for the body, as where nobody flushes it.",
+    what="The head of a stream of events came only with its first event, long after the request.",
+    why="Without the head the client does not know that the stream is open, and waits or times out.",
+    blame="The server, or a proxy before it: it held the head back until there was a body.",
     example=(f"{_LISTENING}· 15.0 s later\n← 200 OK\n  : ping\n· the client closes the stream"),
     clean=(
         f"{_LISTENING}← 200 OK\n  Content-Type: text/event-stream\n· 15.0 s later\n← : ping\n· the client closes the stream"
     ),
-    fix="Send the head at once: flush it, or begin the stream with a comment.",
+    fix="Flush the head at once, or begin the stream with a comment.",
 )
 
 KEEP_ALIVE_STOPPED: Final = Rule(
@@ -61,9 +62,9 @@ KEEP_ALIVE_STOPPED: Final = Rule(
     title="Keep-alives stopped",
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
-    what="A stream that was kept alive by regular comments fell silent for several times their interval, and then broke.",
-    why="Who sent them was stuck or gone for that long, and nobody noticed before the stream broke.",
-    blame="The server, or the way to it: its comments stopped before the stream broke.",
+    what="A stream with regular comments fell silent for several intervals, and then broke.",
+    why="The sender was stuck or gone for that long, and nobody noticed.",
+    blame="The server, or the network to it: its comments stopped before the stream broke.",
     example=(
         f"{_LISTENING}← 200 OK\n  : ping\n· 15.0 s later\n← : ping\n· 15.0 s later\n← : ping\n"
         "· 100.0 s later\n· the server breaks off the stream, broken"
@@ -72,7 +73,7 @@ KEEP_ALIVE_STOPPED: Final = Rule(
         f"{_LISTENING}← 200 OK\n  : ping\n· 15.0 s later\n← : ping\n· 15.0 s later\n← : ping\n"
         "· 10.0 s later\n· the client closes the stream"
     ),
-    fix="See what blocked the server then: a long call on the thread that sends, a machine that slept, a network that was gone.",
+    fix="Find out what blocked the server: a long call in the sending thread, a sleeping machine, a lost network.",
 )
 
 IDLE_STREAM_CUT: Final = Rule(
@@ -81,13 +82,13 @@ IDLE_STREAM_CUT: Final = Rule(
     family=Family.TRANSPORT,
     severity=Severity.WARNING,
     what="A stream without keep-alives broke off after a long silence.",
-    why="Proxies and load balancers cut connections on which nothing passes, often after 60 s; the server's messages are lost then.",
-    blame="Unclear: the server, or a proxy between it and mcpspy with a limit on silence.",
+    why="Proxies and load balancers cut idle connections, often after 60 s, and later messages are lost.",
+    blame="Unclear: the server, or a proxy before it with an idle timeout.",
     example=(
         f"{_LISTENING}← 200 OK\n  Content-Type: text/event-stream\n· 60.0 s later\n· the server breaks off the stream, broken"
     ),
     clean=(f"{_LISTENING}← 200 OK\n  : ping\n· 30.0 s later\n← : ping\n· 30.0 s later\n· the client closes the stream"),
-    fix="Send a comment every 15 s, as SDK servers do, or raise the limit on the way.",
+    fix="Send a comment every 15 s, as SDK servers do, or raise the idle timeout.",
 )
 
 BODY_WAITS: Final = Rule(
@@ -95,9 +96,9 @@ BODY_WAITS: Final = Rule(
     title="Response body 40 ms late",
     family=Family.TRANSPORT,
     severity=Severity.INFO,
-    what="The bodies of small responses come about 40 ms after their heads, time and again.",
-    why="Each call takes 40 ms longer than it has to: head and body are written apart, and Nagle's algorithm holds the second back.",
-    blame="The server: it writes head and body apart, without TCP_NODELAY.",
+    what="The bodies of small responses come about 40 ms after their heads, again and again.",
+    why="Each call takes 40 ms too long: Nagle's algorithm holds the body back until the head is acknowledged.",
+    blame="The server: it writes head and body separately, without TCP_NODELAY.",
     example="\n".join(
         f'→ POST /mcp\n  tools/list {at}\n← 200 OK\n  Content-Type: application/json\n  body 41 ms later: result {at} {{"tools":[]}}'
         for at in (1, 2, 3)
@@ -112,72 +113,82 @@ _BURST_NS: Final = 20_000_000
 _SILENCE_NS: Final = 2_000_000_000
 _IDLE_NS: Final = 25_000_000_000
 _LIMITS_S: Final = (30, 60, 90, 100, 120, 180, 240, 300, 350, 600, 900, 3600)
-"""After so long without a byte proxies and load balancers cut a connection, as they come; else somebody may have ended the server."""
+"""Usual idle timeouts of proxies and load balancers. A stream that broke off at another time may have ended with the server."""
 _ROUND_NS: Final = 1_500_000_000
 _INTERVALS: Final = 2.5
 _FEW_EVENTS: Final = 3
 _NAGLE_NS: Final = range(37_000_000, 60_000_000)
 _SMALL_BYTES: Final = 1460
-"""What fits into one segment of TCP."""
+"""The size of one segment of TCP."""
 _OFTEN: Final = 3
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """What the times of the responses tell."""
-    waited: list[Transaction] = []
-    for one in facts.capture.transactions.values():
-        response = one.response
+    """Find faults in the times of responses."""
+    waited: list[tuple[Transaction, Stream]] = []
+    for transaction in facts.capture.transactions.values():
+        response = transaction.response
         if response is None or response.injected:
             continue
         if response.opened.framing == "sse" or EVENT_STREAM.encode() in response.opened.head.lower():
-            yield from _stream(facts, one, response)
+            yield from _beginning(facts, transaction, response)
+            yield from _break_off(facts, transaction, response)
         elif response.first_ns is not None and response.first_ns - response.at_ns in _NAGLE_NS:
-            waited += [one] if response.body_bytes < _SMALL_BYTES else []
+            waited += [(transaction, response)] if response.body_bytes < _SMALL_BYTES else []
     if len(waited) >= _OFTEN:
         what = f"{len(waited)} small responses came in two pieces, head and body about 40 ms apart."
-        yield _about(BODY_WAITS, facts, waited[0], what, SERVER)
+        yield _hit(BODY_WAITS, facts, *waited[0], what, SERVER)
 
 
-def _stream(facts: CaptureFacts, one: Transaction, response: Stream) -> Iterator[Hit]:
+def _beginning(facts: CaptureFacts, transaction: Transaction, response: Stream) -> Iterator[Hit]:
+    """Find events that came all at once, and a head that came only with the first event."""
     first_ns, last_ns = response.first_ns, response.last_ns
     if first_ns is None or last_ns is None:
-        first_ns = last_ns = response.at_ns
-    else:
-        silent_ns = first_ns - one.at_ns
-        is_burst = response.comments + response.events >= _FEW_EVENTS and last_ns - first_ns <= _BURST_NS
-        if is_burst and silent_ns >= _SILENCE_NS and response.comments > 1:
-            what = (
-                f"{response.events} events and {response.comments} keep-alives came at one instant, after {seconds(silent_ns)}."
-            )
-            yield _about(EVENTS_IN_BURST, facts, one, what, "unclear")
-        if one.method == "GET" and response.at_ns - one.at_ns >= _SILENCE_NS and first_ns - response.at_ns <= _BURST_NS:
-            after = seconds(response.at_ns - one.at_ns)
-            what = f"The head of the stream of GET {one.target} came after {after}, with its first event."
-            yield _about(LATE_HEAD, facts, one, what, SERVER)
+        return
+    silent_ns = first_ns - transaction.at_ns
+    is_burst = response.comments + response.events >= _FEW_EVENTS and last_ns - first_ns <= _BURST_NS
+    if is_burst and silent_ns >= _SILENCE_NS and response.comments > 1:
+        what = f"{response.events} events and {response.comments} keep-alives came at one instant, after {seconds(silent_ns)}."
+        yield _hit(EVENTS_IN_BURST, facts, transaction, response, what, "unclear")
+    head_ns = response.at_ns - transaction.at_ns
+    if transaction.method == "GET" and head_ns >= _SILENCE_NS and first_ns - response.at_ns <= _BURST_NS:
+        what = f"The response head of GET {transaction.target} came after {seconds(head_ns)}, together with its first event."
+        yield _hit(LATE_HEAD, facts, transaction, response, what, SERVER)
+
+
+def _break_off(facts: CaptureFacts, transaction: Transaction, response: Stream) -> Iterator[Hit]:
+    """Find a stream that broke off after its keep-alives stopped, or after a silence without any."""
     close, closed_ns = response.close, response.closed_ns
     if close is None or closed_ns is None or close.how == "eof" or close.by != SERVER:
         return
+    first_ns, last_ns = response.first_ns, response.last_ns
+    if first_ns is None or last_ns is None:
+        first_ns = last_ns = response.at_ns
     silent_ns = closed_ns - last_ns
     interval_ns = (last_ns - first_ns) / (response.comments - 1) if response.comments >= _FEW_EVENTS else 0
+    name = f"{transaction.method} {transaction.target}"
     if interval_ns > _SILENCE_NS and response.comments > response.events:
         if silent_ns > _INTERVALS * interval_ns:
             every = seconds(round(interval_ns))
-            what = f"Comments came every {every}, then none for {seconds(silent_ns)}, and the stream of {one.target} broke."
-            yield _about(KEEP_ALIVE_STOPPED, facts, one, what, SERVER)
+            what = f"On the stream of {name} comments came every {every}, then none for {seconds(silent_ns)}, and it broke off."
+            yield _hit(KEEP_ALIVE_STOPPED, facts, transaction, response, what, SERVER)
     elif silent_ns >= _IDLE_NS:
-        what = f"The stream of {one.method} {one.target} broke off after {seconds(silent_ns)} of silence."
-        is_round = any(abs(silent_ns - limit_s * 1_000_000_000) <= _ROUND_NS for limit_s in _LIMITS_S)
-        yield _about(IDLE_STREAM_CUT, facts, one, what, "unclear", severity=None if is_round else Severity.INFO)
+        what = f"The stream of {name} broke off after {seconds(silent_ns)} of silence."
+        is_limit = any(abs(silent_ns - limit_s * 1_000_000_000) <= _ROUND_NS for limit_s in _LIMITS_S)
+        yield _hit(IDLE_STREAM_CUT, facts, transaction, response, what, "unclear", severity=None if is_limit else Severity.INFO)
 
 
-def _about(
-    rule: Rule, facts: CaptureFacts, one: Transaction, what: str, culprit: str, *, severity: Severity | None = None
+def _hit(
+    rule: Rule,
+    facts: CaptureFacts,
+    transaction: Transaction,
+    response: Stream,
+    what: str,
+    culprit: str,
+    *,
+    severity: Severity | None = None,
 ) -> Hit:
-    response = one.response
-    assert response is not None
-    number, at_ns = response.opened.number, response.closed_ns or response.at_ns
-    row = facts.row_of(one)
-    return hit(
-        rule, at_ns=at_ns, capture=one.capture, number=number, row=row, what=what, culprit=culprit, group=one.target,
-        severity=severity,
-    )  # fmt: skip
+    at_ns = response.closed_ns or response.at_ns
+    return hit_on_stream(
+        rule, facts, transaction, response, what, culprit, at_ns=at_ns, group=transaction.target, severity=severity
+    )
