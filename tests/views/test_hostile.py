@@ -71,7 +71,7 @@ def printed(transcript: Transcript, width: int | None) -> list[str]:
     for row in transcript.rows:
         if isinstance(row, Numbered):
             lines += row_lines(transcript, row, width=width)
-    transactions = carrying_transactions(transcript, transcript.rows).values()
+    transactions = carrying_transactions(transcript, transcript.rows)
     lines += wire_lines(transcript, transactions, width=width)
     texts = [plain(line) for line in lines]
     for is_whole in (False, True):
@@ -101,7 +101,7 @@ def test_nothing_dangerous_of_http_is_printed(text: str, width: int | None) -> N
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_no_hostile_string_makes_a_line_of_http_wider_than_the_screen(text: str) -> None:
     transcript = hostile_traffic(text).wire
-    lines = wire_lines(transcript, carrying_transactions(transcript, transcript.rows).values(), width=40)
+    lines = wire_lines(transcript, carrying_transactions(transcript, transcript.rows), width=40)
     assert [line for line in lines if line_cells(line) > 40] == []
 
 

@@ -148,7 +148,7 @@ def _print(
         screen.lines(row_lines(transcript, row, width=screen.width, stderr=how.stderr))
     else:
         width = screen.width
-        screen.lines(timeline(transcript, width=width, stderr=how.stderr, rows=numbers, live=live, found=found, since=words))
+        screen.lines(timeline(transcript, width=width, stderr=how.stderr, rows=numbers, live=live, filtered=found, since=words))
         shown = Transcript(transcript.captures, rows, transcript.findings)
         text = "" if since is None else since.text
         for line in next_commands(
@@ -191,7 +191,7 @@ def _http(
     from ...views.timeline.exchange import carrying_transactions
     from ...views.timeline.http_wire import wire_lines
 
-    transactions = carrying_transactions(transcript, rows).values()
+    transactions = carrying_transactions(transcript, rows)
     if as_json:
         screen.texts(http_lines(transcript, transactions))
     elif transactions:

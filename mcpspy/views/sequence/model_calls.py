@@ -14,7 +14,7 @@ from ...transcript.llm.tool_trips import tool_trips
 from ...transcript.outcome import Outcome
 from ..text.escape import one_line, safe_text
 from ..text.units import counted, duration
-from ..timeline.model_words import answer_words, first_token_words, model_phrase, words_of
+from ..timeline.model_words import answer_words, first_token_words, model_phrase, quoted_text
 from .diagram import Arrow, ArrowKind, Aside, Detail
 from .payloads import bounded
 
@@ -57,7 +57,7 @@ class ModelSteps:
         client, model = self._lanes.client(call), self._lanes.server(call)
         run = self._runs[call.row]
         if call is run.calls[0] and run.user_text:
-            words = words_of(run.user_text, self._letters)
+            words = quoted_text(run.user_text, self._letters)
             spoken_ns = run.spoken_ns
             yield self._arrow(call, self._lanes.user, client, ArrowKind.REQUEST, words, at_ns=spoken_ns, opens=client)
         yield self._prompt(call, client, model)
@@ -90,7 +90,7 @@ class ModelSteps:
             if tool_trip is not None:
                 left.remove(tool_trip)
             name = one_line(returned.name or ("" if tool_trip is None else tool_trip.use.name)) or "a tool"
-            words.append(f"← {name}{' failed' if returned.is_error else ''} {words_of(returned.text, self._letters)}")
+            words.append(f"← {name}{' failed' if returned.is_error else ''} {quoted_text(returned.text, self._letters)}")
         if len(returns) > MAX_RETURNS:
             words.append(f"{len(returns) - MAX_RETURNS} more")
         return ", ".join(words)
@@ -129,7 +129,7 @@ class ModelSteps:
 
 def run_words(run: AgentRun) -> str:
     """Describe an agent run: what the user asked, and how the time was spent."""
-    question = words_of(run.user_text, LETTERS) if run.user_text else "run"
+    question = quoted_text(run.user_text, LETTERS) if run.user_text else "run"
     spent = [("model", run.model_ns), ("server", run.server_ns), ("client", run.client_ns)]
     shares = ", ".join(f"{who} {duration(took_ns)}" for who, took_ns in spent if took_ns)
     return f"{question} · {duration(run.took_ns)}: {shares}"

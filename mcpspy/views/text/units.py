@@ -16,6 +16,12 @@ def seconds(at_ns: int) -> str:
     return f"{sign}{whole}.{rest:03d}"
 
 
+def microseconds(at_ns: int) -> str:
+    """Spell a point in time in seconds since the beginning, to the microsecond: `12.345678`."""
+    whole, rest = divmod(at_ns, SECOND_NS)
+    return f"{whole}.{rest // MICROSECOND_NS:06d}"
+
+
 def wall_time(wall_ns: int, zone: tzinfo | None = None) -> datetime:
     """Convert Unix time to `zone` (None: the system's). Never fails: a captured time that no calendar holds becomes the epoch."""
     try:

@@ -1,6 +1,6 @@
-"""What a message is about, in words: one line for a row, a few for `show @:7`. From the facts of `transcript.mcp_content`.
+"""The content of a message in words: one line for a row, a few for `show @:7`. Takes the facts of `transcript.mcp.content`.
 
-What comes out is safe for a terminal. Refuses to read payloads, and to show Base64: of bytes it says type, size and digest.
+The lines are safe for a terminal. Binary content is shown as type, size and digest, never as Base64.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,10 +11,13 @@ from ..text.escape import one_line
 from ..text.units import counted, duration, size
 
 MAX_LISTED: Final = 200
-"""So many tools, resources, arguments are listed one by one; more are counted."""
+"""The most tools, resources and arguments that are listed one by one; more are counted."""
+
+MAX_IN_ROW: Final = 4
+"""The most items of a list that a row names."""
 
 LINE_LETTERS: Final = 2000
-"""Of a line so much is shown: the signature of a tool may be long."""
+"""The most letters of a line; the signature of a tool may be long."""
 
 DIGEST_LETTERS: Final = 12
 
@@ -24,12 +27,12 @@ _MILLISECOND_NS: Final = 1_000_000
 
 
 def about_words(facts: Facts) -> str:
-    """The facts in one line; empty where only the payload could say more."""
+    """Return the facts in one line; empty where there is nothing but the payload to show."""
     return one_line(" · ".join(words for name in facts if (words := _in_words(name, facts))))
 
 
 def about_lines(facts: Facts) -> list[str]:
-    """The facts in lines: what there is one of in the first ones, then each list item by item."""
+    """Return the facts in lines: single facts first, then each list item by item."""
     single = [words for name, words_of in _SINGLE.items() if name in facts and (words := words_of(facts[name]))]
     lines = [" · ".join(single)] if single else []
     for name, (noun, _, line_of) in _LISTS.items():
@@ -40,14 +43,14 @@ def about_lines(facts: Facts) -> list[str]:
             lines += [] if items[0].get("type") == "text" else line_of(items[0])
             continue
         lines.append(f"{counted(len(items), noun)}{' on this page' if facts.get('has_more') else ''}")
-        lines += [f"  {line}" for one in items[:MAX_LISTED] for line in line_of(one)]
+        lines += [f"  {line}" for item in items[:MAX_LISTED] for line in line_of(item)]
         if len(items) > MAX_LISTED:
             lines.append(f"  … {len(items) - MAX_LISTED:,} more")
     return [_safe_line(line) for line in lines]
 
 
 def _safe_line(line: str) -> str:
-    """One safe line that keeps its indentation."""
+    """Make a line safe, keeping its indentation."""
     blanks = len(line) - len(line.lstrip(" "))
     return " " * blanks + one_line(line, LINE_LETTERS)
 
@@ -62,14 +65,13 @@ def _in_words(name: str, facts: Facts) -> str:
             roles = dict.fromkeys(map(_message_words, items))
             return counted(len(items), noun) + (f": {', '.join(roles)}" if roles else "")
         if words_of is not None:
-            return ", ".join(dict.fromkeys(words for one in items[:4] if (words := words_of(one)))) + (
-                " …" if len(items) > 4 else ""
-            )
+            distinct = dict.fromkeys(words for item in items[:MAX_IN_ROW] if (words := words_of(item)))
+            return ", ".join(distinct) + (" …" if len(items) > MAX_IN_ROW else "")
         return counted(len(items), noun) + (", more to come" if facts.get("has_more") else "")
     return ""
 
 
-# --- Parts of what is said ---
+# --- Single facts ---
 
 
 def _peer(facts: Facts) -> str:
@@ -77,12 +79,13 @@ def _peer(facts: Facts) -> str:
 
 
 def _capabilities(paths: list[str]) -> str:
-    """`capabilities: sampling, elicitation (form, url)`."""
+    """Return `capabilities: sampling, elicitation (form, url)`."""
     groups: dict[str, list[str]] = {}
     for path in paths:
         name, _, inner = path.partition(".")
         groups.setdefault(name, []).extend([inner] if inner else [])
-    return "capabilities: " + (", ".join(name + (f" ({', '.join(of)})" if of else "") for name, of in groups.items()) or "none")
+    words = [f"{name} ({', '.join(inner)})" if inner else name for name, inner in groups.items()]
+    return f"capabilities: {', '.join(words) or 'none'}"
 
 
 def _quoted(text: Any, more: bool = False) -> str:  # noqa: FBT001, FBT002 - of one fact
@@ -90,7 +93,7 @@ def _quoted(text: Any, more: bool = False) -> str:  # noqa: FBT001, FBT002 - of 
 
 
 def block_words(block: Facts) -> str:
-    """A block of content: `image/png 64×64 1.2 kB`, `“Hello”`, `resource file:///a.txt text/plain 5 B`."""
+    """Return a block of content: `image/png 64×64 1.2 kB`, `“Hello”`, `resource file:///a.txt text/plain 5 B`."""
     match block.get("type"):
         case "text":
             return _quoted(block.get("text", ""), bool(block.get("more")))
@@ -100,18 +103,18 @@ def block_words(block: Facts) -> str:
             return f"resource {contents_words(block)}"
         case "resource_link":
             parts = [block.get("uri", ""), block.get("mime_type", ""), _size(block)]
-            return "link to " + " ".join(one for one in parts if one)
+            return "link to " + " ".join(part for part in parts if part)
         case "tool_use":
             return f"uses {block.get('name', '?')}({', '.join(block.get('arguments', ()))})"
         case "tool_result":
-            inner = ", ".join(block_words(one) for one in block.get("content", ()))
-            return f"{'failure' if block.get('is_error') else 'result'} of {block.get('id', '?')}: {inner}"
+            inner = ", ".join(block_words(item) for item in block.get("content", ()))
+            return f"{'failed result' if block.get('is_error') else 'result'} of {block.get('id', '?')}: {inner}"
         case kind:
             return f"{kind} block"
 
 
 def contents_words(facts: Facts) -> str:
-    """What a resource holds: `file:///a.txt text/plain 5 B`."""
+    """Return the contents of a resource: `file:///a.txt text/plain 5 B`."""
     return f"{facts.get('uri', '')} {bytes_words(facts, facts.get('mime_type', ''))}".strip()
 
 
@@ -130,7 +133,7 @@ def _size(facts: Facts) -> str:
     if isinstance(held, int):
         return size(held)
     letters = facts.get("base64_letters")
-    return "" if letters is None else f"{letters:,} letters that are no Base64"
+    return "" if letters is None else f"{letters:,} characters that are not Base64"
 
 
 def _block_lines(block: Facts) -> Iterator[str]:
@@ -150,7 +153,7 @@ def _message_lines(message: Facts) -> Iterator[str]:
 
 
 def _argument(argument: Facts) -> str:
-    """`name*: string`, where the star says that it is required."""
+    """Return `name*: string`, where the star marks a required argument."""
     kind = argument.get("type")
     return f"{argument.get('name', '?')}{'*' if argument.get('required') else ''}" + (f": {kind}" if kind else "")
 
@@ -176,7 +179,8 @@ def _prompt_lines(prompt: Facts) -> Iterator[str]:
 def _resource_lines(resource: Facts) -> Iterator[str]:
     uri = resource.get("uri") or resource.get("uri_template") or "?"
     name = resource.get("title") or resource.get("name")
-    yield " ".join(one for one in (uri, resource.get("mime_type", ""), _size(resource), f"({name})" if name else "") if one)
+    parts = (uri, resource.get("mime_type", ""), _size(resource), f"({name})" if name else "")
+    yield " ".join(part for part in parts if part)
 
 
 def _contents_lines(facts: Facts) -> Iterator[str]:
@@ -188,11 +192,11 @@ def _root_lines(root: Facts) -> Iterator[str]:
 
 
 def task_words(task: Facts) -> str:
-    """A task: its state, what is said of it, how often to ask."""
+    """Return a task: its id, its status, its message and its poll interval."""
     poll = task.get("poll_ms")
     parts = [f"task {task.get('id', '?')} {task.get('status', '')}".strip(), task.get("message", "")]
-    parts += [f"ask again every {_milliseconds(poll)}"] if poll else []
-    return ", ".join(one for one in parts if one)
+    parts += [f"poll every {_milliseconds(poll)}"] if poll else []
+    return ", ".join(part for part in parts if part)
 
 
 def _task_lines(task: Facts) -> Iterator[str]:
@@ -225,24 +229,20 @@ def _visit_lines(visit: Facts) -> Iterator[str]:
 def _preferences(facts: Facts) -> str:
     weights = [f"{name} {facts[name]}" for name in ("cost", "speed", "intelligence") if name in facts]
     hints = ", ".join(map(str, facts.get("hints", ())))
-    return "prefers " + "; ".join(one for one in (hints, ", ".join(weights)) if one)
+    return "prefers " + "; ".join(part for part in (hints, ", ".join(weights)) if part)
 
 
-def _given(arguments: Any) -> str:
-    """Arguments with their values; of a tool or a prompt its arguments are listed otherwise."""
+def _arguments(arguments: Any) -> str:
+    """Return the arguments of a call with their values."""
     if not isinstance(arguments, dict):
         return ""
-    return "with " + (", ".join(f"{name} = {_value(one)}" for name, one in arguments.items()) or "no arguments")
+    return "with " + (", ".join(f"{name} = {_value(value)}" for name, value in arguments.items()) or "no arguments")
 
 
 def _value(value: Any) -> str:
     if isinstance(value, str):
         return _quoted(value)
-    return (
-        {None: "null", True: "true", False: "false"}.get(value, str(value))
-        if value is None or isinstance(value, bool)
-        else str(value)
-    )
+    return {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else str(value)
 
 
 def _of(reference: Facts) -> str:
@@ -259,16 +259,17 @@ def _structured(names: list[str]) -> str:
 
 
 def _fields(fields: list[Any]) -> str:
-    """The fields of a form, which a request describes and an answer names."""
-    return (
-        "fields " + ", ".join(_argument(one) if isinstance(one, dict) else str(one) for one in fields)
-        if fields
-        else "no fields"
-    )
+    """Return the fields of a form, which a request describes and an answer names."""
+    names = [_argument(field) if isinstance(field, dict) else str(field) for field in fields]
+    return f"fields {', '.join(names)}" if names else "no fields"
 
 
-def _letters(of: str) -> Words:
-    return lambda count: f"{of} of {counted(count, 'letter')}"
+def _field_name(field: Any) -> str:
+    return field if isinstance(field, str) else str(field.get("name", "?"))
+
+
+def _characters(noun: str) -> Words:
+    return lambda count: f"{noun} of {counted(count, 'character')}"
 
 
 def _milliseconds(count: Any) -> str:
@@ -279,81 +280,81 @@ _SINGLE: Final[dict[str, Words]] = {
     "error_name": str,
     "error_meaning": str,
     "name": str,
-    "arguments": _given,
-    "mode": lambda said: f"{said} elicitation",
+    "arguments": _arguments,
+    "mode": lambda mode: f"{mode} elicitation",
     "message": _quoted,
     "fields": _fields,
-    "url": lambda said: f"to visit {said}",
-    "elicitation_id": lambda said: f"elicitation {said}",
-    "action": lambda said: f"the user's answer: {said}",
+    "url": lambda url: f"URL to open: {url}",
+    "elicitation_id": lambda id: f"elicitation {id}",
+    "action": lambda action: f"the user's answer: {action}",
     "of": _of,
-    "argument": lambda said: f"argument {said}",
-    "value": lambda said: f"begins with {_quoted(said)}",
-    "revision": lambda said: f"revision {said}",
-    "revisions": lambda said: f"revisions {', '.join(said) or 'none'}",
-    "client": lambda said: f"client {_peer(said)}",
-    "server": lambda said: f"server {_peer(said)}",
+    "argument": lambda name: f"argument {name}",
+    "value": lambda value: f"begins with {_quoted(value)}",
+    "revision": lambda revision: f"revision {revision}",
+    "revisions": lambda revisions: f"revisions {', '.join(revisions) or 'none'}",
+    "client": lambda peer: f"client {_peer(peer)}",
+    "server": lambda peer: f"server {_peer(peer)}",
     "capabilities": _capabilities,
-    "instructions_letters": _letters("instructions"),
-    "log_level": lambda said: f"wants logs from {said} on",
+    "instructions_letters": _characters("instructions"),
+    "log_level": lambda level: f"log level {level}",
     "values": _values,
-    "role": lambda said: f"as {said or '?'}",
-    "model": lambda said: f"by {said}",
-    "stop_reason": lambda said: f"stopped: {said}",
+    "role": lambda role: f"role {role or '?'}",
+    "model": lambda model: f"by {model}",
+    "stop_reason": lambda reason: f"stopped: {reason}",
     "model_preferences": _preferences,
-    "system_prompt_letters": _letters("system prompt"),
-    "tool_choice": lambda said: f"tools: {said}",
-    "max_tokens": lambda said: f"at most {said:,} tokens" if isinstance(said, int) else "",
-    "temperature": lambda said: f"temperature {said}",
-    "include_context": lambda said: f"context {said}",
+    "system_prompt_letters": _characters("system prompt"),
+    "tool_choice": lambda choice: f"tool choice: {choice}",
+    "max_tokens": lambda count: f"at most {count:,} tokens" if isinstance(count, int) else "",
+    "temperature": lambda temperature: f"temperature {temperature}",
+    "include_context": lambda context: f"context {context}",
     "level": str,
-    "logger": lambda said: f"logger {said}",
+    "logger": lambda logger: f"logger {logger}",
     "structured": _structured,
-    "task": lambda said: "; ".join(_task_lines(said)),
-    "as_task": lambda said: (
-        "asks to run as a task" + (f", kept for {_milliseconds(said['ttl_ms'])}" if "ttl_ms" in said else "")
+    "task": lambda task: "; ".join(_task_lines(task)),
+    "as_task": lambda task: (
+        "asks to run as a task" + (f", kept for {_milliseconds(task['ttl_ms'])}" if "ttl_ms" in task else "")
     ),
-    "listens_to": lambda said: f"listens to {', '.join(said) or 'nothing'}",
-    "keep_ms": lambda said: f"may be kept for {_milliseconds(said)}" if said else "not to be kept",
-    "keep_scope": lambda said: f"{said} to its client" if said == "private" else str(said),
+    "listens_to": lambda names: f"listens to {', '.join(names) or 'nothing'}",
+    "keep_ms": lambda time_ms: f"may be cached for {_milliseconds(time_ms)}" if time_ms else "not to be cached",
+    "keep_scope": lambda scope: f"cache scope {scope}",
 }
-"""What there is one of, in the order in which it is told."""
+"""The words for facts that occur once, in the order in which they are shown."""
 
 _NO_WORDS: Final[Words | None] = None
 
 _LISTS: Final[dict[str, tuple[str, Words | None, Callable[[Any], Iterator[str]]]]] = {
     "tools": ("tool", _NO_WORDS, _tool_lines),
     "prompts": ("prompt", _NO_WORDS, _prompt_lines),
-    "resources": ("resource", _NO_WORDS, lambda one: _resource_lines(one) if isinstance(one, dict) else iter([str(one)])),
+    "resources": ("resource", _NO_WORDS, lambda item: _resource_lines(item) if isinstance(item, dict) else iter([str(item)])),
     "templates": ("template", _NO_WORDS, _resource_lines),
-    "contents": ("content", lambda one: bytes_words(one, one.get("mime_type", "")), _contents_lines),
+    "contents": ("content", lambda item: bytes_words(item, item.get("mime_type", "")), _contents_lines),
     "messages": ("message", _NO_WORDS, _message_lines),
-    "content": ("block", lambda one: "" if one.get("type") == "text" else block_words(one), _block_lines),
+    "content": ("block", lambda block: "" if block.get("type") == "text" else block_words(block), _block_lines),
     "roots": ("root", _NO_WORDS, _root_lines),
-    "tasks": ("task", _NO_WORDS, lambda one: _task_lines(one) if isinstance(one, dict) else iter([str(one)])),
+    "tasks": ("task", _NO_WORDS, lambda item: _task_lines(item) if isinstance(item, dict) else iter([str(item)])),
     "skills": ("skill", _NO_WORDS, _root_lines),
-    "wants": ("request", lambda one: f"wants {_wanted_words(one)}", _wanted_lines),
+    "wants": ("request", lambda wanted: f"wants {_wanted_words(wanted)}", _wanted_lines),
     "answers": ("answer", _answer_words, _answer_lines),
-    "visits": ("URL", lambda one: f"to visit {one.get('url', '?')}", _visit_lines),
+    "visits": ("URL", lambda visit: f"open {visit.get('url', '?')}", _visit_lines),
 }
-"""What there is several of: the noun, one item in a row (None: they are counted there), and its lines."""
+"""The words for lists: the noun, one item in a row (None: the row counts the items), and the lines of an item."""
 
 _PLAIN: Final = {"block", "content"}
-"""Of these a single one is not counted; a text alone is what the payload shows."""
+"""The nouns of lists whose only item is shown without a count. A single text is not shown, because the payload shows it."""
 
 _ROW: Final[dict[str, Words]] = {
     "server": _peer,
     "revision": str,
     "revisions": ", ".join,
-    "mode": lambda said: "" if said == "form" else f"{said}",
+    "mode": lambda mode: "" if mode == "form" else str(mode),
     "message": _quoted,
     "url": str,
     "action": str,
-    "fields": lambda said: "{" + ", ".join(one if isinstance(one, str) else str(one.get("name", "?")) for one in said) + "}",
+    "fields": lambda fields: "{" + ", ".join(map(_field_name, fields)) + "}",
     "value": _quoted,
     "values": _values,
-    "model": lambda said: f"by {said}",
+    "model": lambda model: f"by {model}",
     "task": task_words,
     "listens_to": ", ".join,
 }
-"""What of it is worth a place in a row."""
+"""The words for single facts that a row shows."""

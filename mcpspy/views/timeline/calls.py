@@ -1,6 +1,6 @@
-"""What is said of the call that a row belongs to: in the row, and above the row when it is shown whole.
+"""Words about the call that a row belongs to, for the row itself and for the lines above a row that is shown in full.
 
-Polls that bring nothing new are held back, and counted in the next that does. Refuses to say what messages hold.
+Polls without news are withheld, and counted in the next poll that is shown. Does not show payloads.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from ..text.units import counted, duration
 from .phrases import Phrase, outcome_phrase
 
 MAX_PARTS = 40
-"""So many lines of a call are shown above one of its rows; of more, those at the beginning and at the end."""
+"""The most lines of a call shown above one of its rows; of more, those at the beginning and at the end."""
 
 _ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
@@ -32,13 +32,13 @@ _WORDS = {
 
 
 def with_call(phrase: Phrase, row: Exchange | UnpairedMessage, capture: CaptureInfo, held: int = 0) -> Phrase:
-    """`phrase`, and what the row is to its call. `held` polls came before it and are not shown."""
+    """Add to `phrase` the part that the row plays in its call. `held` polls came before it and are not shown."""
     call = capture.calls.get(row.row)
     if call is None:
         return phrase
     if isinstance(row, UnpairedMessage):
         facts = task_facts(row.message) if row.message.method in TASK_NEWS else None
-        ends = f", {_took(call, row.at_ns)} in all" if facts is None and call.ended_ns == row.at_ns else ""
+        ends = f", {_took(call, row.at_ns)} in total" if facts is None and call.ended_ns == row.at_ns else ""
         details = [phrase.detail if facts is None else _status(facts, call, row.at_ns), f"of row {call.row}{ends}"]
     else:
         phrase = part_phrase(phrase, row, call)
@@ -47,11 +47,11 @@ def with_call(phrase: Phrase, row: Exchange | UnpairedMessage, capture: CaptureI
             details.reverse()
         if held:
             phrase = phrase._replace(word=f"{phrase.word} ×{held + 1}")
-    return phrase._replace(detail=" · ".join(one for one in details if one))
+    return phrase._replace(detail=" · ".join(detail for detail in details if detail))
 
 
 def part_phrase(phrase: Phrase, row: Exchange, call: Call) -> Phrase:
-    """`phrase`, with the word for an answer that is none yet, and without what each poll would repeat."""
+    """Return `phrase` with `needs input` for an interim result, and without what each poll would repeat."""
     if phrase.word != "ok" or row.response is None:
         return phrase
     if row.response.result_type == INPUT_REQUIRED:
@@ -64,7 +64,7 @@ def part_phrase(phrase: Phrase, row: Exchange, call: Call) -> Phrase:
 
 
 def _status(facts: TaskFacts, call: Call, at_ns: int) -> str:
-    """How a task stands, in its own words too; and, where that is the last word on it, after how long."""
+    """Return a task's status and its message; with the last status, also how long the call took."""
     words = one_line(facts.status) + (f" after {_took(call, at_ns)}" if call.ended_ns == at_ns else "")
     return f"{words}, {one_line(facts.message)}" if facts.message else words
 
@@ -75,8 +75,10 @@ def _took(call: Call, end_ns: int) -> str:
 
 def _part_words(row: Exchange, call: Call, held: int) -> str:
     if row is call.first:
-        news = [one for one in call.notifications if one.message.method != _ACKNOWLEDGED] if row.method == LISTEN else []
-        return counted(len(news), "notification") if news else ""
+        if row.method != LISTEN:
+            return ""
+        count = sum(1 for unpaired in call.notifications if unpaired.message.method != _ACKNOWLEDGED)
+        return counted(count, "notification") if count else ""
     part, count = call.part(row), call.count(row)
     if part is CallPart.ROUND:
         words = f"round {count} of row {call.row}"
@@ -86,11 +88,11 @@ def _part_words(row: Exchange, call: Call, held: int) -> str:
         words = _WORDS[part].format(call.row)
     if row.response is None or not (call.answered_by is row or (part is CallPart.END and call.ended_ns == row.response.at_ns)):
         return words
-    return f"{words}, {_took(call, row.response.at_ns)} in all"
+    return f"{words}, {_took(call, row.response.at_ns)} in total"
 
 
 class PollRun(NamedTuple):
-    """Polls of one task that brought nothing new: the last of them, how many came before it, and the first."""
+    """Polls of one task without news: the last of them, the number of polls before it, and the first."""
 
     last: Exchange
     before: int
@@ -98,17 +100,17 @@ class PollRun(NamedTuple):
 
 
 class PollFolder:
-    """Holds back polls that bring nothing new. A machine: `feed` says whether one is held, `take` and `close` let go of runs."""
+    """A machine that withholds polls without news: `feed` takes a row, `take` and `close` release the withheld polls."""
 
     __slots__ = ("_runs", "_statuses")
 
     def __init__(self) -> None:
         self._runs: dict[int, PollRun] = {}
         self._statuses: dict[int, str] = {}
-        """What was last said of each task, by the numbers of their calls."""
+        """The last status of each task, by the row of its call."""
 
     def feed(self, row: Exchange, call: Call, *, flagged: bool) -> bool:
-        """Whether this row is a poll that brings nothing new, and no finding is about it. Then it is held."""
+        """Withhold a row that is a poll without news and without a finding; return whether it was withheld."""
         before = self._statuses.get(call.row)
         self._note(row, call)
         is_news = flagged or row.outcome is not Outcome.OK or before != self._statuses.get(call.row)
@@ -119,12 +121,12 @@ class PollFolder:
         return True
 
     def take(self, call: Call) -> PollRun | None:
-        """The run of this call, which is held no more."""
+        """Release the withheld polls of this call."""
         return self._runs.pop(call.row, None)
 
     def close(self) -> list[PollRun]:
-        """All that is held."""
-        runs = sorted(self._runs.values(), key=lambda one: one.last.row)
+        """Release all withheld polls."""
+        runs = sorted(self._runs.values(), key=lambda run: run.last.row)
         self._runs.clear()
         return runs
 
@@ -138,7 +140,7 @@ class PollFolder:
 
 
 def call_lines(row: Exchange | UnpairedMessage, capture: CaptureInfo, width: int | None) -> Iterator[Line]:
-    """What the call of a row came to, and the rows that it is made of. Nothing for a row that is an exchange and no more."""
+    """Yield the outcome of a row's call, and the call's rows. Yields nothing where the call is this one exchange."""
     call = capture.calls.get(row.row)
     if call is None:
         return
@@ -148,28 +150,28 @@ def call_lines(row: Exchange | UnpairedMessage, capture: CaptureInfo, width: int
     if len(entries) > MAX_PARTS:
         left_out = len(entries) - MAX_PARTS
         half = MAX_PARTS // 2
-        yield from (_entry(one, call, row, width) for one in entries[:half])
+        yield from (_entry(rows, call, row, width) for rows in entries[:half])
         yield [(f"    … {counted(left_out, 'more line')}", "dim")]
         entries = entries[-half:]
-    yield from (_entry(one, call, row, width) for one in entries)
+    yield from (_entry(rows, call, row, width) for rows in entries)
 
 
 def _facts(call: Call) -> list[Line]:
     style = "wait" if call.outcome is Outcome.PENDING else ""
-    made: list[Line] = [[("needs input" if call.needs_input else call.outcome.value, style)]]
-    facts = [] if call.duration_ns is None else [f"{duration(call.duration_ns)} in all"]
+    outcome: Line = [("needs input" if call.needs_input else call.outcome.value, style)]
+    facts = [] if call.duration_ns is None else [f"{duration(call.duration_ns)} in total"]
     facts.append(f"{duration(call.wire_ns)} on the wire")
     facts += [counted(len(call.rounds), "round")] if len(call.rounds) > 1 else []
     facts += [counted(len(call.polls), "poll")] if call.polls else []
     facts += [counted(len(call.notifications), "notification")] if call.notifications else []
     facts += [f"{call.completed_elicitations} of {counted(call.elicitations, 'URL')} done with"] if call.elicitations else []
     facts += [one_line(f"task {call.task.id} {call.task.status}".rstrip())] if call.task is not None else []
-    return [*made, *([(one, "")] for one in facts)]
+    return [outcome, *([(fact, "")] for fact in facts)]
 
 
 def _entries(call: Call) -> list[list[Exchange | UnpairedMessage]]:
-    """Its rows in order: polls that follow each other in one entry, notifications of one method too."""
-    rows: list[Exchange | UnpairedMessage] = sorted([*call.exchanges, *call.notifications], key=lambda one: one.row)
+    """Return the call's rows in order. Consecutive polls make one entry, and so do notifications of one method."""
+    rows: list[Exchange | UnpairedMessage] = sorted([*call.exchanges, *call.notifications], key=lambda row: row.row)
     entries: list[list[Exchange | UnpairedMessage]] = []
     for row in rows:
         if entries and _alike(entries[-1][-1], row, call):

@@ -1,6 +1,6 @@
-"""One row whole: an exchange with its request, its answer and all that belongs to it, or a message that stands alone.
+"""One row in full: an exchange with its request, its answer and all that belongs to it, or a message that is alone in its row.
 
-Payloads are laid out from the bytes as they came. Refuses to leave anything out but what others said meanwhile.
+Payloads are laid out from the bytes as they came. Nothing is left out but the messages of other rows.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,11 +12,11 @@ from ..text.cells import MIN_CHOP_CELLS, cells, chopped
 from ..text.escape import decoded, one_line, safe_text
 from ..text.line import Line, Piece, fitted, joined
 from ..text.pretty import INDENT, broken, pretty
-from ..text.units import duration, size
+from ..text.units import duration, microseconds, size
 from .about import about_lines
 from .calls import call_lines, part_phrase
 from .findings import row_finding_lines
-from .logs import meanwhile, microseconds
+from .logs import meanwhile
 from .phrases import outcome_phrase, unpaired_phrase
 from .transaction import chunk_words, fact_lines, transaction_phrase, with_facts
 
@@ -24,33 +24,33 @@ _BETWEEN: Piece = (" · ", "dim")
 
 
 def messages_of(row: Numbered) -> list[Message]:
-    """The messages of a row, by time; a transaction with a row of its own carried none that are not in other rows."""
+    """Return the messages of a row, by time. A transaction with a row of its own carried none."""
     if isinstance(row, Transaction | ModelCall):
         return []
     if isinstance(row, UnpairedMessage):
         return [row.message]
-    return sorted(row.messages, key=lambda one: (one.at_ns, one.number))
+    return sorted(row.messages, key=lambda message: (message.at_ns, message.number))
 
 
 def first_message(row: Numbered) -> Message | None:
-    """The message that a row began with; None for a transaction without one."""
+    """Return the message that a row began with; None for a transaction without one."""
     return (
         None if isinstance(row, Transaction | ModelCall) else row.message if isinstance(row, UnpairedMessage) else row.request
     )
 
 
-def carrying_transactions(transcript: Transcript, rows: Iterable[Row]) -> dict[int, tuple[Transaction, list[int]]]:
-    """The transactions that carried `rows`, by time, each with their numbers; the keys are of no use but to tell them apart."""
-    found: dict[int, tuple[Transaction, list[int]]] = {}
+def carrying_transactions(transcript: Transcript, rows: Iterable[Row]) -> list[tuple[Transaction, list[int]]]:
+    """Return the transactions that carried `rows`, by time, each with the numbers of its rows."""
+    by_identity: dict[int, tuple[Transaction, list[int]]] = {}
     for row in rows:
         if isinstance(row, Numbered):
             for transaction in transcript.captures[row.capture].transactions_of(row):
-                found.setdefault(id(transaction), (transaction, []))[1].append(row.row)
-    return dict(sorted(found.items(), key=lambda one: (one[1][0].at_ns, one[1][0].number)))
+                by_identity.setdefault(id(transaction), (transaction, []))[1].append(row.row)
+    return sorted(by_identity.values(), key=lambda pair: (pair[0].at_ns, pair[0].number))
 
 
 def row_lines(transcript: Transcript, row: Numbered, *, width: int | None = None, stderr: bool = True) -> Iterator[Line]:
-    """Everything about `row`. `width` in cells; None: nothing is broken, and each payload is JSON as it would be typed."""
+    """Yield everything about `row`. `width` in cells; with None no line is broken, and each payload is valid JSON."""
     if isinstance(row, ModelCall):
         from ...transcript.llm.tool_trips import tool_trips
         from .model_call import model_call_lines
@@ -62,9 +62,9 @@ def row_lines(transcript: Transcript, row: Numbered, *, width: int | None = None
         yield fitted(line, width)
     yield from row_finding_lines(transcript, row, width=width)
     if isinstance(row, Exchange) and row.method == "tools/call" and transcript.model_calls:
-        from .model_call import wanted_lines
+        from .model_call import tool_use_lines
 
-        yield from (fitted(line, width) for line in wanted_lines(transcript, row))
+        yield from (fitted(line, width) for line in tool_use_lines(transcript, row))
     if not isinstance(row, Transaction):
         yield from call_lines(row, capture, width)
     for message in messages_of(row):
@@ -114,11 +114,11 @@ def _headings(row: Exchange | UnpairedMessage | Transaction, capture: CaptureInf
 def _message_heading(row: Numbered, message: Message, capture: CaptureInfo, width: int | None) -> Iterator[Line]:
     arrow = "→" if message.sender == "client" else "←"
     name = one_line(message.method or "") if message.kind is Kind.NOTIFICATION else message.kind.value
-    if isinstance(row, Exchange) and any(message is one for one in row.partials):
+    if isinstance(row, Exchange) and any(message is partial for partial in row.partials):
         name = f"partial {name}"
     times = f"at {microseconds(message.at_ns)} s"
     if message.first_ns < message.at_ns:
-        times += f", its first byte {duration(message.at_ns - message.first_ns)} before"
+        times += f", first byte {duration(message.at_ns - message.first_ns)} earlier"
     if isinstance(row, Exchange) and message is not row.request:
         times += f" (+{duration(message.at_ns - row.at_ns)})"
     facts = [times, f"record {message.number}", size(message.size)]
@@ -129,12 +129,13 @@ def _message_heading(row: Numbered, message: Message, capture: CaptureInfo, widt
 
 
 def _frame_facts(message: Message, capture: CaptureInfo) -> list[str]:
-    """Over HTTP: the transaction that carried a message, and the chunks that it came in, where frames are kept."""
+    """Return the HTTP transaction that carried a message, and the chunks it came in, where the transcript keeps frames."""
     transaction = capture.transaction_of(message.stream)
     if transaction is None:
         return []
-    streams = [one for one in (transaction.request, transaction.response) if one and one.opened.stream == message.stream]
-    chunks = chunk_words(tuple(size for stream in streams for size in _chunks(stream, message.number)))
+    streams = (transaction.request, transaction.response)
+    carrying = [stream for stream in streams if stream and stream.opened.stream == message.stream]
+    chunks = chunk_words(tuple(size for stream in carrying for size in _chunks(stream, message.number)))
     return [f"transaction {transaction.number}", *([f"in {chunks}"] if chunks else [])]
 
 
@@ -143,7 +144,7 @@ def _chunks(stream: Stream, number: int) -> tuple[int, ...]:
 
 
 def _about(row: Numbered, message: Message, width: int | None) -> Iterator[Line]:
-    """What a message is about, over its payload."""
+    """Yield lines about a message, which are shown above its payload."""
     method = row.method if isinstance(row, Exchange) else message.method or ""
     for text in about_lines(content_facts(message, method)):
         indent = len(text) - len(text.lstrip(" ")) + INDENT
@@ -162,7 +163,7 @@ def _payload(message: Message, width: int | None) -> Iterator[Line]:
 
 
 def raw_lines(raw: bytes, width: int | None) -> Iterator[Line]:
-    """Captured bytes as lines for a terminal: all that is dangerous or no text is spelled out."""
+    """Yield captured bytes as lines for a terminal; what is dangerous or not text is spelled out."""
     for line in decoded(raw).removesuffix("\n").split("\n"):
         text = safe_text(line)
         for piece in [text] if width is None or cells(text) <= width else chopped(text, width):

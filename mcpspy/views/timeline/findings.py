@@ -1,4 +1,4 @@
-"""Findings as lines: what is odd, where, and what to do about it. Refuses to leave one out; there is one per rule and culprit."""
+"""Findings as lines: what is wrong, where, and what to do. All are shown; there is one for each rule and culprit."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,12 +13,12 @@ STYLES = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.INFO: "dim"}
 
 INDENT = "    "
 MAX_LINES = 4
-"""So many lines a sentence may take on a screen."""
+"""The most lines that a sentence takes on a screen."""
 
 
 def finding_lines(transcript: Transcript, *, width: int | None = None) -> Iterator[Line]:
-    """The findings of a transcript, the first met first; nothing where there are none."""
-    several = len({one.server for one in transcript.captures}) > 1
+    """Yield the findings of a transcript, in their order."""
+    several = len({capture.server for capture in transcript.captures}) > 1
     for finding in transcript.findings:
         server = safe_text(transcript.captures[finding.capture].server) if several else ""
         yield _heading(finding, server)
@@ -26,7 +26,7 @@ def finding_lines(transcript: Transcript, *, width: int | None = None) -> Iterat
 
 
 def row_finding_lines(transcript: Transcript, row: Numbered, *, width: int | None = None) -> Iterator[Line]:
-    """The findings about one row."""
+    """Yield the findings about one row."""
     for finding in transcript.findings:
         if finding.row == row.row and finding.capture == row.capture:
             yield _heading(replace(finding, row=None), "")
@@ -34,7 +34,7 @@ def row_finding_lines(transcript: Transcript, row: Numbered, *, width: int | Non
 
 
 def sentences(finding: Finding, width: int | None) -> Iterator[Line]:
-    """What happened, and what to do."""
+    """Yield the sentences of a finding: what happened, and what to do."""
     for sentence, style in ((one_line(finding.what), ""), (one_line(finding.advice), "dim")):
         limit = None if width is None else width - len(INDENT)
         for part in [sentence] if limit is None else wrapped(sentence, max(limit, 1), MAX_LINES):

@@ -1,6 +1,6 @@
-"""The head of an HTTP message as lines: what came, what was redacted in it, and what was sent on instead.
+"""The head of an HTTP message as lines: what was received, what was redacted in it, and what was forwarded instead.
 
-Refuses to parse: lines are shown as they stood.
+The lines are shown as they are, without parsing.
 """
 
 from collections import Counter, deque
@@ -13,7 +13,7 @@ from ..text.line import Line, Piece
 
 
 def head_lines(opened: Open, room: int | None) -> list[Line]:
-    """The lines of a head, in `room` cells; below each that was changed on its way what it became, and at the end what was added."""
+    """Return the lines of a head, in `room` cells. Below each changed line is what was forwarded, at the end what was added."""
     received = _lines(opened.head)
     sent = [line for _, line in (received if opened.forwarded is None else _lines(opened.forwarded))]
     gone = Counter(line for _, line in received) - Counter(sent)
@@ -23,49 +23,49 @@ def head_lines(opened: Open, room: int | None) -> list[Line]:
         lines += _line(raw, offset, opened, room, style="strong" if number == 0 else "")
         value = raw.partition(b":")[2].strip()
         if value.startswith(b"=?base64?") and (means := meaning(decoded(value))) != decoded(value):
-            lines += _note("  which means ", means, room)
+            lines += _note("  decoded ", means, room)
         if not gone[raw]:
             continue
         gone[raw] -= 1
         instead = new.get(_name(raw, is_first=number == 0))
         if instead:
-            lines += _note("  sent on as ", decoded(instead.popleft()), room)
+            lines += _note("  forwarded as ", decoded(instead.popleft()), room)
         else:
-            lines.append([("  not sent on", "warn")])
+            lines.append([("  not forwarded", "warn")])
     for raw in (line for those in new.values() for line in those):
         lines += _note("  added ", decoded(raw), room)
     return lines
 
 
 def _by_name(sent: list[bytes], new: Counter[bytes]) -> dict[bytes, deque[bytes]]:
-    """The lines that were not received like this, by the names of their fields."""
-    found: dict[bytes, deque[bytes]] = {}
+    """Group the forwarded lines that were not received by the names of their fields."""
+    by_name: dict[bytes, deque[bytes]] = {}
     for number, line in enumerate(sent):
         if new[line]:
             new[line] -= 1
-            found.setdefault(_name(line, is_first=number == 0), deque()).append(line)
-    return found
+            by_name.setdefault(_name(line, is_first=number == 0), deque()).append(line)
+    return by_name
 
 
 def _lines(head: bytes) -> list[tuple[int, bytes]]:
-    """The lines that say something, each with its offset in the head."""
-    found: list[tuple[int, bytes]] = []
+    """Return the lines that are not empty, each with its offset in the head."""
+    lines: list[tuple[int, bytes]] = []
     offset = 0
     for line in head.split(b"\n"):
         text = line.removesuffix(b"\r")
         if text:
-            found.append((offset, text))
+            lines.append((offset, text))
         offset += len(line) + 1
-    return found
+    return lines
 
 
 def _name(line: bytes, *, is_first: bool) -> bytes:
-    """What of a line stays when its value is changed."""
+    """Return the field name of a line, in lower case; empty for the first line."""
     return b"" if is_first else line.partition(b":")[0].strip().lower()
 
 
 def _line(raw: bytes, offset: int, opened: Open, room: int | None, *, style: str) -> list[Line]:
-    """One line of the head, with what was redacted marked."""
+    """Return one line of the head, with the redacted parts marked."""
     pieces: Line = []
     at = 0
     for begin, length, _ in sorted(opened.redacted):
@@ -74,7 +74,7 @@ def _line(raw: bytes, offset: int, opened: Open, room: int | None, *, style: str
             pieces += [(safe_text(decoded(raw[at:start])), style), (safe_text(decoded(raw[start:end])), "warn")]
             at = min(end, len(raw))
     pieces.append((safe_text(decoded(raw[at:])), style))
-    return _broken([one for one in pieces if one[0]], room)
+    return _broken([piece for piece in pieces if piece[0]], room)
 
 
 def _note(word: str, text: str, room: int | None) -> list[Line]:
@@ -82,7 +82,7 @@ def _note(word: str, text: str, room: int | None) -> list[Line]:
 
 
 def _broken(line: Line, room: int | None) -> list[Line]:
-    """`line` on as many lines of `room` cells as it takes."""
+    """Break `line` into lines of `room` cells."""
     if room is None:
         return [line]
     lines: list[Line] = [[]]

@@ -1,7 +1,4 @@
-"""HTTP as it was on the wire, transaction by transaction: heads, chunks, events and bodies, in the order in which they came.
-
-Refuses to say what a message means: `mcpspy show` does.
-"""
+"""HTTP as it was on the wire, transaction by transaction: heads, chunks, events and bodies, in the order in which they came."""
 
 import re
 import shlex
@@ -12,12 +9,12 @@ from ...transcript.model import CaptureInfo, Transcript
 from ..text.cells import wrapped
 from ..text.escape import safe_text
 from ..text.line import Line, fitted
-from ..text.units import MICROSECOND_NS, SECOND_NS
+from ..text.units import microseconds
 from .wire_entries import TransactionEntries, WireEntry, WireLayout
 
 CHUNK_NOTE = (
-    "chunk 0x51 81: a chunk of 81 bytes. HTTP/1.1 sends its size in hex before it, so that a packet capture shows 51 before"
-    " an event: that is no event id."
+    "chunk 0x51 81 is a chunk of 81 bytes. HTTP/1.1 sends the size in hex before each chunk, so a packet capture shows 51 before"
+    " the event. It is not an event id."
 )
 
 MAX_ROWS_NAMED = 8
@@ -33,12 +30,13 @@ def wire_lines(
     whole: bool = False,
     whats: Sequence[str] = (),
 ) -> Iterator[Line]:
-    """The lines of `transactions`, each with the rows that it carried; of a transcript that keeps frames.
+    """Yield the lines of `transactions`, each with the rows it carried. The transcript has to keep frames.
 
-    `whole`: no long line is cut. `whats` are the WHATs that were given, for the command that shows more.
+    `whole` leaves long lines uncut. `whats` are the user's WHATs, for the command that shows more.
     """
     transactions = list(transactions)
-    margin_cells = margin(max((one.ended_ns or one.at_ns for one, _ in transactions), default=0))
+    last_ns = max((transaction.ended_ns or transaction.at_ns for transaction, _ in transactions), default=0)
+    margin_cells = margin(last_ns)
     layout = WireLayout(room(width, margin_cells), whole=whole)
     is_chunked = False
     for transaction, rows in transactions:
@@ -56,7 +54,7 @@ def wire_lines(
 
 
 def heading(transaction: Transaction, capture: CaptureInfo, rows: list[int]) -> Line:
-    """Which transaction it is, on which connection, which rows it carried, and between whom."""
+    """Return the heading of a transaction: its number, its connection, the rows it carried, client and server."""
     words = [f"transaction {transaction.number}", f"connection {transaction.connection}"]
     if rows:
         named = ", ".join(map(str, rows[:MAX_ROWS_NAMED]))
@@ -66,36 +64,31 @@ def heading(transaction: Transaction, capture: CaptureInfo, rows: list[int]) -> 
 
 
 def cut_note(whats: Sequence[str]) -> str:
-    """Where what was left out stands."""
+    """Return the sentence that says which command shows long lines in full."""
     what = f"{_rows('', whats[0])}:ROW" if len(whats) == 1 else "@:ROW" if not whats else "WHAT:ROW"
-    return f"Long lines are cut here. `mcpspy show --http {safe_text(shlex.quote(what))}` shows all of a row's, and so does --json."
+    command = f"mcpspy show --http {safe_text(shlex.quote(what))}"
+    return f"Long lines are cut. `{command}` shows those of a row in full, and so does --json."
 
 
 def note(text: str, width: int | None) -> Iterator[Line]:
-    """A word for the reader."""
+    """Yield a sentence for the reader."""
     for line in [text] if width is None else wrapped(text, width, len(text)):
         yield fitted([(line, "dim")], width)
 
 
 def margin(last_ns: int) -> int:
-    """The cells before the times."""
-    return len(_microseconds(last_ns)) + 1
+    """Return the cells that the times take."""
+    return len(microseconds(last_ns)) + 1
 
 
 def room(width: int | None, margin_cells: int) -> int | None:
-    """The cells behind a time and an arrow."""
+    """Return the cells after a time and an arrow."""
     return None if width is None else max(width - margin_cells - 3, 8)
 
 
 def timed_lines(entry: WireEntry, margin_cells: int) -> Iterator[Line]:
-    """The lines of an entry behind its time and its arrow."""
-    time = "" if entry.at_ns is None else _microseconds(entry.at_ns)
+    """Yield the lines of an entry after its time and its arrow."""
+    time = "" if entry.at_ns is None else microseconds(entry.at_ns)
     for at, line in enumerate(entry.lines):
         first = at == 0
         yield [(f"{time if first else '':>{margin_cells}} ", "dim"), (f"{entry.arrow if first else ' '} ", ""), *line]
-
-
-def _microseconds(at_ns: int) -> str:
-    """A point in time in seconds, to the microsecond."""
-    whole, rest = divmod(at_ns, SECOND_NS)
-    return f"{whole}.{rest // MICROSECOND_NS:06d}"

@@ -1,6 +1,6 @@
-"""A miss for a person at a terminal: what was asked, what comes nearest, where it differs, by which rule it is refused, what to do.
+"""A miss as lines for a terminal: the request, the nearest match, the differences, the rule that rejects it, and what to do.
 
-Its lines are as long as they are: a mock's stderr is often a client's log file. Captured text in them is made harmless.
+The lines are not fitted to a width, because a mock's stderr is often a client's log file. Captured text in them is made harmless.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ if TYPE_CHECKING:
     from ...replay.mock.miss import Miss
 
 MAX_SHOWN: Final = 5
-"""So many differences are shown, each on a line."""
+"""The most differences shown, each on a line."""
 
 COLUMNS: Final = 80
-"""Of long values so much is shown that a difference is no wider than a terminal, if its path allows it."""
+"""Long values are cut so that a difference is at most this wide, if its path allows it."""
 
 MIN_LETTERS: Final = 16
 
 
 def miss_lines(miss: Miss, *, who: str = "mcpspy mock: ", advice: Sequence[str] | None = None) -> list[str]:
-    """The lines: the first says what was missed, those below it are indented.
+    """Return the lines of a miss: the first names the request, the others are indented.
 
-    `advice` is what lets it match; where that is None, the options of a mock.
+    `advice` are the options that would let it match; with None, those of `mcpspy mock`.
     """
     lines = [f"{who}{request_name(miss.request)} {miss.reason}"]
     if miss.nearest is not None:
         lines.append(f"  nearest  row {miss.nearest.row}{', ' if miss.name_of_nearest else ''}{miss.name_of_nearest}")
     differences = miss.differences
     if differences:
-        places = [_place(one) for one in differences.listed[:MAX_SHOWN]]
-        lines += [f"{'  differs  ' if at == 0 else '           '}{place}" for at, place in enumerate(places)]
-        if differences.count > len(places):
-            lines.append(f"           and in {differences.count - len(places)} more places")
+        shown = [_difference(difference) for difference in differences.listed[:MAX_SHOWN]]
+        lines += [f"{'  differs  ' if at == 0 else '           '}{text}" for at, text in enumerate(shown)]
+        if differences.count > len(shown):
+            lines.append(f"           and in {differences.count - len(shown)} more places")
     if miss.refused_by.startswith("--"):
         lines.append(f"  refused  by {miss.refused_by}")
-    ways = miss.advice if advice is None else advice
-    lines += [f"{'  accept   with ' if at == 0 else '             or '}{way}" for at, way in enumerate(ways)]
+    options = miss.advice if advice is None else advice
+    lines += [f"{'  accept   with ' if at == 0 else '             or '}{option}" for at, option in enumerate(options)]
     if miss.played is not None:
-        lines.append(f"  played   row {miss.played.row} all the same")
+        lines.append(f"  played   row {miss.played.row} anyway")
     return [safe_text(line) for line in lines]
 
 
-def _place(one: Difference) -> str:
-    around = len("  differs  ") + len(one.path) + len(": … ≠ …")
-    return difference_text(one, max(MIN_LETTERS, (COLUMNS - around) // 2 - len("…")))
+def _difference(difference: Difference) -> str:
+    around = len("  differs  ") + len(difference.path) + len(": … ≠ …")
+    return difference_text(difference, max(MIN_LETTERS, (COLUMNS - around) // 2 - len("…")))

@@ -1,7 +1,7 @@
-"""One model call whole: what was offered and asked, what the model answered, and where each tool use went.
+"""One model call in full: the tools offered, the prompt, the answer, and the call that each tool use became.
 
-Turns that the call before had already are folded by role, and so is what the system says; what is new is shown. Refuses to show
-the rest: `--json` has every turn.
+Turns that the call before had already are counted by role, system messages are cut to one line, and new turns are shown.
+`--json` has every turn in full.
 """
 
 from collections import Counter
@@ -26,13 +26,13 @@ from .transaction import fact_lines, with_facts
 _BETWEEN: Piece = (" · ", "dim")
 
 MAX_LINES = 60
-"""So many lines of a turn are shown on a screen; more are counted. A pipe gets all of them."""
+"""The most lines of a turn shown on a screen; more are counted. A pipe gets all of them."""
 
 MAX_OFFERS = 40
-"""So many tool offers are listed on a screen."""
+"""The most tool offers listed on a screen."""
 
 FOLDED_LETTERS = 300
-"""So much of what the system says is shown in its line."""
+"""The letters of a system message that its line shows."""
 
 SYSTEM = ("system", "developer")
 _ROLE_CELLS = 11
@@ -41,17 +41,17 @@ _ROLE_CELLS = 11
 def model_call_lines(
     transcript: Transcript, row: ModelCall, tool_trips: Iterable[ToolTrip], *, width: int | None = None
 ) -> Iterator[Line]:
-    """Everything about a model call. `tool_trips` are those of the transcript; `width` in cells, None: nothing is cut."""
+    """Yield everything about a model call. `tool_trips` are those of the transcript; `width` in cells, None cuts nothing."""
     capture = transcript.captures[row.capture]
-    found = [one for one in tool_trips if row in (one.by, one.returned_in)]
+    trips = [trip for trip in tool_trips if row in (trip.by, trip.returned_in)]
     for line in _headings(row, capture, width):
         yield fitted(line, width)
     yield from row_finding_lines(transcript, row, width=width)
     prompt = row.prompt
-    yield from _prompt(row, prompt, [one for one in found if one.returned_in is row], width)
+    yield from _prompt(row, prompt, [trip for trip in trips if trip.returned_in is row], width)
     answer = row.answer
     if answer is not None:
-        yield from _answer(transcript, row, answer, [one for one in found if one.by is row], width)
+        yield from _answer(transcript, row, answer, [trip for trip in trips if trip.by is row], width)
     yield []
     yield from (fitted(line, width) for line in fact_lines(row.transaction, width))
 
@@ -65,12 +65,12 @@ def _headings(row: ModelCall, capture: CaptureInfo, width: int | None) -> Iterat
     yield joined(parts, _BETWEEN)
     answer = row.answer
     between: Line = [(f"{safe_text(capture.client_of(row))} → {safe_text(capture.server)}", "dim")]
-    facts = [f"goes on with row {row.before}"] if row.before else []
+    facts = [f"continues row {row.before}"] if row.before else []
     if answer is not None:
         facts += [
             usage_words(answer.usage),
             first_token_words(row),
-            f"finish {one_line(answer.finish)}" if answer.finish else "",
+            f"finish reason {one_line(answer.finish)}" if answer.finish else "",
         ]
         facts += [f"answered by {one_line(answer.model)}"] if answer.model not in ("", row.model) else []
         facts += [counted(answer.deltas, "delta")] if answer.deltas else []
@@ -82,12 +82,12 @@ def _headings(row: ModelCall, capture: CaptureInfo, width: int | None) -> Iterat
 
 
 def bodies(row: ModelCall) -> list[tuple[int, bytes]]:
-    """The bytes of the prompt and of the answer, each with when it began and a line end; of a transcript that keeps frames."""
+    """Return the bytes of the prompt and of the answer, each with its time and a line end. The transcript has to keep frames."""
     response = row.transaction.response
-    found = [(row.at_ns, row.payload)]
+    raws = [(row.at_ns, row.payload)]
     if response is not None and response.kept:
-        found.append((response.at_ns, b"".join(frame.data for frame in response.kept)))
-    return [(at_ns, raw if raw.endswith(b"\n") else raw + b"\n") for at_ns, raw in found]
+        raws.append((response.at_ns, b"".join(frame.data for frame in response.kept)))
+    return [(at_ns, raw if raw.endswith(b"\n") else raw + b"\n") for at_ns, raw in raws]
 
 
 # The prompt
@@ -96,7 +96,7 @@ def bodies(row: ModelCall) -> list[tuple[int, bytes]]:
 def _prompt(row: ModelCall, prompt: Prompt, answered: list[ToolTrip], width: int | None) -> Iterator[Line]:
     yield []
     new = len(prompt.turns) - row.added
-    heading = f"  {counted(len(prompt.turns), 'turn')}" + (f", {new} of them new" if row.added else "")
+    heading = f"  {counted(len(prompt.turns), 'turn')}" + (f", {new} new" if row.added else "")
     yield fitted([("→ prompt", "strong"), (f"{heading} · {size(len(row.payload))}", "dim")], width)
     if prompt.flaw:
         yield fitted([("  ", ""), (one_line(prompt.flaw), "warn")], width)
@@ -108,7 +108,7 @@ def _prompt(row: ModelCall, prompt: Prompt, answered: list[ToolTrip], width: int
     left = list(answered)
     for turn in prompt.turns[row.added :]:
         if turn.role in SYSTEM:
-            letters = f"{len(turn.text):,} letters: " if len(turn.text) > FOLDED_LETTERS else ""
+            letters = f"{len(turn.text):,} characters: " if len(turn.text) > FOLDED_LETTERS else ""
             yield fitted([_role(turn.role), (letters, "dim"), (one_line(turn.text, FOLDED_LETTERS), "")], width)
         else:
             yield from _turn(turn, left, width)
@@ -117,24 +117,24 @@ def _prompt(row: ModelCall, prompt: Prompt, answered: list[ToolTrip], width: int
 def _offers(offers: tuple[ToolOffer, ...], width: int | None) -> Iterator[Line]:
     if not offers:
         return
-    total = sum(one.bytes for one in offers)
+    total = sum(offer.bytes for offer in offers)
     yield fitted([("  ", ""), (f"{counted(len(offers), 'tool')} offered", ""), (f"  {size(total)}", "dim")], width)
     shown = offers if width is None else offers[:MAX_OFFERS]
-    for one in shown:
-        about = one_line(one.description)
-        hosted = "  run by the API itself" if one.is_hosted else ""
-        yield fitted([("    ", ""), (_signature(one), "key"), (hosted, "dim"), (f"  {about}", "dim")], width)
+    for offer in shown:
+        about = one_line(offer.description)
+        hosted = "  run by the API itself" if offer.is_hosted else ""
+        yield fitted([("    ", ""), (_signature(offer), "key"), (hosted, "dim"), (f"  {about}", "dim")], width)
     if len(shown) < len(offers):
         yield [("    ", ""), (f"… {counted(len(offers) - len(shown), 'more tool')}", "dim")]
 
 
 def _signature(offer: ToolOffer) -> str:
-    """`get_weather(city*: string)`, where the star says that it is required."""
+    """Return the signature of a tool: `get_weather(city*: string)`, where the star marks a required argument."""
     schema = offer.schema if isinstance(offer.schema, dict) else {}
     properties, required = schema.get("properties"), schema.get("required")
     wanted = set(map(str, required)) if isinstance(required, list) else set()
     names = properties if isinstance(properties, dict) else {}
-    parts = [f"{name}{'*' if name in wanted else ''}{_type(one)}" for name, one in names.items()]
+    parts = [f"{name}{'*' if name in wanted else ''}{_type(argument)}" for name, argument in names.items()]
     return one_line(f"{offer.name}({', '.join(parts)})")
 
 
@@ -144,7 +144,7 @@ def _type(schema: object) -> str:
 
 
 def _turn(turn: Turn, answered: list[ToolTrip], width: int | None) -> Iterator[Line]:
-    """A turn that is new: its text, what it wants done, what it tells of that."""
+    """Yield the lines of a new turn: its thinking, its text, its tool uses and its tool returns."""
     begin = [_role(turn.role)]
     if turn.thinking:
         yield from _text(begin, turn.thinking, "dim", width)
@@ -155,23 +155,24 @@ def _turn(turn: Turn, answered: list[ToolTrip], width: int | None) -> Iterator[L
         begin = [_role("")]
     for use in turn.uses:
         if use.from_text:
-            continue  # which the text has shown
-        yield from _text(begin, f"→ {use.name} {use.arguments}", "", width, behind=f"  id {use.id}" if use.id else "")
+            continue  # the text shows it
+        yield from _text(begin, f"→ {use.name} {use.arguments}", "", width, after=f"  id {use.id}" if use.id else "")
         begin = [_role("")]
-    for one in turn.returns:
-        tool_trip = next((tool_trip for tool_trip in answered if tool_trip.returned == one), None)
+    for returned in turn.returns:
+        tool_trip = next((trip for trip in answered if trip.returned == returned), None)
         if tool_trip is not None:
             answered.remove(tool_trip)
-        yield from _text(begin, one.text, "bad" if one.is_error else "", width, behind=f"  {_returned(one, tool_trip)}")
+        style = "bad" if returned.is_error else ""
+        yield from _text(begin, returned.text, style, width, after=f"  {_origin(returned, tool_trip)}")
         begin = [_role("")]
 
 
-def _returned(one: ToolReturn, tool_trip: ToolTrip | None) -> str:
-    """What a tool return answers: `← get_weather of row 2, called in row 3`."""
-    words = ["failed"] if one.is_error else []
+def _origin(returned: ToolReturn, tool_trip: ToolTrip | None) -> str:
+    """Return the tool use that a tool return answers: `for get_weather of row 2, called in row 3`."""
+    words = ["failed"] if returned.is_error else []
     if tool_trip is None:
-        return "  ".join([*words, f"for {one.id or one.name or 'nobody that is named'}"])
-    by = f", joined by {tool_trip.returned_by}" if tool_trip.returned_by != "id" else ""
+        return "  ".join([*words, f"for {returned.id or returned.name or 'an unknown tool use'}"])
+    by = f", matched by {tool_trip.returned_by}" if tool_trip.returned_by != "id" else ""
     called = f", called in row {tool_trip.call.row}" if tool_trip.call is not None else ""
     return "  ".join([*words, f"for {tool_trip.use.name} of row {tool_trip.by.row}{called}{by}"])
 
@@ -184,7 +185,7 @@ def _answer(
 ) -> Iterator[Line]:
     yield []
     took = f"  {duration(row.duration_ns)}" if row.duration_ns is not None else ""
-    whole = "" if answer.is_whole else " · its end did not come"
+    whole = "" if answer.is_whole else " · incomplete"
     yield fitted([("← answer", "strong"), (f"{took}{whole}", "dim")], width)
     turn = answer.turn
     if turn.thinking:
@@ -195,35 +196,35 @@ def _answer(
         yield from _text([_role("refusal")], turn.refusal, "warn", width)
     for use in turn.uses:
         yield from _text([_role("uses")], f"{use.name} {use.arguments}", "strong", width)
-        tool_trip = next((one for one in tool_trips if one.use == use), None)
+        tool_trip = next((trip for trip in tool_trips if trip.use == use), None)
         if tool_trip is not None:
             tool_trips.remove(tool_trip)
-        yield from (fitted([_role(""), *line], width) for line in _went(transcript, use, tool_trip))
+        yield from (fitted([_role(""), *line], width) for line in _use_lines(transcript, use, tool_trip))
     for other in answer.more:
         yield from _text([_role("or")], other.text or ", ".join(use.name for use in other.uses), "dim", width)
 
 
-def _went(transcript: Transcript, use: ToolUse, tool_trip: ToolTrip | None) -> Iterator[Line]:
-    """Where a tool use went: the call that it became, and what the model was told of it."""
+def _use_lines(transcript: Transcript, use: ToolUse, tool_trip: ToolTrip | None) -> Iterator[Line]:
+    """Yield the call that a tool use became, and the row that returned its result to the model."""
     id = f" · id {one_line(use.id)}" if use.id else " · without an id"
     named: Piece = (f"{id}, in the text" if use.from_text else id, "dim")
     if tool_trip is None:
-        yield [("run by the API itself" if use.is_hosted else "not followed", "dim"), named]
+        yield [("run by the API itself" if use.is_hosted else "not traced", "dim"), named]
         return
     yield [*_called(transcript, tool_trip), named]
     if tool_trip.returned is not None and tool_trip.returned_in is not None:
-        by = "" if tool_trip.returned_by == "id" else f", joined by {tool_trip.returned_by}"
-        failed = " that it failed" if tool_trip.returned.is_error else ""
-        yield [("← ", ""), (f"told in row {tool_trip.returned_in.row}{failed}", ""), (by, "dim")]
+        by = "" if tool_trip.returned_by == "id" else f", matched by {tool_trip.returned_by}"
+        failed = " as a failure" if tool_trip.returned.is_error else ""
+        yield [("← ", ""), (f"returned in row {tool_trip.returned_in.row}{failed}", ""), (by, "dim")]
     elif tool_trip.next is not None:
-        yield [("← ", ""), (f"not told in row {tool_trip.next.row}", "warn")]
+        yield [("← ", ""), (f"not returned in row {tool_trip.next.row}", "warn")]
 
 
 def _called(transcript: Transcript, tool_trip: ToolTrip) -> Line:
     call = tool_trip.call
     if call is None:
-        recorded = any(not one.is_model for one in transcript.captures)
-        return [("no call was seen", "warn" if recorded and bare_name(tool_trip.use.name) else "dim")]
+        recorded = any(not capture.is_model for capture in transcript.captures)
+        return [("no call recorded", "warn" if recorded and bare_name(tool_trip.use.name) else "dim")]
     return [("→ ", ""), *_exchange(transcript, call), (_joined(tool_trip), "dim")]
 
 
@@ -236,18 +237,18 @@ def _exchange(transcript: Transcript, call: Exchange) -> Line:
 
 
 def _joined(tool_trip: ToolTrip) -> str:
-    words = "" if tool_trip.joined_by == "name and arguments" else f", joined by {tool_trip.joined_by} alone"
-    return words + (f", one of {tool_trip.candidates} that fit" if tool_trip.candidates > 1 else "")
+    words = "" if tool_trip.joined_by == "name and arguments" else f", matched by {tool_trip.joined_by} only"
+    return words + (f", one of {tool_trip.candidates} candidates" if tool_trip.candidates > 1 else "")
 
 
-def wanted_lines(transcript: Transcript, call: Exchange) -> Iterator[Line]:
-    """Which tool use a call was made for, and where the model was told of it; nothing where that is not known."""
-    for one in tool_trips_of(transcript):
-        if one.call is call:
-            told_in = f", told in row {one.returned_in.row}" if one.returned_in is not None else ""
+def tool_use_lines(transcript: Transcript, call: Exchange) -> Iterator[Line]:
+    """Yield the tool use that requested a call, and the row that returned its result; nothing where that is not known."""
+    for trip in tool_trips_of(transcript):
+        if trip.call is call:
+            returned = f", returned in row {trip.returned_in.row}" if trip.returned_in is not None else ""
             yield [
-                (f"wanted by {one_line(one.by.target)} in row {one.by.row} as {one_line(one.use.name)}{told_in}", "dim"),
-                (_joined(one), "dim"),
+                (f"requested by {one_line(trip.by.target)} in row {trip.by.row} as {one_line(trip.use.name)}{returned}", "dim"),
+                (_joined(trip), "dim"),
             ]
 
 
@@ -258,15 +259,16 @@ def _role(name: str) -> Piece:
     return (f"  {padded(one_line(name), _ROLE_CELLS)} ", "key")
 
 
-def _text(begin: Line, text: str, style: str, width: int | None, *, behind: str = "") -> Iterator[Line]:
-    """A text that begins behind its role and goes on below itself; `behind` follows its last line where there is room."""
+def _text(begin: Line, text: str, style: str, width: int | None, *, after: str = "") -> Iterator[Line]:
+    """Yield a text after its role, continued on indented lines. `after` follows the last line, or has one of its own."""
     blanks = _role("")[0]
     room = None if width is None else max(width - len(blanks), MIN_CHOP_CELLS)
-    lines = [part for one in text.split("\n") for part in _broken(safe_text(one.rstrip("\r").replace("\t", "    ")), room)]
+    whole_lines = (line.rstrip("\r").replace("\t", "    ") for line in text.split("\n"))
+    lines = [part for line in whole_lines for part in _broken(safe_text(line), room)]
     shown = lines if width is None else lines[:MAX_LINES]
-    for at, one in enumerate(shown):
-        end: Line = [(safe_text(behind), "dim")] if behind and at == len(shown) - 1 == len(lines) - 1 else []
-        line: Line = [*(begin if at == 0 else [(blanks, "")]), (one.rstrip(), style), *end]
+    for at, part in enumerate(shown):
+        end: Line = [(safe_text(after), "dim")] if after and at == len(shown) - 1 == len(lines) - 1 else []
+        line: Line = [*(begin if at == 0 else [(blanks, "")]), (part.rstrip(), style), *end]
         if end and width is not None and sum(len(piece) for piece, _ in line) > width:
             yield line[:-1]
             yield fitted([(blanks, ""), (end[0][0].strip(), "dim")], width)
@@ -274,7 +276,7 @@ def _text(begin: Line, text: str, style: str, width: int | None, *, behind: str 
             yield line
     if len(shown) < len(lines):
         yield fitted(
-            [(blanks, ""), (f"… {counted(len(lines) - len(shown), 'more line')}", "dim"), (safe_text(behind), "dim")], width
+            [(blanks, ""), (f"… {counted(len(lines) - len(shown), 'more line')}", "dim"), (safe_text(after), "dim")], width
         )
 
 

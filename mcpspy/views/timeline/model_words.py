@@ -1,4 +1,4 @@
-"""A model call in a few words: what the model said or wants done, and how many tokens that took. Refuses to show turns whole."""
+"""Model calls in a few words: what the model said or which tools it uses, and the number of tokens."""
 
 from ...transcript.llm.call import ModelCall
 from ...transcript.llm.model import Answer, ToolUse, Usage
@@ -8,10 +8,10 @@ from ..text.units import duration
 from .phrases import Phrase, status_words
 
 SAID_LETTERS = 60
-"""So much of a text stands in a row before the tokens: what is cut there, `show @:7` has whole."""
+"""The letters of a text that a row shows before the tokens; `show @:7` shows all of it."""
 
 ENOUGH = frozenset({"", "stop", "end_turn", "tool_calls", "tool_use", "function_call", "completed", "stop_sequence"})
-"""Why answers end that are all that the model wanted to say."""
+"""The finish reasons of answers that the model ended by itself."""
 
 _STYLES = {
     Outcome.PENDING: "wait",
@@ -23,12 +23,12 @@ _STYLES = {
 
 
 def model_phrase(call: ModelCall, letters: int = SAID_LETTERS) -> Phrase:
-    """How a model call ended: `ok: → get_weather {"city":"杭州"} · 88 + 15 tokens`."""
+    """Return the outcome of a model call: `ok: → get_weather {"city":"杭州"} · 88 + 15 tokens`."""
     outcome, answer = call.outcome, call.answer
     style = _STYLES.get(outcome, "warn")
     if outcome in (Outcome.HTTP_ERROR, Outcome.REDIRECTED):
-        said = one_line(answer.error) if answer is not None else ""
-        return Phrase(outcome.value, style, f"{status_words(call.transaction)}{f': {said}' if said else ''}")
+        error = one_line(answer.error) if answer is not None else ""
+        return Phrase(outcome.value, style, f"{status_words(call.transaction)}{f': {error}' if error else ''}")
     if answer is None:
         return Phrase(outcome.value, style)
     parts = [one_line(answer.error)] if answer.error else []
@@ -40,7 +40,7 @@ def model_phrase(call: ModelCall, letters: int = SAID_LETTERS) -> Phrase:
 
 
 def answer_words(answer: Answer, letters: int = SAID_LETTERS) -> str:
-    """What the model wants done, else what it says: `→ fetch {"url":"…"}`, `“It is sunny.”`."""
+    """Return the tool uses of an answer, else its text: `→ fetch {"url":"…"}`, `“It is sunny.”`."""
     turn = answer.turn
     if turn.uses:
         return ", ".join(f"→ {use_words(use, letters)}" for use in turn.uses)
@@ -49,26 +49,26 @@ def answer_words(answer: Answer, letters: int = SAID_LETTERS) -> str:
 
 
 def use_words(use: ToolUse, letters: int = SAID_LETTERS) -> str:
-    """A tool use: the tool's name and its arguments."""
+    """Return the name and the arguments of a tool use."""
     arguments = one_line(use.arguments, letters)
     return f"{one_line(use.name) or '(no name)'}{f' {arguments}' if arguments not in ('', '{}') else ''}"
 
 
 def usage_words(usage: Usage) -> str:
-    """Tokens as the API counted them: `88 + 15 tokens`; empty where it did not say."""
+    """Return the tokens of prompt and answer as the API counted them: `88 + 15 tokens`; empty where it did not count."""
     if usage.input_tokens is None and usage.output_tokens is None:
         return ""
-    asked, said = (("?" if one is None else f"{one:,}") for one in (usage.input_tokens, usage.output_tokens))
+    sent, received = (("?" if count is None else f"{count:,}") for count in (usage.input_tokens, usage.output_tokens))
     cached = f", {usage.cached_tokens:,} cached" if usage.cached_tokens else ""
-    thought = f", {usage.reasoning_tokens:,} of reasoning" if usage.reasoning_tokens else ""
-    return f"{asked} + {said} tokens{cached}{thought}"
+    reasoning = f", {usage.reasoning_tokens:,} reasoning" if usage.reasoning_tokens else ""
+    return f"{sent} + {received} tokens{cached}{reasoning}"
 
 
 def first_token_words(call: ModelCall) -> str:
-    """`first token after 312 ms`; empty for plain JSON."""
+    """Return `first token after 312 ms`; empty for an answer that was not streamed."""
     return "" if call.until_first_ns is None else f"first token after {duration(call.until_first_ns)}"
 
 
-def words_of(text: str, letters: int = PHRASE_LETTERS) -> str:
-    """Captured text in a line, in quotation marks."""
+def quoted_text(text: str, letters: int = PHRASE_LETTERS) -> str:
+    """Return captured text on one line, in quotation marks."""
     return f"“{one_line(text, letters)}”"

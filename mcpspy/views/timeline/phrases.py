@@ -1,7 +1,7 @@
-"""What is said of an exchange, a notification or a record, in a few safe words: the same in the timeline and in a diagram.
+"""Exchanges, notifications and records in a few safe words, which are the same in a timeline and in a diagram.
 
-Reads payloads only where the words need it: of errors, failed tools, results that are more than text, and the last of a run of
-notifications. Refuses layout.
+Payloads are read only where the words need them: errors, failed tools, results that are more than text, and the last of a run of
+notifications.
 """
 
 import json
@@ -36,7 +36,7 @@ PROGRESS = "notifications/progress"
 
 
 class Phrase(NamedTuple):
-    """A word in a style, and what is to be added in plainer dress."""
+    """A word in a style, and a detail that is added in a plainer style."""
 
     word: str
     style: str
@@ -57,7 +57,7 @@ _OUTCOMES = {
 
 
 def outcome_phrase(exchange: Exchange) -> Phrase:
-    """How an exchange ended, with the error's or the tool error's message."""
+    """Return the outcome of an exchange, with the message of an error or a tool error."""
     outcome = exchange.outcome
     phrase = _OUTCOMES[outcome]
     match outcome:
@@ -70,7 +70,7 @@ def outcome_phrase(exchange: Exchange) -> Phrase:
         case Outcome.TOOL_ERROR if exchange.response is not None:
             return phrase._replace(detail=one_line(_tool_text(_member(exchange.response, "result"))))
         case Outcome.CANCELLED if exchange.response is not None:
-            return phrase._replace(detail="answered all the same")
+            return phrase._replace(detail="answered anyway")
         case Outcome.CANCELLED if exchange.cancelled is None:
             return phrase._replace(detail="the client closed the stream")
         case Outcome.HTTP_ERROR | Outcome.REDIRECTED if exchange.transaction is not None:
@@ -80,28 +80,29 @@ def outcome_phrase(exchange: Exchange) -> Phrase:
 
 
 MAX_READ_BYTES = 4_000_000
-"""Larger results are not read for their rows: `show @:7` reads them."""
+"""Larger results are not read for a row; `show @:7` reads them."""
 
-_TOLD = frozenset({
+_READ_RESULTS = frozenset({
     "initialize", "server/discover", "tools/list", "prompts/list", "prompts/get", "resources/list", "resources/templates/list",
     "resources/read", "resources/directory/read", "sampling/createMessage", "elicitation/create", "roots/list",
     "completion/complete", "skills/list", "tasks/get", "tasks/list", "tasks/cancel", "subscriptions/listen",
 })  # fmt: skip
-"""Methods whose results are read for their rows."""
+"""Methods whose results are read for a row."""
 
 _QUESTIONS = frozenset({"elicitation/create", "completion/complete"})
-"""Methods of which the row tells what was asked, too."""
+"""Methods whose row also shows what was requested."""
 
 _NO_PLAIN_TEXT = (b'"image"', b'"audio"', b'"resource')
-"""Of a tool's result what else it may hold than texts, which tell too much for a row. A result without them is not read."""
+"""Signs of a tool's result that holds more than texts. A result without them is not read, because texts are too long for a row."""
 
 
 def _answer(exchange: Exchange) -> str:
-    """What a result brought, in a few words; empty where that would be the payload itself."""
+    """Return a result in a few words; empty where these would be the payload itself."""
     response, method = exchange.response, exchange.method
     if response is None or len(response.raw) > MAX_READ_BYTES:
         return ""
-    if response.result_type is None and method not in _TOLD and not (method == "tools/call" and _holds_more(response.raw)):
+    is_read = method in _READ_RESULTS or (method == "tools/call" and _holds_more(response.raw))
+    if response.result_type is None and not is_read:
         return ""
     facts = content_facts(response, method)
     if method not in OPENINGS:
@@ -110,8 +111,9 @@ def _answer(exchange: Exchange) -> str:
         facts.pop("revision", None)  # neither may name one
     if method not in _QUESTIONS:
         return about_words(facts)
-    asked = {name: one for name, one in content_facts(exchange.request, method).items() if name not in ("revision", "fields")}
-    return " → ".join(one for one in (about_words(asked), about_words(facts)) if one)
+    request_facts = content_facts(exchange.request, method)
+    request_facts = {name: fact for name, fact in request_facts.items() if name not in ("revision", "fields")}
+    return " → ".join(words for words in (about_words(request_facts), about_words(facts)) if words)
 
 
 def _holds_more(raw: bytes) -> bool:
@@ -119,7 +121,7 @@ def _holds_more(raw: bytes) -> bool:
 
 
 def _refusal(probe: Exchange) -> str:
-    """What a probe found out."""
+    """Return the error or the status that answered a probe."""
     if probe.response is not None:
         return error_phrase(probe.response)
     transaction = probe.transaction
@@ -127,7 +129,7 @@ def _refusal(probe: Exchange) -> str:
 
 
 def status_words(transaction: Transaction) -> str:
-    """Status and reason of a response, and where a redirect leads: `404 Not Found`, `307 Temporary Redirect to /mcp/`."""
+    """Return status and reason of a response, and the target of a redirect: `404 Not Found`, `307 Temporary Redirect to /mcp/`."""
     response = transaction.response
     head = None if response is None else response.head
     words = f"{transaction.status or '?'} {head.reason if head else ''}".rstrip()
@@ -137,7 +139,7 @@ def status_words(transaction: Transaction) -> str:
 
 
 def error_phrase(message: Message) -> str:
-    """Code and message of a JSON-RPC error: `-32601 Method not found`."""
+    """Return code and message of a JSON-RPC error: `-32601 Method not found`."""
     error = _member(message, "error")
     if not isinstance(error, dict):
         return one_line(_shown(error))
@@ -146,7 +148,7 @@ def error_phrase(message: Message) -> str:
 
 
 def notification_phrase(messages: list[Message]) -> Phrase:
-    """A notification, or a run of the same kind: its method, how often, and what the last one says."""
+    """Return the words for one notification or for several of one method: the method, the count, and what the last one says."""
     last = messages[-1]
     method = last.method or ""
     count = f" ×{len(messages)}" if len(messages) > 1 else ""
@@ -168,7 +170,7 @@ def notification_phrase(messages: list[Message]) -> Phrase:
 
 
 def unpaired_phrase(unpaired: UnpairedMessage, capture: CaptureInfo) -> Phrase:
-    """A message that belongs to no exchange."""
+    """Return the words for a message that belongs to no exchange."""
     message = unpaired.message
     match message.kind:
         case Kind.NOTIFICATION:
@@ -186,18 +188,18 @@ def unpaired_phrase(unpaired: UnpairedMessage, capture: CaptureInfo) -> Phrase:
 
 
 def raw_phrase(raw: bytes) -> str:
-    """Captured bytes in one safe line."""
+    """Return captured bytes on one safe line."""
     return one_line(decoded(raw[: 4 * PHRASE_LETTERS]))
 
 
 def log_text(raw: bytes, limit: int | None = None) -> str:
-    """A line of stderr, safe, with its indentation. `limit` bounds the letters that are looked at."""
+    """Return a line of stderr, safe, with its indentation. `limit` bounds the letters that are read."""
     line = raw.rstrip(b"\r\n")
     return safe_text(decoded(line if limit is None else line[: 4 * limit]).replace("\t", "    "))
 
 
 def stream_name(capture: CaptureInfo, stream: int) -> str:
-    """The name of a stream, as its `open` record gave it; those of a stdio tap are known beforehand."""
+    """Return the name of a stream, from its `open` record; the streams of a stdio tap have fixed names."""
     opened = capture.streams.get(stream)
     if opened is not None:
         return safe_text(opened.name)
@@ -205,7 +207,7 @@ def stream_name(capture: CaptureInfo, stream: int) -> str:
 
 
 def event_phrase(record: Record, capture: CaptureInfo) -> Phrase | None:
-    """What happened to the channel; None for records that say nothing by themselves."""
+    """Return the words for a channel event; None for records that have no row of their own."""
     match record:
         case Spawn():
             return Phrase("server started", "dim", f"pid {record.pid}")
@@ -220,7 +222,7 @@ def event_phrase(record: Record, capture: CaptureInfo) -> Phrase | None:
             return Phrase(word, "warn", f"{size(record.length)} waiting: {raw_phrase(record.data)}")
         case Gap():
             lost = f"{counted(record.frames, 'frame')}, {size(record.bytes)}"
-            return Phrase("gap", "bad", f"{lost} passed unrecorded: {one_line(record.why)}")
+            return Phrase("gap", "bad", f"{lost} passed but not recorded: {one_line(record.why)}")
         case Damage():
             return Phrase("damage", "bad", f"line {record.line} of the capture: {one_line(record.text)}")
         case Note():
@@ -238,16 +240,16 @@ def _end_of(capture: CaptureInfo, stream: int) -> str:
 
 
 def exit_words(record: Exit) -> str:
-    """How a server's process ended: `exited 1`, `killed by SIGTERM`, `could not be started: …`."""
+    """Return how a server's process ended: `exited 1`, `killed by SIGTERM`, `could not be started: …`."""
     if record.error:
         return f"could not be started: {one_line(record.error)}"
     if record.signal:
-        return f"ended by {one_line(record.signal)}"
+        return f"killed by {one_line(record.signal)}"
     return f"exited {record.code}"
 
 
 def command_words(capture: CaptureInfo) -> str:
-    """The command or the URL that a capture tapped, safe; empty where the header is lost."""
+    """Return the command or the URL that a capture tapped, safe; empty where the header is missing."""
     tapped = capture.header.tapped if capture.header else {}
     argv = tapped.get("argv")
     if isinstance(argv, list):
@@ -256,7 +258,7 @@ def command_words(capture: CaptureInfo) -> str:
 
 
 def _malformed(message: Message) -> str:
-    """What to call a payload that is no message. A line of a server that does not even begin like one is noise."""
+    """Return the name for a payload that is not a message. A server's line that does not begin like JSON is noise."""
     known = {"blank": "blank line", "not recorded": "not recorded", "cut short": "cut short"}.get(message.reason)
     if known is not None:
         return known
@@ -264,9 +266,9 @@ def _malformed(message: Message) -> str:
 
 
 def _exit_phrase(record: Exit) -> Phrase:
-    left = "; still alive: " + _processes(record.descendants) if record.descendants else ""
-    well = record.code == 0 and not record.descendants
-    return Phrase(f"server {exit_words(record)}", "dim" if well else "warn", left.removeprefix("; "))
+    left = f"still alive: {_processes(record.descendants)}" if record.descendants else ""
+    is_clean = record.code == 0 and not record.descendants
+    return Phrase(f"server {exit_words(record)}", "dim" if is_clean else "warn", left)
 
 
 def _close_phrase(record: Close, name: str) -> Phrase | None:
@@ -286,7 +288,7 @@ def _stall_phrase(record: Stall, name: str) -> Phrase:
 
 
 def _processes(descendants: Iterable[dict[str, Any]]) -> str:
-    return one_line(", ".join(f"{one.get('name', '?')} (pid {one.get('pid', '?')})" for one in descendants))
+    return one_line(", ".join(f"{process.get('name', '?')} (pid {process.get('pid', '?')})" for process in descendants))
 
 
 def _progress(params: Any) -> str:
@@ -304,7 +306,7 @@ def _reason(cancelled: Message) -> str:
 
 
 def _tool_text(result: Any) -> str:
-    """The first text in a tool's result."""
+    """Return the first text in a tool's result."""
     content = result.get("content") if isinstance(result, dict) else None
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict) and isinstance(block.get("text"), str):
@@ -313,7 +315,7 @@ def _tool_text(result: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A JSON value in a sentence: strings bare, all else as JSON."""
+    """Spell a JSON value for a sentence: strings bare, everything else as JSON."""
     if isinstance(value, str):
         return value
     try:

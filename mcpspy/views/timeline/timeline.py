@@ -1,7 +1,7 @@
-"""The timeline: rows of a transcript to lines. One line per exchange, with what belongs to it indented below.
+"""The timeline: rows of a transcript in, lines out. An exchange is one line, with its notifications indented below.
 
-A machine like all stages, so that live and offline are one path: `feed` takes a row that will not change any more, `pause` lets
-go of lines that were held back to be folded, `close` ends it. Refuses to print, and to know a terminal.
+A machine like all stages, so that live and offline are one path: `feed` takes a row that will not change any more, `pause`
+releases the lines that were withheld for folding, `close` ends it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ from ..text.line import Line, fitted, line_cells
 from ..text.units import counted
 from .calls import PollFolder, with_call
 from .findings import finding_lines
-from .logs import log_line, quoted_line
+from .logs import log_line, log_match_line
 from .model_words import SAID_LETTERS, model_phrase
 from .phrases import PROGRESS, Phrase, event_phrase, notification_phrase, outcome_phrase, unpaired_phrase
 from .summary import capture_lines, start_up_words, summary
@@ -44,20 +44,20 @@ from .transaction import body_bytes, status_note, transaction_phrase
 
 FOLD_HEAD = 3
 FOLD_TAIL = 2
-"""Of a long run of stderr lines so many are shown at its beginning and at its end."""
+"""The number of lines shown at the beginning and at the end of a long run of stderr."""
 
 DETAIL_LINES = 3
-"""An error message that has no room behind its outcome gets so many lines of its own."""
+"""The most lines of its own that an error message gets if it does not fit after its outcome."""
 
 MAX_NOTIFICATIONS = 200
-"""So many lines of notifications are shown below one exchange; more are counted."""
+"""The most lines of notifications shown below one exchange; more are counted."""
 
 
 class Timeline:
-    """Lines from rows. `stderr` says whether the server's stderr is shown, `fold` whether long runs of it are folded.
+    """Lines of rows. `stderr` shows the server's stderr, `fold` folds long runs of it.
 
-    `flagged` are the numbers of rows with findings, `log_matches` the messages that lines of stderr quote, `start_ups` says how
-    servers came up, by their captures. A row is fed once, when it has ended.
+    `flagged` are the numbers of rows with findings, `log_matches` the messages that lines of stderr quote, `start_ups` the
+    start-ups of servers by their captures. A row is fed once, when it has ended.
     """
 
     __slots__ = (
@@ -65,7 +65,7 @@ class Timeline:
         "_folded",
         "_held",
         "_polls",
-        "_quotes",
+        "_log_matches",
         "_run",
         "_start_ups",
         "_stderr",
@@ -89,16 +89,16 @@ class Timeline:
         self.lanes = lanes
         self.fold = fold
         self._flagged = flagged
-        self._quotes = log_matches or {}
+        self._log_matches = log_matches or {}
         self._start_ups = start_ups or {}
         self._stderr = stderr
-        self._run: tuple[int, int] | None = None  # the capture whose stderr is being read, and how many lines of it
+        self._run: tuple[int, int] | None = None  # the current capture with stderr, and the number of its lines
         self._folded = 0
         self._held: list[Log] = []
         self._polls = PollFolder()
 
     def feed(self, row: Row) -> list[Line]:
-        """The lines of a row, and before them what was held back of a run that it ends."""
+        """Return the lines of a row, after the withheld lines of a run that it ends."""
         if isinstance(row, Log):
             return self._log(row) if self._stderr else []
         lines = self.pause()
@@ -116,20 +116,20 @@ class Timeline:
         return lines
 
     def pause(self) -> list[Line]:
-        """What was held back of a run of stderr: `… 40 more lines`, and its end."""
+        """Release the withheld lines of a run of stderr: `… 40 more lines`, and its last lines."""
         lines: list[Line] = []
         if self._folded:
             self._folded += len(self._held) - FOLD_TAIL
             self._held = self._held[-FOLD_TAIL:]
             lines.append(self._below(self._held[0].at_ns, [(f"… {counted(self._folded, 'more line')} of stderr", "dim")]))
-        lines += [self._log_line(one) for one in self._held]
+        lines += [self._log_line(log) for log in self._held]
         self._held = []
         self._folded = 0
         self._run = None
         return lines
 
     def pending(self, row: Exchange | ModelCall, now_ns: int) -> Line:
-        """The line of a call that has no answer yet, with how long it has been waiting and its last progress."""
+        """Return the line of a call that has no answer yet, with its waiting time and its last progress."""
         took_ns = max(0, now_ns - row.at_ns)
         if isinstance(row, ModelCall):
             line = self._asking(row, row.transaction, took_ns)
@@ -138,7 +138,7 @@ class Timeline:
         line = self._left(row, row.at_ns, id=request.id or "", took_ns=took_ns, size_bytes=request.size)
         line.append((" → " if row.sender == "client" else " ← ", ""))
         line += self._words(one_line(row.method), one_line(row.target or ""))
-        progress = [one for one in row.notifications if one.method == PROGRESS]
+        progress = [message for message in row.notifications if message.method == PROGRESS]
         words = notification_phrase(progress[-1:]).detail if progress else ""
         call = self.lanes.captures[row.capture].calls.get(row.row)
         if call is not None and call.task is not None and not words:
@@ -146,7 +146,7 @@ class Timeline:
         return fitted([*line, (words or "pending", "wait")], self.columns.width)
 
     def close(self) -> list[Line]:
-        """The end of what was held back."""
+        """Release all withheld lines and polls."""
         lines = self.pause()
         for run in self._polls.close():
             self._one_exchange(run.last, lines, run.before)
@@ -155,7 +155,7 @@ class Timeline:
     # The kinds of rows
 
     def _exchange(self, row: Exchange, lines: list[Line]) -> None:
-        """The lines of an exchange, if it is no poll that brings nothing new."""
+        """Append the lines of an exchange, unless it is a poll without news."""
         call = self.lanes.captures[row.capture].calls.get(row.row)
         if call is None or not self.fold:
             self._one_exchange(row, lines)
@@ -167,7 +167,7 @@ class Timeline:
             self._one_exchange(row, lines, run.before + 1 if run is not None and is_poll else 0)
 
     def _one_exchange(self, row: Exchange, lines: list[Line], held: int = 0) -> None:
-        """`held` polls of its task came before it and were not shown."""
+        """Append the lines of an exchange; `held` polls of its task came before it and were not shown."""
         request, response = row.request, row.response
         size = request.size + (response.size if response else 0)
         there, back = ("→ ", "← ") if row.sender == "client" else ("← ", "→ ")
@@ -212,15 +212,15 @@ class Timeline:
         return [*line, (" → ", style), *self._words(one_line(row.method), one_line(row.target))]
 
     def _with_status(self, phrase: Phrase, row: Exchange | UnpairedMessage) -> Phrase:
-        """`phrase`, and the HTTP status where it is one that should be told."""
+        """Append to `phrase` the HTTP status, where it is worth showing."""
         capture = self.lanes.captures[row.capture]
         note = status_note(row, capture) if capture.transactions else ""
         if isinstance(row, Exchange) and row.method == INITIALIZE and row.transaction and row.transaction.scope.replaces:
-            note = "in the place of a session that was lost"
-        is_told = phrase.word in ("http error", "redirected") or (
+            note = "replaces an unknown session"
+        is_shown = phrase.word in ("http error", "redirected") or (
             isinstance(row, Exchange) and row.outcome is Outcome.PROBE and row.response is None
         )
-        if not note or is_told:
+        if not note or is_shown:
             return phrase
         return phrase._replace(detail=f"{phrase.detail} ({note})" if phrase.detail else note)
 
@@ -233,9 +233,9 @@ class Timeline:
             lines += self._finished([*self._left(row, row.at_ns), (" · ", "dim")], phrase)
 
     def _notifications(self, notifications: Sequence[Message], lines: list[Line]) -> None:
-        """One line each, by time; all progress in one, where its last word came."""
-        progress = [one for one in notifications if one.method == PROGRESS]
-        entries = [[one] for one in notifications if one.method != PROGRESS] + ([progress] if progress else [])
+        """Append one line for each notification, by time; all progress is one line, at the time of the last."""
+        progress = [message for message in notifications if message.method == PROGRESS]
+        entries = [[message] for message in notifications if message.method != PROGRESS] + ([progress] if progress else [])
         entries.sort(key=lambda entry: entry[-1].at_ns)
         for messages in entries[:MAX_NOTIFICATIONS]:
             phrase = notification_phrase(messages)
@@ -264,16 +264,16 @@ class Timeline:
     def _log_line(self, row: Log) -> Line:
         width = self.columns.width
         line = [*self._left(row, row.at_ns), (" stderr ", "dim")]
-        quote = self._quotes.get((row.capture, row.number))
+        match = self._log_matches.get((row.capture, row.number))
         room = None if width is None else width - line_cells(line)
-        return fitted([*line, *(log_line(row.raw, room) if quote is None else quoted_line(row.raw, quote, room))], width)
+        return fitted([*line, *(log_line(row.raw, room) if match is None else log_match_line(row.raw, match, room))], width)
 
     # The parts of a line
 
     def _left(
         self, row: Row | None, at_ns: int, *, id: str = "", took_ns: int | None = None, size_bytes: int | None = None
     ) -> Line:
-        """The numbers and the lane, which are blank where `row` is None."""
+        """Return the numbers and the lane, which are blank where `row` is None."""
         lane, style = self.lanes.of(row) if self.columns.lane and row is not None else ("", "")
         number = row.row if isinstance(row, Numbered) else None
         return self.columns.left_part(
@@ -281,11 +281,11 @@ class Timeline:
         )
 
     def _below(self, at_ns: int, pieces: Line) -> Line:
-        """A line that belongs to the row above: its time, and the words indented."""
+        """Return a line that belongs to the row above: its time, and the words indented."""
         return fitted([*self._left(None, at_ns), ("   ", ""), *pieces], self.columns.width)
 
     def _finished(self, line: Line, phrase: Phrase, row: int | None = None, *, below: bool = False) -> list[Line]:
-        """`line` with the phrase behind it; `below` lets a detail that does not fit have lines of its own."""
+        """Append the phrase to `line`; `below` gives a detail that does not fit lines of its own."""
         width = self.columns.width
         line.append((phrase.word, phrase.style))
         if row in self._flagged:
@@ -301,7 +301,7 @@ class Timeline:
         return [fitted(line, width), *(fitted([(" " * indent, ""), (part, style)], width) for part in parts)]
 
     def _words(self, method: str, target: str) -> Line:
-        """Method and target in their column. On a screen the target gives way, on a pipe both are whole."""
+        """Return method and target in their column. On a screen the target is cut first; on a pipe both are complete."""
         room = self.columns.words
         if self.columns.width is not None:
             method = cut(method, room)
@@ -320,52 +320,56 @@ def timeline(
     rows: tuple[int, int] | None = None,
     live: bool = False,
     zone: tzinfo | None = None,
-    found: FilterResult | None = None,
+    filtered: FilterResult | None = None,
     since: str = "",
 ) -> Iterator[Line]:
-    """The whole timeline: summary, captures, the names of the columns, rows. `width` in cells; None: as wide as it wants.
+    """Yield the complete timeline: summary, captures, column titles, rows, findings. `width` in cells; None means unbounded.
 
-    `rows` are the first and the last to show; what came between them comes with them, and is not folded. `live` says that
-    a tap still records; `zone` is the time zone of the captures' beginnings, the system's where it is None. `found` are the rows that
-    a filter lets through: then they are shown and no others, nor findings about others. `since` is as for `summary`.
+    `rows` are the numbers of the first and the last row to show, with all that came between them; nothing is folded then.
+    `live` says that a tap still records. `zone` is the time zone of the captures' beginnings (None: the system's). With
+    `filtered`, only the rows that match a filter are shown, and only findings about them. `since` is as for `summary`.
     """
     yield from summary(transcript, live=live, width=width, since=since)
     for line in capture_lines(transcript, zone, width=width, since=since):
         yield fitted(line, width)
-    if found is not None:
-        yield fitted([("  ", ""), *filter_line(found)], width)
-    chosen = rows_between(transcript.rows, rows) if found is None else found.rows
+    if filtered is not None:
+        yield fitted([("  ", ""), *filter_line(filtered)], width)
+    chosen = rows_between(transcript.rows, rows) if filtered is None else filtered.rows
     if not chosen:
         return
     lanes = Lanes(transcript.captures)
     shape = timeline_columns(chosen, lanes, width)
-    flagged = frozenset(one.row for one in transcript.findings if one.row is not None)
+    flagged = frozenset(finding.row for finding in transcript.findings if finding.row is not None)
     machine = Timeline(
         shape,
         lanes,
         stderr=stderr,
-        fold=rows is None and found is None,
+        fold=rows is None and filtered is None,
         flagged=flagged,
         log_matches=log_matches(transcript.rows) if stderr else {},
-        start_ups={at: one.start_up for at, one in enumerate(lifecycles(transcript)) if one.start_up is not None},
+        start_ups={
+            index: lifecycle.start_up
+            for index, lifecycle in enumerate(lifecycles(transcript))
+            if lifecycle.start_up is not None
+        },
     )
     yield []
     yield fitted(shape.header(), width)
     for row in chosen:
         yield from machine.feed(row)
     yield from machine.close()
-    told = (
+    shown = (
         transcript
-        if found is None
-        else Transcript(transcript.captures, transcript.rows, findings_about(found, transcript.findings))
+        if filtered is None
+        else Transcript(transcript.captures, transcript.rows, findings_about(filtered, transcript.findings))
     )
-    if rows is None and told.findings:
+    if rows is None and shown.findings:
         yield []
-        yield from (fitted(line, width) for line in finding_lines(told, width=width))
+        yield from (fitted(line, width) for line in finding_lines(shown, width=width))
 
 
 def rows_between(rows: list[Row], chosen: tuple[int, int] | None) -> list[Row]:
-    """The rows with numbers from the first to the last of `chosen`, and what came between them; all where that is None."""
+    """Return the rows whose numbers are within `chosen`, and what came between them; all rows where that is None."""
     if chosen is None:
         return rows
     first, last = chosen
@@ -377,7 +381,7 @@ def rows_between(rows: list[Row], chosen: tuple[int, int] | None) -> list[Row]:
 
 
 def timeline_columns(rows: list[Row], lanes: Lanes, width: int | None) -> Columns:
-    """Columns as wide as these rows need them."""
+    """Return columns as wide as these rows need."""
     last_row = last_ns = longest_id = longest_words = 0
     for row in rows:
         last_ns = max(last_ns, row.at_ns)

@@ -1,6 +1,6 @@
-"""What is said of an HTTP transaction: in a few words for a row, in a few lines beside the messages that it carried.
+"""HTTP transactions in words: a phrase for a row, and a few lines below the messages that a transaction carried.
 
-Refuses to show heads and bodies: `http_wire` does.
+Heads and bodies are not shown here; `http_wire` shows them.
 """
 
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ HTTP_OK = 200
 HTTP_FAILURES = 500
 
 USUAL = (HTTP_OK, 202)
-"""Statuses that go without saying where a message went well."""
+"""Statuses that are not shown for a message that succeeded."""
 
 MAX_CHUNKS = 12
-"""So many chunk sizes are listed of one frame; more are counted."""
+"""The most chunk sizes of one frame that are listed; more are counted."""
 
 
 def transaction_phrase(transaction: Transaction) -> Phrase:
-    """How a transaction went: its status, and what came with it."""
+    """Return the status of a transaction, and what came with it."""
     response = transaction.response
     if response is None:
         return Phrase("no response", "warn", _left_words(transaction)) if transaction.over else Phrase("pending", "wait")
@@ -34,23 +34,24 @@ def transaction_phrase(transaction: Transaction) -> Phrase:
 
 
 def body_bytes(transaction: Transaction) -> int:
-    """The size of both bodies, as far as they came."""
-    return sum(one.body_bytes for one in (transaction.request, transaction.response) if one is not None)
+    """Return the size of both bodies, as far as they came."""
+    return sum(stream.body_bytes for stream in (transaction.request, transaction.response) if stream is not None)
 
 
 def status_note(row: Exchange | UnpairedMessage | Message, capture: CaptureInfo) -> str:
-    """`HTTP 404` where a message went over HTTP and its status is one that should be told; else empty."""
+    """Return `HTTP 404` where a message went over HTTP and its status is worth showing; else empty."""
     if isinstance(row, Exchange):
-        asked, answered = row.transaction, None if row.response is None else capture.transaction_of(row.response.stream)
-        told = answered if row.sender == "server" and answered is not None else asked
+        answering = None if row.response is None else capture.transaction_of(row.response.stream)
+        transaction = answering if row.sender == "server" and answering is not None else row.transaction
     else:
         message = row.message if isinstance(row, UnpairedMessage) else row
-        told = capture.transaction_of(message.stream) if message.sender == "client" else None
-    return f"HTTP {told.status}" if told is not None and told.status and told.status not in USUAL else ""
+        transaction = capture.transaction_of(message.stream) if message.sender == "client" else None
+    status = 0 if transaction is None else transaction.status
+    return f"HTTP {status}" if status and status not in USUAL else ""
 
 
 def fact_lines(transaction: Transaction, width: int | None) -> Iterator[Line]:
-    """What is known of a transaction beside its messages: of its request, of its response, and each note."""
+    """Yield the facts about a transaction: its numbers, its request, each note, its response."""
     numbers = f"transaction {transaction.number} · connection {transaction.connection}"
     scope = transaction.scope
     where = f" · session {safe_text(scope.session)}" if scope.session else ""
@@ -63,7 +64,7 @@ def fact_lines(transaction: Transaction, width: int | None) -> Iterator[Line]:
     for note in transaction.notes:
         yield [("· ", "dim"), (one_line(f"{note.topic}: {note.text}"), "dim")]
     if response is not None:
-        by = " by mcpspy" if response.injected else ""
+        by = " sent by mcpspy" if response.injected else ""
         words = status_words(transaction) + by
         yield from with_facts(
             [("← ", ""), (words, _style(transaction.status))], list(_facts(response, transaction.at_ns)), width
@@ -73,14 +74,14 @@ def fact_lines(transaction: Transaction, width: int | None) -> Iterator[Line]:
 
 
 def chunk_words(sizes: tuple[int, ...]) -> str:
-    """Chunk sizes as a packet capture shows them, and in decimal: `0x51 81, 0x10 16`."""
-    words = ", ".join(f"{one:#x} {one}" for one in sizes[:MAX_CHUNKS])
+    """Spell chunk sizes as a packet capture shows them, and in decimal: `0x51 81, 0x10 16`."""
+    words = ", ".join(f"{count:#x} {count}" for count in sizes[:MAX_CHUNKS])
     more = len(sizes) - MAX_CHUNKS
     return f"{words}, {counted(more, 'more chunk')}" if more > 0 else words
 
 
 def with_facts(line: Line, facts: list[str], width: int | None) -> Iterator[Line]:
-    """`line` and what is known of it, on as many lines as that takes."""
+    """Append facts to `line`, separated by `·`, on as many lines as they take."""
     between = "  "
     for fact in facts:
         longer: Line = [*line, (between + fact, "dim")]
@@ -96,8 +97,8 @@ def _details(transaction: Transaction, response: Stream) -> Iterator[str]:
     if transaction.status != HTTP_OK:
         yield status_words(transaction).partition(" ")[2]
     if response.injected:
-        said = next((one.data for one in transaction.anomalies if one.name == "injected"), b"")
-        yield raw_phrase(said) if said.startswith(b"mcpspy") else "by mcpspy"
+        body = next((anomaly.data for anomaly in transaction.anomalies if anomaly.name == "injected"), b"")
+        yield raw_phrase(body) if body.startswith(b"mcpspy") else "sent by mcpspy"
     if transaction.is_stream:
         yield counted(response.events, "event")
         if transaction.redelivered:
@@ -110,7 +111,7 @@ def _details(transaction: Transaction, response: Stream) -> Iterator[str]:
 
 
 def _facts(stream: Stream, began_ns: int) -> Iterator[str]:
-    """When it came, how much, and how it ended."""
+    """Yield when a stream came, its size, and how it ended."""
     if stream.at_ns > began_ns:
         yield f"head after {duration(stream.at_ns - began_ns)}"
     head = stream.head
@@ -129,22 +130,21 @@ def _facts(stream: Stream, began_ns: int) -> Iterator[str]:
 
 
 def _left_words(transaction: Transaction) -> str:
-    """Who did not wait for the response, or not for the end of the request."""
-    return f"{one_line(transaction.left_by) or 'somebody'} closed the connection"
+    """Return who closed the connection before the response, or before the end of the request."""
+    return f"{one_line(transaction.left_by)} closed the connection" if transaction.left_by else "the connection was closed"
 
 
 def ended_words(stream: Stream) -> str:
-    """Who ended a stream, and how."""
+    """Return who ended a stream, and how."""
     close = stream.close
     if close is None:
         return "open"
-    how = {"eof": "closed by", "reset": "reset by", "abort": "broken off by", "broken": "left by"}.get(close.how)
-    by = one_line(close.by)
-    return f"{how} {by}" if how else f"{one_line(close.how)} by {by}"
+    how = {"eof": "closed", "abort": "aborted", "broken": "disconnected"}.get(close.how, one_line(close.how))
+    return f"{how} by {one_line(close.by)}"
 
 
 def _style(status: int) -> str:
-    """What a server refuses is often only asked for to find out: a GET answered by 405, metadata by 404."""
+    """Return the style of a status. A 4xx is a warning, because clients often just try: a GET answered by 405, metadata by 404."""
     if status >= HTTP_FAILURES:
         return "bad"
     return "warn" if status >= HTTP_REDIRECTS or status == 0 else "dim"

@@ -1,6 +1,6 @@
-"""What came on the wire in one transaction, as lines: heads, chunks, events, bodies and ends, each once, also while more comes.
+"""The bytes of one HTTP transaction as lines: heads, chunks, events, bodies and ends, each once, also while more comes.
 
-Bytes are shown as they were, but for what a terminal obeys. Refuses to lay JSON out: `show @:7` does.
+Bytes are shown as they were, but safe for a terminal. JSON is not laid out; `show @:7` does that.
 """
 
 from collections.abc import Iterator
@@ -20,20 +20,20 @@ from .head_lines import head_lines
 from .transaction import chunk_words, ended_words
 
 MAX_LINES = 6
-"""So many lines of a screen are given to one line of an event or a body."""
+"""The most lines of a screen that one line of an event or a body takes."""
 
 MAX_LETTERS = 2_000
-"""So many letters of a line of an event or a body are shown on a pipe."""
+"""The most letters of a line of an event or a body that are shown on a pipe."""
 
 SPARED_LETTERS = 200
-"""What is longer by no more than this is shown whole."""
+"""A line that is longer than MAX_LETTERS by no more than this is not cut."""
 
 MAX_BODY_LINES = 40
-"""So many lines of a body are shown on a screen."""
+"""The most lines of a body shown on a screen."""
 
 
 class WireLayout:
-    """How much room there is: `room` in cells, None on a pipe. `whole`: nothing is left out. `cuts` counts what was."""
+    """The room for lines: `room` in cells, None on a pipe. `whole` leaves nothing out. `cuts` counts the lines that were cut."""
 
     __slots__ = ("cuts", "room", "whole")
 
@@ -44,7 +44,7 @@ class WireLayout:
 
 
 class WireEntry(NamedTuple):
-    """Something on the wire: its record's number orders it, its lines go behind its time and its arrow."""
+    """Something on the wire, ordered by the number of its record; its lines follow its time and its arrow."""
 
     number: int
     at_ns: int | None
@@ -53,7 +53,7 @@ class WireEntry(NamedTuple):
 
 
 class TransactionEntries:
-    """Goes along one transaction; `feed` gives what came since the last time, in the order of the records."""
+    """A reader of one transaction; `feed` returns what came since the last call, in the order of the records."""
 
     __slots__ = ("_layout", "_notes", "_capture", "_streams", "transaction")
 
@@ -66,31 +66,32 @@ class TransactionEntries:
 
     @property
     def is_chunked(self) -> bool:
-        """Whether HTTP/1.1 chunks came."""
-        return any(one is not None and one.chunks for one in (self.transaction.request, self.transaction.response))
+        """True if HTTP/1.1 chunks came."""
+        streams = (self.transaction.request, self.transaction.response)
+        return any(stream is not None and stream.chunks for stream in streams)
 
     def feed(self) -> list[WireEntry]:
-        """What is new."""
+        """Return the new entries."""
         transaction = self.transaction
         redelivered = set(transaction.redelivered)
-        found: list[WireEntry] = []
+        new: list[WireEntry] = []
         for stream in (transaction.request, *transaction.interim, transaction.response):
             if stream is not None:
                 number = stream.opened.stream
                 entries = self._streams.get(number)
                 if entries is None:
                     entries = self._streams[number] = _StreamEntries(stream, self._capture, self._layout)
-                found += entries.feed(redelivered)
+                new += entries.feed(redelivered)
         for note in transaction.notes[self._notes :]:
             text = one_line(f"{note.topic}: {note.text}")
             style = "warn" if note.topic == "left" else "dim"
-            found.append(WireEntry(note.number, note.at_ns + self._capture.shift_ns, "·", [[(text, style)]]))
+            new.append(WireEntry(note.number, note.at_ns + self._capture.shift_ns, "·", [[(text, style)]]))
         self._notes = len(transaction.notes)
-        return sorted(found)
+        return sorted(new)
 
 
 class _StreamEntries:
-    """Goes along one stream."""
+    """A reader of one stream of a transaction."""
 
     __slots__ = ("_chunks", "_encoding", "_frames", "_is_begun", "_is_ended", "_layout", "_sealed", "_capture", "_stream")
 
@@ -108,13 +109,13 @@ class _StreamEntries:
         stream, opened = self._stream, self._stream.opened
         arrow = "→" if opened.sender == CLIENT else "←"
         if opened.head and not self._is_begun:
-            by: list[Line] = [[("written by mcpspy", "warn")]] if opened.injected else []
+            by: list[Line] = [[("sent by mcpspy", "warn")]] if opened.injected else []
             yield WireEntry(opened.number, stream.at_ns, arrow, [*head_lines(opened, self._layout.room), *by])
         self._is_begun = True
         for frame in stream.kept[self._frames :]:
             lines = self._frame(frame)
             if frame.number in redelivered:
-                lines.append([("redelivered: this event came before, and is not counted again", "warn")])
+                lines.append([("redelivered: this event came before and is not counted again", "warn")])
             yield WireEntry(frame.number, frame.at_ns + self._capture.shift_ns, arrow, lines)
         self._frames = len(stream.kept)
         close = stream.close
@@ -128,19 +129,19 @@ class _StreamEntries:
                 yield WireEntry(close.number, stream.closed_ns, "·", lines)
 
     def _frame(self, frame: Frame) -> list[Line]:
-        """A frame's chunks and its bytes, or what these mean."""
+        """Return a frame's chunks and its bytes, decoded if they are compressed."""
         lines = self._facts(frame)
         if not frame.data and frame.length:
             return [*lines, [(f"{size(frame.length)}, not recorded: sha256 {safe_text(frame.sha256)}", "warn")]]
         if frame.part:
-            lines.append([(f"a part of {size(frame.length)}", "dim")])
+            lines.append([(f"part of a frame, {size(frame.length)}", "dim")])
         if self._encoding:
             self._sealed.append(frame.data)
             lines += [] if frame.part else self._unsealed()
         else:
             lines += self._texts(frame.data)
         if frame.forwarded is not None:
-            lines.append([("sent on as", "warn")])
+            lines.append([("forwarded as", "warn")])
             lines += self._texts(frame.forwarded)
         return lines
 
@@ -153,24 +154,24 @@ class _StreamEntries:
         elif frame.chunks:
             lines.append([("in the chunk above", "key")])
         if frame.first_ns < frame.at_ns:
-            lines.append([(f"first byte {duration(frame.at_ns - frame.first_ns)} before", "dim")])
+            lines.append([(f"first byte {duration(frame.at_ns - frame.first_ns)} earlier", "dim")])
         return lines
 
     def _unsealed(self) -> list[Line]:
-        """What a compressed body says, or the bytes as they are of one that nobody can decode."""
+        """Return the decoded text of a compressed body, or its bytes as they are if they cannot be decoded."""
         data, self._sealed = b"".join(self._sealed), []
         try:
-            said = decompressed(data, self._encoding.encode("utf-8", "replace"))
+            text = decompressed(data, self._encoding.encode("utf-8", "replace"))
         except MissingDecoderError as error:
             words = f"{size(len(data))} of {one_line(error.coding)}: pip install '{EXTRA}' to read them"
             return _wrapped(words, "warn", self._layout.room)
         except ValueError:
             return self._texts(data)
-        sizes = f"{size(len(data))} of {one_line(self._encoding)}, decoded {size(len(said))}:"
-        return [[(sizes, "dim")], *self._texts(said)]
+        sizes = f"{size(len(data))} of {one_line(self._encoding)}, decoded {size(len(text))}:"
+        return [[(sizes, "dim")], *self._texts(text)]
 
     def _texts(self, data: bytes) -> list[Line]:
-        """Captured bytes line by line. Of an event, the names of its fields stand out."""
+        """Return captured bytes line by line. The field names of an event have a style of their own."""
         is_event, layout = self._stream.opened.framing == "sse", self._layout
         texts = data.decode("utf-8", "surrogateescape").replace("\r\n", "\n").removesuffix("\n").split("\n")
         if is_event and texts and not texts[-1]:
@@ -184,7 +185,7 @@ class _StreamEntries:
 
 
 def _text(text: str, layout: WireLayout, *, is_event: bool) -> list[Line]:
-    """One line of what came, on as many of a screen as it may have."""
+    """Return one captured line, on as many lines of the screen as it may take."""
     shown = text if layout.whole else _beginning(text, layout.room)
     lines: list[Line] = [[(piece, "")] for piece in _pieces(shown, layout.room)]
     if len(shown) < len(text):
@@ -198,12 +199,12 @@ def _text(text: str, layout: WireLayout, *, is_event: bool) -> list[Line]:
 
 
 def _beginning(text: str, room: int | None) -> str:
-    """So much of a line that it takes no more room than it may have; all of it if that is how much it takes."""
+    """Return the beginning of a line that fits into the room it may take; all of the line if it fits."""
     if room is None:
         return text if len(text) <= MAX_LETTERS + SPARED_LETTERS else text[:MAX_LETTERS]
     shown = text[: room * (MAX_LINES + 1)]
     if len(shown) == len(text) and len(_pieces(shown, room)) <= MAX_LINES + 1:
-        return text  # what would be said of the last line takes one, too
+        return text  # the note about a cut last line would take a line, too
     shown = text[: room * MAX_LINES]
     while (lines := len(_pieces(shown, room))) > MAX_LINES:  # wide letters, and those that are spelled out
         shown = shown[: min(len(shown) * MAX_LINES // lines, len(shown) - 1)]
@@ -211,13 +212,13 @@ def _beginning(text: str, room: int | None) -> str:
 
 
 def _pieces(text: str, room: int | None) -> list[str]:
-    """A line as a screen takes it, in pieces of `room` cells."""
+    """Divide a line into safe pieces of `room` cells."""
     safe = safe_text(decoded(_raw(text)))
     return [safe] if room is None or cells(safe) <= room else chopped(safe, room)
 
 
 def _raw(text: str) -> bytes:
-    """The bytes that a text was made of."""
+    """Return the bytes that a text was decoded from."""
     return text.encode("utf-8", "surrogateescape")
 
 

@@ -105,7 +105,7 @@ def test_a_stream_is_printed_when_it_begins_and_when_it_ends() -> None:
         shown.wait_for("initialize 2025-11-25")
         stream.close("client", "broken")
         live.flush()
-        shown.wait_for("2 events, left by client")
+        shown.wait_for("2 events, disconnected by client")
     live.recording.close()
 
 

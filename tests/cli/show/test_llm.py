@@ -17,7 +17,7 @@ def test_both_legs_are_one_timeline() -> None:
 
 def test_a_row_of_a_model_s_leg_is_shown_whole() -> None:
     text = run("show", f"{MODEL}:1").stdout
-    assert all(words in text for words in ("row 1 · chat.completions gpt-4o-mini · ok", "2 tools offered", "no call was seen"))
+    assert all(words in text for words in ("row 1 · chat.completions gpt-4o-mini · ok", "2 tools offered", "no call recorded"))
 
 
 def test_raw_has_the_prompt_and_the_answer_each_on_a_line() -> None:

@@ -77,7 +77,7 @@ def test_a_stream_that_ends_when_nothing_more_is_said_ends_with_all() -> None:
     last = recorded("sse").steps[-1]
     assert isinstance(last, Fragment)
     assert last.title.startswith("shutdown")
-    assert [one.text for one in flat(last.steps) if isinstance(one, Arrow)] == ["1 left by client after 4 events"]
+    assert [one.text for one in flat(last.steps) if isinstance(one, Arrow)] == ["1 disconnected by client after 4 events"]
 
 
 def test_several_servers_have_no_phases() -> None:
@@ -93,7 +93,7 @@ def test_polls_of_a_task_that_bring_nothing_new_are_drawn_as_one_from_the_first_
     scene = polled(Dialogue(), 17)
     assert texts(drawn(scene))[1:] == [
         "1 tools/call greet",
-        "1 ok · 1.00 ms: task t working, ask again every 1.00 s",
+        "1 ok · 1.00 ms: task t working, poll every 1.00 s",
         "2–18 tasks/get t ×17",
         "2–18 ok: working",
     ]

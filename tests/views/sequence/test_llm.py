@@ -178,7 +178,7 @@ def test_mermaid_reads_a_run_as_it_was_drawn(detail: Detail, read_mermaid: Merma
 STEPS = [
     "GET /sse", "connected", "endpoint /messages", "initialize", "weather", "initialized", "“杭州的天气”", "tools/list", "2 tools",
     "1 turn · 2 tools offered", "→ get_weather {\"city\":\"杭州\"}", "tools/call get_weather", "ok", "← get_weather “杭州",
-    "“杭州的天气是晴", "“杭州的天气是晴", "left by client",
+    "“杭州的天气是晴", "“杭州的天气是晴", "disconnected by client",
 ]  # fmt: skip
 """What published walkthroughs number from 1 to 15, and the end; what the client puts together for itself nobody sees."""
 

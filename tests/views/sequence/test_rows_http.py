@@ -128,7 +128,7 @@ def test_what_mcpspy_answered_says_so() -> None:
     [
         ("server", "eof", ("server1", "client1", ArrowKind.RESPONSE, "1 closed by server after 1 event")),
         ("server", "reset", ("server1", "client1", ArrowKind.LOST, "1 reset by server after 1 event")),
-        ("client", "broken", ("client1", "server1", ArrowKind.CANCELLATION, "1 left by client after 1 event")),
+        ("client", "broken", ("client1", "server1", ArrowKind.CANCELLATION, "1 disconnected by client after 1 event")),
     ],
 )
 def test_a_long_stream_ends_when_it_ended_and_by_whom(by: str, how: str, end: tuple[str, str, ArrowKind, str]) -> None:

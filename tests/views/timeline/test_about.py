@@ -81,7 +81,7 @@ def test_a_row_says_what_came_of_it(contents: Transcript, method: str, target: s
 def test_a_row_of_a_task_says_its_state_and_when_to_ask_again(contents: Transcript) -> None:
     words = detail(contents, "tools/call", "simulate-research-query")
     assert words.startswith("task ")
-    assert words.endswith(" working, Gathering sources..., ask again every 1.00 s")
+    assert words.endswith(" working, Gathering sources..., poll every 1.00 s")
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_form_is_told_by_its_fields_and_its_answer_by_what_the_user_did(conten
 
 def test_sampling_is_told_by_its_limits_and_its_messages(contents: Transcript) -> None:
     lines = told(contents, "sampling/createMessage", answer=False)
-    assert lines[0] == "system prompt of 30 letters · at most 20 tokens · temperature 0.7"
+    assert lines[0] == "system prompt of 30 characters · at most 20 tokens · temperature 0.7"
     assert lines[2].startswith("  user: “Resource trigger-sampling-request context: Hello")
 
 

@@ -64,7 +64,7 @@ def two_rounds(wait_ms: int = 3000) -> Dialogue:
 
 
 def test_the_last_round_says_how_long_the_call_took() -> None:
-    assert outcomes(two_rounds()) == ["needs input: elicitation/create", "ok: round 2 of row 1, 3.00 s in all"]
+    assert outcomes(two_rounds()) == ["needs input: elicitation/create", "ok: round 2 of row 1, 3.00 s in total"]
 
 
 def test_a_round_in_between_says_which_it_is() -> None:
@@ -74,7 +74,7 @@ def test_a_round_in_between_says_which_it_is() -> None:
 
 def test_on_a_narrow_screen_what_a_row_is_to_its_call_has_a_line_of_its_own() -> None:
     lines = [plain(line) for line in timeline(two_rounds().transcript, width=60)]
-    assert "round 2 of row 1, 3.00 s in all" in [line.strip() for line in lines]
+    assert "round 2 of row 1, 3.00 s in total" in [line.strip() for line in lines]
     assert all(len(line) <= 60 for line in lines)
 
 
@@ -83,7 +83,7 @@ def test_polls_that_bring_nothing_new_are_counted_in_the_one_that_does() -> None
     told.client(poll(18, method="tasks/result")).server(result(18))
     assert outcomes(told)[1:] == [
         "ok ×17: completed after 16.0 s · polls 1–17 of row 1",
-        "ok: result of row 1, 16.0 s in all",
+        "ok: result of row 1, 16.0 s in total",
     ]
 
 
@@ -102,7 +102,7 @@ def test_polls_are_counted_though_others_ask_meanwhile() -> None:
 
 def test_polls_that_were_held_come_before_what_follows_them_in_their_call() -> None:
     told = polled(Dialogue(), 3).server(status_told("t", "completed")).client(poll(9, method="tasks/result")).server(result(9))
-    assert outcomes(told)[1:] == ["ok ×3: working · polls 1–3 of row 1", "ok: result of row 1, 3.00 s in all"]
+    assert outcomes(told)[1:] == ["ok ×3: working · polls 1–3 of row 1", "ok: result of row 1, 3.00 s in total"]
 
 
 def test_each_poll_that_brings_another_status_is_shown() -> None:
@@ -144,7 +144,7 @@ def test_live_and_offline_fold_alike() -> None:
         (Dialogue().client(subscribe(1)).server(result(1)).server(updated()), "x:1 · of row 1"),
         (Dialogue().client(listen(1)).server(on(1)), "of row 1"),
         (Dialogue().client(ask(1)).server(to_urls(1, "e")).server(done("e")), "of row 1"),
-        (Dialogue().server(url_elicitation(1, "e")).client(result(1)).server(done("e")), "of row 1, 2.00 ms in all"),
+        (Dialogue().server(url_elicitation(1, "e")).client(result(1)).server(done("e")), "of row 1, 2.00 ms in total"),
     ],
 )
 def test_a_notification_says_which_call_it_is_about(told: Dialogue, words: str) -> None:
@@ -176,7 +176,7 @@ def test_a_session_that_takes_the_place_of_a_lost_one_says_so() -> None:
     told.post(request(7), session="s1").answer(404)
     opened_session(told, "s2")
     lines = [plain(line) for line in timeline(told.transcript)]
-    (line,) = [line for line in lines if "in the place of a session that was lost" in line]
+    (line,) = [line for line in lines if "replaces an unknown session" in line]
     assert "initialize" in line
     found = [transaction_object(one) for one in told.transcript.captures[0].transactions.values()]
     assert [(one.get("session_unknown"), one.get("session_before")) for one in found[2:4]] == [(3, None), (None, "s1")]
@@ -188,7 +188,7 @@ def test_a_session_that_takes_the_place_of_a_lost_one_says_so() -> None:
 def test_above_a_row_stands_the_chain_of_its_call() -> None:
     assert above(two_rounds(), 2) == above(two_rounds(), 1)
     assert above(two_rounds(), 2) == [
-        "call of row 1 · ok · 3.00 s in all · 2.00 ms on the wire · 2 rounds",
+        "call of row 1 · ok · 3.00 s in total · 2.00 ms on the wire · 2 rounds",
         "    row 1       tools/call greet  needs input: elicitation/create  1.00 ms",
         "    row 2       tools/call greet  ok  1.00 ms",
     ]

@@ -59,7 +59,7 @@ def test_every_message_has_its_time_its_record_and_its_size() -> None:
 
 def test_a_message_that_came_in_parts_says_when_it_began() -> None:
     scene = opened("weather").parts(0, b'{"jsonrpc":"2.0","id":1,', b'"method":"ping"}\n').server(result(1))
-    assert "at 0.002000 s, its first byte 1.00 ms before" in "\n".join(shown(scene, 1))
+    assert "at 0.002000 s, first byte 1.00 ms earlier" in "\n".join(shown(scene, 1))
 
 
 def test_every_notification_of_a_call_is_shown() -> None:

@@ -21,7 +21,7 @@ WIDTHS = (80, 200, None)
 
 
 def lines_of(transcript: Transcript, **options: Any) -> list[Line]:
-    return list(wire_lines(transcript, carrying_transactions(transcript, transcript.rows).values(), **options))
+    return list(wire_lines(transcript, carrying_transactions(transcript, transcript.rows), **options))
 
 
 def shown(told: Traffic, **options: Any) -> list[str]:
@@ -66,7 +66,7 @@ def test_several_events_in_one_chunk_say_so() -> None:
 
 def test_a_reader_of_packet_captures_is_told_that_sizes_are_no_event_ids() -> None:
     told = answered().event(result(1)).close().traffic
-    assert "that is no event id" in shown(told)[-1]
+    assert "It is not an event id" in shown(told)[-1]
 
 
 def test_without_chunks_nothing_is_explained() -> None:
@@ -89,7 +89,7 @@ def test_an_event_that_was_rewritten_stands_in_both_forms() -> None:
     told = Traffic()
     told.get("/sse").stream().event("http://a/m", kind="endpoint", forwarded=b"event: endpoint\ndata: http://b/m\n\n")
     found = words(told)
-    at = found.index("sent on as")
+    at = found.index("forwarded as")
     assert (found[at - 1], found[at + 2]) == ("data: http://a/m", "data: http://b/m")
 
 
@@ -178,7 +178,7 @@ def test_what_was_changed_in_a_head_stands_below_it() -> None:
     told = Traffic()
     told.get("/").answer(404)
     found = words(told)
-    assert found[found.index("Host: 127.0.0.1:7777") + 1] == "sent on as Host: 127.0.0.1:3001"
+    assert found[found.index("Host: 127.0.0.1:7777") + 1] == "forwarded as Host: 127.0.0.1:3001"
 
 
 def test_what_was_added_and_what_was_left_out_is_said() -> None:
@@ -187,7 +187,7 @@ def test_what_was_added_and_what_was_left_out_is_said() -> None:
     opened: Any = told.records[1]
     opened.forwarded = opened.head.replace(b"Upgrade: x\r\n", b"").replace(b"\r\n\r\n", b"\r\nAuthorization: Bearer y\r\n\r\n")
     found = words(told)
-    assert found[found.index("Upgrade: x") + 1] == "not sent on"
+    assert found[found.index("Upgrade: x") + 1] == "not forwarded"
     assert "added Authorization: Bearer y" in found
 
 
@@ -195,7 +195,7 @@ def test_a_field_in_base64_says_what_it_means() -> None:
     told = Traffic()
     told.post(request(1), Mcp_Name="=?base64?bGFiOi8vY2Fmw6kveA==?=").answer(404)
     found = words(told)
-    assert found[found.index("Mcp-Name: =?base64?bGFiOi8vY2Fmw6kveA==?=") + 1] == "which means lab://café/x"
+    assert found[found.index("Mcp-Name: =?base64?bGFiOi8vY2Fmw6kveA==?=") + 1] == "decoded lab://café/x"
 
 
 def test_what_was_redacted_is_marked() -> None:
@@ -208,7 +208,7 @@ def test_what_was_redacted_is_marked() -> None:
 
 
 def test_what_mcpspy_wrote_itself_is_marked() -> None:
-    assert sum(line == "written by mcpspy" for line in words(http_scene())) == 2
+    assert sum(line == "sent by mcpspy" for line in words(http_scene())) == 2
 
 
 # --- Bodies and ends ---
@@ -239,9 +239,9 @@ def test_a_body_that_was_not_kept_says_so() -> None:
     ("by", "how", "said"),
     [
         ("server", "eof", "response closed by server"),
-        ("client", "broken", "response left by client"),
+        ("client", "broken", "response disconnected by client"),
         ("server", "reset", "response reset by server"),
-        ("mcpspy", "abort", "response broken off by mcpspy"),
+        ("mcpspy", "abort", "response aborted by mcpspy"),
     ],
 )
 def test_who_ended_a_response_and_how_is_said(by: str, how: str, said: str) -> None:
@@ -263,7 +263,7 @@ def test_a_transaction_names_the_rows_that_it_carried() -> None:
 def test_rows_choose_the_transactions_that_carried_them() -> None:
     transcript = http_scene().wire
     row = next(one for one in transcript.exchanges if one.target == "fetch")
-    numbers = [transaction.number for transaction, _ in carrying_transactions(transcript, [row]).values()]
+    numbers = [transaction.number for transaction, _ in carrying_transactions(transcript, [row])]
     assert numbers == [3, 5]
 
 
@@ -272,7 +272,7 @@ def test_rows_choose_the_transactions_that_carried_them() -> None:
 
 def objects(told: Traffic) -> list[dict[str, Any]]:
     transcript = told.wire
-    return [json.loads(line) for line in http_lines(transcript, carrying_transactions(transcript, transcript.rows).values())]
+    return [json.loads(line) for line in http_lines(transcript, carrying_transactions(transcript, transcript.rows))]
 
 
 def test_each_transaction_is_an_object_with_the_rows_that_it_carried() -> None:

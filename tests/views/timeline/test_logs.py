@@ -13,7 +13,7 @@ from mcpspy.transcript.model import Numbered
 from mcpspy.views.json.rows import transcript_json
 from mcpspy.views.text.line import line_cells, plain
 from mcpspy.views.timeline.exchange import row_lines
-from mcpspy.views.timeline.logs import log_line, quoted_line
+from mcpspy.views.timeline.logs import log_line, log_match_line
 from mcpspy.views.timeline.timeline import timeline
 from tests.transcript.dialogue import Dialogue, notification, request, result, tool_call
 from tests.views.scenes import call, opened
@@ -70,7 +70,7 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
 
 def test_on_a_pipe_the_line_is_whole_and_what_it_quotes_comes_behind_it() -> None:
     assert any(
-        line.endswith('"method":"notifications/initialized"}  = notification of row 2, logged 1.00 ms after it came')
+        line.endswith('"method":"notifications/initialized"}  = notification of row 2, logged 1.00 ms after it arrived')
         for line in shown(None)
     )
 
@@ -78,7 +78,7 @@ def test_on_a_pipe_the_line_is_whole_and_what_it_quotes_comes_behind_it() -> Non
 def test_a_row_has_the_lines_that_came_while_it_ran_and_marks_those_that_quote_it() -> None:
     lines = row(3)
     below = lines[lines.index("meanwhile") + 1 :]
-    assert below[0].endswith("收到请求: {this request}, logged 1.00 ms after it came")
+    assert below[0].endswith("收到请求: {this request}, logged 1.00 ms after it arrived")
     assert below[1].endswith("发送响应: {this result}, logged 1.00 ms before it was sent")
     assert len(below) == 2
 
@@ -87,7 +87,7 @@ def test_a_notification_has_the_lines_that_quote_it_and_no_others() -> None:
     lines = row(2)
     below = lines[lines.index("on stderr") + 1 :]
     assert len(below) == 1
-    assert below[0].endswith("{this notification}, logged 1.00 ms after it came")
+    assert below[0].endswith("{this notification}, logged 1.00 ms after it arrived")
 
 
 def test_a_line_that_quotes_another_row_says_which() -> None:
@@ -149,7 +149,7 @@ def test_a_quote_is_found_behind_any_number_of_letters() -> None:
     raw = ("天" * 500).encode() + logged("", tool_call(1))
     transcript = Dialogue().client(tool_call(1)).stderr(raw).transcript
     (quote,) = log_matches(transcript.rows).values()
-    line = quoted_line(raw, quote, 60)
+    line = log_match_line(raw, quote, 60)
     assert plain(line).startswith("…")
     assert line_cells(line) <= 60
 

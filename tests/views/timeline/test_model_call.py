@@ -92,7 +92,7 @@ def test_what_a_model_wants_done_stands_in_its_row_with_its_tokens() -> None:
 def test_a_tool_use_says_where_it_went_and_where_the_model_was_told() -> None:
     text = "\n".join(whole(run("agent")))
     assert "→ row 6 get_weather of weather: ok" in text
-    assert "told in row 7, joined by name and arguments" in text
+    assert "returned in row 7, matched by name and arguments" in text
 
 
 def test_turns_of_the_call_before_are_folded_by_role() -> None:
@@ -105,7 +105,7 @@ def test_what_the_system_says_is_cut_to_its_line() -> None:
     traffic = ModelTraffic()
     traffic.ask("system: " + "be kind " * 100, "user: hello").answer(200, completion("hi"))
     (line,) = [line for line in whole(traffic.transcript, width=80) if "system" in line]
-    assert "800 letters" in line
+    assert "800 characters" in line
 
 
 def test_a_long_text_is_cut_on_a_screen_and_whole_on_a_pipe() -> None:
@@ -120,7 +120,7 @@ def test_a_use_that_no_server_saw_says_so() -> None:
     account = (
         '→ tools/list 1\n← result 1 {"tools":[]}\n⇒ asks x\n⇐ uses c1 shell {"command":"ls"}\n⇒ returns c1 a.txt\n⇐ says y'
     )
-    assert "no call was seen · id c1" in "\n".join(whole(told(account)))
+    assert "no call recorded · id c1" in "\n".join(whole(told(account)))
 
 
 def test_an_answer_that_was_cut_says_why_in_its_row() -> None:

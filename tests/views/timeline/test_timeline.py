@@ -65,7 +65,7 @@ def test_the_summary_comes_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "words"), [(2, "a ended by SIGTERM · a 2 ended by SIGTERM"), (3, "3 servers ended by SIGTERM")]
+    ("count", "words"), [(2, "a killed by SIGTERM · a 2 killed by SIGTERM"), (3, "3 servers killed by SIGTERM")]
 )
 def test_many_servers_that_ended_in_one_way_are_counted(count: int, words: str) -> None:
     scenes = [Dialogue("a").exits(None, signal="SIGTERM") for _ in range(count)]
@@ -74,7 +74,7 @@ def test_many_servers_that_ended_in_one_way_are_counted(count: int, words: str) 
 
 def test_the_summary_says_when_all_went_well_and_all_was_recorded() -> None:
     scene = opened("weather").client(request(1)).server(result(1)).client(request(2)).server(result(2)).closes()
-    assert shown(scene.transcript)[0] == "✓ 2 calls in 8.00 ms, all well · complete"
+    assert shown(scene.transcript)[0] == "✓ 2 calls in 8.00 ms, all ok · complete"
 
 
 @pytest.mark.parametrize(
@@ -258,14 +258,14 @@ def test_an_answer_nobody_asked_for_is_called_that() -> None:
 
 EVENTS = [
     (lambda scene: scene.exits(0), "· server exited 0"),
-    (lambda scene: scene.exits(None, signal="SIGKILL"), "· server ended by SIGKILL"),
+    (lambda scene: scene.exits(None, signal="SIGKILL"), "· server killed by SIGKILL"),
     (lambda scene: scene.exits(None, error="No such file"), "· server could not be started: No such file"),
     (lambda scene: scene.client_leaves(), "· client closed stdin"),
     (lambda scene: scene.add(Close(at_ns=9, stream=0, by="server", how="broken")), "· server stopped reading stdin"),
     (lambda scene: scene.stall(0), "· server does not read stdin: 66 kB waiting"),
     (lambda scene: scene.stall(1, 2_000_000_000), "· client reads stdout again: after 2.00 s"),
     (lambda scene: scene.partial(1, b'{"half'), '· no line end on stdout yet: 6 B waiting: {"half'),
-    (lambda scene: scene.gap(), "· gap: 3 frames, 600 B passed unrecorded: No space left on device"),
+    (lambda scene: scene.gap(), "· gap: 3 frames, 600 B passed but not recorded: No space left on device"),
     (lambda scene: scene.damage(), "· damage: line 9 of the capture: the line does not match its CRC"),
     (lambda scene: scene.note("signal"), "· signal: SIGTERM received and forwarded"),
     (lambda scene: scene.add(Unknown(at_ns=9, kind="weight")), "· unknown record: of kind weight"),

@@ -115,7 +115,7 @@ def test_a_request_that_was_cancelled_by_leaving_says_so() -> None:
         (lambda: Traffic().get("/x").answer(204), "204"),
         (lambda: Traffic().get("/x").answer(307, Location="/y"), "307: Temporary Redirect to /y"),
         (lambda: Traffic().get("/x").stream(), "200: 0 events, open"),
-        (lambda: Traffic().get("/x").stream().event("a").close("client", "broken"), "200: 1 event, left by client"),
+        (lambda: Traffic().get("/x").stream().event("a").close("client", "broken"), "200: 1 event, disconnected by client"),
         (lambda: Traffic().get("/x").leave(), "no response: client closed the connection"),
         (lambda: Traffic().get("/x"), "pending"),
         (lambda: Traffic().get("/x").answer(200, b"abc", how="reset"), "200: reset by server"),
