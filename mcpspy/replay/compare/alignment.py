@@ -1,7 +1,7 @@
-"""Which call of one transcript is which of another: by who asked, method and params, and never by id.
+"""Alignment of the calls of two transcripts: which call of one is which of the other, by sender, method and params, never by id.
 
-Equal calls are paired in order. Of what is left, calls of one method and target are paired by how like their params are: they were
-asked otherwise. The rest came or went. Linear, but for the few that are alike.
+Equal calls are paired in order. Of the others, calls of one method and target are paired by the similarity of their params: these are
+the same call with other params. What is left was added or removed. Linear, except for similar calls.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
     from .ignore import Ignore
 
 MAX_COMPARED: Final = 100
-"""Of calls with one method and target so many on either side are held against each other; more are paired in order."""
+"""The most calls of one method and target on either side whose similarity is computed; more are paired in order."""
 
-_ALIKE: Final = {*ABOUT_TASKS, *OPENINGS}
-"""Methods whose target, a task's id or a revision, does not tell one call from another."""
+_WITHOUT_TARGET: Final = {*ABOUT_TASKS, *OPENINGS}
+"""Methods whose target, a task's id or a revision, does not distinguish calls."""
 
 Pair: TypeAlias = tuple[Exchange | None, Exchange | None]
-"""A call before and after; None for one that is on the other side alone."""
+"""A call before and after; None on the side that does not have it."""
 
 _Group: TypeAlias = tuple[str, str, str | None]
 
 
-class _Question(NamedTuple):
+class _Call(NamedTuple):
     at: int
     exchange: Exchange
 
 
 def call_pairs(before: Sequence[Exchange], after: Sequence[Exchange], ignore: Ignore) -> list[Pair]:
-    """Every call of both sides once, in the order of `after`; what went stands behind what came before it."""
+    """Pair every call of both sides once, in the order of `after`; a removed call follows the call that came before it."""
     partner: dict[int, int] = {}
-    old, new = _paired(before, after, lambda one: _key(one, ignore), partner)
+    old, new = _pair_equal(before, after, lambda exchange: _key(exchange, ignore), partner)
     if len(before) == len(after) == 1:
-        partner[0] = 0  # whoever asks for two calls wants to see them compared
+        partner[0] = 0  # a user who selects two calls wants them compared
     else:
-        _pair_alike(old, new, ignore, partner)
+        _pair_similar(old, new, ignore, partner)
     return _in_order(before, after, partner)
 
 
@@ -53,44 +53,51 @@ def _key(exchange: Exchange, ignore: Ignore) -> bytes:
 
 
 def _group(exchange: Exchange) -> _Group:
-    target = None if exchange.method in _ALIKE else exchange.target
+    target = None if exchange.method in _WITHOUT_TARGET else exchange.target
     return exchange.sender, exchange.method, target
 
 
-def _paired(
+def _pair_equal(
     before: Iterable[Exchange], after: Iterable[Exchange], key: Callable[[Exchange], bytes], partner: dict[int, int]
-) -> tuple[list[_Question], list[_Question]]:
-    """Pair calls with equal keys, the first with the first; what is left of either side."""
-    waiting: defaultdict[bytes, deque[_Question]] = defaultdict(deque)
-    for at, one in enumerate(before):
-        waiting[key(one)].append(_Question(at, one))
-    left: list[_Question] = []
-    for at, one in enumerate(after):
-        same = waiting.get(key(one))
+) -> tuple[list[_Call], list[_Call]]:
+    """Pair calls with equal keys, the first with the first; return the others of each side."""
+    waiting: defaultdict[bytes, deque[_Call]] = defaultdict(deque)
+    for at, exchange in enumerate(before):
+        waiting[key(exchange)].append(_Call(at, exchange))
+    added: list[_Call] = []
+    for at, exchange in enumerate(after):
+        same = waiting.get(key(exchange))
         if same:
             partner[at] = same.popleft().at
         else:
-            left.append(_Question(at, one))
-    return sorted((one for some in waiting.values() for one in some), key=lambda one: one.at), left
+            added.append(_Call(at, exchange))
+    removed = sorted((call for calls in waiting.values() for call in calls), key=lambda call: call.at)
+    return removed, added
 
 
-def _pair_alike(before: list[_Question], after: list[_Question], ignore: Ignore, partner: dict[int, int]) -> None:
-    groups: defaultdict[_Group, tuple[list[_Question], list[_Question]]] = defaultdict(lambda: ([], []))
-    for side, questions in enumerate((before, after)):
-        for one in questions:
-            groups[_group(one.exchange)][side].append(one)
+def _pair_similar(before: list[_Call], after: list[_Call], ignore: Ignore, partner: dict[int, int]) -> None:
+    groups: defaultdict[_Group, tuple[list[_Call], list[_Call]]] = defaultdict(lambda: ([], []))
+    for side, calls in enumerate((before, after)):
+        for call in calls:
+            groups[_group(call.exchange)][side].append(call)
     for old, new in groups.values():
-        for first, second in _nearest(old, new, ignore):
+        for first, second in _most_similar(old, new, ignore):
             partner[second.at] = first.at
 
 
-def _nearest(old: list[_Question], new: list[_Question], ignore: Ignore) -> Iterable[tuple[_Question, _Question]]:
-    """Pairs of the most alike first, each once; among equally alike ones the order decides."""
+def _most_similar(old: list[_Call], new: list[_Call], ignore: Ignore) -> Iterable[tuple[_Call, _Call]]:
+    """Yield the most similar pairs first, each call once; among equally similar pairs the order decides."""
     if len(old) <= 1 >= len(new) or max(len(old), len(new)) > MAX_COMPARED:
         yield from zip(old, new, strict=False)
         return
-    olds, news = ([traits(pruned(params_value(one.exchange.request), ignore)) for one in some] for some in (old, new))
-    ranked = sorted((-similarity(one, other), abs(i - j), i, j) for i, one in enumerate(olds) for j, other in enumerate(news))
+    old_traits, new_traits = (
+        [traits(pruned(params_value(call.exchange.request), ignore)) for call in calls] for calls in (old, new)
+    )
+    ranked = sorted(
+        (-similarity(first, second), abs(i - j), i, j)
+        for i, first in enumerate(old_traits)
+        for j, second in enumerate(new_traits)
+    )
     taken_old: set[int] = set()
     taken_new: set[int] = set()
     for _, _, i, j in ranked:
@@ -104,10 +111,11 @@ def _in_order(before: Sequence[Exchange], after: Sequence[Exchange], partner: di
     after_of = {old: new for new, old in partner.items()}
     placed: list[tuple[int, int, Pair]] = []
     last = -1
-    for at, one in enumerate(before):
+    for at, exchange in enumerate(before):
         if at in after_of:
             last = after_of[at]
         else:
-            placed.append((last, at + 1, (one, None)))
-    placed += [(at, 0, (before[partner[at]] if at in partner else None, one)) for at, one in enumerate(after)]
-    return [pair for _, _, pair in sorted(placed, key=lambda one: one[:2])]
+            placed.append((last, at + 1, (exchange, None)))
+    for at, exchange in enumerate(after):
+        placed.append((at, 0, (before[partner[at]] if at in partner else None, exchange)))
+    return [pair for _, _, pair in sorted(placed, key=lambda item: item[:2])]

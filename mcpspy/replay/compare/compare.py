@@ -1,7 +1,7 @@
-"""Two transcripts held against each other, server by server: who speaks, what is offered, what was asked and what came back.
+"""Comparison of two transcripts, server by server: identity, definitions, calls and findings.
 
-How long calls took is told past a limit and counts for nothing unless that is asked for: two runs never take the same time.
-Refuses to compare bytes, ids, order and the messages that belong to no exchange.
+Durations are reported past a limit, and are no difference unless the limit says so: two runs never take the same time. Bytes, ids,
+order and unpaired messages are not compared.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 
 How: TypeAlias = Literal["added", "changed", "removed"]
 
+_FindingKey: TypeAlias = tuple[str, ...]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """From when on a call took another time: `factor` times as long or as short, and `least_ns` more or less.
+    """The limit past which a duration changed: `factor` times as long or as short, and `least_ns` more or less.
 
-    `counts` says that one which takes longer is a difference.
+    With `counts` a longer duration is a difference.
     """
 
     factor: float = 2.0
@@ -40,14 +42,14 @@ class Limit:
     counts: bool = False
 
     def is_passed(self, before_ns: int, after_ns: int) -> bool:
-        """Whether these two durations are further apart."""
+        """Return whether these two durations are further apart."""
         shorter, longer = sorted((before_ns, after_ns))
         return longer - shorter > self.least_ns and longer > shorter * self.factor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedSide:
-    """One side of a comparison. `rows` are those that are compared, by their numbers; None: all, and what is not in rows too."""
+    """One side of a comparison. `rows` are the numbers of the rows to compare; None for everything, definitions included."""
 
     transcript: Transcript
     rows: frozenset[int] | None = None
@@ -55,7 +57,7 @@ class ComparedSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallChange:
-    """A call that came, went, was asked otherwise, or was answered otherwise. `repeated` are members that a payload has twice."""
+    """A call that was added or removed, or whose params or answer changed. `repeated` are members that a payload has twice."""
 
     how: How
     before: Exchange | None = None
@@ -66,7 +68,7 @@ class CallChange:
 
     @property
     def outcomes(self) -> tuple[Outcome, Outcome] | None:
-        """How it ended before and after, where that is not the same."""
+        """The outcomes before and after, if they differ."""
         if self.before is None or self.after is None or self.before.outcome is self.after.outcome:
             return None
         return self.before.outcome, self.after.outcome
@@ -74,7 +76,7 @@ class CallChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DurationChange:
-    """A call that took another time, past the limit."""
+    """A call whose duration changed, past the limit."""
 
     before: Exchange
     after: Exchange
@@ -84,7 +86,7 @@ class DurationChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingChange:
-    """A rule that finds something on one side and not on the other; `finding` is the first such, `count` how many there are."""
+    """A finding that only one side has; `finding` is the first, `count` the number of the same."""
 
     how: Literal["added", "removed"]
     finding: Finding
@@ -93,7 +95,7 @@ class FindingChange:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ServerComparison:
-    """One server on both sides; None where it is on the other alone. `same` counts the calls without a difference."""
+    """One server on both sides; None on the side that does not have it. `same` counts the calls without a difference."""
 
     before: CaptureInfo | None
     after: CaptureInfo | None
@@ -105,15 +107,21 @@ class ServerComparison:
     same: int = 0
 
     @property
+    def is_different(self) -> bool:
+        """True if anything but durations differs."""
+        is_on_both_sides = self.before is not None and self.after is not None
+        return not is_on_both_sides or bool(self.identity or self.definitions or self.calls or self.findings)
+
+    @property
     def name(self) -> str:
-        """Its lane, as it is called now. Not safe to be shown."""
-        source = self.after or self.before
-        return source.server if source is not None else ""
+        """The name of its lane, the one after if there are two. Not escaped."""
+        capture = self.after or self.before
+        return capture.server if capture is not None else ""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Comparison:
-    """All of it. Rules to ignore and the limit of durations are those it was made with."""
+    """A whole comparison, with the ignore rules and the limit it was made with."""
 
     before: Transcript
     after: Transcript
@@ -121,69 +129,66 @@ class Comparison:
     ignore: tuple[str, ...] = ()
     limit: Limit = Limit()
     whole: bool = True
-    """Whether all was compared; else calls of some rows, and findings about them."""
+    """Whether everything was compared; else only some rows, and the findings about them."""
 
     @property
     def slower(self) -> list[DurationChange]:
-        """Calls that took longer, past the limit."""
-        return [one for server in self.servers for one in server.took if one.after_ns > one.before_ns]
+        """The calls that took longer, past the limit."""
+        return [change for server in self.servers for change in server.took if change.after_ns > change.before_ns]
 
     @property
     def different(self) -> bool:
-        """Whether anything that counts differs."""
-        return any(
-            one.before is None or one.after is None or one.identity or one.definitions or one.calls or one.findings
-            for one in self.servers
-        ) or (self.limit.counts and bool(self.slower))
+        """True if anything that counts differs."""
+        return any(server.is_different for server in self.servers) or (self.limit.counts and bool(self.slower))
 
 
 def compare(before: ComparedSide, after: ComparedSide, ignore: Sequence[str] = (), limit: Limit | None = None) -> Comparison:
-    """What changed from `before` to `after`. `ignore` comes to what is volatile anyway. Raises: PathError: for a path of `ignore`."""
+    """Compare two transcripts. `ignore` is added to what is volatile anyway. Raises: PathError: for a path of `ignore`."""
     rules = Ignore.of((*VOLATILE, *ignore))
     limit = limit or Limit()
     whole = before.rows is None and after.rows is None
-    made = [
+    servers = [
         ServerComparison(before=old, after=new) for old, new in _servers(before.transcript.captures, after.transcript.captures)
     ]
     old_calls, new_calls = _calls(before), _calls(after)
-    for one in made:
-        _compare_calls(one, old_calls, new_calls, rules, limit, whole=whole)
-        one.findings = _finding_changes(_findings(before, one.before), _findings(after, one.after))
+    for server in servers:
+        _compare_calls(server, old_calls, new_calls, rules, limit, whole=whole)
+        server.findings = _finding_changes(_findings(before, server.before), _findings(after, server.after))
     if whole:
-        _compare_offers(made, before.transcript, after.transcript, rules)
+        _compare_offers(servers, before.transcript, after.transcript, rules)
     else:
-        made = [one for one in made if one.calls or one.same or one.findings]
+        servers = [server for server in servers if server.calls or server.same or server.findings]
     return Comparison(
-        before=before.transcript, after=after.transcript, servers=made, ignore=tuple(ignore), limit=limit, whole=whole
+        before=before.transcript, after=after.transcript, servers=servers, ignore=tuple(ignore), limit=limit, whole=whole
     )
 
 
 def _servers(before: list[CaptureInfo], after: list[CaptureInfo]) -> list[tuple[CaptureInfo | None, CaptureInfo | None]]:
-    """Which server is which: by label, in order. One alone on either side is the same whatever it is called."""
+    """Pair the servers by label, in order. If each side has only one, they are the same whatever their labels."""
     if len(before) == len(after) == 1:
         return [(before[0], after[0])]
-    named: dict[str, tuple[list[CaptureInfo], list[CaptureInfo]]] = {}
+    by_label: dict[str, tuple[list[CaptureInfo], list[CaptureInfo]]] = {}
     for side, captures in enumerate((before, after)):
-        for one in captures:
-            label = one.header.label if one.header else ""
-            named.setdefault(label, ([], []))[side].append(one)
-    return [pair for olds, news in named.values() for pair in zip_longest(olds, news)]
+        for capture in captures:
+            label = capture.header.label if capture.header else ""
+            by_label.setdefault(label, ([], []))[side].append(capture)
+    return [pair for old, new in by_label.values() for pair in zip_longest(old, new)]
 
 
 def _calls(side: ComparedSide) -> defaultdict[int, list[Exchange]]:
-    """The exchanges that are compared, by capture. How often a task was asked how it stands is chance: the last time counts."""
-    found: defaultdict[int, list[Exchange]] = defaultdict(list)
+    """Return the exchanges to compare, by capture. Of the polls of a task only the last counts: their number is chance."""
+    calls: defaultdict[int, list[Exchange]] = defaultdict(list)
     for row in side.transcript.rows:
         if not isinstance(row, Exchange) or (side.rows is not None and row.row not in side.rows):
             continue
         call = side.transcript.call_of(row)
         if call is None or side.rows is not None or call.part(row) is not CallPart.POLL or row is call.polls[-1]:
-            found[row.capture].append(row)
-    return found
+            calls[row.capture].append(row)
+    return calls
 
 
 def _compare_calls(
-    made: ServerComparison,
+    server: ServerComparison,
     old_calls: defaultdict[int, list[Exchange]],
     new_calls: defaultdict[int, list[Exchange]],
     rules: Ignore,
@@ -191,36 +196,36 @@ def _compare_calls(
     *,
     whole: bool,
 ) -> None:
-    old = [] if made.before is None else old_calls[made.before.index]
-    new = [] if made.after is None else new_calls[made.after.index]
-    if whole and made.before is not None and made.after is not None:
-        exits = made.before.exit, made.after.exit  # of a server that still runs, or was not started by a tap, there is none
+    old = [] if server.before is None else old_calls[server.before.index]
+    new = [] if server.after is None else new_calls[server.after.index]
+    if whole and server.before is not None and server.after is not None:
+        exits = server.before.exit, server.after.exit  # none for a server that still runs, or was not started by a tap
         ends = exits if None not in exits else (None, None)
-        made.identity = differences(identity(old, ends[0]), identity(new, ends[1]), rules)
+        server.identity = differences(identity(old, ends[0]), identity(new, ends[1]), rules)
     for before, after in call_pairs(old, new, rules):
         change = _call_change(before, after, rules, whole=whole)
         if change is None:
-            made.same += 1
+            server.same += 1
         else:
-            made.calls.append(change)
-        took = None if before is None or after is None else _took(before, after, limit)
-        if took is not None:
-            made.took.append(took)
+            server.calls.append(change)
+        duration_change = None if before is None or after is None else _duration_change(before, after, limit)
+        if duration_change is not None:
+            server.took.append(duration_change)
 
 
 def _call_change(before: Exchange | None, after: Exchange | None, rules: Ignore, *, whole: bool) -> CallChange | None:
-    """What changed of a call; None where nothing did."""
+    """Compare a call with its partner; None if nothing changed."""
     if before is None or after is None:
         return CallChange(how="added" if before is None else "removed", before=before, after=after)
-    differ = before.outcome is not after.outcome
-    is_told = whole and not differ and before.method in LISTINGS  # by definitions and identity, better than as a payload
+    has_other_outcome = before.outcome is not after.outcome
+    is_listing = whole and not has_other_outcome and before.method in LISTINGS  # compared by definitions and identity
     params, answer = _NONE, _NONE
     repeated: tuple[str, ...] = ()
-    if not is_told:
+    if not is_listing:
         params, in_params = _params(before, after, rules)
         answer, in_answer = _answers(before, after, rules)
         repeated = tuple(dict.fromkeys((*in_params, *in_answer)))
-    if not (differ or params or answer or before.method != after.method):
+    if not (has_other_outcome or params or answer or before.method != after.method):
         return None
     return CallChange(how="changed", before=before, after=after, params=params, answer=answer, repeated=repeated)
 
@@ -240,49 +245,51 @@ def _answers(before: Exchange, after: Exchange, rules: Ignore) -> tuple[Differen
 
 
 def _is_unkept(exchange: Exchange) -> bool:
-    """Whether its answer was too large to be recorded."""
+    """Return whether the answer was too large to be recorded."""
     return exchange.response is not None and exchange.response.unkept_bytes > 0
 
 
-def _took(before: Exchange, after: Exchange, limit: Limit) -> DurationChange | None:
+def _duration_change(before: Exchange, after: Exchange, limit: Limit) -> DurationChange | None:
     before_ns, after_ns = before.duration_ns, after.duration_ns
     if before_ns is None or after_ns is None or not limit.is_passed(before_ns, after_ns):
         return None
     return DurationChange(before=before, after=after, before_ns=before_ns, after_ns=after_ns)
 
 
-def _compare_offers(made: list[ServerComparison], before: Transcript, after: Transcript, rules: Ignore) -> None:
+def _compare_offers(servers: list[ServerComparison], before: Transcript, after: Transcript, rules: Ignore) -> None:
     old, new = offers(before), offers(after)
-    for one in made:
-        if one.before is not None and one.after is not None:
-            one.definitions = list(definition_changes(old[one.before.index], new[one.after.index], rules))
+    for server in servers:
+        if server.before is not None and server.after is not None:
+            server.definitions = list(definition_changes(old[server.before.index], new[server.after.index], rules))
 
 
-def _findings(side: ComparedSide, source: CaptureInfo | None) -> list[tuple[tuple[str, ...], Finding]]:
-    """What was found about a capture, each with what makes it the same at another time: its rule and what its row asks."""
-    if source is None:
+def _findings(side: ComparedSide, capture: CaptureInfo | None) -> list[tuple[_FindingKey, Finding]]:
+    """Return the findings about a capture, each with a key that the same finding has in another capture: its rule and request."""
+    if capture is None:
         return []
-    found = [one for one in side.transcript.findings if one.capture == source.index]
-    wanted = {one.row for one in found if one.row is not None}
-    words = {
-        row.row: (row.method, row.target or "")
-        for row in side.transcript.rows
-        if isinstance(row, Exchange) and row.row in wanted
+    findings = [finding for finding in side.transcript.findings if finding.capture == capture.index]
+    rows = {finding.row for finding in findings if finding.row is not None}
+    requests = {
+        row.row: (row.method, row.target or "") for row in side.transcript.rows if isinstance(row, Exchange) and row.row in rows
     }
-    return [((one.rule, *words.get(one.row or 0, ())), one) for one in found if side.rows is None or one.row in side.rows]
+    return [
+        ((finding.rule, *requests.get(finding.row or 0, ())), finding)
+        for finding in findings
+        if side.rows is None or finding.row in side.rows
+    ]
 
 
 def _finding_changes(
-    before: Iterable[tuple[tuple[str, ...], Finding]], after: Iterable[tuple[tuple[str, ...], Finding]]
+    before: Iterable[tuple[_FindingKey, Finding]], after: Iterable[tuple[_FindingKey, Finding]]
 ) -> list[FindingChange]:
-    old, new = _grouped(before), _grouped(after)
-    came = [FindingChange(how="added", finding=some[0], count=len(some)) for key, some in new.items() if key not in old]
-    went = [FindingChange(how="removed", finding=some[0], count=len(some)) for key, some in old.items() if key not in new]
-    return came + went
+    old, new = _by_key(before), _by_key(after)
+    added = [FindingChange(how="added", finding=same[0], count=len(same)) for key, same in new.items() if key not in old]
+    removed = [FindingChange(how="removed", finding=same[0], count=len(same)) for key, same in old.items() if key not in new]
+    return added + removed
 
 
-def _grouped(found: Iterable[tuple[tuple[str, ...], Finding]]) -> dict[tuple[str, ...], list[Finding]]:
-    made: dict[tuple[str, ...], list[Finding]] = {}
-    for key, one in found:
-        made.setdefault(key, []).append(one)
-    return made
+def _by_key(findings: Iterable[tuple[_FindingKey, Finding]]) -> dict[_FindingKey, list[Finding]]:
+    by_key: dict[_FindingKey, list[Finding]] = {}
+    for key, finding in findings:
+        by_key.setdefault(key, []).append(finding)
+    return by_key

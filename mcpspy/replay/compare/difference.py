@@ -1,8 +1,7 @@
-"""Where two JSON values differ, as data: a path, what stood there before, what stands there after.
+"""Differences of two JSON values: for each its path, the value before and the value after.
 
-Lists are aligned by their equal items, so that an item put in between is one difference. Texts that hold JSON, as `content[].text`
-of tools often does, are compared by what it means, and paths lead on into it. Takes values of `canonical.read`. Refuses to judge
-what a difference is worth, and to shorten values.
+Lists are aligned by their equal items, so that an inserted item is one difference. Texts that hold JSON, as `content[].text` of tools
+often does, are compared as JSON, and paths lead into it. Takes values of `canonical.read`, and never shortens them.
 """
 
 from __future__ import annotations
@@ -13,25 +12,23 @@ from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
 from ..json.canonical import MAX_LEVELS, canonical, embedded, same
+from ..json.walk import HOLDS_JSON
 from .ignore import NOTHING, Ignore, Step, pruned
 
 MAX_LISTED: Final = 50
-"""So many differences of two values are listed; past that they are others altogether."""
+"""The most differences of two values that are listed."""
 
 MAX_ALIGNED: Final = 200
-"""Of two lists so many items each, behind what is equal at either end, are aligned; in longer ones place is held against place."""
+"""The most items, between the equal ends of two lists, that are aligned; in longer lists items are compared by index."""
 
 How: TypeAlias = Literal["changed", "type", "added", "removed"]
-
-_HOLDS_JSON: Final = "text"
-"""The member of a content block, or of a resource's contents, whose text is looked into."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One place where two values differ. `before` is None of what was added, `after` of what was removed.
+    """One place where two values differ. `before` is None for an added value, `after` for a removed one.
 
-    A `type` is another kind of value (an object, a list, a text, a number, true or false, null). `steps` lead there from the root.
+    `how` is `type` if the values are of two kinds (object, list, text, number, boolean, null). `steps` lead to them from the root.
     """
 
     steps: tuple[Step, ...]
@@ -41,13 +38,13 @@ class Difference:
 
     @property
     def path(self) -> str:
-        """The place as a JSON path: `$.arguments.path`. Not safe to be shown."""
+        """The JSON path, as `$.arguments.path`. Not escaped."""
         return path_of(self.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """The first differences of two values, and how many there are in all."""
+    """The first differences of two values, and the number of all."""
 
     listed: tuple[Difference, ...] = ()
     count: int = 0
@@ -57,7 +54,7 @@ class Differences:
 
     @property
     def more(self) -> int:
-        """How many are not listed."""
+        """The number of those that are not listed."""
         return self.count - len(self.listed)
 
 
@@ -65,17 +62,17 @@ NO_DIFFERENCES: Final = Differences()
 
 
 def path_of(steps: Sequence[Step]) -> str:
-    """Steps as a JSON path (RFC 9535)."""
-    return "$" + "".join(f"[{one}]" if isinstance(one, int) else _spelled(one) for one in steps)
+    """Write steps as a JSON path (RFC 9535)."""
+    return "$" + "".join(f"[{step}]" if isinstance(step, int) else _spelled(step) for step in steps)
 
 
 def rule_for(steps: Sequence[Step]) -> str:
-    """The ignore rule that leaves out a place, in every item of the lists that it is in."""
-    return "$" + "".join("[*]" if isinstance(one, int) else _spelled(one) for one in steps)
+    """Write the ignore rule that leaves these steps out, in every item of lists on the way."""
+    return "$" + "".join("[*]" if isinstance(step, int) else _spelled(step) for step in steps)
 
 
 def _spelled(name: str) -> str:
-    from ...transcript.offers.drift import step  # 16 ms, which a mock need not wait for
+    from ...transcript.offers.drift import step  # 16 ms, which a mock does not need
 
     return step(name)
 
@@ -83,7 +80,7 @@ def _spelled(name: str) -> str:
 def differences(
     before: Any, after: Any, ignore: Ignore = NOTHING, under: tuple[Step, ...] = (), *, limit: int = MAX_LISTED
 ) -> Differences:
-    """Where two values differ, both standing at `under` of what the rules are about. Linear, but for lists that are aligned."""
+    """Compare two values. Both are at `under` in the value that the rules are about. Linear, except for lists that are aligned."""
     rules = ignore.into(*under)
     if rules is None:
         return Differences()
@@ -92,14 +89,8 @@ def differences(
     return Differences(listed=listed, count=len(listed) + sum(1 for _ in found))
 
 
-def joined_differences(parts: Sequence[Differences], *, limit: int = MAX_LISTED) -> Differences:
-    """The differences of several pairs of values as those of one."""
-    listed = [one for part in parts for one in part.listed]
-    return Differences(listed=tuple(listed[:limit]), count=sum(part.count for part in parts))
-
-
 def _differences(before: Any, after: Any, ignore: Ignore, steps: tuple[Step, ...]) -> Iterator[Difference]:
-    """All differences, in the order of the values: what was there before first, what came last."""
+    """Yield all differences, in the order of the values; added members come last."""
     if isinstance(before, dict) and isinstance(after, dict):
         yield from _members(before, after, ignore, steps)
     elif isinstance(before, list) and isinstance(after, list):
@@ -117,24 +108,24 @@ def _members(before: dict[str, Any], after: dict[str, Any], ignore: Ignore, step
         if rules is None:
             continue
         if name not in after:
-            if _is_left(old, rules):
+            if _counts(old, rules):
                 yield Difference(steps=(*steps, name), how="removed", before=old)
         elif old is not after[name]:
             yield from _differences(old, after[name], rules, (*steps, name))
     for name, new in after.items():
-        if name not in before and (rules := ignore.into(name)) is not None and _is_left(new, rules):
+        if name not in before and (rules := ignore.into(name)) is not None and _counts(new, rules):
             yield Difference(steps=(*steps, name), how="added", after=new)
 
 
-def _is_left(value: Any, rules: Ignore) -> bool:
-    """Whether the rules leave anything of a value."""
+def _counts(value: Any, rules: Ignore) -> bool:
+    """Return whether the rules leave anything of a value."""
     return not rules or value == {} or pruned(value, rules) != {}
 
 
 def _texts(before: str, after: str, ignore: Ignore, steps: tuple[Step, ...]) -> Iterator[Difference]:
     if before == after:
         return
-    if steps and steps[-1] == _HOLDS_JSON and len(steps) <= MAX_LEVELS:  # texts within texts could go on for long
+    if steps and steps[-1] == HOLDS_JSON and len(steps) <= MAX_LEVELS:  # texts within texts could go on for long
         old, new = embedded(before), embedded(after)
         if old is not None and new is not None:
             yield from _differences(old, new, ignore, steps)
@@ -143,7 +134,7 @@ def _texts(before: str, after: str, ignore: Ignore, steps: tuple[Step, ...]) -> 
 
 
 def _items(before: list[Any], after: list[Any], ignore: Ignore, steps: tuple[Step, ...]) -> Iterator[Difference]:
-    """Paths name the place in the list as it is after, but of what was removed."""
+    """Yield the differences of two lists. Paths have the index in the new list, or that of a removed item in the old one."""
     for old_at, new_at in _aligned(before, after, ignore):
         at = old_at if new_at is None else new_at
         rules = ignore.into(0 if at is None else at)
@@ -159,9 +150,9 @@ def _items(before: list[Any], after: list[Any], ignore: Ignore, steps: tuple[Ste
 
 
 def _aligned(before: list[Any], after: list[Any], ignore: Ignore) -> Iterator[tuple[int | None, int | None]]:
-    """Which item answers to which, None for none: pairs that may differ, and items of one list alone. Equal items are left out."""
-    old = [_key(one, ignore, at) for at, one in enumerate(before)]
-    new = [_key(one, ignore, at) for at, one in enumerate(after)]
+    """Yield pairs of indices: of items that may differ, and of items of one list only, with None for the other. No equal items."""
+    old = [_key(item, ignore, at) for at, item in enumerate(before)]
+    new = [_key(item, ignore, at) for at, item in enumerate(after)]
     begin, shorter = 0, min(len(old), len(new))
     while begin < shorter and old[begin] == new[begin]:
         begin += 1
@@ -187,18 +178,18 @@ def _side_by_side(old_from: int, old_to: int, new_from: int, new_to: int) -> Ite
 
 
 def _key(item: Any, ignore: Ignore, at: int) -> str:
-    """The text by which an item is found again: without what the rules leave out, and by the JSON that its text holds."""
+    """Return a text that equal items share: without what the rules leave out, and with the JSON that the item's text holds."""
     rules = ignore.into(at)
     return "" if rules is None else canonical(_opened(pruned(item, rules), rules))
 
 
 def _opened(item: Any, rules: Ignore) -> Any:
-    """A content block with the JSON that its text holds in the place of that text."""
-    if not isinstance(item, dict) or not isinstance(item.get(_HOLDS_JSON), str):
+    """Replace the text of a content block by the JSON that it holds."""
+    if not isinstance(item, dict) or not isinstance(item.get(HOLDS_JSON), str):
         return item
-    held = embedded(item[_HOLDS_JSON])
-    inner = rules.into(_HOLDS_JSON)
-    return item if held is None or inner is None else {**item, _HOLDS_JSON: [pruned(held, inner)]}
+    opened = embedded(item[HOLDS_JSON])
+    inner = rules.into(HOLDS_JSON)
+    return item if opened is None or inner is None else {**item, HOLDS_JSON: [pruned(opened, inner)]}
 
 
 def _kind(value: Any) -> str:

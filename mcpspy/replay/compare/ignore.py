@@ -1,11 +1,11 @@
-"""Ignore rules: JSON paths that name the places of a value which a comparison leaves out, with all that is below them.
+"""Ignore rules: JSON paths to the values that a comparison leaves out, with everything below them.
 
     $.result.content[*].text    a member, every item of a list, a member of each
     $..timestamp                a member of that name wherever it stands
     $.list[0]  $['odd name']    the first item; a name in quotes
 
-Source: RFC 9535 (JSONPath), of which this takes child and descendant segments with one name, index or wildcard each, so that
-holding a value against all rules is one walk. Refuses slices, filters, negative indices and several selectors.
+Source: RFC 9535 (JSONPath). Only child and descendant segments with one name, index or wildcard are allowed, so that one walk
+checks a value against all rules. There are no slices, filters, negative indices and lists of selectors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Step: TypeAlias = str | int
 
 
 MAX_KNOWN: Final = 512
-"""So many steps are remembered at one place of the rules."""
+"""The most steps that are cached at one place of the rules."""
 
 
 class _Any:
@@ -39,18 +39,18 @@ _quotes = re.compile(r"""\\(['"\\])|(")""").sub
 
 
 class Segment(NamedTuple):
-    """One step of a rule; `anywhere` says that any number of other steps may come before it."""
+    """One step of a rule; with `anywhere` any number of other steps may come before it."""
 
     selector: Step | _Any
     anywhere: bool = False
 
     def takes(self, step: Step) -> bool:
-        """Whether this step of a value is one that it means."""
+        """Return whether it selects this step."""
         return self.selector is ANY or (self.selector == step and type(self.selector) is type(step))
 
 
 def rule_of(path: str) -> tuple[Segment, ...]:
-    """The segments of the rule that a JSON path says; never none.
+    """Parse a JSON path into the segments of a rule; never none.
 
     Raises: PathError: with the column, and what can be written there.
     """
@@ -63,12 +63,12 @@ def rule_of(path: str) -> tuple[Segment, ...]:
         segment, at = _segment(text, at)
         segments.append(segment)
     if not segments:
-        raise PathError(path, 1, "$ alone leaves nothing to compare", "Name a place in it, as in $.result.content[*].text.")
+        raise PathError(path, 1, "$ alone leaves nothing to compare", "Name a part of it, as in $.result.content[*].text.")
     return tuple(segments)
 
 
 def _segment(text: str, at: int) -> tuple[Segment, int]:
-    """The segment that begins at `at`, and where the next one does."""
+    """Parse the segment that begins at `at`; return where the next one begins too."""
     anywhere = text.startswith("..", at)
     dotted = text.startswith(".", at)
     begin = at + (2 if anywhere else 1 if dotted else 0)
@@ -85,12 +85,12 @@ def _segment(text: str, at: int) -> tuple[Segment, int]:
             name = _unquoted(quoted[1] if quoted[1] is not None else quoted[2])
             if name is not None:
                 return Segment(name, anywhere), quoted.end()
-    raise PathError(text, begin + 1, "this is no step of a path", "Write .name, ['a name'], [0], [*] or ..name.")
+    raise PathError(text, begin + 1, "this is not a step of a path", "Write .name, ['a name'], [0], [*] or ..name.")
 
 
 def _unquoted(text: str) -> str | None:
-    """The name in quotes, escapes being those of JSON and both quotes; None where there are others."""
-    spelled = _quotes(lambda found: "'" if found[1] == "'" else f"\\{found[1] or found[2]}", text)
+    """Read a name in quotes, with the escapes of JSON and of both quotes; None if it has other escapes."""
+    spelled = _quotes(lambda match: "'" if match[1] == "'" else f"\\{match[1] or match[2]}", text)
     try:
         return str(json.loads(f'"{spelled}"', strict=False))
     except ValueError:
@@ -98,51 +98,51 @@ def _unquoted(text: str) -> str | None:
 
 
 class Ignore:
-    """How far rules have come on the way into a value: the `segments` that each still has before it. What it says never changes."""
+    """Rules at one place of a value: the `segments` that remain of each. It never changes."""
 
     __slots__ = ("_known", "segments")
 
     def __init__(self, segments: Iterable[tuple[Segment, ...]] = ()) -> None:
         self.segments = tuple(dict.fromkeys(segments))
         self._known: dict[Step, Ignore | None] = {}
-        """Where steps lead that were asked for before: values repeat their names, and the rules are held against each but once."""
+        """The next rules by step: values repeat their names, and each name is checked against the rules once."""
 
     @classmethod
     def of(cls, paths: Iterable[str]) -> Ignore:
-        """The rules that these paths say. Raises: PathError."""
+        """Parse these paths. Raises: PathError."""
         return cls(rule_of(path) for path in paths)
 
     def __bool__(self) -> bool:
         return bool(self.segments)
 
     def into(self, *steps: Step) -> Ignore | None:
-        """The same, these steps further in; None if a rule leaves that place out."""
+        """Return the rules these steps further in; None if a rule leaves that place out."""
         here = self
         for step in steps:
             if not here.segments:
                 return here
-            found = here._known[step] if step in here._known else here._next(step)
-            if found is None:
+            inner = here._known[step] if step in here._known else here._next(step)
+            if inner is None:
                 return None
-            here = found
+            here = inner
         return here
 
     def _next(self, step: Step) -> Ignore | None:
-        found: list[tuple[Segment, ...]] = []
-        made: Ignore | None = self
+        remaining: list[tuple[Segment, ...]] = []
+        inner: Ignore | None = self
         for segments in self.segments:
             if segments[0].anywhere:
-                found.append(segments)
+                remaining.append(segments)
             if segments[0].takes(step):
                 if len(segments) == 1:
-                    made = None
+                    inner = None
                     break
-                found.append(segments[1:])
-        if made is not None and tuple(found) != self.segments:
-            made = Ignore(found) if found else NOTHING
+                remaining.append(segments[1:])
+        if inner is not None and tuple(remaining) != self.segments:
+            inner = Ignore(remaining) if remaining else NOTHING
         if len(self._known) < MAX_KNOWN:
-            self._known[step] = made
-        return made
+            self._known[step] = inner
+        return inner
 
 
 NOTHING: Final = Ignore()
@@ -150,23 +150,23 @@ NOTHING: Final = Ignore()
 
 
 def pruned(value: Any, ignore: Ignore) -> Any:
-    """A value without what the rules leave out, and without objects of which nothing is left.
+    """Remove what the rules leave out, and objects that are empty then.
 
-    An item of a list that is left out stays as null, so that the others keep their place.
+    An item of a list becomes null, so that the others keep their index.
     """
     if not ignore:
         return value
     if isinstance(value, dict):
-        made: dict[str, Any] = {}
-        for name, one in value.items():
+        members: dict[str, Any] = {}
+        for name, member in value.items():
             rules = ignore.into(name)
             if rules is None:
                 continue
-            kept = pruned(one, rules)
-            if kept != {} or one == {}:
-                made[name] = kept
-        return made
+            kept = pruned(member, rules)
+            if kept != {} or member == {}:
+                members[name] = kept
+        return members
     if isinstance(value, list):
-        items = ((one, ignore.into(at)) for at, one in enumerate(value))
-        return [None if rules is None else pruned(one, rules) for one, rules in items]
+        items = ((item, ignore.into(at)) for at, item in enumerate(value))
+        return [None if rules is None else pruned(item, rules) for item, rules in items]
     return value

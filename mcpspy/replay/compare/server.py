@@ -1,6 +1,7 @@
-"""What the two sides of a capture say that they are: names, versions, capabilities, the revision, and how the server ended.
+"""Two servers compared: their identity and what they offer.
 
-As one value, so that differences have paths: `$.client.version`, `$.server.capabilities.tools`. Of many clients it is the first.
+The identity is one value, so that differences have paths: `$.client.version`, `$.server.capabilities.tools`. Of several clients
+it is the first. Nothing is reported missing from a list that was not seen whole, and nothing about a list that one side never saw.
 """
 
 from __future__ import annotations
@@ -24,29 +25,29 @@ if TYPE_CHECKING:
 
 
 def identity(exchanges: Iterable[Exchange], ended: Exit | None = None) -> dict[str, Any]:
-    """What was said first in one capture, and the exit of its server where that is to be told; what was not said is absent."""
-    made: dict[str, Any] = {}
-    found = _introduction(exchanges)
-    if found is not None:
-        made = _legacy(found) if found.method == INITIALIZE else _modern(found)
-        revision = found.response.revision if found.response is not None else None
-        made["revision"] = revision or found.revision
+    """Return names, versions, capabilities, revision and, with `ended`, the server's exit; what is unknown is absent."""
+    facts: dict[str, Any] = {}
+    introduction = _introduction(exchanges)
+    if introduction is not None:
+        facts = _legacy(introduction) if introduction.method == INITIALIZE else _modern(introduction)
+        revision = introduction.response.revision if introduction.response is not None else None
+        facts["revision"] = revision or introduction.revision
     if ended is not None:
-        facts = {"code": ended.code, "signal": ended.signal, "error": ended.error}
-        made.setdefault("server", {})["exit"] = {name: one for name, one in facts.items() if one not in (None, "")}
-    return made
+        members = {"code": ended.code, "signal": ended.signal, "error": ended.error}
+        facts.setdefault("server", {})["exit"] = {name: value for name, value in members.items() if value not in (None, "")}
+    return facts
 
 
 def _introduction(exchanges: Iterable[Exchange]) -> Exchange | None:
-    """The opening that was answered well; without one, the first request of the modern era, which says as much."""
+    """Find the opening that was answered; without one, the first request of the modern era, which holds as much."""
     first: Exchange | None = None
-    for one in exchanges:
-        if one.sender != CLIENT or one.response is None or one.response.kind is not Kind.RESULT:
+    for exchange in exchanges:
+        if exchange.sender != CLIENT or exchange.response is None or exchange.response.kind is not Kind.RESULT:
             continue
-        if one.method in OPENINGS:
-            return one
-        if first is None and one.era is Era.MODERN:
-            first = one
+        if exchange.method in OPENINGS:
+            return exchange
+        if first is None and exchange.era is Era.MODERN:
+            first = exchange
     return first
 
 
@@ -79,7 +80,7 @@ def _capabilities(value: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionChange:
-    """One definition that came, went or changed; `fields` are the differences of what changed."""
+    """One definition that was added, removed or changed; `fields` are the differences of a changed one."""
 
     how: Literal["added", "changed", "removed"]
     part: DefinitionKind
@@ -90,23 +91,24 @@ class DefinitionChange:
 
 
 def definition_changes(before: Offer, after: Offer, ignore: Ignore) -> Iterator[DefinitionChange]:
-    """What differs, part by part, in the order in which the server lists it now; what went comes last."""
+    """Yield the changes kind by kind, in the order in which the server lists definitions now; removed ones come last."""
     for part in DefinitionKind:
         old, new = before.current.get(part), after.current.get(part)
         if old is None or new is None:
             continue
-        for name, one in new.items():
+        for name, definition in new.items():
             known = old.get(name)
             if known is not None:
-                yield from _changed(part, known, one, ignore)
+                yield from _changes(part, known, definition, ignore)
             elif part in before.complete:
-                yield DefinitionChange(how="added", part=part, name=name, after=one)
+                yield DefinitionChange(how="added", part=part, name=name, after=definition)
         if part in after.complete:
-            gone = ((name, one) for name, one in old.items() if name not in new)
-            yield from (DefinitionChange(how="removed", part=part, name=name, before=one) for name, one in gone)
+            removed = ((name, definition) for name, definition in old.items() if name not in new)
+            for name, definition in removed:
+                yield DefinitionChange(how="removed", part=part, name=name, before=definition)
 
 
-def _changed(part: DefinitionKind, before: Definition, after: Definition, ignore: Ignore) -> Iterator[DefinitionChange]:
+def _changes(part: DefinitionKind, before: Definition, after: Definition, ignore: Ignore) -> Iterator[DefinitionChange]:
     if before.raw == after.raw:
         return
     fields = differences(read(before.raw), read(after.raw), ignore)

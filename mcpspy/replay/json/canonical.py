@@ -1,8 +1,8 @@
-"""JSON values as replay compares them: by what they mean, not by how they were spelled.
+"""Canonical JSON: values as replay compares them, by meaning and not by spelling.
 
-The order of members counts for nothing, of members with one name the last one holds, `1.0` and `1e0` are `1`. Integers are exact
-however long; fractions are the doubles that clients and servers make of them. Refuses to look into values nested too deep: their
-digest stands for them. What `read` gives may be walked by functions that call themselves.
+The order of members does not count. Of members with one name the last counts. `1.0` and `1e0` are `1`. Integers are exact; fractions
+are the doubles that clients and servers make of them. A digest stands for a value that is nested too deep, so recursive functions
+may walk what `read` returns.
 """
 
 import json
@@ -11,10 +11,10 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final, Literal, NamedTuple
 
 MAX_LEVELS: Final = 100
-"""Python allows a thousand calls within each other; no peer that means well nests more than a dozen levels."""
+"""Python allows a thousand nested calls; honest peers nest a dozen levels at most."""
 
 MAX_DIGITS: Final = 4000
-"""Python converts no more than 4,300 digits to an integer unasked, since that takes quadratic time."""
+"""By default Python converts at most 4,300 digits to an integer, since that takes quadratic time."""
 
 _EXACT_DOUBLES: Final = 2**53
 
@@ -22,10 +22,10 @@ _brackets = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL).findi
 
 
 class UnrepresentableValue:
-    """What JSON can say and Python's numbers, lists and dicts cannot hold: equal texts of one kind are equal values.
+    """A value that Python's numbers, lists and dicts cannot hold. Two of the same kind and text are equal.
 
-    A `number` has too many digits; a `constant` is `NaN` or an infinity, which is no JSON; what is nested too `deep`, or cannot be
-    read (`bytes`), goes by its SHA-256. No dataclass, which a mock's first answer would wait 0.6 ms for.
+    A `number` has too many digits; a `constant` is `NaN` or an infinity, which is no JSON. The text of what is nested too `deep`, or
+    cannot be read (`bytes`), is its SHA-256. Not a dataclass, which would delay a mock's first answer by 0.6 ms.
     """
 
     __slots__ = ("kind", "text")
@@ -45,14 +45,14 @@ class UnrepresentableValue:
 
 
 class Reading(NamedTuple):
-    """A value, and the names of members that one object in it has more than once."""
+    """A value, and the names of members that an object in it has more than once."""
 
     value: Any
     repeated: tuple[str, ...] = ()
 
 
 def read(raw: bytes) -> Any:
-    """The value that these bytes spell. Never raises."""
+    """Read a value. Never raises."""
     if len(raw) <= MAX_DIGITS and b"\xef\xbb\xbf" not in raw and raw.count(b"[") + raw.count(b"{") <= MAX_LEVELS:
         try:
             return _read_short(raw.decode())
@@ -62,17 +62,17 @@ def read(raw: bytes) -> Any:
 
 
 def reading(raw: bytes) -> Reading:
-    """The same, with what is odd about how it was spelled."""
+    """Read a value with its repeated members. Never raises."""
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
     if _is_deep(text):
         return Reading(_digest("deep", raw))
     repeated: dict[str, None] = {}
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        if len(made) < len(pairs):
+        by_name = dict(pairs)
+        if len(by_name) < len(pairs):
             _note_repeated(pairs, repeated)
-        return made
+        return by_name
 
     try:
         value = json.loads(text, object_pairs_hook=members, parse_int=_integer, parse_float=_fraction, parse_constant=_constant)
@@ -82,22 +82,22 @@ def reading(raw: bytes) -> Reading:
 
 
 def canonical(value: Any) -> str:
-    """The text by which a value that `read` gave is compared: equal for equal values, and for no others."""
+    """Return a text that is equal for equal values, and for no others. Takes values of `read`."""
     return _write_canonical(value)
 
 
 def same(before: Any, after: Any) -> bool:
-    """Whether two values mean the same. Python's `==` would take `true` for 1."""
+    """Return whether two values mean the same. Python's `==` would take `true` for 1."""
     return before is after or (type(before) is type(after) and canonical(before) == canonical(after))
 
 
 def spelled(value: Any) -> str:
-    """A value as JSON for people, in the order of its members. Not safe to be shown, and not shortened."""
+    """Write a value as JSON for people, in the order of its members. Not escaped, and not shortened."""
     return _write(value)
 
 
 def embedded(text: str) -> Any:
-    """The object or array that a text holds as JSON; None for any other text."""
+    """Read the object or array that a text holds as JSON; None for any other text."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     value = read(text.encode("utf-8", "surrogatepass"))
@@ -122,13 +122,13 @@ def _is_deep(text: str) -> bool:
     if text.count("[") + text.count("{") <= MAX_LEVELS:
         return False
     level = 0
-    for found in _brackets(text):
-        sign = found[0]
-        if sign in "[{":
+    for match in _brackets(text):
+        bracket = match[0]
+        if bracket in "[{":
             level += 1
             if level > MAX_LEVELS:
                 return True
-        elif sign in "]}":
+        elif bracket in "]}":
             level -= 1
     return False
 
@@ -147,11 +147,11 @@ def _fraction(text: str) -> int | float | UnrepresentableValue:
         return UnrepresentableValue("number", text.lower())
     if exact.adjusted() >= MAX_DIGITS:
         return _large(text)
-    return int(exact)  # what such a number has behind its point is less than doubles can tell
+    return int(exact)  # doubles are too coarse for a fraction of such a number
 
 
 def _large(text: str) -> UnrepresentableValue:
-    """A number of very many digits: they and an exponent, in one spelling."""
+    """Spell a number of very many digits in one way: its digits and an exponent."""
     sign, digits, exponent = Decimal(text).as_tuple()
     written = "".join(map(str, digits))
     kept = written.rstrip("0")
@@ -162,8 +162,8 @@ def _constant(name: str) -> UnrepresentableValue:
     return UnrepresentableValue("constant", name)
 
 
-def _marked(value: object) -> dict[str, str]:
-    """What stands for an Odd in canonical text: no member of a peer's begins so."""
+def _replacement(value: object) -> dict[str, str]:
+    """Return what replaces an UnrepresentableValue in canonical text: no peer's member begins like this."""
     assert isinstance(value, UnrepresentableValue)
     return {f"\0{value.kind}": value.text}
 
@@ -174,7 +174,7 @@ def _shown(value: object) -> str:
 
 
 _read_short = json.JSONDecoder(parse_float=_fraction, parse_constant=_constant).decode
-"""For what is too short to hold a number of too many digits: 6 µs for 140 bytes, where the other way takes 14 (CPython 3.11)."""
+"""For texts too short for a number of too many digits: 6 µs for 140 bytes, and the other way takes 14 (CPython 3.11)."""
 
-_write_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_marked).encode
+_write_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_replacement).encode
 _write = json.JSONEncoder(ensure_ascii=False, default=_shown).encode

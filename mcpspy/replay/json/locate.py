@@ -1,7 +1,18 @@
-"""Where in a live message the value stands that stood at some place of the recorded one.
+"""Place of a value in a live message, found from its place in the recorded message.
 
-Lists may have come longer, shorter or in another order: an item is found by the words that it has besides. Refuses to choose between
-items that are as like: a wrong id would be worse than none, because it is somebody else's.
+In lists an item is found by its other values, since live lists may be longer, shorter or in another order:
+
+    recorded    [{"name": "a", "id": 11}, {"name": "b", "id": 12}]         the value 12 is at [1].id
+    live        [{"name": "b", "id": 98}, {"name": "c", "id": 99}]         so the value is at [0].id: 98
+
+In texts a value is found by the rest of its line, in which words with digits may be any words:
+
+    recorded    Opened 8f3a9c01 at 10:22 for you                           the value is the second word
+    pattern     Opened (WORD) at WORD:WORD for you
+    live        Opened 77de0123 at 11:05 for you                           so the value is 77de0123
+
+If no live line fits, the beginning of the line (`Opened `) has to be enough. Whenever two places fit, no value is taken: a wrong id
+would be worse than none, because it belongs to something else.
 """
 
 from __future__ import annotations
@@ -16,64 +27,74 @@ from .walk import traits
 if TYPE_CHECKING:
     from ..compare.ignore import Step
 
-
 MAX_ITEMS: Final = 200
-"""In longer lists an item is where it was, if the list is as long as it was."""
+"""In longer lists an item keeps its index, if the list has kept its length."""
 
-_value = re.compile("[=~](.*)", re.DOTALL).search
+MAX_LINE_LETTERS: Final = 4096
+"""Longer lines are not searched."""
+
+_WORD: Final = "[0-9A-Za-z_-]+"
+_words = re.compile(rf"({_WORD})").split
+_is_word = re.compile(_WORD).fullmatch
 _has_digit = re.compile("[0-9]").search
+_has_letter = re.compile(r"[^\W\d_]").search
+_value = re.compile("[=~](.*)", re.DOTALL).search
+
+
+# In JSON
 
 
 def live_steps(recorded: Any, live: Any, steps: tuple[Step, ...]) -> tuple[Step, ...] | None:
-    """The steps that lead in `live` to what stands at `steps` in `recorded`; None where nothing does, or nobody can tell."""
+    """Return the steps in `live` to the value that is at `steps` in `recorded`; None if there is none, or more than one fits."""
     found: list[Step] = []
     for at, step in enumerate(steps):
         recorded, live = _opened(recorded), _opened(live)
-        now: Step | None = None
+        live_step: Step | None = None
         if isinstance(step, str):
-            now = step if isinstance(recorded, dict) and isinstance(live, dict) and step in recorded and step in live else None
+            is_member = isinstance(recorded, dict) and isinstance(live, dict) and step in recorded and step in live
+            live_step = step if is_member else None
         elif isinstance(recorded, list) and isinstance(live, list) and step < len(recorded):
-            now = _item(recorded, live, step, steps[at + 1 :])
-        if now is None:
+            live_step = _item(recorded, live, step, steps[at + 1 :])
+        if live_step is None:
             return None
-        recorded, live = recorded[step], live[now]
-        found.append(now)
+        recorded, live = recorded[step], live[live_step]
+        found.append(live_step)
     return tuple(found)
 
 
 def _opened(value: Any) -> Any:
-    """A value, or what it holds as JSON."""
+    """Return the JSON that a text holds, else the value itself."""
     return embedded(value) if isinstance(value, str) else value
 
 
 def _item(recorded: list[Any], live: list[Any], wanted: int, rest: tuple[Step, ...]) -> int | None:
-    """Which item of the live list is the wanted one of the recorded list."""
+    """Find the index in the live list of the item that has the index `wanted` in the recorded list."""
     if len(recorded) == len(live) == 1:
         return 0
     if max(len(recorded), len(live)) > MAX_ITEMS:
         return wanted if len(recorded) == len(live) else None
-    old = [traits(_without(one, rest)) for one in recorded]
-    new = [traits(_without(one, rest)) for one in live]
-    exact = _twin(old, new, wanted)
+    old = [traits(_without(item, rest)) for item in recorded]
+    new = [traits(_without(item, rest)) for item in live]
+    exact = _same_traits(old, new, wanted)
     if exact is not None:
         return exact
-    old, new = [_worded(one) for one in old], [_worded(one) for one in new]
-    found = _twin(old, new, wanted)
-    if found is None and len(old) == len(new) and old[wanted] not in new and len({*old}) == len({*new}) == 1:
-        return wanted  # nothing tells them apart but their places
-    return found
+    old, new = [_without_digits(known) for known in old], [_without_digits(known) for known in new]
+    similar = _same_traits(old, new, wanted)
+    if similar is None and len(old) == len(new) and old[wanted] not in new and len({*old}) == len({*new}) == 1:
+        return wanted  # only their places distinguish the items
+    return similar
 
 
-def _twin(old: list[frozenset[str]], new: list[frozenset[str]], wanted: int) -> int | None:
-    """The item that is known by the same, if there are as many of them as there were."""
-    twins = [at for at, one in enumerate(old) if one == old[wanted]]
-    equal = [at for at, one in enumerate(new) if one == old[wanted]]
-    return equal[twins.index(wanted)] if len(twins) == len(equal) else None
+def _same_traits(old: list[frozenset[str]], new: list[frozenset[str]], wanted: int) -> int | None:
+    """Find the item with the same traits, if there are as many of them as before."""
+    recorded = [at for at, known in enumerate(old) if known == old[wanted]]
+    live = [at for at, known in enumerate(new) if known == old[wanted]]
+    return live[recorded.index(wanted)] if len(recorded) == len(live) else None
 
 
-def _worded(known: frozenset[str]) -> frozenset[str]:
-    """What of it has no digits: times, sizes and ids are others at each run."""
-    return frozenset(one for one in known if not ((value := _value(one)) and _has_digit(value[1])))
+def _without_digits(known: frozenset[str]) -> frozenset[str]:
+    """Leave out the values with digits: times, sizes and ids differ at each run."""
+    return frozenset(trait for trait in known if not ((value := _value(trait)) and _has_digit(value[1])))
 
 
 def _without(item: Any, steps: tuple[Step, ...]) -> Any:
@@ -87,63 +108,58 @@ def _without(item: Any, steps: tuple[Step, ...]) -> Any:
     return item
 
 
-MAX_LINE_LETTERS: Final = 4096
-"""In longer lines nothing is looked for."""
-
-_WORD: Final = "[0-9A-Za-z_-]+"
-_words = re.compile(rf"({_WORD})").split
-_is_word = re.compile(_WORD).fullmatch
-_has_digit = re.compile("[0-9]").search
-_has_letter = re.compile(r"[^\W\d_]").search
+# In texts
 
 
 def live_text(recorded: str, live: str, start: int, end: int) -> str | None:
-    """What stands in `live` where `recorded` has its letters from `start` to `end`; None where that cannot be told."""
+    """Return the value in `live` that is `recorded[start:end]` in `recorded`; None if there is none, or more than one fits."""
     value = recorded[start:end]
-    begin = recorded.rfind("\n", 0, start) + 1
-    over = recorded.find("\n", end)
-    before, after = recorded[begin:start], recorded[end : len(recorded) if over < 0 else over].rstrip("\r")
+    line_start = recorded.rfind("\n", 0, start) + 1
+    line_end = recorded.find("\n", end)
+    before, after = recorded[line_start:start], recorded[end : len(recorded) if line_end < 0 else line_end].rstrip("\r")
     if "\n" in value or len(before) + len(value) + len(after) > MAX_LINE_LETTERS:
         return None
     group = f"({_WORD})" if _is_word(value) else r"(\S+?)"
-    whole = re.compile(_before(before) + group + _after(after)).fullmatch
-    nth = sum(1 for _ in _found(whole, recorded[:begin].split("\n")))
-    count = sum(1 for _ in _found(whole, recorded.split("\n")))
-    fitting = list(_found(whole, live.split("\n")))
+    whole_line = re.compile(_before(before) + group + _after(after)).fullmatch
+    index = sum(1 for _ in _values(whole_line, recorded[:line_start].split("\n")))
+    count = sum(1 for _ in _values(whole_line, recorded.split("\n")))
+    fitting = list(_values(whole_line, live.split("\n")))
     if fitting:
-        return fitting[nth] if len(fitting) == count else None
-    return _by_its_beginning(before, _WORD if _is_word(value) else r"\S+", recorded, live)
+        return fitting[index] if len(fitting) == count else None
+    return _after_beginning(before, _WORD if _is_word(value) else r"\S+", recorded, live)
 
 
-def _by_its_beginning(before: str, value: str, recorded: str, live: str) -> str | None:
-    """The value behind the same beginning of a line, if no other line has that, then or now."""
+def _after_beginning(before: str, value: str, recorded: str, live: str) -> str | None:
+    """Return the value after the same beginning of a line, if exactly one line begins so in each text."""
     if not _has_letter(before):
         return None
     begins = re.compile(f"{_before(before)}({value})").match
-    if len(list(_found(begins, recorded.split("\n")))) != 1:
+    if len(list(_values(begins, recorded.split("\n")))) != 1:
         return None
-    fitting = list(_found(begins, live.split("\n")))
+    fitting = list(_values(begins, live.split("\n")))
     return fitting[0] if len(fitting) == 1 else None
 
 
-def _found(fits: Callable[[str], re.Match[str] | None], lines: Iterable[str]) -> Iterator[str]:
+def _values(fits: Callable[[str], re.Match[str] | None], lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
-        if len(line) <= MAX_LINE_LETTERS and (found := fits(line.rstrip("\r"))):
-            yield found[1]
+        if len(line) <= MAX_LINE_LETTERS and (match := fits(line.rstrip("\r"))):
+            yield match[1]
 
 
 def _before(text: str) -> str:
-    """A pattern for what stands before a value: words with digits are any words, but for a piece of the word that the value is in."""
+    """Make a pattern for the text before a value. A word with digits is any word, unless it touches the value."""
     pieces = _words(text)
     return _pattern(pieces, kept=len(pieces) - 2 if pieces[-1] == "" else -1)
 
 
 def _after(text: str) -> str:
-    """The same for what stands behind it."""
+    """Make a pattern for the text after a value."""
     pieces = _words(text)
     return _pattern(pieces, kept=1 if pieces[0] == "" else -1)
 
 
 def _pattern(pieces: list[str], kept: int) -> str:
-    """Pieces are words at odd places, and what is between them at even ones."""
-    return "".join(_WORD if at % 2 and at != kept and _has_digit(one) else re.escape(one) for at, one in enumerate(pieces))
+    """Make a pattern of pieces: words are at odd indices, the text between them at even ones."""
+    return "".join(
+        _WORD if at % 2 and at != kept and _has_digit(piece) else re.escape(piece) for at, piece in enumerate(pieces)
+    )

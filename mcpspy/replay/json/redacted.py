@@ -1,6 +1,7 @@
-"""Pseudonyms in what was recorded: a question that holds one is asked again with the value that was redacted.
+"""Redacted values in recorded requests: a mask of them, so that a client's request with the original value matches.
 
-Nobody here knows that value. So a text with `redacted-` and 12 hex digits in it stands for every text that is the same around them.
+The original value is unknown here. So a text with a pseudonym, `redacted-` and 12 hex digits, stands for every text that is the same
+around it.
 """
 
 from __future__ import annotations
@@ -12,78 +13,78 @@ if TYPE_CHECKING:
     from ..compare.ignore import Step
 
 MAX_MASKS: Final = 32
-"""So many shapes of redacted questions of one method are told apart; what is beyond that matches by its pseudonyms alone."""
+"""The most different masks for one method; further requests are matched with their pseudonyms only."""
 
 _split = re.compile(r"redacted-[0-9a-f]{12}").split
 _STAND_IN: Final = {"\0redacted": True}
-_ALL: Final = ("", "")
-"""What is around a pseudonym that is all of a text."""
+_WHOLE_TEXT: Final = ("", "")
+"""The text around a pseudonym that is alone."""
 
 
 def is_redacted(text: str) -> bool:
-    """Whether a pseudonym stands in it."""
+    """Return whether a text holds a pseudonym."""
     return len(_split(text)) > 1
 
 
 class RedactedText(NamedTuple):
-    """A text that holds pseudonyms: where it stands, and what is around and between them."""
+    """A text with pseudonyms: the steps to it, and the texts before, between and after the pseudonyms."""
 
     steps: tuple[Step, ...]
     around: tuple[str, ...]
 
 
 Mask = tuple[RedactedText, ...]
-"""The holes of one question, in the order of their places."""
+"""The redacted texts of one request, in the order of their steps."""
 
 
 def mask_of(value: Any) -> Mask:
-    """The holes of a recorded value; none where nothing is redacted."""
-    found: list[RedactedText] = []
+    """Find the redacted texts of a recorded value."""
+    texts: list[RedactedText] = []
     waiting: list[tuple[tuple[Step, ...], Any]] = [((), value)]
     while waiting:
-        steps, one = waiting.pop()
-        if isinstance(one, dict):
-            waiting.extend(((*steps, name), inner) for name, inner in one.items())
-        elif isinstance(one, list):
-            waiting.extend(((*steps, at), inner) for at, inner in enumerate(one))
-        elif isinstance(one, str) and len(around := _split(one)) > 1:
-            found.append(RedactedText(steps, tuple(around)))
-    return tuple(sorted(found, key=lambda hole: [(isinstance(step, str), step) for step in hole.steps]))
+        steps, inner = waiting.pop()
+        if isinstance(inner, dict):
+            waiting.extend(((*steps, name), member) for name, member in inner.items())
+        elif isinstance(inner, list):
+            waiting.extend(((*steps, at), item) for at, item in enumerate(inner))
+        elif isinstance(inner, str) and len(around := _split(inner)) > 1:
+            texts.append(RedactedText(steps, tuple(around)))
+    return tuple(sorted(texts, key=lambda text: [(isinstance(step, str), step) for step in text.steps]))
 
 
 def masked(value: Any, mask: Mask) -> Any | None:
-    """A value with a stand-in for each text that fits a hole; None where one does not."""
-    for hole in mask:
-        value = _put(value, hole.steps, hole.around)
+    """Replace each text that fits the mask by a stand-in; None if one does not fit."""
+    for text in mask:
+        value = _with_stand_in(value, text.steps, text.around)
         if value is None:
             return None
     return value
 
 
-def _put(value: Any, steps: tuple[Step, ...], around: tuple[str, ...]) -> Any | None:
+def _with_stand_in(value: Any, steps: tuple[Step, ...], around: tuple[str, ...]) -> Any | None:
     if not steps:
-        if isinstance(value, int | float) and around == _ALL:  # a number that was redacted is a text now
+        if isinstance(value, int | float) and around == _WHOLE_TEXT:  # a number that was redacted is a text now
             return _STAND_IN
         return _STAND_IN if isinstance(value, str) and _fits(value, around) else None
     first, *rest = steps
     if isinstance(first, str) and isinstance(value, dict) and first in value:
-        inner = _put(value[first], tuple(rest), around)
+        inner = _with_stand_in(value[first], tuple(rest), around)
         return None if inner is None else {**value, first: inner}
     if isinstance(first, int) and isinstance(value, list) and first < len(value):
-        inner = _put(value[first], tuple(rest), around)
+        inner = _with_stand_in(value[first], tuple(rest), around)
         return None if inner is None else [*value[:first], inner, *value[first + 1 :]]
     return None
 
 
 def _fits(text: str, around: tuple[str, ...]) -> bool:
-    """Whether a text has these texts in order, the first at its beginning, the last at its end, and something between any two."""
+    """Return whether a text begins and ends with the first and last of these texts, and has something between any two of them."""
     first, *between, last = around
     if not text.startswith(first):
         return False
     at = len(first)
-    for one in between:
-        found = text.find(one, at + 1)
-        if found < 0:
+    for piece in between:
+        start = text.find(piece, at + 1)
+        if start < 0:
             return False
-        at = found + len(one)
+        at = start + len(piece)
     return text.endswith(last) and len(text) - len(last) > at

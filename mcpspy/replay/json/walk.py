@@ -1,6 +1,6 @@
-"""The texts and numbers of a JSON value with the steps that lead to each. Takes values of `canonical.read`.
+"""Walks through JSON values: their texts and numbers with the steps to each, and their traits, which say how similar two values are.
 
-A text of a content block that holds JSON is looked into, as differences do. Refuses truth values and null: they are nobody's.
+Takes values of `canonical.read`. Texts of content blocks that hold JSON are opened.
 """
 
 from __future__ import annotations
@@ -13,53 +13,58 @@ from .canonical import MAX_LEVELS, canonical, embedded
 if TYPE_CHECKING:
     from ..compare.ignore import Ignore, Step
 
-
 HOLDS_JSON: Final = "text"
-"""The member of a content block, or of a resource's contents, whose text is looked into."""
+"""The member of a content block, or of a resource's contents, whose text is opened."""
+
+MAX_LEAVES: Final = 200
+"""The most places of a value whose traits count."""
+
+MAX_WORDS: Final = 50
+"""The most words of a text that count."""
 
 Scalar: TypeAlias = str | int | float
 Leaf: TypeAlias = tuple[tuple["Step", ...], Scalar]
 
 
 def leaves(value: Any, steps: tuple[Step, ...] = (), *, into_texts: bool = False) -> Iterator[Leaf]:
-    """Every text and number below `steps`, in order; with `into_texts` those of JSON in texts instead of the texts."""
+    """Yield every text and number below `steps`, in order; with `into_texts`, the leaves of JSON in texts in place of these."""
     waiting: list[tuple[tuple[Step, ...], Any]] = [(steps, value)]
     while waiting:
-        here, one = waiting.pop()
-        if isinstance(one, dict):
-            waiting.extend(((*here, name), inner) for name, inner in reversed(one.items()))
-        elif isinstance(one, list):
-            waiting.extend(((*here, at), one[at]) for at in range(len(one) - 1, -1, -1))
-        elif isinstance(one, str):
-            held = embedded(one) if into_texts and here[-1:] == (HOLDS_JSON,) and len(here) <= MAX_LEVELS else None
-            if held is None:
-                yield here, one
+        here, inner = waiting.pop()
+        if isinstance(inner, dict):
+            waiting.extend(((*here, name), member) for name, member in reversed(inner.items()))
+        elif isinstance(inner, list):
+            waiting.extend(((*here, at), inner[at]) for at in range(len(inner) - 1, -1, -1))
+        elif isinstance(inner, str):
+            opened = embedded(inner) if into_texts and here[-1:] == (HOLDS_JSON,) and len(here) <= MAX_LEVELS else None
+            if opened is None:
+                yield here, inner
             else:
-                waiting.append((here, held))
-        elif isinstance(one, int | float) and not isinstance(one, bool):
-            yield here, one
+                waiting.append((here, opened))
+        elif isinstance(inner, int | float) and not isinstance(inner, bool):
+            yield here, inner
 
 
 def named_leaves(value: Any, rules: Ignore) -> Iterator[Leaf]:
-    """The texts and numbers at, and below, the places that rules name."""
+    """Yield the texts and numbers at, and below, the paths that rules name."""
     waiting: list[tuple[tuple[Step, ...], Any, Ignore | None]] = [((), value, rules)]
     while waiting:
-        here, one, left = waiting.pop()
-        if left is None:
-            yield from leaves(one, here, into_texts=True)
+        here, inner, rest = waiting.pop()
+        if rest is None:
+            yield from leaves(inner, here, into_texts=True)
             continue
-        if not left:
+        if not rest:
             continue
-        if isinstance(one, str) and here[-1:] == (HOLDS_JSON,) and len(here) <= MAX_LEVELS:
-            one = embedded(one)
-        if isinstance(one, dict):
-            waiting.extend(((*here, name), inner, left.into(name)) for name, inner in reversed(one.items()))
-        elif isinstance(one, list):
-            waiting.extend(((*here, at), one[at], left.into(at)) for at in range(len(one) - 1, -1, -1))
+        if isinstance(inner, str) and here[-1:] == (HOLDS_JSON,) and len(here) <= MAX_LEVELS:
+            inner = embedded(inner)
+        if isinstance(inner, dict):
+            waiting.extend(((*here, name), member, rest.into(name)) for name, member in reversed(inner.items()))
+        elif isinstance(inner, list):
+            waiting.extend(((*here, at), inner[at], rest.into(at)) for at in range(len(inner) - 1, -1, -1))
 
 
 def value_at(value: Any, steps: tuple[Step, ...]) -> Any:
-    """The value at these steps, texts that hold JSON being looked into; None where there is none."""
+    """Return the value at these steps, opening texts that hold JSON; None if there is none."""
     for step in steps:
         if isinstance(value, str):
             value = embedded(value)
@@ -72,34 +77,27 @@ def value_at(value: Any, steps: tuple[Step, ...]) -> Any:
     return value
 
 
-MAX_LEAVES: Final = 200
-"""So many places of a value are looked at."""
-
-MAX_WORDS: Final = 50
-"""So many words of a text."""
-
-
 def traits(value: Any) -> frozenset[str]:
-    """What a value is known by: each of its leaves with its path, the places they stand at, and the words of its texts."""
+    """Return the traits of a value: each leaf with its path, the paths alone, and the words of texts. Large values are cut."""
     found: set[str] = set()
     waiting: list[tuple[str, Any]] = [("", value)]
     seen = 0
     while waiting and seen < MAX_LEAVES:
-        path, one = waiting.pop()
+        path, inner = waiting.pop()
         seen += 1
-        if isinstance(one, dict):
-            waiting.extend((f"{path}.{name}", inner) for name, inner in one.items())
-        elif isinstance(one, list):
-            waiting.extend((f"{path}[]", inner) for inner in one[: MAX_LEAVES - seen])
+        if isinstance(inner, dict):
+            waiting.extend((f"{path}.{name}", member) for name, member in inner.items())
+        elif isinstance(inner, list):
+            waiting.extend((f"{path}[]", item) for item in inner[: MAX_LEAVES - seen])
         else:
             found.add(path)
-            found.add(f"{path}={canonical(one)}")
-            if isinstance(one, str):
-                found.update(f"{path}~{word}" for word in one[: 20 * MAX_WORDS].replace("/", " ").split()[:MAX_WORDS])
+            found.add(f"{path}={canonical(inner)}")
+            if isinstance(inner, str):
+                found.update(f"{path}~{word}" for word in inner[: 20 * MAX_WORDS].replace("/", " ").split()[:MAX_WORDS])
     return frozenset(found)
 
 
-def similarity(one: frozenset[str], other: frozenset[str]) -> float:
-    """From 0, nothing in common, to 1, of the traits of two values."""
-    size = len(one) + len(other)
-    return 2 * len(one & other) / size if size else 1.0
+def similarity(first: frozenset[str], second: frozenset[str]) -> float:
+    """Return how similar the traits of two values are, from 0 (nothing in common) to 1."""
+    size = len(first) + len(second)
+    return 2 * len(first & second) / size if size else 1.0

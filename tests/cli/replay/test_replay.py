@@ -302,7 +302,7 @@ def test_json_has_what_was_sent_and_the_comparison(visit: str, tmp_path: Path) -
         (["{}", "--header", "X: 1", "--", "x"], "--header is for a server with a URL"),
         (["{}", "--url", "http://127.0.0.1:9", "--header", "Authorization: redacted-0123456789ab"], "a pseudonym"),
         (["{}:2..99", "--set", "$.x", "--", "x"], "there is no value"),
-        (["{}", "--set", "$.nowhere=1", "--", "x"], "no request that is sent has this place"),
+        (["{}", "--set", "$.nowhere=1", "--", "x"], "no request that is sent has this path"),
         (["{}:8", "--", "x"], "row 8 was asked by the server"),
         (["{}:99", "--", "x"], "there is no row 99"),
         (["{}", "--only", "tool:none", "--", "x"], "that matches --only"),

@@ -29,9 +29,9 @@ def test_a_setting_is_a_path_and_json(text: str, steps: tuple[str | int, ...], v
         ("a=1", "a path begins with $"),
         ("$=1", "$ alone is all of the params. Name a member of them, as in $.arguments={}."),
         ("$.a=NaN", "the value is no JSON"),
-        ("$.a=/srv", "the value is no JSON. A text stands in quotes: '$.a=\"/srv\"'."),
-        ("$.a[*]=1", "many places"),
-        ("$..a=1", "many places"),
+        ("$.a=/srv", "the value is no JSON. Put text in quotes: '$.a=\"/srv\"'."),
+        ("$.a[*]=1", "fits many values"),
+        ("$..a=1", "fits many values"),
     ],
 )
 def test_a_setting_that_makes_no_sense_says_what_to_write(text: str, said: str) -> None:
@@ -68,5 +68,5 @@ def test_a_value_that_cannot_be_added_is_refused_rather_than_not_sent(text: str)
 
 
 def test_a_value_that_is_nowhere_has_no_place_among_several() -> None:
-    with pytest.raises(PathError, match="no request that is sent has this place"):
+    with pytest.raises(PathError, match="no request that is sent has this path"):
         override_edits([override_of("$.x=1")], CALLS, CALLS)
