@@ -72,7 +72,7 @@ def agent_runs(transcript: Transcript, tool_trips: Iterable[ToolTrip]) -> list[A
     runs = _of_calls(transcript.model_calls)
     by_call = {call.row: run for run in runs for call in run.calls}
     for tool_trip in tool_trips:
-        by_call[tool_trip.by.row].tool_trips.append(tool_trip)
+        by_call[tool_trip.used_in.row].tool_trips.append(tool_trip)
     server_spans = _server_spans(transcript, runs)
     spoken = user_turn_times(transcript, [run.began_ns for run in runs])
     for run, spans, spoken_ns in zip(runs, server_spans, spoken, strict=True):

@@ -96,7 +96,7 @@ def leg_numbers(transcript: Transcript, rows: Collection[int] | None = None) -> 
     counting = _Counting()
     for call in calls:
         counting.feed(call)
-    counting.feed_tool_trips([tool_trip for tool_trip in all_trips if tool_trip.by.row in counted])
+    counting.feed_tool_trips([tool_trip for tool_trip in all_trips if tool_trip.used_in.row in counted])
     runs = [run for run in agent_runs(transcript, all_trips) if any(call.row in counted for call in run.calls)]
     return LegNumbers(models=counting.models(), tools=list(counting.tools.values()), runs=runs)
 

@@ -51,7 +51,7 @@ class ToolTrip(msgspec.Struct, eq=False, kw_only=True):
     """A tool use, its call and its return. Outside `transcript/` nothing assigns to it."""
 
     use: ToolUse
-    by: ModelCall
+    used_in: ModelCall
     """The model call whose answer holds the use."""
     call: Exchange | None = None
     """The `tools/call` that it became, the first of them if it took several rounds; None if none was recorded."""
@@ -125,7 +125,7 @@ def _join_calls(transcript: Transcript, trips: list[ToolTrip]) -> None:
     if not calls:
         return
     join = _Join(transcript, calls)
-    in_order = sorted(trips, key=lambda trip: trip.use.at_ns or trip.by.at_ns)
+    in_order = sorted(trips, key=lambda trip: trip.use.at_ns or trip.used_in.at_ns)
     keys = {id(trip): value_key(trip.use.arguments) for trip in in_order}
     for likeness in Likeness:
         for trip in in_order:
@@ -171,7 +171,7 @@ class _Join:
 
     def _choose(self, trip: ToolTrip, keys: Iterable[Hashable], joined_by: JoinedBy, *, only: bool = False) -> None:
         """Join a use with one of the calls that fit; with `only`, if a single call fits and is certain."""
-        since_ns, until_ns = trip.use.at_ns or trip.by.at_ns, trip.until_ns
+        since_ns, until_ns = trip.use.at_ns or trip.used_in.at_ns, trip.until_ns
         fitting = [call for key in keys for call in self._by_key.fitting(key, since_ns, until_ns)]
         if not fitting or (only and not _is_certain(trip, fitting, joined_by)):
             return
@@ -243,7 +243,7 @@ class _Returns:
         self._read_prompt(model_call, root, deque(before))
         answer = model_call.answer
         uses = answer.turn.uses if answer else ()
-        trips = self._of_answer[model_call.row] = [ToolTrip(use=use, by=model_call) for use in uses if not use.is_hosted]
+        trips = self._of_answer[model_call.row] = [ToolTrip(use=use, used_in=model_call) for use in uses if not use.is_hosted]
         for trip in trips:
             self._add(trip, root)
         self.tool_trips += trips

@@ -59,7 +59,7 @@ def tool_trip_object(tool_trip: ToolTrip) -> dict[str, Any]:
     """A tool use with the rows that it is joined with."""
     returned = tool_trip.returned
     return {
-        "row": tool_trip.by.row,
+        "row": tool_trip.used_in.row,
         "id": tool_trip.use.id or None,
         "tool": tool_trip.use.name,
         "call_row": None if tool_trip.call is None else tool_trip.call.row,

@@ -186,7 +186,7 @@ def _tool_trips_by_row(transcript: Transcript) -> dict[int, list[ToolTrip]]:
     """Group tool round trips by model call: the call that started each, and the call that returned its result."""
     by_row: dict[int, list[ToolTrip]] = {}
     for trip in tool_trips(transcript):
-        for number in dict.fromkeys(call.row for call in (trip.by, trip.returned_in) if call is not None):
+        for number in dict.fromkeys(call.row for call in (trip.used_in, trip.returned_in) if call is not None):
             by_row.setdefault(number, []).append(trip)
     return by_row
 

@@ -43,7 +43,7 @@ def model_call_lines(
 ) -> Iterator[Line]:
     """Yield everything about a model call. `tool_trips` are those of the transcript; `width` in cells, None cuts nothing."""
     capture = transcript.captures[row.capture]
-    trips = [trip for trip in tool_trips if row in (trip.by, trip.returned_in)]
+    trips = [trip for trip in tool_trips if row in (trip.used_in, trip.returned_in)]
     for line in _headings(row, capture, width):
         yield fitted(line, width)
     yield from row_finding_lines(transcript, row, width=width)
@@ -51,7 +51,7 @@ def model_call_lines(
     yield from _prompt(row, prompt, [trip for trip in trips if trip.returned_in is row], width)
     answer = row.answer
     if answer is not None:
-        yield from _answer(transcript, row, answer, [trip for trip in trips if trip.by is row], width)
+        yield from _answer(transcript, row, answer, [trip for trip in trips if trip.used_in is row], width)
     yield []
     yield from (fitted(line, width) for line in fact_lines(row.transaction, width))
 
@@ -174,7 +174,7 @@ def _origin(returned: ToolReturn, tool_trip: ToolTrip | None) -> str:
         return "  ".join([*words, f"for {returned.id or returned.name or 'an unknown tool use'}"])
     by = f", matched by {tool_trip.returned_by}" if tool_trip.returned_by != "id" else ""
     called = f", called in row {tool_trip.call.row}" if tool_trip.call is not None else ""
-    return "  ".join([*words, f"for {tool_trip.use.name} of row {tool_trip.by.row}{called}{by}"])
+    return "  ".join([*words, f"for {tool_trip.use.name} of row {tool_trip.used_in.row}{called}{by}"])
 
 
 # The answer
@@ -247,7 +247,10 @@ def tool_use_lines(transcript: Transcript, call: Exchange) -> Iterator[Line]:
         if trip.call is call:
             returned = f", returned in row {trip.returned_in.row}" if trip.returned_in is not None else ""
             yield [
-                (f"requested by {one_line(trip.by.target)} in row {trip.by.row} as {one_line(trip.use.name)}{returned}", "dim"),
+                (
+                    f"requested by {one_line(trip.used_in.target)} in row {trip.used_in.row} as {one_line(trip.use.name)}{returned}",
+                    "dim",
+                ),
                 (_joined(trip), "dim"),
             ]
 

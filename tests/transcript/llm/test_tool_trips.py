@@ -44,7 +44,7 @@ def test_a_use_is_joined_with_its_call_and_what_the_model_was_told() -> None:
     assert found.call is not None
     assert found.returned is not None
     assert found.returned_in is not None
-    assert (found.by.row, found.call.row, found.returned_in.row) == (1, 2, 3)
+    assert (found.used_in.row, found.call.row, found.returned_in.row) == (1, 2, 3)
     assert (found.joined_by, found.candidates, found.returned_by) == ("name and arguments", 1, "id")
 
 

@@ -103,9 +103,9 @@ def _result(tool_trip: ToolTrip, result: Message) -> Iterator[Hit]:
     if until_ns is None:
         return
     if result.at_ns > until_ns:
-        given = "no result" if returned is None else f"the result {quoted_text(returned.text)}"
+        answer = "no result" if returned is None else f"the result {quoted_text(returned.text)}"
         early = seconds(result.at_ns - until_ns)
-        yield _hit(RESULT_DROPPED, tool_trip, f"The model got {given} for {tool}, {early} before the server answered.")
+        yield _hit(RESULT_DROPPED, tool_trip, f"The model got {answer} for {tool}, {early} before the server answered.")
     elif returned is None:
         yield _hit(RESULT_DROPPED, tool_trip, f"{tool} was answered, but the next prompt does not have its result.")
     elif result.kind is Kind.ERROR or result.is_error:

@@ -41,7 +41,7 @@ def find(facts: ModelFacts) -> Iterator[Hit]:
     validators = Validators()
     schemas: dict[int, dict[str, Any]] = {}
     for tool_trip in facts.tool_trips:
-        call, use = tool_trip.by, tool_trip.use
+        call, use = tool_trip.used_in, tool_trip.use
         if call.row not in schemas:
             schemas[call.row] = {offered.offer.name: offered.offer.schema for offered in facts.offers_of.get(call.row, ())}
         is_json, value = read_arguments(use.arguments) if len(use.arguments) <= MAX_ARGUMENT_LETTERS else (False, None)

@@ -121,7 +121,7 @@ _VALUE_LETTERS: Final = 40
 def find(facts: ModelFacts) -> Iterator[Hit]:
     """Find faults of tool uses, up to the call of a server."""
     for tool_trip in facts.tool_trips:
-        if tool_trip.call is None and tool_trip.by.row not in facts.whole:
+        if tool_trip.call is None and tool_trip.used_in.row not in facts.whole:
             continue  # which `answer-broken` reports
         is_json, value = read_arguments(tool_trip.use.arguments)
         is_object = is_json and isinstance(value, dict)
@@ -149,12 +149,12 @@ def quoted_text(text: str) -> str:
 
 def _is_made_up(facts: ModelFacts, tool_trip: ToolTrip) -> bool:
     """Tell whether a prompt offers tools, but not this one. A use whose JSON is broken has no name to look for."""
-    offers = facts.by_name.get(tool_trip.by.row)
+    offers = facts.by_name.get(tool_trip.used_in.row)
     return bool(tool_trip.use.name) and offers is not None and tool_trip.use.name not in offers
 
 
 def _made_up(facts: ModelFacts, tool_trip: ToolTrip) -> Hit:
-    names = [offered.offer.name for offered in facts.offers_of[tool_trip.by.row]]
+    names = [offered.offer.name for offered in facts.offers_of[tool_trip.used_in.row]]
     tools = set(facts.names.likeliest(tool_trip.use.name))
     same = [name for name in names if tools and not tools.isdisjoint(facts.names.likeliest(name))]
     what = f"The model wanted {_tool(tool_trip)} called, which its prompt does not offer"
@@ -163,10 +163,10 @@ def _made_up(facts: ModelFacts, tool_trip: ToolTrip) -> Hit:
 
 
 def _not_called(facts: ModelFacts, tool_trip: ToolTrip) -> Iterator[Hit]:
-    offered = facts.by_name.get(tool_trip.by.row, {}).get(tool_trip.use.name)
+    offered = facts.by_name.get(tool_trip.used_in.row, {}).get(tool_trip.use.name)
     description = "" if offered is None else offered.offer.description
     tools = facts.tools(tool_trip.use.name, description)
-    at_ns = tool_trip.use.at_ns or tool_trip.by.at_ns
+    at_ns = tool_trip.use.at_ns or tool_trip.used_in.at_ns
     if not tools or not facts.is_over(tool_trip) or not all(facts.saw(tool.capture, at_ns) for tool in tools):
         return
     server = facts.transcript.captures[tools[0].capture].server
@@ -213,5 +213,5 @@ def _tool(tool_trip: ToolTrip) -> str:
 
 
 def _hit(rule: Rule, tool_trip: ToolTrip, what: str, culprit: str, *, severity: Severity | None = None) -> Hit:
-    at_ns = tool_trip.use.at_ns or tool_trip.by.at_ns
-    return hit_in_answer(rule, tool_trip.by, at_ns, what, culprit, severity=severity, group=tool_trip.use.name)
+    at_ns = tool_trip.use.at_ns or tool_trip.used_in.at_ns
+    return hit_in_answer(rule, tool_trip.used_in, at_ns, what, culprit, severity=severity, group=tool_trip.use.name)

@@ -111,7 +111,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         yield from _used(key, use)
     for key, use in facts.notifications.items():
         yield from _used(key, use)
-    yield from _asked_in_modern_era(facts)
+    yield from _server_requests_in_modern_era(facts)
 
 
 def _used(key: MessageKey, use: Occurrences) -> Iterator[Hit]:
@@ -156,7 +156,7 @@ def _standing(method: str, side: Side, revision: str | None, *, is_request: bool
     return MethodStanding.KNOWN if any(entry.sender == side for entry in known) else MethodStanding.OTHER_SIDE
 
 
-def _asked_in_modern_era(facts: CaptureFacts) -> Iterator[Hit]:
+def _server_requests_in_modern_era(facts: CaptureFacts) -> Iterator[Hit]:
     """Find requests of the server to a client of a modern revision, if no handshake agreed on another."""
     agreed = any(exchange.response is not None and exchange.response.kind is Kind.RESULT for exchange in facts.initializes)
     modern_ns = min((use.first.at_ns for key, use in facts.requests.items() if _is_modern_and_answered(key, use)), default=None)
@@ -167,8 +167,8 @@ def _asked_in_modern_era(facts: CaptureFacts) -> Iterator[Hit]:
         if revision is not None:
             is_modern = era(revision) is Era.MODERN
         elif first.transaction is not None:
-            asked = facts.first_exchanges.get(first.transaction.number)
-            is_modern = asked is not None and asked.era is Era.MODERN
+            exchange = facts.first_exchanges.get(first.transaction.number)
+            is_modern = exchange is not None and exchange.era is Era.MODERN
         else:
             is_modern = not agreed and modern_ns is not None and modern_ns < first.at_ns
         if is_modern:

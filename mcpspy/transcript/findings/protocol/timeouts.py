@@ -53,11 +53,11 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 
 
 def _timeout(exchange: Exchange, waited_ns: int) -> Hit:
-    asker = exchange.sender
-    asked = "server" if asker == CLIENT else "client"
+    requester = exchange.sender
+    responder = "server" if requester == CLIENT else "client"
     late = exchange.response
-    answered = "never answered" if late is None else f"answered after {seconds(late.at_ns - exchange.at_ns)}"
-    what = f"The {asker} gave up on {call_name(exchange)} after {seconds(waited_ns)}; the {asked} {answered}."
-    blame = f"The {asked}: it was slower than the {seconds(waited_ns)} that the {asker} waits."
+    reply = "never answered" if late is None else f"answered after {seconds(late.at_ns - exchange.at_ns)}"
+    what = f"The {requester} gave up on {call_name(exchange)} after {seconds(waited_ns)}; the {responder} {reply}."
+    blame = f"The {responder}: it was slower than the {seconds(waited_ns)} that the {requester} waits."
     message = exchange.cancelled or exchange.request
-    return hit_in(TIMED_OUT, message, exchange.row, what, culprit=asked, blame=blame, group=f"{call_name(exchange)}")
+    return hit_in(TIMED_OUT, message, exchange.row, what, culprit=responder, blame=blame, group=f"{call_name(exchange)}")
