@@ -1,4 +1,4 @@
-"""Answers of models, put together from deltas: the same wherever they are cut, and shown for what they are where they are broken."""
+"""Answers of models, assembled from deltas: the same wherever they are cut, and with flaws where they are broken."""
 
 import json
 from time import process_time_ns
@@ -29,16 +29,16 @@ def said(text: str, uses: list[dict[str, Any]], pieces: int, thinking: str = "")
 
 
 def streamed(api: Api, events: list[tuple[str, Any]], *, is_cut: bool = False) -> Answer:
-    made = assembler(api)
+    assembling = assembler(api)
     for at_ns, (name, data) in enumerate(events):
         text = data if isinstance(data, str) else json.dumps(data)
-        made.feed(name or "message", text.encode(), at_ns)
-    made.close(is_cut=is_cut)
-    return made.answer
+        assembling.feed(name or "message", text.encode(), at_ns)
+    assembling.close(is_cut=is_cut)
+    return assembling.answer
 
 
 def facts(answer: Answer) -> tuple[object, ...]:
-    uses = [(one.id, one.name, one.arguments, one.from_text) for one in answer.turn.uses]
+    uses = [(use.id, use.name, use.arguments, use.from_text) for use in answer.turn.uses]
     return answer.id, answer.model, answer.turn.text, answer.turn.thinking, uses, answer.finish, answer.usage, answer.is_whole
 
 
@@ -60,10 +60,10 @@ USES: Final = st.lists(
 def test_an_answer_is_the_same_whole_and_in_deltas_cut_anywhere(
     api: Api, text: str, uses: list[dict[str, Any]], pieces: int
 ) -> None:
-    told = said(text, uses, pieces, thinking="" if api == "chat" else "hm")
+    answer = said(text, uses, pieces, thinking="" if api == "chat" else "hm")
     whole = assembler(api)
-    whole.feed_body(json.loads(json.dumps(WHOLE[api](told))), 0)
-    in_deltas = streamed(api, list(EVENTS[api](told)))
+    whole.feed_body(json.loads(json.dumps(WHOLE[api](answer))), 0)
+    in_deltas = streamed(api, list(EVENTS[api](answer)))
     assert facts(in_deltas) == facts(whole.answer)
     assert in_deltas.flaws == whole.answer.flaws == ()
 
@@ -71,11 +71,11 @@ def test_an_answer_is_the_same_whole_and_in_deltas_cut_anywhere(
 @pytest.mark.parametrize("api", APIS)
 @given(events=st.lists(st.tuples(st.sampled_from(["", "message_start", "error", "x"]), st.binary(max_size=40))))
 def test_arbitrary_bytes_never_raise(api: Api, events: list[tuple[str, bytes]]) -> None:
-    made = assembler(api)
+    assembling = assembler(api)
     for name, data in events:
-        made.feed(name, data, 0)
-    made.close(is_cut=False)
-    assert made.answer.deltas == len(events)
+        assembling.feed(name, data, 0)
+    assembling.close(is_cut=False)
+    assert assembling.answer.deltas == len(events)
 
 
 WORDS: Final = [
@@ -94,7 +94,7 @@ VALUES: Final = st.recursive(
 @pytest.mark.parametrize("api", APIS)
 @given(events=st.lists(VALUES, max_size=6), body=VALUES)
 def test_members_in_the_wrong_places_never_raise(api: Api, events: list[Any], body: Any) -> None:
-    streamed(api, [("", one) for one in events])
+    streamed(api, [("", event) for event in events])
     whole = assembler(api)
     whole.feed_body(body, 0)
     whole.close(is_cut=False)
@@ -104,12 +104,12 @@ def test_members_in_the_wrong_places_never_raise(api: Api, events: list[Any], bo
 @pytest.mark.parametrize("api", APIS)
 @given(cut=st.integers(0, 12))
 def test_a_stream_that_breaks_off_is_told_as_far_as_it_came(api: Api, cut: int) -> None:
-    told = said("hello there", [{"id": "c", "name": "f", "arguments": '{"a": 1}'}], 3)
-    events = list(EVENTS[api](told))[:cut]
-    answer = streamed(api, events, is_cut=True)
-    assert "hello there".startswith(answer.turn.text)
-    assert all('{"a": 1}'.startswith(use.arguments) for use in answer.turn.uses)
-    assert not answer.is_whole or len(events) == len(list(EVENTS[api](told)))
+    answer = said("hello there", [{"id": "c", "name": "f", "arguments": '{"a": 1}'}], 3)
+    events = list(EVENTS[api](answer))[:cut]
+    received = streamed(api, events, is_cut=True)
+    assert "hello there".startswith(received.turn.text)
+    assert all('{"a": 1}'.startswith(use.arguments) for use in received.turn.uses)
+    assert not received.is_whole or len(events) == len(list(EVENTS[api](answer)))
 
 
 # Chat completions
@@ -133,53 +133,53 @@ def uses_of(*events: tuple[str, Any]) -> tuple[list[tuple[str, str, str]], tuple
 
 
 def test_parallel_tool_calls_are_told_apart_by_their_index() -> None:
-    found, flaws = uses_of(
+    uses, flaws = uses_of(
         chunk(tool_calls=[call(0, "a", "f", '{"x'), call(1, "b", "g")]),
         chunk(tool_calls=[call(1, arguments='{"y":2}')]),
         chunk(tool_calls=[call(0, arguments='":1}')]),
     )
-    assert found == [("a", "f", '{"x":1}'), ("b", "g", '{"y":2}')]
+    assert uses == [("a", "f", '{"x":1}'), ("b", "g", '{"y":2}')]
     assert flaws == ()
 
 
 def test_tool_calls_that_share_an_index_are_told_apart_by_their_ids() -> None:
-    found, flaws = uses_of(chunk(tool_calls=[call(0, "a", "f", "{}")]), chunk(tool_calls=[call(0, "b", "g", "[]")]))
-    assert found == [("a", "f", "{}"), ("b", "g", "[]")]
+    uses, flaws = uses_of(chunk(tool_calls=[call(0, "a", "f", "{}")]), chunk(tool_calls=[call(0, "b", "g", "[]")]))
+    assert uses == [("a", "f", "{}"), ("b", "g", "[]")]
     assert flaws == ("index 0 has several tool calls",)
 
 
 def test_a_tool_call_without_an_index_goes_on_with_the_last_one() -> None:
-    found, flaws = uses_of(
+    uses, flaws = uses_of(
         chunk(tool_calls=[call(None, "a", "f", "{")]),
         chunk(tool_calls=[call(None, arguments="}")]),
         chunk(tool_calls=[call(None, "b", "g", "[]")]),
         chunk(tool_calls=[call(None, "a", arguments=" ")]),
     )
-    assert found == [("a", "f", "{} "), ("b", "g", "[]")]
+    assert uses == [("a", "f", "{} "), ("b", "g", "[]")]
     assert flaws == ("a tool call has no index",)
 
 
 def test_a_name_that_is_repeated_is_one_and_one_that_is_cut_is_joined() -> None:
-    found, _ = uses_of(chunk(tool_calls=[call(0, "a", "f", "{")]), chunk(tool_calls=[call(0, "a", "f", "}")]))
-    assert found == [("a", "f", "{}")]
-    found, _ = uses_of(chunk(tool_calls=[call(0, "a", "get_")]), chunk(tool_calls=[call(0, "", "weather")]))
-    assert found == [("a", "get_weather", "")]
+    uses, _ = uses_of(chunk(tool_calls=[call(0, "a", "f", "{")]), chunk(tool_calls=[call(0, "a", "f", "}")]))
+    assert uses == [("a", "f", "{}")]
+    uses, _ = uses_of(chunk(tool_calls=[call(0, "a", "get_")]), chunk(tool_calls=[call(0, "", "weather")]))
+    assert uses == [("a", "get_weather", "")]
 
 
 def test_a_delta_of_a_tool_call_that_none_began_is_kept_and_told() -> None:
-    found, flaws = uses_of(chunk(tool_calls=[call(7, arguments="{}")]))
-    assert found == [("", "", "{}")]
+    uses, flaws = uses_of(chunk(tool_calls=[call(7, arguments="{}")]))
+    assert uses == [("", "", "{}")]
     assert flaws == ("a delta continues a tool call that never began",)
 
 
 def test_arguments_that_are_an_object_are_read_as_json() -> None:
-    found, _ = uses_of(chunk(tool_calls=[{"index": 0, "function": {"name": "f", "arguments": {"a": [1, "é"]}}}]))
-    assert found == [("", "f", '{"a":[1,"é"]}')]
+    uses, _ = uses_of(chunk(tool_calls=[{"index": 0, "function": {"name": "f", "arguments": {"a": [1, "é"]}}}]))
+    assert uses == [("", "f", '{"a":[1,"é"]}')]
 
 
 def test_the_older_function_call_is_a_tool_use() -> None:
-    found, _ = uses_of(chunk(function_call={"name": "f", "arguments": '{"a'}), chunk(function_call={"arguments": '":1}'}))
-    assert found == [("", "f", '{"a":1}')]
+    uses, _ = uses_of(chunk(function_call={"name": "f", "arguments": '{"a'}), chunk(function_call={"arguments": '":1}'}))
+    assert uses == [("", "f", '{"a":1}')]
 
 
 def test_a_tool_call_in_text_is_found_wherever_its_tags_are_cut() -> None:
@@ -197,15 +197,15 @@ def test_a_tool_call_in_text_that_is_no_json_is_shown_as_it_is() -> None:
 
 
 def test_tool_calls_in_a_text_are_looked_for_once_however_often_somebody_looks() -> None:
-    made = assembler("chat")
+    assembling = assembler("chat")
     began_ns = process_time_ns()
     for at_ns in range(1_000):
-        made.feed("", json.dumps(chunk(content='<tool_call>{"name":"f"}</tool_call>')[1]).encode(), at_ns)
-        assert len(made.answer.turn.uses) == at_ns + 1
-    made.feed("", json.dumps(chunk(content='<tool_call>{"name":"g"}')[1]).encode(), 1_000)
-    assert len(made.answer.turn.uses) == 1_000
-    made.close(is_cut=True)
-    assert (made.answer.turn.uses[-1].name, made.answer.turn.uses[-1].at_ns) == ("g", 1_000)
+        assembling.feed("", json.dumps(chunk(content='<tool_call>{"name":"f"}</tool_call>')[1]).encode(), at_ns)
+        assert len(assembling.answer.turn.uses) == at_ns + 1
+    assembling.feed("", json.dumps(chunk(content='<tool_call>{"name":"g"}')[1]).encode(), 1_000)
+    assert len(assembling.answer.turn.uses) == 1_000
+    assembling.close(is_cut=True)
+    assert (assembling.answer.turn.uses[-1].name, assembling.answer.turn.uses[-1].at_ns) == ("g", 1_000)
     assert (process_time_ns() - began_ns) / 1e9 < MAX_SECONDS
 
 
@@ -282,7 +282,9 @@ def test_what_the_api_runs_itself_is_hosted() -> None:
     whole = assembler("messages")
     whole.feed_body(body, 0)
     assert [(use.name, use.is_hosted) for use in whole.answer.turn.uses] == [("web_search", True), ("f", False)]
-    assert [(one.id, one.text, one.is_hosted) for one in whole.answer.turn.returns] == [("s", "found", True)]
+    assert [(returned.id, returned.text, returned.is_hosted) for returned in whole.answer.turn.returns] == [
+        ("s", "found", True)
+    ]
 
 
 # Responses

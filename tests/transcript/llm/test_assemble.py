@@ -1,4 +1,4 @@
-"""A capture of a model's API: a row for each prompt, which changes as its answer comes, and is told for what it is if it breaks."""
+"""A capture of a model API: a row for each prompt, which changes as its answer arrives and has flaws if it breaks."""
 
 import gzip
 import json
@@ -41,10 +41,10 @@ def test_a_streamed_answer_says_when_its_first_token_came() -> None:
     traffic = ModelTraffic()
     call = traffic.ask("user: hi", stream=True).stream()
     call.event(delta("")).event(delta("hel")).event(delta("lo", "stop")).event("[DONE]").close()
-    made = traffic.made
-    assert made.answer is not None
-    assert (made.answer.turn.text, made.answer.deltas, made.outcome) == ("hello", 4, Outcome.OK)
-    assert (made.until_first_ns, made.duration_ns) == (4 * MS, 6 * MS)
+    model_call = traffic.made
+    assert model_call.answer is not None
+    assert (model_call.answer.turn.text, model_call.answer.deltas, model_call.outcome) == ("hello", 4, Outcome.OK)
+    assert (model_call.until_first_ns, model_call.duration_ns) == (4 * MS, 6 * MS)
     assert traffic.findings == []
 
 
@@ -80,8 +80,8 @@ def test_an_error_of_http_is_told_in_the_apis_words() -> None:
     traffic.ask("user: hi").answer(429, {"error": {"type": "rate_limit_error", "message": "Slow down"}})
     traffic.ask("user: hi").answer(404, {"detail": "Not Found"})
     traffic.ask("user: hi").answer(500, b"<html>Oh</html>", Content_Type="text/html")
-    told = [(call.outcome, call.answer.error) for call in traffic.calls_made if call.answer]
-    assert told == [
+    outcomes = [(call.outcome, call.answer.error) for call in traffic.calls_made if call.answer]
+    assert outcomes == [
         (Outcome.HTTP_ERROR, "rate_limit_error: Slow down"),
         (Outcome.HTTP_ERROR, "Not Found"),
         (Outcome.HTTP_ERROR, "<html>Oh</html>"),
@@ -91,9 +91,13 @@ def test_an_error_of_http_is_told_in_the_apis_words() -> None:
 def test_a_stream_that_dies_in_the_middle_is_told_as_far_as_it_came() -> None:
     traffic = ModelTraffic()
     traffic.ask("user: hi").stream().event(delta("hel")).close("server", "reset")
-    made = traffic.made
-    assert made.answer is not None
-    assert (made.outcome, made.answer.turn.text, made.answer.flaws) == (Outcome.UNANSWERED, "hel", ("the answer is cut short",))
+    model_call = traffic.made
+    assert model_call.answer is not None
+    assert (model_call.outcome, model_call.answer.turn.text, model_call.answer.flaws) == (
+        Outcome.UNANSWERED,
+        "hel",
+        ("the answer is cut short",),
+    )
 
 
 def test_a_client_that_leaves_cancels_the_call() -> None:
@@ -154,13 +158,13 @@ def test_the_deltas_of_a_compressed_stream_keep_their_times() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"
     call.response = traffic.open(call, "response", head)
     packer = zlib.compressobj(wbits=31)
-    for said in (delta(""), delta("hel"), delta("lo", "stop"), b"[DONE]"):
-        traffic.frame(call.response, packer.compress(sse(said)) + packer.flush(zlib.Z_SYNC_FLUSH), part=True)
+    for event in (delta(""), delta("hel"), delta("lo", "stop"), b"[DONE]"):
+        traffic.frame(call.response, packer.compress(sse(event)) + packer.flush(zlib.Z_SYNC_FLUSH), part=True)
     traffic.frame(call.response, packer.flush())
     call.close()
-    made = traffic.made
-    assert made.answer is not None
-    assert (made.answer.turn.text, made.outcome, made.until_first_ns) == ("hello", Outcome.OK, 4 * MS)
+    model_call = traffic.made
+    assert model_call.answer is not None
+    assert (model_call.answer.turn.text, model_call.outcome, model_call.until_first_ns) == ("hello", Outcome.OK, 4 * MS)
 
 
 def test_a_prompt_past_the_size_that_is_kept_is_still_a_call() -> None:

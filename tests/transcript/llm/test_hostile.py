@@ -59,10 +59,10 @@ ANSWERS = maybe(choices=CHOICES, content=BLOCKS, output=BLOCKS, usage=VALUES, st
 PATHS = st.sampled_from(["/v1/chat/completions", MESSAGES, RESPONSES])
 
 
-def both_legs(asked: list[tuple[Any, Any, str, bool]], tools: Any, answered: Any) -> Transcript:
-    """Prompts and answers, and between them a server that lists `tools` and answers a call."""
+def both_captures(prompts: list[tuple[Any, Any, str, bool]], tools: Any, answered: Any) -> Transcript:
+    """Make prompts and answers, and between them a server that lists `tools` and answers a call."""
     traffic = ModelTraffic()
-    for prompt, answer, path, streamed in asked:
+    for prompt, answer, path, streamed in prompts:
         call = traffic.post(json.dumps(prompt).encode(), path)
         if streamed:
             call.stream().raw(sse(answer, b"{", answer)).close()
@@ -75,15 +75,17 @@ def both_legs(asked: list[tuple[Any, Any, str, bool]], tools: Any, answered: Any
 
 @settings(max_examples=slow_examples(current_tier()))
 @given(st.lists(st.tuples(PROMPTS, ANSWERS, PATHS, st.booleans()), max_size=3), VALUES, VALUES)
-def test_nothing_raises_and_all_of_it_can_be_shown(asked: list[tuple[Any, Any, str, bool]], tools: Any, answered: Any) -> None:
-    transcript = both_legs(asked, tools, answered)
-    found = tool_trips(transcript)
-    for run in agent_runs(transcript, found):
+def test_nothing_raises_and_all_of_it_can_be_shown(
+    prompts: list[tuple[Any, Any, str, bool]], tools: Any, answered: Any
+) -> None:
+    transcript = both_captures(prompts, tools, answered)
+    trips = tool_trips(transcript)
+    for run in agent_runs(transcript, trips):
         assert run.model_ns + run.server_ns + run.client_ns == run.took_ns
     transcript.findings = all_findings(transcript)
     lines = [*timeline(transcript, width=80), *statistics_lines(transcript, width=80)]
     for call in transcript.model_calls:
-        lines += model_call_lines(transcript, call, found, width=80)
+        lines += model_call_lines(transcript, call, trips, width=80)
     shown = "\n".join(map(plain, lines))
     assert not set(shown) & {"\x1b", "\x07", "\u202e", "\ud800", "\r"}
     assert [plain(line) for line in lines if line_cells(line) > 80] == []

@@ -48,7 +48,7 @@ def test_the_older_functions_are_tool_uses_and_returns() -> None:
 
 
 def test_tools_in_plain_text_are_found_in_a_prompt() -> None:
-    found = read(
+    prompt = read(
         "chat",
         messages=[
             {
@@ -60,9 +60,9 @@ def test_tools_in_plain_text_are_found_in_a_prompt() -> None:
             {"role": "user", "content": "<tool_response>\nA page\n</tool_response>"},
         ],
     )
-    assert [(offer.name, offer.from_text) for offer in found.offers] == [("fetch", True)]
-    assert found.turns[2].uses == (ToolUse(name="fetch", arguments='{"url": "x"}', from_text=True),)
-    assert found.turns[3] == Turn(role="tool", returns=(ToolReturn(text="A page", from_text=True),))
+    assert [(offer.name, offer.from_text) for offer in prompt.offers] == [("fetch", True)]
+    assert prompt.turns[2].uses == (ToolUse(name="fetch", arguments='{"url": "x"}', from_text=True),)
+    assert prompt.turns[3] == Turn(role="tool", returns=(ToolReturn(text="A page", from_text=True),))
 
 
 def test_a_turn_with_a_tool_return_and_a_question_is_the_users() -> None:
@@ -101,7 +101,7 @@ def test_a_tool_offer_has_its_schema_and_its_size() -> None:
 
 
 def test_the_tool_results_of_messages_are_a_turn_of_the_tools() -> None:
-    found = read(
+    prompt = read(
         "messages",
         system=[{"type": "text", "text": "Be brief."}],
         messages=[
@@ -111,7 +111,7 @@ def test_the_tool_results_of_messages_are_a_turn_of_the_tools() -> None:
                                           "content": [{"type": "text", "text": "no"}, {"type": "text", "text": "way"}]}]},
         ],
     )  # fmt: skip
-    assert found.turns == (
+    assert prompt.turns == (
         Turn(role="system", text="Be brief."),
         Turn(role="assistant", text="I look.", thinking="hm", uses=(ToolUse(id="c", name="f", arguments=f'{{"n":{10**20}}}'),)),
         Turn(role="tool", returns=(ToolReturn(id="c", text="no\nway", is_error=True),)),
@@ -122,23 +122,23 @@ def test_tools_of_a_namespace_and_a_computer_are_offered_by_the_names_of_their_u
     space = {"type": "namespace", "name": "crm", "tools": [{"type": "function", "name": "lookup"}]}
     tools = [space, {"type": "computer_use_preview"}, {"type": "namespace", "name": "no"}]
     offers = read("responses", input="x", tools=tools).offers
-    assert [(one.name, one.is_hosted) for one in offers] == [("lookup", False), ("computer", False), ("no", True)]
+    assert [(offer.name, offer.is_hosted) for offer in offers] == [("lookup", False), ("computer", False), ("no", True)]
 
 
 @pytest.mark.parametrize(
-    ("output", "told"),
+    ("output", "text"),
     [
         ({"type": "computer_screenshot", "image_url": f"data:image/png;base64,{IMAGE}"}, "[image/png, 8 bytes]"),
         ([{"stdout": "a.txt", "stderr": ""}], '[{"stdout":"a.txt","stderr":""}]'),
     ],
 )
-def test_the_output_of_a_computer_and_of_a_shell_is_a_tool_return(output: Any, told: str) -> None:
+def test_the_output_of_a_computer_and_of_a_shell_is_a_tool_return(output: Any, text: str) -> None:
     (turn,) = read("responses", input=[{"type": "computer_call_output", "call_id": "c", "output": output}]).turns
-    assert turn.returns == (ToolReturn(id="c", text=told),)
+    assert turn.returns == (ToolReturn(id="c", text=text),)
 
 
 def test_each_item_of_the_input_of_responses_is_a_turn() -> None:
-    found = read(
+    prompt = read(
         "responses",
         model="m",
         instructions="Be brief.",
@@ -151,8 +151,8 @@ def test_each_item_of_the_input_of_responses_is_a_turn() -> None:
             {"type": "mcp_call", "id": "m1", "name": "g", "arguments": "{}", "output": "2"},
         ],
     )
-    assert found.continues == "r1"
-    assert found.turns == (
+    assert prompt.continues == "r1"
+    assert prompt.turns == (
         Turn(role="system", text="Be brief."),
         Turn(role="user", text="hi"),
         Turn(role="assistant", thinking="hm"),

@@ -1,4 +1,4 @@
-"""What a model wanted done is joined with what became of it: by name and arguments there, by id or content back."""
+"""Tool uses are joined with calls by name and arguments, and with tool returns by id or content; runs split their time."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ MS = 1_000_000
 LISTED = '→ tools/list 1\n← result 1 {"tools":[{"name":"fetch","inputSchema":{"type":"object"}}]}\n'
 
 
-def told(account: str, label: str = "example") -> Transcript:
+def transcript_of(account: str, label: str = "example") -> Transcript:
     telling = Telling(account, label)
     assert telling.model is not None
     return transcribe(telling.records, telling.model.records)
@@ -30,22 +30,22 @@ def call(id: int, name: str, arguments: Any = None, text: str = "ok") -> str:
     return f"→ tools/call {id} {params}\n← result {id} {result}\n"
 
 
-def joined(account: str, label: str = "example") -> list[ToolTrip]:
-    return tool_trips(told(account, label))
+def trips_of(account: str, label: str = "example") -> list[ToolTrip]:
+    return tool_trips(transcript_of(account, label))
 
 
-def only(account: str, label: str = "example") -> ToolTrip:
-    (found,) = joined(account, label)
-    return found
+def only_trip(account: str, label: str = "example") -> ToolTrip:
+    (trip,) = trips_of(account, label)
+    return trip
 
 
 def test_a_use_is_joined_with_its_call_and_what_the_model_was_told() -> None:
-    found = only('⇒ asks x\n⇐ uses c1 fetch {"url":"a"}\n' + call(1, "fetch", {"url": "a"}) + "⇒ returns c1 ok\n⇐ says y")
-    assert found.call is not None
-    assert found.returned is not None
-    assert found.returned_in is not None
-    assert (found.used_in.row, found.call.row, found.returned_in.row) == (1, 2, 3)
-    assert (found.joined_by, found.candidates, found.returned_by) == ("name and arguments", 1, "id")
+    trip = only_trip('⇒ asks x\n⇐ uses c1 fetch {"url":"a"}\n' + call(1, "fetch", {"url": "a"}) + "⇒ returns c1 ok\n⇐ says y")
+    assert trip.call is not None
+    assert trip.returned is not None
+    assert trip.returned_in is not None
+    assert (trip.used_in.row, trip.call.row, trip.returned_in.row) == (1, 2, 3)
+    assert (trip.joined_by, trip.candidates, trip.returned_by) == ("name and arguments", 1, "id")
 
 
 NAMES = [
@@ -56,22 +56,22 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_client_may_rename_the_tool(name: str) -> None:
-    found = only(f"{LISTED}⇒ asks x\n⇐ uses c1 {name} " + '{"url":"a"}\n' + call(2, "fetch", {"url": "a"}))
-    assert (found.call is not None, found.joined_by) == (True, "name and arguments")
+    trip = only_trip(f"{LISTED}⇒ asks x\n⇐ uses c1 {name} " + '{"url":"a"}\n' + call(2, "fetch", {"url": "a"}))
+    assert (trip.call is not None, trip.joined_by) == (True, "name and arguments")
 
 
 def test_a_name_may_be_cut_at_64_letters() -> None:
     tool = "read_the_whole_text_of_a_document_by_its_number"
     cut = f"mcp__a_server_with_a_long_name__{tool}"[:64]
     assert not cut.endswith("number")
-    found = only(f"⇒ asks x\n⇐ uses c1 {cut} {{}}\n" + call(1, tool, {}))
-    assert (found.call is not None, found.joined_by) == (True, "name and arguments")
+    trip = only_trip(f"⇒ asks x\n⇐ uses c1 {cut} {{}}\n" + call(1, tool, {}))
+    assert (trip.call is not None, trip.joined_by) == (True, "name and arguments")
 
 
 def test_a_name_may_be_cut_and_end_in_a_digest() -> None:
     tool = "read_the_whole_text_of_a_document_by_its_number"
-    found = only(f"⇒ asks x\n⇐ uses c1 mcp__example__{tool[:30]}_3fa9c1 {{}}\n" + call(1, tool, {}))
-    assert (found.call is not None, found.joined_by) == (True, "name and arguments")
+    trip = only_trip(f"⇒ asks x\n⇐ uses c1 mcp__example__{tool[:30]}_3fa9c1 {{}}\n" + call(1, tool, {}))
+    assert (trip.call is not None, trip.joined_by) == (True, "name and arguments")
 
 
 @pytest.mark.parametrize(
@@ -84,46 +84,46 @@ def test_a_name_may_be_cut_and_end_in_a_digest() -> None:
     ],
 )
 def test_arguments_are_compared_by_their_value(written: str, called: Any) -> None:
-    assert only(f"⇒ asks x\n⇐ uses c1 fetch {written}\n" + call(1, "fetch", called)).joined_by == "name and arguments"
+    assert only_trip(f"⇒ asks x\n⇐ uses c1 fetch {written}\n" + call(1, "fetch", called)).joined_by == "name and arguments"
 
 
 def test_arguments_that_were_changed_are_joined_by_the_name_alone() -> None:
-    found = only('⇒ asks x\n⇐ uses c1 fetch {"url":"a"}\n' + call(1, "fetch", {"url": "b"}))
-    assert (found.joined_by, found.candidates) == ("name", 1)
+    trip = only_trip('⇒ asks x\n⇐ uses c1 fetch {"url":"a"}\n' + call(1, "fetch", {"url": "b"}))
+    assert (trip.joined_by, trip.candidates) == ("name", 1)
 
 
 def test_a_name_that_is_less_sure_needs_more_in_common_than_itself() -> None:
     uses = '⇒ asks x\n⇐ uses c1 todo_fetch_all {"n":1,"url":"a"}\n'
-    assert only(uses + call(1, "fetch", {"url": "b"})).call is None
-    assert only(uses + call(1, "fetch", {"url": "a"})).joined_by == "name"
+    assert only_trip(uses + call(1, "fetch", {"url": "b"})).call is None
+    assert only_trip(uses + call(1, "fetch", {"url": "a"})).joined_by == "name"
 
 
 def test_a_tool_with_another_name_altogether_is_joined_by_its_arguments() -> None:
-    found = only('⇒ asks x\n⇐ uses c1 web_page {"url":"a"}\n' + call(1, "fetch", {"url": "a"}))
-    assert found.joined_by == "arguments"
+    trip = only_trip('⇒ asks x\n⇐ uses c1 web_page {"url":"a"}\n' + call(1, "fetch", {"url": "a"}))
+    assert trip.joined_by == "arguments"
 
 
 def test_no_arguments_are_not_enough_to_join_by() -> None:
-    assert only("⇒ asks x\n⇐ uses c1 web_page {}\n" + call(1, "fetch", {})).call is None
+    assert only_trip("⇒ asks x\n⇐ uses c1 web_page {}\n" + call(1, "fetch", {})).call is None
 
 
 def test_a_call_before_the_answer_is_not_the_one() -> None:
-    assert only(call(1, "fetch", {}) + "⇒ asks x\n⇐ uses c1 fetch {}").call is None
+    assert only_trip(call(1, "fetch", {}) + "⇒ asks x\n⇐ uses c1 fetch {}").call is None
 
 
 def test_a_call_after_the_model_was_told_is_not_the_one() -> None:
-    assert only("⇒ asks x\n⇐ uses c1 fetch {}\n⇒ returns c1 no\n⇐ says y\n" + call(1, "fetch", {})).call is None
+    assert only_trip("⇒ asks x\n⇐ uses c1 fetch {}\n⇒ returns c1 no\n⇐ says y\n" + call(1, "fetch", {})).call is None
 
 
 def test_parallel_uses_are_joined_each_with_its_own_call_whatever_their_order() -> None:
     uses = '⇒ asks x\n⇐ uses c1 fetch {"n":1}\n  c2 fetch {"n":2}\n  c3 fetch {"n":3}\n'
     calls = call(3, "fetch", {"n": 3}) + call(1, "fetch", {"n": 1}) + call(2, "fetch", {"n": 2})
-    assert [one.call and one.call.request.id for one in joined(uses + calls)] == ["1", "2", "3"]
+    assert [trip.call and trip.call.request.id for trip in trips_of(uses + calls)] == ["1", "2", "3"]
 
 
 def test_a_use_that_was_changed_does_not_take_the_call_of_another() -> None:
     uses = '⇒ asks x\n⇐ uses c1 fetch {"n":1}\n  c2 fetch {"n":2}\n'
-    first, second = joined(uses + call(1, "fetch", {"n": 2}) + call(2, "fetch", {"n": 9}))
+    first, second = trips_of(uses + call(1, "fetch", {"n": 2}) + call(2, "fetch", {"n": 9}))
     assert first.call is not None
     assert second.call is not None
     assert (first.call.request.id, first.joined_by) == ("2", "name")
@@ -132,19 +132,19 @@ def test_a_use_that_was_changed_does_not_take_the_call_of_another() -> None:
 
 def test_of_equal_calls_the_one_is_chosen_whose_result_the_model_was_told() -> None:
     calls = call(1, "fetch", {}, "old") + call(2, "fetch", {}, "new")
-    found = only("⇒ asks x\n⇐ uses c1 fetch {}\n" + calls + "⇒ returns c1 new\n⇐ says y")
-    assert found.call is not None
-    assert (found.call.request.id, found.candidates) == ("2", 1)
+    trip = only_trip("⇒ asks x\n⇐ uses c1 fetch {}\n" + calls + "⇒ returns c1 new\n⇐ says y")
+    assert trip.call is not None
+    assert (trip.call.request.id, trip.candidates) == ("2", 1)
 
 
 def test_equal_calls_with_equal_results_are_no_riddle() -> None:
     calls = call(1, "fetch", {}, "same") + call(2, "fetch", {}, "same")
-    assert only("⇒ asks x\n⇐ uses c1 fetch {}\n" + calls).candidates == 1
+    assert only_trip("⇒ asks x\n⇐ uses c1 fetch {}\n" + calls).candidates == 1
 
 
 def test_equal_calls_that_nothing_tells_apart_are_counted() -> None:
     calls = call(1, "fetch", {}, "old") + call(2, "fetch", {}, "new")
-    assert only("⇒ asks x\n⇐ uses c1 fetch {}\n" + calls).candidates == 2
+    assert only_trip("⇒ asks x\n⇐ uses c1 fetch {}\n" + calls).candidates == 2
 
 
 def test_of_two_servers_with_the_same_tool_the_one_in_the_name_is_meant() -> None:
@@ -154,31 +154,31 @@ def test_of_two_servers_with_the_same_tool_the_one_in_the_name_is_meant() -> Non
     for record in other.records[1:]:
         record.at_ns += 20 * MS
     transcript = transcribe(telling.records, telling.model.records, other.records)
-    (found,) = tool_trips(transcript)
-    assert found.call is not None
-    assert transcript.captures[found.call.capture].server == "two"
+    (trip,) = tool_trips(transcript)
+    assert trip.call is not None
+    assert transcript.captures[trip.call.capture].server == "two"
 
 
 def test_ids_that_do_not_match_are_joined_by_name_and_arguments() -> None:
-    found = only('⇒ asks x\n⇐ uses c1 fetch {"n":1}\n' + call(1, "fetch", {"n": 1}) + "⇒ returns c9 ok\n⇐ says y")
-    assert (found.returned_by, found.repeated_id) == ("name and arguments", "c9")
+    trip = only_trip('⇒ asks x\n⇐ uses c1 fetch {"n":1}\n' + call(1, "fetch", {"n": 1}) + "⇒ returns c9 ok\n⇐ says y")
+    assert (trip.returned_by, trip.repeated_id) == ("name and arguments", "c9")
 
 
 def test_ids_are_joined_each_with_its_own_whatever_their_order() -> None:
     account = "⇒ asks x\n⇐ uses c1 a {}\n  c2 b {}\n⇒ returns c2 two\n  c1 one\n⇐ says y"
-    assert [one.returned and one.returned.text for one in joined(account)] == ["one", "two"]
+    assert [trip.returned and trip.returned.text for trip in trips_of(account)] == ["one", "two"]
 
 
 def test_an_id_that_comes_again_in_the_next_answer_is_of_that() -> None:
     account = "⇒ asks x\n⇐ uses c1 a {}\n⇒ returns c1 one\n⇐ uses c1 a {}\n⇒ returns c1 two\n⇐ says y"
-    assert [one.returned and one.returned.text for one in joined(account)] == ["one", "two"]
+    assert [trip.returned and trip.returned.text for trip in trips_of(account)] == ["one", "two"]
 
 
 def test_a_return_that_repeats_in_every_prompt_is_told_in_the_first() -> None:
     account = "⇒ asks x\n⇐ uses c1 a {}\n⇒ returns c1 one\n⇐ says y\n⇒ asks z\n⇐ says w"
-    found = only(account)
-    assert found.returned_in is not None
-    assert found.returned_in.row == 2
+    trip = only_trip(account)
+    assert trip.returned_in is not None
+    assert trip.returned_in.row == 2
 
 
 def test_without_a_model_there_are_no_tool_trips() -> None:
@@ -189,18 +189,18 @@ def test_the_join_takes_steps_in_proportion_to_what_was_said() -> None:
     def steps(count: int) -> int:
         uses = "".join(f'\n  c{n} fetch {{"n":{n % 7}}}' for n in range(count))
         account = "⇒ asks x\n⇐ uses c fetch {}" + uses + "\n" + "".join(call(n, "fetch", {"n": n % 7}) for n in range(count))
-        transcript = told(account)
+        transcript = transcript_of(account)
         with counting_calls() as counted:
-            found = tool_trips(transcript)
-        assert sum(one.call is not None for one in found) == count
+            trips = tool_trips(transcript)
+        assert sum(trip.call is not None for trip in trips) == count
         return counted()
 
-    assert steps(400) < 8 * steps(100), "sixteen times as many, if each were held against each"
+    assert steps(400) < 8 * steps(100), "sixteen times as many, if each were compared with each"
 
 
 @contextmanager
 def counting_calls() -> Iterator[Callable[[], int]]:
-    """How many functions were called meanwhile, C's too: unlike time it is the same on a busy machine."""
+    """Count the functions that are called meanwhile, C's too: unlike time, this is the same on a busy machine."""
     called = 0
 
     def count(_frame: object, event: str, _arg: object) -> None:
@@ -219,16 +219,16 @@ def counting_calls() -> Iterator[Callable[[], int]]:
 
 
 def only_run(account: str) -> AgentRun:
-    transcript = told(account)
-    (found,) = agent_runs(transcript, tool_trips(transcript))
-    return found
+    transcript = transcript_of(account)
+    (run,) = agent_runs(transcript, tool_trips(transcript))
+    return run
 
 
 def test_a_run_is_from_the_user_s_turn_to_the_answer_that_wants_nothing_done() -> None:
     account = "⇒ asks x\n⇐ uses c1 fetch {}\n" + call(1, "fetch", {}) + "⇒ returns c1 ok\n⇐ says y\n⇒ asks z\n⇐ says w"
-    transcript = told(account)
-    found = agent_runs(transcript, tool_trips(transcript))
-    assert [(one.user_text, [each.row for each in one.calls], one.is_whole) for one in found] == [
+    transcript = transcript_of(account)
+    runs = agent_runs(transcript, tool_trips(transcript))
+    assert [(run.user_text, [call.row for call in run.calls], run.is_whole) for run in runs] == [
         ("x", [1, 3], True),
         ("z", [4], True),
     ]
@@ -239,9 +239,9 @@ def test_the_time_of_a_run_is_split_and_comes_to_the_whole() -> None:
         '⇒ asks x\n· 12.0 s later\n⇐ uses c1 fetch {}\n· 0.2 s later\n→ tools/call 1 {"name":"fetch","arguments":{}}\n'
         '· 1.1 s later\n← result 1 {"content":[]}\n⇒ returns c1 ok\n· 0.9 s later\n⇐ says y'
     )
-    found = only_run(account)
-    assert found.model_ns + found.server_ns + found.client_ns == found.took_ns
-    assert [round(ns / 1e9, 1) for ns in (found.took_ns, found.model_ns, found.server_ns, found.client_ns)] == [
+    run = only_run(account)
+    assert run.model_ns + run.server_ns + run.client_ns == run.took_ns
+    assert [round(ns / 1e9, 1) for ns in (run.took_ns, run.model_ns, run.server_ns, run.client_ns)] == [
         14.2,
         12.9,
         1.1,
@@ -258,6 +258,6 @@ def test_what_is_not_finished_is_said() -> None:
 
 
 def test_a_call_that_failed_is_asked_again_in_the_same_run() -> None:
-    transcript = told("⇒ asks x\n⇐ 429 slow down\n⇒ asks x\n⇐ says y")
-    found = agent_runs(transcript, [])
-    assert [len(one.calls) for one in found] == [2]
+    transcript = transcript_of("⇒ asks x\n⇐ 429 slow down\n⇒ asks x\n⇐ says y")
+    runs = agent_runs(transcript, [])
+    assert [len(run.calls) for run in runs] == [2]

@@ -1,4 +1,4 @@
-"""What passes before a model's API, told call by call, as the records of a tap."""
+"""Traffic of a model API, call by call, as the records of a tap."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RESPONSES = "/v1/responses"
 
 
 class ModelTraffic(Traffic):
-    """Each record comes 1 ms after the one before."""
+    """Traffic of a model API. Each record comes 1 ms after the one before."""
 
     def __init__(self, label: str = "gpt") -> None:
         super().__init__(label, url="http://127.0.0.1:3001/v1")
@@ -27,7 +27,7 @@ class ModelTraffic(Traffic):
         header.tapped["leg"] = "model"
 
     def ask(self, *turns: str, path: str = CHAT, model: str = "m", **more: Any) -> Call:
-        """A prompt of turns `role: text`."""
+        """Send a prompt of turns `role: text`."""
         messages = [{"role": role, "content": text} for role, _, text in (turn.partition(": ") for turn in turns)]
         return self.post({"model": model, "messages": messages, **more}, path)
 
@@ -43,16 +43,16 @@ class ModelTraffic(Traffic):
 
 
 def completion(text: str = "", **more: Any) -> dict[str, Any]:
-    """The body of an answer of chat completions."""
+    """Make the body of an answer of chat completions."""
     message = {"role": "assistant", "content": text, **more}
     return {"id": "c1", "model": "m-1", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
 
 
 def delta(text: str, finish: str | None = None) -> dict[str, Any]:
-    """The data of an event with a piece of such an answer."""
+    """Make the data of an event with a piece of such an answer."""
     return {"id": "c1", "model": "m-1", "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}]}
 
 
 def sse(*data: Any) -> bytes:
-    """A stream of events."""
-    return b"".join(b"data: %b\n\n" % (one if isinstance(one, bytes) else json.dumps(one).encode()) for one in data)
+    """Make a stream of events."""
+    return b"".join(b"data: %b\n\n" % (event if isinstance(event, bytes) else json.dumps(event).encode()) for event in data)
