@@ -139,7 +139,7 @@ def _print(
 
         since_ns = None if since is None else since.wall_ns
         whole = numbers is not None
-        for piece in transcript_json(transcript, rows, live=live, whole=whole, found=found, since_wall_ns=since_ns):
+        for piece in transcript_json(transcript, rows, live=live, whole=whole, filtered=found, since_wall_ns=since_ns):
             sys.stdout.write(piece)
     elif numbers is not None and is_one:
         from ...views.timeline.exchange import row_lines

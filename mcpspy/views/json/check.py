@@ -12,9 +12,11 @@ from .rows import capture_object, finding_object
 
 
 def check_json(checked: Checked) -> str:
-    """One object, with a finding per line."""
-    captures = [{**capture_object(one), "path": checked.paths.get(one.index)} for one in checked.transcript.captures]
-    counts = {one.value: checked.counts[one] for one in WORST_FIRST}
+    """Return one object, with a finding per line."""
+    captures = [
+        {**capture_object(capture), "path": checked.paths.get(capture.index)} for capture in checked.transcript.captures
+    ]
+    counts = {severity.value: checked.counts[severity] for severity in WORST_FIRST}
     summary = {
         "calls": outcomes(checked.transcript).total(),
         "findings": len(checked.findings),
@@ -25,14 +27,14 @@ def check_json(checked: Checked) -> str:
     }
     since = {} if checked.since_wall_ns is None else {"since_wall_ns": checked.since_wall_ns}
     head = as_json({"schema": SCHEMA, "captures": captures, "summary": summary, **since})[:-1]
-    findings = ",\n".join(as_json(_finding(checked, one)) for one in checked.findings)
+    findings = ",\n".join(as_json(_finding(checked, finding)) for finding in checked.findings)
     return f'{head},"findings":[\n{findings}]}}\n' if findings else f'{head},"findings":[]}}\n'
 
 
 def rules_json(rules: Iterable[Rule]) -> str:
-    """What rules say, as one object with a rule per line."""
-    told = ",\n".join(as_json({one.name: str(getattr(rule, one.name)) for one in fields(rule)}) for rule in rules)
-    return f'{{"schema":{SCHEMA},"rules":[\n{told}]}}\n'
+    """Return the texts of rules as one object, with a rule per line."""
+    lines = ",\n".join(as_json({field.name: str(getattr(rule, field.name)) for field in fields(rule)}) for rule in rules)
+    return f'{{"schema":{SCHEMA},"rules":[\n{lines}]}}\n'
 
 
 def _finding(checked: Checked, finding: Finding) -> dict[str, Any]:

@@ -17,37 +17,41 @@ if TYPE_CHECKING:
     from ...transcript.model import CaptureInfo, Exchange, Transcript
 
 MAX_VALUE_LETTERS: Final = 4_000
-"""A value that is longer is told by its size and digest."""
+"""A longer value is replaced by its size and digest."""
 
 
-def comparison_json(found: Comparison) -> str:
-    """One object, with a server per line."""
+def comparison_json(comparison: Comparison) -> str:
+    """Return one object, with a server per line."""
     head = as_json(
         {
             "schema": SCHEMA,
-            "before": _captures(found.before),
-            "after": _captures(found.after),
-            "summary": _summary(found),
-            "ignore": found.ignore,
+            "before": _captures(comparison.before),
+            "after": _captures(comparison.after),
+            "summary": _summary(comparison),
+            "ignore": comparison.ignore,
             "volatile": VOLATILE,
-            "limit": {"factor": found.limit.factor, "least_ns": found.limit.least_ns, "counts": found.limit.counts},
+            "limit": {
+                "factor": comparison.limit.factor,
+                "least_ns": comparison.limit.least_ns,
+                "counts": comparison.limit.counts,
+            },
         }
     )[:-1]
-    servers = ",\n".join(as_json(_server(one)) for one in found.servers)
+    servers = ",\n".join(as_json(_server(server)) for server in comparison.servers)
     return f'{head},"servers":[\n{servers}]}}\n' if servers else f'{head},"servers":[]}}\n'
 
 
-def difference_objects(found: Differences) -> list[dict[str, Any]]:
-    """Those that are listed."""
-    return [difference_object(one) for one in found.listed]
+def difference_objects(differences: Differences) -> list[dict[str, Any]]:
+    """Return the differences that are listed."""
+    return [difference_object(difference) for difference in differences.listed]
 
 
-def difference_object(one: Difference) -> dict[str, Any]:
-    """One difference: where, how, and the values."""
-    made: dict[str, Any] = {"path": one.path, "how": one.how}
-    if one.how != "added":
-        made |= _value("before", one.before)
-    return made if one.how == "removed" else made | _value("after", one.after)
+def difference_object(difference: Difference) -> dict[str, Any]:
+    """Return one difference: its path, its kind, and the values."""
+    members: dict[str, Any] = {"path": difference.path, "how": difference.how}
+    if difference.how != "added":
+        members |= _value("before", difference.before)
+    return members if difference.how == "removed" else members | _value("after", difference.after)
 
 
 def _value(name: str, value: Any) -> dict[str, Any]:
@@ -59,41 +63,41 @@ def _value(name: str, value: Any) -> dict[str, Any]:
 
 
 def _captures(transcript: Transcript) -> list[dict[str, Any]]:
-    return [capture_object(one) for one in transcript.captures]
+    return [capture_object(capture) for capture in transcript.captures]
 
 
-def _summary(found: Comparison) -> dict[str, Any]:
-    servers = found.servers
-    calls = [one.how for server in servers for one in server.calls]
+def _summary(comparison: Comparison) -> dict[str, Any]:
+    servers = comparison.servers
+    calls = [change.how for server in servers for change in server.calls]
     return {
-        "different": found.different,
-        "whole": found.whole,
-        "same": sum(one.same for one in servers),
+        "different": comparison.different,
+        "whole": comparison.whole,
+        "same": sum(server.same for server in servers),
         "changed": calls.count("changed"),
         "added": calls.count("added"),
         "removed": calls.count("removed"),
-        "identity": sum(one.identity.count for one in servers),
-        "definitions": sum(len(one.definitions) for one in servers),
-        "findings": sum(len(one.findings) for one in servers),
-        "took": sum(len(one.took) for one in servers),
-        "slower": len(found.slower),
+        "identity": sum(server.identity.count for server in servers),
+        "definitions": sum(len(server.definitions) for server in servers),
+        "findings": sum(len(server.findings) for server in servers),
+        "took": sum(len(server.took) for server in servers),
+        "slower": len(comparison.slower),
     }
 
 
-def _server(one: ServerComparison) -> dict[str, Any]:
+def _server(server: ServerComparison) -> dict[str, Any]:
     return {
-        "server": one.name,
-        "before": _index(one.before),
-        "after": _index(one.after),
-        "same": one.same,
-        "identity": difference_objects(one.identity),
-        "definitions": [_definition(change) for change in one.definitions],
-        "calls": [_call(change) for change in one.calls],
+        "server": server.name,
+        "before": _index(server.before),
+        "after": _index(server.after),
+        "same": server.same,
+        "identity": difference_objects(server.identity),
+        "definitions": [_definition(change) for change in server.definitions],
+        "calls": [_call(change) for change in server.calls],
         "took": [
-            _rows(took.before, took.after) | {"before_ns": took.before_ns, "after_ns": took.after_ns} for took in one.took
+            _rows(took.before, took.after) | {"before_ns": took.before_ns, "after_ns": took.after_ns} for took in server.took
         ],
         "findings": [
-            {"how": change.how, "count": change.count, "finding": finding_object(change.finding)} for change in one.findings
+            {"how": change.how, "count": change.count, "finding": finding_object(change.finding)} for change in server.findings
         ],
     }
 
@@ -102,22 +106,25 @@ def _index(capture: CaptureInfo | None) -> int | None:
     return None if capture is None else capture.index
 
 
-def _definition(one: DefinitionChange) -> dict[str, Any]:
-    made: dict[str, Any] = {"how": one.how, "part": one.part.value, "name": one.name}
-    made |= {"before_row": one.before.row if one.before else None, "after_row": one.after.row if one.after else None}
-    return made | _told("fields", one.fields)
+def _definition(change: DefinitionChange) -> dict[str, Any]:
+    members: dict[str, Any] = {"how": change.how, "part": change.part.value, "name": change.name}
+    members |= {
+        "before_row": change.before.row if change.before else None,
+        "after_row": change.after.row if change.after else None,
+    }
+    return members | _differences("fields", change.fields)
 
 
-def _call(one: CallChange) -> dict[str, Any]:
-    made: dict[str, Any] = {"how": one.how, **_rows(one.before, one.after)}
-    made["outcomes"] = [None if side is None else side.outcome.value for side in (one.before, one.after)]
-    made |= _told("params", one.params) | _told("answer", one.answer)
-    return made | ({"repeated": one.repeated} if one.repeated else {})
+def _call(change: CallChange) -> dict[str, Any]:
+    members: dict[str, Any] = {"how": change.how, **_rows(change.before, change.after)}
+    members["outcomes"] = [None if side is None else side.outcome.value for side in (change.before, change.after)]
+    members |= _differences("params", change.params) | _differences("answer", change.answer)
+    return members | ({"repeated": change.repeated} if change.repeated else {})
 
 
-def _told(name: str, found: Differences) -> dict[str, Any]:
-    made: dict[str, Any] = {name: difference_objects(found)}
-    return made | ({f"more_{name}": found.more} if found.more else {})
+def _differences(name: str, differences: Differences) -> dict[str, Any]:
+    members: dict[str, Any] = {name: difference_objects(differences)}
+    return members | ({f"more_{name}": differences.more} if differences.more else {})
 
 
 def _rows(before: Exchange | None, after: Exchange | None) -> dict[str, Any]:

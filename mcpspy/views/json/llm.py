@@ -1,4 +1,4 @@
-"""Model calls as JSON objects: rows of `show --json`, tool round trips and runs beside them. docs/json.md describes every field.
+"""Model calls as JSON objects: rows of `show --json`, tool round trips and agent runs. docs/json.md describes every field.
 
 Texts are as they were captured; `whole` adds every turn of the prompt and of the answer.
 """
@@ -15,13 +15,13 @@ from ..text.json_text import RawJson
 from .transactions import transaction_object
 
 ASKED_LETTERS: Final = 200
-"""So much of what a user asked stands beside the rows; the row has all of it."""
+"""The letters of a user's text that an agent run holds; the row holds all of it."""
 
 
 def model_call_object(row: ModelCall, capture: CaptureInfo, *, whole: bool = False) -> dict[str, Any]:
-    """A model call as a row."""
+    """Return a model call as a row."""
     prompt, answer = row.prompt, row.answer
-    made: dict[str, Any] = {
+    members: dict[str, Any] = {
         "kind": "model_call",
         "row": row.row,
         "capture": row.capture,
@@ -40,23 +40,23 @@ def model_call_object(row: ModelCall, capture: CaptureInfo, *, whole: bool = Fal
         "answer": None if answer is None else _answer(answer, whole=whole),
     }
     if whole:
-        made["prompt"] = _prompt(prompt)
-    return {**made, "transactions": [transaction_object(row.transaction)]}
+        members["prompt"] = _prompt(prompt)
+    return {**members, "transactions": [transaction_object(row.transaction)]}
 
 
 def llm_objects(transcript: Transcript) -> dict[str, Any]:
-    """What became of each tool use, and what each run took; empty where no model was recorded."""
+    """Return the tool round trips and the agent runs of a transcript; empty where no model was recorded."""
     if not transcript.model_calls:
         return {}
-    found = tool_trips(transcript)
+    trips = tool_trips(transcript)
     return {
-        "tool_trips": [tool_trip_object(one) for one in found],
-        "runs": [run_object(one) for one in agent_runs(transcript, found)],
+        "tool_trips": [tool_trip_object(trip) for trip in trips],
+        "runs": [run_object(run) for run in agent_runs(transcript, trips)],
     }
 
 
 def tool_trip_object(tool_trip: ToolTrip) -> dict[str, Any]:
-    """A tool use with the rows that it is joined with."""
+    """Return a tool use with the rows that it was matched with."""
     returned = tool_trip.returned
     return {
         "row": tool_trip.used_in.row,
@@ -73,10 +73,10 @@ def tool_trip_object(tool_trip: ToolTrip) -> dict[str, Any]:
 
 
 def run_object(run: AgentRun) -> dict[str, Any]:
-    """A run: what the user asked, the rows of its model calls, and whose time it was."""
+    """Return an agent run: the user's text, the rows of its model calls, and the time of model, server and client."""
     return {
         "asked": run.user_text[:ASKED_LETTERS],
-        "rows": [one.row for one in run.calls],
+        "rows": [call.row for call in run.calls],
         "at_ns": run.began_ns,
         "duration_ns": run.took_ns,
         "model_ns": run.model_ns,
@@ -88,7 +88,7 @@ def run_object(run: AgentRun) -> dict[str, Any]:
 
 
 def usage_object(usage: Usage) -> dict[str, Any]:
-    """Tokens as the API counted them."""
+    """Return the tokens as the API counted them."""
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -98,68 +98,68 @@ def usage_object(usage: Usage) -> dict[str, Any]:
 
 
 def _prompt(prompt: Prompt) -> dict[str, Any]:
-    made: dict[str, Any] = {
-        "turns": [_turn(one) for one in prompt.turns],
-        "offers": [_offer(one) for one in prompt.offers],
+    members: dict[str, Any] = {
+        "turns": [_turn(turn) for turn in prompt.turns],
+        "offers": [_offer(offer) for offer in prompt.offers],
         "is_streamed": prompt.is_streamed,
     }
     if prompt.continues:
-        made["continues"] = prompt.continues
+        members["continues"] = prompt.continues
     if prompt.flaw:
-        made["flaw"] = prompt.flaw
-    return made
+        members["flaw"] = prompt.flaw
+    return members
 
 
 def _answer(answer: Answer, *, whole: bool) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    members: dict[str, Any] = {
         "id": answer.id,
         "model": answer.model,
         "finish": answer.finish or None,
         "is_whole": answer.is_whole,
         "deltas": answer.deltas,
         "usage": usage_object(answer.usage),
-        "uses": [_use(one) for one in answer.turn.uses],
+        "uses": [_use(use) for use in answer.turn.uses],
     }
     if answer.error:
-        made["error"] = answer.error
+        members["error"] = answer.error
     if answer.flaws:
-        made["flaws"] = list(answer.flaws)
+        members["flaws"] = list(answer.flaws)
     if whole:
-        made["turn"] = _turn(answer.turn)
-        made |= {"more": [_turn(one) for one in answer.more]} if answer.more else {}
-    return made
+        members["turn"] = _turn(answer.turn)
+        members |= {"more": [_turn(turn) for turn in answer.more]} if answer.more else {}
+    return members
 
 
 def _turn(turn: Turn) -> dict[str, Any]:
-    made: dict[str, Any] = {"role": turn.role, "text": turn.text}
-    made |= {name: text for name in ("thinking", "refusal") if (text := getattr(turn, name))}
+    members: dict[str, Any] = {"role": turn.role, "text": turn.text}
+    members |= {name: text for name in ("thinking", "refusal") if (text := getattr(turn, name))}
     if turn.uses:
-        made["uses"] = [_use(one) for one in turn.uses]
+        members["uses"] = [_use(use) for use in turn.uses]
     if turn.returns:
-        made["returns"] = [_return(one) for one in turn.returns]
-    return made
+        members["returns"] = [_return(returned) for returned in turn.returns]
+    return members
 
 
 def _use(use: ToolUse) -> dict[str, Any]:
-    made: dict[str, Any] = {"id": use.id or None, "name": use.name, "arguments": use.arguments}
-    made |= {"at_ns": use.at_ns} if use.at_ns else {}
-    return made | _marks(use)
+    members: dict[str, Any] = {"id": use.id or None, "name": use.name, "arguments": use.arguments}
+    members |= {"at_ns": use.at_ns} if use.at_ns else {}
+    return members | _marks(use)
 
 
 def _return(returned: ToolReturn) -> dict[str, Any]:
-    made: dict[str, Any] = {"id": returned.id or None, "text": returned.text, "is_error": returned.is_error}
-    made |= {"name": returned.name} if returned.name else {}
-    return made | _marks(returned)
+    members: dict[str, Any] = {"id": returned.id or None, "text": returned.text, "is_error": returned.is_error}
+    members |= {"name": returned.name} if returned.name else {}
+    return members | _marks(returned)
 
 
 def _offer(offer: ToolOffer) -> dict[str, Any]:
-    made: dict[str, Any] = {"name": offer.name, "description": offer.description, "bytes": offer.bytes}
+    members: dict[str, Any] = {"name": offer.name, "description": offer.description, "bytes": offer.bytes}
     try:
-        made["schema"] = RawJson(json.dumps(offer.schema))  # which may be deeper than a walk through it can go
+        members["schema"] = RawJson(json.dumps(offer.schema))  # as_json would recurse in Python, and fail on a deep schema
     except (ValueError, RecursionError):
-        made["schema"] = None
-    return made | _marks(offer)
+        members["schema"] = None
+    return members | _marks(offer)
 
 
-def _marks(one: ToolUse | ToolReturn | ToolOffer) -> dict[str, bool]:
-    return {name: True for name in ("from_text", "is_hosted") if getattr(one, name)}
+def _marks(item: ToolUse | ToolReturn | ToolOffer) -> dict[str, bool]:
+    return {name: True for name in ("from_text", "is_hosted") if getattr(item, name)}

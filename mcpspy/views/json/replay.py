@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def replay_object(report: Report, path: str, compared: Comparison) -> dict[str, Any]:
-    """What became of one client's plan, the capture of it, and how it differs from the recording."""
+    """Return the outcome of one client's plan: the new capture, what was sent, and how it differs from the old capture."""
     return {
         "capture": path,
         "sent": report.sends,
@@ -32,28 +32,37 @@ def replay_object(report: Report, path: str, compared: Comparison) -> dict[str, 
 
 
 def replays_json(target: Mapping[str, Any], clients: Sequence[dict[str, Any]], status: int) -> str:
-    """The whole of it: one object."""
+    """Return the outcome of a whole replay, as one object."""
     return as_json({"schema": SCHEMA, "target": target, "exit": status, "clients": list(clients)}) + "\n"
 
 
-def plans_json(target: Mapping[str, Any], found: Iterable[PlannedMessage], left_out: Iterable[UnsentMessage]) -> str:
-    """What would be sent: one object, with a message per line."""
+def plans_json(target: Mapping[str, Any], planned: Iterable[PlannedMessage], left_out: Iterable[UnsentMessage]) -> str:
+    """Return what a replay would send, as one object with a message per line."""
     head = as_json({"schema": SCHEMA, "target": target, "unsent": unsent_objects(left_out)})[:-1]
-    return f'{head},"sends":[\n' + ",\n".join(as_json(_rehearsed_object(one)) for one in found) + "]}\n"
+    return f'{head},"sends":[\n' + ",\n".join(as_json(_rehearsed_object(message)) for message in planned) + "]}\n"
 
 
-def _rehearsed_object(one: PlannedMessage) -> dict[str, Any]:
-    message = one.send.message
-    made: dict[str, Any] = {
-        "client": one.client, "row": one.send.row, "kind": message.kind.value, "method": message.method, "target": message.target,
-    }  # fmt: skip
-    if one.effect is not None:
-        made["effect"] = one.effect.value
-    if one.carried:
-        made["carried"] = [{"what": each.what, "from_row": each.from_row, "value": each.value} for each in one.carried]
-    return made | {"refused": one.refused or None} | payload(one.data)
+def _rehearsed_object(planned: PlannedMessage) -> dict[str, Any]:
+    message = planned.send.message
+    members: dict[str, Any] = {
+        "client": planned.client,
+        "row": planned.send.row,
+        "kind": message.kind.value,
+        "method": message.method,
+        "target": message.target,
+    }
+    if planned.effect is not None:
+        members["effect"] = planned.effect.value
+    if planned.carried:
+        members["carried"] = [
+            {"what": value.what, "from_row": value.from_row, "value": value.value} for value in planned.carried
+        ]
+    return members | {"refused": planned.refused or None} | payload(planned.data)
 
 
 def unsent_objects(unsent: Iterable[UnsentMessage]) -> list[dict[str, Any]]:
-    """What was not sent, and why."""
-    return [{"row": one.row, "method": one.message.method, "target": one.message.target, "why": one.why} for one in unsent]
+    """Return the messages that were not sent, each with the reason."""
+    return [
+        {"row": left_out.row, "method": left_out.message.method, "target": left_out.message.target, "why": left_out.why}
+        for left_out in unsent
+    ]

@@ -1,6 +1,6 @@
 """A transcript as JSON: the document of `show --json`, and the objects of `show -f --json`.
 
-docs/json.md describes every field. Without payloads but where rows were asked for by their numbers.
+docs/json.md describes every field. Payloads are included only for rows that were selected by their numbers.
 """
 
 from collections.abc import Iterator
@@ -44,39 +44,39 @@ def transcript_json(
     *,
     live: bool,
     whole: bool = False,
-    found: FilterResult | None = None,
+    filtered: FilterResult | None = None,
     since_wall_ns: int | None = None,
 ) -> Iterator[str]:
-    """The text of one object, in pieces: one line per row. `whole` puts the messages with all they say into the rows.
+    """Yield the text of one object, in pieces: one line per row. `whole` puts the messages with their content into the rows.
 
-    `since_wall_ns` is the moment, as Unix time, since when all of `transcript` was alive, if it was asked for like that.
+    `since_wall_ns` is the Unix time at which the transcript was cut with `--since`, if it was.
     """
     captures = [
-        capture_object(one) | course_object(course)
-        for one, course in zip(transcript.captures, lifecycles(transcript), strict=True)
+        capture_object(capture) | lifecycle_object(lifecycle)
+        for capture, lifecycle in zip(transcript.captures, lifecycles(transcript), strict=True)
     ]
-    quoted = log_matches(transcript.rows)
+    matches = log_matches(transcript.rows)
     head = {"schema": SCHEMA, "captures": captures, "summary": summary_object(transcript, live=live)}
     if since_wall_ns is not None:
         head["since_wall_ns"] = since_wall_ns
-    if found is not None:
-        head["filter"] = {"expression": str(found.filter), "matching": found.matching, "of": found.total}
+    if filtered is not None:
+        head["filter"] = {"expression": str(filtered.filter), "matching": filtered.matching, "of": filtered.total}
     yield as_json(head)[:-1] + ',"rows":['
     between = "\n"
     for row in rows:
-        made = row_object(row, transcript.captures, whole=whole)
+        members = row_object(row, transcript.captures, whole=whole)
         if isinstance(row, Log):
-            made |= quote_object(quoted.get((row.capture, row.number)))
-        yield between + as_json(made)
+            members |= log_match_object(matches.get((row.capture, row.number)))
+        yield between + as_json(members)
         between = ",\n"
-    told = transcript.findings if found is None else findings_about(found, transcript.findings)
-    findings = ",\n".join(as_json(finding_object(one)) for one in told)
-    joined = "".join(f',\n"{name}":{as_json(value)}' for name, value in llm_objects(transcript).items())
-    yield f'],\n"findings":[{findings}]{joined}}}\n'
+    shown = transcript.findings if filtered is None else findings_about(filtered, transcript.findings)
+    findings = ",\n".join(as_json(finding_object(finding)) for finding in shown)
+    of_models = "".join(f',\n"{name}":{as_json(value)}' for name, value in llm_objects(transcript).items())
+    yield f'],\n"findings":[{findings}]{of_models}}}\n'
 
 
 def state_line(row: Row, captures: list[CaptureInfo]) -> str:
-    """One change of state, as a line: a row as it is now, with the capture it belongs to."""
+    """Return a row as it is now, as a line, with the capture it belongs to."""
     capture = captures[row.capture]
     of = {
         "capture_id": capture.header.capture_id if capture.header else "",
@@ -87,9 +87,9 @@ def state_line(row: Row, captures: list[CaptureInfo]) -> str:
 
 
 def capture_object(capture: CaptureInfo) -> dict[str, Any]:
-    """A capture: who recorded what, when, and whether all of it is there."""
+    """Return a capture: what was recorded of whom, when, and whether it is complete."""
     header = capture.header
-    made: dict[str, Any] = {
+    members: dict[str, Any] = {
         "capture": capture.index,
         "id": header.capture_id if header else None,
         "label": header.label if header else None,
@@ -106,18 +106,18 @@ def capture_object(capture: CaptureInfo) -> dict[str, Any]:
         "unkept": capture.unkept,
     }
     if capture.exit is not None:
-        made["exit"] = {"code": capture.exit.code, "signal": capture.exit.signal, "error": capture.exit.error or None}
-    return made
+        members["exit"] = {"code": capture.exit.code, "signal": capture.exit.signal, "error": capture.exit.error or None}
+    return members
 
 
 def summary_object(transcript: Transcript, *, live: bool) -> dict[str, Any]:
-    """The summary in numbers."""
-    found = outcomes(transcript)
-    counts = {outcome.value.replace(" ", "_"): found[outcome] for outcome in Outcome}
-    complete = all(one.complete for one in transcript.captures)
-    models = {"model_calls": len(transcript.model_calls)} if any(one.is_model for one in transcript.captures) else {}
+    """Return the summary in numbers."""
+    of_outcomes = outcomes(transcript)
+    counts = {outcome.value.replace(" ", "_"): of_outcomes[outcome] for outcome in Outcome}
+    complete = all(capture.complete for capture in transcript.captures)
+    models = {"model_calls": len(transcript.model_calls)} if any(capture.is_model for capture in transcript.captures) else {}
     return {
-        "calls": found.total(),
+        "calls": of_outcomes.total(),
         **counts,
         **models,
         "findings": len(transcript.findings),
@@ -127,18 +127,18 @@ def summary_object(transcript: Transcript, *, live: bool) -> dict[str, Any]:
 
 
 def row_object(row: Row, captures: list[CaptureInfo], *, whole: bool = False) -> dict[str, Any]:
-    """One row. `whole` puts in its messages with all they say."""
+    """Return one row. `whole` puts in its messages with their content."""
     match row:
         case Exchange():
             capture = captures[row.capture]
             return _exchange(row, capture, whole=whole) | call_object(row, capture) | _transactions(row, captures)
         case UnpairedMessage():
-            made = _message(row.message, captures[row.capture], row.message.method or "", whole=whole)
+            message = _message(row.message, captures[row.capture], row.message.method or "", whole=whole)
             if row.message.kind is Kind.MALFORMED:
-                made |= payload(row.message.raw)
+                message |= payload(row.message.raw)
             where = {"row": row.row, "capture": row.capture, "at_ns": row.at_ns}
             call = call_object(row, captures[row.capture])
-            return {"kind": "unpaired", **where, "message": made, **call, **_transactions(row, captures)}
+            return {"kind": "unpaired", **where, "message": message, **call, **_transactions(row, captures)}
         case Transaction():
             where = {"row": row.row, "capture": row.capture, "at_ns": row.at_ns}
             return {"kind": "transaction", **where, "duration_ns": row.duration_ns, **transaction_object(row)}
@@ -153,15 +153,16 @@ def row_object(row: Row, captures: list[CaptureInfo], *, whole: bool = False) ->
 
 
 def _transactions(row: Exchange | UnpairedMessage, captures: list[CaptureInfo]) -> dict[str, Any]:
-    """Over HTTP: what carried a row, and who says so."""
+    """Return the HTTP transactions that carried a row, and its client; empty for stdio."""
     capture = captures[row.capture]
     if not capture.transactions:
         return {}
-    return {"client": capture.client_of(row), "transactions": [transaction_object(one) for one in capture.transactions_of(row)]}
+    carrying = [transaction_object(transaction) for transaction in capture.transactions_of(row)]
+    return {"client": capture.client_of(row), "transactions": carrying}
 
 
 def _exchange(row: Exchange, capture: CaptureInfo, *, whole: bool) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    members: dict[str, Any] = {
         "kind": "exchange",
         "row": row.row,
         "capture": row.capture,
@@ -175,22 +176,22 @@ def _exchange(row: Exchange, capture: CaptureInfo, *, whole: bool) -> dict[str, 
         "outcome": row.outcome.value,
     }
     if row.response is not None and row.response.result_type is not None:
-        made["result_type"] = row.response.result_type
-    made |= _failure(row)
-    made["progress"] = row.progress
-    made["request"] = _message(row.request, capture, row.method, whole=whole)
-    made["response"] = None if row.response is None else _message(row.response, capture, row.method, whole=whole)
-    notifications = row.notifications if whole else [one for one in row.notifications if one.method != PROGRESS]
-    made["notifications"] = [_message(one, capture, row.method, whole=whole) for one in notifications]
+        members["result_type"] = row.response.result_type
+    members |= _failure(row)
+    members["progress"] = row.progress
+    members["request"] = _message(row.request, capture, row.method, whole=whole)
+    members["response"] = None if row.response is None else _message(row.response, capture, row.method, whole=whole)
+    notifications = row.notifications if whole else [message for message in row.notifications if message.method != PROGRESS]
+    members["notifications"] = [_message(message, capture, row.method, whole=whole) for message in notifications]
     if row.partials:
-        made["partials"] = [_message(one, capture, row.method, whole=whole) for one in row.partials]
+        members["partials"] = [_message(message, capture, row.method, whole=whole) for message in row.partials]
     if row.more_responses:
-        made["more_responses"] = [_message(one, capture, row.method, whole=whole) for one in row.more_responses]
-    return made
+        members["more_responses"] = [_message(message, capture, row.method, whole=whole) for message in row.more_responses]
+    return members
 
 
 def _failure(row: Exchange) -> dict[str, Any]:
-    """What the error or the failed tool says."""
+    """Return the message of an error or of a failed tool."""
     if row.response is None:
         return {}
     if row.response.kind is Kind.ERROR:
@@ -200,31 +201,31 @@ def _failure(row: Exchange) -> dict[str, Any]:
         )
     if row.response.is_error:
         content = row.response.result.get("content") if isinstance(row.response.result, dict) else None
-        texts = [one.get("text") for one in content if isinstance(one, dict)] if isinstance(content, list) else []
-        return {"error": {"message": next((one for one in texts if isinstance(one, str)), None)}}
+        texts = [block.get("text") for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+        return {"error": {"message": next((text for text in texts if isinstance(text, str)), None)}}
     return {}
 
 
 def _message(message: Message, capture: CaptureInfo, method: str, *, whole: bool) -> dict[str, Any]:
-    """A message of an exchange of `method`."""
+    """Return a message of an exchange of `method`."""
     if whole:
         about = content_facts(message, method)
         return message_object(message, capture) | ({"about": about} if about else {})
-    made: dict[str, Any] = {
+    members: dict[str, Any] = {
         "record": message.number,
         "at_ns": message.at_ns,
         "first_ns": message.first_ns,
         "bytes": message.size,
     }
     if message.kind not in (Kind.REQUEST, Kind.RESULT, Kind.ERROR):
-        made |= {"kind": message.kind.value, "from": message.sender, "method": message.method, "revision": message.revision}
+        members |= {"kind": message.kind.value, "from": message.sender, "method": message.method, "revision": message.revision}
     if message.flaws:
-        made["flaws"] = message.flaws
-    return made
+        members["flaws"] = message.flaws
+    return members
 
 
 def _facts(record: Record) -> dict[str, Any]:
-    """What a record says, under the names of its fields; bytes as text or base64."""
+    """Return the fields of a record, with bytes as text or base64."""
     facts: dict[str, Any] = {"event": type(record).__name__.lower()}
     fields = {name: getattr(record, name) for name in type(record).__slots__}
     rare = fields.pop("rare", {})
@@ -239,22 +240,25 @@ def _facts(record: Record) -> dict[str, Any]:
 
 
 def call_object(row: Exchange | UnpairedMessage, capture: CaptureInfo) -> dict[str, Any]:
-    """The member `call` of a row; nothing for one that is an exchange and no more."""
+    """Return the member `call` of a row: all facts on the row that began the call, the row's part in it on the others.
+
+    So a call of a thousand polls is described once. Empty where the call is this one exchange.
+    """
     call = capture.calls.get(row.row)
     if call is None:
         return {}
-    made: dict[str, Any] = {"row": call.row}
+    members: dict[str, Any] = {"row": call.row}
     if isinstance(row, Exchange):
-        made["part"] = call.part(row).value
+        members["part"] = call.part(row).value
         if count := call.count(row):
-            made["number"] = count
+            members["number"] = count
     else:
-        made["part"] = "notification"
-    return {"call": {**made, **_whole_call(call)} if row is call.first else made}
+        members["part"] = "notification"
+    return {"call": {**members, **_whole_call(call)} if row is call.first else members}
 
 
 def _whole_call(call: Call) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    members: dict[str, Any] = {
         "outcome": call.outcome.value,
         "duration_ns": call.duration_ns,
         "wire_ns": call.wire_ns,
@@ -265,53 +269,53 @@ def _whole_call(call: Call) -> dict[str, Any]:
         "last_row": max(call.exchanges[-1].row, call.notifications[-1].row if call.notifications else 0),
     }
     if call.task is not None:
-        made["task"] = _task(call.task)
+        members["task"] = _task(call.task)
     if call.elicitations:
-        made["elicitations"] = {"asked": call.elicitations, "completed": call.completed_elicitations}
-    return made
+        members["elicitations"] = {"asked": call.elicitations, "completed": call.completed_elicitations}
+    return members
 
 
 def _task(task: Task) -> dict[str, Any]:
-    made: dict[str, Any] = {"id": task.id, "status": task.status or None, "ttl_ms": task.ttl_ms}
-    made["poll_interval_ms"] = task.poll_interval_ms
-    return made | ({"cancelled": True} if task.cancelled else {})
+    members: dict[str, Any] = {"id": task.id, "status": task.status or None, "ttl_ms": task.ttl_ms}
+    members["poll_interval_ms"] = task.poll_interval_ms
+    return members | ({"cancelled": True} if task.cancelled else {})
 
 
-def course_object(course: Lifecycle) -> dict[str, Any]:
-    """Members for a capture: empty where no tap started the server."""
-    start_up = course.start_up
+def lifecycle_object(lifecycle: Lifecycle) -> dict[str, Any]:
+    """Return start-up and phases for a capture; empty where mcpspy did not start the server."""
+    start_up = lifecycle.start_up
     if start_up is None:
         return {}
     phases = [
         {
-            "phase": one.name.value,
-            "at_ns": one.begin_ns,
-            "end_ns": one.end_ns,
-            "duration_ns": one.duration_ns,
-            "requests": one.exchanges,
+            "phase": phase.name.value,
+            "at_ns": phase.begin_ns,
+            "end_ns": phase.end_ns,
+            "duration_ns": phase.duration_ns,
+            "requests": phase.exchanges,
         }
-        for one in course.phases
+        for phase in lifecycle.phases
     ]
     return {"start_up": {**asdict(start_up), "took_ns": start_up.took_ns}, "phases": phases}
 
 
-def quote_object(quote: LogMatch | None) -> dict[str, Any]:
-    """Members for a line of stderr: empty where it quotes nothing."""
-    if quote is None:
+def log_match_object(match: LogMatch | None) -> dict[str, Any]:
+    """Return the member `log_matches` for a line of stderr; empty where the line quotes no message."""
+    if match is None:
         return {}
-    message = quote.message
-    said = {
-        "row": quote.row,
+    message = match.message
+    quoted = {
+        "row": match.row,
         "record": message.number,
         "kind": message.kind.value,
         "from": message.sender,
-        "gap_ns": quote.gap_ns,
+        "gap_ns": match.gap_ns,
     }
-    return {"log_matches": said}
+    return {"log_matches": quoted}
 
 
 def finding_object(finding: Finding) -> dict[str, Any]:
-    """A finding, with all it says."""
+    """Return a finding with its texts."""
     return {
         "rule": finding.rule,
         "severity": finding.severity.value,

@@ -9,92 +9,96 @@ from ...transcript.stats.cost import ServerCost
 from ...transcript.stats.statistics import CallNumbers, Latency, ServerNumbers, numbers
 from ..text.json_text import SCHEMA, as_json
 from .llm import run_object
-from .rows import capture_object, course_object, summary_object
+from .rows import capture_object, lifecycle_object, summary_object
 
 
 def statistics_json(transcript: Transcript, rows: list[Row] | None = None, *, live: bool) -> str:
-    """The text of the object, one server per line; `rows` are those to be counted, all where that is None."""
+    """Return the text of the object, one server per line. `rows` are the rows to count; None counts all."""
     head = as_json({"schema": SCHEMA, "summary": summary_object(transcript, live=live)})[:-1]
-    servers = ",\n".join(as_json(_server(one)) for one in numbers(transcript, rows) if not one.capture_info.is_model)
+    servers = ",\n".join(as_json(_server(server)) for server in numbers(transcript, rows) if not server.capture_info.is_model)
     return f'{head},"servers":[\n{servers}]{_leg(transcript, rows)}}}\n'
 
 
 def _leg(transcript: Transcript, rows: list[Row] | None) -> str:
-    """What a model's leg adds: nothing where there is none."""
+    """Return the members about model API traffic; empty where there is none."""
     if not transcript.model_calls:
         return ""
-    chosen = None if rows is None else {one.row for one in rows if isinstance(one, Numbered)}
-    found = leg_numbers(transcript, chosen)
+    chosen = None if rows is None else {row.row for row in rows if isinstance(row, Numbered)}
+    statistics = leg_numbers(transcript, chosen)
     lists = {
-        "models": [_model(one) for one in found.models],
-        "tools": [_tool(one) for one in found.tools],
-        "runs": [run_object(one) for one in found.runs],
+        "models": [_model(model) for model in statistics.models],
+        "tools": [_tool(tool) for tool in statistics.tools],
+        "runs": [run_object(run) for run in statistics.runs],
     }
     return "".join(f',\n"{name}":{as_json(value)}' for name, value in lists.items())
 
 
-def _model(one: ModelNumbers) -> dict[str, Any]:
-    made = asdict(one)
-    del made["outcomes"]
-    counts = {outcome.value.replace(" ", "_"): one.outcomes.get(outcome, 0) for outcome in Outcome}
-    return {"count": one.calls, "failed": one.failed, **counts, **made}
+def _model(model: ModelNumbers) -> dict[str, Any]:
+    members = asdict(model)
+    del members["outcomes"]
+    counts = {outcome.value.replace(" ", "_"): model.outcomes.get(outcome, 0) for outcome in Outcome}
+    return {"count": model.calls, "failed": model.failed, **counts, **members}
 
 
-def _tool(one: ToolNumbers) -> dict[str, Any]:
-    made = asdict(one)
-    return {"tool": made.pop("name"), **made}
+def _tool(tool: ToolNumbers) -> dict[str, Any]:
+    members = asdict(tool)
+    return {"tool": members.pop("name"), **members}
 
 
-def _server(one: ServerNumbers) -> dict[str, Any]:
-    made = capture_object(one.capture_info)
-    del made["messages"]
-    made |= {
-        **course_object(one.lifecycle),
-        "calls": [_calls(calls) for calls in one.calls],
-        "requests": [_calls(calls) for calls in one.requests],
+def _server(server: ServerNumbers) -> dict[str, Any]:
+    members = capture_object(server.capture_info)
+    del members["messages"]
+    members |= {
+        **lifecycle_object(server.lifecycle),
+        "calls": [_calls(calls) for calls in server.calls],
+        "requests": [_calls(calls) for calls in server.requests],
         "notifications": [
-            {"from": told.sender, "method": told.method, "count": told.count, "bytes": told.bytes} for told in one.notifications
+            {"from": each.sender, "method": each.method, "count": each.count, "bytes": each.bytes}
+            for each in server.notifications
         ],
         "by_client": [
-            {"client": each.name, "count": each.calls, "failed": each.failed, "latency": _latency(each.latency)}
-            for each in one.clients
+            {"client": client.name, "count": client.calls, "failed": client.failed, "latency": _latency(client.latency)}
+            for client in server.clients
         ],
-        "messages": one.messages,
-        "client_bytes": one.sent_bytes["client"],
-        "server_bytes": one.sent_bytes["server"],
-        "unmatched": one.unmatched,
-        "malformed": one.malformed,
-        "stderr_lines": one.log_lines,
-        "stderr_bytes": one.log_bytes,
-        "context": _context(one.cost),
+        "messages": server.messages,
+        "client_bytes": server.sent_bytes["client"],
+        "server_bytes": server.sent_bytes["server"],
+        "unmatched": server.unmatched,
+        "malformed": server.malformed,
+        "stderr_lines": server.log_lines,
+        "stderr_bytes": server.log_bytes,
+        "context": _context(server.cost),
     }
-    if one.http is not None:
-        made["http"] = {**asdict(one.http), "statuses": {str(status): count for status, count in one.http.statuses.items()}}
-    return made
+    if server.http is not None:
+        members["http"] = {
+            **asdict(server.http),
+            "statuses": {str(status): count for status, count in server.http.statuses.items()},
+        }
+    return members
 
 
-def _calls(one: CallNumbers) -> dict[str, Any]:
-    made: dict[str, Any] = {"method": one.method}
-    if one.target is not None:
-        made["target"] = one.target
-    made |= {
-        "count": one.count,
-        "failed": one.failed,
-        **{outcome.value.replace(" ", "_"): one.outcomes.get(outcome, 0) for outcome in Outcome},
-        "codes": one.codes,
-        "latency": _latency(one.latency),
-        "exchanges": one.exchanges,
-        "wire": _latency(one.wire),
-        "request_bytes": one.request_bytes,
-        "response_bytes": one.response_bytes,
-        "progress": one.progress,
-        "more_responses": one.repeated,
+def _calls(calls: CallNumbers) -> dict[str, Any]:
+    members: dict[str, Any] = {"method": calls.method}
+    if calls.target is not None:
+        members["target"] = calls.target
+    members |= {
+        "count": calls.count,
+        "failed": calls.failed,
+        **{outcome.value.replace(" ", "_"): calls.outcomes.get(outcome, 0) for outcome in Outcome},
+        "codes": calls.codes,
+        "latency": _latency(calls.latency),
+        "exchanges": calls.exchanges,
+        "wire": _latency(calls.wire),
+        "request_bytes": calls.request_bytes,
+        "response_bytes": calls.response_bytes,
+        "progress": calls.progress,
+        "more_responses": calls.repeated,
     }
-    if one.tokens is not None:
-        made["tokens"] = one.tokens
-    if one.parts:
-        made["targets"] = [_calls(part) for part in one.parts]
-    return made
+    if calls.tokens is not None:
+        members["tokens"] = calls.tokens
+    if calls.parts:
+        members["targets"] = [_calls(part) for part in calls.parts]
+    return members
 
 
 def _latency(took: Latency | None) -> dict[str, int] | None:
@@ -102,7 +106,7 @@ def _latency(took: Latency | None) -> dict[str, int] | None:
 
 
 def _context(cost: ServerCost) -> dict[str, Any]:
-    """What the server takes of a model's context."""
+    """Return the server's share of a model's context."""
     return {
         "listed": cost.listed,
         "definition_bytes": cost.definition_bytes,
