@@ -41,7 +41,7 @@ def drawn(name: str) -> str:
 
 def shoot(view: Page, folder: Path, target: Path) -> None:
     """The page of one of them, written into a folder, as a browser's page shows it."""
-    transcript = transcribe(read(CAPTURES / "streamable.mcpspy"), keeps_frames=True)
+    transcript = transcribe(read(CAPTURES / "streamable.mcpspy"), keep_frames=True)
     path = folder / "page.html"
     texts = page(transcript, transcript.rows, page_files(), title="mcpspy", addresses=["captures/streamable.mcpspy"])
     path.write_text("".join(texts), encoding="utf-8")

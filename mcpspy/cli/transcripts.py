@@ -59,7 +59,7 @@ def transcript_of(paths: tuple[str, ...], *, keeps_frames: bool = False) -> tupl
     """
     if not any(path != STDIN and is_live(path) for path in paths):
         captures = (_standard_input() if path == STDIN else read(path) for path in paths)
-        return transcribe(*captures, keeps_frames=keeps_frames), False
+        return transcribe(*captures, keep_frames=keeps_frames), False
     growing = GrowingTranscript(keeps_frames=keeps_frames)
     for path in paths:
         growing.add(path)
@@ -125,7 +125,7 @@ class GrowingTranscript:
     __slots__ = ("_transcriber", "tails")
 
     def __init__(self, *, keeps_frames: bool = False) -> None:
-        self._transcriber = Transcriber(keeps_frames=keeps_frames)
+        self._transcriber = Transcriber(keep_frames=keeps_frames)
         self.tails: list[Tail] = []
 
     @property

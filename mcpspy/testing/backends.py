@@ -150,7 +150,7 @@ def recording_failure(paths: Sequence[Path], server: str) -> str:
 def _read_replies(paths: Sequence[Path], name: str) -> RecordedReplies:
     """Read what can be played. Raises: AddressError, CaptureError, ReplayError: as the mock itself would report it."""
     try:
-        transcript = transcribe(*map(read, paths), finds=False)
+        transcript = transcribe(*map(read, paths), with_findings=False)
     except OSError as error:
         raise ReplayError(name, error.strerror or str(error)) from error
     return served_replies(transcript, name, over_http=True)

@@ -1,6 +1,7 @@
-"""Frames of stdio to messages: joins what was recorded in parts, cuts the payloads, and says what is odd about them.
+"""Frames of stdio to messages and log lines: parts are joined, payloads are cut, flaws are named.
 
-A line is a payload, a line on stderr is the server's log. Streams of HTTP are left to `http_decode`. Refuses to pair.
+A frame of stdin or stdout is a payload, a line on stderr is a line of the server's log. `http.decode` does the same for HTTP.
+Nothing is paired here.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ Decoded: TypeAlias = Message | Log | ChannelEvent
 _KINDS: Final = {kind.value: kind for kind in Kind}
 
 _STDIO: Final[tuple[tuple[Side, str], ...]] = ((CLIENT, "stdin"), (SERVER, "stdout"), (SERVER, "stderr"))
-"""Sender and name of a stdio tap's streams by their numbers, in every capture: for one whose `open` records are lost."""
+"""Sender and name of a stdio tap's streams, by their numbers: for captures whose `open` records are missing."""
 
 
-class _Stream:
-    """One stream: the parts of a frame that wait for its last one, and whether records were lost since its last whole frame."""
+class _StdioStream:
+    """One stream: the parts of an unfinished frame, and whether records are missing since the last whole frame."""
 
     __slots__ = ("damaged", "flaw_of", "held", "is_log", "payload_of", "sender")
 
@@ -41,42 +42,42 @@ class _Stream:
         self.damaged = False
 
     def take(self) -> Frame:
-        """The held parts as one frame; nothing is held any more."""
-        frame = joined(self.held)
+        """Return the held parts as one frame, and hold nothing any more."""
+        frame = join_parts(self.held)
         self.held = []
         self.damaged = False
         return frame
 
 
 class Decoder:
-    """Messages and log lines from the frames of the capture `source`; an event for a frame of a stream nobody opened.
+    """Messages and log lines from the frames of one capture; a channel event for a frame of an unknown stream.
 
-    `open` makes a stream known, `damage` says that records are missing here, `close` returns what was cut short.
+    `open` makes a stream known, `damage` says that records are missing here, `close` returns the frames that were cut short.
     """
 
-    __slots__ = ("_source", "_streams")
+    __slots__ = ("_info", "_streams")
 
-    def __init__(self, source: CaptureInfo) -> None:
-        self._source = source
-        self._streams: dict[int, _Stream] = {}
+    def __init__(self, info: CaptureInfo) -> None:
+        self._info = info
+        self._streams: dict[int, _StdioStream] = {}
 
     def open(self, record: Open) -> None:
-        """Take note of a stream."""
-        self._source.streams[record.stream] = record
+        """Take in the beginning of a stream."""
+        self._info.streams[record.stream] = record
         framing = None if record.transaction or record.connection else STDIO_FRAMINGS.get(record.framing)
         if framing is not None:
-            self._streams[record.stream] = _Stream(record.sender, record.name, framing)
+            self._streams[record.stream] = _StdioStream(record.sender, record.name, framing)
 
     def damage(self) -> None:
-        """Records were lost here: the next frame of each stream may lack its beginning, or its middle."""
+        """Note that records are missing here: the next frame of each stream may lack its beginning, or its middle."""
         for stream in self._streams.values():
             stream.damaged = True
 
     def feed(self, frame: Frame) -> Sequence[Decoded]:
-        """What `frame` completed, on the transcript's clock."""
+        """Return what `frame` completed, on the transcript's clock."""
         stream = self._streams.get(frame.stream) or self._unopened(frame)
         if stream is None:
-            return [ChannelEvent(self._source.index, frame.at_ns + self._source.shift_ns, frame)]
+            return [ChannelEvent(self._info.index, frame.at_ns + self._info.shift_ns, frame)]
         if frame.part:
             stream.held.append(frame)
             return []
@@ -85,28 +86,28 @@ class Decoder:
         return [self._log(frame)] if stream.is_log else self._messages(stream, frame)
 
     def close(self) -> list[Decoded]:
-        """The frames whose last part never came."""
+        """Return the frames whose last part never came."""
         return [self._cut_short(stream) for stream in self._streams.values() if stream.held]
 
-    def _unopened(self, frame: Frame) -> _Stream | None:
-        header = self._source.header
+    def _unopened(self, frame: Frame) -> _StdioStream | None:
+        header = self._info.header
         is_stdio = header is None or header.tapped.get("transport", "stdio") == "stdio"
-        if not is_stdio or frame.stream in self._source.streams or not 0 <= frame.stream < len(_STDIO):
+        if not is_stdio or frame.stream in self._info.streams or not 0 <= frame.stream < len(_STDIO):
             return None
-        stream = _Stream(*_STDIO[frame.stream])
+        stream = _StdioStream(*_STDIO[frame.stream])
         self._streams[frame.stream] = stream
         return stream
 
-    def _doubtful(self, stream: _Stream, frame: Frame) -> Sequence[Decoded]:
-        """What to make of the last part of a frame, or of a frame before which records were lost."""
+    def _doubtful(self, stream: _StdioStream, frame: Frame) -> Sequence[Decoded]:
+        """Return the messages of the last part of a frame, or of a frame before which records are missing."""
         damaged, has_parts = stream.damaged, bool(stream.held)
         if stream.is_log:
             stream.held.append(frame)
             return [self._log(stream.take())]
-        messages = self._messages(stream, joined([*stream.held, frame]))
+        messages = self._messages(stream, join_parts([*stream.held, frame]))
         if damaged and has_parts and messages[0].kind is Kind.MALFORMED:
-            # Lost is the end of the held frame, or its middle. Either way `frame` stands alone better.
-            self._source.messages -= len(messages)
+            # The end of the held frame is missing, or its middle: `frame` is read better by itself.
+            self._info.messages -= len(messages)
             return [self._cut_short(stream), *self._messages(stream, frame)]
         stream.held = []
         stream.damaged = False
@@ -115,14 +116,14 @@ class Decoder:
                 message.flaws = (*message.flaws, "damaged")
         return messages
 
-    def _cut_short(self, stream: _Stream) -> Message | Log:
+    def _cut_short(self, stream: _StdioStream) -> Message | Log:
         frame = stream.take()
         return self._log(frame) if stream.is_log else self._message(stream, frame, malformed(frame.data, "cut short"))
 
     def _log(self, frame: Frame) -> Log:
-        return Log(self._source.index, frame.number, frame.at_ns + self._source.shift_ns, frame.data)
+        return Log(self._info.index, frame.number, frame.at_ns + self._info.shift_ns, frame.data)
 
-    def _messages(self, stream: _Stream, frame: Frame) -> list[Message]:
+    def _messages(self, stream: _StdioStream, frame: Frame) -> list[Message]:
         data = frame.data
         if not data and frame.length:
             return [self._message(stream, frame, malformed(data, "not recorded"))]
@@ -133,8 +134,8 @@ class Decoder:
                 message.flaws = (*message.flaws, flaw)
         return messages
 
-    def _message(self, stream: _Stream, frame: Frame, piece: Piece) -> Message:
-        return message_of(self._source, stream.sender, frame, piece)
+    def _message(self, stream: _StdioStream, frame: Frame, piece: Piece) -> Message:
+        return message_of(self._info, stream.sender, frame, piece)
 
 
 def stdio_framing(captures: Sequence[CaptureInfo]) -> type[StdioFraming]:
@@ -143,9 +144,9 @@ def stdio_framing(captures: Sequence[CaptureInfo]) -> type[StdioFraming]:
     return next((STDIO_FRAMINGS[opened.framing] for opened in streams if opened.framing in STDIO_FRAMINGS), Lines)
 
 
-def message_of(source: CaptureInfo, sender: Side, frame: Frame, piece: Piece) -> Message:
-    """The message that `piece` of `frame` is, on the transcript's clock. It is counted in `source`."""
-    shift_ns = source.shift_ns
+def message_of(info: CaptureInfo, sender: Side, frame: Frame, piece: Piece) -> Message:
+    """Return the message for `piece` of `frame`, on the transcript's clock, and count it in `info`."""
+    shift_ns = info.shift_ns
     at_ns = frame.at_ns + shift_ns if shift_ns else frame.at_ns
     first_ns = at_ns if frame.first_ns == frame.at_ns else frame.first_ns + shift_ns
     kind = _KINDS[piece.kind]
@@ -158,9 +159,9 @@ def message_of(source: CaptureInfo, sender: Side, frame: Frame, piece: Piece) ->
         is_error, result_type = result_facts(piece.content)
     elif kind is Kind.NOTIFICATION:
         target, token, revision = notification_facts(method or "", piece.content)
-    source.messages += 1
+    info.messages += 1
     return Message(
-        source.index,
+        info.index,
         frame.number,
         frame.stream,
         sender,
@@ -182,8 +183,8 @@ def message_of(source: CaptureInfo, sender: Side, frame: Frame, piece: Piece) ->
     )
 
 
-def joined(parts: list[Frame]) -> Frame:
-    """One frame from its parts. If one of them was not recorded, neither was the frame."""
+def join_parts(parts: list[Frame]) -> Frame:
+    """Return one frame for its parts; without data if one of the parts was not recorded."""
     if len(parts) == 1:
         return parts[0]
     first, last = parts[0], parts[-1]

@@ -1,6 +1,6 @@
-"""One JSON-RPC message as a tap saw it: the noun that everything else of a transcript is made of.
+"""Messages: JSON-RPC messages as a tap saw them, of which everything else in a transcript is made.
 
-Refuses to hold parsed JSON: a message keeps its bytes and reads them when asked. A struct, for the reason that `model` gives.
+A message keeps its bytes and parses them on request; no parsed JSON is held. A struct, for the reasons that `model` gives.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """What a payload is in JSON-RPC 2.0, or `malformed`: a payload that is none of it."""
+    """The kind of a payload in JSON-RPC 2.0; `malformed` if it is no message."""
 
     REQUEST = "request"
     NOTIFICATION = "notification"
@@ -27,19 +27,21 @@ class Kind(StrEnum):
 
 
 class Message(msgspec.Struct, eq=False, gc=False):
-    """One JSON-RPC message, or a malformed payload, with when, where and from whom.
+    """One JSON-RPC message, or a malformed payload, with its sender, its stream and its time.
 
-    `raw` is the frame's bytes with their terminator; of a batch the member's bytes alone, of an event of SSE its data, and of an HTTP
-    body that was compressed what it held. `id` is the raw token of the id,
-    so that `7`, `"7"` and `7.0` differ and 30 digits stay exact; strings are spelled the shortest way. `target` is what a
-    request is about: a tool's name, a resource's URI, a prompt's name. `token` is what notifications find their request by: the
-    progress token that a request gives out or a progress notification names, the request id that a cancellation names.
-    `flaws` names what was odd about bytes that could still be read: those of `wire.jsonrpc.Piece`, and `crlf`,
-    `no-final-newline`, `damaged` (records were lost within or just before it). Of pairing they name `id-in-use` and `token-in-use`
-    (a request with the id, or the progress token, of one that waits), `late-progress` (it came after the answer), and what could
-    belong to several, and so belongs to none: `ambiguous-id` (an answer), `ambiguous-progress`, `ambiguous-stream` (an answer on one
-    of several streams), `ambiguous-call` (a retry, or what names a task or an elicitation). `reason` says why a malformed one
-    could not be read.
+    `raw` is the frame's bytes with their terminator; for a member of a batch its bytes alone, for an SSE event its data, for a
+    compressed HTTP body its decoded bytes. `id` is the id key: the id exactly as it was spelled, so that `7`, `"7"` and `7.0`
+    differ and 30 digits stay exact; only strings are spelled in their shortest form. `target` is what a request is about: a
+    tool's name, a resource's URI, a prompt's name. `correlation_key` is the key by which notifications find their request,
+    spelled as ids are: the progress token that a request gives out or a progress notification names, or the request id that a
+    cancellation names.
+
+    `flaws` names anomalies of a message that could still be read. Those of bytes are the flaws of `wire.jsonrpc.Piece`, and `crlf`,
+    `no-final-newline`, and `damaged` (records are missing within or just before it). Those of pairing are `id-in-use` and
+    `token-in-use` (a request whose id, or progress token, a waiting request has), `late-progress` (after the answer), and for
+    messages that could belong to several requests, and so belong to none: `ambiguous-id` (an answer), `ambiguous-progress`,
+    `ambiguous-stream` (an answer on one of several streams), `ambiguous-call` (a retry, or a message that names a task or an
+    elicitation). `reason` says why a malformed payload could not be read.
     """
 
     capture: int
@@ -60,21 +62,24 @@ class Message(msgspec.Struct, eq=False, gc=False):
     """Whether this is a result with `isError: true`."""
     correlation_key: str | None = None
     unkept_bytes: int = 0
-    """How many bytes it had, where past `--max-size` they were not kept and `raw` is empty."""
+    """The size of a payload larger than `--max-size`, which was not kept: then `raw` is empty. Else 0."""
     result_type: str | None = None
-    """What a result is instead of complete: `input_required`, `task`, `partial` (`isComplete: false`), or what an extension says."""
+    """The type of a result that is not complete: `input_required`, `task`, `partial` (`isComplete: false`), or that of an
+    extension.
+    """
     revision: str | None = None
-    """The revision of MCP that it is of, as it was spelled: what its `_meta` names, else that of what it answers or belongs to, else
-    what was negotiated in its scope; None where nobody said any."""
+    """Its revision of MCP, as it was spelled: the one that its `_meta` names, else that of the request it belongs to, else the
+    one that was negotiated in its scope. None if nobody named any.
+    """
 
     @property
     def era(self) -> Era | None:
-        """The era of its revision; None where that is unknown."""
+        """The era of its revision; None if that is unknown."""
         return None if self.revision is None else era(self.revision)
 
     @property
     def size(self) -> int:
-        """Bytes of the payload, kept or not: on stdio those on the wire."""
+        """The size of the payload in bytes, kept or not; on stdio with its terminator."""
         return len(self.raw) + self.unkept_bytes
 
     @property

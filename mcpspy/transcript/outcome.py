@@ -1,4 +1,4 @@
-"""What becomes of a request: one word for exchanges, and for what a model is asked. Refuses to know how it is told."""
+"""Outcomes of exchanges and of model calls, and the HTTP statuses that decide them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Outcome(StrEnum):
-    """What became of a request."""
+    """The outcome of a request."""
 
     PENDING = "pending"
     """No answer yet, and the capture may still bring one."""
@@ -20,16 +20,18 @@ class Outcome(StrEnum):
     UNANSWERED = "unanswered"
     """The capture, the stream or the process ended first."""
     HTTP_ERROR = "http error"
-    """HTTP answered with a status of 400 or more, and without a message."""
+    """An HTTP status of 400 or more, without a message."""
     REDIRECTED = "redirected"
-    """HTTP answered with a status of 300 to 399: the client asks again elsewhere, or gives up."""
+    """An HTTP status of 300 to 399: the client asks again elsewhere, or gives up."""
     PROBE = "probe"
-    """A first try that failed, by which a client finds out what the server speaks: it goes on another way, and nothing is wrong."""
+    """A first try that failed, by which a client finds out what the server speaks. It goes on in another way, and nothing is
+    wrong.
+    """
 
 
 HTTP_REDIRECTS: Final = 300
 HTTP_ERRORS: Final = 400
 HTTP_FAILURES: Final = 500
-"""From these statuses on; RFC 9110, section 15."""
+"""The first status of redirects, of errors, and of a server's failures (RFC 9110, section 15)."""
 NO_ANSWERS: Final = {401, 403, 407, 429}
-"""Statuses that say nothing of what a server speaks: it wants somebody else to ask, or later."""
+"""Statuses that do not show what a server speaks: it wants credentials first, or fewer requests."""

@@ -151,7 +151,7 @@ class Traffic:
     @property
     def wire(self) -> Transcript:
         """The transcript with the frames of its streams."""
-        transcriber = Transcriber(keeps_frames=True)
+        transcriber = Transcriber(keep_frames=True)
         for record in self.records:
             transcriber.feed(record)
         transcriber.close()

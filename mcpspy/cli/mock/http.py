@@ -157,7 +157,7 @@ def _served(group: CaptureGroup, host: str, port: int, setting: MockSetting) -> 
     what = " ".join(setting.options.whats)
     mock: HttpMock | LlmMock
     if group.is_model:
-        transcript = transcribe(*map(read, group.paths), keeps_frames=True, finds=False)
+        transcript = transcribe(*map(read, group.paths), keep_frames=True, with_findings=False)
         mock = _model_mock(transcript, what, group, setting)
     else:
         mock, transcript = _server_mock(what, group, setting)

@@ -55,7 +55,7 @@ def recorded_server(paths: Iterable[str], what: str, *, over_http: bool = False)
     from ...replay.mock.served import served_replies
     from ...transcript.transcribe import transcribe
 
-    transcript = transcribe(*map(read, paths), keeps_frames=over_http, finds=False)
+    transcript = transcribe(*map(read, paths), keep_frames=over_http, with_findings=False)
     try:
         return transcript, served_replies(transcript, what, over_http=over_http)
     except AddressError as error:

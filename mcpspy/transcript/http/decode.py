@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from ...wire.encodings import MissingDecoderError, decoded
 from ...wire.jsonrpc import Piece, cut, malformed
 from ...wire.sse import SseEvent, SseEvents, parse
-from ..decode import joined
+from ..decode import join_parts
 from .payloads import DONE, body_pieces
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class BodyDecoder:
         self._held.append(frame)
         if frame.part:
             return []
-        whole, self._held = joined(self._held), []
+        whole, self._held = join_parts(self._held), []
         unit = Unit(whole, self._pieces(whole), damaged=self.damaged)
         self.damaged = False
         return [unit]
@@ -62,7 +62,7 @@ class BodyDecoder:
         """Return the body that was cut short."""
         if not self._held:
             return []
-        whole, self._held = joined(self._held), []
+        whole, self._held = join_parts(self._held), []
         pieces = [malformed(whole.data, "cut short")] if self._is_json and self._answers else []
         return [Unit(whole, pieces)]
 
@@ -92,7 +92,7 @@ class EventDecoder:
             self._held.append(frame)
             if frame.part:
                 return []
-            frame, self._held = joined(self._held), []
+            frame, self._held = join_parts(self._held), []
         damaged, self.damaged = self.damaged, False
         if not frame.data and frame.length:
             return [Unit(frame, [malformed(b"", "not recorded")], damaged=damaged)]
@@ -104,7 +104,7 @@ class EventDecoder:
         """Return the event that was cut short: no reader dispatches it (WHATWG HTML, section 9.2.6)."""
         if not self._held:
             return []
-        frame, self._held = joined(self._held), []
+        frame, self._held = join_parts(self._held), []
         return [Unit(frame, [malformed(frame.data, "cut short")])]
 
 
@@ -127,7 +127,7 @@ class CompressedEventDecoder:
         """Return all events at once, each with the time of the last byte."""
         if not self._held:
             return []
-        whole, self._held = joined(self._held), []
+        whole, self._held = join_parts(self._held), []
         events = SseEvents()
         try:
             data = _read(whole.data, self._encoding)

@@ -58,7 +58,7 @@ class ModelMocking:
         plays_nearest: bool = False,
         forward: LlmPassThrough | None = None,
     ) -> None:
-        found = recorded_prompts(transcribe(traffic.records, keeps_frames=True, finds=False))
+        found = recorded_prompts(transcribe(traffic.records, keep_frames=True, with_findings=False))
         exchanges = [one.exchange for one in found]
         finds = RequestMatcher(exchanges, strictness=strictness, ignore=ignore, reuse=reuse, rules=PromptRules)
         self.missed: list[Miss] = []

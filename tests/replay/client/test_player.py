@@ -543,7 +543,7 @@ EVERYTHING = sorted(path for folder in FOLDERS for path in (ROOT / folder).glob(
 
 @pytest.mark.parametrize("path", EVERYTHING, ids=lambda path: path.stem)
 def test_no_recording_is_too_odd_to_be_driven_to_a_server_that_says_nothing(path: Path) -> None:
-    transcript = transcribe(read(str(path)), finds=False)
+    transcript = transcribe(read(str(path)), with_findings=False)
     for plan in read_plans(transcript):
         driving = PlanPlayer(plan, RecordedAnswers(RequestMatcher(transcript.exchanges, side=SERVER).cursor()))
         now_ns = 0

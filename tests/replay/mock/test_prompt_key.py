@@ -171,7 +171,7 @@ def walk(*prompts: dict[str, Any], **options: Any) -> Any:
     traffic = ModelTraffic()
     for prompt in prompts:
         traffic.post(prompt, CHAT).answer(200, completion("yes"))
-    found = recorded_prompts(transcribe(traffic.records, keeps_frames=True))
+    found = recorded_prompts(transcribe(traffic.records, keep_frames=True))
     return RequestMatcher([one.exchange for one in found], rules=PromptRules, **options).cursor()
 
 
@@ -228,6 +228,6 @@ def test_rows_are_those_that_show_has() -> None:
     traffic = ModelTraffic()
     traffic.get("/v1/models").answer(200, {"data": []})
     traffic.ask("user: hi").answer(200, completion("hello"))
-    transcript = transcribe(traffic.records, keeps_frames=True)
+    transcript = transcribe(traffic.records, keep_frames=True)
     rows = [row.row for row in transcript.rows if isinstance(row, ModelCall | Transaction)]
     assert [one.exchange.row for one in recorded_prompts(transcript)] == rows == [1, 2]

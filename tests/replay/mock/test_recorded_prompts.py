@@ -22,7 +22,7 @@ from tests.transcript.llm.traffic import MESSAGES, ModelTraffic, completion, del
 
 
 def kept(traffic: ModelTraffic) -> list[RecordedPrompt]:
-    return recorded_prompts(transcribe(traffic.records, keeps_frames=True, finds=False))
+    return recorded_prompts(transcribe(traffic.records, keep_frames=True, with_findings=False))
 
 
 def only(traffic: ModelTraffic) -> RecordedPrompt:

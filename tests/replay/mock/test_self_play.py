@@ -99,13 +99,13 @@ def recorded(transcript: Transcript) -> list[bytes]:
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
 def test_the_recorded_client_hears_what_it_heard(path: Path) -> None:
-    transcript = transcribe(read(str(path)), finds=False)
+    transcript = transcribe(read(str(path)), with_findings=False)
     assert Player(transcript).play(transcript) == recorded(transcript)
 
 
 @pytest.mark.parametrize("path", ODD, ids=lambda path: path.stem)
 def test_no_recording_is_too_odd_to_be_played(path: Path) -> None:
-    transcript = transcribe(read(str(path)), finds=False)
+    transcript = transcribe(read(str(path)), with_findings=False)
     for line in Player(transcript).play(transcript):
         assert line.endswith(b"\n")
         assert line.count(b"\n") == 1

@@ -26,7 +26,7 @@ CAPTURES = Path(__file__).parents[3] / "captures"
 
 
 def commands(name: str, number: int) -> str:
-    transcript = transcribe(read(CAPTURES / f"{name}.mcpspy"), keeps_frames=True)
+    transcript = transcribe(read(CAPTURES / f"{name}.mcpspy"), keep_frames=True)
     source = transcript.captures[0]
     return "\n".join(curl(source.transactions[number], source))
 
@@ -100,7 +100,7 @@ def test_a_server_gets_from_the_commands_what_it_got_before(
     told = Traffic()
     told.post(HOSTILE_BODY, "/mcp?a='b%20c'&d=$e&f={g,h}[1-2]", Last_Event_Id="").answer(200)
     told.post(b"@/etc/hostname\n").answer(200)
-    transcript = transcribe(told.ends().records if name == "hostile" else read(CAPTURES / f"{name}.mcpspy"), keeps_frames=True)
+    transcript = transcribe(told.ends().records if name == "hostile" else read(CAPTURES / f"{name}.mcpspy"), keep_frames=True)
     (source,) = transcript.captures
     address, heard = listening
     assert source.header is not None

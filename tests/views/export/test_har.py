@@ -17,7 +17,7 @@ HTTP = ("sse", "streamable", "resumed", "stateless", "oauth", "agent-model", "ta
 
 
 def written(name: str) -> dict[str, Any]:
-    transcript = transcribe(read(CAPTURES / f"{name}.mcpspy"), keeps_frames=True)
+    transcript = transcribe(read(CAPTURES / f"{name}.mcpspy"), keep_frames=True)
     text = "\n".join(har(transcript, transcript.captures[0].transactions.values(), version="1"))
     return valid(json.loads(text))
 
@@ -33,8 +33,8 @@ def valid(made: dict[str, Any]) -> dict[str, Any]:
 def test_mitmproxy_imports_what_was_written(tmp_path: Path, read_flows: FlowReader) -> None:
     paths = [CAPTURES / f"{name}.mcpspy" for name in HTTP]
     transcripts = [
-        *(transcribe(read(path), keeps_frames=True) for path in paths),
-        transcribe(http_scene().records, keeps_frames=True),
+        *(transcribe(read(path), keep_frames=True) for path in paths),
+        transcribe(http_scene().records, keep_frames=True),
     ]
     transactions = [[*one.captures[0].transactions.values()] for one in transcripts]
     texts = ["\n".join(har(one, some, version="1")) for one, some in zip(transcripts, transactions, strict=True)]
@@ -65,7 +65,7 @@ def test_a_capture_that_is_cut_off_is_as_the_specification_wants(name: str, cut_
     path = tmp_path / "torn.mcpspy"
     data = (CAPTURES / f"{name}.mcpspy").read_bytes()
     path.write_bytes(data[: len(data) - cut_bytes])
-    transcript = transcribe(read(path), keeps_frames=True)
+    transcript = transcribe(read(path), keep_frames=True)
     transactions = [one for source in transcript.captures for one in source.transactions.values()]
     valid(json.loads("\n".join(har(transcript, transactions, version="1"))))
 

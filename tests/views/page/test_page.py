@@ -59,7 +59,7 @@ def test_lines_of_the_scripts_fit_a_screen() -> None:
 
 
 def test_one_script_runs_and_nothing_is_loaded() -> None:
-    text = written(transcribe(read(CAPTURES / "streamable.mcpspy"), keeps_frames=True))
+    text = written(transcribe(read(CAPTURES / "streamable.mcpspy"), keep_frames=True))
     found = elements(text).found
     assert [one for tag, one in found if tag == "script" and one.get("type") != "application/json"] == [{}]
     assert not [name for _, one in found for name in one if name in {"src", "href"} and not str(one[name]).startswith("#")]
@@ -82,7 +82,7 @@ def test_the_script_knows_every_field_of_a_line() -> None:
 
 
 def test_every_row_and_all_that_it_carries_is_in_the_page() -> None:
-    transcript = transcribe(read(CAPTURES / "everything.mcpspy"), keeps_frames=True)
+    transcript = transcribe(read(CAPTURES / "everything.mcpspy"), keep_frames=True)
     texts = elements(written(transcript)).texts
     data = json.loads(texts["data"])
     numbers = {line[0] for line in data["rows"] if line[0]}
@@ -95,7 +95,7 @@ def test_every_row_and_all_that_it_carries_is_in_the_page() -> None:
 
 def test_a_model_call_is_listed_and_told_beside_the_calls_that_came_of_it() -> None:
     paths = sorted((ROOT / "tests/findings").glob("use-id-mismatch.clean*.mcpspy"))
-    transcript = transcribe(*map(read, paths), keeps_frames=True)
+    transcript = transcribe(*map(read, paths), keep_frames=True)
     texts = elements(written(transcript)).texts
     data = json.loads(texts["data"])
     first, second = (at for at, line in enumerate(data["rows"]) if line[1] == "model call")

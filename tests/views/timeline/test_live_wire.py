@@ -18,7 +18,7 @@ from tests.views.http_scenes import http_scene
 
 def told_live(told: Traffic, step: int, wire: LiveWire | LiveWireJson) -> list[list[Any]]:
     """What the wire says after every `step` records."""
-    transcriber = Transcriber(keeps_frames=True)
+    transcriber = Transcriber(keep_frames=True)
     batches: list[list[Any]] = []
     for begin in range(0, len(told.records), step):
         for record in told.records[begin : begin + step]:
@@ -93,7 +93,7 @@ def test_only_the_transactions_of_rows_are_told_if_that_is_wanted() -> None:
     told.post(request(1)).answer(200, result(1))
     told.post(request(2)).answer(200, result(2))
     wire = LiveWire(None, only_rows=True)
-    transcriber = Transcriber(keeps_frames=True)
+    transcriber = Transcriber(keep_frames=True)
     for record in told.records:
         for row in transcriber.feed(record):
             if getattr(row, "row", 0) == 2:

@@ -22,7 +22,9 @@ OK = {"jsonrpc": "2.0", "id": 7, "result": {}}
 
 
 def captured(name: str, transport: Transport = "streamable") -> HttpFacts:
-    return HttpFacts(transcribe(read(str(ROOT / "captures" / f"{name}.mcpspy")), keeps_frames=True, finds=False), transport)
+    return HttpFacts(
+        transcribe(read(str(ROOT / "captures" / f"{name}.mcpspy")), keep_frames=True, with_findings=False), transport
+    )
 
 
 def announcing(uri: str) -> Traffic:
@@ -228,7 +230,7 @@ METHODS = st.sampled_from(["GET", "POST", "DELETE", "OPTIONS", "\x00"])
 def test_of_any_records_there_are_facts_that_can_be_sent(
     records: list[Record], transport: Transport, asked: list[tuple[str, str, bool]]
 ) -> None:
-    found = HttpFacts(transcribe(records, keeps_frames=True), transport)
+    found = HttpFacts(transcribe(records, keep_frames=True), transport)
     walk = HttpCursor(found)
     said = [walk.answer(HttpRequest(method, path, LIVE, told)) for method, path, told in asked]
     said += [found.accepted, found.unknown_session, found.missing_session, found.delete_answer, found.get_refusal]
