@@ -1,4 +1,4 @@
-r"""The language of the rules' examples, for the model's leg: `⇒` goes to a model's API, `⇐` comes from it (chat completions).
+r"""The language of the rules' examples, for model API traffic: `⇒` goes to a model API, `⇐` comes from it (chat completions).
 
 ⇒ asks How is the weather?         a prompt with one turn more, the user's; tools that it offers follow, indented, for good:
   offers forecast {"type":"object"} Tells the weather.
@@ -27,7 +27,7 @@ API = "http://127.0.0.1:8000"
 
 
 class ModelLeg(Telling):
-    """Records of the capture of a model's API, at the times of the account that it is a part of."""
+    """Records of a capture of a model API, at the times of the account that it is a part of."""
 
     def __init__(self, account: Telling) -> None:
         self.account = account
@@ -45,14 +45,14 @@ class ModelLeg(Telling):
         return self.at_ns
 
     def _end(self) -> None:
-        """It ends when the account does."""
+        """Do nothing: the capture ends with the account, by `end`."""
 
     def end(self) -> None:
-        """Nothing more is said."""
+        """End the capture."""
         super()._end()
 
     def told(self, sign: str, text: str, more: list[str]) -> None:
-        """A line with what is indented below it."""
+        """Play a line of the account, with the lines that are indented below it."""
         if sign == "⇒":
             self._prompt(text, more)
         else:
@@ -72,10 +72,10 @@ class ModelLeg(Telling):
         self._request("POST /v1/chat/completions", [_json(body)])
 
     def _return(self, id: str, text: str) -> None:
-        uses = [use for one in self.messages for use in one.get("tool_calls", ())]
+        uses = [use for message in self.messages for use in message.get("tool_calls", ())]
         if id not in {use["id"] for use in uses}:
-            told = {one.get("tool_call_id") for one in self.messages}
-            next(use for use in uses if use["id"] not in told)["id"] = id
+            returned = {message.get("tool_call_id") for message in self.messages}
+            next(use for use in uses if use["id"] not in returned)["id"] = id
         self.messages.append({"role": "tool", "tool_call_id": id, "content": text})
 
     def _answered(self, text: str, more: list[str]) -> None:
@@ -92,10 +92,13 @@ class ModelLeg(Telling):
         for line in more:
             name, _, value = line.partition(" ")
             if name == "finish":
-                finish, lines = value, [one for one in lines if one is not line]
+                finish, lines = value, [other for other in lines if other is not line]
             elif name == "usage":
-                asked, said = map(int, value.split())
-                usage, lines = {"prompt_tokens": asked, "completion_tokens": said}, [one for one in lines if one is not line]
+                prompt, completion = map(int, value.split())
+                usage, lines = (
+                    {"prompt_tokens": prompt, "completion_tokens": completion},
+                    [other for other in lines if other is not line],
+                )
         if lines:
             made["tool_calls"] = [_use(line) for line in lines]
             finish = "tool_calls" if finish == "stop" else finish
@@ -122,7 +125,7 @@ class ModelLeg(Telling):
 
 
 def _offer(line: str) -> dict[str, Any]:
-    """`offers NAME {schema} description` as a tool of chat completions."""
+    """Make a tool of chat completions of `offers NAME {schema} description`."""
     _, name, rest = [*line.split(" ", 2), ""][:3]
     schema, end = json.JSONDecoder().raw_decode(rest) if rest.startswith("{") else (None, 0)
     function = {"name": name, "description": rest[end:].strip(), "parameters": schema}

@@ -1,4 +1,4 @@
-"""What looks like a fault between a model and its tools, and is none; and what only one leg can tell."""
+"""Traffic between a model and its tools that looks like a fault and is none, and findings that need both captures."""
 
 import json
 from typing import Any
@@ -18,29 +18,29 @@ USES = OFFERED + '⇐ uses c1 forecast {"city":"Paris"}\n'
 SAYS = "\n⇐ says y"
 
 
-def legs(account: str, *others: str) -> list[list[Record]]:
+def captures_of(account: str, *others: str) -> list[list[Record]]:
     telling = Telling(account)
-    found = [telling.records] if "→" in account else []
-    found += [telling.model.records] if telling.model is not None else []
-    return found + [Telling(one, f"server {at}").records for at, one in enumerate(others, 2)]
+    captures = [telling.records] if "→" in account else []
+    captures += [telling.model.records] if telling.model is not None else []
+    return captures + [Telling(other, f"server {at}").records for at, other in enumerate(others, 2)]
 
 
-def found(account: str, *others: str) -> list[Finding]:
-    return model_findings(transcribe(*legs(account, *others)), with_optional=True)
+def findings_of(account: str, *others: str) -> list[Finding]:
+    return model_findings(transcribe(*captures_of(account, *others)), with_optional=True)
 
 
 def rules(account: str, *others: str) -> set[str]:
-    return {one.rule for one in found(account, *others)}
+    return {finding.rule for finding in findings_of(account, *others)}
 
 
-def answered(result: dict[str, Any], told: str) -> str:
-    """A use that is called, with this result, and what the model is told."""
+def called_and_returned(result: dict[str, Any], returned: str) -> str:
+    """Tell of a use that is called, with this result and this tool return."""
     called = '→ tools/call 2 {"name":"forecast","arguments":{"city":"Paris"}}\n← result 2 ' + json.dumps(result)
-    return f"{LISTED}{USES}{called}\n⇒ returns c1 {told}{SAYS}"
+    return f"{LISTED}{USES}{called}\n⇒ returns c1 {returned}{SAYS}"
 
 
 def text(*texts: str, **more: Any) -> dict[str, Any]:
-    return {"content": [{"type": "text", "text": one} for one in texts], **more}
+    return {"content": [{"type": "text", "text": part} for part in texts], **more}
 
 
 def test_without_the_servers_leg_nobody_knows_what_they_were_asked() -> None:
@@ -53,7 +53,7 @@ def test_without_the_model_s_leg_nothing_is_found() -> None:
 
 def test_a_tool_of_the_client_s_own_need_not_reach_a_server() -> None:
     account = LISTED + OFFERED + '  offers bash {"type":"object"}\n⇐ uses c1 bash {"command":"ls"}\n⇒ returns c1 a.txt' + SAYS
-    assert {one.rule: one.severity for one in found(account)} == {
+    assert {finding.rule: finding.severity for finding in findings_of(account)} == {
         "offer-without-server": Severity.INFO,
         "unused-offers": Severity.INFO,
     }
@@ -70,31 +70,33 @@ def test_a_tool_whose_name_happens_to_end_in_that_of_another_is_not_taken_for_it
 
 
 def test_a_server_that_was_recorded_only_later_is_not_missed() -> None:
-    transcript = transcribe(*legs(USES + "⇒ returns c1 sunny" + SAYS, "· 0.1 s later\n" + LISTED))
+    transcript = transcribe(*captures_of(USES + "⇒ returns c1 sunny" + SAYS, "· 0.1 s later\n" + LISTED))
     late = transcript.captures[1]
     late.shift_ns += 10**9
-    assert [one.rule for one in model_findings(transcript) if one.rule == "use-not-called"] == []
+    assert [finding.rule for finding in model_findings(transcript) if finding.rule == "use-not-called"] == []
 
 
 def test_where_the_recording_has_a_gap_no_call_is_missed() -> None:
-    server, model = legs(LISTED + USES + "⇒ returns c1 sunny" + SAYS)
+    server, model = captures_of(LISTED + USES + "⇒ returns c1 sunny" + SAYS)
     server.insert(-1, Gap(at_ns=server[-1].at_ns, since_ns=0, frames=3, bytes=600, why="disk full"))
-    assert [one.rule for one in model_findings(transcribe(server, model))] == []
+    assert [finding.rule for finding in model_findings(transcribe(server, model))] == []
 
 
 def test_that_a_call_is_missing_where_the_recording_ends_may_mean_nothing() -> None:
-    (one,) = [one for one in found(LISTED + USES) if one.rule == "use-not-called"]
-    assert one.severity is Severity.INFO
+    (finding,) = [finding for finding in findings_of(LISTED + USES) if finding.rule == "use-not-called"]
+    assert finding.severity is Severity.INFO
 
 
 def test_a_server_that_others_call_may_be_another_client_s() -> None:
-    told = LISTED + '· 0.1 s later\n→ tools/call 2 {"name":"other"}\n← result 2 {"content":[]}'
-    (one,) = [one for one in found(USES + "⇒ returns c1 no" + SAYS, told) if one.rule == "use-not-called"]
-    assert one.severity is Severity.INFO
+    other = LISTED + '· 0.1 s later\n→ tools/call 2 {"name":"other"}\n← result 2 {"content":[]}'
+    (finding,) = [
+        finding for finding in findings_of(USES + "⇒ returns c1 no" + SAYS, other) if finding.rule == "use-not-called"
+    ]
+    assert finding.severity is Severity.INFO
 
 
 @pytest.mark.parametrize(
-    ("result", "told"),
+    ("result", "returned"),
     [
         (text("sunny"), "<tool_response>sunny</tool_response>"),
         (text("sunny"), "Result of forecast: sunny (1 ms)"),
@@ -108,8 +110,8 @@ def test_a_server_that_others_call_may_be_another_client_s() -> None:
         (text("no such city", isError=True), "The tool failed."),
     ],
 )
-def test_a_client_may_wrap_and_write_anew_what_a_tool_returns(result: dict[str, Any], told: str) -> None:
-    assert rules(answered(result, told)) == set()
+def test_a_client_may_wrap_and_write_anew_what_a_tool_returns(result: dict[str, Any], returned: str) -> None:
+    assert rules(called_and_returned(result, returned)) == set()
 
 
 def test_an_error_of_the_protocol_that_is_told_in_words_is_not_hidden() -> None:
@@ -120,15 +122,15 @@ def test_an_error_of_the_protocol_that_is_told_in_words_is_not_hidden() -> None:
 
 def test_a_result_that_came_after_the_model_was_told_is_said_to_be_late() -> None:
     account = LISTED + USES + '→ tools/call 2 {"name":"forecast","arguments":{"city":"Paris"}}\n⇒ returns c1 timed out' + SAYS
-    late = found(account + '\n· 2.0 s later\n← result 2 {"content":[{"type":"text","text":"sunny"}]}')
-    assert [(one.rule, "before the server answered" in one.what) for one in late] == [("result-dropped", True)]
+    late = findings_of(account + '\n· 2.0 s later\n← result 2 {"content":[{"type":"text","text":"sunny"}]}')
+    assert [(finding.rule, "before the server answered" in finding.what) for finding in late] == [("result-dropped", True)]
 
 
 def test_arguments_that_were_merely_left_out_or_added_are_no_more_than_a_note() -> None:
     uses = OFFERED + '⇐ uses c1 forecast {"city":"Paris","days":null}\n'
     called = '→ tools/call 2 {"name":"forecast","arguments":{"city":"Paris","unit":"C"}}\n← result 2 {"content":[]}\n'
-    (one,) = found(LISTED + uses + called + "⇒ returns c1 sunny" + SAYS)
-    assert (one.rule, one.severity) == ("arguments-changed", Severity.INFO)
+    (finding,) = findings_of(LISTED + uses + called + "⇒ returns c1 sunny" + SAYS)
+    assert (finding.rule, finding.severity) == ("arguments-changed", Severity.INFO)
 
 
 def test_two_servers_may_have_a_tool_of_the_same_name() -> None:
@@ -141,23 +143,27 @@ def test_one_offer_for_two_servers_leaves_neither_out() -> None:
 
 
 def test_tools_that_are_none_of_the_prompts_may_be_another_client_s() -> None:
-    (one,) = [
-        one for one in found(LISTED + '⇒ asks x\n  offers bash {"type":"object"}\n⇐ says y') if one.rule == "tool-not-offered"
+    (finding,) = [
+        finding
+        for finding in findings_of(LISTED + '⇒ asks x\n  offers bash {"type":"object"}\n⇐ says y')
+        if finding.rule == "tool-not-offered"
     ]
-    assert one.severity is Severity.INFO
+    assert finding.severity is Severity.INFO
 
 
 def test_where_no_prompt_offers_anything_that_is_worth_a_warning() -> None:
-    (one,) = found(LISTED + "⇒ asks x\n⇐ says y")
-    assert (one.rule, one.severity) == ("tool-not-offered", Severity.WARNING)
+    (finding,) = findings_of(LISTED + "⇒ asks x\n⇐ says y")
+    assert (finding.rule, finding.severity) == ("tool-not-offered", Severity.WARNING)
 
 
 def test_a_model_that_looks_for_tools_is_offered_them_later() -> None:
     account = LISTED.replace("}]}", '},{"name":"alerts","inputSchema":{"type":"object"}}]}') + OFFERED
-    (one,) = [
-        one for one in found(account + '  offers ToolSearch {"type":"object"}\n⇐ says y') if one.rule == "tool-not-offered"
+    (finding,) = [
+        finding
+        for finding in findings_of(account + '  offers ToolSearch {"type":"object"}\n⇐ says y')
+        if finding.rule == "tool-not-offered"
     ]
-    assert one.severity is Severity.INFO
+    assert finding.severity is Severity.INFO
 
 
 def test_tools_are_offered_once_by_some_clients() -> None:
@@ -173,7 +179,7 @@ def test_what_a_broken_answer_wanted_done_is_asked_again_and_not_missed() -> Non
     model.ask("user: x", stream=True).stream().raw(sse(chunk)).close(how="reset")
     model.ask("user: x").answer(200, completion("y"))
     transcript = transcribe(model.records, Telling(LISTED).records)
-    assert {one.rule for one in model_findings(transcript)} == {"tool-not-offered", "answer-broken"}
+    assert {finding.rule for finding in model_findings(transcript)} == {"tool-not-offered", "answer-broken"}
 
 
 def test_a_client_that_stops_an_answer_may_have_been_told_to() -> None:
@@ -182,8 +188,8 @@ def test_a_client_that_stops_an_answer_may_have_been_told_to() -> None:
     for record in telling.model.records:
         if getattr(record, "how", "") == "reset":
             record.by = "client"  # type: ignore[union-attr]  # a Close
-    (one,) = model_findings(transcribe(telling.model.records))
-    assert (one.rule, one.severity, one.culprit) == ("answer-broken", Severity.INFO, "client")
+    (finding,) = model_findings(transcribe(telling.model.records))
+    assert (finding.rule, finding.severity, finding.culprit) == ("answer-broken", Severity.INFO, "client")
 
 
 def test_a_tool_that_is_called_in_broken_json_has_no_name_that_could_be_made_up() -> None:
@@ -207,7 +213,7 @@ def test_a_tool_that_goes_by_a_name_that_nobody_knows_is_known_by_its_words() ->
 def answer_rules(body: Any, **more: Any) -> list[str]:
     traffic = ModelTraffic()
     traffic.ask("user: x", **more).answer(200, body)
-    return [one.rule for one in model_findings(traffic.transcript)]
+    return [finding.rule for finding in model_findings(traffic.transcript)]
 
 
 def test_a_body_that_is_no_answer_is_said_to_be_flawed_and_not_to_be_broken_off() -> None:
@@ -240,9 +246,9 @@ def test_a_tool_of_the_client_s_own_that_is_called_alike_does_not_make_the_model
         "}]}", '},{"name":"fetch_page","inputSchema":{"type":"object"}}]}'
     )
     offers = '⇒ asks x\n  offers web_search {"type":"object"} Looks.\n⇐ says y'
-    assert {one.rule: one.severity for one in found(listed + offers)}["tool-not-offered"] is Severity.INFO
+    assert {finding.rule: finding.severity for finding in findings_of(listed + offers)}["tool-not-offered"] is Severity.INFO
 
 
 def test_the_server_s_own_words_for_an_error_hide_it_no_more_than_the_server_does() -> None:
-    (one,) = found(answered(text("Paris lies elsewhere", isError=True), "Paris lies elsewhere"))
-    assert (one.rule, one.severity) == ("error-hidden", Severity.INFO)
+    (finding,) = findings_of(called_and_returned(text("Paris lies elsewhere", isError=True), "Paris lies elsewhere"))
+    assert (finding.rule, finding.severity) == ("error-hidden", Severity.INFO)
