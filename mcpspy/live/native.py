@@ -1,6 +1,6 @@
-"""What only the C library can do: functions of it, called through the part of ctypes that is written in C.
+"""Functions of the C library, called through the part of ctypes that is written in C.
 
-`ctypes` itself costs 3 ms of start-up (CPython 3.11). Refuses to fail: where a function is missing, the caller does without.
+`ctypes` itself costs 3 ms of start-up (CPython 3.11). A missing function is no error: the caller does without.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _M_MMAP_THRESHOLD = -3
 
 
 def c_function(name: str) -> Callable[..., object] | None:
-    """The C library's function of this name, for integer arguments; None where there is none."""
+    """Return the C library's function of this name, for integer arguments; None if there is none."""
     try:
         from _ctypes import call_function, dlopen, dlsym
 
@@ -27,10 +27,10 @@ def c_function(name: str) -> Callable[..., object] | None:
 
 
 def keep_freed_memory() -> None:
-    """Let the allocator keep what large messages leave free, instead of giving it back and fetching it anew for each read.
+    """Have the allocator keep memory that large messages leave free, instead of returning it and fetching it for each read.
 
-    Zeroing pages again and again took two thirds of the time that a large message costs: 2.3 ms per MiB with glibc's
-    thresholds, 0.9 with these (reads of 512 KiB, Linux 6, glibc 2.36).
+    Zeroing new pages took two thirds of the time of a large message: 2.3 ms per MiB with glibc's thresholds, 0.9 with these
+    (reads of 512 KiB, Linux 6, glibc 2.36).
     """
     mallopt = c_function("mallopt")
     if mallopt is not None:

@@ -1,6 +1,6 @@
-"""Waiting for files to grow and for folders to get new ones: inotify where there is one, else a look every 100 ms.
+"""Waiting for files to grow and for folders to get new entries: by inotify, else by a look every 100 ms.
 
-Waiting costs nothing under inotify: no ticker, one blocking `poll`. Refuses to read what it watches.
+Waiting by inotify costs nothing: it is one blocking `poll`. What is watched is not read.
 """
 
 import ctypes
@@ -22,20 +22,20 @@ FILE_EVENTS = IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF
 FOLDER_EVENTS = IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF
 
 LOOK_S = 0.1
-"""Without inotify: how often to look."""
+"""How often to look without inotify."""
 
 SETTLE_S = 0.03
-"""After the first event: how long to let more come. Reading in batches is what keeps a watcher light, and out of the way."""
+"""How long to let more events come after the first: reading in batches keeps a watcher cheap."""
 
 _EVENTS_BYTES = 1 << 16
 _event = Struct("iIII")
 
 
 class Watch:
-    """Files and folders that are waited for. `reader_fd` is our output: `wait` raises BrokenPipeError once nobody reads it.
+    """Files and folders to wait for. `reader_fd` is our output: `wait` raises BrokenPipeError once nobody reads it.
 
-    `input_fd` is a pipe that is waited for too. A path that does not exist can be added; it is never reported. Where the
-    system's limit on watches is reached, `polling` takes over. `inotify` false asks for that from the start.
+    `input_fd` is a pipe to wait for too. A path that does not exist can be added; it is never reported. If the system's limit on
+    watches is reached, `polling` takes over; without `inotify` it does from the start.
     """
 
     __slots__ = ("_fd", "_folders", "_input_fd", "_known", "_libc", "_poll", "_reader_fd", "_states")
@@ -58,11 +58,11 @@ class Watch:
 
     @property
     def polling(self) -> bool:
-        """Whether looking has to do what inotify cannot."""
+        """True if files are looked at instead of watched by inotify."""
         return self._fd < 0
 
     def add(self, path: str) -> None:
-        """Wait for what happens to a file, or in a folder."""
+        """Wait for changes of a file, or in a folder."""
         if path in self._states:
             return
         self._states[path] = _state(path)
@@ -78,20 +78,20 @@ class Watch:
             self._give_up_inotify()
 
     def remove(self, path: str) -> None:
-        """Wait for `path` no longer."""
+        """Stop waiting for `path`."""
         self._states.pop(path, None)
         number = self._known.pop(path, None)
         if self._libc is not None and self._fd >= 0 and number is not None:
             self._libc.inotify_rm_watch(self._fd, number)
 
     def remove_input(self) -> None:
-        """The pipe has come to its end."""
+        """Stop waiting for the pipe, which has ended."""
         if self._input_fd is not None:
             self._poll.unregister(self._input_fd)
             self._input_fd = None
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until something happened, or so long at most. True if it did.
+        """Wait until something changes, or until the time-out. Returns True if something did.
 
         Raises: BrokenPipeError: if nobody reads our output any more.
         """
@@ -105,7 +105,7 @@ class Watch:
         return self._take_events() or any(fd == self._input_fd for fd, _ in ready)
 
     def close(self) -> None:
-        """Let go of all."""
+        """Close the watch."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -113,9 +113,9 @@ class Watch:
         self._states.clear()
 
     def _take_events(self) -> bool:
-        """Empty the queue. Whether it held anything but the end of our own watches; which file it was is no matter.
+        """Empty the queue. Returns True if it held anything but the end of our own watches.
 
-        What is gone, and a folder that has another name now, is forgotten: whoever adds it again means what is there then.
+        A path that is gone, and a folder that was renamed, is forgotten: adding it again means what is there by then.
         """
         events = b""
         try:
@@ -123,12 +123,12 @@ class Watch:
                 events += read
         except BlockingIOError:
             pass
-        happened = list(_masks(events))
-        gone = {number for number, mask in happened if mask & IN_IGNORED}
-        moved = {number for number, mask in happened if mask & IN_MOVE_SELF} & self._folders
+        masks = list(_masks(events))
+        gone = {number for number, mask in masks if mask & IN_IGNORED}
+        moved = {number for number, mask in masks if mask & IN_MOVE_SELF} & self._folders
         for path in [path for path, number in self._known.items() if number in gone | moved] if gone or moved else ():
             self.remove(path)
-        return any(not mask & IN_IGNORED for _, mask in happened)
+        return any(not mask & IN_IGNORED for _, mask in masks)
 
     def _give_up_inotify(self) -> None:
         os.close(self._fd)
@@ -156,7 +156,7 @@ class Watch:
 
 
 def _masks(events: bytes) -> Iterator[tuple[int, int]]:
-    """What happened, of each `struct inotify_event` (inotify(7)): watch, mask, cookie, the length of a name, the name."""
+    """Yield watch and mask of each `struct inotify_event` (inotify(7)): watch, mask, cookie, the length of a name, the name."""
     at = 0
     while at < len(events):
         number, mask, _, name_bytes = _event.unpack_from(events, at)
@@ -165,7 +165,7 @@ def _masks(events: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _state(path: str) -> tuple[int, int]:
-    """What changes when a file grows or a folder gets an entry: size and time of change; zeros for what is not there."""
+    """Return size and time of change, which change when a file grows or a folder gets an entry; zeros for a missing path."""
     try:
         status = os.stat(path)
     except OSError:

@@ -1,7 +1,7 @@
-"""`mcpspy web`: the page in the browser, live. Serves what it is given; it reads no capture itself and starts nothing.
+"""The server of `mcpspy web`: the page of a recording in the browser, updated live. Recordings are read by whoever passes them in.
 
-Every path begins with a secret, and only a page of ours may ask: Host, Origin and Sec-Fetch are held against our own address, for
-a page elsewhere could reach us by a name of its own (DNS rebinding). Refuses all but GET.
+Every path begins with a secret token, and only our own page may call: Host, Origin and Sec-Fetch are compared with our address,
+because another site's page could reach us under a name of its own (DNS rebinding). GET is the only method.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 LOOK_S: Final = 0.05
-"""How often a recording that is on a page is read on. Costs 12 ms of processor time a second for each visible page."""
+"""How often to read on the recording of an open page. Costs 12 ms of processor time a second for each visible page."""
 
 SHUTDOWN_S: Final = 0.5
 
 MAX_DIGITS: Final = 12
 
 MAX_LOOKS: Final = 32
-"""So many may look at once: each has its own reading of a recording, which takes memory as that is large."""
+"""How many pages may be open at once: each reads its recording separately, which takes memory in proportion to its size."""
 
 COMMENT_TURNS: Final = 20
-"""Every so many looks without news a comment says that the stream is alive, and finds out whether anybody still listens."""
+"""After how many reads without news a comment is sent, which shows that the stream is alive and finds out whether the page is."""
 
 _SAFE: Final = {
     "Cache-Control": "no-store",
@@ -42,36 +42,36 @@ _SAFE: Final = {
 }
 
 
-class Looking(Protocol):
-    """A recording that somebody looks at. Calls may take their time: they are made in a thread, one at a time."""
+class OpenRecording(Protocol):
+    """A recording that a page shows. Its methods may block: they are called in a thread, one at a time."""
 
     def take(self) -> dict[str, Any] | None:
-        """What is new since the last time; None if nothing is."""
+        """Return what is new since the last call; None if nothing is."""
 
     def row(self, number: int) -> dict[str, Any] | None:
-        """What the row with this number carries; None if there is none."""
+        """Return the content of the row with this number; None if there is no such row."""
 
     def search(self, text: str) -> list[int]:
-        """The numbers of the rows that hold a text in a payload."""
+        """Return the numbers of the rows that have a text in a payload."""
 
     def part(self, name: str) -> Any:
-        """What is shown of all rows together: the `diagram`, `findings` or `numbers`."""
+        """Return a view of all rows: the `diagram`, `findings` or `numbers`."""
 
     def close(self) -> None:
-        """Nobody looks any more."""
+        """Close the recording: the page has gone."""
 
 
 class Recordings(Protocol):
-    """What there is to look at."""
+    """All recordings of the store."""
 
     def listed(self) -> list[dict[str, Any]]:
-        """The recordings, newest first."""
+        """Return the recordings, newest first."""
 
     def page(self, recording: str) -> str:
-        """The page for a recording, or for the newest where the name is empty. It may name one that does not exist."""
+        """Return the page of a recording; of the newest if the name is empty. The name may be of no recording."""
 
-    def open(self, recording: str) -> Looking | None:
-        """A recording by its name, read from its beginning; None if there is none."""
+    def open(self, recording: str) -> OpenRecording | None:
+        """Open a recording by its name, from its beginning; None if there is none."""
 
 
 class Web:
@@ -81,13 +81,13 @@ class Web:
         self._recordings = recordings
         self._token = token
         self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
-        self._looks: dict[str, tuple[Looking, asyncio.Lock]] = {}
-        """What is read for each stream of events while that lasts, by a name that its first event tells."""
+        self._looks: dict[str, tuple[OpenRecording, asyncio.Lock]] = {}
+        """The open recording of each stream of events, by the name that the stream's first event gives."""
         self._names = count(1)
 
     def application(self) -> web.Application:
-        """What a server runs."""
-        made = web.Application(middlewares=[self._guard])
+        """Return the application with all its routes."""
+        application = web.Application(middlewares=[self._guard])
         for path, answer in {
             "": self._page,
             "events": self._events,
@@ -98,22 +98,22 @@ class Web:
             "numbers": self._part,
             "recordings": self._listed,
         }.items():
-            made.router.add_get(f"/{{token}}/{path}", answer, allow_head=False)
-        return made
+            application.router.add_get(f"/{{token}}/{path}", answer, allow_head=False)
+        return application
 
     @web.middleware
     async def _guard(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """Let in who knows the secret and comes from here; everybody else finds nothing."""
-        if not self._may(request):
+        """Let in requests of our own page that have the secret; all others get a 404."""
+        if not self._is_allowed(request):
             return web.Response(status=404, text="mcpspy: there is nothing here\n", headers=_SAFE)
         try:
             return await handler(request)
         except web.HTTPException as refused:
             return web.Response(status=refused.status, text=f"mcpspy: {refused.reason}\n", headers=_SAFE)
 
-    def _may(self, request: web.Request) -> bool:
+    def _is_allowed(self, request: web.Request) -> bool:
         token = request.match_info.get("token", "")
         host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
         site = request.headers.get("Sec-Fetch-Site", "none")
@@ -128,31 +128,31 @@ class Web:
         return _json(await asyncio.to_thread(self._recordings.listed))
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
-        """News of a recording for as long as somebody listens, each connection from the beginning."""
+        """Stream the news of a recording as long as the page listens, from the beginning on each connection."""
         if len(self._looks) >= MAX_LOOKS:
             raise web.HTTPServiceUnavailable
-        looking = await asyncio.to_thread(self._recordings.open, request.query.get("recording", ""))
-        if looking is None:
+        recording = await asyncio.to_thread(self._recordings.open, request.query.get("recording", ""))
+        if recording is None:
             raise web.HTTPNotFound
         name, lock = str(next(self._names)), asyncio.Lock()
-        self._looks[name] = looking, lock
+        self._looks[name] = recording, lock
         try:
             response = web.StreamResponse(headers={**_SAFE, "Content-Type": "text/event-stream"})
             await response.prepare(request)
-            with suppress(ConnectionResetError):  # whoever looked has closed the page
-                await self._tell(response, name)
+            with suppress(ConnectionResetError):  # the page was closed
+                await self._send_news(response, name)
         finally:
             del self._looks[name]
             async with lock:
-                await asyncio.to_thread(looking.close)
+                await asyncio.to_thread(recording.close)
         return response
 
-    async def _tell(self, response: web.StreamResponse, name: str) -> None:
-        looking, lock = self._looks[name]
+    async def _send_news(self, response: web.StreamResponse, name: str) -> None:
+        recording, lock = self._looks[name]
         first: dict[str, Any] | None = {"look": name, "rows": [], "progress": {}}
         for turn in count(1):
             async with lock:
-                news = await asyncio.to_thread(looking.take)
+                news = await asyncio.to_thread(recording.take)
             if news or first:
                 await response.write(b"data: " + _compact({**(first or {}), **(news or {})}) + b"\n\n")
                 first = None
@@ -164,26 +164,26 @@ class Web:
         number = request.query.get("row", "")
         if not number.isascii() or not number.isdecimal() or len(number) > MAX_DIGITS:
             raise web.HTTPBadRequest
-        found = await self._asked(request, lambda looking: looking.row(int(number)))
-        if found is None:
+        row = await self._call(request, lambda recording: recording.row(int(number)))
+        if row is None:
             raise web.HTTPNotFound
-        return _json(found)
+        return _json(row)
 
     async def _search(self, request: web.Request) -> web.Response:
-        return _json(await self._asked(request, lambda looking: looking.search(request.query.get("q", ""))))
+        return _json(await self._call(request, lambda recording: recording.search(request.query.get("q", ""))))
 
     async def _part(self, request: web.Request) -> web.Response:
         name = request.path.rpartition("/")[2]
-        return _json(await self._asked(request, lambda looking: looking.part(name)))
+        return _json(await self._call(request, lambda recording: recording.part(name)))
 
-    async def _asked(self, request: web.Request, ask: Callable[[Looking], Any]) -> Any:
-        """What somebody asks beside their stream, of the same reading. Raises: web.HTTPNotFound: if the stream is over."""
-        found = self._looks.get(request.query.get("look", ""))
-        if found is None:
+    async def _call(self, request: web.Request, method: Callable[[OpenRecording], Any]) -> Any:
+        """Call a method of the recording that the page's stream has open. Raises: web.HTTPNotFound: if the stream is over."""
+        look = self._looks.get(request.query.get("look", ""))
+        if look is None:
             raise web.HTTPNotFound
-        looking, lock = found
+        recording, lock = look
         async with lock:
-            return await asyncio.to_thread(ask, looking)
+            return await asyncio.to_thread(method, recording)
 
 
 def serve(recordings: Recordings, token: str, listener: socket.socket) -> None:
@@ -197,5 +197,5 @@ def _json(value: Any) -> web.Response:
 
 
 def _compact(value: Any) -> bytes:
-    """As JSON on one line. Lone surrogates are spelled, for no encoding takes them."""
+    """Write a value as JSON on one line. Lone surrogates are escaped, because no encoding takes them."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")

@@ -1,7 +1,7 @@
-"""Bodies in which a name must be mapped: held back until it is known whether, and as short as can be.
+"""Response bodies in which a name may have to be rewritten, held back only until that is known.
 
-Two kinds: the `endpoint` event at the beginning of an HTTP+SSE stream, and OAuth's protected-resource metadata. Refuses to
-touch a byte where nothing is mapped. Each machine takes pieces of a body and returns what to send on.
+There are two kinds: the `endpoint` event at the beginning of an HTTP+SSE stream, and OAuth's protected-resource metadata. Each class
+takes pieces of a body and returns the bytes to send on, which are the same bytes if nothing is rewritten.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
     from ...records import Open, Record
     from ...wire.http_body import Body, BodyEnd
     from ...wire.http_head import ResponseHead
-    from .rewriting import Mapping
+    from .rewriting import Rewriting
 
 MAX_HELD_BYTES = 1 << 20
-"""A body that may have to be mapped is held back up to this size; a larger one passes as it is."""
+"""A body is held back up to this size; a larger one passes unchanged."""
 
 
 class EndpointWatch:
-    """The body of an SSE response, until its first event has been seen. Whole events pass at once; half a one waits for its end.
+    """The body of an SSE response, watched until its first event. Whole events pass at once, half an event waits for its end.
 
-    `event` and `mapped` are the `endpoint` event as it came and as it was sent on, where that differs; `third` is the origin of one
-    that names somebody else.
+    `event` and `rewritten` are the `endpoint` event as it came and as it was sent on, if they differ. `third_party` is the origin
+    that an endpoint names if that is neither ours nor the upstream's.
     """
 
     __slots__ = (
-        "_body", "_chunks", "_events", "_held_bytes", "_is_first", "_is_over", "_mapping", "_original", "_raw", "_rechunks",
-        "event", "mapped", "third",
+        "_body", "_chunks", "_events", "_held_bytes", "_is_first", "_is_over", "_rewriting", "_original", "_raw", "_rechunks",
+        "event", "rewritten", "third_party",
     )  # fmt: skip
 
-    def __init__(self, head: ResponseHead, mapping: Mapping) -> None:
-        self._mapping = mapping
+    def __init__(self, head: ResponseHead, rewriting: Rewriting) -> None:
+        self._rewriting = rewriting
         self._events = SseEvents()
         self._chunks = _Chunks() if head.ends_by == "chunks" else None
         self._is_first = True
@@ -45,8 +45,8 @@ class EndpointWatch:
         self._held_bytes = 0
         self._original = b""
         self.event = b""
-        self.mapped = b""
-        self.third: str | None = None
+        self.rewritten = b""
+        self.third_party: str | None = None
 
     def feed(self, body: Body) -> bytes:
         if self._is_over and not self._rechunks:
@@ -63,45 +63,45 @@ class EndpointWatch:
         self._is_over = any(map(self._ends_watch, whole)) or self._events.is_part
         if not self._is_over and (self._events.held_bytes or not is_boundary) and self._held_bytes < MAX_HELD_BYTES:
             return b""
-        if not is_boundary and not self.mapped:
+        if not is_boundary and not self.rewritten:
             self._is_over = True  # within a chunk whose size has been sent nothing can be changed any more
         released = self.release()
-        self._rechunks = bool(self.mapped) and not is_boundary
+        self._rechunks = bool(self.rewritten) and not is_boundary
         return released
 
     @property
     def is_idle(self) -> bool:
-        """Whether it holds nothing, and will pass on all that comes as it comes."""
+        """True once it holds nothing and passes everything unchanged."""
         return self._is_over and not self._rechunks and not self._raw
 
     def release(self) -> bytes:
-        """What is held back."""
+        """Return what is held back, rewritten."""
         raw, payload = b"".join(self._raw), b"".join(self._body)
         self._raw, self._body, self._held_bytes = [], [], 0
-        if not self.mapped or not raw:
+        if not self.rewritten or not raw:
             return raw
-        payload = payload.replace(self._original, self.mapped, 1)
+        payload = payload.replace(self._original, self.rewritten, 1)
         return payload if self._chunks is None else _chunk(payload)
 
     def _ends_watch(self, event: bytes) -> bool:
-        """Whether this is the first event of all that says something: behind it no endpoint is announced."""
-        said = parse(event, is_first=self._is_first)
+        """True for the first event that a reader dispatches: no endpoint is announced after it."""
+        parsed = parse(event, is_first=self._is_first)
         self._is_first = False
-        if said.is_dispatched and said.type == "endpoint":
-            self._map(event, (said.data or b"").decode("utf-8", "surrogateescape"))
-        return said.is_dispatched
+        if parsed.is_dispatched and parsed.type == "endpoint":
+            self._rewrite(event, (parsed.data or b"").decode("utf-8", "surrogateescape"))
+        return parsed.is_dispatched
 
-    def _map(self, event: bytes, data: str) -> None:
-        self.third = self._mapping.names_a_third(data)
-        mapped = self._mapping.endpoint_data(data)
-        if mapped != data:
-            new = mapped.encode("utf-8", "surrogateescape")
+    def _rewrite(self, event: bytes, data: str) -> None:
+        self.third_party = self._rewriting.third_party(data)
+        rewritten = self._rewriting.endpoint_data(data)
+        if rewritten != data:
+            new = rewritten.encode("utf-8", "surrogateescape")
             self.event = self._original = event
-            self.mapped = with_data(event, new, is_first=event.startswith(BOM))
+            self.rewritten = with_data(event, new, is_first=event.startswith(BOM))
 
 
 class _Chunks:
-    """Tells whether what has come so far ends where a chunk does, from the raw bytes of a chunked body."""
+    """Position in a chunked body: `feed` takes its raw bytes, and returns whether they end where a chunk ends."""
 
     __slots__ = ("_left",)
 
@@ -115,7 +115,7 @@ class _Chunks:
                 taken = min(left, len(raw) - at)
                 at += taken
                 left -= taken
-            elif left == 0:  # the CRLF behind a chunk, and the line of a size, are never split between pieces
+            elif left == 0:  # the CRLF after a chunk, and the line of a size, are never split between pieces
                 at += 2
                 left = -1
             else:
@@ -127,24 +127,24 @@ class _Chunks:
 
 
 class MetadataHold:
-    """The response with protected-resource metadata, held back whole: its length changes with what is mapped.
+    """The response with protected-resource metadata, held back whole: rewriting changes its length, which its head says.
 
-    So is `opening`, its record, which says what head was sent on; `opened` has it once that is known.
+    `opening`, the record of its head, waits too: `release_opening` returns it once the head that was sent on is known.
     """
 
-    __slots__ = ("_body", "_held_bytes", "_mapping", "_opening", "_raw", "_sent", "body", "head")
+    __slots__ = ("_body", "_held_bytes", "_rewriting", "_opening", "_raw", "_sent", "body", "head")
 
-    def __init__(self, opening: Open, forwarded: bytes, mapping: Mapping) -> None:
-        self._mapping = mapping
+    def __init__(self, opening: Open, forwarded: bytes, rewriting: Rewriting) -> None:
+        self._rewriting = rewriting
         self._opening: Open | None = opening
         self._raw = [forwarded]
         self._body: list[bytes] = []
         self._held_bytes = 0
         self._sent = False
         self.head = forwarded
-        """The head that was sent on."""
+        """The head as it was sent on."""
         self.body = b""
-        """The body that was sent on, where it differs."""
+        """The body as it was sent on, if it differs."""
 
     def feed(self, body: Body) -> bytes:
         self._raw.append(body.raw)
@@ -155,27 +155,27 @@ class MetadataHold:
         return b""
 
     def close(self, end: BodyEnd) -> bytes:
-        """The body is whole: what to send on for it."""
+        """Return what to send on for the whole body."""
         if self._sent:
             return end.raw
         body = b"".join(self._body)
-        mapped = self._mapping.metadata(body)
-        if mapped == body:
+        rewritten = self._rewriting.metadata(body)
+        if rewritten == body:
             return self.release() + end.raw
         self._sent = True
-        self.body = mapped
-        self.head = with_value(removed(self._raw[0], b"transfer-encoding"), b"Content-Length", b"%d" % len(mapped))
-        return self.head + mapped
+        self.body = rewritten
+        self.head = with_value(removed(self._raw[0], b"transfer-encoding"), b"Content-Length", b"%d" % len(rewritten))
+        return self.head + rewritten
 
     def release(self) -> bytes:
-        """What is held back, as it came."""
+        """Return what is held back, unchanged."""
         self._sent = True
         raw = b"".join(self._raw)
         self._raw, self._body = [], []
         return raw
 
-    def opened(self, *, is_over: bool = False) -> list[Record]:
-        """The record of the response's head, once: when its head has been sent on, or never will be."""
+    def release_opening(self, *, is_over: bool = False) -> list[Record]:
+        """Return the record of the head, once: after the head was sent on, or if it never will be."""
         opening = self._opening
         if opening is None or not (self._sent or is_over):
             return []

@@ -1,7 +1,6 @@
-"""A connected socket that never blocks: what is read is handed on, what cannot be sent yet waits here.
+"""A connected socket that never blocks: it hands on what it reads, and holds what cannot be sent yet.
 
-What waits is the owner's affair: it is told when something does, and reads no more on its other side until it is told that
-nothing does. Refuses to look at the bytes.
+The owner limits what is held: `on_full` tells it when something waits, and it reads no more on its other side until `on_drained`.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ _LINGER_NOT = struct.pack("ii", 1, 0)
 IDLE_S = 60
 PROBE_S = 15
 PROBES = 4
-"""After so much silence a peer is asked whether it is still there, so often and so many times: one whose machine is gone, or behind a
-network that forgot the connection, would else be waited for for ever."""
+"""TCP keep-alive: when to probe a silent peer, how often, and how many times. Without it a connection to a machine that is gone, or
+across a network that forgot it, would stay open for ever."""
 
 _OPTIONS = (
     (socket.IPPROTO_TCP, "TCP_NODELAY", 1),  # without it an event waits 40 ms for the delayed ACK of the one before
@@ -41,24 +40,24 @@ _OPTIONS = (
 
 
 def set_options(connected: socket.socket) -> None:
-    """What every connection of a tap wants of TCP. Raises: OSError: if it is gone already."""
+    """Set the TCP options of a tap's connection. Raises: OSError: if it is closed already."""
     for level, name, value in _OPTIONS:
-        if hasattr(socket, name):  # some systems have no times
+        if hasattr(socket, name):  # some systems lack the times
             connected.setsockopt(level, getattr(socket, name), value)
 
 
 class Channel:
-    """A connection, and whether it may still be used: `is_closing` says that nothing more is read from it.
+    """A connection. `is_closing` means that nothing more is read from it.
 
-    It reads from the beginning on, and calls `took` with what came. `full` is called when the other side does not take more for now,
-    `drained` when it has taken all that waited. `lost` comes last: without an error the connection ended in good order, or by our
-    own close; an error that is no `OSError` is a fault of our own. `connected` is non-blocking, and belongs to the channel from now
-    on. `sends_on`: what waits is sent even when the other side has said that it says no more.
+    `on_data` is called with each read, `on_full` when the other side takes no more for now, `on_drained` when it has taken all that
+    waited. `on_lost` is called last: without an error if the connection ended in good order or we closed it; an error that is no
+    `OSError` is a fault of our own. `connected` is a non-blocking socket that now belongs to the channel. If the channel `sends_on`,
+    it sends what waits even after the other side has closed its half.
     """
 
     __slots__ = (
-        "_broken", "_drained", "_events", "_fd", "_full", "_is_ending", "_is_gone", "_is_tls", "_lost", "_pending", "_reactor",
-        "_read_bytes", "_recv", "_send", "_sends_on", "_socket", "_took", "is_closing",
+        "_broken", "_events", "_fd", "_is_ending", "_is_gone", "_is_tls", "_on_data", "_on_drained", "_on_full", "_on_lost",
+        "_pending", "_reactor", "_read_bytes", "_recv", "_send", "_sends_on", "_socket", "is_closing",
     )  # fmt: skip
 
     def __init__(
@@ -66,10 +65,10 @@ class Channel:
         reactor: Reactor,
         connected: socket.socket,
         *,
-        took: Callable[[bytes], None],
-        full: Callable[[], None],
-        drained: Callable[[], None],
-        lost: Callable[[Exception | None], None],
+        on_data: Callable[[bytes], None],
+        on_full: Callable[[], None],
+        on_drained: Callable[[], None],
+        on_lost: Callable[[Exception | None], None],
         sends_on: bool,
     ) -> None:
         self._reactor = reactor
@@ -77,11 +76,11 @@ class Channel:
         self._fd = connected.fileno()
         self._recv = connected.recv
         self._send: Callable[[bytes | memoryview], int] = connected.send
-        self._took, self._full, self._drained, self._lost = took, full, drained, lost
+        self._on_data, self._on_full, self._on_drained, self._on_lost = on_data, on_full, on_drained, on_lost
         self._sends_on = sends_on
         self._pending = memoryview(b"")
         self._read_bytes = READ_BYTES
-        self._broken: OSError | None = None  # why nothing arrives that is sent
+        self._broken: OSError | None = None  # why what we send does not arrive
         self._is_ending = False  # nothing more will be written
         self._is_gone = False
         self._is_tls = isinstance(connected, ssl.SSLSocket)  # its handshake is done
@@ -91,11 +90,11 @@ class Channel:
 
     @property
     def pending_bytes(self) -> int:
-        """So many wait to be sent."""
+        """The number of bytes that wait to be sent."""
         return len(self._pending)
 
     def write(self, data: bytes) -> None:
-        """Send, behind what waits."""
+        """Send, after what waits."""
         if self._is_gone or not data:
             return
         if self._pending:
@@ -111,7 +110,7 @@ class Channel:
         if sent != len(data):
             self._pending = memoryview(data)[sent:]
             self._watch(self._events | EPOLLOUT)
-            self._full()
+            self._on_full()
 
     def pause(self) -> None:
         """Read no more for now."""
@@ -126,13 +125,13 @@ class Channel:
                 self._read_on()
 
     def end(self) -> None:
-        """Say that nothing more comes, behind what waits."""
+        """Close our half, after what waits."""
         self._is_ending = True
         if not self._pending:
             self._shut_down()
 
     def close(self, *, by_reset: bool = False) -> None:
-        """Read no more, send what waits, and close; by a reset where the other side must not take this for an end."""
+        """Read no more, send what waits, and close; `by_reset` if the other side must not take this for a regular end."""
         if by_reset and not self._is_gone:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
         self._watch(self._events & ~EPOLLIN)
@@ -141,13 +140,13 @@ class Channel:
             self._lose(self._broken)
 
     def abort(self) -> None:
-        """Close at once, and forget what waits."""
+        """Close at once, and drop what waits."""
         self._lose(None)
 
     def _ready(self, events: int) -> None:
         try:
             if self._events != EPOLLIN and (events & EPOLLOUT or not self._events & EPOLLIN):
-                self._flush()  # also where nothing was asked for but to send: an error says so
+                self._flush()  # also if only writing was watched: an error arrives the same way
                 if not self._events & EPOLLIN or events == EPOLLOUT:
                     return
             try:
@@ -159,11 +158,11 @@ class Channel:
                 return
             if data:
                 self._read_bytes = min(2 * self._read_bytes, MAX_READ_BYTES) if len(data) == self._read_bytes else READ_BYTES
-                self._took(data)
+                self._on_data(data)
                 if self._is_tls:
                     self._read_on()
             else:
-                if self._is_tls and events & (EPOLLERR | EPOLLHUP):  # Python's TLS tells a reset as an end
+                if self._is_tls and events & (EPOLLERR | EPOLLHUP):  # Python's TLS reports a reset as an end
                     self._broken = ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
                 if not self._sends_on:
                     self._pending = memoryview(b"")
@@ -190,10 +189,10 @@ class Channel:
             return
         if self._is_ending:
             self._shut_down()
-        self._drained()
+        self._on_drained()
 
     def _cannot_send(self, error: OSError) -> None:
-        """Nothing arrives any more that is sent. What the other side said before it left still does: it is read, paused or not.
+        """Handle that what we send does not arrive any more. What the other side sent before it left is still read, paused or not.
 
         A server that refuses a request may answer and close without having read it.
         """
@@ -202,7 +201,7 @@ class Channel:
             self._lose(error)
             return
         self._broken = error
-        self._send = len  # it all goes nowhere: trying again would spoil what TLS has to read
+        self._send = len  # drop it all: trying again would spoil what TLS has to read
         self._watch(EPOLLIN)
 
     def _shut_down(self) -> None:
@@ -210,10 +209,10 @@ class Channel:
             try:
                 self._socket.shutdown(socket.SHUT_WR)
             except OSError:
-                pass  # who reads next is told
+                pass  # the next read reports it
 
     def _watch(self, events: int) -> None:
-        """Wait for these events. For none: not at all, or a connection that broke would be told again and again."""
+        """Wait for these events; for none of them not at all, or a broken connection would be reported again and again."""
         if self._is_gone or events == self._events:
             return
         if not events:
@@ -230,17 +229,17 @@ class Channel:
         self._watch(0)
         self._is_gone = self.is_closing = True
         self._pending = memoryview(b"")
-        self._reactor.soon(lambda: self._tell_loss(error))
+        self._reactor.soon(lambda: self._report_loss(error))
 
-    def _tell_loss(self, error: Exception | None) -> None:
-        """In a call of its own: whoever wrote is not done yet."""
+    def _report_loss(self, error: Exception | None) -> None:
+        """Call `on_lost`, in a call of its own: the one that wrote has not returned yet."""
         try:
-            self._lost(error)
+            self._on_lost(error)
         finally:
             self._let_go()
 
     def _read_on(self) -> None:
-        """TLS may have read more than it has handed on, which no `epoll` tells."""
+        """Read on soon if TLS has read more than it has handed on, which `epoll` does not report."""
         if isinstance(self._socket, ssl.SSLSocket) and self._events & EPOLLIN and self._socket.pending():
             self._reactor.soon(self._ready_still)
 
@@ -251,13 +250,13 @@ class Channel:
     def _let_go(self) -> None:
         try:
             if isinstance(self._socket, ssl.SSLSocket):
-                self._socket.unwrap()  # says goodbye; nobody waits for the answer
+                self._socket.unwrap()  # sends close_notify; nobody waits for the answer
         except (OSError, ValueError):
             pass
         self._socket.close()
-        self._took = self._lost = _nothing  # whoever these belong to refers to us: only the garbage collector would find out
-        self._full = self._drained = _nothing
+        self._on_data = self._on_lost = _ignore  # their owner refers to us: only the garbage collector would free the two
+        self._on_full = self._on_drained = _ignore
 
 
-def _nothing(*_: object) -> None:
-    """What a channel calls that is gone."""
+def _ignore(*_: object) -> None:
+    """Do nothing: the callback of a closed channel."""

@@ -1,8 +1,11 @@
-"""One client connection and the upstream connection that belongs to it, one to one: an HTTP tap's data path.
+"""A client connection and the upstream connection that belongs to it: the data path of an HTTP tap.
 
-Bytes read on one side are stamped, cut on a copy, recorded and sent on. Only heads that must change are written anew, and the few
-bodies of `substitution`. Refuses to retry, to follow redirects, to buffer, and to answer for the upstream, but where there is
-none or the gate says no: such responses are injected, and recorded as that.
+    client ──────► Requests ──────► on_client_data ──────► upstream       heads rewritten, bodies as they came
+    client ◄────── on_server_data ◄────── ResponseRelay ◄────── upstream  the same, and a few bodies rewritten
+
+Bytes read on one side are stamped, cut on a copy, recorded and sent on. Nothing is retried, no redirect is followed, and nothing is
+buffered beyond what one side has not taken. A response is injected, and recorded as injected, only if there is no upstream or the
+host check refuses the request.
 """
 
 from __future__ import annotations
@@ -17,67 +20,67 @@ from ...wire.http_body import BlankLines, Body, BodyEnd, IncompleteMessage, Opaq
 from ...wire.http_head import RequestHead
 from ...wire.sse import event_of_chunk
 from .channel import Channel
-from .host_check import Refusal, injected_response
-from .opaque import Opaque as OpaqueStreams
-from .recorder import Recorded, note
-from .responses import Answers
-from .timers import REQUEST_S, Patience, Slowness
-from .transaction import Transaction
+from .host_check import Refusal, refusal_response
+from .opaque import OpaqueStreams
+from .recorder import StreamRecorder, note
+from .responses import ResponseRelay
+from .timers import REQUEST_S, RequestTimer, StallTimer
+from .transaction import ProxiedTransaction
 
 if TYPE_CHECKING:
     from socket import socket
 
+    from .context import TapContext
     from .dial import Dial
-    from .tap import HttpTap
 
 
 MAX_PIPELINED = 64
-"""So many requests may wait for their answers on one connection before no more is read of it."""
+"""How many requests may wait for their responses on one connection before no more is read from it."""
 
 
-class Link:
-    """The two connections, what is under way on them, and what is recorded of it. `number` is the client connection's."""
+class ConnectionPair:
+    """The two connections and what is under way on them. `number` is the client connection's."""
 
     __slots__ = (
-        "_answers", "_begin_ns", "_client", "_dial", "_is_between_events", "_is_full", "_is_over", "_opaque", "_patience",
-        "_record_event", "_refusal", "_request", "_requests", "_sending", "_server", "_slowness", "_stream", "_tap",
+        "_begin_ns", "_client", "_dial", "_is_between_events", "_is_full", "_is_over", "_opaque", "_record_event", "_refusal",
+        "_request", "_request_timer", "_requests", "_responses", "_sending", "_server", "_stall_timer", "_stream", "_tap",
         "_unsent", "number",
     )  # fmt: skip
 
-    def __init__(self, tap: HttpTap, client: socket) -> None:
+    def __init__(self, tap: TapContext, client: socket) -> None:
         self._tap = tap
         self._begin_ns = tap.begin_ns
         self.number = tap.numbers.connection()
         self._client = Channel(
             tap.reactor,
             client,
-            took=self.client_data,
-            full=self.pause_server,
-            drained=self.resume_server,
-            lost=self.client_lost,
+            on_data=self.on_client_data,
+            on_full=self.pause_server,
+            on_drained=self.resume_server,
+            on_lost=self.on_client_lost,
             sends_on=True,
         )
         self._server: Channel | None = None
         self._dial: Dial | None = None
         self._unsent: list[bytes] = []
         self._requests = Requests()
-        self._sending: Transaction | None = None
+        self._sending: ProxiedTransaction | None = None
         self._refusal: Refusal | None = None
         self._opaque = OpaqueStreams(tap.numbers, self.number)
-        self._answers = Answers(tap, self.number, self._opaque)
+        self._responses = ResponseRelay(tap, self.number, self._opaque)
         self._is_over = False
         self._is_between_events = False
-        self._stream = -1  # the response that came last
+        self._stream = -1  # the latest response
         self._record_event = tap.event
-        self._is_full = False  # the upstream does not take more for now
-        self._patience = Patience(tap.reactor, self._too_slow)
-        self._slowness = Slowness(tap)
-        self._request = -1  # the stream that the client sent last
+        self._is_full = False  # the upstream takes no more for now
+        self._request_timer = RequestTimer(tap.reactor, self._on_expired)
+        self._stall_timer = StallTimer(tap)
+        self._request = -1  # the latest request
 
     # The client's direction
 
-    def client_data(self, data: bytes) -> None:
-        """Bytes that the client sent."""
+    def on_client_data(self, data: bytes) -> None:
+        """Take bytes from the client."""
         if self._refusal is not None or self._is_over:
             return  # nothing more of it is read
         now_ns = self._tap.now_ns()
@@ -89,18 +92,18 @@ class Link:
                     self._begin(piece, now_ns, records, out)
                 case Body():
                     if self._sending is not None:
-                        records += self._sending.request.took(piece, now_ns)
+                        records += self._sending.request.feed(piece, now_ns)
                     out.append(piece.raw)
                 case BodyEnd():
                     if self._sending is not None:
-                        records += self._sending.request.ended(now_ns, CLIENT, "eof", trailers=piece.trailers)
+                        records += self._sending.request.close(now_ns, CLIENT, "eof", trailers=piece.trailers)
                         self._sending = None
                     out.append(piece.raw)
                 case RefusedBytes():
                     self._refusal = Refusal(status=400, reason=piece.reason)
-                    records += self._opaque.took(CLIENT, piece.raw, now_ns)
+                    records += self._opaque.feed(CLIENT, piece.raw, now_ns)
                 case OpaqueBytes():
-                    records += self._opaque.took(CLIENT, piece.raw, now_ns)
+                    records += self._opaque.feed(CLIENT, piece.raw, now_ns)
                     out.append(piece.raw)
                 case BlankLines():
                     out.append(piece.raw)
@@ -109,124 +112,124 @@ class Link:
         self._record(records)
         self._to_server(b"".join(out))
         if self._sending is not None and self._sending.request.waits_since_ns is not None:
-            self._slowness.holds(self._sending.request)
-        if len(self._answers.waiting) >= MAX_PIPELINED:
+            self._stall_timer.holds(self._sending.request)
+        if len(self._responses.waiting) >= MAX_PIPELINED:
             self._client.pause()
         self._watch_time()
         self._refuse_in_turn()
 
     def _begin(self, head: RequestHead, now_ns: int, records: list[Record], out: list[bytes]) -> None:
-        """A request begins: let it in or not, and write its head as the upstream must see it."""
+        """Begin a request: let it in or not, and write its head for the upstream."""
         tap = self._tap
-        asked = tap.asked(head)
+        plan = tap.request_plan(head)
         number = tap.numbers.transaction()
-        request = Recorded(tap.numbers.stream(), CLIENT, asked.framing)
+        request = StreamRecorder(tap.numbers.stream(), CLIENT, plan.framing)
         self._request = request.number
-        forwarded = None if asked.refusal is not None or asked.forwarded == head.raw else asked.forwarded
-        records.append(request.begun(now_ns, head.raw, transaction=number, connection=self.number, forwarded=forwarded))
-        self._sending = Transaction(number, asked, request)
-        self._answers.waiting.append(self._sending)
-        if asked.refusal is not None:
-            self._refusal = asked.refusal
+        forwarded = None if plan.refusal is not None or plan.forwarded == head.raw else plan.forwarded
+        records.append(request.open(now_ns, head.raw, transaction=number, connection=self.number, forwarded=forwarded))
+        self._sending = ProxiedTransaction(number, plan, request)
+        self._responses.waiting.append(self._sending)
+        if plan.refusal is not None:
+            self._refusal = plan.refusal
             return
-        self._answers.expect(self._sending)
-        out.append(asked.forwarded)
-        if asked.proves_address:
+        self._responses.expect(self._sending)
+        out.append(plan.forwarded)
+        if plan.proves_address:
             text = "a DPoP proof is bound to the address that the client dialled, which is ours"
             records.append(note(now_ns, "dpop", text, self.number, number))
 
-    def client_lost(self, error: Exception | None) -> None:
-        """The client's connection is gone."""
-        self._patience.forget()
-        self._slowness.forget()
-        self._tap.left(self)
+    def on_client_lost(self, error: Exception | None) -> None:
+        """End the pair: the client's connection is gone."""
+        self._request_timer.forget()
+        self._stall_timer.forget()
+        self._tap.forget(self)
         try:
             if not self._is_over:
-                self._ended(self._culprit(error, CLIENT), _how(error))
+                self._record_end(self._culprit(error, CLIENT), _how(error))
         finally:
             if self._server is not None:
                 self._server.abort()
             elif self._dial is not None:
                 self._dial.cancel()
 
-    def _ended(self, by: str, how: str) -> None:
-        """Record that what is under way ends here."""
+    def _record_end(self, by: str, how: str) -> None:
+        """Record that everything under way ends here."""
         self._is_over = True
         now_ns = self._tap.now_ns()
         records: list[Record] = []
         for piece in self._requests.close():
             if isinstance(piece, IncompleteMessage) and self._sending is not None:
                 broken = how if how != "eof" else "broken" if by == SERVER else "abort"
-                records += self._sending.request.ended(now_ns, by, broken, missing_bytes=piece.missing_bytes)
+                records += self._sending.request.close(now_ns, by, broken, missing_bytes=piece.missing_bytes)
                 self._sending = None
             elif isinstance(piece, IncompleteMessage):
-                records += self._opaque.took(CLIENT, piece.raw, now_ns)  # half a head
-        records += self._answers.abandoned(now_ns, by, how)
-        if self._sending is not None and self._sending.request.is_open:  # it has its answer, and was refused after that
-            records += self._sending.request.ended(now_ns, by, how)
-        records += self._opaque.closed(now_ns, by, how)
+                records += self._opaque.feed(CLIENT, piece.raw, now_ns)  # half a head
+        records += self._responses.record_end(now_ns, by, how)
+        if self._sending is not None and self._sending.request.is_open:  # it has its response, and was refused after that
+            records += self._sending.request.close(now_ns, by, how)
+        records += self._opaque.close(now_ns, by, how)
         self._record(records)
 
     # The server's direction
 
-    def connected(self, server: socket) -> None:
-        """The upstream connection is there: what waited for it goes out."""
+    def on_connected(self, server: socket) -> None:
+        """Send what waited for the upstream connection, which is there now."""
         if self._is_over or self._client.is_closing:
             server.close()
             return
         if isinstance(server, SSLSocket):
-            self._tap.tell_tls(server)
+            self._tap.note_tls(server)
         self._server = Channel(
             self._tap.reactor,
             server,
-            took=self.server_data,
-            full=self.pause_client,
-            drained=self.resume_client,
-            lost=self.server_lost,
-            sends_on=False,  # it has answered, or never will: nothing that still waits is of use
+            on_data=self.on_server_data,
+            on_full=self.pause_client,
+            on_drained=self.resume_client,
+            on_lost=self.on_server_lost,
+            sends_on=False,  # it has answered, or never will: what still waits is of no use
         )
         unsent, self._unsent = self._unsent, []
         self._server.write(b"".join(unsent))
         if not self._is_full:
             self.resume_client()
 
-    def server_data(self, data: bytes) -> None:
-        """Bytes that the upstream sent."""
+    def on_server_data(self, data: bytes) -> None:
+        """Take bytes from the upstream."""
         if self._is_over:
             return
         now_ns = monotonic_ns() - self._begin_ns
-        # events in a steady stream go this short way: each function more costs 2 µs when the machine has done other things between
+        # events of a steady stream go this short way: each function more costs 2 µs when other work has cooled the caches
         if self._is_between_events and (event := event_of_chunk(data)) is not None:
             self._record_event(self._stream, now_ns, event)
             self._client.write(data)
             return
         records: list[Record] = []
         out: list[bytes] = []
-        run = self._answers.feed(data, now_ns, records, out)
-        self._is_between_events = self._answers.is_between_events
-        self._stream = self._answers.stream
-        early = self._switched(now_ns, records) if self._answers.is_switched else b""
+        run = self._responses.feed(data, now_ns, records, out)
+        self._is_between_events = self._responses.is_between_events
+        self._stream = self._responses.stream
+        early = self._switched(now_ns, records) if self._responses.is_switched else b""
         if run:
             self._tap.events(records, self._stream, now_ns, run)
         else:
             self._record(records)
         self._client.write(b"".join(out))
         self._to_server(early)
-        response_now = self._answers.current
-        if response_now is not None and response_now.waits_since_ns is not None:
-            self._slowness.holds(response_now)
-        if not self._is_full and not self._unsent and len(self._answers.waiting) < MAX_PIPELINED:
+        response = self._responses.current
+        if response is not None and response.waits_since_ns is not None:
+            self._stall_timer.holds(response)
+        if not self._is_full and not self._unsent and len(self._responses.waiting) < MAX_PIPELINED:
             self._client.resume()
         self._refuse_in_turn()
 
     def _switched(self, now_ns: int, records: list[Record]) -> bytes:
-        """From here on the connection speaks another protocol: what the client has sent of it already."""
+        """Return what the client has already sent of the other protocol that the connection changes to."""
         early = b"".join(waiting.raw for waiting in self._requests.switch())
-        records += self._opaque.took(CLIENT, early, now_ns)
+        records += self._opaque.feed(CLIENT, early, now_ns)
         return early
 
-    def server_lost(self, error: Exception | None) -> None:
-        """The upstream's connection is gone."""
+    def on_server_lost(self, error: Exception | None) -> None:
+        """Answer or end what is under way: the upstream's connection is gone."""
         self._server = None
         if self._is_over:
             return
@@ -237,69 +240,69 @@ class Link:
         how = _how(error)
         records: list[Record] = []
         out: list[bytes] = []
-        is_broken, ends_by_close = self._answers.close(now_ns, how, records, out)
+        is_broken, ends_by_close = self._responses.close(now_ns, how, records, out)
         self._record(records)
         self._client.write(b"".join(out))
-        if self._waiting_for_answers() and not is_broken:
-            self._forge(Refusal(status=502, reason="the upstream closed the connection without a response"), now_ns)
+        if self._waiting_for_responses() and not is_broken:
+            self._inject(Refusal(status=502, reason="the upstream closed the connection without a response"), now_ns)
             return
         is_asking = self._sending is not None
-        self._ended(SERVER, how)
-        # a reset, where nothing else tells it that something is missing; a chunked body just lacks its last chunk
-        by_reset = error is not None and (ends_by_close or self._answers.is_raw)
+        self._record_end(SERVER, how)
+        # a reset, if nothing else shows that something is missing; a chunked body just lacks its last chunk
+        by_reset = error is not None and (ends_by_close or self._responses.is_raw)
         if is_asking and not by_reset:
             self._linger()
         else:
             self._client.close(by_reset=by_reset)
 
-    def unreachable(self, status: int, reason: str) -> None:
-        """There is no upstream."""
+    def on_unreachable(self, status: int, reason: str) -> None:
+        """Answer in the upstream's place: it cannot be reached."""
         if not self._is_over:
-            self._forge(Refusal(status=status, reason=reason), self._tap.now_ns())
+            self._inject(Refusal(status=status, reason=reason), self._tap.now_ns())
 
-    def _waiting_for_answers(self) -> bool:
-        """Whether the upstream still owes a response."""
-        return any(one is not self._sending or self._refusal is None for one in self._answers.waiting)
+    def _waiting_for_responses(self) -> bool:
+        """True if the upstream still owes a response."""
+        return any(waiting is not self._sending or self._refusal is None for waiting in self._responses.waiting)
 
     def _refuse_in_turn(self) -> None:
-        """Answer a request that was refused, once those before it have been answered."""
-        if self._refusal is not None and not self._is_over and not self._waiting_for_answers():
-            self._forge(self._refusal, self._tap.now_ns())
+        """Answer a refused request, once those before it have been answered."""
+        if self._refusal is not None and not self._is_over and not self._waiting_for_responses():
+            self._inject(self._refusal, self._tap.now_ns())
 
-    def _forge(self, refusal: Refusal, now_ns: int) -> None:
-        """Answer what waits in the upstream's place, and close. Where an answer has begun already, only close."""
+    def _inject(self, refusal: Refusal, now_ns: int) -> None:
+        """Answer in the upstream's place, and close. If a response has begun already, only close."""
         tap = self._tap
-        transaction = self._answers.waiting[0] if self._answers.waiting else None
+        transaction = self._responses.waiting[0] if self._responses.waiting else None
         has_begun = transaction.response is not None if transaction else self._sending is not None
         records: list[Record] = []
         if not has_begun:
-            head, body = injected_response(refusal)
-            if transaction is not None and transaction.asked.method == b"HEAD":
+            head, body = refusal_response(refusal)
+            if transaction is not None and transaction.plan.method == b"HEAD":
                 body = b""
             if transaction is not None and transaction.request.is_open:
-                records += transaction.request.ended(now_ns, MCPSPY, "abort")
-            response = Recorded(tap.numbers.stream(), SERVER, "body")
+                records += transaction.request.close(now_ns, MCPSPY, "abort")
+            response = StreamRecorder(tap.numbers.stream(), SERVER, "body")
             number = transaction.number if transaction else tap.numbers.transaction()
-            records.append(response.begun(now_ns, head, transaction=number, connection=self.number, injected=True))
-            records += (*response.took(Body(body, body), now_ns), *response.ended(now_ns, MCPSPY, "eof"))
-            self._answers.waiting.clear()
+            records.append(response.open(now_ns, head, transaction=number, connection=self.number, injected=True))
+            records += (*response.feed(Body(body, body), now_ns), *response.close(now_ns, MCPSPY, "eof"))
+            self._responses.waiting.clear()
             self._sending = None
             self._record(records)
             self._client.write(head + body)
-        self._ended(MCPSPY, "abort")
+        self._record_end(MCPSPY, "abort")
         if self._server is not None:
             self._server.abort()
         self._linger()
 
     def _linger(self) -> None:
-        """Say that nothing more comes, and wait a little for the client to leave, once it has taken all."""
+        """Close our half, and wait a little for the client to leave after it has taken all."""
         self._client.end()
         self.resume_client()
         if not self._client.pending_bytes:
-            self._patience.linger(self._client.abort)
+            self._request_timer.linger(self._client.abort)
 
     def _culprit(self, error: Exception | None, side: str) -> str:
-        """Who it was when the connection with this side ended so: that side, or we, by a fault of our own."""
+        """Name who ended the connection with this side: that side, or mcpspy by a fault of its own."""
         if error is None or isinstance(error, OSError):
             return side
         self._tap.fault(error, self.number)
@@ -316,55 +319,55 @@ class Link:
             return
         if self._server is None:
             self._unsent.append(data)
-            self._client.pause()  # until the upstream is there, no more is read than one buffer
+            self._client.pause()  # read no more than one buffer until the upstream is there
             if self._dial is None:
-                self._dial = self._tap.dial(self)
+                self._dial = self._tap.dial(on_connected=self.on_connected, on_failed=self.on_unreachable)
         else:
             self._server.write(data)
 
     def pause_client(self) -> None:
         self._is_full = True
-        self._patience.watch(is_head=False, is_body=False)  # the client cannot go on: its time does not run
+        self._request_timer.watch(is_head=False, is_body=False)  # the client cannot go on, so its time does not run
         self._client.pause()
         if self._server is not None:
-            self._slowness.blocked(self._request, self._server)
+            self._stall_timer.blocked(self._request, self._server)
 
     def resume_client(self) -> None:
         self._is_full = False
-        self._slowness.drained(self._request)
-        if len(self._answers.waiting) < MAX_PIPELINED:
+        self._stall_timer.drained(self._request)
+        if len(self._responses.waiting) < MAX_PIPELINED:
             self._client.resume()
         self._watch_time()
 
     def pause_server(self) -> None:
-        self._slowness.blocked(self._stream, self._client)
+        self._stall_timer.blocked(self._stream, self._client)
         if self._server is not None:
             self._server.pause()
 
     def resume_server(self) -> None:
-        self._slowness.drained(self._stream)
+        self._stall_timer.drained(self._stream)
         if self._server is not None:
             self._server.resume()
 
     def _watch_time(self) -> None:
-        """While it is the client that all wait for, and not the upstream, its request must go on."""
+        """Start or stop the timer of the request: it runs while the client has to go on, not while the upstream has to."""
         if self._is_over:
             return
         is_clients_turn = self._refusal is None and not self._is_full and not self._unsent
-        self._patience.watch(
+        self._request_timer.watch(
             is_head=is_clients_turn and self._requests.is_within_head,
             is_body=is_clients_turn and self._sending is not None,
         )
 
-    def _too_slow(self) -> None:
+    def _on_expired(self) -> None:
         self._refusal = Refusal(status=408, reason=f"the request did not go on within {REQUEST_S:.0f} s")
         self._refuse_in_turn()
 
     def abort(self) -> None:
-        """Close both connections, by our own decision."""
+        """Close both connections by our own decision."""
         try:
             if not self._is_over:
-                self._ended(MCPSPY, "abort")
+                self._record_end(MCPSPY, "abort")
         finally:
             self._client.abort()
             if self._server is not None:

@@ -1,6 +1,6 @@
-"""Getting a connection to the upstream: names resolved, addresses tried in turn, TLS spoken, all within one deadline.
+"""A connection to the upstream: resolve its name, try its addresses in turn, shake hands for TLS, all within one deadline.
 
-Refuses to try again once one address has accepted. Only the resolver blocks, and it has a thread of its own.
+Nothing is tried again once an address has accepted. Only the resolver blocks, and it runs in a thread of its own.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     Address: TypeAlias = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
 
 CONNECT_S = 30.0
-"""How long an upstream may take to accept a connection, its name and its TLS included."""
+"""How long an upstream may take to accept a connection, including its name and its TLS."""
 
 
 class Dial:
-    """One attempt: exactly one of `connected` (with a non-blocking socket) and `failed` (with status and reason) is called once.
+    """One attempt. It calls one of `on_connected` (with a non-blocking socket) and `on_failed` (with status and reason), once.
 
-    `tls` is how to talk to an https upstream.
+    `tls` is the context for an https upstream.
     """
 
-    __slots__ = ("_addresses", "_connected", "_deadline", "_failed", "_reactor", "_reasons", "_socket", "_tls", "_to")
+    __slots__ = ("_addresses", "_deadline", "_on_connected", "_on_failed", "_reactor", "_reasons", "_socket", "_tls", "_to")
 
     def __init__(
         self,
@@ -43,14 +43,14 @@ class Dial:
         to: HttpOrigin,
         tls: ssl.SSLContext | None,
         *,
-        connected: Callable[[socket.socket], None],
-        failed: Callable[[int, str], None],
+        on_connected: Callable[[socket.socket], None],
+        on_failed: Callable[[int, str], None],
     ) -> None:
         self._reactor = reactor
         self._to = to
         self._tls = tls
-        self._connected = connected
-        self._failed = failed
+        self._on_connected = on_connected
+        self._on_failed = on_failed
         self._socket: socket.socket | None = None
         self._addresses: deque[Address] = deque()
         self._reasons: list[str] = []
@@ -58,40 +58,40 @@ class Dial:
         self._begin(to.authority.host, to.authority.port)
 
     def cancel(self) -> None:
-        """Nothing is called any more."""
+        """Stop, and call nothing any more."""
         self._end()
 
     def _begin(self, host: str, port: int) -> None:
-        """Find the addresses: at once where the host is one, else in a thread."""
+        """Find the addresses: at once if the host is an address, else in a thread."""
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+            addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
         except OSError:
             try:
                 start_new_thread(self._resolve, (host, port))
-            except RuntimeError as error:  # there are too many
-                self._unresolved(str(error))
-        except UnicodeError as error:  # a name that no resolver takes
-            self._unresolved(str(error))
+            except RuntimeError as error:  # too many threads
+                self._on_unresolved(str(error))
+        except UnicodeError as error:  # no resolver takes this name
+            self._on_unresolved(str(error))
         else:
-            self._resolved(found)
+            self._on_resolved(addresses)
 
     def _resolve(self, host: str, port: int) -> None:
-        """In a thread of its own."""
+        """Resolve the name, in a thread of its own."""
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
-            self._reactor.wake(partial(self._unresolved, getattr(error, "strerror", None) or str(error)))
+            self._reactor.wake(partial(self._on_unresolved, getattr(error, "strerror", None) or str(error)))
         else:
-            self._reactor.wake(partial(self._resolved, found))
+            self._reactor.wake(partial(self._on_resolved, addresses))
 
-    def _unresolved(self, reason: str) -> None:
+    def _on_unresolved(self, reason: str) -> None:
         if self._deadline.call is not None:
             self._reasons.append(reason)
             self._next()
 
-    def _resolved(self, found: Sequence[Address]) -> None:
+    def _on_resolved(self, addresses: Sequence[Address]) -> None:
         if self._deadline.call is not None:
-            self._addresses.extend(found)
+            self._addresses.extend(addresses)
             self._next()
 
     def _next(self) -> None:
@@ -111,11 +111,11 @@ class Dial:
         if code == 0:
             self._accepted()
         elif code == errno.EINPROGRESS:
-            self._reactor.watch(tried.fileno(), EPOLLOUT, self._answered)
+            self._reactor.watch(tried.fileno(), EPOLLOUT, self._on_connect_result)
         else:
             self._refused(OSError(code, os.strerror(code)))
 
-    def _answered(self, events: int) -> None:
+    def _on_connect_result(self, events: int) -> None:
         assert self._socket is not None
         self._reactor.forget(self._socket.fileno())
         code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
@@ -147,45 +147,45 @@ class Dial:
             self._reactor.watch(self._socket.fileno(), EPOLLOUT, self._shake)
 
     def _shake(self, events: int) -> None:
-        """The next step of the TLS handshake."""
-        spoken = self._socket
-        assert isinstance(spoken, ssl.SSLSocket)
+        """Take the next step of the TLS handshake."""
+        tls_socket = self._socket
+        assert isinstance(tls_socket, ssl.SSLSocket)
         try:
-            spoken.do_handshake()
+            tls_socket.do_handshake()
         except ssl.SSLWantReadError:
-            self._reactor.change(spoken.fileno(), EPOLLIN)
+            self._reactor.change(tls_socket.fileno(), EPOLLIN)
         except ssl.SSLWantWriteError:
-            self._reactor.change(spoken.fileno(), EPOLLOUT)
+            self._reactor.change(tls_socket.fileno(), EPOLLOUT)
         except OSError as error:
             self._fail(502, f"{self._to} cannot be reached: {error.strerror or error}")
         else:
-            self._reactor.forget(spoken.fileno())
+            self._reactor.forget(tls_socket.fileno())
             self._succeed()
 
     def _succeed(self) -> None:
         connected, self._socket = self._socket, None
         assert connected is not None
-        tell = self._connected
+        on_connected = self._on_connected
         self._end()
-        tell(connected)
+        on_connected(connected)
 
     def _fail(self, status: int, reason: str) -> None:
-        tell = self._failed
+        on_failed = self._on_failed
         self._end()
-        tell(status, reason)
+        on_failed(status, reason)
 
     def _too_late(self) -> None:
         self._fail(504, f"{self._to} did not accept a connection within {CONNECT_S:.0f} s")
 
     def _end(self) -> None:
-        """The attempt is over, and whoever it tells is told nothing more: they refer to us."""
+        """End the attempt, and drop the callbacks: their owners refer to us."""
         self._deadline.cancel()
         self._drop()
         self._addresses.clear()
-        self._connected, self._failed = _nobody, _nobody
+        self._on_connected = self._on_failed = _ignore
 
     def _drop(self) -> None:
-        """Let go of a connection that is not there yet."""
+        """Close a connection that is not established yet."""
         if self._socket is not None:
             if self._reactor.watches(self._socket.fileno()):
                 self._reactor.forget(self._socket.fileno())
@@ -193,5 +193,5 @@ class Dial:
             self._socket = None
 
 
-def _nobody(*_: object) -> None:
-    """Whom a cancelled attempt tells."""
+def _ignore(*_: object) -> None:
+    """Do nothing: the callback of an attempt that is over."""

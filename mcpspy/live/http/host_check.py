@@ -1,8 +1,7 @@
-"""Which requests an HTTP tap lets in: decided on the head, before anything is forwarded.
+"""The check of a request's head that decides whether an HTTP tap or mock lets it in, before anything is forwarded.
 
-The tap writes the upstream's own name into Host and Origin, and so disarms the upstream's defence against DNS rebinding: a page in a
-browser could reach a server on this machine through us. So the tap enforces that defence itself. Refuses to
-look at bodies, and to resolve names.
+The tap writes the upstream's own name into Host and Origin, which disarms the upstream's defence against DNS rebinding: a page in a
+browser could reach a server on this machine through us. So the tap enforces that defence itself. No name is resolved.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a request is not forwarded: the status it gets instead, and a sentence."""
+    """The response to a request that is not forwarded: its status and a sentence with the reason."""
 
     status: int
     reason: str
 
 
-def injected_response(refusal: Refusal) -> tuple[bytes, bytes]:
-    """Head and body of what the client gets instead. The body looks like nothing that a client would take for JSON-RPC."""
+def refusal_response(refusal: Refusal) -> tuple[bytes, bytes]:
+    """Return head and body of the response in mcpspy's own name. No client takes the body for JSON-RPC."""
     body = f"mcpspy: {refusal.reason}\n".encode()
     head = (
         f"HTTP/1.1 {refusal.status} {REASONS[refusal.status]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
@@ -46,11 +45,11 @@ def injected_response(refusal: Refusal) -> tuple[bytes, bytes]:
     return head.encode(), body
 
 
-class Gate:
-    """Lets in who names this tap, by a loopback name with its `port` or one of `allowed_hosts`, from an origin of that kind.
+class HostCheck:
+    """Lets in requests whose Host and Origin name this tap: a loopback name with its `port`, or one of `allowed_hosts`.
 
-    `allowed_hosts` are names without ports, lower-case. What Host and Origin say is decided once for each pair: parsing them
-    costs 20 µs, and a client sends the same ones with every request.
+    `allowed_hosts` are lower-case names without ports. The answer for each pair of Host and Origin is kept: parsing them costs
+    20 µs, and a client sends the same ones with every request.
     """
 
     __slots__ = ("_allowed_hosts", "_known", "_port")
@@ -61,7 +60,7 @@ class Gate:
         self._known: dict[tuple[bytes | None, bytes | None], Refusal | None] = {}
 
     def refusal(self, head: RequestHead) -> Refusal | None:
-        """Why this request may not pass; None if it may."""
+        """Return the refusal of this request; None if it may pass."""
         target = head.target
         if head.method == b"CONNECT":
             return Refusal(status=405, reason="this is a reverse proxy: it opens no tunnels")

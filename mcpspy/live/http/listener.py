@@ -21,7 +21,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 BACKLOG = 1024
 
 REST_S = 1.0
-"""For so long nobody is let in once descriptors or memory have run out."""
+"""How long to accept nobody after descriptors or memory have run out."""
 
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -38,7 +38,7 @@ class Authority:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the name itself says so: localhost, 127.0.0.0/8, ::1."""
+        """True for localhost, 127.0.0.0/8 and ::1; no name is resolved."""
         if self.host == "localhost":
             return True
         try:
@@ -48,7 +48,7 @@ class Authority:
 
     @property
     def is_any(self) -> bool:
-        """Whether it is the address that servers listen at when they listen at all: 0.0.0.0 or ::."""
+        """True for 0.0.0.0 and ::, at which a server listens on all interfaces."""
         try:
             return ip_address(self.host).is_unspecified
         except ValueError:
@@ -57,27 +57,27 @@ class Authority:
 
 @dataclass(frozen=True, slots=True)
 class HttpOrigin:
-    """A scheme, a host and a port: what browsers and SDKs compare."""
+    """Scheme, host and port, which browsers and SDKs compare."""
 
     scheme: str
     authority: Authority
 
     def __str__(self) -> str:
-        """As it is written in an Origin field: without a port that the scheme implies."""
+        """Write it as in an Origin field: without a port that the scheme implies."""
         if self.authority.port == DEFAULT_PORTS.get(self.scheme):
             return f"{self.scheme}://{self.host_field}"
         return f"{self.scheme}://{self.authority}"
 
     @property
     def host_field(self) -> str:
-        """As it is written in a Host field."""
+        """The value of a Host field."""
         if self.authority.port == DEFAULT_PORTS.get(self.scheme):
             return f"[{self.authority.host}]" if ":" in self.authority.host else self.authority.host
         return str(self.authority)
 
 
 def authority(text: str, *, scheme: str = "http") -> Authority | None:
-    """`host`, `host:port` or `[v6]:port`, parsed; None where it is none. Userinfo makes it none."""
+    """Parse `host`, `host:port` or `[v6]:port`. None for anything else, and for text with userinfo."""
     host, colon, port = text, "", ""
     if text.startswith("["):
         host, closed, rest = text[1:].partition("]")
@@ -99,18 +99,18 @@ def authority(text: str, *, scheme: str = "http") -> Authority | None:
 
 
 def origin(text: str) -> HttpOrigin | None:
-    """The origin of `http://host:port` or of a URL that begins so; None where it has none (`null`, other schemes)."""
+    """Return the origin of an http or https URL; None for anything else, such as `null`."""
     scheme, mark, rest = text.partition("://")
     scheme = scheme.lower()
     if not mark or scheme not in DEFAULT_PORTS:
         return None
     end = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
-    found = authority(rest[:end], scheme=scheme)
-    return None if found is None else HttpOrigin(scheme, found)
+    parsed = authority(rest[:end], scheme=scheme)
+    return None if parsed is None else HttpOrigin(scheme, parsed)
 
 
 def after_origin(url: str) -> str:
-    """What stands behind the origin of a URL that has one: path, query and fragment, byte for byte."""
+    """Return the rest of a URL after its origin: path, query and fragment, unchanged."""
     rest = url.partition("://")[2]
     end = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
     return rest[end:]
@@ -132,9 +132,9 @@ def bound_socket(host: str, port: int) -> socket.socket:
 
 
 def accept_all(listener: socket.socket, enter: Callable[[socket.socket], None]) -> bool:
-    """Accept every client that waits, and call `enter` with its connection, which does not block.
+    """Accept every client that waits, and call `enter` with each connection, made non-blocking.
 
-    False if descriptors or memory have run out: then accept nobody for `REST_S`.
+    Returns False if descriptors or memory have run out. Then accept nobody for `REST_S`.
     """
     while True:
         try:
@@ -157,4 +157,4 @@ def _is_v6(host: str) -> bool:
 
 
 def _is_host(host: str) -> bool:
-    return _is_v6(host) or all(one.isalnum() or one in "-._" for one in host)
+    return _is_v6(host) or all(letter.isalnum() or letter in "-._" for letter in host)

@@ -1,7 +1,7 @@
 """The event loop of an HTTP tap: sockets and their callbacks, timers, calls for the next round, and a way to wake it.
 
-asyncio's costs 15 µs for each request that passes, a third of what the whole relay takes (CPython 3.11). Refuses threads but at one
-door: `wake` may be called from anywhere, and from a signal.
+asyncio's loop costs 15 µs for each request, a third of what the whole relay takes (CPython 3.11). All methods belong to one thread,
+except `wake`, which any thread and a signal handler may call.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 _WAKE_BYTES = 1 << 12
 
 _FEW_TIMERS = 1 << 10
-"""So many may wait before those that were cancelled are sorted out."""
+"""How many timers may wait before cancelled ones are removed."""
 
 MAX_EVENTS = 40
-"""So many are asked for at once: room for them is taken anew each time, and for more it would come from a slower place."""
+"""How many events to ask for at once: each poll allocates room for them, and a larger block comes from a slower allocator."""
 
 
 class Timer:
-    """A call that is due at `due_s` of the monotonic clock, unless it is cancelled before."""
+    """A call that is due at `due_s` of the monotonic clock, unless it is cancelled first."""
 
     __slots__ = ("call", "due_s")
 
@@ -40,20 +40,20 @@ class Timer:
 
 
 class Reactor:
-    """Makes all calls in the thread that is in `run`. `wake_fd` is where a byte wakes it, as `signal.set_wakeup_fd` wants it.
+    """Makes all calls in the thread that is in `run`. A byte written to `wake_fd` wakes it, as `signal.set_wakeup_fd` does.
 
-    A call that raises ends nothing but itself: `fault` is told the error.
+    A call that raises does not end the loop: `fault` gets the error.
     """
 
     __slots__ = (
         "_callbacks",
         "_crowded",
-        "_heard",
         "_is_stopped",
         "_order",
         "_poll",
         "_soon",
         "_timers",
+        "_wake_calls",
         "_wake_read_fd",
         "fault",
         "wake_fd",
@@ -64,7 +64,7 @@ class Reactor:
         self._poll = epoll()
         self._callbacks: dict[int, Callable[[int], None]] = {}
         self._soon: deque[Callable[[], None]] = deque()
-        self._heard: deque[Callable[[], None]] = deque()
+        self._wake_calls: deque[Callable[[], None]] = deque()
         self._timers: list[tuple[float, int, Timer]] = []
         self._order = count()
         self._crowded = _FEW_TIMERS
@@ -72,33 +72,33 @@ class Reactor:
         self._wake_read_fd, self.wake_fd = os.pipe()
         for fd in (self._wake_read_fd, self.wake_fd):
             os.set_blocking(fd, False)
-        self.watch(self._wake_read_fd, EPOLLIN, self._was_woken)
+        self.watch(self._wake_read_fd, EPOLLIN, self._on_wake)
 
     def watch(self, fd: int, events: int, callback: Callable[[int], None]) -> None:
-        """Call `callback` with epoll's events when one of `events` is there, or an error or a hang-up. `fd` is not watched yet."""
+        """Call `callback` with epoll's events on one of `events`, an error or a hang-up. `fd` must not be watched yet."""
         self._poll.register(fd, events)
         self._callbacks[fd] = callback
 
     def change(self, fd: int, events: int) -> None:
-        """Wait for other events of one that is watched."""
+        """Wait for other events of a descriptor that is watched."""
         self._poll.modify(fd, events)
 
     def watches(self, fd: int) -> bool:
         return fd in self._callbacks
 
     def forget(self, fd: int) -> None:
-        """Watch `fd` no longer; before it is closed."""
+        """Stop watching `fd`; to be called before it is closed."""
         del self._callbacks[fd]
         self._poll.unregister(fd)
 
     def soon(self, call: Callable[[], None]) -> None:
-        """Make this call once the callbacks of this round have returned."""
+        """Make a call once the callbacks of this round have returned."""
         self._soon.append(call)
 
     def later(self, delay_s: float, call: Callable[[], None]) -> Timer:
-        """Make this call in a while."""
+        """Make a call after a delay."""
         timer = Timer(monotonic() + delay_s, call)
-        if len(self._timers) >= self._crowded:  # most have been cancelled: a connection needs its timers for a moment only
+        if len(self._timers) >= self._crowded:  # most are cancelled: a connection needs its timers only for a moment
             self._timers = [entry for entry in self._timers if entry[2].call is not None]
             heapify(self._timers)
             self._crowded = max(_FEW_TIMERS, 2 * len(self._timers))
@@ -106,27 +106,27 @@ class Reactor:
         return timer
 
     def wake(self, call: Callable[[], None]) -> None:
-        """Make this call in the thread that is in `run`: from any thread."""
-        self._heard.append(call)
+        """Make a call in the thread that is in `run`. May be called from any thread."""
+        self._wake_calls.append(call)
         try:
             os.write(self.wake_fd, b"\0")
         except OSError:
-            pass  # so many bytes wait there that it will wake; or it has been closed
+            pass  # the pipe is full, so it will wake; or it is closed
 
     def stop(self) -> None:
-        """Let `run` return after this round."""
+        """Have `run` return after this round."""
         self._is_stopped = True
 
     def run(self) -> None:
-        """Wait and make the calls, round after round, until stopped."""
+        """Wait and make the calls, round after round, until `stop`."""
         while not self._is_stopped:
             try:
                 self._rounds()
-            except Exception as error:  # noqa: BLE001  # what is left of this round is there in the next one too
+            except Exception as error:  # noqa: BLE001  # the rest of this round comes again in the next
                 self.fault(error)
 
     def close(self) -> None:
-        """Make the calls that are due now, and let go of all."""
+        """Make the calls that are due now, and close all descriptors."""
         while self._soon:
             try:
                 self._soon.popleft()()
@@ -134,7 +134,10 @@ class Reactor:
                 self.fault(error)
         self._poll.close()
         os.close(self._wake_read_fd)
-        wake_fd, self.wake_fd = self.wake_fd, -1  # a resolver that comes late must not meet another file's descriptor
+        wake_fd, self.wake_fd = (
+            self.wake_fd,
+            -1,
+        )  # a late resolver must not write to a descriptor that is another file's by then
         os.close(wake_fd)
 
     def _rounds(self) -> None:
@@ -161,7 +164,7 @@ class Reactor:
             if timer.call is not None:
                 timer.call()
 
-    def _was_woken(self, events: int) -> None:
+    def _on_wake(self, events: int) -> None:
         os.read(self._wake_read_fd, _WAKE_BYTES)
-        while self._heard:
-            self._soon.append(self._heard.popleft())
+        while self._wake_calls:
+            self._soon.append(self._wake_calls.popleft())

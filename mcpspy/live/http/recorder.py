@@ -1,7 +1,7 @@
-"""What an HTTP tap writes down of one message: its stream opened, the frames of its body, its end.
+"""Records of one HTTP message, from its head and pieces of its body: its `open`, its frames, its `close`.
 
-Refuses to forward, and to know sockets. A body of events is cut into events, any other is one frame; what is longer than 1 MiB comes
-in parts, so that memory stays bounded.
+The body is cut by its framing; a frame longer than 1 MiB comes in parts, so that memory stays bounded. Used by taps, mocks and the
+clients of live servers.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from ...wire.framing import Framing
 
 FLOW_BYTES = 8
-"""Of a body that flows so much is recorded at once; less waits for what comes next, so that something is left to complete it."""
+"""A flowing body is recorded from this many bytes on; less waits for what comes next, so that something is left to complete it."""
 
 
 class Numbers:
-    """Hands out the numbers of a capture's streams, transactions and connections."""
+    """The next numbers of a capture's streams, transactions and connections."""
 
     __slots__ = ("connections", "streams", "transactions")
 
@@ -46,26 +46,26 @@ class Numbers:
         return self.transactions
 
 
-class Recorded:
-    """One stream of a transaction, from its head to its end: each method returns the records that became due.
+class StreamRecorder:
+    """One stream, from its head to its end. Each method returns the records that became due.
 
-    `sender` is the side whose bytes these are. Times are those of the tap's clock. Of a body that `flows` each stretch is a part.
+    `sender` is the side that sent it. Times are on the tap's clock. If the body `flows`, each piece of it is recorded as a part.
     """
 
-    __slots__ = ("_cut", "_first_ns", "_flows", "_sizes", "_told_ns", "framing", "is_open", "number", "sender")
+    __slots__ = ("_framing", "_first_ns", "_flows", "_sizes", "_reported_ns", "framing", "is_open", "number", "sender")
 
     def __init__(self, number: int, sender: Side, framing: str, *, flows: bool = False) -> None:
         self.number = number
         self.sender: Side = sender
         self.is_open = True
         self.framing = framing
-        self._cut: Framing = WholeBody(FLOW_BYTES) if flows else FRAMINGS[framing]()
+        self._framing: Framing = WholeBody(FLOW_BYTES) if flows else FRAMINGS[framing]()
         self._flows = flows
         self._sizes: ChunkSizes | None = None  # few requests and no short responses are chunked
         self._first_ns = 0
-        self._told_ns = -1
+        self._reported_ns = -1
 
-    def begun(
+    def open(
         self,
         now_ns: int,
         head: bytes,
@@ -75,7 +75,7 @@ class Recorded:
         forwarded: bytes | None = None,
         injected: bool = False,
     ) -> Open:
-        """The stream's `open` record."""
+        """Return the stream's `open` record."""
         return Open(
             at_ns=now_ns,
             stream=self.number,
@@ -89,20 +89,26 @@ class Recorded:
             injected=injected,
         )
 
-    def took(self, body: Body, now_ns: int, run: list[bytes] | None = None) -> list[Record]:
-        """The frames that this stretch of the body completed.
+    def feed(self, body: Body, now_ns: int, run: list[bytes] | None = None) -> list[Record]:
+        """Return the frames that this piece of the body completed.
 
-        Where `run` is given, events that follow them and came in one chunk each are put there instead.
+        With `run`, events that came in one chunk each go there instead, if they are the last of these frames.
         """
-        was_begun = self._cut.held_bytes > 0
+        was_begun = self._framing.held_bytes > 0
         began_ns = self._first_ns if was_begun else now_ns
         if body.chunks:
             if self._sizes is None:
                 self._sizes = ChunkSizes()
             self._sizes.add(body.chunks)
-        pieces = self._cut.feed(body.payload)
+        pieces = self._framing.feed(body.payload)
         records: list[Record] = []
-        if run is not None and pieces and self._sizes is not None and self.framing == SseEvents.name and not self._cut.is_part:
+        if (
+            run is not None
+            and pieces
+            and self._sizes is not None
+            and self.framing == SseEvents.name
+            and not self._framing.is_part
+        ):
             if was_begun:
                 records.append(self._frame(pieces.pop(0), now_ns, began_ns))
                 began_ns = now_ns
@@ -112,32 +118,32 @@ class Recorded:
         for piece in pieces:
             records.append(self._frame(piece, now_ns, began_ns))
             began_ns = now_ns
-        if pieces and self._cut.is_part:
+        if pieces and self._framing.is_part:
             records[-1].part = True  # type: ignore[union-attr]  # it is a frame
         self._first_ns = began_ns
         return records
 
     @property
     def waits_since_ns(self) -> int | None:
-        """Since when the beginning of a frame waits for its end; None where none does, or it has been told."""
-        if self._flows:  # what it holds back does not wait, but goes with what comes next
+        """Since when the beginning of a frame waits for its end; None if none does, or if that is recorded."""
+        if self._flows:  # the few bytes held go with what comes next
             return None
-        return self._first_ns if self.is_open and self._cut.held_bytes and self._told_ns != self._first_ns else None
+        return self._first_ns if self.is_open and self._framing.held_bytes and self._reported_ns != self._first_ns else None
 
     def partial(self, now_ns: int) -> Partial:
-        """What waits for its end, told once."""
-        self._told_ns = self._first_ns
-        return Partial(at_ns=now_ns, stream=self.number, first_ns=self._first_ns, data=self._cut.held)
+        """Return the record of a frame that waits for its end, once for each."""
+        self._reported_ns = self._first_ns
+        return Partial(at_ns=now_ns, stream=self.number, first_ns=self._first_ns, data=self._framing.held)
 
     @property
     def is_between_events(self) -> bool:
-        """Whether a whole event that comes next, in a chunk of its own, is a frame that need not be taken."""
-        return self.framing == SseEvents.name and self._cut.is_between and (self._sizes is None or self._sizes.is_between)
+        """True if a whole event that comes next, in a chunk of its own, is a frame that need not be fed."""
+        return self.framing == SseEvents.name and self._framing.is_between and (self._sizes is None or self._sizes.is_between)
 
-    def ended(self, now_ns: int, by: str, how: str, *, trailers: bytes = b"", missing_bytes: int | None = None) -> list[Record]:
-        """What is left of the body, and the stream's `close` record."""
-        began_ns = self._first_ns if self._cut.held_bytes else now_ns
-        records: list[Record] = [self._frame(rest, now_ns, began_ns) for rest in self._cut.close()]
+    def close(self, now_ns: int, by: str, how: str, *, trailers: bytes = b"", missing_bytes: int | None = None) -> list[Record]:
+        """Return the rest of the body, and the stream's `close` record."""
+        began_ns = self._first_ns if self._framing.held_bytes else now_ns
+        records: list[Record] = [self._frame(rest, now_ns, began_ns) for rest in self._framing.close()]
         extra: dict[str, object] = {}
         if trailers:
             extra["trailers"] = trailers.decode("latin-1")
@@ -155,7 +161,7 @@ class Recorded:
 
 
 def note(now_ns: int, topic: str, text: str, connection: int, transaction: int = 0, *, by: str = "") -> Note:
-    """What a tap has to say of a connection, and of a transaction on it where it knows which; 0 is none."""
+    """Make a note about a connection, and about a transaction on it; 0 is none."""
     extra: dict[str, int | str] = {}
     if connection:
         extra["connection"] = connection
@@ -167,7 +173,7 @@ def note(now_ns: int, topic: str, text: str, connection: int, transaction: int =
 
 
 def fault_text(error: BaseException) -> str:
-    """Describe a fault of our own by its type and the place where it was raised, never by its message: that may be a secret."""
+    """Describe a fault of our own by its type and where it was raised, never by its message, which may hold a secret."""
     place, trace = "", error.__traceback__
     while trace is not None:
         place = f" in {basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"

@@ -1,6 +1,6 @@
-"""The HTTP tap: a reverse proxy for one upstream that relays bytes between a client connection and an upstream connection of its own.
+"""The HTTP tap: a reverse proxy for one upstream. Each client connection gets an upstream connection of its own.
 
-It listens, lets links begin, connects them, and ends them all when it is told to. Refuses an upstream that is the tap itself.
+It listens, begins a connection pair for each client, and closes them all at its end. An upstream that is the tap itself is an error.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ...errors import TapError
 from ...records import MCPSPY, Frame, Note
 from ..native import keep_freed_memory
 from .channel import set_options
-from .connection_pair import Link
+from .connection_pair import ConnectionPair
 from .dial import Dial
-from .host_check import Gate
+from .host_check import HostCheck
 from .listener import BACKLOG, REST_S, Authority, HttpOrigin, accept_all, bound_socket
 from .reactor import Reactor
 from .recorder import Numbers, fault_text, note
-from .rewriting import Mapping
-from .transaction import Answered, Asked
+from .rewriting import Rewriting
+from .transaction import RequestPlan, ResponsePlan
 
 if TYPE_CHECKING:
     from ...records import Record, Sink
@@ -39,14 +39,14 @@ _Value = TypeVar("_Value")
 
 MAX_REMEMBERED = 256
 MAX_REMEMBERED_BYTES = 1 << 12
-"""So many heads, up to this size, are remembered with what follows from them; then all are forgotten."""
+"""How many heads, up to this size, are kept with their plans; then all are forgotten."""
 
 
 class HttpTap:
-    """A tap before `upstream`; its clock began at `begin_ns` of the monotonic one. Records go where `record_to` says.
+    """A tap in front of `upstream`. Its clock began at `begin_ns` of the monotonic one. Records go to the sink of `record_to`.
 
-    `extra_fields` are put into every request. `tls` is how to talk to an https upstream. What does not speak MCP has no body
-    in which a name is mapped.
+    `extra_fields` are put into every request. `tls` is the context for an https upstream. Unless the upstream `speaks_mcp`, no
+    body is rewritten.
     """
 
     def __init__(
@@ -62,27 +62,27 @@ class HttpTap:
     ) -> None:
         self.upstream = upstream
         self.sink: Sink = nowhere
-        self.event = self._event_as_record
-        self.events = self._events_as_records
+        self.event: Callable[[int, int, bytes], None] = self._event_as_record
+        self.events: Callable[[Sequence[Record], int, int, Sequence[bytes]], None] = self._events_as_records
         self.extra_fields = extra_fields
         self.numbers = Numbers()
         self.own = Authority("127.0.0.1", 0)
-        self.gate = Gate(port=0)
+        self.host_check = HostCheck(port=0)
         self.begin_ns = begin_ns
         self._allowed_hosts = allowed_hosts
         self._allowed_endpoints = tuple(allowed_endpoints)
         self._tls = tls
         self._speaks_mcp = speaks_mcp
-        self._links: set[Link] = set()
-        self._mappings: dict[str, Mapping] = {}
-        self._asked: dict[bytes, Asked] = {}
-        self._answered: dict[tuple[bytes, str], Answered] = {}
-        self._told_tls = False
+        self._pairs: set[ConnectionPair] = set()
+        self._rewritings: dict[str, Rewriting] = {}
+        self._request_plans: dict[bytes, RequestPlan] = {}
+        self._response_plans: dict[tuple[bytes, str], ResponsePlan] = {}
+        self._has_noted_tls = False
         self._listener: socket.socket | None = None
         self.reactor = Reactor(self.fault)
 
     def record_to(self, sink: Sink) -> None:
-        """Have everything recorded there."""
+        """Send all records to `sink`."""
         self.sink = sink
         self.event = getattr(sink, "event", self._event_as_record)
         self.events = getattr(sink, "events", self._events_as_records)
@@ -94,14 +94,14 @@ class HttpTap:
         self.sink((*before, *(Frame(stream, at_ns, at_ns, data, chunks=(len(data),)) for data in events)))
 
     def now_ns(self) -> int:
-        """Nanoseconds since the tap's clock began."""
+        """Return the nanoseconds since the tap's clock began."""
         return monotonic_ns() - self.begin_ns
 
     def listen(self, host: str, port: int) -> socket.socket:
         """Take the address; port 0 picks one. Raises: TapError: if it is taken, or not ours."""
         listener = bound_socket(host, port)
         self.own = Authority(host, listener.getsockname()[1])
-        self.gate = Gate(port=self.own.port, allowed_hosts=self._allowed_hosts)
+        self.host_check = HostCheck(port=self.own.port, allowed_hosts=self._allowed_hosts)
         to = self.upstream.authority
         if to.port == self.own.port and (to.is_loopback or to.is_any or to.host == host):
             listener.close()
@@ -109,9 +109,9 @@ class HttpTap:
         return listener
 
     def run(self, listener: socket.socket, ready: Callable[[], None]) -> None:
-        """Relay until SIGINT, SIGTERM or SIGHUP comes, but for those that were ignored when we started: nohup means it.
+        """Relay until SIGINT, SIGTERM or SIGHUP, except those that were ignored when we started, as under nohup.
 
-        `ready` is called once clients can connect and signals are heard.
+        `ready` is called once clients can connect and signals are handled.
         """
         keep_freed_memory()
         signal.set_wakeup_fd(self.reactor.wake_fd, warn_on_full_buffer=False)
@@ -121,18 +121,18 @@ class HttpTap:
         try:
             self.relay(listener, ready)
         finally:
-            signal.set_wakeup_fd(-1)  # before its descriptor is closed: a second signal must not meet another file's
+            signal.set_wakeup_fd(-1)  # before its descriptor is closed: a second signal must not write to another file
             self.end()
 
     def serve(self, listener: socket.socket, ready: Callable[[], None]) -> None:
-        """Relay until the reactor is stopped; then every connection is closed and recorded."""
+        """Relay until the reactor is stopped, then close and record every connection."""
         try:
             self.relay(listener, ready)
         finally:
             self.end()
 
     def relay(self, listener: socket.socket, ready: Callable[[], None]) -> None:
-        """Let clients in, until the reactor is stopped."""
+        """Let clients in until the reactor is stopped."""
         self._listener = listener
         listener.listen(BACKLOG)
         listener.setblocking(False)
@@ -143,16 +143,16 @@ class HttpTap:
         listener.close()
 
     def end(self) -> None:
-        """Close every connection, and record that it was us."""
-        for link in list(self._links):
+        """Close every connection, and record that mcpspy did."""
+        for pair in list(self._pairs):
             try:
-                link.abort()
-            except Exception as error:  # noqa: BLE001  # the others have to be closed too
+                pair.abort()
+            except Exception as error:  # noqa: BLE001  # the others must be closed too
                 self.fault(error)
         self.reactor.close()
 
     def fault(self, error: Exception, connection: int = 0) -> None:
-        """Tell of a fault of our own: where it is, and not what it says, for that may be somebody's secret."""
+        """Report a fault of our own."""
         text = fault_text(error)
         _log.error("mcpspy: %s", text)
         self.sink((note(self.now_ns(), "fault", text, connection, by=MCPSPY),))
@@ -168,56 +168,56 @@ class HttpTap:
         try:
             set_options(client)
         except OSError:
-            pass  # it is gone, which its first read tells
-        self._links.add(Link(self, client))
+            pass  # it is gone, which its first read reports
+        self._pairs.add(ConnectionPair(self, client))
 
-    def dial(self, link: Link) -> Dial:
-        """Get the link its upstream connection."""
-        return Dial(self.reactor, self.upstream, self._tls, connected=link.connected, failed=link.unreachable)
+    def dial(self, *, on_connected: Callable[[socket.socket], None], on_failed: Callable[[int, str], None]) -> Dial:
+        """Begin to connect to the upstream."""
+        return Dial(self.reactor, self.upstream, self._tls, on_connected=on_connected, on_failed=on_failed)
 
-    def tell_tls(self, tls: ssl.SSLSocket) -> None:
-        """Note once how the upstream is spoken to."""
-        if self._told_tls:
+    def note_tls(self, tls: ssl.SSLSocket) -> None:
+        """Note once which TLS the upstream speaks."""
+        if self._has_noted_tls:
             return
-        self._told_tls = True
+        self._has_noted_tls = True
         cipher = tls.cipher()
-        named: Any = (tls.getpeercert() or {}).get("subject", ())
-        subject = ", ".join(f"{name}={value}" for pair in named for name, value in pair)
+        names: Any = (tls.getpeercert() or {}).get("subject", ())
+        subject = ", ".join(f"{name}={value}" for pair in names for name, value in pair)
         text = f"{tls.version()}, {cipher[0] if cipher else 'no cipher'}" + (f", certificate of {subject}" if subject else "")
         self.sink((Note(at_ns=self.now_ns(), topic="tls", text=text),))
 
-    def asked(self, head: RequestHead) -> Asked:
-        """What follows from a request's head."""
-        found = self._asked.get(head.raw)
-        if found is None:
-            mapping = self._mapping(head.value(b"host"))
-            found = Asked(head, self.gate, mapping, self.extra_fields, speaks_mcp=self._speaks_mcp)
+    def request_plan(self, head: RequestHead) -> RequestPlan:
+        """Decide what to do with a request."""
+        plan = self._request_plans.get(head.raw)
+        if plan is None:
+            rewriting = self._rewriting(head.value(b"host"))
+            plan = RequestPlan(head, self.host_check, rewriting, self.extra_fields, speaks_mcp=self._speaks_mcp)
             if len(head.raw) <= MAX_REMEMBERED_BYTES:
-                _remember(self._asked, head.raw, found)
-        return found
+                _remember(self._request_plans, head.raw, plan)
+        return plan
 
-    def answered(self, head: ResponseHead, mapping: Mapping) -> Answered:
-        """What follows from a response's head, for a client that calls us as `mapping` says."""
-        key = (head.raw, mapping.own)
-        found = self._answered.get(key)
-        if found is None:
-            found = Answered(head, mapping)
+    def response_plan(self, head: ResponseHead, rewriting: Rewriting) -> ResponsePlan:
+        """Decide what to do with a response for a client that uses this rewriting."""
+        key = (head.raw, rewriting.own)
+        plan = self._response_plans.get(key)
+        if plan is None:
+            plan = ResponsePlan(head, rewriting)
             if len(head.raw) <= MAX_REMEMBERED_BYTES:
-                _remember(self._answered, key, found)
-        return found
+                _remember(self._response_plans, key, plan)
+        return plan
 
-    def _mapping(self, host: bytes | None) -> Mapping:
-        """Between the upstream and the name by which a client calls us: its Host field."""
+    def _rewriting(self, host: bytes | None) -> Rewriting:
+        """Return the rewriting for a client with this Host field."""
         own = str(self.own) if host is None else host.decode("latin-1")
-        found = self._mappings.get(own)
-        if found is None:
-            found = Mapping(upstream=self.upstream, own=own, allowed_endpoints=self._allowed_endpoints)
-            _remember(self._mappings, own, found)
-        return found
+        rewriting = self._rewritings.get(own)
+        if rewriting is None:
+            rewriting = Rewriting(upstream=self.upstream, own=own, allowed_endpoints=self._allowed_endpoints)
+            _remember(self._rewritings, own, rewriting)
+        return rewriting
 
-    def left(self, link: Link) -> None:
-        """A client's connection is gone."""
-        self._links.discard(link)
+    def forget(self, pair: object) -> None:
+        """Forget a connection pair whose client has gone."""
+        self._pairs.discard(pair)
 
 
 def _remember(known: dict[_Key, _Value], key: _Key, value: _Value) -> None:
@@ -227,4 +227,4 @@ def _remember(known: dict[_Key, _Value], key: _Key, value: _Value) -> None:
 
 
 def nowhere(records: object) -> None:
-    """The sink of a tap that has none."""
+    """Drop records: the sink of a tap that has none."""

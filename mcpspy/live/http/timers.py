@@ -1,7 +1,7 @@
-"""Timers of an HTTP connection: how long a client may take, and what is told of waiting.
+"""Timers of an HTTP connection: one ends requests that do not go on, one records what waits.
 
-`Patience` ends requests that do not go on. `Slowness` records what a stdio pump records too, after the same times: writes that block
-because nobody reads, and frames whose end does not come. Each has one timer at most, which looks when it wakes and is not moved.
+`StallTimer` records the two facts that a stdio pump records, after the same times: a write that blocks because nobody reads, and a
+frame whose end does not come. Each class has at most one timer. It is not moved when what it watches changes: it looks when it wakes.
 """
 
 from __future__ import annotations
@@ -16,34 +16,32 @@ from ..stdio.pump import PARTIAL_NS, STALL_NS
 if TYPE_CHECKING:
     from ...records import Record
     from .channel import Channel
+    from .context import TapContext
     from .reactor import Reactor, Timer
-    from .recorder import Recorded
-    from .tap import HttpTap
+    from .recorder import StreamRecorder
 
 REQUEST_S = 30.0
-"""So long a request may take from one read to the next, and its head in all: who dribbles one holds a connection."""
+"""How long a request may take from one read to the next, and its head in all: a client that dribbles one holds a connection."""
 
 LINGER_S = 2.0
-"""So long what a client still sends is thrown away behind an injected answer: closed at once, the answer could be lost by a reset."""
+"""How long to read and drop what a client still sends after an injected response: if we closed at once, a reset could take the
+response with it."""
 
 
-class Patience:
-    """The timer of one connection; `expired` is called when a request took too long.
+class RequestTimer:
+    """The time of one connection's requests. `on_expired` is called when one took too long; no timer runs between requests."""
 
-    What is watched changes with every read, so the timer is left to run, and looks when it wakes how long there still is.
-    """
+    __slots__ = ("_due_s", "_is_heads", "_on_expired", "_reactor", "_timer")
 
-    __slots__ = ("_due_s", "_expired", "_is_heads", "_reactor", "_timer")
-
-    def __init__(self, reactor: Reactor, expired: Callable[[], None]) -> None:
+    def __init__(self, reactor: Reactor, on_expired: Callable[[], None]) -> None:
         self._reactor = reactor
-        self._expired = expired
+        self._on_expired = on_expired
         self._timer: Timer | None = None
         self._is_heads = False
         self._due_s = 0.0  # 0: nothing is watched
 
     def watch(self, *, is_head: bool, is_body: bool) -> None:
-        """Something came of a request, and more is to come: of its head or of its body, or of neither."""
+        """Note that something of a request came. More is to come of its head, of its body, or of neither."""
         if not is_head and not is_body:
             self._due_s = 0.0
         elif not (is_head and self._is_heads and self._due_s):  # a head has its time as a whole
@@ -53,14 +51,14 @@ class Patience:
                 self._timer = self._reactor.later(REQUEST_S, self._look)
 
     def linger(self, leave: Callable[[], None]) -> None:
-        """Call `leave` unless the client leaves by itself."""
+        """Call `leave` after a while, unless the client leaves first."""
         self.forget()
         self._timer = self._reactor.later(LINGER_S, leave)
 
     def forget(self) -> None:
-        """The connection is over: no request of it is waited for any more."""
+        """Stop: the connection is over."""
         self._due_s = 0.0
-        self._expired = _nothing  # whose it is refers to us
+        self._on_expired = _ignore  # its owner refers to us
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -72,51 +70,51 @@ class Patience:
             self._timer = self._reactor.later(left_s, self._look)
         elif self._due_s:
             self._due_s = 0.0
-            self._expired()
+            self._on_expired()
 
 
-class _Block:
-    """A write that blocks, since when, and whether that was told."""
+class _BlockedWrite:
+    """A write that blocks: since when, and whether that is recorded."""
 
-    __slots__ = ("channel", "is_told", "since_ns")
+    __slots__ = ("channel", "is_recorded", "since_ns")
 
     def __init__(self, channel: Channel, since_ns: int) -> None:
         self.channel = channel
         self.since_ns = since_ns
-        self.is_told = False
+        self.is_recorded = False
 
 
-class Slowness:
-    """Of one link. Times are those of the tap's clock; records go to the tap's sink."""
+class StallTimer:
+    """What waits on one connection pair. Times are on the tap's clock; records go to the tap's sink."""
 
     __slots__ = ("_blocks", "_held", "_tap", "_timer")
 
-    def __init__(self, tap: HttpTap) -> None:
+    def __init__(self, tap: TapContext) -> None:
         self._tap = tap
         self._timer: Timer | None = None
-        self._blocks: dict[int, _Block] = {}  # by the stream whose bytes wait
-        self._held: dict[int, Recorded] = {}
+        self._blocks: dict[int, _BlockedWrite] = {}  # by the stream whose bytes wait
+        self._held: dict[int, StreamRecorder] = {}
 
     def blocked(self, stream: int, channel: Channel) -> None:
-        """Bytes of this stream wait in `channel`, whose other end does not take them."""
+        """Note that bytes of this stream wait in `channel`, whose other end does not take them."""
         now_ns = self._now_ns()
-        self._blocks[stream] = _Block(channel, now_ns)
+        self._blocks[stream] = _BlockedWrite(channel, now_ns)
         self._wait(STALL_NS)
 
     def drained(self, stream: int) -> None:
-        """They have been taken."""
+        """Note that the bytes of this stream have been taken."""
         block = self._blocks.pop(stream, None)
-        if block is not None and block.is_told:
+        if block is not None and block.is_recorded:
             now_ns = self._now_ns()
             self._tap.sink((Stall(at_ns=now_ns, stream=stream, waiting_bytes=0, lasted_ns=now_ns - block.since_ns),))
 
-    def holds(self, stream: Recorded) -> None:
-        """A frame of this stream has begun, and its end has not come."""
+    def holds(self, stream: StreamRecorder) -> None:
+        """Note that a frame of this stream has begun and its end has not come."""
         self._held[stream.number] = stream
         self._wait(PARTIAL_NS)
 
     def forget(self) -> None:
-        """The connection is gone."""
+        """Stop: the connections are gone."""
         self._blocks.clear()
         self._held.clear()
         if self._timer is not None:
@@ -134,16 +132,16 @@ class Slowness:
             self._timer = self._tap.reactor.later(due_s, self._look)
 
     def _look(self) -> None:
-        """Tell what has waited long enough, and come back for what has not."""
+        """Record what has waited long enough, and come back for the rest."""
         self._timer = None
         now_ns = self._now_ns()
         records: list[Record] = []
         due_ns = []
         for stream, block in self._blocks.items():
-            if not block.is_told and now_ns >= block.since_ns + STALL_NS:
-                block.is_told = True
+            if not block.is_recorded and now_ns >= block.since_ns + STALL_NS:
+                block.is_recorded = True
                 records.append(Stall(at_ns=now_ns, stream=stream, waiting_bytes=block.channel.pending_bytes))
-            elif not block.is_told:
+            elif not block.is_recorded:
                 due_ns.append(block.since_ns + STALL_NS)
         for number, held in list(self._held.items()):
             since_ns = held.waits_since_ns
@@ -160,5 +158,5 @@ class Slowness:
             self._wait(max(min(due_ns) - now_ns, 1))
 
 
-def _nothing() -> None:
-    """What expires when nothing does."""
+def _ignore() -> None:
+    """Do nothing: the callback of a timer that is stopped."""

@@ -1,6 +1,7 @@
-"""A request and its response as an HTTP tap sees them pass, and their heads as the other side must see them.
+"""A request and its response in an HTTP tap, and what the tap decides on their heads.
 
-Only names are mapped (`mapping`), and compression is declined where a body may have to be read. Refuses to change any other byte.
+Heads pass unchanged but for the names that `rewriting` changes, the user's extra fields, and compression, which is declined for
+responses that may have to be read.
 """
 
 from __future__ import annotations
@@ -9,37 +10,37 @@ from typing import TYPE_CHECKING
 
 from ...wire.body import body_framing
 from ...wire.http_fields import mapped, with_value
-from .rewriting import METADATA_PREFIX, Mapping
+from .rewriting import METADATA_PREFIX, Rewriting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...wire.http_head import RequestHead, ResponseHead
-    from .host_check import Gate, Refusal
-    from .recorder import Recorded
+    from .host_check import HostCheck, Refusal
+    from .recorder import StreamRecorder
 
 
-class Asked:
-    """What follows from a request's head: whether it may pass, as what it passes, and what its response may need.
+class RequestPlan:
+    """The decisions on a request's head: whether it may pass, the head to forward, and what its response may need.
 
-    A client sends the same head again and again, but for its length; working this out costs 25 µs, finding it again 0.2.
+    A client sends the same head again and again; working this out costs 25 µs, looking it up 0.2.
     """
 
-    __slots__ = ("forwarded", "framing", "is_metadata", "mapping", "method", "proves_address", "refusal", "wants_events")
+    __slots__ = ("forwarded", "framing", "is_metadata", "rewriting", "method", "proves_address", "refusal", "wants_events")
 
     def __init__(
         self,
         head: RequestHead,
-        gate: Gate,
-        mapping: Mapping,
+        host_check: HostCheck,
+        rewriting: Rewriting,
         extra_fields: Sequence[tuple[bytes, bytes]],
         *,
         speaks_mcp: bool = True,
     ) -> None:
         is_get = head.method == b"GET" and speaks_mcp
         self.method = head.method
-        self.mapping = mapping
-        self.refusal: Refusal | None = gate.refusal(head)
+        self.rewriting = rewriting
+        self.refusal: Refusal | None = host_check.refusal(head)
         self.framing = body_framing(head.value(b"content-type"), head.value(b"content-encoding"))
         self.wants_events = is_get and b"text/event-stream" in (head.value(b"accept") or b"")
         self.is_metadata = is_get and head.target.startswith(METADATA_PREFIX)
@@ -47,10 +48,10 @@ class Asked:
         self.forwarded = self._forwarded(head, extra_fields)
 
     def _forwarded(self, head: RequestHead, extra_fields: Sequence[tuple[bytes, bytes]]) -> bytes:
-        """The head as the upstream must see it, with `extra_fields` in place of the client's, or behind them."""
-        raw = with_value(head.raw, b"Host", self.mapping.upstream.host_field.encode())
+        """Return the head for the upstream, with `extra_fields` in place of the client's, or after them."""
+        raw = with_value(head.raw, b"Host", self.rewriting.upstream.host_field.encode())
         if b"\r\norigin:" in head.lowered:
-            raw = mapped(raw, b"origin", self.mapping.origin_field)
+            raw = mapped(raw, b"origin", self.rewriting.origin_field)
         if self.wants_events or self.is_metadata:
             raw = mapped(raw, b"accept-encoding", lambda _: b"identity")
         for name, value in extra_fields:
@@ -58,32 +59,32 @@ class Asked:
         return raw
 
 
-class Answered:
-    """What follows from a response's head, for one mapping: as what it passes on, and how its body is cut.
+class ResponsePlan:
+    """The decisions on a response's head: the head to forward, and how the body is cut.
 
-    `flows` says that the body is a compressed stream of events: one unit, of which each stretch is worth recording when it comes.
+    `flows` means that the body is a compressed stream of events: it is one frame, and each piece is recorded when it comes.
     """
 
     __slots__ = ("flows", "forwarded", "framing")
 
-    def __init__(self, head: ResponseHead, mapping: Mapping) -> None:
+    def __init__(self, head: ResponseHead, rewriting: Rewriting) -> None:
         self.framing = body_framing(head.value(b"content-type"), head.value(b"content-encoding"))
         self.flows = self.framing == "body" and body_framing(head.value(b"content-type")) == "sse"
         raw = head.raw
         if b"\r\nlocation:" in head.lowered:
-            raw = mapped(raw, b"location", mapping.location)
+            raw = mapped(raw, b"location", rewriting.location)
         if b"\r\nwww-authenticate:" in head.lowered:
-            raw = mapped(raw, b"www-authenticate", mapping.challenge)
+            raw = mapped(raw, b"www-authenticate", rewriting.challenge)
         self.forwarded = raw
 
 
-class Transaction:
+class ProxiedTransaction:
     """A request and its response, which is None until its final head has come."""
 
-    __slots__ = ("asked", "number", "request", "response")
+    __slots__ = ("plan", "number", "request", "response")
 
-    def __init__(self, number: int, asked: Asked, request: Recorded) -> None:
+    def __init__(self, number: int, plan: RequestPlan, request: StreamRecorder) -> None:
         self.number = number
-        self.asked = asked
+        self.plan = plan
         self.request = request
-        self.response: Recorded | None = None
+        self.response: StreamRecorder | None = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...records import SERVER, Note, Open
 from ...wire.http_body import Body
-from ..http.recorder import Recorded
+from ..http.recorder import StreamRecorder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +57,7 @@ class Handover:
         self._tell = tell
         self._name = name
         self._play: Callable[[list[ScheduledSend]], None] = _nothing
-        self._stderr: Recorded | None = None
+        self._stderr: StreamRecorder | None = None
         self._is_leaving = False
         self.is_over = False
         self.status: int | None = None
@@ -113,7 +113,7 @@ class Handover:
         for told in self._forward.take():  # what it wrote to its stderr at its end
             told(self)
         if self._stderr is not None:
-            self._sink(self._stderr.ended(self._now_ns(), SERVER, "eof"))
+            self._sink(self._stderr.close(self._now_ns(), SERVER, "eof"))
 
     # What the server's news are told to
 
@@ -142,9 +142,9 @@ class Handover:
         now_ns = self._now_ns()
         records: list[Record] = []
         if self._stderr is None:
-            self._stderr = Recorded(STDERR, SERVER, "lines")
+            self._stderr = StreamRecorder(STDERR, SERVER, "lines")
             records.append(Open(at_ns=now_ns, stream=STDERR, sender=SERVER, name="stderr"))
-        self._sink([*records, *self._stderr.took(Body(data, data), now_ns)])
+        self._sink([*records, *self._stderr.feed(Body(data, data), now_ns)])
         self._show(data)
 
     def _record(self, text: str) -> None:

@@ -24,7 +24,7 @@ from ...wire.http_body import Body, BodyEnd, OpaqueBytes, RefusedBytes
 from ...wire.http_head import ResponseHead
 from ...wire.sse import SseEvents
 from ..http.recorder import note
-from ..upstream.http import UnreachableError, Wire
+from ..upstream.http import HttpTransport, UnreachableError
 from .http.server import ListeningMock
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class LlmMock(ListeningMock):
             self._play(found, response)
 
     def _play(self, found: Exchange, response: Response) -> None:
-        Playing(self._recorded[found.row].reply, response, self._speed).begin()
+        ReplyPlayback(self._recorded[found.row].reply, response, self._speed).begin()
 
     def _missed(self, miss: Miss, request: Request, response: Response) -> None:
         if self._forward is not None:
@@ -137,7 +137,7 @@ class LlmMock(ListeningMock):
         self._tell(miss)
 
 
-class Playing:
+class ReplyPlayback:
     """A reply on its way. `speed` is how many times faster than recorded it is said, 0 being at once."""
 
     __slots__ = ("_begin_s", "_loop", "_next", "_reply", "_response", "_speed", "_timer")
@@ -223,7 +223,7 @@ class LlmPassThrough:
         tls: ssl.SSLContext | None = None,
         tell: Callable[[str], None],
     ) -> None:
-        self._wire = Wire(url, sink=lambda records: None, now_ns=lambda: 0, tls=tls)
+        self._wire = HttpTransport(url, sink=lambda records: None, now_ns=lambda: 0, tls=tls)
         self._fields = {name.lower(): (name, value) for name, value in fields}
         self._tell = tell
         self._has_told = False

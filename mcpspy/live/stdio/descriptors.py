@@ -1,7 +1,7 @@
-"""Descriptors that are ours, and descriptors that we share: writing to either without ever blocking, and letting go of them.
+"""Writing to descriptors without ever blocking, and closing them, also those that we share with other processes.
 
 A client's end of a pipe is shared with whatever else holds it, so O_NONBLOCK is never set on it: that would break its other
-holders. Pipes and terminals are opened anew through /proc; sockets are asked per call.
+holders. Pipes and terminals are opened anew through /proc; for sockets each call says that it must not block.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ else:  # the C part alone: `functools` costs 2 ms, and a lambda instead 0.06 µs
     from _functools import partial
 
 PIPE_BYTES = 1 << 20
-"""What a pipe is made to hold once large messages pass, where the system lets us: they pass in fewer turns.
+"""The size that a pipe is given once large messages pass, so that they pass in fewer turns.
 
-Not before: a user's pipes share 64 MiB on Linux, which the taps of a few clients would use up (pipe(7), pipe-user-pages-soft).
+Not earlier: a user's pipes share 64 MiB on Linux, which the taps of a few clients would use up (pipe(7), pipe-user-pages-soft).
 """
 
 _F_SETPIPE_SZ = 1031
@@ -29,13 +29,13 @@ _F_SETPIPE_SZ = 1031
 _never_collected: list[object] = []
 
 _SURE_BYTES = 4096
-"""PIPE_BUF: what a pipe that polls as writable takes without blocking."""
+"""PIPE_BUF: a pipe that polls as writable takes this much without blocking."""
 
 
 def sender(fd: int) -> Callable[[bytes | memoryview], int]:
-    """A function that writes to `fd` what it takes at once and returns how many bytes that were.
+    """Return a function that writes to `fd` as much as it takes at once, and returns how many bytes that were.
 
-    It raises BlockingIOError if that is nothing, and OSError if there is no reader.
+    The function raises BlockingIOError if `fd` takes nothing, and OSError if it has no reader.
     """
     mode = os.fstat(fd).st_mode
     if stat.S_ISSOCK(mode):
@@ -46,7 +46,7 @@ def sender(fd: int) -> Callable[[bytes | memoryview], int]:
 
 
 def release(fd: int) -> None:
-    """Let go of `fd`, so that the other end sees it closed. A standard stream's number is never left free for others to get."""
+    """Close `fd` for the other end to see. The number of a standard stream is kept in use, so that no other file gets it."""
     if fd > 2:
         os.close(fd)
         return
@@ -57,7 +57,7 @@ def release(fd: int) -> None:
 
 
 def enlarge(fd: int) -> None:
-    """Let the pipe at `fd` hold `PIPE_BYTES`. Linux only; where it is refused, or `fd` is no pipe, nothing changes."""
+    """Have the pipe at `fd` hold `PIPE_BYTES`. Linux only; nothing changes if that is refused or `fd` is no pipe."""
     if sys.platform.startswith("linux"):
         from fcntl import fcntl
 
@@ -68,7 +68,7 @@ def enlarge(fd: int) -> None:
 
 
 def ensure_standard_streams() -> None:
-    """Open the null device where a standard stream is missing, so that no pipe of ours takes its number."""
+    """Open the null device for each missing standard stream, so that no pipe of ours takes its number."""
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(fd)
@@ -84,7 +84,7 @@ def _socket_sender(fd: int) -> Callable[[bytes | memoryview], int]:
 
 
 def _open_anew(fd: int) -> bool:
-    """Put a description of our own, non-blocking, behind `fd`; False where the system does not let us."""
+    """Give `fd` an open file description of our own, non-blocking. Returns False if the system does not allow it."""
     try:
         own = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError:
@@ -95,11 +95,11 @@ def _open_anew(fd: int) -> bool:
 
 
 def _careful_sender(fd: int) -> Callable[[bytes | memoryview], int]:
-    asked = poll()
-    asked.register(fd, POLLOUT)
+    writable = poll()
+    writable.register(fd, POLLOUT)
 
     def send(data: bytes | memoryview) -> int:
-        if not asked.poll(0):
+        if not writable.poll(0):
             raise BlockingIOError
         return os.write(fd, data[:_SURE_BYTES])
 

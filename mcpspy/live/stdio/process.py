@@ -1,7 +1,7 @@
-"""The server's process: started exactly as asked, watched, and at the end signalled, it and what it started.
+"""The server's process, started exactly as asked, and the list of what it started, which has to end with it.
 
-Refuses shells, changed environments and process groups: the child stays in our group, so that a client that signals the group
-reaches it. `subprocess` and `ctypes` are avoided for what they cost at start-up (2 and 3 ms, CPython 3.11).
+There is no shell, no changed environment and no new process group: a client that signals our group reaches the server too.
+`subprocess` and `ctypes` are avoided because of what they cost at start-up (2 and 3 ms, CPython 3.11).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _LINUX = sys.platform.startswith("linux")
 
 _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
-"""What Python sets LC_CTYPE to at its start where it finds the C locale (PEP 538)."""
+"""The values that Python gives LC_CTYPE at its start if it finds the C locale (PEP 538)."""
 
 
 class ServerProcess:
@@ -40,34 +40,34 @@ class ServerProcess:
         self._failure_fd = failure_fd
 
     def failure(self) -> OSError | None:
-        """Wait until the command runs, or has failed to: then say why. To be called once."""
+        """Wait until the command runs; returns the error if it could not be run. To be called once."""
         with open(self._failure_fd, "rb") as file:
             code = file.read()
         return OSError(int(code), os.strerror(int(code))) if code else None
 
 
 def restore_locale() -> None:
-    """Take back what Python itself has put into our environment in the C locale: the server would not have found it there.
+    """Undo what Python itself puts into our environment in the C locale: without mcpspy the server would not find it there.
 
-    Linux only: other systems do not tell with which environment we began.
+    Linux only: other systems do not say with which environment we began.
     """
     if os.environ.get("LC_CTYPE") not in _COERCED:
         return
     try:
         with open("/proc/self/environ", "rb") as file:
-            found = [one for one in file.read().split(b"\0") if one.startswith(b"LC_CTYPE=")]
+            recorded = [variable for variable in file.read().split(b"\0") if variable.startswith(b"LC_CTYPE=")]
     except OSError:
         return
-    if found:
-        os.environb[b"LC_CTYPE"] = found[0].partition(b"=")[2]
+    if recorded:
+        os.environb[b"LC_CTYPE"] = recorded[0].partition(b"=")[2]
     else:
         del os.environ["LC_CTYPE"]
 
 
 def spawn(argv: Sequence[str]) -> ServerProcess:
-    """Start `argv` with our environment and working directory; PATH is searched as a shell does.
+    """Start `argv` with our environment and working directory; PATH is searched as by a shell.
 
-    Raises: OSError: if there are no descriptors or processes left. A command that cannot be run is told by `ServerProcess.failure`.
+    A command that cannot be run is reported by `ServerProcess.failure`. Raises: OSError: if no descriptors or processes are left.
     """
     child_in, our_in = os.pipe()
     our_out, child_out = os.pipe()
@@ -75,27 +75,27 @@ def spawn(argv: Sequence[str]) -> ServerProcess:
     failure_read, failure_write = os.pipe()
     prctl = _prctl()
     parent = os.getpid()
-    as_found = signal(SIGCHLD, SIG_DFL)  # where it is ignored, nobody learns how a child ended
+    inherited = signal(SIGCHLD, SIG_DFL)  # if it is ignored, nobody learns how a child ended
     pid = os.fork()
     if pid == 0:
-        signal(SIGCHLD, as_found)
+        signal(SIGCHLD, inherited)
         _become(argv, (child_in, child_out, child_err), failure_write, prctl, parent)
     for fd in (child_in, child_out, child_err, failure_write):
         os.close(fd)
     os.set_blocking(our_in, False)
     if prctl is not None:
-        prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # after the spawn: what loses its parent from now on is ours to find
+        prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # after the spawn: processes that now lose their parent become ours
     return ServerProcess(pid, our_in, our_out, our_err, failure_read)
 
 
 def _become(
     argv: Sequence[str], pipes: Iterable[int], failure_fd: int, prctl: Callable[..., object] | None, parent: int
 ) -> None:
-    """In the forked child: turn into the command, or report the error number and exit with 127."""
+    """Become the command, in the forked child; else report the error number and exit with 127."""
     code = errno.EINVAL
     try:
         if prctl is not None:
-            prctl(_PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)  # what befalls us by SIGKILL befalls the server, as it would without us
+            prctl(_PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)  # if SIGKILL ends us, it ends the server too, as it would without us
             if os.getppid() != parent:
                 os._exit(127)
         for target, fd in enumerate(pipes):
@@ -115,7 +115,7 @@ def _become(
 
 
 def _become_script(argv: Sequence[str]) -> None:
-    """Do what execvp(3) does with a text that does not say what runs it, for so do Node's clients. Returns where that is no text."""
+    """Run a text file without `#!` by /bin/sh, as execvp(3) and so Node's clients do. Returns if it is no text."""
     folders = [""] if "/" in argv[0] else os.get_exec_path()
     path = next(path for folder in folders if os.access(path := os.path.join(folder, argv[0]), os.X_OK))
     with open(path, "rb") as file:
@@ -125,7 +125,7 @@ def _become_script(argv: Sequence[str]) -> None:
 
 
 def _prctl() -> Callable[..., object] | None:
-    """prctl(2), or None where there is none."""
+    """Return prctl(2), or None on other systems."""
     return c_function("prctl") if _LINUX else None
 
 
@@ -143,7 +143,7 @@ class ListedProcess:
 
 
 def process(pid: int) -> ListedProcess | None:
-    """The process with this pid, or None if there is none, or only a zombie, or no /proc."""
+    """Return the process with this pid; None if there is none, if it is a zombie, or without /proc."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             stat = file.read()
@@ -157,22 +157,22 @@ def process(pid: int) -> ListedProcess | None:
 
 
 def descendants() -> list[ListedProcess]:
-    """Every live process below this one, the nearest first. A subreaper's descendants never escape by losing their parent."""
+    """Return every live process below this one, the nearest first. A subreaper keeps those that lose their parent."""
     listed = _listed()
-    below = {os.getpid()}
-    found: list[ListedProcess] = []
+    known = {os.getpid()}
+    below: list[ListedProcess] = []
     while True:
-        new = [one for one in listed if one.parent in below and one.pid not in below]
-        if not new:
-            return found
-        found += new
-        below.update(one.pid for one in new)
+        children = [process for process in listed if process.parent in known and process.pid not in known]
+        if not children:
+            return below
+        below += children
+        known.update(process.pid for process in children)
 
 
 def _listed() -> list[ListedProcess]:
     if os.path.isdir("/proc/self"):
         pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-        return [one for one in map(process, pids) if one is not None]
+        return [listed for listed in map(process, pids) if listed is not None]
     with os.popen("ps -axo pid=,ppid=,sess=,stat=,comm=") as listing:  # the BSDs and macOS
         rows = [line.split(None, 4) for line in listing]
     return [
@@ -183,12 +183,12 @@ def _listed() -> list[ListedProcess]:
 
 
 def pipe_name(fd: int) -> str:
-    """The pipe at `fd`, as the system names it in the list of a process's descriptors."""
+    """Return the name of the pipe at `fd` in the system's list of a process's descriptors."""
     return f"pipe:[{os.fstat(fd).st_ino}]"
 
 
-def holds(pid: int, pipe_names: set[str]) -> bool:
-    """Whether the process has one of these pipes open. False where the system does not list descriptors."""
+def holds_pipe(pid: int, pipe_names: set[str]) -> bool:
+    """True if the process has one of these pipes open. False if the system does not list descriptors."""
     try:
         descriptors = os.listdir(f"/proc/{pid}/fd")
     except OSError:
@@ -203,5 +203,5 @@ def holds(pid: int, pipe_names: set[str]) -> bool:
 
 
 def in_session(session: int) -> list[ListedProcess]:
-    """Every live process of the session that the process with this pid began."""
-    return [one for one in _listed() if one.session == session]
+    """Return every live process of the session that the process with this pid began."""
+    return [process for process in _listed() if process.session == session]

@@ -1,7 +1,7 @@
-"""One direction of a stdio tap: reads bytes, reports the frames they complete, sends the bytes on.
+"""One direction of a stdio tap: read bytes, record the frames they complete, send the bytes on unchanged.
 
-Refuses to change, delay or understand what passes. A pump never blocks: what its reader does not take waits here, and as long
-as it waits nothing more is read, so that back-pressure reaches the writer and memory stays bounded.
+A pump never blocks. It holds what its reader does not take, and reads nothing more as long as it holds something: so back-pressure
+reaches the writer, and memory stays bounded.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ _read = os.read  # looked up once: it is called for every message
 
 
 class Readiness:
-    """Descriptors and their callbacks; a callback gets poll's event mask.
+    """Descriptors and the callbacks to call when one is ready, with poll's event mask.
 
-    A callback that sets `interrupted` makes `turn` return after the round. There are no time-outs: who needs one has a signal sent.
+    A callback that sets `interrupted` makes `turn` return after the round. There are no time-outs: an alarm signal does that. `poll`
+    and not `epoll`, because standard streams may be regular files; and no asyncio, which costs 31 ms of start-up and 30 µs per
+    message (CPython 3.11).
     """
 
     __slots__ = ("_callbacks", "_poll", "interrupted")
@@ -44,17 +46,17 @@ class Readiness:
         self.interrupted = False
 
     def watch(self, fd: int, events: int, callback: Callable[[int], None]) -> None:
-        """Call `callback` when one of `events` is there, or (always) on an error or hang-up. Replaces an earlier watch."""
+        """Call `callback` on one of `events`, and always on an error or a hang-up. Replaces an earlier watch."""
         self._poll.register(fd, events)
         self._callbacks[fd] = callback
 
     def forget(self, fd: int) -> None:
-        """Watch `fd` no longer; it may be one that is not watched."""
+        """Stop watching `fd`, if it is watched."""
         if self._callbacks.pop(fd, None) is not None:
             self._poll.unregister(fd)
 
     def turn(self) -> None:
-        """Wait and make the calls, round after round, until interrupted."""
+        """Wait and make the calls, round after round, until `interrupted`."""
         wait, callback_of = self._poll.poll, self._callbacks.get
         self.interrupted = False
         while not self.interrupted:
@@ -67,13 +69,14 @@ class Readiness:
 class Pump:
     """Moves one stream from the descriptor `source`, written by one side, to `target`, read by the other.
 
-    `over`: nothing more will be read. `finished`: nor sent; the target is closed. `broken`: the target has lost its reader; what
-    still comes is reported, not sent. `left`: the writer has gone, while the reader keeps us from reading the rest. `on_change`
-    is called when one of them becomes true. `due_ns` is when `on_time` wants to be called, on the tap's clock; 0 for never.
+    `over` means that nothing more will be read; `finished` that nothing more will be sent and the target is closed; `broken` that the
+    target has lost its reader, so what still comes is recorded and not sent; `left` that the writer has gone while the reader keeps
+    us from reading the rest. `on_change` is called when one of them becomes true. `due_ns` is when `on_time` must be called, on the
+    tap's clock; 0 for never.
     """
 
     __slots__ = (
-        "_begin_ns", "_blocked_ns", "_first_ns", "_frame", "_frames", "_framing", "_on_change", "_partial_told", "_terminator",
+        "_begin_ns", "_blocked_ns", "_first_ns", "_frame", "_frames", "_framing", "_on_change", "_partial_recorded", "_terminator",
         "_pending", "_read_bytes", "_ready", "_send", "_sink", "_source", "_stalled", "_stream", "_target", "_watches_reader",
         "broken", "due_ns", "finished", "left", "over", "reader", "writer",
     )  # fmt: skip
@@ -113,7 +116,7 @@ class Pump:
         self._first_ns = 0
         self._blocked_ns = 0
         self._stalled = False
-        self._partial_told = False
+        self._partial_recorded = False
         self.due_ns = 0
         self.over = False
         self.finished = False
@@ -123,46 +126,46 @@ class Pump:
         ready.watch(source, POLLIN, self._readable)
 
     def watch_reader(self) -> None:
-        """Notice from now on when the target loses its reader, and not only when something is sent there."""
+        """Notice from now on that the target loses its reader, even if nothing is sent there."""
         self._watches_reader = True
         if not self.finished and not self._pending:
             self._ready.watch(self._target, 0, self._writable)
 
     def stop(self) -> None:
-        """Read no more, by our own decision; what was read is still sent before the target is closed."""
+        """Read no more, by our own decision; what was read is still sent."""
         if not self.over:
             self._end(monotonic_ns() - self._begin_ns, MCPSPY, "abort")
 
     def reader_ended(self) -> None:
-        """The process that was to read the target is no more: say so, unless the end of this stream has been told."""
+        """Record that the process that read the target has ended, unless the end of the stream is recorded already."""
         if not self.finished:
             self._break(monotonic_ns() - self._begin_ns)
 
     def drain(self) -> None:
-        """Take what has been written by now, and stop: for a writer that has gone, whose pipe others hold open."""
+        """Read what has been written by now, and stop: the writer has gone, and others hold its pipe open."""
         if self.over:
             return
         now_ns = monotonic_ns() - self._begin_ns
-        asked = poll()
-        asked.register(self._source, POLLIN)
-        data = _read(self._source, PIPE_BYTES) if asked.poll(0) else b""  # all that a pipe of ours can hold
+        readable = poll()
+        readable.register(self._source, POLLIN)
+        data = _read(self._source, PIPE_BYTES) if readable.poll(0) else b""  # all that a pipe of ours can hold
         if data:
             self._report(data, now_ns)
         if data and not self.broken:
             blocked_ns = self._blocked_ns if self._pending else now_ns
             self._block(memoryview(b"".join((self._pending, data))), blocked_ns)
-        if asked.poll(0) == [(self._source, POLLHUP)]:
+        if readable.poll(0) == [(self._source, POLLHUP)]:
             self._end(now_ns, self.writer, "eof")
         else:
             self._end(now_ns, MCPSPY, "abort")
 
     def on_time(self, now_ns: int) -> None:
-        """Report what has waited too long."""
+        """Record what has waited too long."""
         if self._pending and not self._stalled and now_ns >= self._blocked_ns + STALL_NS:
             self._stalled = True
             self._sink((Stall(at_ns=now_ns, stream=self._stream, waiting_bytes=len(self._pending)),))
-        if self._framing.held_bytes and not self._partial_told and now_ns >= self._first_ns + PARTIAL_NS:
-            self._partial_told = True
+        if self._framing.held_bytes and not self._partial_recorded and now_ns >= self._first_ns + PARTIAL_NS:
+            self._partial_recorded = True
             held = self._framing.held
             self._sink((Partial(at_ns=now_ns, stream=self._stream, first_ns=self._first_ns, data=held),))
         self._schedule()
@@ -194,7 +197,7 @@ class Pump:
             self._block(memoryview(data)[sent:], now_ns)
 
     def _report(self, data: bytes, now_ns: int) -> None:
-        """Report the frames and parts that `data` completes, and remember since when the rest waits."""
+        """Record the frames that `data` completes, and remember since when the rest waits."""
         full = len(data) == self._read_bytes
         self._read_bytes = min(2 * self._read_bytes, MAX_READ_BYTES) if full else READ_BYTES
         if full:
@@ -208,11 +211,11 @@ class Pump:
             self._report_slow(pieces, now_ns, began_ns)
         if pieces or began_ns == now_ns:
             self._first_ns = now_ns
-            self._partial_told = False
+            self._partial_recorded = False
         self._schedule()
 
     def _report_slow(self, pieces: list[bytes], now_ns: int, began_ns: int) -> None:
-        """Report frames that did not all begin with this read, or a part that does not end with it."""
+        """Record frames that did not all begin with this read, or a part that does not end with it."""
         stream, last = self._stream, len(pieces) - 1
         frames: list[Record] = [
             Frame(stream, now_ns, now_ns if at else began_ns, piece, at == last and self._framing.is_part)
@@ -230,14 +233,14 @@ class Pump:
         due = []
         if self._pending and not self._stalled:
             due.append(self._blocked_ns + STALL_NS)
-        if self._framing.held_bytes and not self._partial_told:
+        if self._framing.held_bytes and not self._partial_recorded:
             due.append(self._first_ns + PARTIAL_NS)
         self.due_ns = min(due, default=0)
         if due:
             self._ready.interrupted = True
 
     def _block(self, rest: memoryview, now_ns: int) -> None:
-        """The reader does not keep up: hold `rest`, and read nothing more until it is taken."""
+        """Hold `rest`, which the reader does not take, and read nothing more until it does."""
         if len(rest) >= READ_BYTES:
             enlarge(self._target)
         self._pending = rest
@@ -247,7 +250,7 @@ class Pump:
         self._schedule()
 
     def _hung_up(self, events: int) -> None:
-        """The writer has gone, and we cannot read on yet to see that."""
+        """Note that the writer has gone, while we cannot read on to see it."""
         self._ready.forget(self._source)
         self.left = True
         self._on_change()
@@ -255,7 +258,7 @@ class Pump:
     def _writable(self, events: int) -> None:
         now_ns = monotonic_ns() - self._begin_ns
         if not self._pending:
-            self._break(now_ns)  # nothing was asked for, so this is an error or a hang-up
+            self._break(now_ns)  # no event was asked for, so this is an error or a hang-up
             return
         try:
             sent = self._send(self._pending)
@@ -283,10 +286,10 @@ class Pump:
                 self.watch_reader()
 
     def _end(self, now_ns: int, by: str, how: str) -> None:
-        """Nothing more comes: report what is left without its end, and close the target once all is sent."""
+        """End the stream: record what lacks its end, and close the target once all is sent."""
         began_ns = self._first_ns if self._framing.held_bytes else now_ns
         records: list[Record] = [Frame(self._stream, now_ns, began_ns, rest) for rest in self._framing.close()]
-        if not self.broken:  # then its end has been told, and who brought it about
+        if not self.broken:  # else the end is recorded, with who caused it
             records.append(Close(at_ns=now_ns, stream=self._stream, by=by, how=how))
         self._sink(records)
         self.over = True
@@ -298,13 +301,13 @@ class Pump:
         self._on_change()
 
     def _break(self, now_ns: int, unsent_bytes: int = 0) -> None:
-        """The target has no reader any more, and will not get these bytes or those that wait."""
+        """Record that the target has lost its reader, and drop these bytes and those that wait."""
         undelivered_bytes = unsent_bytes or len(self._pending)
         extra = {"undelivered_bytes": undelivered_bytes} if undelivered_bytes else None
         self._sink((Close(at_ns=now_ns, stream=self._stream, by=self.reader, how="broken", extra=extra),))
         was_blocked, self._pending = bool(self._pending), memoryview(b"")
         self.broken = True
-        self._send = len  # nobody is there to send to: all is taken
+        self._send = len  # drop everything: nobody reads it
         self._finish()
         self._schedule()
         if was_blocked and not self.over:
@@ -313,7 +316,7 @@ class Pump:
 
     def _finish(self) -> None:
         if self.finished:
-            return  # who lost the reader comes here again when the writer ends, and by then the number may be another's
+            return  # a broken pump comes here again when its writer ends, when the number may be another file's
         self.finished = True
         self._ready.forget(self._target)
         release(self._target)

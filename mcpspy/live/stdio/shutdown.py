@@ -1,25 +1,28 @@
-"""How a server is brought to its end: what to send it, and when. The rules of a stdio tap's last two seconds.
+"""The last two seconds of a stdio server: which signal is due, and when.
 
-Refuses to act: it is asked what is due and answers. Clients give 2 s from closing stdin to SIGTERM and 2 s more to SIGKILL, and
-TypeScript's kill only us; so whatever we do must be done in less (measured with mcp 2.3.0 and SDK 1.32.2).
+    calm ── client gone ──► grace ── 0.5 s ──► SIGTERM, term ── 1 s ──► SIGKILL, last ── 0.3 s ──► given up
+      └──────────── a signal came ────────────────► term      the same signal again: SIGKILL at once
+
+`Shutdown` only answers what is due; the tap acts. Clients give 2 s from closing stdin to SIGTERM and 2 s more to SIGKILL, and those
+on the TypeScript SDK kill only us; so everything must be done in less (measured with mcp 2.3.0 and SDK 1.32.2).
 """
 
 from __future__ import annotations
 
 GRACE_NS = 500_000_000
-"""From a client that is gone to TERM: time for a server that ends by itself at the end of its input."""
+"""From the client's end to SIGTERM: time for a server that ends by itself at the end of its input."""
 
 TERM_NS = 1_000_000_000
-"""From a signal, or from our TERM, to KILL: together with the grace less than a client's 2 s."""
+"""From a signal, or from our SIGTERM, to SIGKILL: together with the grace less than a client's 2 s."""
 
 LAST_NS = 300_000_000
-"""From KILL to giving up on processes that the system does not let go of."""
+"""From SIGKILL to giving up on processes that do not end."""
 
 
 class Shutdown:
-    """Stages, each with an instant at which the next is due: calm, grace, term, kill, last, given up; and orphaned on the way.
+    """The stage of a shutdown: calm, grace, term, kill, last or given up; orphaned is an extra wait before the second SIGTERM.
 
-    `due_ns` is that instant on the tap's clock, 0 while calm. `under_way` means that the client has asked for the end.
+    `due_ns` is when the next stage begins, on the tap's clock; 0 while calm. `under_way` means that the client has asked for the end.
     """
 
     __slots__ = ("_kill_ns", "_sent_term", "due_ns", "stage", "why")
@@ -36,19 +39,19 @@ class Shutdown:
         return self.stage != "calm"
 
     def client_gone(self, now_ns: int) -> None:
-        """Nobody reads the server's stdout any more."""
+        """Begin the end: nobody reads the server's stdout any more."""
         if self.stage == "calm":
             self._enter("grace", now_ns + GRACE_NS, "client gone")
 
     def signalled(self, now_ns: int, name: str, *, again: bool) -> None:
-        """A signal to end came and was forwarded. The same one again means: now."""
+        """Take note of a signal to end, which was forwarded. The same one again means at once."""
         if again:
             self._enter("kill", now_ns, name)
         elif self.stage in ("calm", "grace"):
             self._enter("term", now_ns + TERM_NS, name)
 
     def leftovers(self, now_ns: int) -> None:
-        """The server has gone as the client wanted, but not all that it started: that may not have heard yet."""
+        """Take note that the server has ended and processes that it started have not: they may not know yet."""
         if self.stage in ("calm", "grace"):
             self._enter("grace", now_ns, "processes left behind")
         elif self.stage == "term" and not self._sent_term:
@@ -56,7 +59,7 @@ class Shutdown:
             self._enter("orphaned", now_ns, self.why)
 
     def due(self, now_ns: int) -> str:
-        """`SIGTERM` or `SIGKILL` if that is to be sent to all that is left now, else nothing."""
+        """Return `SIGTERM` or `SIGKILL` if that is to be sent now to all that is left, else the empty string."""
         if not self.due_ns or now_ns < self.due_ns:
             return ""
         if self.stage in ("grace", "orphaned"):

@@ -1,7 +1,6 @@
-"""Signals as bytes at a descriptor, from before the server is started: one that came earlier would kill us untold.
+"""Signals as bytes at a descriptor. Listening begins before the server is started: an earlier signal would kill us unrecorded.
 
-Refuses to act on any of them. What was ignored when we started stays ignored, for us and for the server: nohup and the like
-mean both.
+Signals that were ignored when we started stay ignored, for us and for the server: nohup and the like mean both.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ SIGNAL_NAMES: dict[int, str] = {
 
 
 def listen() -> int:
-    """The descriptor at which the number of each such signal can be read from now on, one byte each."""
+    """Return a descriptor at which the number of each such signal can be read from now on, one byte each."""
     read, write = os.pipe()
     os.set_blocking(write, False)
     for number in SIGNAL_NAMES:
@@ -37,25 +36,25 @@ def listen() -> int:
 
 
 def listen_to_our_own() -> None:
-    """Have the ends of children and our alarm told there as well, whatever whoever started us did to those signals."""
+    """Have SIGCHLD and SIGALRM reported there too, even if our parent ignored or blocked them."""
     for number in (signal.SIGCHLD, signal.SIGALRM):
         signal.signal(number, _nothing)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGCHLD, signal.SIGALRM))
 
 
 def set_alarm(delay_ns: int) -> None:
-    """Have SIGALRM told after so long, in place of an earlier alarm.
+    """Have SIGALRM reported after a delay, in place of an earlier alarm.
 
-    So a tap needs no time-out when it waits, and while a timer runs a message costs no more than when none does.
+    So a tap waits without a time-out, and a message costs the same whether or not a timer runs.
     """
     signal.setitimer(signal.ITIMER_REAL, max(delay_ns, 1) / 1e9)
 
 
 def name(number: int) -> str:
-    """`SIGTERM` for 15."""
+    """Return `SIGTERM` for 15."""
     if number in SIGNAL_NAMES:
         return SIGNAL_NAMES[number]
-    from signal import Signals  # `enum` comes with it, which a server that dies of a rare signal may cost
+    from signal import Signals  # it imports `enum`, which is worth it only for a rare signal
 
     try:
         return Signals(number).name
@@ -64,4 +63,4 @@ def name(number: int) -> str:
 
 
 def _nothing(number: int, frame: object) -> None:
-    """A handler has to be there for the wake-up descriptor to be written; all is done where that is read."""
+    """Do nothing: a handler must exist for the wake-up descriptor to be written, and its reader does the work."""

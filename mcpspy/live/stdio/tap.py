@@ -1,7 +1,7 @@
-"""The stdio tap: the server's process between three pumps, in one thread around one `poll`.
+"""The stdio tap: the server's process and three pumps, in one thread around one `poll`.
 
-Refuses to judge what passes. It forwards signals, propagates whatever either side closes, and sees to it that neither
-the server nor what it started outlives the client.
+It forwards signals, closes for one side what the other side closes, and ensures that neither the server nor what it started outlives
+the client.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from time import monotonic_ns
 from ...records import CLIENT, SERVER, Exit, Note, Open, Spawn
 from ...wire.lines import Lines
 from . import signals
-from .process import ListedProcess, descendants, holds, pipe_name, process
+from .process import ListedProcess, descendants, holds_pipe, pipe_name, process
 from .pump import Pump, Readiness
 from .shutdown import Shutdown
 
@@ -30,23 +30,23 @@ else:  # `signal` itself imports `enum`: 4 ms
     from _signal import SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
 
 DRAIN_NS = 500_000_000
-"""After the server's exit: how long pipes that others still hold are read on. What it wrote itself is there at once."""
+"""How long pipes that others still hold are read after the server's exit. What it wrote itself is there at once."""
 
 PUT_OFF_NS = 1_000_000_000
-"""From the first byte that is not on disk to asking for it: only what a power cut may cost, for the kernel has it at once."""
+"""From the first byte that is not on disk to the sync: what a power cut may cost. The kernel has every byte at once."""
 
 PARENT_CHECK_NS = 1_000_000_000
-"""How often to ask whether the client lives, in the one state in which no descriptor would tell."""
+"""How often to check that the client lives, in the one state in which no descriptor shows it."""
 
 _ENDING = (SIGHUP, SIGINT, SIGQUIT, SIGTERM)
 _FROM_KEYBOARD = (SIGINT, SIGQUIT)
 
 
 class StdioTap:
-    """A tap on the server `child`; its clock began at `begin_ns` of the monotonic one, `signals_fd` is where signals are told.
+    """A tap on the server `child`. Its clock began at `begin_ns` of the monotonic one; signals are read from `signals_fd`.
 
-    `run` returns when the server has ended and all it said is delivered. Its result is our exit status: the server's own, or
-    128 + n where signal n ended it. `why` then says what brought the end about. `framing` is that of the messages, both ways.
+    `run` returns when the server has ended and everything it sent is delivered. It returns our exit status: the server's own, or
+    128 + n if signal n ended it. `why` then names the cause of the end. `framing` is the framing of messages in both directions.
     """
 
     __slots__ = (
@@ -68,7 +68,7 @@ class StdioTap:
         self._status: int | None = None
         self._drain_ns = 0
         self._parent_ns = 0
-        self._put_off: Callable[[], None] = _nothing
+        self._put_off: Callable[[], None] = _ignore
         self._put_off_ns = 0
         self._alarm_ns = 0
         self._changed = False
@@ -85,14 +85,14 @@ class StdioTap:
         return self._shutdown.why or ("client closed stdin" if self._client_closed() else "server exited")
 
     def now_ns(self) -> int:
-        """Nanoseconds since the tap's clock began."""
+        """Return the nanoseconds since the tap's clock began."""
         return monotonic_ns() - self._begin_ns
 
     def run(self) -> int:
         signals.listen_to_our_own()
         self._ready.watch(self._signals_fd, POLLIN, self._signalled)
         self._report_start()
-        self._reap()  # the server may have ended before anybody listened
+        self._reap()  # the server may have ended before we listened
         self._review()
         while not self._over():
             self._set_alarm()
@@ -140,22 +140,22 @@ class StdioTap:
         self._ready.interrupted = True
 
     def _review(self) -> None:
-        """Draw the consequences of what has changed."""
+        """Act on what has changed."""
         now_ns = self.now_ns()
         if self._stdin.over or self._stdin.left:
-            self._stdout.watch_reader()  # a client that is done writing may be gone, which nothing else would tell
+            self._stdout.watch_reader()  # a client that has finished writing may be gone, which nothing else would show
         if self._stdin.broken:
             self._stdin.stop()  # the server closed its stdin: the client sees that as it would without us
         if self._stdout.broken:
             self._stdin.stop()
             self._shutdown.client_gone(now_ns)
         if self._status is None and self._stdin.over and self._stdout.finished and not self._shutdown.under_way:
-            self._parent_ns = now_ns + PARENT_CHECK_NS  # all is closed and the server lives on: no descriptor tells any more
+            self._parent_ns = now_ns + PARENT_CHECK_NS  # all is closed, the server lives: no descriptor shows the client
         if self._status is not None and self._wants_end() and self._leftovers():
             self._shutdown.leftovers(now_ns)
 
     def _over(self) -> bool:
-        """Whether the server has ended, all it said is delivered, and nothing is left that should go with it."""
+        """True once the server has ended, everything it sent is delivered, and no process is left that should end with it."""
         if self._shutdown.stage == "given up":
             return True
         if self._status is None or not all(pump.over and pump.finished for pump in (self._stdout, self._stderr)):
@@ -169,31 +169,31 @@ class StdioTap:
         return self._stdin.over and not self._stdin.broken
 
     def _leftovers(self) -> list[ListedProcess]:
-        """What should go with the server: all that it started but what has left on purpose, with a session and files of its own."""
+        """Return the processes that should end with the server: all but those with a session and files of their own."""
         session = os.getsid(0)
         return [
-            one
-            for one in self._descendants()
-            if one.pid == self._child.pid or one.session == session or holds(one.pid, self._pipes)
+            process
+            for process in self._descendants()
+            if process.pid == self._child.pid or process.session == session or holds_pipe(process.pid, self._pipes)
         ]
 
     def _descendants(self) -> list[ListedProcess]:
-        """What the server started, and itself. What is older than it is not: a script may have started it, and then become us."""
-        return [one for one in descendants() if one.start >= self._start]
+        """Return the server and what it started. Older processes are not: a script may have started them, and then become us."""
+        return [process for process in descendants() if process.start >= self._start]
 
     # Time
 
     def call_later(self, action: Callable[[], None]) -> None:
-        """Call `action` in a while, once, in a thread of its own: it may wait for the disk. A later order replaces an earlier one.
+        """Call `action` once after a while, in a thread of its own, because it may wait for the disk. Replaces an earlier action.
 
-        The thread lives no longer than that: one that waits would cost every message 0.3 µs.
+        The thread lives no longer than the call: a thread that waits would cost every message 0.3 µs.
         """
         self._put_off = action
         self._put_off_ns = self.now_ns() + PUT_OFF_NS
         self._ready.interrupted = True
 
     def _set_alarm(self) -> None:
-        """Be woken when the next thing is due. An alarm that comes before its time does no harm."""
+        """Set the alarm for what is due next. An alarm that comes too early does no harm."""
         dues = [
             self._shutdown.due_ns,
             self._drain_ns,
@@ -230,14 +230,14 @@ class StdioTap:
         if not name:
             return
         targets = self._leftovers()
-        for one in targets:
-            _kill(one.pid, SIGTERM if name == "SIGTERM" else SIGKILL)
+        for target in targets:
+            _kill(target.pid, SIGTERM if name == "SIGTERM" else SIGKILL)
         if targets:
-            listed = ", ".join(f"{one.name} ({one.pid})" for one in targets)
+            listed = ", ".join(f"{target.name} ({target.pid})" for target in targets)
             self._sink((Note(at_ns=now_ns, topic="escalation", text=f"{name} to {listed}: {self._shutdown.why}"),))
 
     def _drain(self, now_ns: int) -> None:
-        """The server has gone: take what it said itself to its end, and let go of the pipes that others hold."""
+        """Read what the server wrote before it ended, and close the pipes that others hold."""
         self._drain_ns = 0
         self._stdout.drain()
         self._stderr.drain()
@@ -254,7 +254,7 @@ class StdioTap:
                 self._forward(number)
 
     def _reap(self) -> None:
-        """Collect whoever has ended: the server, and orphans of its making."""
+        """Collect the exit statuses of the server and of its orphans."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -269,7 +269,7 @@ class StdioTap:
     def _exited(self, status: int) -> None:
         now_ns = self.now_ns()
         self._drain_ns = now_ns + DRAIN_NS
-        left = tuple({"pid": one.pid, "name": one.name} for one in self._descendants())
+        left = tuple({"pid": process.pid, "name": process.name} for process in self._descendants())
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
             self._status = 128 + number
@@ -279,7 +279,7 @@ class StdioTap:
             self._sink((Exit(at_ns=now_ns, pid=self._child.pid, code=self._status, descendants=left),))
 
     def _forward(self, number: int) -> None:
-        """Pass a signal on at once. One that ends is the client's word: the server gets the end of its input too."""
+        """Forward a signal at once. One that ends a process comes from the client: the server gets the end of its input too."""
         now_ns = self.now_ns()
         name = signals.name(number)
         shared = number in _FROM_KEYBOARD and _keys_reach_us()
@@ -302,15 +302,15 @@ def streams(framing: type[StdioFraming] = Lines) -> tuple[tuple[int, Side, str, 
     return (0, CLIENT, "stdin", framing), (1, SERVER, "stdout", framing), (2, SERVER, "stderr", Lines)
 
 
-def _nothing() -> None:
-    """What is put off while nothing is."""
+def _ignore() -> None:
+    """Do nothing: the action while there is none."""
 
 
 def _in_a_thread(action: Callable[[], None]) -> None:
     try:
         start_new_thread(action, ())
     except RuntimeError:
-        action()  # there is no thread to be had
+        action()  # no thread is left
 
 
 def _kill(pid: int, number: int) -> None:
@@ -328,7 +328,7 @@ def _is_in_our_group(pid: int) -> bool:
 
 
 def _keys_reach_us() -> bool:
-    """Whether the terminal sends its keys' signals to our process group. A client that draws its own screen switches them off."""
+    """True if the terminal sends the signals of its keys to our process group. A client that draws its own screen turns them off."""
     import termios
 
     try:

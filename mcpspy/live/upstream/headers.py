@@ -26,7 +26,7 @@ _is_plain = re.compile(r"[!-~](?:[ -~]*[!-~])?").fullmatch
 _is_name = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
 
 
-class Outgoing:
+class OutgoingMessage:
     """A message, or a batch: `data` is what goes into the body.
 
     `ids` are the tokens of the ids of its requests; `method` is that of the first message; `revision` the one that a message of

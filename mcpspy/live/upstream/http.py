@@ -18,7 +18,7 @@ from ...records import Note
 from ...wire.http_fields import with_value
 from ..http.listener import after_origin, origin
 from ..http.recorder import Numbers
-from .transaction import Transaction
+from .transaction import OutgoingRequest
 
 if TYPE_CHECKING:
     from ...records import Sink
@@ -35,7 +35,7 @@ class UnreachableError(Exception):
     """No connection could be made; the message says why, in a phrase."""
 
 
-class Wire:
+class HttpTransport:
     """The way to the server at `url`: where it is, how it is spoken to, and what is recorded of it.
 
     `headers` are put into every request, in place of what stands there. `numbers` may be shared by all that goes into one capture.
@@ -67,7 +67,7 @@ class Wire:
         self._held: tuple[asyncio.Transport, float] | None = None
         self._has_told_tls = False
         self.holds = False
-        self.open: set[Transaction] = set()
+        self.open: set[OutgoingRequest] = set()
         """What is under way."""
 
     async def reach(self) -> None:
@@ -88,13 +88,13 @@ class Wire:
         receiver: Receiver,
         *,
         target: str = "",
-    ) -> Transaction:
+    ) -> OutgoingRequest:
         """Send a request, once. Raises: UnreachableError: if nothing was sent."""
         begun = f"{method} {target or self.target} HTTP/1.1\r\nHost: {self.origin.host_field}\r\n"
         head = b"".join([begun.encode(), b"User-Agent: mcpspy\r\n", *(b"%b: %b\r\n" % field for field in fields), b"\r\n"])
         for name, value in self._headers:
             head = with_value(head, name, value)
-        transaction = Transaction(self, method, head, body, receiver)
+        transaction = OutgoingRequest(self, method, head, body, receiver)
         held, self._held = self._held, None
         if held is not None and not held[0].is_closing() and asyncio.get_running_loop().time() - held[1] < FRESH_S:
             held[0].set_protocol(transaction)

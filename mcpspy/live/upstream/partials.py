@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...records import Sink
-    from ..http.recorder import Recorded
+    from ..http.recorder import StreamRecorder
 
 PARTIAL_S: Final = 5.0
 
@@ -22,7 +22,7 @@ class Partials:
 
     __slots__ = ("_now_ns", "_recorded", "_sink", "_timer")
 
-    def __init__(self, recorded: Recorded, sink: Sink, now_ns: Callable[[], int]) -> None:
+    def __init__(self, recorded: StreamRecorder, sink: Sink, now_ns: Callable[[], int]) -> None:
         self._recorded = recorded
         self._sink = sink
         self._now_ns = now_ns

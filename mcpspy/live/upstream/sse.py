@@ -16,8 +16,8 @@ from ...errors import UpstreamError
 from ...transcript.model import HTTP_REDIRECTS
 from ...wire.jsonrpc import cut, parse
 from ..http.listener import origin
-from .headers import Outgoing
-from .http import UnreachableError, Wire, target_of
+from .headers import OutgoingMessage
+from .http import HttpTransport, UnreachableError, target_of
 from .protocol import Failed, Failure, Heard, Lost, ignored
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...wire.http_head import ResponseHead
     from ...wire.sse import SseEvent
     from ..http.recorder import Numbers
-    from .transaction import Transaction
+    from .transaction import OutgoingRequest
 
 ENDPOINT_S: Final = 30.0
 """How long the stream may take to name its endpoint."""
@@ -56,10 +56,10 @@ class SseClient:
         tls: ssl.SSLContext | None = None,
         numbers: Numbers | None = None,
     ) -> None:
-        self._wire = Wire(url, sink=sink, now_ns=now_ns, headers=headers, tls=tls, numbers=numbers)
+        self._wire = HttpTransport(url, sink=sink, now_ns=now_ns, headers=headers, tls=tls, numbers=numbers)
         self._heard, self._lost, self._failed = heard, lost, failed
         self._target = ""
-        self._stream: Transaction | None = None
+        self._stream: OutgoingRequest | None = None
         self._named = asyncio.Event()
         self._why = ""  # why there is no endpoint
         self._waiting: dict[str, str] = {}
@@ -84,7 +84,7 @@ class SseClient:
             raise UpstreamError(self._wire.url, self._why, _ADVICE)
 
     async def send(self, data: bytes) -> None:
-        message = Outgoing(data)
+        message = OutgoingMessage(data)
         if self._is_lost or self._is_leaving:
             return
         self._waiting.update(dict.fromkeys(message.ids, message.method))
@@ -170,7 +170,7 @@ class SseClient:
 
     # POSTs
 
-    def fail(self, message: Outgoing, status: int, why: str) -> None:
+    def fail(self, message: OutgoingMessage, status: int, why: str) -> None:
         """This message got no further. Whoever asked in it gets no answer, unless that has come already."""
         if self._is_leaving or self._is_lost:
             return
@@ -184,7 +184,7 @@ class SseClient:
 class _Post:
     """One POST, whose response says whether the message was taken, and no more."""
 
-    def __init__(self, peer: SseClient, message: Outgoing) -> None:
+    def __init__(self, peer: SseClient, message: OutgoingMessage) -> None:
         self._peer = peer
         self._message = message
         self._status = 0

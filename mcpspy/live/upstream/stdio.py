@@ -18,7 +18,7 @@ from ...records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open, S
 from ...wire.http_body import Body
 from ...wire.jsonrpc import cut
 from ...wire.lines import Lines
-from ..http.recorder import Recorded
+from ..http.recorder import StreamRecorder
 from ..stdio import signals
 from ..stdio.process import in_session, process, restore_locale
 from ..stdio.tap import streams
@@ -80,7 +80,7 @@ class StdioClient:
         self._heard, self._lost, self._failed, self._stderr = heard, lost, failed, stderr
         self._patience_s = patience_s
         self._framing = framing
-        self._streams = [Recorded(number, sender, cut_by.name) for number, sender, _, cut_by in streams(framing)]
+        self._streams = [StreamRecorder(number, sender, cut_by.name) for number, sender, _, cut_by in streams(framing)]
         self._partials = [Partials(one, sink, now_ns) for one in self._streams]
         self._line: list[bytes] = []  # the parts of the line that stdout is at
         self._line_bytes = 0
@@ -162,7 +162,7 @@ class StdioClient:
     def took(self, stream: int, data: bytes) -> None:
         """The server wrote this."""
         now_ns = self._now_ns()
-        records = self._streams[stream].took(Body(data, data), now_ns)
+        records = self._streams[stream].feed(Body(data, data), now_ns)
         self._partials[stream].look()
         if records:
             self._sink(records)
@@ -182,7 +182,7 @@ class StdioClient:
             self._sink((Close(at_ns=now_ns, stream=STDIN, by=SERVER, how="broken"),))
             self._writable.set()
             return
-        records = self._streams[stream].ended(now_ns, SERVER, "eof")
+        records = self._streams[stream].close(now_ns, SERVER, "eof")
         self._partials[stream].close()
         self._sink(records)
         if stream == STDOUT:
@@ -331,7 +331,7 @@ class StdioClient:
             one.close()
         for stream in self._streams[STDOUT:]:
             if stream.is_open:
-                records += stream.ended(self._now_ns(), MCPSPY, "abort")
+                records += stream.close(self._now_ns(), MCPSPY, "abort")
         if records:
             self._sink(records)
         self._transport.close()

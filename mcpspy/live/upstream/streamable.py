@@ -17,10 +17,10 @@ from ...transcript.correlate import spellings
 from ...transcript.model import HTTP_REDIRECTS
 from ...wire.json_spans import members, string
 from ..http.listener import origin
-from .headers import TOOLS_LIST, Mirrored, Outgoing
-from .http import UnreachableError, Wire, target_of
+from .headers import TOOLS_LIST, Mirrored, OutgoingMessage
+from .http import HttpTransport, UnreachableError, target_of
 from .protocol import Failed, Failure, Heard, Lost, ignored
-from .streams import Ending, Events, Post
+from .streams import DeleteResponse, GetStream, Post
 
 if TYPE_CHECKING:
     from ...records import Sink
@@ -72,7 +72,7 @@ class StreamableClient:
         tls: ssl.SSLContext | None = None,
         numbers: Numbers | None = None,
     ) -> None:
-        self._wire = Wire(url, sink=sink, now_ns=now_ns, headers=headers, tls=tls, numbers=numbers)
+        self._wire = HttpTransport(url, sink=sink, now_ns=now_ns, headers=headers, tls=tls, numbers=numbers)
         self._heard, self._lost, self._failed = heard, lost, failed
         self._listens = listen
         self._session: bytes | None = None
@@ -88,7 +88,7 @@ class StreamableClient:
         await self._wire.reach()
 
     async def send(self, data: bytes) -> None:
-        message = Outgoing(data)
+        message = OutgoingMessage(data)
         if self._is_lost or self._is_leaving:
             return
         if message.is_cancellation and (post := self._waiting.get(message.token or "")) is not None and post.message.is_modern:
@@ -101,7 +101,7 @@ class StreamableClient:
             return
         await _within(TAKEN_S, post.taken.wait())
         if message.method == _INITIALIZED and self._listens and post.is_taken and not message.is_modern:
-            standing = Events(self, None)
+            standing = GetStream(self, None)
             self._begin(self._follow(standing))
             await _within(OPENED_S, standing.opened.wait())
 
@@ -123,7 +123,7 @@ class StreamableClient:
             task.cancel()
         try:
             if self._session is not None and not self._is_lost:
-                gone = Ending()
+                gone = DeleteResponse()
                 with suppress(UnreachableError):
                     await self._wire.ask("DELETE", self._fields(_ACCEPT), b"", gone)
                     await _within(DELETED_S, gone.over_event.wait())
@@ -144,7 +144,7 @@ class StreamableClient:
             self.fail(post, 0, f"the server cannot be reached: {error}")
             self._lose(f"{self._wire.url} cannot be reached: {error}")
 
-    def _session_fields(self, message: Outgoing | None = None) -> list[tuple[bytes, bytes]]:
+    def _session_fields(self, message: OutgoingMessage | None = None) -> list[tuple[bytes, bytes]]:
         """What a message of a session says of it; one that opens a session says nothing."""
         if message is not None and message.opens:
             return []
@@ -178,7 +178,7 @@ class StreamableClient:
                 self._learn(self._waiting.pop(id).message, piece)
         self._heard(piece.raw, about)
 
-    def _learn(self, message: Outgoing, answer: Piece) -> None:
+    def _learn(self, message: OutgoingMessage, answer: Piece) -> None:
         if answer.kind != "result":
             return
         if message.opens:
@@ -242,13 +242,13 @@ class StreamableClient:
 
     async def _resume(self, post: Post) -> None:
         """Go on with a stream that ended before its answer."""
-        rest = Events(self, post.about)
+        rest = GetStream(self, post.about)
         rest.last_event_id, rest.retry_ms = post.last_event_id, post.retry_ms
         await asyncio.sleep(_pause_s(rest.retry_ms))
         why = await self._follow(rest, lambda: self._waiting.get(post.message.ids[0]) is post)
         self.fail(post, rest.status, why or "the stream ended before the answer, and was taken up in vain")
 
-    async def _follow(self, stream: Events, is_wanted: Callable[[], bool] = lambda: True) -> str:
+    async def _follow(self, stream: GetStream, is_wanted: Callable[[], bool] = lambda: True) -> str:
         """GET a stream, again and again, as long as it is wanted and brings something. Why it was refused, if it was."""
         vain = 0
         while is_wanted() and vain < MAX_VAIN:

@@ -15,9 +15,9 @@ from ...wire.jsonrpc import cut
 if TYPE_CHECKING:
     from ...wire.http_head import ResponseHead
     from ...wire.sse import SseEvent
-    from .headers import Outgoing
+    from .headers import OutgoingMessage
     from .streamable import StreamableClient
-    from .transaction import Transaction
+    from .transaction import OutgoingRequest
 
 MAX_WORDS: Final = 200
 """So much of a body that holds no message is told."""
@@ -26,11 +26,11 @@ MAX_WORDS: Final = 200
 class Post:
     """One POST and its response: what its message is, and where its stream has come to."""
 
-    def __init__(self, peer: StreamableClient, message: Outgoing) -> None:
+    def __init__(self, peer: StreamableClient, message: OutgoingMessage) -> None:
         self._peer = peer
         self.message = message
         self.about = message.ids[0] if len(message.ids) == 1 else None
-        self.transaction: Transaction | None = None
+        self.transaction: OutgoingRequest | None = None
         self.taken = asyncio.Event()
         self.is_taken = False
         self.last_event_id: bytes | None = None
@@ -64,7 +64,7 @@ class Post:
             self.taken.set()
 
 
-class Events:
+class GetStream:
     """A stream of events that a GET opens, and opens anew: the standing one, or the rest of the request `about`'s."""
 
     def __init__(self, peer: StreamableClient, about: str | None) -> None:
@@ -100,7 +100,7 @@ class Events:
         self.ended.set()
 
 
-class Ending:
+class DeleteResponse:
     """What is asked last, of which only the end counts."""
 
     def __init__(self) -> None:
@@ -116,7 +116,7 @@ class Ending:
         self.over_event.set()
 
 
-def _note_place(stream: Post | Events, event: SseEvent) -> None:
+def _note_place(stream: Post | GetStream, event: SseEvent) -> None:
     """Remember the place in a stream: an id stays in force until the next, and an empty one takes it back (WHATWG HTML, 9.2.6)."""
     if event.id is not None:
         stream.last_event_id = event.id.encode("utf-8", "replace") or None

@@ -16,14 +16,14 @@ from ...wire.http import Responses
 from ...wire.http_body import Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
 from ...wire.http_head import ResponseHead
 from ...wire.sse import SseEvent, parse
-from ..http.opaque import Opaque as OpaqueStreams
-from ..http.recorder import Recorded, note
+from ..http.opaque import OpaqueStreams
+from ..http.recorder import StreamRecorder, note
 from .partials import Partials
 from .protocol import MAX_MESSAGE_BYTES
 
 if TYPE_CHECKING:
     from ...records import Record
-    from .http import Wire
+    from .http import HttpTransport
 
 
 class Receiver(Protocol):
@@ -41,10 +41,10 @@ class Receiver(Protocol):
         """Nothing more comes; `why` is empty where the response came to its end. Not called for one that we left."""
 
 
-class Transaction(asyncio.Protocol):
+class OutgoingRequest(asyncio.Protocol):
     """A request, which is sent once there is a connection, and what comes for it. `head` is that of the final response."""
 
-    def __init__(self, wire: Wire, method: str, head: bytes, body: bytes, receiver: Receiver) -> None:
+    def __init__(self, wire: HttpTransport, method: str, head: bytes, body: bytes, receiver: Receiver) -> None:
         self._wire = wire
         self._method = method.encode()
         self._request_head = head
@@ -52,7 +52,7 @@ class Transaction(asyncio.Protocol):
         self._receiver = receiver
         self._transport: asyncio.Transport | None = None
         self._responses = Responses()
-        self._response: Recorded | None = None
+        self._response: StreamRecorder | None = None
         self._partials: Partials | None = None
         self._opaque: OpaqueStreams | None = None
         self._number = 0
@@ -74,11 +74,11 @@ class Transaction(asyncio.Protocol):
         self._transport = transport
         self._number, self._connection = wire.numbers.transaction(), wire.numbers.connection()
         self._opaque = OpaqueStreams(wire.numbers, self._connection)
-        request = Recorded(wire.numbers.stream(), CLIENT, "body")
+        request = StreamRecorder(wire.numbers.stream(), CLIENT, "body")
         now_ns = wire.now_ns()
         body = self._request_body
-        opened = request.begun(now_ns, self._request_head, transaction=self._number, connection=self._connection, injected=True)
-        records: list[Record] = [opened, *request.took(Body(body, body), now_ns), *request.ended(now_ns, CLIENT, "eof")]
+        opened = request.open(now_ns, self._request_head, transaction=self._number, connection=self._connection, injected=True)
+        records: list[Record] = [opened, *request.feed(Body(body, body), now_ns), *request.close(now_ns, CLIENT, "eof")]
         for record in records:
             if isinstance(record, Frame):
                 record.rare["injected"] = True
@@ -118,10 +118,10 @@ class Transaction(asyncio.Protocol):
             if isinstance(piece, IncompleteMessage) and self._response is not None:
                 why = "the response was cut short" if exc is None else why
                 broken = "abort" if how == "eof" else how
-                records += self._response.ended(now_ns, SERVER, broken, missing_bytes=piece.missing_bytes)
+                records += self._response.close(now_ns, SERVER, broken, missing_bytes=piece.missing_bytes)
                 self._response = None
             elif isinstance(piece, IncompleteMessage | RefusedBytes) and self._opaque is not None:
-                records += self._opaque.took(SERVER, piece.raw, now_ns)
+                records += self._opaque.feed(SERVER, piece.raw, now_ns)
         if self.head is None:
             records.append(note(now_ns, "left", why, self._connection, self._number, by=SERVER))
         self._finish(records, now_ns, SERVER, how)
@@ -140,7 +140,7 @@ class Transaction(asyncio.Protocol):
             text = "client closed the connection before the response came"
             records.append(note(now_ns, "left", text, self._connection, self._number, by=CLIENT))
         elif self._response is not None:
-            records += self._response.ended(now_ns, CLIENT, "broken")
+            records += self._response.close(now_ns, CLIENT, "broken")
         self._finish(records, now_ns, CLIENT, "broken")
         if self._transport is not None:
             self._transport.abort()
@@ -157,10 +157,10 @@ class Transaction(asyncio.Protocol):
 
     def _answered(self, head: ResponseHead, now_ns: int) -> None:
         framed = body_framing(head.value(b"content-type"), head.value(b"content-encoding"))
-        response = Recorded(self._wire.numbers.stream(), SERVER, framed)
-        opened: list[Record] = [response.begun(now_ns, head.raw, transaction=self._number, connection=self._connection)]
+        response = StreamRecorder(self._wire.numbers.stream(), SERVER, framed)
+        opened: list[Record] = [response.open(now_ns, head.raw, transaction=self._number, connection=self._connection)]
         if head.is_interim:
-            self._wire.sink([*opened, *response.ended(now_ns, SERVER, "eof")])
+            self._wire.sink([*opened, *response.close(now_ns, SERVER, "eof")])
             return
         self._wire.sink(opened)
         self._response = response
@@ -171,7 +171,7 @@ class Transaction(asyncio.Protocol):
     def _took(self, body: Body, now_ns: int) -> None:
         if self._response is None:
             return
-        records = self._response.took(body, now_ns)
+        records = self._response.feed(body, now_ns)
         if self._partials is not None:
             self._partials.look()
         frames = _frames(records)
@@ -183,7 +183,7 @@ class Transaction(asyncio.Protocol):
         """The response is whole. An interim one has an end too."""
         if self._response is None or self.head is None:
             return
-        records = self._response.ended(now_ns, SERVER, how, trailers=end.trailers)
+        records = self._response.close(now_ns, SERVER, how, trailers=end.trailers)
         frames = _frames(records)
         self._finish(records, now_ns, SERVER, how)
         self._hear(frames)
@@ -204,8 +204,8 @@ class Transaction(asyncio.Protocol):
         )
         records: list[Record] = [note(now_ns, "response-refused", why, self._connection, self._number)]
         if self._response is not None:
-            records += self._response.ended(now_ns, CLIENT, "abort")
-        records += self._opaque.took(SERVER, piece.raw, now_ns)
+            records += self._response.close(now_ns, CLIENT, "abort")
+        records += self._opaque.feed(SERVER, piece.raw, now_ns)
         self._finish(records, now_ns, CLIENT, "abort")
         if self._transport is not None:
             self._transport.abort()
@@ -217,7 +217,7 @@ class Transaction(asyncio.Protocol):
         if self._partials is not None:
             self._partials.close()
         if self._opaque is not None:
-            records += self._opaque.closed(now_ns, by, how)
+            records += self._opaque.close(now_ns, by, how)
         self._wire.sink(records)
 
     def _hear(self, frames: Sequence[tuple[bytes, bool]]) -> None:

@@ -5,12 +5,12 @@ from hypothesis import strategies as st
 
 from mcpspy.live.http.body_rewriting import MAX_HELD_BYTES, EndpointWatch
 from mcpspy.live.http.listener import Authority, HttpOrigin
-from mcpspy.live.http.rewriting import Mapping
+from mcpspy.live.http.rewriting import Rewriting
 from mcpspy.wire.http import Responses
 from mcpspy.wire.http_body import Body, BodyEnd
 from mcpspy.wire.http_head import ResponseHead
 
-MAPPING = Mapping(upstream=HttpOrigin("http", Authority("127.0.0.1", 9)), own="localhost:8765")
+MAPPING = Rewriting(upstream=HttpOrigin("http", Authority("127.0.0.1", 9)), own="localhost:8765")
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 PIECES = [
@@ -75,10 +75,10 @@ def test_what_is_sent_on_is_whole_and_differs_by_the_mapped_event_at_most(
 ) -> None:
     raw = chunked(body, chunks)
     sent, watch = watched(raw, reads)
-    if not watch.mapped:
+    if not watch.rewritten:
         assert sent == raw
     else:
-        assert payload(sent) == body.replace(watch.event, watch.mapped, 1)
+        assert payload(sent) == body.replace(watch.event, watch.rewritten, 1)
 
 
 @given(bodies, cuts, cuts)
@@ -86,7 +86,7 @@ def test_where_it_is_cut_makes_no_difference(body: bytes, chunks: list[int], rea
     sent, watch = watched(chunked(body, chunks), reads)
     whole, other = watched(chunked(body, [1000]), [1000])
     assert payload(sent) == payload(whole)
-    assert (watch.event, watch.mapped) == (other.event, other.mapped)
+    assert (watch.event, watch.rewritten) == (other.event, other.rewritten)
 
 
 def test_behind_the_chunk_with_the_event_chunks_pass_as_they_came() -> None:

@@ -54,7 +54,7 @@ def tried(reactor: Reactor, host: str, port: int, tls: ssl.SSLContext | None = N
     """The outcome of one attempt."""
     outcome = Outcome(reactor)
     to = HttpOrigin("https" if tls else "http", Authority(host, port))
-    Dial(reactor, to, tls, connected=outcome.connected, failed=outcome.failed)
+    Dial(reactor, to, tls, on_connected=outcome.connected, on_failed=outcome.failed)
     reactor.run()
     for connection in outcome.connections:
         connection.close()
@@ -170,7 +170,13 @@ def test_a_resolver_that_comes_too_late_tells_nothing_more(reactor: Reactor, mon
     monkeypatch.setattr(socket, "getaddrinfo", slow)
     outcome = Outcome(reactor)
     outcome.failed = lambda status, reason: outcome.failures.append((status, reason))  # type: ignore[method-assign]
-    Dial(reactor, HttpOrigin("http", Authority("slow.example", 80)), None, connected=outcome.connected, failed=outcome.failed)
+    Dial(
+        reactor,
+        HttpOrigin("http", Authority("slow.example", 80)),
+        None,
+        on_connected=outcome.connected,
+        on_failed=outcome.failed,
+    )
     reactor.later(2 * CONNECT_S, told.set)
     reactor.later(4 * CONNECT_S, reactor.stop)
     reactor.run()
@@ -187,7 +193,7 @@ def test_an_attempt_that_is_cancelled_leaves_no_descriptor_and_tells_nothing(
         before = descriptors()
         to = HttpOrigin("https", Authority("127.0.0.1", port))
         tls = ssl.create_default_context()
-        begun = Dial(reactor, to, tls, connected=outcome.connected, failed=outcome.failed)
+        begun = Dial(reactor, to, tls, on_connected=outcome.connected, on_failed=outcome.failed)
         reactor.later(0.1, begun.cancel)
         reactor.later(0.2, reactor.stop)
         reactor.run()

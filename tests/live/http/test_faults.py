@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from mcpspy.live.http.channel import Channel
-from mcpspy.live.http.connection_pair import Link
+from mcpspy.live.http.connection_pair import ConnectionPair
 from mcpspy.live.http.dial import Dial
 from mcpspy.records import Close, Frame, Note, Open, Record
 from tests.deadlines import eventually
@@ -95,7 +95,7 @@ def test_a_fault_while_a_connection_ends_leaves_nothing_open(caplog: pytest.LogC
 
 
 def of_a_connection() -> list[object]:
-    return [one for one in gc.get_objects() if isinstance(one, Link | Channel | Dial)]
+    return [one for one in gc.get_objects() if isinstance(one, ConnectionPair | Channel | Dial)]
 
 
 def test_a_connection_that_is_gone_leaves_nothing_to_the_garbage_collector() -> None:

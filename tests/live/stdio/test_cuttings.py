@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcpspy.live.http.connection_pair import Link
+from mcpspy.live.http.connection_pair import ConnectionPair
 from mcpspy.live.http.listener import Authority, HttpOrigin
 from mcpspy.live.http.tap import HttpTap
 from mcpspy.records import Frame, Record
@@ -52,12 +52,12 @@ class Relayed:
         tap.record_to(self._record)
         tap.listen("127.0.0.1", 0).close()
         ours, theirs = socket.socketpair()
-        link = Link(tap, ours)
+        link = ConnectionPair(tap, ours)
         self._client, self._server = Sent(), Sent()
         link._client, link._server = self._client, self._server  # type: ignore[assignment]  # in the place of sockets
-        link.client_data(b"GET /sse HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % tap.own.port)
+        link.on_client_data(b"GET /sse HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % tap.own.port)
         for data in came:
-            link.server_data(data)
+            link.on_server_data(data)
         self.data = self._client.data
         tap.reactor.close()
         ours.close()

@@ -20,12 +20,12 @@ from captures.serving import PEERS, port, started
 from mcpspy.capture.redaction.redactor import Redactor
 from mcpspy.capture.redaction.sink import RedactingSink
 from mcpspy.errors import UpstreamError
-from mcpspy.live.upstream.headers import Outgoing, spelled
+from mcpspy.live.upstream.headers import OutgoingMessage, spelled
 from mcpspy.live.upstream.protocol import Failure
 from mcpspy.live.upstream.sse import SseClient
 from mcpspy.live.upstream.streamable import StreamableClient
 from mcpspy.live.upstream.streams import Post
-from mcpspy.live.upstream.transaction import Transaction
+from mcpspy.live.upstream.transaction import OutgoingRequest
 from mcpspy.records import Close, Frame, Open, Partial
 from mcpspy.transcript.http.head import meaning
 from mcpspy.transcript.model import Outcome
@@ -461,9 +461,9 @@ def test_whatever_a_server_sends_is_recorded_and_ends_in_an_answer_or_a_failure(
     async def play() -> None:
         met = Meeting()
         peer = met.peer = StreamableClient("http://127.0.0.1:1/", **met.callbacks())
-        post = Post(peer, Outgoing(b'{"jsonrpc":"2.0","id":7,"method":"tools/list"}'))
+        post = Post(peer, OutgoingMessage(b'{"jsonrpc":"2.0","id":7,"method":"tools/list"}'))
         peer._waiting["7"] = post
-        post.transaction = Transaction(peer._wire, "POST", b"POST / HTTP/1.1\r\nHost: x\r\n\r\n", b"{}", post)
+        post.transaction = OutgoingRequest(peer._wire, "POST", b"POST / HTTP/1.1\r\nHost: x\r\n\r\n", b"{}", post)
         post.transaction.connection_made(Nowhere())
         for at in range(0, len(data), size):
             post.transaction.data_received(data[at : at + size])

@@ -16,7 +16,7 @@ from ....transcript.mcp.revisions import Era
 from ....transcript.model import Kind
 from ....wire.json_spans import span_at
 from ...http.recorder import note
-from .streams import Reply, Sent, Standing, begin_stream, merged
+from .streams import PostResponse, SentEvents, ServerStream, begin_stream, merged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,13 +83,13 @@ class LiveClient:
         self.has_initialized = False
         self.is_modern = False
         self.is_primed = False
-        self.standing = Standing()
+        self.standing = ServerStream()
         self.way: ClientPassThrough | None = None
         """To the live server that goes on after a miss, if that is wanted."""
-        self._replies: dict[ReplyState, Reply] = {}
-        self._listens: dict[str, Reply] = {}
+        self._replies: dict[ReplyState, PostResponse] = {}
+        self._listens: dict[str, PostResponse] = {}
         """The responses to subscriptions, by their ids."""
-        self._sent = Sent()
+        self._sent = SentEvents()
         self._waiting: deque[tuple[list[Message], Response]] = deque()
         """What it says while it does not read what it is told."""
 
@@ -118,7 +118,7 @@ class LiveClient:
         self.is_modern = any(one.era is Era.MODERN for one in requests)
         is_batch = any(one.batch for one in messages)
         waiting = [one.id or "null" for one in requests]
-        reply = Reply(response, self.fields, waiting, is_batch=is_batch, is_modern=self.is_modern)
+        reply = PostResponse(response, self.fields, waiting, is_batch=is_batch, is_modern=self.is_modern)
         response.left = lambda: self._left(reply)
         cues = [cue for one in messages for cue in self._fed(one, reply)]
         self._begin(reply, cues, is_batch=is_batch)
@@ -141,7 +141,7 @@ class LiveClient:
         if before is not None:  # of a connection that is gone, though nobody has told us
             before.left = _nothing
             before.end()
-        if isinstance(stream, Standing):
+        if isinstance(stream, ServerStream):
             stream.clear()  # what waits is among these
             self.stand(response, events)
             return True
@@ -198,7 +198,7 @@ class LiveClient:
             self._undelivered(cue)
         return ()
 
-    def _conclude(self, cue: ScheduledSend, reply: Reply) -> None:
+    def _conclude(self, cue: ScheduledSend, reply: PostResponse) -> None:
         self._replies.pop(cue.state, None)
         self._listens.pop(cue.state.id, None)
         self._break_off(cue, reply)
@@ -219,7 +219,7 @@ class LiveClient:
         if self.standing.dropped and not had_dropped:
             self._note("dropped", "too much waits for a stream that nobody opens or reads: the oldest is dropped")
 
-    def _event(self, data: bytes, stream: Reply | Standing) -> bytes:
+    def _event(self, data: bytes, stream: PostResponse | ServerStream) -> bytes:
         """The event that says it, kept where it may have to be said again."""
         kind = LiveServerBytes if isinstance(data, LiveServerBytes) else bytes
         if not self._style.ids or self.is_on_one_stream or self.is_modern:
@@ -229,14 +229,14 @@ class LiveClient:
         self._keep(stream, id, made)
         return made
 
-    def _keep(self, stream: Reply | Standing, id: str, made: bytes) -> None:
+    def _keep(self, stream: PostResponse | ServerStream, id: str, made: bytes) -> None:
         self._sent.add(stream, id, made)
-        if isinstance(stream, Reply):
+        if isinstance(stream, PostResponse):
             stream.keeps = True
 
     # Responses
 
-    def _fed(self, message: Message, reply: Reply) -> list[ScheduledSend]:
+    def _fed(self, message: Message, reply: PostResponse) -> list[ScheduledSend]:
         cues = self.script.feed(message)
         if message.kind is Kind.REQUEST:
             self._replies.update((cue.state, reply) for cue in cues)
@@ -244,7 +244,7 @@ class LiveClient:
                 self._listens[message.id or "null"] = reply
         return cues
 
-    def _begin(self, reply: Reply, cues: list[ScheduledSend], *, is_batch: bool) -> None:
+    def _begin(self, reply: PostResponse, cues: list[ScheduledSend], *, is_batch: bool) -> None:
         shape = self._stage.routing.shape([cue for cue in cues if self._replies.get(cue.state) is reply])
         if is_batch:
             shape = shape._replace(status=200, is_stream=True)
@@ -255,7 +255,7 @@ class LiveClient:
             self._keep(reply, id, events[0])
         reply.begin(shape, events)
 
-    def _break_off(self, cue: ScheduledSend, reply: Reply) -> None:
+    def _break_off(self, cue: ScheduledSend, reply: PostResponse) -> None:
         """End a response as the server did that let its client come for the rest."""
         response = reply.response
         if reply.keeps and response is not None and response.has_begun and self._stage.routing.breaks_off(cue):
@@ -263,14 +263,14 @@ class LiveClient:
             response.left = _nothing
             response.end()
 
-    def _named_subscription(self, cue: ScheduledSend) -> Reply | None:
+    def _named_subscription(self, cue: ScheduledSend) -> PostResponse | None:
         """The response to the subscription that this is news of."""
         if not self._listens or SUBSCRIPTION_ID.encode() not in cue.data:
             return None
         found = span_at(cue.data, _SUBSCRIPTION)
         return None if found is None else self._listens.get(cue.data[found[0] : found[1]].decode("utf-8", "replace"))
 
-    def _left(self, reply: Reply) -> None:
+    def _left(self, reply: PostResponse) -> None:
         """It closed a response before its end: in the modern era that gives the request up."""
         reply.response = None
         if not reply.is_modern:
@@ -279,7 +279,7 @@ class LiveClient:
             self._stage.play(self, self.script.cancel(id))
         self._forget(reply)
 
-    def _forget(self, reply: Reply) -> None:
+    def _forget(self, reply: PostResponse) -> None:
         """It is over: what still comes of its requests has to go elsewhere."""
         self._replies = {playing: one for playing, one in self._replies.items() if one is not reply}
         if self._listens:

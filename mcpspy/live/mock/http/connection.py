@@ -16,8 +16,8 @@ from ....wire.http import Requests
 from ....wire.http_body import BlankLines, Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
 from ....wire.http_head import RequestHead
 from ...http.host_check import Refusal
-from ...http.opaque import Opaque as OpaqueStreams
-from ...http.recorder import Numbers, Recorded
+from ...http.opaque import OpaqueStreams
+from ...http.recorder import Numbers, StreamRecorder
 from ...http.timers import LINGER_S, REQUEST_S
 from .response import Request, Response
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ....records import Record, Sink
     from ....wire.http import Piece
-    from ...http.host_check import Gate
+    from ...http.host_check import HostCheck
 
 MAX_BODY_BYTES: Final = 64 << 20
 """A longer request is refused. Servers on the SDKs take 4 MiB; those on stdio know no limit, and are served here too."""
@@ -39,7 +39,7 @@ class Serving(Protocol):
     """What answers, and what all its connections have in common."""
 
     numbers: Numbers
-    gate: Gate
+    host_check: HostCheck
     sink: Sink
     connections: set[Connection]
 
@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
         self._head: RequestHead | None = None
         self._body: list[bytes] = []
         self._body_bytes = 0
-        self._request: Recorded | None = None
+        self._request: StreamRecorder | None = None
         self._response: Response | None = None
         self._is_going_on = False
         self._is_over = False
@@ -149,23 +149,23 @@ class Connection(asyncio.Protocol):
             case RequestHead():
                 self._begin(piece, now_ns)
             case Body() if self._request is not None:
-                self._records += self._request.took(piece, now_ns)
+                self._records += self._request.feed(piece, now_ns)
                 self._body.append(piece.payload)
                 self._body_bytes += len(piece.payload)
                 if self._body_bytes > MAX_BODY_BYTES:
                     self._refuse(Refusal(status=413, reason=f"a request may have {MAX_BODY_BYTES >> 20} MiB"))
             case BodyEnd() if self._request is not None and self._head is not None:
-                self._records += self._request.ended(now_ns, CLIENT, "eof", trailers=piece.trailers)
+                self._records += self._request.close(now_ns, CLIENT, "eof", trailers=piece.trailers)
                 request = Request(self._head, b"".join(self._body), self)
                 self._request, self._body, self._body_bytes = None, [], 0
                 assert self._response is None
                 self._response = response = self._new_response()
                 self.serving.asked(request, response)
             case RefusedBytes():
-                self._records += self._opaque.took(CLIENT, piece.raw, now_ns)
+                self._records += self._opaque.feed(CLIENT, piece.raw, now_ns)
                 self._refuse(Refusal(status=400, reason=piece.reason))
             case OpaqueBytes():
-                self._records += self._opaque.took(CLIENT, piece.raw, now_ns)
+                self._records += self._opaque.feed(CLIENT, piece.raw, now_ns)
             case BlankLines() | _:
                 pass
 
@@ -173,11 +173,11 @@ class Connection(asyncio.Protocol):
         numbers = self.serving.numbers
         self._head = head
         self._transaction = numbers.transaction()
-        self._request = Recorded(
+        self._request = StreamRecorder(
             numbers.stream(), CLIENT, body_framing(head.value(b"content-type"), head.value(b"content-encoding"))
         )
-        self._records.append(self._request.begun(now_ns, head.raw, transaction=self._transaction, connection=self.number))
-        refusal = self.serving.gate.refusal(head)
+        self._records.append(self._request.open(now_ns, head.raw, transaction=self._transaction, connection=self.number))
+        refusal = self.serving.host_check.refusal(head)
         if refusal is not None:
             self._refuse(refusal)
         elif (head.value(b"expect") or b"").lower() == b"100-continue":
@@ -187,9 +187,9 @@ class Connection(asyncio.Protocol):
         """Have the client send the body that it holds back."""
         raw = b"HTTP/1.1 100 Continue\r\n\r\n"
         now_ns = self.serving.now_ns()
-        interim = Recorded(self.serving.numbers.stream(), SERVER, "body")
-        opened = interim.begun(now_ns, raw, transaction=self._transaction, connection=self.number)
-        self.say([opened, *interim.ended(now_ns, SERVER, "eof")], raw)
+        interim = StreamRecorder(self.serving.numbers.stream(), SERVER, "body")
+        opened = interim.open(now_ns, raw, transaction=self._transaction, connection=self.number)
+        self.say([opened, *interim.close(now_ns, SERVER, "eof")], raw)
 
     def _new_response(self) -> Response:
         head = self._head
@@ -202,7 +202,7 @@ class Connection(asyncio.Protocol):
             self._transaction = self.serving.numbers.transaction()
         now_ns = self.serving.now_ns()
         if self._request is not None:
-            self._records += self._request.ended(now_ns, MCPSPY, "abort")
+            self._records += self._request.close(now_ns, MCPSPY, "abort")
             self._request = None
         self._pieces.clear()
         self._response = Response(self, self._transaction, keeps=False)
@@ -232,7 +232,7 @@ class Connection(asyncio.Protocol):
         self._response = self._head = None
         if not keeps:
             self._is_over = True
-            self._records += self._opaque.closed(self.serving.now_ns(), MCPSPY, "eof")
+            self._records += self._opaque.close(self.serving.now_ns(), MCPSPY, "eof")
             self._flush()
             self._leave()
             return
@@ -271,13 +271,13 @@ class Connection(asyncio.Protocol):
         for piece in self._requests.close():
             if isinstance(piece, IncompleteMessage) and self._request is not None:
                 broken = "abort" if how == "eof" else how
-                self._records += self._request.ended(now_ns, by, broken, missing_bytes=piece.missing_bytes)
+                self._records += self._request.close(now_ns, by, broken, missing_bytes=piece.missing_bytes)
                 self._request = None
             elif isinstance(piece, IncompleteMessage | RefusedBytes):
-                self._records += self._opaque.took(CLIENT, piece.raw, now_ns)
+                self._records += self._opaque.feed(CLIENT, piece.raw, now_ns)
         if response is not None:
             self._records += response.lost(by, how)
-        self._records += self._opaque.closed(now_ns, by, how)
+        self._records += self._opaque.close(now_ns, by, how)
         self._flush()
         if response is not None:
             response.left()

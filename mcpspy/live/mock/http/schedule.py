@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .client import LiveClient
 
 
-class Cues:
+class SendSchedule:
     """`speed` is how many times faster than recorded they are due, 0 being at once. `now_ns` is the mock's clock."""
 
     __slots__ = ("_count", "_due", "_floors", "_now_ns", "_speed", "_timer")

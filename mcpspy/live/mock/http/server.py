@@ -24,14 +24,14 @@ from ....replay.mock.on_miss import ERROR
 from ....transcript.decode import message_of
 from ....transcript.model import CaptureInfo, Kind
 from ....wire.jsonrpc import cut
-from ...http.host_check import Gate
+from ...http.host_check import HostCheck
 from ...http.listener import BACKLOG, REST_S, Authority, accept_all, bound_socket
 from ...http.recorder import Numbers, fault_text
 from ...stdio.signals import name
 from .client import SESSION_FIELD, LiveClient, answer
 from .clients import Clients, is_primed, opening_of
 from .connection import Connection
-from .schedule import Cues
+from .schedule import SendSchedule
 
 if TYPE_CHECKING:
     import socket
@@ -70,11 +70,11 @@ class ListeningMock:
         self.numbers = Numbers()
         self.connections: set[Connection] = set()
         self.own = Authority("127.0.0.1", 0)
-        self.gate = Gate(port=0)
+        self.host_check = HostCheck(port=0)
         self.begin_ns = begin_ns
         self.why = ""
         self._allowed_hosts = allowed_hosts
-        self._door: Door | None = None
+        self._door: AcceptLoop | None = None
 
     def record_to(self, sink: Sink) -> None:
         """Have everything recorded there."""
@@ -88,12 +88,12 @@ class ListeningMock:
         """Take the address; port 0 picks one. Raises: TapError: if it is taken, or not ours."""
         listener = bound_socket(host, port)
         self.own = Authority(host, listener.getsockname()[1])
-        self.gate = Gate(port=self.own.port, allowed_hosts=self._allowed_hosts)
+        self.host_check = HostCheck(port=self.own.port, allowed_hosts=self._allowed_hosts)
         return listener
 
     def open(self, listener: socket.socket) -> None:
         """Let clients in."""
-        self._door = Door(listener, partial(Connection, self))
+        self._door = AcceptLoop(listener, partial(Connection, self))
 
     async def close(self) -> None:
         """Let nobody in any more, and close the connections of whoever is there."""
@@ -152,7 +152,7 @@ class HttpMock(ListeningMock):
         """Of what comes without a session."""
         self._endpoints: dict[str, LiveClient] = {}
         """Of HTTP+SSE: where each client posts."""
-        self._cues = Cues(speed, self.now_ns)
+        self._cues = SendSchedule(speed, self.now_ns)
         self._silent_s = silent_s
         self._keeping: asyncio.TimerHandle | None = None
         self._source = CaptureInfo(0)
@@ -319,7 +319,7 @@ class HttpMock(ListeningMock):
         return [message_of(self._source, CLIENT, frame, piece) for piece in cut(request.body)]
 
 
-class Door:
+class AcceptLoop:
     """Lets in whoever comes to `listener`, from the event loop that runs, and makes a `protocol` for each.
 
     asyncio's own way tries 1,024 times at once when no descriptor is left, and says so each time (CPython 3.11); this one rests.

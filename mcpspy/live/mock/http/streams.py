@@ -24,7 +24,7 @@ _STREAM: Final = (("Content-Type", "text/event-stream"), ("Cache-Control", "no-c
 _JSON: Final = (("Content-Type", "application/json"),)
 
 
-class Reply:
+class PostResponse:
     """The response to a POST with requests. `waiting` are the ids of those that are not answered.
 
     `response` is None once it has ended or broke off; `keeps` says that what comes then is kept for a client that resumes it.
@@ -87,7 +87,7 @@ class Reply:
         begin_stream(response, [*self._shape.fields, *self._fields], status=self._shape.status)
 
 
-class Standing:
+class ServerStream:
     """The stream that belongs to no request, opened by a GET: what is told before that, or faster than it is read, waits."""
 
     __slots__ = ("_kept", "_kept_bytes", "dropped", "response")
@@ -138,13 +138,13 @@ class Standing:
             response.end()
 
 
-class Sent:
+class SentEvents:
     """The newest events of one client that have ids: for a client that resumes a stream where it broke off."""
 
     __slots__ = ("_bytes", "_events", "_last")
 
     def __init__(self) -> None:
-        self._events: deque[tuple[Reply | Standing, str, bytes]] = deque()
+        self._events: deque[tuple[PostResponse | ServerStream, str, bytes]] = deque()
         self._bytes = 0
         self._last = 0
 
@@ -153,13 +153,13 @@ class Sent:
         self._last += 1
         return str(self._last)
 
-    def add(self, stream: Reply | Standing, id: str, event: bytes) -> None:
+    def add(self, stream: PostResponse | ServerStream, id: str, event: bytes) -> None:
         self._events.append((stream, id, event))
         self._bytes += len(event)
         while len(self._events) > MAX_KEPT or self._bytes > MAX_KEPT_BYTES:
             self._bytes -= len(self._events.popleft()[2])
 
-    def after(self, id: str) -> tuple[Reply | Standing, list[bytes]] | None:
+    def after(self, id: str) -> tuple[PostResponse | ServerStream, list[bytes]] | None:
         """The stream that the event with this id was on, and what came on it after that; None if nobody knows the id."""
         events = list(self._events)
         found = next((at for at, one in enumerate(events) if one[1] == id), None)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.live.http.host_check import Gate
+from mcpspy.live.http.host_check import HostCheck
 from mcpspy.live.http.recorder import Numbers
 from mcpspy.live.mock.http.connection import Connection
 from mcpspy.live.mock.http.server import HttpMock, serve
@@ -37,7 +37,7 @@ class Echo:
 
     def __init__(self) -> None:
         self.numbers = Numbers()
-        self.gate = Gate(port=80)
+        self.host_check = HostCheck(port=80)
         self.connections: set[Connection] = set()
         self.records: list[Record] = []
         self.sink: Sink = self.records.extend

@@ -1,0 +1,53 @@
+"""The part of an HTTP tap that its connections use, so that no connection imports the tap."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import socket
+    import ssl
+    from collections.abc import Callable, Sequence
+
+    from ...records import Record, Sink
+    from ...wire.http_head import RequestHead, ResponseHead
+    from .dial import Dial
+    from .reactor import Reactor
+    from .recorder import Numbers
+    from .rewriting import Rewriting
+    from .transaction import RequestPlan, ResponsePlan
+
+
+class TapContext(Protocol):
+    """A tap: its clock, its event loop, its sink, and what it knows about heads and the upstream."""
+
+    begin_ns: int
+    """When its clock began, on the monotonic one."""
+    numbers: Numbers
+    reactor: Reactor
+    sink: Sink
+    event: Callable[[int, int, bytes], None]
+    """Record one whole event that came as one HTTP chunk: its stream, when it came, its bytes."""
+    events: Callable[[Sequence[Record], int, int, Sequence[bytes]], None]
+    """Record these records, and after them events that came in one HTTP chunk each."""
+
+    def now_ns(self) -> int:
+        """Return the nanoseconds since the tap's clock began."""
+
+    def request_plan(self, head: RequestHead) -> RequestPlan:
+        """Decide what to do with a request."""
+
+    def response_plan(self, head: ResponseHead, rewriting: Rewriting) -> ResponsePlan:
+        """Decide what to do with a response for a client that uses this rewriting."""
+
+    def dial(self, *, on_connected: Callable[[socket.socket], None], on_failed: Callable[[int, str], None]) -> Dial:
+        """Begin to connect to the upstream."""
+
+    def note_tls(self, tls: ssl.SSLSocket) -> None:
+        """Note once which TLS the upstream speaks."""
+
+    def fault(self, error: Exception, connection: int = 0) -> None:
+        """Report a fault of our own."""
+
+    def forget(self, pair: object) -> None:
+        """Forget a connection pair whose client has gone."""
