@@ -132,7 +132,7 @@ def _examined(
 
 def _explain(told: Rule | dict[str, Rule], screen: Screen, *, as_json: bool) -> None:
     """One rule whole, or several as a list; as JSON all are whole."""
-    from ..views.check.rules_list import rule_lines, rules_lines
+    from ..views.check.rules import rule_lines, rules_lines
     from ..views.json.check import rules_json
 
     if as_json:

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from ..transcript.findings.registry import RULES
-from ..views.check.rules_list import rule_lines, rules_lines
+from ..views.check.rules import rule_lines, rules_lines
 from .screen import Screen
 from .verbs import TOPICS, VERBS, verb_command
 

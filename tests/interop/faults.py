@@ -1,4 +1,4 @@
-"""What mcpspy finds in what real programs say to each other: nothing that is not true, and docs/findings.md lists that."""
+"""What mcpspy finds in what real programs say to each other: nothing that is not true, and docs/known-problems.md lists that."""
 
 from collections.abc import Sequence
 

@@ -23,8 +23,8 @@ from tests.interop.http_scenes import inspector
 from tests.interop.playing import Played, Playing, Scene, tap
 from tests.interop.scenes import steps
 from tests.interop.serving import HttpScene, play, play_tapped, recorded, serving
-from tests.pains.stage import Caller, asking, checked, hello
-from tests.pains.stage import serving as peer_serving
+from tests.known_problems.stage import Caller, asking, checked, hello
+from tests.known_problems.stage import serving as peer_serving
 
 DIALECTS = (sys.executable, str(PEERS / "dialects.py"), "0")
 PROMPTS = (sys.executable, str(PEERS / "promptserver.py"))

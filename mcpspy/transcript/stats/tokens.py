@@ -1,7 +1,7 @@
 """How many tokens a model takes for a text, estimated from its bytes: no model, no network, no vocabulary.
 
 Tokenizers put common words into one token, and numbers, signs and other scripts into many. So each class of bytes has a weight of
-its own, fitted to two public vocabularies (docs/findings.md says how well). Refuses to be exact: every model counts its own way.
+its own, fitted to two public vocabularies (docs/findings/cost.md says how well). Refuses to be exact: every model counts its own way.
 """
 
 from typing import Final

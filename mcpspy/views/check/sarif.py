@@ -11,7 +11,7 @@ from urllib.parse import quote
 from ...transcript.findings.rule import Finding, Rule, Severity
 from ..text.escape import json_text, safe_text
 from .model import Checked, culprit_name
-from .rules_page import section
+from .rules import rule_markdown
 
 SCHEMA_URL = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -45,7 +45,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "name": "".join(word.capitalize() for word in rule.name.split("-")),
         "shortDescription": {"text": rule.title},
         "fullDescription": {"text": f"{rule.what} {rule.why}"},
-        "help": {"text": f"{rule.blame} {rule.fix}", "markdown": section(rule)},
+        "help": {"text": f"{rule.blame} {rule.fix}", "markdown": rule_markdown(rule)},
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
         "properties": {"tags": [rule.family.value]},
     }

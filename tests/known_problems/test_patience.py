@@ -1,4 +1,4 @@
-"""Pains of waiting: calls that time out, that hang, and what a proxy on the way swallowed."""
+"""Problems of waiting: calls that time out or hang, and messages that a proxy on the way swallows."""
 
 import sys
 from pathlib import Path
@@ -9,10 +9,10 @@ import mcpspy
 from mcpspy.records import Close, Record
 from tests.conftest import PEERS
 from tests.deadlines import eventually
-from tests.pains.stage import (
+from tests.known_problems.stage import (
     Caller,
+    Case,
     Play,
-    Scene,
     Talker,
     asking,
     assert_found,
@@ -32,11 +32,11 @@ QUESTION = "sampling/createMessage"
 ASKING = [*FAULTY, f"asks={QUESTION}"]
 SWALLOW = (sys.executable, "-I", "-S", str(PEERS / "swallow.py"))
 LETTERS = 15_000
-"""Of arguments: some servers were seen to hang on so many."""
+"""So many letters of arguments made some servers hang."""
 
 
 def give_up(client: Talker) -> None:
-    """Call, give up, and be answered all the same."""
+    """Call, give up, and be answered nevertheless."""
     client.greet()
     client.together(
         asking("tools/call", 1, {"name": "echo", "arguments": {"text": "report"}}),
@@ -46,7 +46,7 @@ def give_up(client: Talker) -> None:
 
 
 def call_at_length(client: Talker) -> None:
-    """A call with long arguments, and one without."""
+    """Call with long arguments, and without."""
     client.greet()
     client.say("tools/call", 1, name="echo", arguments={"text": "x" * LETTERS})
     client.say("tools/call", 2, name="echo", arguments={"text": "x"})
@@ -58,19 +58,19 @@ asks = holds(b'"s1"', 1)
 
 
 def is_asked() -> bool:
-    """Whether the server has asked its question."""
+    """Tell whether the server has asked its question."""
     return any(asks(record) for capture in captures() for record in mcpspy.read(capture))
 
 
 def hear_no_question(client: Talker) -> None:
-    """A call in which the server asks something that does not come, or nobody answers."""
+    """Call a tool that asks something; the question is lost, or nobody answers it."""
     client.greet(sampling={}, elicitation={})
     client.say("tools/call", 1, name="echo", arguments={"text": "report"})
     eventually(is_asked, "the server's question")
 
 
 def answer_question(client: Talker) -> None:
-    """The same, where it comes."""
+    """Call it, and answer the question."""
     client.greet(sampling={})
     asked = client.ask("tools/call", 1, name="echo", arguments={"text": "report"})
     client.answer(asked["id"], role="assistant", content={"type": "text", "text": "A tap."}, model="none")
@@ -78,90 +78,90 @@ def answer_question(client: Talker) -> None:
 
 
 def talk(client: Talker) -> None:
-    """A handshake, and a call."""
+    """Do a handshake and a call."""
     client.greet()
     client.say("tools/call", 1, name="echo", arguments={"text": "x"})
     client.line()
 
 
 def call(client: Caller) -> None:
-    """The same over HTTP."""
+    """Do the same over HTTP."""
     client.greet()
     client.post("tools/call", 1, name="count", arguments={"n": 0}, _meta={"progressToken": "t"})
 
 
 def wait_for_endpoint(client: Caller) -> None:
-    """Open a stream of HTTP+SSE, as clients do before all else, and leave."""
+    """Open a stream of HTTP+SSE, as clients do first, and leave."""
     client.request("GET")
 
 
 def hear_endpoint(client: Caller) -> None:
-    """Open one, and leave when it has announced its endpoint."""
+    """Open one, and leave after its endpoint event."""
     stream = client.request("GET")
     while not stream.readline().startswith(b"data:"):
         pass
 
 
 def hangs_up(record: Record) -> bool:
-    """Whether a stream ends here before its time."""
+    """Tell whether a stream ends here too early."""
     return isinstance(record, Close) and record.how != "eof"
 
 
 def at_cancellation(seconds: float) -> Play:
-    """A client that gives up after so long, and a server that answers after 48 s more."""
+    """Let a client give up after so long, and a server answer 48 s later."""
     given_up = later(on_stdio([*FAULTY, "slow"], give_up), seconds, holds(b"notifications/cancelled"))
     return later(given_up, 48, holds(b'"content"', 1))
 
 
-SCENES = (
-    Scene(pain=3, rule="timed-out", culprit="server", ill=at_cancellation(60), well=at_cancellation(33.3)),
-    Scene(
-        pain=4,
+CASES = (
+    Case(problem=3, rule="timed-out", culprit="server", faulty=at_cancellation(60), sound=at_cancellation(33.3)),
+    Case(
+        problem=4,
         rule="unanswered-request",
         culprit="server",
-        ill=later(on_stdio([*FAULTY, f"deaf={LETTERS}"], call_at_length), 30, leaves),
-        well=later(on_stdio(FAULTY, call_at_length), 30, leaves),
+        faulty=later(on_stdio([*FAULTY, f"deaf={LETTERS}"], call_at_length), 30, leaves),
+        sound=later(on_stdio(FAULTY, call_at_length), 30, leaves),
     ),
-    Scene(pain=4, rule="accepted-request", culprit="server", ill=over_http(call, "accepted"), well=over_http(call)),
-    Scene(
-        pain=4,
+    Case(problem=4, rule="accepted-request", culprit="server", faulty=over_http(call, "accepted"), sound=over_http(call)),
+    Case(
+        problem=4,
         rule="server-died",
         culprit="server",
-        ill=on_stdio([*FAULTY, "fragile"], talk),
-        well=on_stdio(FAULTY, talk),
+        faulty=on_stdio([*FAULTY, "fragile"], talk),
+        sound=on_stdio(FAULTY, talk),
     ),
-    Scene(
-        pain=4,
+    Case(
+        problem=4,
         rule="missing-endpoint",
         culprit="server",
-        ill=later(over_http(wait_for_endpoint, "mute", path="/sse"), 30, hangs_up),
-        well=later(over_http(hear_endpoint, path="/sse"), 30, hangs_up),
+        faulty=later(over_http(wait_for_endpoint, "mute", path="/sse"), 30, hangs_up),
+        sound=later(over_http(hear_endpoint, path="/sse"), 30, hangs_up),
     ),
-    Scene(
-        pain=9,
+    Case(
+        problem=9,
         rule="unanswered-request",
         culprit="client",
-        ill=later(on_stdio(ASKING, hear_no_question, through=(*SWALLOW, QUESTION)), 30, leaves),
-        well=later(on_stdio(ASKING, answer_question, through=(*SWALLOW, "nothing")), 30, leaves),
+        faulty=later(on_stdio(ASKING, hear_no_question, through=(*SWALLOW, QUESTION)), 30, leaves),
+        sound=later(on_stdio(ASKING, answer_question, through=(*SWALLOW, "nothing")), 30, leaves),
     ),
-    Scene(
-        pain=9,
+    Case(
+        problem=9,
         rule="missing-initialized",
         culprit="client",
-        ill=on_stdio(FAULTY, talk, through=(*SWALLOW, "notifications/initialized")),
-        well=on_stdio(FAULTY, talk, through=(*SWALLOW, "nothing")),
+        faulty=on_stdio(FAULTY, talk, through=(*SWALLOW, "notifications/initialized")),
+        sound=on_stdio(FAULTY, talk, through=(*SWALLOW, "nothing")),
     ),
 )
 
 
-@pytest.mark.parametrize("scene", SCENES, ids=str)
-def test_the_fault_and_its_culprit_are_found(scene: Scene, tmp_path: Path) -> None:
-    assert_found(scene, tmp_path)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_fault_and_its_culprit_are_found(case: Case, tmp_path: Path) -> None:
+    assert_found(case, tmp_path)
 
 
-@pytest.mark.parametrize("scene", SCENES, ids=str)
-def test_without_the_fault_nothing_is(scene: Scene, tmp_path: Path) -> None:
-    assert_silent(scene, tmp_path)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_without_the_fault_nothing_is(case: Case, tmp_path: Path) -> None:
+    assert_silent(case, tmp_path)
 
 
 def test_a_timeout_says_when_the_answer_came_after_all(tmp_path: Path) -> None:
@@ -172,9 +172,9 @@ def test_a_timeout_says_when_the_answer_came_after_all(tmp_path: Path) -> None:
 
 def test_a_person_who_is_asked_may_take_their_time(tmp_path: Path) -> None:
     capture = later(on_stdio([*FAULTY, "asks=elicitation/create"], hear_no_question), 30, leaves)(tmp_path)
-    assert {one["severity"] for one in checked(capture)} == {"info"}
+    assert {finding["severity"] for finding in checked(capture)} == {"info"}
 
 
 def test_a_call_that_waits_for_an_answer_of_the_client_is_not_held_against_the_server(tmp_path: Path) -> None:
     found = checked(later(on_stdio(ASKING, hear_no_question), 30, leaves)(tmp_path))
-    assert {one["culprit"] for one in found if one["rule"] == "unanswered-request"} == {"client"}
+    assert {finding["culprit"] for finding in found if finding["rule"] == "unanswered-request"} == {"client"}

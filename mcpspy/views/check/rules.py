@@ -1,4 +1,4 @@
-"""The rules of findings on a terminal: all of them as a list, or all about one."""
+"""Rules of findings: as a list or one by one on a terminal, and one by one in Markdown."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,26 +11,26 @@ INDENT = "    "
 MAX_LINES = 20
 
 MIN_CELLS = 30
-"""In less than this a sentence is no longer read."""
+"""In less width a sentence is hard to read."""
 
 
 def rules_lines(rules: Iterable[Rule], *, width: int | None = None) -> Iterator[Line]:
-    """The rules by family, each with its severity and what it sees."""
+    """List rules by family, each with its severity and what it finds."""
     rules = list(rules)
-    longest = max((len(one.name) for one in rules), default=0)
+    longest = max((len(rule.name) for rule in rules), default=0)
     is_first = True
     for family in Family:
-        chosen = [one for one in rules if one.family is family]
-        if chosen:
+        members = [rule for rule in rules if rule.family is family]
+        if members:
             yield from [] if is_first else [[]]
             is_first = False
             yield [(family.value, "strong")]
-        for rule in chosen:
+        for rule in members:
             yield from _listed(rule, longest, width)
 
 
 def _listed(rule: Rule, longest: int, width: int | None) -> Iterator[Line]:
-    """A rule and what it sees beside it; below it, where the screen is narrow."""
+    """Show a rule and what it finds beside it, or below it on a narrow screen."""
     severity = (f"{rule.severity.value:7}  ", STYLES[rule.severity])
     indent = longest + 2 + len(severity[0]) + 2
     if width is not None and width - indent < MIN_CELLS:
@@ -67,3 +67,23 @@ def _titled(title: str, words: str, width: int | None) -> Iterator[tuple[str, st
 
 def _wrapped(words: str, limit: int | None) -> list[str]:
     return [words] if limit is None else wrapped(words, max(limit, 1), MAX_LINES)
+
+
+def rule_markdown(rule: Rule) -> str:
+    """Explain one rule in Markdown, under a heading with its name."""
+    clean = f"\nAs it should be:\n\n```text\n{rule.clean}\n```\n" if rule.clean else ""
+    return f"""\
+## {rule.name}
+
+*{rule.title}: {rule.severity}, {rule.family}.* {rule.what}
+
+**Why this is bad.** {rule.why}
+
+**Who is to blame.** {rule.blame}
+
+```text
+{rule.example}
+```
+{clean}
+**What to do.** {rule.fix}
+"""

@@ -1,4 +1,4 @@
-"""Pains of HTTP: proxies that gather, streams that open late or die, sessions that are lost, proofs, clients that share."""
+"""Problems of HTTP: proxies that collect, streams that open late or die, dead sessions, DPoP, clients that share."""
 
 from contextlib import ExitStack, closing, suppress
 from http.client import HTTPException
@@ -10,20 +10,20 @@ from mcpspy.records import Close, Record
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.telling import told
 from tests.interop.serving import recorded
-from tests.pains.stage import Caller, Play, Scene, assert_found, assert_silent, hello, later, over_http, serving, slowed
+from tests.known_problems.stage import Caller, Case, Play, assert_found, assert_silent, hello, later, over_http, serving, slowed
 
 STEPS = 7
-"""Of 0.35 s: longer than a silence has to be to be odd."""
+"""Times 0.35 s: longer than the silence that the rule looks for."""
 
 
 def count(client: Caller) -> None:
-    """A call that reports progress."""
+    """Make a call that reports progress."""
     client.greet()
     client.post("tools/call", 1, name="count", arguments={"n": STEPS}, _meta={"progressToken": "t"})
 
 
 def behind(*proxy: str) -> Play:
-    """The same, to a server that mcpspy reaches through another proxy."""
+    """Reach the server through another proxy."""
 
     def play(folder: Path) -> Path:
         with (
@@ -46,7 +46,7 @@ def listen(client: Caller) -> None:
 
 
 def listen_a_while(client: Caller) -> None:
-    """The same, and leave it after its keep-alives."""
+    """Open it, and leave it after its keep-alives."""
     client.greet()
     stream = client.request("GET")
     for _ in range(3):
@@ -55,7 +55,7 @@ def listen_a_while(client: Caller) -> None:
 
 
 def restarted(*, again: bool) -> Play:
-    """A server that is started again in the middle of a session, and a client that begins another, or does not."""
+    """Restart the server in the middle of a session; the client begins a new one, or does not."""
 
     def play(folder: Path) -> Path:
         with ExitStack() as stack:
@@ -75,32 +75,32 @@ def restarted(*, again: bool) -> Play:
 
 
 def list_tools(client: Caller) -> None:
-    """A session with one request."""
+    """Do a session with one request."""
     client.greet()
     client.post("tools/list", 1)
 
 
 def forget_session(client: Caller) -> None:
-    """The same, without naming the session."""
+    """Do the same without naming the session."""
     client.greet()
     client.fields.clear()
     client.post("tools/list", 1)
 
 
 def prove(client: Caller) -> None:
-    """The same with a proof that the client has a key."""
+    """Do the same with a DPoP proof."""
     client.fields["DPoP"] = "eyJ0eXAiOiJkcG9wK2p3dCJ9.e30."
     client.post("initialize", 0, **hello())
 
 
 def log_in(client: Caller) -> None:
-    """The beginning of a login: a request that is refused, and the metadata that the refusal names."""
+    """Begin a login: send a request that is refused, and fetch the metadata that the refusal names."""
     client.post("initialize", 0, **hello())
     client.request("GET", "/.well-known/oauth-protected-resource/mcp").read()
 
 
 def crowd(client: Caller) -> None:
-    """Two clients of HTTP+SSE, both of which count their ids from 0."""
+    """Run two clients of HTTP+SSE that both count their ids from 0."""
     endpoints = []
     for _ in range(2):
         stream = client.request("GET", "/sse")
@@ -111,57 +111,63 @@ def crowd(client: Caller) -> None:
 
 
 def ends(record: Record) -> bool:
-    """Whether a stream ends here that was not meant to."""
+    """Tell whether a stream breaks off here."""
     return isinstance(record, Close) and record.how != "eof"
 
 
-SCENES = (
-    Scene(pain=5, rule="events-in-burst", culprit="unclear", ill=behind(), well=behind("streaming")),
-    Scene(
-        pain=6, rule="late-head", culprit="server", ill=over_http(listen_a_while, "late=2100"), well=over_http(listen_a_while)
+CASES = (
+    Case(problem=5, rule="events-in-burst", culprit="unclear", faulty=behind(), sound=behind("streaming")),
+    Case(
+        problem=6,
+        rule="late-head",
+        culprit="server",
+        faulty=over_http(listen_a_while, "late=2100"),
+        sound=over_http(listen_a_while),
     ),
-    Scene(
-        pain=6,
+    Case(
+        problem=6,
         rule="idle-stream-cut",
         culprit="unclear",
-        ill=later(over_http(listen, "reset=1"), 60, ends),
-        well=later(over_http(listen_a_while), 60, ends),
+        faulty=later(over_http(listen, "reset=1"), 60, ends),
+        sound=later(over_http(listen_a_while), 60, ends),
     ),
-    Scene(
-        pain=6,
+    Case(
+        problem=6,
         rule="keep-alive-stopped",
         culprit="server",
-        ill=slowed(over_http(listen, "reset=800"), 100),
-        well=slowed(over_http(listen_a_while), 100),
+        faulty=slowed(over_http(listen, "reset=800"), 100),
+        sound=slowed(over_http(listen_a_while), 100),
     ),
-    Scene(pain=7, rule="session-unknown", culprit="client", ill=restarted(again=False), well=restarted(again=True)),
-    Scene(pain=7, rule="session-missing", culprit="client", ill=over_http(forget_session), well=over_http(list_tools)),
-    Scene(
-        pain=8,
+    Case(problem=7, rule="session-unknown", culprit="client", faulty=restarted(again=False), sound=restarted(again=True)),
+    Case(problem=7, rule="session-missing", culprit="client", faulty=over_http(forget_session), sound=over_http(list_tools)),
+    Case(
+        problem=8,
         rule="foreign-resource",
         culprit="server",
-        ill=over_http(log_in, "resource=https://mcp.example/mcp"),
-        well=over_http(log_in, "resource=own"),
+        faulty=over_http(log_in, "resource=https://mcp.example/mcp"),
+        sound=over_http(log_in, "resource=own"),
     ),
-    Scene(pain=8, rule="dpop-proof", culprit="mcpspy", ill=over_http(prove, "bound"), well=over_http(list_tools, "bound")),
-    Scene(
-        pain=17,
+    Case(
+        problem=8, rule="dpop-proof", culprit="mcpspy", faulty=over_http(prove, "bound"), sound=over_http(list_tools, "bound")
+    ),
+    Case(
+        problem=17,
         rule="ambiguous-stream",
         culprit="server",
-        ill=over_http(crowd, "shared", path="/sse"),
-        well=over_http(crowd, path="/sse"),
+        faulty=over_http(crowd, "shared", path="/sse"),
+        sound=over_http(crowd, path="/sse"),
     ),
 )
 
 
-@pytest.mark.parametrize("scene", SCENES, ids=str)
-def test_the_fault_and_its_culprit_are_found(scene: Scene, tmp_path: Path) -> None:
-    assert_found(scene, tmp_path)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_fault_and_its_culprit_are_found(case: Case, tmp_path: Path) -> None:
+    assert_found(case, tmp_path)
 
 
-@pytest.mark.parametrize("scene", SCENES, ids=str)
-def test_without_the_fault_nothing_is(scene: Scene, tmp_path: Path) -> None:
-    assert_silent(scene, tmp_path)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_without_the_fault_nothing_is(case: Case, tmp_path: Path) -> None:
+    assert_silent(case, tmp_path)
 
 
 def test_clients_that_were_given_one_endpoint_are_not_blamed_for_equal_ids() -> None:
@@ -169,4 +175,4 @@ def test_clients_that_were_given_one_endpoint_are_not_blamed_for_equal_ids() -> 
     hello = '→ POST /messages\n  initialize 0 {"protocolVersion":"2024-11-05","capabilities":{}}\n← 202 Accepted\n'
     answer = '← #2 data: result 0 {"protocolVersion":"2024-11-05","capabilities":{}}\n'
     made = transcribe(told(f"{stream}{stream}{hello}{hello}{answer}{answer}"))
-    assert [(one.rule, one.culprit) for one in made.findings] == [("ambiguous-stream", "server")]
+    assert [(finding.rule, finding.culprit) for finding in made.findings] == [("ambiguous-stream", "server")]

@@ -1,4 +1,4 @@
-"""Pains between a model and its tools: a tool that is not called, or called wrongly, and results that the model never saw.
+"""Problems between a model and its tools: a tool that is not called, or called wrongly, and results that the model never saw.
 
 The model is a server of tests/peers that says what its story has; the client is played here, on both legs, and makes the faults.
 """
@@ -19,7 +19,7 @@ from captures.serving import port, started
 from tests.conftest import PEERS
 from tests.deadlines import DEADLINE_S
 from tests.interop.serving import recorded
-from tests.pains.stage import Play, Scene, Talker, assert_found, assert_silent, on_stdio, python
+from tests.known_problems.stage import Case, Play, Talker, assert_found, assert_silent, on_stdio, python
 
 FAULTY = python("faulty.py")
 LETTERS = 400
@@ -32,17 +32,17 @@ ANSWERS = [
 
 
 class Asking:
-    """A client's conversation with the model: it repeats all of it in each prompt."""
+    """A client's conversation with the model, which each prompt repeats."""
 
     def __init__(self, url: str, tools: list[dict[str, Any]]) -> None:
         self._url = urlsplit(url)
         self._tools = [
-            {"type": "function", "function": {"name": one["name"], "parameters": one["inputSchema"]}} for one in tools
+            {"type": "function", "function": {"name": tool["name"], "parameters": tool["inputSchema"]}} for tool in tools
         ]
         self._turns: list[dict[str, Any]] = []
 
     def say(self, **turn: Any) -> None:
-        """Take a turn, and have the model's answer be the next."""
+        """Send a turn, and add the model's answer."""
         self._turns.append(turn)
         connection = HTTPConnection(self._url.netloc, timeout=DEADLINE_S)
         body = json.dumps({"model": "m", "messages": self._turns, "tools": self._tools})
@@ -51,12 +51,12 @@ class Asking:
         connection.close()
 
     def tell(self, id: str, text: str) -> None:
-        """Tell it what came of a tool use."""
+        """Tell the model the result of a tool use."""
         self.say(role="tool", tool_call_id=id, content=text)
 
 
-def well(client: Talker, url: str) -> None:
-    """All tools are offered and called as the model wants, and it is told all that they return."""
+def sound(client: Talker, url: str) -> None:
+    """Offer all tools, call them as the model wants, and tell it all results."""
     client.greet()
     tools = client.ask("tools/list", 1)["result"]["tools"]
     model = Asking(url, tools)
@@ -66,8 +66,8 @@ def well(client: Talker, url: str) -> None:
     model.tell("c3", call(client, 4, "echo", text="again"))
 
 
-def ill(client: Talker, url: str) -> None:
-    """A tool is left out, arguments are changed, a result is cut, and a call is not made."""
+def faulty(client: Talker, url: str) -> None:
+    """Leave out a tool, change arguments, cut a result, and omit a call."""
     client.greet()
     tools = client.ask("tools/list", 1)["result"]["tools"]
     model = Asking(url, [*tools[:1], {**tools[1], "name": "pages"}])
@@ -78,14 +78,14 @@ def ill(client: Talker, url: str) -> None:
 
 
 def call(client: Talker, id: int, name: str, **arguments: Any) -> str:
-    """What a tool returns."""
+    """Call a tool, and give the text of its result."""
     text: str = client.ask("tools/call", id, name=name, arguments=arguments)["result"]["content"][0]["text"]
     return text
 
 
 @cache
 def played(talk: Callable[[Talker, str], None]) -> tuple[bytes, bytes]:
-    """The captures of the server's leg and of the model's. Every scene has the same two plays."""
+    """Give the capture of the server and that of the model API. All cases share the same two plays."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "home").mkdir()
@@ -100,7 +100,7 @@ def played(talk: Callable[[Talker, str], None]) -> tuple[bytes, bytes]:
 
 
 def both(talk: Callable[[Talker, str], None]) -> Play:
-    """Play with both legs recorded; what is named first is the server's."""
+    """Play with both sides recorded; the first capture is the server's."""
 
     def play(folder: Path) -> Path:
         for name, data in zip(("server", "model"), played(talk), strict=True):
@@ -111,7 +111,7 @@ def both(talk: Callable[[Talker, str], None]) -> Play:
 
 
 def model_leg(folder: Path) -> tuple[str, ...]:
-    """The model's capture, which is checked together with the server's."""
+    """Name the capture of the model API, which is checked together with the server's."""
     return (str(folder / "model.mcpspy"),)
 
 
@@ -124,25 +124,25 @@ RULES = (
 )
 FOUND = frozenset(rule for _, rule in RULES)
 
-SCENES = tuple(
-    Scene(
-        pain=pain,
+CASES = tuple(
+    Case(
+        problem=problem,
         rule=rule,
         culprit="model" if rule == "use-not-offered" else "client",
-        ill=both(ill),
-        well=both(well),
+        faulty=both(faulty),
+        sound=both(sound),
         options=model_leg,
         with_it=FOUND,
     )
-    for pain, rule in RULES
+    for problem, rule in RULES
 )
 
 
-@pytest.mark.parametrize("scene", SCENES, ids=str)
-def test_the_fault_and_its_culprit_are_found(scene: Scene, tmp_path: Path) -> None:
-    assert_found(scene, tmp_path)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_fault_and_its_culprit_are_found(case: Case, tmp_path: Path) -> None:
+    assert_found(case, tmp_path)
 
 
-@pytest.mark.parametrize("scene", SCENES, ids=str)
-def test_without_the_fault_nothing_is(scene: Scene, tmp_path: Path) -> None:
-    assert_silent(scene, tmp_path)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_without_the_fault_nothing_is(case: Case, tmp_path: Path) -> None:
+    assert_silent(case, tmp_path)

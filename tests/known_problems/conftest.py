@@ -1,4 +1,4 @@
-"""What is too slow for `make test`: scenes with an SDK at both ends, which wait for real timeouts."""
+"""Cases that are too slow for `make test`: an SDK at both ends, and real timeouts."""
 
 from tests.tiers import Tier, current_tier
 

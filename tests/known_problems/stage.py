@@ -1,7 +1,7 @@
-"""How the pains of docs/findings.md are played: real programs on both sides of mcpspy, with a fault and without, and then a check.
+"""The stage for the problems of docs/known-problems.md: real programs on both sides of mcpspy, with a fault and without.
 
-A test plays the client, over stdio or HTTP; servers are those of tests/peers. Nobody waits for a minute: where a rule looks for one,
-the capture's clock is set forward at that point (`later`), and all else is as it was recorded.
+A test plays the client, over stdio or HTTP; servers are those of tests/peers. No test waits for a minute: where a rule looks for one,
+`later` sets the capture's clock forward at that point, and everything else stays as recorded.
 """
 
 import json
@@ -32,46 +32,47 @@ BOTH = "application/json, text/event-stream"
 SECOND_NS = 1_000_000_000
 
 Play = Callable[[Path], Path]
-"""Plays in a folder, and says where the capture is."""
+"""A function that plays in a folder, and gives the path of the capture."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """A pain that one rule finds. `ill` has it, `well` is the same without.
+class Case:
+    """A problem that one rule finds. `faulty` has it, `sound` is the same without.
 
-    `with_it` are rules that are right to find more in `ill`. `options` are those of the check.
+    `with_it` are rules that rightly find something in `faulty` too. `options` are those of the check.
     """
 
-    pain: int
+    problem: int
     rule: str
     culprit: str
-    ill: Play
-    well: Play
+    faulty: Play
+    sound: Play
     options: Callable[[Path], tuple[str, ...]] = field(default=lambda folder: ())
     with_it: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
-        return f"{self.pain}-{self.rule}"
+        return f"{self.problem}-{self.rule}"
 
 
 def checked(capture: Path, *options: str) -> list[dict[str, Any]]:
-    """What `mcpspy check` finds."""
+    """Give the findings of `mcpspy check`."""
     done = CliRunner().invoke(command, [str(capture), "--json", *options])
-    found: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
-    return found
+    findings: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
+    return findings
 
 
-def assert_found(scene: Scene, folder: Path) -> None:
-    """The fault is found, and whose it is; at the default level nothing else is."""
-    found = checked(scene.ill(folder), *scene.options(folder))
-    assert (scene.rule, scene.culprit) in {(one["rule"], one["culprit"]) for one in found}
-    assert [one["what"] for one in found if one["severity"] != "info" and one["rule"] not in {scene.rule, *scene.with_it}] == []
+def assert_found(case: Case, folder: Path) -> None:
+    """Expect the fault with its culprit, and nothing else at the default level."""
+    findings = checked(case.faulty(folder), *case.options(folder))
+    assert (case.rule, case.culprit) in {(finding["rule"], finding["culprit"]) for finding in findings}
+    others = [finding for finding in findings if finding["rule"] not in {case.rule, *case.with_it}]
+    assert [finding["what"] for finding in others if finding["severity"] != "info"] == []
 
 
-def assert_silent(scene: Scene, folder: Path) -> None:
-    """Without the fault nothing is found at the default level, nor by this rule at any."""
-    found = checked(scene.well(folder), *scene.options(folder))
-    assert [one["what"] for one in found if one["severity"] != "info" or one["rule"] == scene.rule] == []
+def assert_silent(case: Case, folder: Path) -> None:
+    """Expect nothing at the default level, and nothing of this rule at any."""
+    findings = checked(case.sound(folder), *case.options(folder))
+    assert [finding["what"] for finding in findings if finding["severity"] != "info" or finding["rule"] == case.rule] == []
 
 
 # --- stdio ---
@@ -85,40 +86,40 @@ class Talker(Client):
         self.together(asking(method, id, params))
 
     def together(self, *messages: dict[str, Any]) -> None:
-        """Send messages in one write: nothing comes between them."""
-        self.send(b"".join(json.dumps(one).encode() + b"\n" for one in messages))
+        """Send messages in a single write."""
+        self.send(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
 
     def answer(self, id: int | str, **result: Any) -> None:
         """Answer a request of the server."""
         self.send(json.dumps({"jsonrpc": "2.0", "id": id, "result": result}).encode() + b"\n")
 
     def heard(self) -> dict[str, Any]:
-        """The next message; lines that are none are passed over."""
+        """Wait for the next message; skip lines that are not messages."""
         while not (line := self.line()).startswith(b"{"):
             assert line, "the server left"
         message: dict[str, Any] = json.loads(line.decode("utf-8", "replace"))
         return message
 
     def ask(self, method: str, id: int | str, **params: Any) -> dict[str, Any]:
-        """Send a request, and wait for what comes next."""
+        """Send a request, and wait for the next message."""
         self.say(method, id, **params)
         return self.heard()
 
     def greet(self, revision: str = REVISION, *, initialized: bool = True, **capabilities: Any) -> None:
-        """The handshake."""
+        """Do the handshake."""
         self.ask("initialize", 0, **hello(revision, capabilities))
         if initialized:
             self.say("notifications/initialized")
 
 
 def asking(method: str, id: int | str | None, params: dict[str, Any]) -> dict[str, Any]:
-    """A request, or without an id a notification."""
+    """Make a request, or without an id a notification."""
     message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
     return {name: value for name, value in message.items() if value is not None and value != {}}
 
 
 def hello(revision: str = REVISION, capabilities: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The params of initialize."""
+    """Make the params of initialize."""
     return {
         "protocolVersion": revision,
         "capabilities": capabilities or {},
@@ -127,7 +128,7 @@ def hello(revision: str = REVISION, capabilities: dict[str, Any] | None = None) 
 
 
 def on_stdio(server: list[str], talk: Callable[[Talker], None], *, through: tuple[str, ...] = (), **environment: str) -> Play:
-    """Start `server` under `mcpspy run`, talk to it, and leave as a client should."""
+    """Start `server` under `mcpspy run`, talk to it, and close it as a client should."""
 
     def play(folder: Path) -> Path:
         before = captures()
@@ -144,7 +145,7 @@ def on_stdio(server: list[str], talk: Callable[[Talker], None], *, through: tupl
 
 
 def captures() -> set[Path]:
-    """What is in this test's store."""
+    """List the captures in this test's store."""
     return set(Path(captures_folder()).glob("*.mcpspy"))
 
 
@@ -152,7 +153,7 @@ def captures() -> set[Path]:
 
 
 class Caller:
-    """A client over HTTP, of one session at most."""
+    """A client over HTTP with at most one session."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -162,11 +163,11 @@ class Caller:
 
     def close(self) -> None:
         """Close all connections."""
-        for one in self._opened:
-            one.close()
+        for opened in self._opened:
+            opened.close()
 
     def request(self, verb: str, path: str = "", body: dict[str, Any] | None = None, **fields: str) -> HTTPResponse:
-        """Ask, on a connection of its own, and wait for the head of the response."""
+        """Send a request on a new connection, and wait for the head of the response."""
         connection = HTTPConnection(self._address, timeout=DEADLINE_S)
         given = {name.replace("_", "-"): value for name, value in fields.items()}
         data = None if body is None else json.dumps(body)
@@ -182,7 +183,7 @@ class Caller:
         return response
 
     def greet(self) -> None:
-        """The handshake, in a session of its own."""
+        """Do the handshake, in a new session."""
         self.fields.clear()
         response = self.post("initialize", 0, **hello())
         self.fields = {"Mcp-Session-Id": response.headers["Mcp-Session-Id"], "MCP-Protocol-Version": REVISION}
@@ -191,19 +192,19 @@ class Caller:
 
 @contextmanager
 def serving(folder: Path, *words: str, peer: str = "faultyhttp.py") -> Iterator[int]:
-    """A server of tests/peers on a free port, or on the one that the first word names. Yields the port."""
+    """Run a server of tests/peers on a free port, or on the one that the first word names. Yields the port."""
     (folder / "home").mkdir(exist_ok=True)
     with started([*python(peer), *(words or ("0",))], folder, folder / f"{peer}.log", {}) as said:
         yield port(said)
 
 
 def python(peer: str) -> list[str]:
-    """The argv of a program of tests/peers that needs the standard library alone."""
+    """Give the argv of a program of tests/peers that needs only the standard library."""
     return [sys.executable, "-I", "-S", str(PEERS / peer)]
 
 
 def over_http(talk: Callable[[Caller], None], *faults: str, path: str = "/mcp") -> Play:
-    """Start a server with these faults, put `mcpspy proxy` before it, and talk to that."""
+    """Start a server with these faults, put `mcpspy proxy` in front of it, and talk to that."""
 
     def play(folder: Path) -> Path:
         with (
@@ -221,7 +222,7 @@ def over_http(talk: Callable[[Caller], None], *faults: str, path: str = "/mcp") 
 
 
 def later(play: Play, seconds: float, since: Callable[[Record], bool]) -> Play:
-    """The capture of `play`, its clock set forward by so much from the first record on of which `since` is true."""
+    """Set the clock of the capture forward by so much, from the first record on for which `since` is true."""
     begun = False
 
     def moved(at_ns: int, record: Record) -> int:
@@ -233,12 +234,12 @@ def later(play: Play, seconds: float, since: Callable[[Record], bool]) -> Play:
 
 
 def slowed(play: Play, times: int) -> Play:
-    """The capture of `play`, by a clock that is so many times as fast."""
+    """Multiply the times of the capture."""
     return edited(play, lambda at_ns, record: at_ns * times)
 
 
 def edited(play: Play, moved: Callable[[int, Record], int]) -> Play:
-    """The capture of `play` with other times: what `moved` makes of them."""
+    """Change the times of the capture: `moved` gives the new one of a record."""
 
     def played(folder: Path) -> Path:
         capture = play(folder)
@@ -258,10 +259,10 @@ def edited(play: Play, moved: Callable[[int, Record], int]) -> Play:
 
 
 def holds(words: bytes, stream: int | None = None) -> Callable[[Record], bool]:
-    """Whether a record is a frame with these words in it, on this stream or on any."""
-    return lambda one: isinstance(one, Frame) and words in one.data and stream in (None, one.stream)
+    """Make a test for frames that hold these words, on this stream or on any."""
+    return lambda record: isinstance(record, Frame) and words in record.data and stream in (None, record.stream)
 
 
 def leaves(record: Record) -> bool:
-    """Whether the client closes the server's input here."""
+    """Tell whether the client closes the server's input here."""
     return isinstance(record, Close) and record.stream == 0

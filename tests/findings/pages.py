@@ -1,0 +1,93 @@
+"""The pages on findings, docs/findings.md and a page for each family in docs/findings/, generated from the rules.
+
+Write them with `MCPSPY_WRITE_DOCS=1 pytest tests/findings/test_pages.py`.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from mcpspy.transcript.findings.rule import Family, Rule
+from mcpspy.views.check.rules import rule_markdown
+
+SUBJECTS: Final = {
+    Family.TRANSPORT: "Whether what one side writes reaches the other, whole and in time: lines, streams, processes, HTTP.",
+    Family.PROTOCOL: "Whether messages keep to JSON-RPC and to the revision of MCP in force.",
+    Family.BEHAVIOUR: "Traffic that is allowed, but slow or wasteful.",
+    Family.COST: (
+        "How much of a model's context tools and results take.\n"
+        "Tokens are estimated from the bytes of a text: within a fifth of what the vocabularies o200k_base and cl100k_base give,\n"
+        "and within a tenth for the definitions of tools together."
+    ),
+    Family.TRUST: "What a server hides from the user, or has changed since somebody accepted it.",
+    Family.MODEL: "What a model is offered, wants called and is told: between its API and the servers.",
+    Family.CAPTURE: "Records that a capture lacks.",
+}
+
+INDEX: Final = """\
+# Findings
+
+A finding is something in a capture that somebody should look at.
+Findings are shown below the timeline of [`mcpspy show`](start.md#look) and in [its JSON](json.md#mcpspy-show---json).
+[`mcpspy check`](check.md) lists them by culprit, and alone finds those about cost, about trust, and about schemas and types.
+
+Each finding follows a rule.
+The rule's name is stable, and its severity is the usual one: a finding may be milder where it does no harm.
+Where records are missing, nobody is blamed for what was not seen.
+[Known problems](known-problems.md) lists what users of MCP complain about, with the rules that find it.
+
+## How to read the examples
+
+Each rule has an example, and the same without the fault.
+In them `→` is sent by the client, `←` by the server, `!` is what the server writes to stderr, and `·` is anything else that happens.
+
+- `…` at the end of a line means that it has no line feed.
+- `tools/call 7 {…}` stands for a request with the id 7 and these params, `result 7 {…}` and `error 7 -32602 …` for its answer.
+- `handshake 2025-11-25, client: roots, server: tools` stands for initialize with these capabilities, its answer and
+  notifications/initialized.
+- After `revision 2026-07-28` each request names that revision in its `_meta`.
+- `⇒` is sent to a model's API and `⇐` by it: `asks` is a prompt with a turn of the user, and with the tools that it `offers` from
+  there on; `uses c1 forecast {…}` is an answer that wants a tool called, `says` an answer in words, and `returns c1 …` the prompt
+  that tells the result.
+
+The examples are captures in `tests/findings/`: the tests check that a rule finds its example and nothing in the other.
+
+## The rules
+
+These pages are generated from the rules in `mcpspy/transcript/findings/`: change them, and write the pages with
+`MCPSPY_WRITE_DOCS=1 pytest tests/findings/test_pages.py`.
+"""
+
+
+def pages(rules: Iterable[Rule]) -> dict[str, str]:
+    """Make the text of each page, by its path in docs/."""
+    rules = list(rules)
+    families = {family: [rule for rule in rules if rule.family is family] for family in Family}
+    index = "\n".join([INDEX, *(_index_section(family, members) for family, members in families.items())])
+    return {"findings.md": index, **{_path(family): _page(family, members) for family, members in families.items()}}
+
+
+def link(rule: Rule, folder: str = "findings/") -> str:
+    """Link to the section of a rule, from a page in docs/."""
+    return f"[`{rule.name}`]({folder}{rule.family}.md#{rule.name})"
+
+
+def _path(family: Family) -> str:
+    return f"findings/{family}.md"
+
+
+def _index_section(family: Family, rules: list[Rule]) -> str:
+    head = f"### {family.capitalize()}\n\n{SUBJECTS[family]}\n[All about these rules]({_path(family)}).\n"
+    rows = (f"| {link(rule)} | {rule.severity} | {_cell(rule.title)} |" for rule in rules)
+    return "\n".join([head, "| rule | severity | what |", "| --- | --- | --- |", *rows, ""])
+
+
+def _page(family: Family, rules: list[Rule]) -> str:
+    head = f"# Findings: {family}\n\n{SUBJECTS[family]}\n[How to read the examples](../findings.md#how-to-read-the-examples).\n"
+    rows = (f"| [`{rule.name}`](#{rule.name}) | {rule.severity} | {_cell(rule.what)} |" for rule in rules)
+    return "\n".join(
+        [head, "| rule | severity | what it finds |", "| --- | --- | --- |", *rows, "", *map(rule_markdown, rules)]
+    )
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|")
